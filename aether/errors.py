@@ -1,0 +1,124 @@
+"""Errors of aether: one tree, each with an exit code, each with advice.
+
+    AetherError                     .code  .exit_code  .where  .fix          exit 1
+      InvalidInput (ValueError)     the caller passed something impossible   exit 2
+      NotFound (LookupError)        no such home, entry, document, revision  exit 3
+      InvalidDocument (ValueError)  parses, breaks its schema                exit 4
+      CorruptDocument (ValueError)  does not parse; quarantined              exit 5
+      LockTimeout (TimeoutError)    someone else is writing                  exit 6
+      BudgetExceeded                cannot be made to fit                    exit 7
+      BackendUnavailable            package, key or server missing           exit 8
+      BackendFailed                 it answered with a failure               exit 9
+      UnsafePath (ValueError)       leads out of the home                    exit 10
+      Conflict                      later changes stand in the way           exit 11
+      StorageFailed (OSError)       the disk refused; nothing was stored     exit 12
+
+A message has three parts: where, what with the value, what to do. ``fix`` is required, so an error
+without advice cannot be raised.
+"""
+
+from __future__ import annotations
+
+# Longer values hide the sentence that explains them.
+SHOWN_CHARS = 80
+
+
+class AetherError(Exception):
+    """Something went wrong that the caller can act on."""
+
+    exit_code = 1
+
+    def __init__(self, what: str, *, fix: str, where: str = "") -> None:
+        self.what = what
+        self.fix = fix
+        self.where = where
+        super().__init__(f"{where}: {what} {fix}" if where else f"{what} {fix}")
+
+    @property
+    def code(self) -> str:
+        """Return the class name, the stable word that programs match on."""
+        return type(self).__name__
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.what, self.fix, self.where)
+
+
+def _rebuild(kind: type[AetherError], what: str, fix: str, where: str) -> AetherError:
+    # Keyword-only arguments do not survive the default pickling of exceptions.
+    return kind(what, fix=fix, where=where)
+
+
+class InvalidInput(AetherError, ValueError):
+    """The caller passed something impossible."""
+
+    exit_code = 2
+
+
+class NotFound(AetherError, LookupError):
+    """There is no such home, entry, document or revision."""
+
+    exit_code = 3
+
+
+class InvalidDocument(AetherError, ValueError):
+    """A document parses but breaks its schema."""
+
+    exit_code = 4
+
+
+class CorruptDocument(AetherError, ValueError):
+    """A document or journal line does not parse; it was kept aside, not deleted."""
+
+    exit_code = 5
+
+
+class LockTimeout(AetherError, TimeoutError):
+    """Someone else is writing and did not finish in time."""
+
+    exit_code = 6
+
+
+class BudgetExceeded(AetherError):
+    """The content cannot be made to fit its budget."""
+
+    exit_code = 7
+
+
+class BackendUnavailable(AetherError):
+    """A package, key, program or server that the backend needs is missing."""
+
+    exit_code = 8
+
+
+class BackendFailed(AetherError):
+    """The backend was reached and answered with a failure."""
+
+    exit_code = 9
+
+
+class UnsafePath(AetherError, ValueError):
+    """A path leads out of the home."""
+
+    exit_code = 10
+
+
+class Conflict(AetherError):
+    """Later changes, or another writer, stand in the way."""
+
+    exit_code = 11
+
+
+class StorageFailed(AetherError, OSError):
+    """The disk refused; nothing was stored."""
+
+    exit_code = 12
+
+
+def shown(value: object) -> str:
+    """Return `value` as it may stand in a message: its repr, shortened.
+
+    >>> shown("panic")
+    "'panic'"
+    """
+    text = repr(value)
+    return text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 1] + "…"

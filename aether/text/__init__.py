@@ -1,0 +1,1 @@
+"""Text: words, sentences, likeness and extraction, without a model."""
