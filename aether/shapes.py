@@ -147,7 +147,7 @@ class Change(NamedTuple):
     """What a pure function wants done: patches by document, records by append-only file, an answer."""
 
     patches: dict[str, Patch]
-    appends: dict[str, list[JsonObject]] = {}
+    appends: dict[str, list[JsonObject]] = {}  # noqa: RUF012 - a NamedTuple default, never mutated
     result: Any = None
 
 
