@@ -1,0 +1,90 @@
+"""Paths: where a home is, where shipped files are, and what may be written inside a home.
+
+Every name that comes from outside (an id, a phase, an argument) passes `inside` or `file_name` before
+it touches the disk; comparison is by path components with symlinks resolved, never by string prefix.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from aether.errors import InvalidInput, NotFound, UnsafePath, shown
+
+HOME_NAME = ".aether"
+# 255 bytes is the limit of common file systems; suffixes such as `.json` and temp names need room.
+MAX_NAME_CHARS = 120
+_SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+# Windows keeps these for devices, with any extension.
+_RESERVED = frozenset({"con", "prn", "aux", "nul", *(f"{d}{n}" for d in ("com", "lpt") for n in range(1, 10))})
+
+
+def resource(relative: str) -> Path:
+    """Return the path of a shipped file, such as `data/memory.json` or `prompts/architect.md`.
+
+    Raises:
+        NotFound: the file is not part of this installation.
+    """
+    package = Path(__file__).parent
+    for root in (package / "_files", package.parent):
+        if (root / relative).exists():
+            return root / relative
+    raise NotFound(f"{shown(relative)} is not shipped with this aether.", fix="Reinstall aether.", where="package")
+
+
+def find_home(home: str | os.PathLike[str] | None = None) -> Path:
+    """Return the resolved home: `home`, else `AETHER_HOME`, else the nearest `.aether/` above here.
+
+    `home` may name the home itself or the directory that holds it. Two names of one directory give
+    one answer, so that a symlinked home has one lock.
+
+    Raises:
+        NotFound: no home was named, and there is none at or above the current directory.
+    """
+    named = os.fspath(home) if home is not None else os.environ.get("AETHER_HOME", "")
+    if named:
+        return Path(os.path.realpath(_home_in(Path(named).expanduser())))
+    here = Path.cwd()
+    for directory in (here, *here.parents):
+        if (directory / HOME_NAME).is_dir():
+            return Path(os.path.realpath(directory / HOME_NAME))
+    raise NotFound(
+        "no .aether/ here or above.", fix='Run "aether init", or name one with --home.', where=str(here)
+    )
+
+
+def _home_in(path: Path) -> Path:
+    nested = path / HOME_NAME
+    return nested if nested.is_dir() and not (path / "data").is_dir() else path
+
+
+def inside(home: Path, relative: str) -> Path:
+    """Return `home / relative`, resolved, having proved that it lies inside `home`.
+
+    Raises:
+        UnsafePath: it is absolute, climbs out, or leaves through a symlink.
+    """
+    root = os.path.realpath(home)
+    path = os.path.realpath(os.path.join(root, relative))
+    if "\0" in relative or os.path.isabs(relative) or os.path.commonpath([root, path]) != root:
+        raise UnsafePath(
+            f"{shown(relative)} leads out of the home.", fix="Use a path below the home.", where=root
+        )
+    return Path(path)
+
+
+def file_name(text: str, *, what: str) -> str:
+    """Return `text` unchanged if it is safe as a file name on every system.
+
+    Raises:
+        InvalidInput: it is empty, too long, a device name, or has other than letters, digits, `.`, `_`, `-`.
+    """
+    safe = _SAFE_NAME.fullmatch(text) and not text.endswith(".") and text.partition(".")[0].lower() not in _RESERVED
+    if not safe or len(text) > MAX_NAME_CHARS:
+        raise InvalidInput(
+            f"{shown(text)} cannot be the name of a {what}.",
+            fix=f"Use letters, digits, '.', '_' and '-', at most {MAX_NAME_CHARS} characters.",
+            where=what,
+        )
+    return text
