@@ -17,7 +17,9 @@ HOME_NAME = ".aether"
 MAX_NAME_CHARS = 120
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 # Windows keeps these for devices, with any extension.
-_RESERVED = frozenset({"con", "prn", "aux", "nul", *(f"{d}{n}" for d in ("com", "lpt") for n in range(1, 10))})
+_RESERVED = frozenset(
+    {"con", "prn", "aux", "nul", *(f"{d}{n}" for d in ("com", "lpt") for n in range(1, 10))}
+)
 
 
 def resource(relative: str) -> Path:
@@ -30,7 +32,9 @@ def resource(relative: str) -> Path:
     for root in (package / "_files", package.parent):
         if (root / relative).exists():
             return root / relative
-    raise NotFound(f"{shown(relative)} is not shipped with this aether.", fix="Reinstall aether.", where="package")
+    raise NotFound(
+        f"{shown(relative)} is not shipped with this aether.", fix="Reinstall aether.", where="package"
+    )
 
 
 def find_home(home: str | os.PathLike[str] | None = None) -> Path:
@@ -66,8 +70,8 @@ def inside(home: Path, relative: str) -> Path:
         UnsafePath: it is absolute, climbs out, or leaves through a symlink.
     """
     root = os.path.realpath(home)
-    path = os.path.realpath(os.path.join(root, relative))
-    if "\0" in relative or os.path.isabs(relative) or os.path.commonpath([root, path]) != root:
+    path = "" if "\0" in relative else os.path.realpath(os.path.join(root, relative))
+    if not path or os.path.isabs(relative) or os.path.commonpath([root, path]) != root:
         raise UnsafePath(
             f"{shown(relative)} leads out of the home.", fix="Use a path below the home.", where=root
         )
@@ -80,7 +84,11 @@ def file_name(text: str, *, what: str) -> str:
     Raises:
         InvalidInput: it is empty, too long, a device name, or has other than letters, digits, `.`, `_`, `-`.
     """
-    safe = _SAFE_NAME.fullmatch(text) and not text.endswith(".") and text.partition(".")[0].lower() not in _RESERVED
+    safe = (
+        _SAFE_NAME.fullmatch(text)
+        and not text.endswith(".")
+        and text.partition(".")[0].lower() not in _RESERVED
+    )
     if not safe or len(text) > MAX_NAME_CHARS:
         raise InvalidInput(
             f"{shown(text)} cannot be the name of a {what}.",

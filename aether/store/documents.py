@@ -1,0 +1,136 @@
+"""Documents: JSON files that a person may read and edit, each stamped with the revision it contains.
+
+The stamp is the last member of the file: `"stamp": {"revision": …, "checksum": …}`, the checksum over
+the bytes before it. A file whose bytes no longer match was edited by hand, and is brought in as such;
+a file that does not parse is kept in `quarantine/` and rebuilt from a backup and the journal (`rebuild`).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from aether.errors import AetherError, CorruptDocument, NotFound, shown
+from aether.store import codec, journal
+from aether.store.files import write_whole
+
+NAMES = ("memory", "pheromones", "COLONY_STATE")
+# Previous versions kept beside each document; older states are reached through the journal.
+BACKUPS_KEPT = 5
+_STAMP = re.compile(rb',\n  "stamp": \{"revision": (\d+), "checksum": "([0-9a-f]{16})"\}\n\}\n?$')
+
+State = Literal["good", "edited", "unstamped", "corrupt", "missing"]
+
+
+class Document(NamedTuple):
+    """One file as it was found."""
+
+    state: State
+    value: Any
+    """The content without its stamp; None where it is corrupt or missing."""
+    revision: int
+    """The revision of the stamp; 0 where there is none."""
+
+
+def path_of(home: Path, name: str) -> Path:
+    """Return the file of document `name`.
+
+    Raises:
+        NotFound: there is no such document.
+    """
+    if name not in NAMES:
+        raise NotFound(
+            f"{shown(name)} is not a document.", fix=f"Use one of {', '.join(NAMES)}.", where=str(home)
+        )
+    return home / "data" / f"{name}.json"
+
+
+def read(path: Path) -> Document:
+    """Return the document at `path`, and what its stamp says of it."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return Document("missing", None, 0)
+    return parse(data, where=path.name)
+
+
+def parse(data: bytes, *, where: str) -> Document:
+    """Return the document in `data`."""
+    try:
+        value = codec.parse(data, where=where)
+    except CorruptDocument:
+        return Document("corrupt", None, 0)
+    if not isinstance(value, dict):
+        return Document("corrupt", None, 0)
+    stamp = value.pop("stamp", None)
+    found = _STAMP.search(data)
+    if found and journal.checksum(data[: found.start()]) == found[2].decode():
+        return Document("good", value, int(found[1]))
+    revision = stamp.get("revision") if isinstance(stamp, dict) else None
+    if type(revision) is int and revision >= 0:
+        return Document("edited", value, revision)
+    return Document("unstamped", value, 0)
+
+
+def encode(value: dict[str, Any], revision: int, *, size: int) -> bytes:
+    """Return the bytes of `value` stamped with `revision`; `size` guesses their number."""
+    body = codec.document(value, size=size).removesuffix(b"\n}\n")
+    return body + b',\n  "stamp": {"revision": %d, "checksum": "%s"}\n}\n' % (
+        revision,
+        journal.checksum(body).encode(),
+    )
+
+
+def write(home: Path, name: str, value: dict[str, Any], revision: int) -> None:
+    """Replace document `name` durably; the version it replaces becomes a backup."""
+    path = path_of(home, name)
+    old = read_revision(path)
+    backup = backups_of(home, name) / f"{name}.{old:012d}.json" if old is not None else None
+    size = path.stat().st_size if path.exists() else 0
+    write_whole(path, encode(value, revision, size=size), backup=backup)
+    for stale in backups(home, name)[:-BACKUPS_KEPT]:
+        stale.unlink(missing_ok=True)
+
+
+def read_revision(path: Path) -> int | None:
+    """Return the revision that the end of the file at `path` names, or None; reads only the end."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - 200))
+            found = _STAMP.search(file.read())
+    except FileNotFoundError:
+        return None
+    return int(found[1]) if found else None
+
+
+def backups_of(home: Path, name: str) -> Path:
+    """Return the directory where earlier versions of document `name` are kept."""
+    path_of(home, name)
+    return home / "data" / "backups"
+
+
+def backups(home: Path, name: str) -> list[Path]:
+    """Return the kept earlier versions of document `name`, oldest first."""
+    return sorted(backups_of(home, name).glob(f"{name}.[0-9]*.json"))
+
+
+def quarantine(home: Path, name: str, data: bytes, *, at: str) -> Path:
+    """Keep `data`, which does not parse, under `quarantine/`; nothing unreadable is ever deleted."""
+    directory = home / "quarantine"
+    directory.mkdir(exist_ok=True)
+    kept = directory / f"{name}.corrupt-{re.sub('[^0-9TZ]', '', at)}"
+    write_whole(kept, data)
+    return kept
+
+
+def newest_good_backup(home: Path, name: str, *, until: int) -> Document:
+    """Return the newest backup of `name` that is whole and not newer than revision `until`."""
+    for path in reversed(backups(home, name)):
+        try:
+            found = read(path)
+        except (OSError, AetherError):
+            continue
+        if found.state == "good" and found.revision <= until:
+            return found
+    return Document("missing", None, 0)

@@ -1,0 +1,147 @@
+"""Files: the one writer of whole files and the one appender of lines.
+
+`write_whole` either replaces the target with all of `data`, durably, or leaves it untouched and leaves
+nothing behind; on any exception, Ctrl-C included, the temp file goes. `append` is one write and one
+sync; what could not be acknowledged is cut off again. Only a killed process can leave a temp file, and
+`doctor` removes those (`TEMP_SUFFIX`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from aether.errors import NotFound, StorageFailed
+
+TEMP_SUFFIX = ".aether-tmp"
+# Windows refuses to replace a file that a reader holds open; readers close within milliseconds.
+REPLACE_TRIES = 20
+_sync_data = getattr(os, "fdatasync", os.fsync)
+
+
+@contextlib.contextmanager
+def storage(where: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn an `OSError` of the block into an error of ours that says what to do.
+
+    Raises:
+        NotFound: the home, or a directory in it, is gone.
+        StorageFailed: read-only, full, or failing; nothing was stored.
+    """
+    try:
+        yield
+    except (NotFound, StorageFailed):
+        raise
+    except FileNotFoundError as reason:
+        raise NotFound(
+            "the home, or a part of it, is gone.",
+            fix='Run "aether init", or restore it.',
+            where=os.fspath(where),
+        ) from reason
+    except OSError as reason:
+        fix = {
+            errno.ENOSPC: "Free some space, then try again.",
+            errno.EDQUOT: "Free some space, then try again.",
+            errno.EROFS: "Make the home writable, or use another with --home.",
+            errno.EACCES: "Make the home writable, or use another with --home.",
+            errno.EPERM: "Make the home writable, or use another with --home.",
+        }.get(reason.errno or 0, "Check the disk, then try again.")
+        raise StorageFailed(
+            f"{reason.strerror or reason}. Nothing was stored.", fix=fix, where=os.fspath(where)
+        ) from reason
+
+
+def write_whole(path: Path, data: bytes, *, backup: Path | None = None) -> None:
+    """Replace the file at `path` with `data`, durably; keep the old file as `backup` where one is named."""
+    temp = path.with_name(f".{path.name}.{os.urandom(6).hex()}{TEMP_SUFFIX}")
+    try:
+        handle = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
+        try:
+            write_all(handle, data)
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        if backup is not None and path.exists():
+            keep_copy(path, backup)
+        _replace(temp, path)
+        sync_directory(path.parent)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temp)
+        raise
+
+
+def write_all(handle: int, data: bytes) -> None:
+    """Write every byte of `data`; a short write goes on where it stopped."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]
+
+
+def keep_copy(path: Path, backup: Path) -> None:
+    """Keep the present file of `path` under the name `backup`: a second name, no second write."""
+    backup.parent.mkdir(exist_ok=True)
+    if backup.exists():
+        return
+    try:
+        os.link(path, backup)
+    except OSError:  # a file system without hard links
+        write_whole(backup, path.read_bytes())
+
+
+def _replace(temp: Path, path: Path) -> None:
+    for left in range(REPLACE_TRIES, -1, -1):
+        try:
+            os.replace(temp, path)
+        except PermissionError:
+            if os.name != "nt" or not left:
+                raise
+            time.sleep(0.01)  # pragma: no cover - only Windows refuses while a reader is there
+        else:
+            return
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the names in `directory` durable; a no-op where directories cannot be synced."""
+    if os.name == "nt":  # pragma: no cover - Windows has no handle for a directory
+        return
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def append(path: Path, data: bytes, *, at: int) -> None:
+    """Append `data` to the file at `path`, whose end is at byte `at`, durably.
+
+    On any exception the file is cut back to `at`: what is not acknowledged shall not be there.
+
+    Raises:
+        FileExistsError: the file does not end at `at`: another writer was here although we hold the lock.
+    """
+    new = not path.exists()
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600)
+    try:
+        if os.fstat(handle).st_size != at:
+            raise FileExistsError(errno.EEXIST, "another writer appended at the same time", os.fspath(path))
+        try:
+            write_all(handle, data)
+            _sync_data(handle)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.ftruncate(handle, at)
+                os.fsync(handle)
+            raise
+    finally:
+        os.close(handle)
+    if new:
+        sync_directory(path.parent)
+
+
+def stray_temps(home: Path) -> list[Path]:
+    """Return the temp files that killed processes left in `home`."""
+    return sorted(home.rglob(f".*{TEMP_SUFFIX}"))

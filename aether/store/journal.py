@@ -1,0 +1,154 @@
+"""The journal: one checksummed line per committed transaction, oldest first.
+
+The first line says which revision the journal starts after. A line is a commit when its checksum holds
+and its revision is the next one; a torn last line is not a commit. A second line for one revision (two
+writers whose lock failed) is not a commit either, and its writer finds that out before it acknowledges.
+Lines that are folded into the documents move, byte for byte, to `data/journal/YYYY-MM.jsonl`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from aether.errors import CorruptDocument, InvalidDocument
+from aether.shapes import JsonObject, Patch
+from aether.store import codec
+
+FORMAT = 1
+_MARK = b',"checksum":"'
+# 64 bits of sha256: an accident shows; nobody is kept from forging a file that he may edit anyway.
+_CHECKSUM_CHARS = 16
+
+
+class Entry(NamedTuple):
+    """One committed transaction."""
+
+    revision: int
+    at: str
+    by: str
+    operation: str
+    reason: str
+    patches: dict[str, Patch]
+    inverse: dict[str, Patch]
+    appends: dict[str, list[JsonObject]]
+
+
+class Scan(NamedTuple):
+    """What stands in a journal: its commits, where they end, and what follows them."""
+
+    base: int
+    entries: list[Entry]
+    end: int
+    """Byte offset after the last commit."""
+    torn: bytes
+    """What follows the last commit and is none: a write that was cut off."""
+    ignored: int
+    """Lines that repeat a revision: commits that were never acknowledged."""
+
+
+def header(base: int) -> bytes:
+    """Return the first line of a journal whose next commit is `base + 1`."""
+    return sealed({"journal": FORMAT, "base": base})
+
+
+def encode(entry: Entry) -> bytes:
+    """Return the line of `entry`, with checksum and newline; empty fields are left out."""
+    fields = {name: value for name, value in entry._asdict().items() if value or name == "revision"}
+    return sealed(fields)
+
+
+def sealed(value: JsonObject) -> bytes:
+    """Return `value` as a line that ends in the checksum of what stands before it."""
+    body = codec.line(value)
+    return body[:-1] + _MARK + checksum(body).encode() + b'"}\n'
+
+
+def checksum(data: bytes) -> str:
+    """Return the checksum that lines and documents carry."""
+    return hashlib.sha256(data).hexdigest()[:_CHECKSUM_CHARS]
+
+
+def unsealed(line: bytes) -> JsonObject | None:
+    """Return the value of a sealed line, or None where the line is torn or damaged."""
+    body, mark, seal = line.rpartition(_MARK)
+    if not mark or seal.rstrip(b'"}\r\n').decode("ascii", "replace") != checksum(body + b"}"):
+        return None
+    value: JsonObject = codec.parse(body + b"}", where="journal")
+    return value
+
+
+def scan(data: bytes, *, base: int | None = None, where: str) -> Scan:
+    """Return what stands in `data`: a whole journal, or its tail after revision `base`.
+
+    Raises:
+        CorruptDocument: a line is damaged and commits follow it, so that their ground is missing.
+        InvalidDocument: a newer aether wrote it.
+    """
+    lines = data.splitlines(keepends=True) if base is not None else data.splitlines(keepends=True)[1:]
+    at = 0 if base is not None else len(data) - sum(map(len, lines))
+    start = _base(data[:at], where) if base is None else base
+    entries: list[Entry] = []
+    end, ignored = at, 0
+    bad: int | None = None
+    for number, line in enumerate(lines, 1):
+        at += len(line)
+        fields = unsealed(line) if line.endswith(b"\n") else None
+        if fields is None:
+            bad = bad or number
+            continue
+        revision = fields["revision"]
+        if bad or revision > start + len(entries) + 1:
+            raise _damaged(where, bad or number, revision)
+        if revision <= start + len(entries):
+            ignored += 1
+        else:
+            entries.append(entry_of(fields))
+        end = at
+    return Scan(start, entries, end, data[end:], ignored)
+
+
+def _base(first: bytes, where: str) -> int:
+    fields = unsealed(first) if first else None
+    if fields is None or "journal" not in fields:
+        raise CorruptDocument(
+            "the first line is damaged.",
+            fix='Run "aether doctor --repair": it keeps the file and starts anew.',
+            where=where,
+        )
+    if fields["journal"] > FORMAT:
+        raise InvalidDocument(
+            f"written by a newer aether (journal format {fields['journal']}, this one knows {FORMAT}).",
+            fix="Upgrade aether; the home was left as it is.",
+            where=where,
+        )
+    return int(fields["base"])
+
+
+def _damaged(where: str, line: int, revision: int) -> CorruptDocument:
+    return CorruptDocument(
+        f"line {line + 1} is damaged or missing, and revision {revision} follows it.",
+        fix='Run "aether doctor --repair": it keeps the file, and everything up to the damage.',
+        where=where,
+    )
+
+
+def entry_of(fields: JsonObject) -> Entry:
+    """Return the entry that a line's fields say."""
+    empty: dict[str, Any] = {}
+    return Entry(
+        revision=int(fields["revision"]),
+        at=fields.get("at", ""),
+        by=fields.get("by", ""),
+        operation=fields.get("operation", ""),
+        reason=fields.get("reason", ""),
+        patches=fields.get("patches", empty),
+        inverse=fields.get("inverse", empty),
+        appends=fields.get("appends", empty),
+    )
+
+
+def months(home: Path) -> list[Path]:
+    """Return the files of folded lines, oldest first."""
+    return sorted((home / "data" / "journal").glob("[0-9]*-[0-9]*.jsonl"))

@@ -1,0 +1,224 @@
+"""Patches: RFC 6902 as the only way state changes.
+
+`apply` never mutates: it copies the containers on the path and shares the rest, so a change costs what
+it touches and an old state stays what it was. `apply_with_inverse` also gives the patch that leads back;
+the law is `apply(apply(state, patch), inverse) == state`. Merging two changes is in `merge`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from aether.errors import InvalidInput, shown
+from aether.shapes import Operation, Patch
+
+
+def pointer(*keys: str | int) -> str:
+    """Return the JSON pointer (RFC 6901) to `keys`.
+
+    >>> pointer("a/b", "~", 3)
+    '/a~1b/~0/3'
+    """
+    return "".join("/" + str(key).replace("~", "~0").replace("/", "~1") for key in keys)
+
+
+def keys_of(path: str) -> list[str]:
+    """Return the keys that a JSON pointer names.
+
+    >>> keys_of("/a~1b/~0/3")
+    ['a/b', '~', '3']
+    """
+    if path and not path.startswith("/"):
+        raise _refused(path, "a pointer starts with '/'")
+    return [key.replace("~1", "/").replace("~0", "~") for key in path.split("/")[1:]]
+
+
+def apply(state: Any, patch: Iterable[Operation]) -> Any:
+    """Return `state` after `patch`.
+
+    Raises:
+        InvalidInput: an operation is malformed, or its path does not exist in the state.
+    """
+    return apply_with_inverse(state, patch)[0]
+
+
+def apply_with_inverse(state: Any, patch: Iterable[Operation]) -> tuple[Any, Patch]:
+    """Return `state` after `patch`, and the patch that leads back."""
+    inverse: Patch = []
+    root = [state]
+    # Containers copied in this call may be changed in place; everything else is shared with `state`.
+    # By id, with the container itself, so that no id is used again while it is here.
+    fresh: dict[int, Any] = {}
+    for operation in patch:
+        for simple in _simple(root[0], operation):
+            _step(root, ["0", *keys_of(simple["path"])], simple, inverse, fresh)
+            if operation["op"] != "add":
+                # What left its place is now held by the inverse, or stands in two places.
+                fresh.clear()
+    inverse.reverse()
+    return root[0], inverse
+
+
+def _simple(state: Any, operation: Operation) -> list[Operation]:
+    """Return `operation` as adds, removes, replaces and tests: `move` and `copy` are two of these."""
+    name, path = operation.get("op"), operation.get("path")
+    if not isinstance(path, str) or name not in ("add", "remove", "replace", "test", "move", "copy"):
+        raise _refused(operation, "not an RFC 6902 operation")
+    if name in ("move", "copy"):
+        source = operation.get("from")
+        if not isinstance(source, str):
+            raise _refused(operation, "'from' is missing")
+        add = {"op": "add", "path": path, "value": get(state, source)}
+        return [{"op": "remove", "path": source}, add] if name == "move" else [add]
+    if name != "remove" and "value" not in operation:
+        raise _refused(operation, "'value' is missing")
+    return [operation]
+
+
+def get(state: Any, path: str) -> Any:
+    """Return what stands at `path`.
+
+    Raises:
+        InvalidInput: nothing stands there.
+    """
+    for key in keys_of(path):
+        state = state[_place(state, key, path, adding=False)]
+    return state
+
+
+def _step(
+    container: Any, keys: list[str], operation: Operation, inverse: Patch, fresh: dict[int, Any]
+) -> None:
+    for key in keys[:-1]:
+        at = _place(container, key, operation["path"], adding=False)
+        child = container[at]
+        if not isinstance(child, dict | list):
+            raise _refused(operation["path"], "leads through a value that holds nothing")
+        if id(child) not in fresh:
+            child = child.copy()
+            fresh[id(child)] = child
+            container[at] = child
+        container = child
+    _change(container, keys[-1], operation, inverse)
+
+
+def _change(container: Any, key: str, operation: Operation, inverse: Patch) -> None:
+    name, path = operation["op"], operation["path"]
+    if name == "add" and path:
+        at = _place(container, key, path, adding=True)
+        if isinstance(container, list):
+            base = path[: path.rindex("/")]
+            inverse.append({"op": "remove", "path": f"{base}/{at}"})
+            container.insert(at, operation["value"])
+        else:
+            old = {"op": "replace", "path": path, "value": container[at]} if at in container else None
+            inverse.append(old or {"op": "remove", "path": path})
+            container[at] = operation["value"]
+        return
+    at = _place(container, key, path, adding=False)
+    if name == "test":
+        if not same(container[at], operation["value"]):
+            raise _refused(path, f"holds {shown(container[at])}, not {shown(operation['value'])}")
+    elif name == "remove":
+        inverse.append({"op": "add", "path": path, "value": container[at]})
+        del container[at]
+    else:  # replace, and adding the whole document
+        inverse.append({"op": "replace", "path": path, "value": container[at]})
+        container[at] = operation["value"]
+
+
+def _place(container: Any, key: str, path: str, *, adding: bool) -> Any:
+    if isinstance(container, dict):
+        if not adding and key not in container:
+            raise _refused(path, f"there is no {shown(key)}")
+        return key
+    if not isinstance(container, list):
+        raise _refused(path, "leads through a value that holds nothing")
+    if adding and key == "-":
+        return len(container)
+    # RFC 6901: no sign, no leading zero; int() alone would also take other digits and underscores.
+    if not (key.isascii() and key.isdigit()) or (key[0] == "0" and key != "0"):
+        raise _refused(path, f"{shown(key)} is not a list index")
+    at = int(key)
+    if at >= len(container) + adding:
+        raise _refused(path, f"the list has {len(container)} entries")
+    return at
+
+
+def same(one: Any, two: Any) -> bool:
+    """Return whether two JSON values are equal; unlike `==`, `1`, `1.0` and `true` all differ.
+
+    >>> same([1], [True]), same({"a": 1}, {"a": 1})
+    (False, True)
+    """
+    if type(one) is not type(two):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == two.keys() and all(same(value, two[key]) for key, value in one.items())
+    if isinstance(one, list):
+        return len(one) == len(two) and all(map(same, one, two))
+    return bool(one == two)
+
+
+def diff(before: Any, after: Any, path: str = "") -> Patch:
+    """Return a patch from `before` to `after`; list entries with an `id` are followed by their id."""
+    if before is after or same(before, after):
+        return []
+    if isinstance(before, dict) and isinstance(after, dict):
+        return _diff_objects(before, after, path)
+    if isinstance(before, list) and isinstance(after, list):
+        return _diff_lists(before, after, path)
+    return [{"op": "replace", "path": path, "value": after}]
+
+
+def _diff_objects(before: dict[str, Any], after: dict[str, Any], path: str) -> Patch:
+    patch: Patch = [{"op": "remove", "path": path + pointer(key)} for key in before if key not in after]
+    for key, value in after.items():
+        if key not in before:
+            patch.append({"op": "add", "path": path + pointer(key), "value": value})
+        else:
+            patch += diff(before[key], value, path + pointer(key))
+    return patch
+
+
+def _diff_lists(before: list[Any], after: list[Any], path: str) -> Patch:
+    old, new = list(map(entry_id, before)), list(map(entry_id, after))
+    if None in old + new or len(set(old)) < len(old) or len(set(new)) < len(new):
+        return _diff_by_place(before, after, path)
+    gone, come = set(old) - set(new), set(new) - set(old)
+    if [key for key in old if key not in gone] != [key for key in new if key not in come]:
+        return [{"op": "replace", "path": path, "value": after}]
+    patch: Patch = [
+        {"op": "remove", "path": f"{path}/{at}"} for at in range(len(old) - 1, -1, -1) if old[at] in gone
+    ]
+    by_id = dict(zip(old, before, strict=True))
+    for at, entry in enumerate(after):
+        if new[at] in come:
+            patch.append({"op": "add", "path": f"{path}/{at}", "value": entry})
+        else:
+            patch += diff(by_id[new[at]], entry, f"{path}/{at}")
+    return patch
+
+
+def _diff_by_place(before: list[Any], after: list[Any], path: str) -> Patch:
+    both = min(len(before), len(after))
+    patch = [step for at in range(both) for step in diff(before[at], after[at], f"{path}/{at}")]
+    patch += [{"op": "remove", "path": f"{path}/{at}"} for at in range(len(before) - 1, both - 1, -1)]
+    patch += [{"op": "add", "path": f"{path}/-", "value": value} for value in after[both:]]
+    return patch
+
+
+def entry_id(entry: Any) -> str | None:
+    """Return the id by which a list entry is known across changes, or None."""
+    if isinstance(entry, dict):
+        for field in ("id", "link_id"):
+            if isinstance(entry.get(field), str):
+                return str(entry[field])
+    return None
+
+
+def _refused(where: object, why: str) -> InvalidInput:
+    return InvalidInput(
+        f"{shown(where)}: {why}.", fix="Make the patch from the present state.", where="patch"
+    )
