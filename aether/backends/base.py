@@ -38,6 +38,8 @@ class Settings(NamedTuple):
     command: str = ""
     timeout_seconds: float = 120.0
     max_retries: int = 2
+    backoff_seconds: float = 0.5
+    """The first wait before a retry; each further one is twice as long."""
     max_output_tokens: int = 16_000
     window_tokens: int = 0
     """Largest input in tokens; a larger one is sent in chunks. 0: the backend's default."""

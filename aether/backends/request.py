@@ -1,0 +1,107 @@
+"""Requests: a hand-off as a task for a backend, in data and in words.
+
+The instruction in a hand-off file speaks about the file it stands in; the prompt of a request holds
+the same instruction and then the contents, as data between markers.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from aether import prompts
+from aether.backends.base import Request
+from aether.paths import resource
+from aether.shapes import JsonObject
+
+SCHEMA = "data/schemas/session_answer.schema.json"
+# What providers accept in a schema for structured output; bounds and titles are refused by some.
+_STRICT_KEYWORDS = ("type", "description", "properties", "items", "enum")
+
+
+def instruction(handoff: JsonObject) -> JsonObject:
+    """Return the `prompt` of a hand-off: `name`, `sha256` and the rendered `text`, without the items."""
+    return {
+        "name": "architect",
+        "sha256": prompts.load("architect").sha256,
+        "text": prompts.render("architect", **stamps(handoff), total_tokens=str(handoff["total_tokens"])),
+    }
+
+
+def session_request(handoff: JsonObject, *, feedback: str = "") -> Request:
+    """Return the request to turn `handoff` into session JSON; `feedback` says what was wrong last time."""
+    return Request(
+        task="session",
+        data=handoff,
+        prompt=f"{instruction(handoff)['text']}\n{_contents(handoff)}",
+        schema=json.loads(resource(SCHEMA).read_text(encoding="utf-8")),
+        target_tokens=handoff["target_tokens"],
+        feedback=feedback,
+    )
+
+
+def merge_prompt(handoff: JsonObject, sessions: list[JsonObject]) -> str:
+    """Return the prompt that merges the sessions of the parts of `handoff` into one."""
+    return prompts.render(
+        "merge",
+        **stamps(handoff),
+        protected=prompts.quoted(handoff.get("protected", [])),
+        sessions=prompts.quoted(sessions),
+    )
+
+
+def stamps(handoff: JsonObject) -> dict[str, str]:
+    """Return what every answer copies from its hand-off, as text for a prompt."""
+    return {
+        "session_id": handoff["compression_id"],
+        "compressed_at": handoff["prepared_at"],
+        "phase": str(handoff["phase"]),
+        "target_tokens": str(handoff["target_tokens"]),
+    }
+
+
+def strict(schema: JsonObject) -> JsonObject:
+    """Return `schema` in the form that structured output takes: closed, everything required, no bounds.
+
+    >>> strict({"type": ["integer", "null"], "minimum": 1})
+    {'type': 'integer'}
+    """
+    kept: dict[str, Any] = {word: schema[word] for word in _STRICT_KEYWORDS if word in schema}
+    if isinstance(kept.get("type"), list):
+        kept["type"] = kept["type"][0]
+    if "properties" in kept:
+        kept["properties"] = {name: strict(inner) for name, inner in kept["properties"].items()}
+        kept["required"] = list(kept["properties"])
+        kept["additionalProperties"] = False
+    if "items" in kept:
+        kept["items"] = strict(kept["items"])
+    return kept
+
+
+def item_line(item: JsonObject) -> JsonObject:
+    """Return what an architect is shown of `item`."""
+    known = item.get("metadata", {})
+    line = {
+        "id": item["id"],
+        "type": item["type"],
+        "relevance_score": known.get("relevance_score", 0.5),
+        "content": item["content"],
+    }
+    return line | {"injected": True} if known.get("injected") else line
+
+
+def _contents(handoff: JsonObject) -> str:
+    return prompts.render(
+        "handoff",
+        items=prompts.quoted(map(item_line, handoff["items"])),
+        protected=prompts.quoted(handoff.get("protected", [])),
+        signals=prompts.quoted(map(_signal_line, handoff.get("signals", []))),
+    )
+
+
+def _signal_line(signal: JsonObject) -> JsonObject:
+    return {
+        "type": signal["type"],
+        "strength": signal.get("effective_strength", signal["strength"]),
+        "context": signal["metadata"].get("context", ""),
+    }
