@@ -1,0 +1,249 @@
+"""Signals: pheromones, typed strengths that fade by half-life until nobody feels them.
+
+The document is `pheromones`. Decay is monotone and depends on age alone (decaying by a and then by b
+is decaying by a + b), deposits commute, and nothing vanishes: what fades or is withdrawn moves to the
+append-only file `events`. A clock that went backwards makes a signal fresh, never stronger than it was.
+
+    current = strength * 0.5 ** (age / half_life)        effective = current * sensitivity of the caste
+
+Which signals a finished phase causes is decided in `colony`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
+from typing import Any, cast
+
+from aether import clock
+from aether.errors import InvalidInput, shown
+from aether.memory.colony_shapes import ActiveSignal, SignalType
+from aether.memory.phase_numbers import check_phase, number_in
+from aether.shapes import Change, JsonObject, Operation, Signal
+
+DOCUMENT = "pheromones"
+# What is weaker than this is not felt (facts of the original colony).
+FELT_THRESHOLD = 0.1
+# A caste or type that the table does not list feels a signal fully: a colony may have castes of its
+# own, and a misspelt name must never hide a constraint.
+FULL_SENSITIVITY = 1.0
+# While work runs, new attraction or repulsion would pull it apart; the original calls this emergence.
+GUARDED_STATE = "EXECUTING"
+GUARDED_TYPES = frozenset({"FOCUS", "REDIRECT"})
+# The boundary signal; files of the original spell it in small letters, or as an event in the metadata.
+PHASE_COMPLETE = "PHASE_COMPLETE"
+
+# Half-lives in seconds and strengths are those of the original colony; CHECKIN, PHASE_COMPLETE and
+# TOKEN_THRESHOLD stand until they are answered, so they do not fade.
+TYPES: dict[str, SignalType] = {
+    "INIT": {"half_life_seconds": None, "default_strength": 1.0, "effect": "goal: what the colony is for"},
+    "FOCUS": {
+        "half_life_seconds": 3600,
+        "default_strength": 0.7,
+        "effect": "attract: work here first, keep more of it",
+    },
+    "REDIRECT": {
+        "half_life_seconds": 86400,
+        "default_strength": 0.9,
+        "effect": "repel: a constraint, work elsewhere or otherwise",
+    },
+    "FEEDBACK": {
+        "half_life_seconds": 21600,
+        "default_strength": 0.5,
+        "effect": "variable: what the Queen thinks of the work",
+    },
+    "CHECKIN": {
+        "half_life_seconds": None,
+        "default_strength": 1.0,
+        "effect": "boundary: a phase waits for the Queen",
+    },
+    PHASE_COMPLETE: {
+        "half_life_seconds": None,
+        "default_strength": 1.0,
+        "effect": "boundary: a phase is done, its work may be compressed",
+    },
+    "TOKEN_THRESHOLD": {
+        "half_life_seconds": None,
+        "default_strength": 1.0,
+        "effect": "note: working memory passed its threshold, compression is needed",
+    },
+}
+
+
+def emit(
+    pheromones: Mapping[str, Any],
+    type: str,  # noqa: A002 - the word of the document
+    context: str,
+    *,
+    now: datetime,
+    id: str,  # noqa: A002 - the word of the document
+    strength: float | None = None,
+    source: str = "queen",
+    caste: str | None = None,
+    colony_state: str | None = None,
+    phase: int | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> Change:
+    """Return the change that deposits one signal; its result is the signal.
+
+    `colony_state` is the present state of the colony: while it is EXECUTING, FOCUS and REDIRECT are
+    refused, FEEDBACK is not. `metadata` adds the caller's own keys.
+
+    Raises:
+        InvalidInput: the type is unknown, the context is empty, the strength is not in (0, 1], the phase
+            is not a phase number, or the colony is EXECUTING.
+    """
+    name, kind = _kind(pheromones, type)
+    if name in GUARDED_TYPES and colony_state == GUARDED_STATE:
+        raise InvalidInput(
+            f"{name} is refused while the colony is {GUARDED_STATE}: it would pull running work apart.",
+            fix="Emit FEEDBACK now, or wait until the phase is complete.",
+            where="signal",
+        )
+    if not isinstance(context, str) or not context.strip():
+        raise InvalidInput(
+            f"{shown(context)} says nothing.", fix="Say in words what the signal is about.", where="signal"
+        )
+    said: JsonObject = {**(metadata or {}), "source": source, "caste": caste, "context": context}
+    if phase is not None:
+        said["phase"] = check_phase(phase)
+    signal: Signal = {
+        "id": id,
+        "type": name,
+        "strength": _strength(kind["default_strength"] if strength is None else strength),
+        "created_at": clock.stamp(now),
+        "decay_rate": kind["half_life_seconds"],
+        "metadata": said,
+    }
+    return Change({DOCUMENT: [{"op": "add", "path": "/active_pheromones/-", "value": signal}]}, result=signal)
+
+
+def _kind(pheromones: Mapping[str, Any], given: str) -> tuple[str, SignalType]:
+    table: dict[str, SignalType] = {**TYPES, **pheromones["pheromone_types"]}
+    for name in (given, given.upper()) if isinstance(given, str) else ():
+        if name in table:
+            return name, table[name]
+    raise InvalidInput(
+        f"{shown(given)} is not a type of signal.", fix=f"Use one of {', '.join(table)}.", where="signal"
+    )
+
+
+def _strength(given: float) -> float:
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= 1:
+        raise InvalidInput(
+            f"{shown(given)} is not a strength.", fix="Use a number above 0, at most 1.", where="signal"
+        )
+    return float(given)
+
+
+def decayed(strength: float, *, age_seconds: float, half_life_seconds: float | None) -> float:
+    """Return what is left of `strength` after `age_seconds`; a negative age counts as none.
+
+    >>> decayed(0.8, age_seconds=7200, half_life_seconds=3600)
+    0.2
+    """
+    if half_life_seconds is None or age_seconds <= 0:
+        return strength
+    return strength * math.pow(0.5, age_seconds / half_life_seconds)
+
+
+def strength_at(signal: Mapping[str, Any], now: datetime) -> float:
+    """Return the strength of `signal` at `now`.
+
+    Raises:
+        InvalidInput: its `created_at` is not a time.
+    """
+    created = clock.parse(signal["created_at"], where=f"{DOCUMENT} {shown(signal['id'])}")
+    age = (now - created).total_seconds()
+    return decayed(signal["strength"], age_seconds=age, half_life_seconds=signal["decay_rate"])
+
+
+def effective(
+    signal: Mapping[str, Any],
+    caste: str | None,
+    now: datetime,
+    *,
+    sensitivities: Mapping[str, Mapping[str, float]],
+) -> float:
+    """Return the strength of `signal` at `now` as `caste` feels it.
+
+    `sensitivities` is the document's `caste_sensitivities`; a caste or type it does not list, and no
+    caste at all, feels the signal fully.
+    """
+    felt = sensitivities.get(caste, {}) if caste is not None else {}
+    return strength_at(signal, now) * felt.get(signal["type"].upper(), FULL_SENSITIVITY)
+
+
+def active(
+    pheromones: Mapping[str, Any],
+    *,
+    now: datetime,
+    caste: str | None = None,
+    types: Collection[str] | None = None,
+    threshold: float = FELT_THRESHOLD,
+) -> list[ActiveSignal]:
+    """Return the signals that `caste` feels above `threshold`, strongest first.
+
+    Each carries its `current_strength` and `effective_strength`. The order does not depend on the order
+    of deposit: of two equally strong signals the newer is first, then the smaller id.
+    """
+    wanted = None if types is None else {name.upper() for name in types}
+    found: list[ActiveSignal] = []
+    for signal in pheromones["active_pheromones"]:
+        if wanted is not None and signal["type"].upper() not in wanted:
+            continue
+        felt = effective(signal, caste, now, sensitivities=pheromones["caste_sensitivities"])
+        if felt > threshold:
+            strengths = {"current_strength": strength_at(signal, now), "effective_strength": felt}
+            found.append(cast("ActiveSignal", {**signal, **strengths}))
+    return sorted(
+        found, key=lambda s: (-s["effective_strength"], -clock.parse(s["created_at"]).timestamp(), s["id"])
+    )
+
+
+def is_phase_complete(signal: Mapping[str, Any], phase: int) -> bool:
+    """Return whether `signal` says that `phase` is complete, in our spelling or the original's.
+
+    A signal that names no phase is about whichever phase is asked for, as in the original.
+    """
+    metadata = signal["metadata"]
+    said = (signal["type"], metadata.get("event"))
+    about = metadata.get("phase")
+    return any(isinstance(word, str) and word.upper() == PHASE_COMPLETE for word in said) and (
+        about is None or number_in(about) == phase
+    )
+
+
+def phase_complete(pheromones: Mapping[str, Any], phase: int) -> Signal | None:
+    """Return the newest signal that says `phase` is complete, or None."""
+    said: list[Signal] = [s for s in pheromones["active_pheromones"] if is_phase_complete(s, phase)]
+    return max(said, key=lambda s: (clock.parse(s["created_at"]), s["id"]), default=None)
+
+
+def expire(pheromones: Mapping[str, Any], now: datetime) -> Change:
+    """Return the change that moves faded signals to the file `events`; its result is their ids.
+
+    Faded is what even a caste with full sensitivity no longer feels.
+    """
+    faded = [s["id"] for s in pheromones["active_pheromones"] if strength_at(s, now) <= FELT_THRESHOLD]
+    return withdraw(pheromones, faded, now=now, event="signal_expired")
+
+
+def withdraw(
+    pheromones: Mapping[str, Any], ids: Iterable[str], *, now: datetime, event: str = "signal_withdrawn"
+) -> Change:
+    """Return the change that moves the signals `ids` to the file `events`; its result is the ids moved.
+
+    An id that is not active is passed over, so withdrawing twice is withdrawing once.
+    """
+    going = set(ids)
+    moved = [(at, s) for at, s in enumerate(pheromones["active_pheromones"]) if s["id"] in going]
+    if not moved:
+        return Change({}, result=[])
+    # From the back, so that no removal shifts the place of the next one.
+    patch: list[Operation] = [
+        {"op": "remove", "path": f"/active_pheromones/{at}"} for at, _ in reversed(moved)
+    ]
+    events = [{"event": event, "at": clock.stamp(now), "signal": signal} for _, signal in moved]
+    return Change({DOCUMENT: patch}, {"events": events}, [signal["id"] for _, signal in moved])
