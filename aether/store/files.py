@@ -20,6 +20,7 @@ from aether.errors import NotFound, StorageFailed
 TEMP_SUFFIX = ".aether-tmp"
 # Windows refuses to replace a file that a reader holds open; readers close within milliseconds.
 REPLACE_TRIES = 20
+BLOCK_BYTES = 1 << 16
 _sync_data = getattr(os, "fdatasync", os.fsync)
 
 
@@ -33,7 +34,7 @@ def storage(where: str | os.PathLike[str]) -> Iterator[None]:
     """
     try:
         yield
-    except (NotFound, StorageFailed):
+    except (NotFound, StorageFailed, FileExistsError):
         raise
     except FileNotFoundError as reason:
         raise NotFound(
@@ -127,19 +128,61 @@ def append(path: Path, data: bytes, *, at: int) -> None:
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600)
     try:
         if os.fstat(handle).st_size != at:
-            raise FileExistsError(errno.EEXIST, "another writer appended at the same time", os.fspath(path))
+            raise _not_alone(path)
         try:
             write_all(handle, data)
             _sync_data(handle)
         except BaseException:
-            with contextlib.suppress(OSError):
-                os.ftruncate(handle, at)
-                os.fsync(handle)
+            _cut(handle, at, at + len(data))
             raise
+        # Both can only be if the lock did not hold: then ours counts if it stands where it belongs.
+        if os.fstat(handle).st_size != at + len(data) and os.pread(handle, len(data), at) != data:
+            raise _not_alone(path)
+        if not os.path.samestat(os.fstat(handle), os.stat(path)):
+            raise _not_alone(path)
     finally:
         os.close(handle)
     if new:
         sync_directory(path.parent)
+
+
+def _not_alone(path: Path) -> FileExistsError:
+    return FileExistsError(
+        errno.EEXIST, "another writer was here although the lock was held", os.fspath(path)
+    )
+
+
+def _cut(handle: int, at: int, end: int) -> None:
+    with contextlib.suppress(OSError):
+        if os.fstat(handle).st_size <= end:  # else another's bytes follow
+            os.ftruncate(handle, at)
+            os.fsync(handle)
+
+
+def cut_torn_end(path: Path) -> int:
+    """Return the length of the file at `path` up to its last whole line, having cut off what follows."""
+    if not path.exists():
+        return 0
+    with path.open("r+b") as file:
+        end = file.seek(0, os.SEEK_END)
+        torn = next(lines_backwards(path), b"\n")
+        if not torn.endswith(b"\n"):
+            end -= len(torn)
+            file.truncate(end)
+    return end
+
+
+def lines_backwards(path: Path) -> Iterator[bytes]:
+    """Yield the lines of the file at `path`, last first, reading only as much as is asked for."""
+    with path.open("rb") as file:
+        at = file.seek(0, os.SEEK_END)
+        rest = b""
+        while at:
+            size = min(BLOCK_BYTES, at)
+            at = file.seek(at - size)
+            lines = (file.read(size) + rest).splitlines(keepends=True)
+            rest = lines.pop(0) if at else b""
+            yield from reversed(lines)
 
 
 def stray_temps(home: Path) -> list[Path]:

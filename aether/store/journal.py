@@ -40,6 +40,8 @@ class Scan(NamedTuple):
 
     base: int
     entries: list[Entry]
+    lines: list[bytes]
+    """The line of each entry, as it stands."""
     end: int
     """Byte offset after the last commit."""
     torn: bytes
@@ -90,6 +92,7 @@ def scan(data: bytes, *, base: int | None = None, where: str) -> Scan:
     at = 0 if base is not None else len(data) - sum(map(len, lines))
     start = _base(data[:at], where) if base is None else base
     entries: list[Entry] = []
+    accepted: list[bytes] = []
     end, ignored = at, 0
     bad: int | None = None
     for number, line in enumerate(lines, 1):
@@ -105,8 +108,9 @@ def scan(data: bytes, *, base: int | None = None, where: str) -> Scan:
             ignored += 1
         else:
             entries.append(entry_of(fields))
+            accepted.append(line)
         end = at
-    return Scan(start, entries, end, data[end:], ignored)
+    return Scan(start, entries, accepted, end, data[end:], ignored)
 
 
 def _base(first: bytes, where: str) -> int:

@@ -1,0 +1,68 @@
+"""Schema checks: findings where a value breaks its schema, with the place and the rule.
+
+The schemas are `data/schemas/*.schema.json` (JSON Schema 2020-12). Checking costs a quarter of a second
+per megabyte, and the library 50 ms to import: it is done where something comes from outside (hand edits,
+answers, snapshots, old versions) and by `schema check` and `doctor`, not on the path of an addition,
+whose patches are built valid (the laws hold them to it).
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any
+
+from aether.errors import InvalidDocument
+from aether.paths import resource
+from aether.shapes import Finding
+from aether.store.patch import pointer
+
+
+@lru_cache(maxsize=32)
+def schema(name: str) -> dict[str, Any]:
+    """Return the schema called `name`, such as `memory` or `cli/status`."""
+    found: dict[str, Any] = json.loads(resource(f"data/schemas/{name}.schema.json").read_bytes())
+    return found
+
+
+@lru_cache(maxsize=32)
+def _validator(name: str) -> Any:
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator(schema(name))
+
+
+def findings(name: str, value: Any) -> list[Finding]:
+    """Return where `value` breaks the schema called `name`, in document order."""
+    from jsonschema.exceptions import best_match
+
+    found = []
+    for error in _validator(name).iter_errors(value):
+        deepest = best_match([error]) or error
+        place = pointer(*deepest.absolute_path) or "/"
+        found.append(
+            Finding(
+                "error",
+                f"schema-{deepest.validator}",
+                f"{name}#{place}",
+                _short(deepest.message),
+                "Correct the value at this place.",
+            )
+        )
+    return sorted(found, key=lambda finding: finding.where)
+
+
+def _short(message: str) -> str:
+    return message if len(message) <= 200 else f"{message[:120]} … {message[-79:]}"
+
+
+def require(name: str, value: Any, *, fix: str) -> None:
+    """Do nothing if `value` fits the schema called `name`.
+
+    Raises:
+        InvalidDocument: it does not; the first place and the number of others are named.
+    """
+    found = findings(name, value)
+    if found:
+        more = f" ({len(found) - 1} more)" if len(found) > 1 else ""
+        raise InvalidDocument(f"{found[0].message}{more}.", fix=fix, where=found[0].where)

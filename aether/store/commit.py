@@ -1,0 +1,206 @@
+"""Commits: the only way state changes, and folding, the only way documents are written.
+
+`commit` takes the lock, loads, asks a pure function what to change, and appends one line: at a crash
+anywhere the transaction is wholly there or wholly absent, and once `commit` has returned it is there.
+`fold` writes what the journal says into the documents and the append-only files, moves the lines to
+history, and starts a new journal; crashing anywhere in between, it is simply done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from aether import clock
+from aether.errors import AetherError, Conflict
+from aether.shapes import Change
+from aether.store import appends, codec, config, documents, journal
+from aether.store.files import append, cut_torn_end, storage, write_whole
+from aether.store.history import folded
+from aether.store.journal import Entry
+from aether.store.lock import locked
+from aether.store.patch import apply_with_inverse, diff
+from aether.store.state import Pending, Snapshot, file_ids, journal_path, load, read_journal, remember
+
+# How often a writer whose lock did not hold (some network file systems) plans anew before it gives up.
+CONFLICT_TRIES = 8
+
+
+class Author(NamedTuple):
+    """Who changes what, and why: the words of `aether log`."""
+
+    operation: str
+    by: str = "queen"
+    reason: str = ""
+
+
+class Committed(NamedTuple):
+    """What a commit did."""
+
+    revision: int
+    result: Any
+    changed: bool
+
+
+def commit(home: Path, plan: Callable[[Snapshot], Change], author: Author, *, now: datetime) -> Committed:
+    """Return what `plan`, given the present state under the lock, changed durably.
+
+    A plan that changes nothing commits nothing. `plan` may be called again if another writer was in
+    between although the lock was held, so it must be pure.
+
+    Raises:
+        LockTimeout, NotFound, StorageFailed, CorruptDocument, InvalidDocument, Conflict: nothing was
+            changed. Whatever `plan` raises passes through.
+    """
+    settings = config.load(home)
+    with locked(home, timeout=settings.lock_timeout_seconds):
+        snapshot = settle(load(home), now=now)
+        for _ in range(CONFLICT_TRIES):
+            change = plan(snapshot)
+            if not any(change.patches.values()) and not any(change.appends.values()):
+                return Committed(snapshot.revision, change.result, changed=False)
+            try:
+                after = _append(snapshot, change, author, now)
+            except FileExistsError:
+                snapshot = settle(load(home), now=now)
+                continue
+            if after.end > settings.fold_bytes:
+                _fold_quietly(after)
+            return Committed(after.revision, change.result, changed=True)
+    raise Conflict(
+        f"another process wrote at the same time, {CONFLICT_TRIES} times, although the lock was held.",
+        fix="Keep the home on a local disk: this file system does not honour locks.",
+        where=str(home),
+    )
+
+
+def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime) -> Snapshot:
+    state, inverse = dict(snapshot.documents), {}
+    for name, patch in change.patches.items():
+        codec.checked([step.get("value") for step in patch], where=author.operation)
+        state[name], inverse[name] = apply_with_inverse(state[name], patch)
+    codec.checked(list(change.appends.values()), where=author.operation)
+    patches = {name: patch for name, patch in change.patches.items() if patch}
+    records = {kind: made for kind, made in change.appends.items() if made}
+    entry = Entry(
+        snapshot.revision + 1, clock.stamp(now), author.by, author.operation, author.reason,
+        patches, {name: inverse[name] for name in patches}, records,
+    )  # fmt: skip
+    line = journal.encode(entry)
+    end = snapshot.end
+    with storage(snapshot.home):
+        if not end:
+            end = _start_journal(snapshot.home, snapshot.revision)
+        append(journal_path(snapshot.home), line, at=end)
+        files = (_grown(snapshot, end + len(line)), *snapshot.files[1:])
+    after = snapshot._replace(
+        revision=entry.revision, documents=state, changed=snapshot.changed | patches.keys(),
+        pending=(*snapshot.pending, Pending(entry.revision, entry.at, records)) if records else snapshot.pending,
+        end=end + len(line), files=files,
+    )  # fmt: skip
+    remember(after)
+    return after
+
+
+def _grown(snapshot: Snapshot, end: int) -> tuple[int, int, int] | None:
+    found = journal_path(snapshot.home).stat()
+    return (found.st_ino, found.st_mtime_ns, end)
+
+
+def _start_journal(home: Path, base: int) -> int:
+    first = journal.header(base)
+    write_whole(journal_path(home), first)
+    return len(first)
+
+
+def settle(snapshot: Snapshot, *, now: datetime) -> Snapshot:
+    """Return `snapshot` with what was amiss written down: hand edits, rebuilt files, a torn last line.
+
+    The caller holds the lock.
+    """
+    if snapshot.torn:
+        snapshot = _cut_torn(snapshot, now)
+    if not snapshot.amiss and not snapshot.known:
+        return snapshot
+    with storage(snapshot.home):
+        for name, file in snapshot.amiss.items():
+            if file.state == "corrupt":
+                data = documents.path_of(snapshot.home, name).read_bytes()
+                documents.quarantine(snapshot.home, name, data, at=clock.stamp(now))
+    return fold(_bring_in(snapshot, now), also=frozenset(snapshot.amiss))
+
+
+def _bring_in(snapshot: Snapshot, now: datetime) -> Snapshot:
+    """Return `snapshot` with what the files say beyond the journal committed as a change of its own."""
+    before = snapshot._replace(documents={**snapshot.documents, **snapshot.known})
+    patches = {name: diff(known, snapshot.documents[name]) for name, known in snapshot.known.items()}
+    if not any(patches.values()):
+        return snapshot
+    words = {"edited": "edited by hand", "unstamped": "brought in", "missing": "made", "corrupt": "made"}
+    states = {words[file.state] for name, file in snapshot.amiss.items() if patches.get(name)}
+    author = Author(", ".join(sorted(states)) or "migrated", by="hand" if states else "aether")
+    return _append(before, Change(patches), author, now)
+
+
+def _cut_torn(snapshot: Snapshot, now: datetime) -> Snapshot:
+    path = journal_path(snapshot.home)
+    with storage(snapshot.home):
+        data = path.read_bytes()
+        documents.quarantine(snapshot.home, "journal", data[snapshot.end :], at=clock.stamp(now))
+        with path.open("r+b") as file:
+            file.truncate(snapshot.end)
+    after = snapshot._replace(torn=False, files=file_ids(snapshot.home))
+    remember(after)
+    return after
+
+
+def fold_home(home: Path, *, now: datetime) -> Snapshot:
+    """Fold the journal of `home`: `aether fold`, the end of a command, a phase boundary."""
+    snapshot = load(home)
+    if not snapshot.amiss and not snapshot.torn and snapshot.end <= len(journal.header(snapshot.revision)):
+        return snapshot
+    with locked(home, timeout=config.load(home).lock_timeout_seconds):
+        return fold(settle(load(home), now=now))
+
+
+def _fold_quietly(snapshot: Snapshot) -> None:
+    try:
+        fold(snapshot)
+    except AetherError:
+        # The commit is durable already; the next opener folds, and doctor says what is wrong.
+        return
+
+
+def fold(snapshot: Snapshot, *, also: frozenset[str] = frozenset()) -> Snapshot:
+    """Return `snapshot` folded; the caller holds the lock. `also` names documents to write in any case."""
+    home = snapshot.home
+    with storage(home):
+        _to_history(home, read_journal(home))
+        appends.fold(home, snapshot.pending)
+        for name in sorted(snapshot.changed | also):
+            documents.write(home, name, snapshot.documents[name], snapshot.revision)
+        end = _start_journal(home, snapshot.revision)
+        stamps = {**snapshot.stamps, **dict.fromkeys(snapshot.changed | also, snapshot.revision)}
+        after = snapshot._replace(
+            stamps=stamps, changed=frozenset(), pending=(), end=end, torn=False, amiss={}, known={},
+            files=file_ids(home),
+        )  # fmt: skip
+    remember(after)
+    return after
+
+
+def _to_history(home: Path, found: journal.Scan) -> None:
+    """Move the journal's lines, byte for byte, behind the folded ones; once, however often it is done."""
+    months = journal.months(home)
+    last = next(folded(home, newest_first=True), None)
+    fresh: dict[Path, list[bytes]] = {}
+    for entry, line in zip(found.entries, found.lines, strict=True):
+        if last is None or entry.revision > last.revision:
+            # Never an earlier file than the last one: a clock that was set back must not break the order.
+            path = max([home / "data" / "journal" / f"{entry.at[:7]}.jsonl", *months[-1:], *fresh])
+            fresh.setdefault(path, []).append(line)
+    for path, lines in fresh.items():
+        path.parent.mkdir(exist_ok=True)
+        append(path, b"".join(lines), at=cut_torn_end(path))

@@ -1,0 +1,110 @@
+"""Configuration: the optional `config.toml` of a home, every key known and checked.
+
+What belongs to the memory itself (capacities, thresholds, ratios) stands in `memory.json`; here stands
+how this machine works with it. An unknown key is an error that names its path, never a silent default.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, NamedTuple, get_type_hints
+
+from aether.errors import InvalidDocument, shown
+
+
+class Config(NamedTuple):
+    """The settings of one home; each field is the key `table.name` of `config.toml`."""
+
+    lock_timeout_seconds: float = 30.0
+    """`store.lock_timeout_seconds`: how long a writer waits for another."""
+    fold_bytes: int = 1 << 20
+    """`store.fold_bytes`: size of the journal, in bytes, at which a commit folds it."""
+    architect: str = "extractive"
+    """`architect.default`: the architect of `aether memory compress`."""
+    architect_model: str = ""
+    """`architect.model`: the model of a model backend; empty: the backend's own default."""
+    architect_base_url: str = ""
+    """`architect.base_url`: its server; empty: its usual address or environment variable."""
+    architect_timeout_seconds: float = 120.0
+    """`architect.timeout_seconds`: how long one answer may take."""
+    architect_max_retries: int = 2
+    """`architect.max_retries`: how often a busy or failing server is asked again."""
+    architect_max_output_tokens: int = 16_000
+    """`architect.max_output_tokens`: the longest answer that is asked for, in tokens."""
+    architect_window_tokens: int = 0
+    """`architect.window_tokens`: largest input in tokens; larger ones go in parts. 0: the backend's own."""
+    architect_input_usd_per_million: float = 0.0
+    """`architect.input_usd_per_million`: price of a million input tokens, for receipts. 0: unknown."""
+    architect_output_usd_per_million: float = 0.0
+    """`architect.output_usd_per_million`: price of a million output tokens, for receipts. 0: unknown."""
+
+
+KEYS = {
+    "store.lock_timeout_seconds": "lock_timeout_seconds",
+    "store.fold_bytes": "fold_bytes",
+    "architect.default": "architect",
+    **{
+        f"architect.{name.removeprefix('architect_')}": name
+        for name in Config._fields
+        if name.startswith("architect_")
+    },
+}
+_CACHE: dict[Path, tuple[tuple[int, int], Config]] = {}
+
+
+def load(home: Path) -> Config:
+    """Return the configuration of `home`; the defaults where there is no `config.toml`.
+
+    Raises:
+        InvalidDocument: it is not TOML, or a key is unknown or of the wrong type.
+    """
+    path = home / "config.toml"
+    try:
+        found = os.stat(path)
+    except OSError:
+        return Config()
+    known = _CACHE.get(path)
+    if known is None or known[0] != (found.st_mtime_ns, found.st_size):
+        known = (found.st_mtime_ns, found.st_size), _parse(path)
+        _CACHE[path] = known
+    return known[1]
+
+
+def _parse(path: Path) -> Config:
+    import tomllib
+
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as reason:
+        raise InvalidDocument(f"not TOML: {reason}.", fix="Correct the file.", where=str(path)) from reason
+    flat: dict[str, Any] = {}
+    for table, values in tables.items():
+        flat |= (
+            {f"{table}.{key}": value for key, value in values.items()}
+            if isinstance(values, dict)
+            else {table: values}
+        )
+    return Config(**{KEYS[key]: _typed(path, key, value) for key, value in flat.items() if _known(path, key)})
+
+
+def _known(path: Path, key: str) -> bool:
+    if key not in KEYS:
+        raise InvalidDocument(
+            f"{shown(key)} is not a setting.", fix=f"Use one of {', '.join(sorted(KEYS))}.", where=str(path)
+        )
+    return True
+
+
+def _typed(path: Path, key: str, value: Any) -> Any:
+    wanted = get_type_hints(Config)[KEYS[key]]
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if wanted is float and number and value >= 0:
+        return float(value)
+    if type(value) is wanted and not (number and value < 0):
+        return value
+    raise InvalidDocument(
+        f"{key} is {shown(value)}.",
+        fix=f"Use a {'text' if wanted is str else 'number that is not negative'}.",
+        where=str(path),
+    )

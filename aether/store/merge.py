@@ -1,0 +1,158 @@
+"""Merging: bring one change into a state that has moved on, or say exactly where that cannot be.
+
+Three states: `base`, what it is `now`, and what is `wanted` instead of the base. Where only one side
+changed, that side holds; where both did, differently, it is a conflict, named by its place. List entries
+are followed by their ids, so a list that grew elsewhere is no conflict. A schema may relax a property
+with `x-merge`: `sum` (counters: both differences count) or `touch` (bookkeeping of reads: now holds).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from aether.store.patch import entry_id, same
+
+Place = tuple[str, ...]
+Rules = dict[Place, str]
+_ABSENT: Any = object()
+
+
+def rules_of(schema: dict[str, Any]) -> Rules:
+    """Return the `x-merge` rules of a JSON schema by place, list entries as `*`."""
+    rules: Rules = {}
+    _collect(schema, schema, (), rules, ())
+    return rules
+
+
+def _collect(part: Any, schema: dict[str, Any], place: Place, rules: Rules, seen: tuple[str, ...]) -> None:
+    if not isinstance(part, dict):
+        return
+    reference = part.get("$ref")
+    if isinstance(reference, str) and reference.startswith("#/") and reference not in seen:
+        target: Any = schema
+        for key in reference[2:].split("/"):
+            target = target[key]
+        _collect(target, schema, place, rules, (*seen, reference))
+    if "x-merge" in part:
+        rules[place] = part["x-merge"]
+    for name, below in part.get("properties", {}).items():
+        _collect(below, schema, (*place, name), rules, seen)
+    _collect(part.get("items"), schema, (*place, "*"), rules, seen)
+
+
+class _Sides(NamedTuple):
+    base: Any
+    now: Any
+    wanted: Any
+
+
+class _Spot(NamedTuple):
+    place: Place
+    """Where, list entries by their id."""
+    shape: Place
+    """The same with `*` for every list entry, as the rules have it."""
+
+    def under(self, key: str, shape: str) -> _Spot:
+        return _Spot((*self.place, key), (*self.shape, shape))
+
+
+def merge(base: Any, now: Any, wanted: Any, rules: Rules) -> tuple[Any, list[Place]]:
+    """Return `now` with the change from `base` to `wanted`, and the places where both changed."""
+    conflicts: list[Place] = []
+    merged = _merge(_Sides(base, now, wanted), _Spot((), ()), rules, conflicts)
+    return merged, conflicts
+
+
+def _merge(sides: _Sides, spot: _Spot, rules: Rules, conflicts: list[Place]) -> Any:
+    base, now, wanted = sides
+    if _same(base, wanted) or _same(now, wanted) or rules.get(spot.shape) == "touch":
+        return now
+    if _same(base, now):
+        return wanted
+    if rules.get(spot.shape) == "sum" and all(type(side) in (int, float) for side in sides):
+        return now + wanted - base
+    if all(isinstance(side, dict) for side in sides):
+        return _merge_objects(sides, spot, rules, conflicts)
+    if all(map(_keyed, sides)):
+        return _merge_lists(sides, spot, rules, conflicts)
+    if (
+        wanted is _ABSENT
+        and now is not _ABSENT
+        and same(_strip(base, spot.shape, rules), _strip(now, spot.shape, rules))
+    ):
+        return wanted
+    conflicts.append(spot.place)
+    return now
+
+
+def _same(one: Any, two: Any) -> bool:
+    return one is two or (one is not _ABSENT and two is not _ABSENT and same(one, two))
+
+
+def _merge_objects(sides: _Sides, spot: _Spot, rules: Rules, conflicts: list[Place]) -> dict[str, Any]:
+    merged = {}
+    for key in {**sides.now, **sides.wanted}:
+        below = _Sides(*(side.get(key, _ABSENT) for side in sides))
+        value = _merge(below, spot.under(key, key), rules, conflicts)
+        if value is not _ABSENT:
+            merged[key] = value
+    return merged
+
+
+def _merge_lists(sides: _Sides, spot: _Spot, rules: Rules, conflicts: list[Place]) -> list[Any]:
+    by_id = [{entry_id(entry): entry for entry in side} for side in sides]
+    merged = []
+    for key in _order(list(by_id[1]), list(by_id[2])):
+        below = _Sides(*(side.get(key, _ABSENT) for side in by_id))
+        value = _merge(below, spot.under(str(key), "*"), rules, conflicts)
+        if value is not _ABSENT:
+            merged.append(value)
+    return merged
+
+
+def _order(now: list[str | None], wanted: list[str | None]) -> list[str | None]:
+    """Return all keys: those of `now` in their order, each other one after the key it follows in `wanted`."""
+    known = set(now)
+    after: dict[str | None, list[str | None]] = {}
+    anchor: str | None = None
+    for key in wanted:
+        if key in known:
+            anchor = key
+        else:
+            after.setdefault(anchor, []).append(key)
+    order = after.get(None, [])[:]
+    for key in now:
+        order += [key, *after.get(key, [])]
+    return order
+
+
+def _keyed(side: Any) -> bool:
+    if not isinstance(side, list):
+        return False
+    keys = [entry_id(entry) for entry in side]
+    return None not in keys and len(set(keys)) == len(keys)
+
+
+def _strip(value: Any, shape: Place, rules: Rules) -> Any:
+    """Return `value` without the bookkeeping of reads: what differs only there may still go."""
+    if isinstance(value, dict):
+        return {
+            key: _strip(below, (*shape, key), rules)
+            for key, below in value.items()
+            if rules.get((*shape, key)) != "touch"
+        }
+    if isinstance(value, list):
+        return [_strip(below, (*shape, "*"), rules) for below in value]
+    return value
+
+
+def at(state: Any, place: Place) -> Any:
+    """Return what stands at `place`, or None; list entries are found by their id."""
+    for key in place:
+        if isinstance(state, dict):
+            state = state.get(key)
+        elif isinstance(state, list):
+            state = next((entry for entry in state if entry_id(entry) == key), None)
+        else:
+            return None
+    return state
