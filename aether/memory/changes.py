@@ -1,0 +1,23 @@
+"""Changes: how several changes become one transaction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aether.shapes import Change, JsonObject, Patch
+
+
+def joined(*changes: Change, result: Any = None) -> Change:
+    """Return one change that does all of `changes`, in this order, and answers `result`.
+
+    The caller sees to it that no later patch names a list place that an earlier one has moved.
+    """
+    patches: dict[str, Patch] = {}
+    appends: dict[str, list[JsonObject]] = {}
+    for change in changes:
+        for document, patch in change.patches.items():
+            if patch:
+                patches.setdefault(document, []).extend(patch)
+        for file, records in change.appends.items():
+            appends.setdefault(file, []).extend(records)
+    return Change(patches, appends, result)
