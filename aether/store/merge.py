@@ -71,18 +71,23 @@ def _merge(sides: _Sides, spot: _Spot, rules: Rules, conflicts: list[Place]) -> 
         return wanted
     if rules.get(spot.shape) == "sum" and all(type(side) in (int, float) for side in sides):
         return now + wanted - base
+    return _merge_parts(sides, spot, rules, conflicts)
+
+
+def _merge_parts(sides: _Sides, spot: _Spot, rules: Rules, conflicts: list[Place]) -> Any:
+    base, now, wanted = sides
     if all(isinstance(side, dict) for side in sides):
         return _merge_objects(sides, spot, rules, conflicts)
     if all(map(_keyed, sides)):
         return _merge_lists(sides, spot, rules, conflicts)
-    if (
-        wanted is _ABSENT
-        and now is not _ABSENT
-        and same(_strip(base, spot.shape, rules), _strip(now, spot.shape, rules))
-    ):
+    if wanted is _ABSENT and now is not _ABSENT and _but_for_touches(base, now, spot.shape, rules):
         return wanted
     conflicts.append(spot.place)
     return now
+
+
+def _but_for_touches(base: Any, now: Any, shape: Place, rules: Rules) -> bool:
+    return same(_strip(base, shape, rules), _strip(now, shape, rules))
 
 
 def _same(one: Any, two: Any) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import time
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -93,7 +94,7 @@ def remember(snapshot: Snapshot) -> None:
     _CACHE[snapshot.home] = snapshot
 
 
-def file_id(path: Path) -> FileId:
+def file_id(path: str) -> FileId:
     """Return what changes whenever the file at `path` is replaced or edited; None where there is none."""
     try:
         found = os.stat(path)
@@ -104,10 +105,13 @@ def file_id(path: Path) -> FileId:
 
 def file_ids(home: Path) -> tuple[FileId, ...]:
     """Return the ids of the journal and of every document of `home`."""
-    return (
-        file_id(journal_path(home)),
-        *(file_id(documents.path_of(home, name)) for name in documents.NAMES),
-    )
+    return tuple(map(file_id, _watched(home)))
+
+
+@lru_cache(maxsize=64)
+def _watched(home: Path) -> tuple[str, ...]:
+    # Text, because every commit asks: building the paths costs more than asking the disk.
+    return (str(journal_path(home)), *(str(documents.path_of(home, name)) for name in documents.NAMES))
 
 
 def _follow(old: Snapshot) -> Snapshot | None:

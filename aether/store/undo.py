@@ -1,0 +1,113 @@
+"""Undo: take one transaction back without touching what came after it.
+
+The state before the transaction is merged into the present one, so later changes stay. Where a later
+change stands on what would go, nothing is undone and the error names that change.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from aether.errors import Conflict, NotFound
+from aether.schemas import check
+from aether.shapes import Change
+from aether.store.history import folded
+from aether.store.journal import Entry
+from aether.store.merge import Place, at, merge, rules_of
+from aether.store.patch import apply, diff, same
+from aether.store.state import Snapshot, read_journal
+
+# Changes that only count reads: never what a person means by the last change.
+BOOKKEEPING = frozenset({"access"})
+
+
+def entries(snapshot: Snapshot) -> list[Entry]:
+    """Return the transactions that are not folded yet, newest first."""
+    return read_journal(snapshot.home).entries[::-1]
+
+
+def last_undoable(snapshot: Snapshot) -> int:
+    """Return the revision that `undo` without a number means: the last change that is not bookkeeping.
+
+    Raises:
+        NotFound: there is none.
+    """
+    undone: set[int] = set()
+    for entry in newest_first(snapshot):
+        if entry.operation == "undo":
+            undone.add(int(entry.reason.rpartition(" ")[2]))
+        elif entry.operation not in BOOKKEEPING and entry.revision not in undone and entry.inverse:
+            return entry.revision
+    raise NotFound("there is nothing to undo.", fix='See "aether log".', where=str(snapshot.home))
+
+
+def newest_first(snapshot: Snapshot, *, after: int = 0) -> list[Entry]:
+    """Return every transaction with revision > `after`, newest first."""
+    fresh = [entry for entry in entries(snapshot) if entry.revision > after]
+    seen = fresh[-1].revision if fresh else snapshot.revision + 1
+    return fresh + [
+        entry for entry in folded(snapshot.home, after=after, newest_first=True) if entry.revision < seen
+    ]
+
+
+def states_back(
+    snapshot: Snapshot, revision: int
+) -> tuple[list[tuple[Entry, dict[str, Any]]], dict[str, Any]]:
+    """Return the entries after `revision`, newest first, each with the state after it, and the state at it.
+
+    Raises:
+        NotFound: there is no such revision, or its history is damaged.
+    """
+    steps: list[tuple[Entry, dict[str, Any]]] = []
+    state, expected = dict(snapshot.documents), snapshot.revision
+    for entry in newest_first(snapshot, after=revision):
+        if entry.revision != expected:
+            break
+        steps.append((entry, state))
+        state = {**state, **{name: apply(state[name], inverse) for name, inverse in entry.inverse.items()}}
+        expected -= 1
+    if not 0 <= revision <= snapshot.revision or expected != revision:
+        raise NotFound(
+            f"revision {revision} is not in the history (newest: {snapshot.revision}).",
+            fix='See "aether log --all".',
+            where=str(snapshot.home),
+        )
+    return steps, state
+
+
+def undo(snapshot: Snapshot, revision: int) -> Change:
+    """Return the change that takes `revision` back.
+
+    Raises:
+        NotFound: there is no such revision.
+        Conflict: a later change depends on it, or it made the document in the first place.
+    """
+    steps, before = states_back(snapshot, revision - 1)
+    undone, after = steps[-1]
+    patches = {}
+    for name in undone.patches:
+        if before[name] is None:
+            raise Conflict(
+                f"revision {revision} made {name}.json.", fix="Remove the home instead.", where=name
+            )
+        merged, conflicts = merge(
+            after[name], snapshot.documents[name], before[name], rules_of(check.schema(name))
+        )
+        if conflicts:
+            raise _depends(name, revision, conflicts[0], steps)
+        patches[name] = diff(snapshot.documents[name], merged)
+    return Change(patches, result=undone)
+
+
+def _depends(name: str, revision: int, place: Place, steps: list[tuple[Entry, dict[str, Any]]]) -> Conflict:
+    later = [
+        newer for (newer, state), (_, older) in pairwise(steps)
+        if not same(at(state.get(name), place), at(older.get(name), place))
+    ]  # fmt: skip
+    named = ", ".join(f"{entry.revision} ({entry.operation})" for entry in reversed(later))
+    return Conflict(
+        f"revision {revision} cannot be undone: {'/'.join(place)} was changed again by revision {named}.",
+        fix="Undo the later change first.",
+        where=f"{name}.json",
+    )
