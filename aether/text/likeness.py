@@ -1,0 +1,163 @@
+"""Likeness: whether two statements say the same thing, or opposite things, without a model.
+
+A statement is reduced to a *gist*: weighted stems, each with a sign, and the numbers and names that may
+not differ. ``likeness`` compares topics and halves the score where sign, number or name disagree, so
+that "use X" is never "do not use X", and "timeout 30" never "timeout 60". Symmetric and reflexive,
+exactly: weights are whole numbers.
+
+    topic = shared / (shared + (only_a + only_b) / 2 + min(only_a, only_b))
+
+The last term is what tells a word that was *replaced* (another thing) from a word that was *added*
+(more detail). How a statement becomes a gist is said in `gist`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from aether.text.gist import Gist, gist
+
+# Tuned on the even half of tests/text/likeness_pairs.json, reported on the odd half.
+SAME_AT = 0.72
+# Opposites share less: "enable" and "remove" are words of their own beside the topic.
+CONTRADICTS_AT = 0.55
+# Share of the common topic that must carry the opposite sign; below it only an aside is negated.
+OPPOSED_SHARE = 0.4
+# Score of a pair whose topics are equal but whose signs, numbers or names are not.
+DISAGREEMENT = 0.5
+
+
+class Index(NamedTuple):
+    """Statements, findable by likeness; made by `index`, asked by `nearest`."""
+
+    gists: list[Gist]
+    postings: dict[str, list[int]]
+
+
+class Near(NamedTuple):
+    """A statement of an index that is like the one asked about."""
+
+    at: int
+    likeness: float
+
+
+def likeness(a: str, b: str) -> float:
+    """Return how much `a` and `b` say the same, from 0 to 1; at least ``SAME_AT`` counts as the same.
+
+    >>> likeness("Use atomic writes for state files", "State files must be written atomically")
+    1.0
+    """
+    return gist_likeness(gist(a), gist(b))
+
+
+def same(a: str, b: str) -> bool:
+    """Return whether `a` and `b` say the same thing.
+
+    >>> same("timeout 30", "timeout 60"), same("Retry three times", "retry 3 times")
+    (False, True)
+    """
+    return likeness(a, b) >= SAME_AT
+
+
+def contradicts(a: str, b: str) -> bool:
+    """Return whether `a` and `b` are about one thing and cannot both hold.
+
+    >>> contradicts("Use tabs", "Never use tabs"), contradicts("Use tabs", "Use locks")
+    (True, False)
+    """
+    return gists_contradict(gist(a), gist(b))
+
+
+def gist_likeness(a: Gist, b: Gist) -> float:
+    """Return the likeness of two statements by their gists."""
+    if a.plain == b.plain:
+        return 1.0
+    topic = _topic(a, b)
+    agree = a.numbers == b.numbers and a.question == b.question
+    if agree and not _other_names(a, b) and not _opposed(a, b):
+        return topic
+    return topic * DISAGREEMENT
+
+
+def gists_contradict(a: Gist, b: Gist) -> bool:
+    """Return whether two statements contradict each other, by their gists."""
+    if a.question or b.question or _other_names(a, b) or _topic(a, b) < CONTRADICTS_AT:
+        return False
+    other_number = bool(a.numbers - b.numbers) and bool(b.numbers - a.numbers)
+    # "not 30" and "60" agree: two differences undo each other.
+    return _opposed(a, b) != other_number
+
+
+def index(statements: Iterable[str]) -> Index:
+    """Return `statements` as an index for `nearest`."""
+    gists = [gist(statement) for statement in statements]
+    postings: dict[str, list[int]] = defaultdict(list)
+    for at, each in enumerate(gists):
+        for term in each.weights or (each.plain,):
+            postings[term].append(at)
+    return Index(gists, dict(postings))
+
+
+def nearest(statement: str, among: Index | Sequence[str], *, at_least: float = SAME_AT) -> list[Near]:
+    """Return what in `among` is at least `at_least` like `statement`, most like first.
+
+    Exact, and near linear over many statements: a like one must share one of the rarest stems, because the
+    common ones alone cannot carry the score.
+    """
+    found = among if isinstance(among, Index) else index(among)
+    asked = gist(statement)
+    near = [Near(at, gist_likeness(asked, found.gists[at])) for at in _candidates(asked, found, at_least)]
+    return sorted(
+        (each for each in near if each.likeness >= at_least), key=lambda each: (-each.likeness, each.at)
+    )
+
+
+def opposites(statement: str, among: Index | Sequence[str]) -> list[int]:
+    """Return the positions in `among` of the statements that contradict `statement`, in order."""
+    found = among if isinstance(among, Index) else index(among)
+    asked = gist(statement)
+    candidates = sorted(_candidates(asked, found, CONTRADICTS_AT))
+    return [at for at in candidates if gists_contradict(asked, found.gists[at])]
+
+
+def _candidates(asked: Gist, found: Index, at_least: float) -> set[int]:
+    terms = sorted(
+        asked.weights or {asked.plain: 1}, key=lambda term: (len(found.postings.get(term, ())), term)
+    )
+    weights = asked.weights or {asked.plain: 1}
+    # From the formula: shared >= total * t / (2 - t). What is left unread must weigh less than that.
+    spare = sum(weights.values()) * at_least / (2 - at_least)
+    left = sum(weights.values())
+    candidates: set[int] = set()
+    for term in terms:
+        if left < spare:
+            break
+        candidates.update(found.postings.get(term, ()))
+        left -= weights[term]
+    return candidates
+
+
+def _topic(a: Gist, b: Gist) -> float:
+    shared = sum(min(weight, b.weights[term]) for term, weight in a.weights.items() if term in b.weights)
+    if not shared:
+        return 0.0
+    only_a, only_b = sum(a.weights.values()) - shared, sum(b.weights.values()) - shared
+    return shared / (shared + (only_a + only_b) / 2 + min(only_a, only_b))
+
+
+def _opposed(a: Gist, b: Gist) -> bool:
+    shared = opposed = 0
+    for term, weight in a.weights.items():
+        if term in b.weights:
+            common = min(weight, b.weights[term])
+            shared += common
+            opposed += common if a.signs[term] != b.signs[term] else 0
+    return opposed > 0 and opposed >= OPPOSED_SHARE * shared
+
+
+def _other_names(a: Gist, b: Gist) -> bool:
+    only_a = {name for name in a.names - b.names if name not in b.weights}
+    only_b = {name for name in b.names - a.names if name not in a.weights}
+    return bool(only_a) and bool(only_b)
