@@ -1,0 +1,43 @@
+"""Backends: who can be asked to complete a request, by the name given to `--architect`."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import cast
+
+from aether.backends.base import Backend, Completion, Request, Settings
+from aether.backends.request import instruction, session_request
+from aether.errors import InvalidInput, shown
+
+__all__ = ["Backend", "Completion", "Request", "Settings", "backend", "instruction", "session_request"]
+
+_MODULES = {
+    "extractive": "extractive",
+    "anthropic": "anthropic_api",
+    "openai": "openai_api",
+    "ollama": "ollama",
+    "command": "command",
+}
+
+
+def backend(spec: str) -> tuple[Backend, dict[str, str]]:
+    """Return the backend that `spec` names, and what to put into its settings.
+
+    `command:` is followed by the program to run. `manual` is no backend: the operation stops before one.
+
+    Raises:
+        InvalidInput: there is no such backend, or the program is missing.
+
+    >>> module, overrides = backend("command:jq .")
+    >>> module.NAME, overrides
+    ('command', {'command': 'jq .'})
+    """
+    name, _, command = spec.partition(":")
+    if name not in _MODULES or bool(command.strip()) != (name == "command"):
+        raise InvalidInput(
+            f"{shown(spec)} is not an architect.",
+            fix="Use extractive, anthropic, openai, ollama, manual or command:'program'.",
+            where="architect",
+        )
+    module = cast("Backend", import_module(f"aether.backends.{_MODULES[name]}"))
+    return module, {"command": command.strip()} if command else {}

@@ -1,0 +1,212 @@
+"""The command backend: any program that reads a hand-off on stdin and writes session JSON on stdout.
+
+The program runs in a process group of its own, without a shell. Whatever ends the wait (its own end,
+the timeout, Ctrl-C, too much output), nothing of the group stays behind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from threading import Event, Thread
+from typing import IO, Any
+
+from aether.backends.base import Completion, Request, Settings
+from aether.errors import BackendFailed, BackendUnavailable, InvalidInput, shown
+from aether.shapes import Counter
+
+NAME = "command"
+# No session comes near this; a program that writes more is not writing one.
+MAX_OUTPUT_BYTES = 16 * 1024 * 1024
+# The end of stderr says what went wrong; its beginning is mostly greetings.
+STDERR_TAIL_BYTES = 2_000
+# Time to clean up after being asked to end, before being made to.
+GRACE_SECONDS = 2.0
+# How often a running program is looked at; adds at most this much to its time.
+_POLL_SECONDS = 0.02
+_BLOCK_BYTES = 64 * 1024
+
+
+def complete(request: Request, *, settings: Settings, count: Counter) -> Completion:
+    """Return what the program writes when it is given the hand-off, with `feedback` where there is some.
+
+    Raises:
+        InvalidInput: the command is empty or its quotes do not match.
+        BackendUnavailable: there is no such program, or it cannot be run.
+        BackendFailed: it failed, wrote nothing or too much, or did not end in time.
+    """
+    del count  # nobody bills tokens that a program of the caller's own may have used
+    words = _words(settings.command)
+    handoff = request.data | ({"feedback": request.feedback} if request.feedback else {})
+    process = _start(words)
+    output, errors, flooded = bytearray(), bytearray(), Event()
+    threads = [
+        Thread(target=_feed, args=(process.stdin, json.dumps(handoff).encode()), daemon=True),
+        Thread(target=_collect, args=(process.stdout, output, flooded), daemon=True),
+        Thread(target=_collect_tail, args=(process.stderr, errors), daemon=True),
+    ]
+    try:
+        for thread in threads:
+            thread.start()
+        ended = _wait(process, threads, flooded, settings.timeout_seconds)
+    finally:
+        _end_group(process)
+        for thread in threads:
+            thread.join(GRACE_SECONDS)
+        _close(process)
+    tail = errors.decode("utf-8", "replace").strip()
+    if flooded.is_set():
+        raise _failed(f"wrote more than {MAX_OUTPUT_BYTES} bytes.", words, tail)
+    if not ended:
+        raise _failed(f"did not end within {settings.timeout_seconds:g} s and was stopped.", words, tail)
+    if process.returncode:
+        raise _failed(f"ended with {_ending(process.returncode)}.", words, tail)
+    return Completion(text=_text(bytes(output), words, tail), backend=NAME, model=words[0])
+
+
+def _words(command: str) -> list[str]:
+    try:
+        words = shlex.split(command, posix=os.name != "nt")
+    except ValueError as reason:
+        raise InvalidInput(
+            f"{shown(command)} cannot be read ({reason}).", fix="Close its quotes.", where=NAME
+        ) from reason
+    if not words:
+        raise InvalidInput("no command is given.", fix="Write it as command:'my-program --flag'.", where=NAME)
+    return [word.strip('"') for word in words] if os.name == "nt" else words
+
+
+def _start(words: list[str]) -> subprocess.Popen[bytes]:
+    program = shutil.which(words[0])
+    if program is None:
+        raise BackendUnavailable(
+            f"there is no program {shown(words[0])}.",
+            fix="Check its spelling and PATH, or use --architect extractive.",
+            where=NAME,
+        )
+    own_group: dict[str, Any] = (
+        {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
+        if os.name == "nt"
+        else {"start_new_session": True}
+    )
+    try:
+        return subprocess.Popen(  # noqa: S603 - running the caller's program is what this is for
+            [program, *words[1:]],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,  # closing a buffered pipe waits for whoever is still writing to it
+            **own_group,
+        )
+    except (OSError, ValueError) as reason:
+        raise BackendUnavailable(
+            f"{shown(words[0])} cannot be run ({reason}).",
+            fix="Make it executable, or use --architect extractive.",
+            where=NAME,
+        ) from reason
+
+
+def _feed(pipe: IO[bytes], data: bytes) -> None:
+    rest = memoryview(data)
+    # A program may take what it needs and close; that is not a failure.
+    with suppress(OSError, ValueError):
+        while rest:
+            rest = rest[pipe.write(rest) :]
+    with suppress(OSError):
+        pipe.close()
+
+
+def _collect(pipe: IO[bytes], output: bytearray, flooded: Event) -> None:
+    with suppress(OSError, ValueError):
+        while block := pipe.read(_BLOCK_BYTES):
+            output.extend(block)
+            if len(output) > MAX_OUTPUT_BYTES:
+                flooded.set()
+                return
+
+
+def _collect_tail(pipe: IO[bytes], errors: bytearray) -> None:
+    with suppress(OSError, ValueError):
+        while block := pipe.read(_BLOCK_BYTES):
+            errors.extend(block)
+            del errors[:-STDERR_TAIL_BYTES]
+
+
+def _wait(
+    process: subprocess.Popen[bytes], threads: list[Thread], flooded: Event, timeout_seconds: float
+) -> bool:
+    """Return whether the program ended, and everything that writes to its pipes with it, in time."""
+    deadline = time.monotonic() + timeout_seconds
+    while time.monotonic() < deadline and not flooded.is_set():
+        if process.poll() is not None:
+            # A helper that it left running may hold the pipes; the answer is then already complete.
+            for thread in threads:
+                thread.join(max(0.0, min(GRACE_SECONDS, deadline - time.monotonic())))
+            return True
+        flooded.wait(_POLL_SECONDS)
+    return False
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    _signal_group(process, hard=False)
+    try:
+        process.wait(GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        pass
+    finally:
+        _signal_group(process, hard=True)
+        process.wait()
+
+
+def _signal_group(process: subprocess.Popen[bytes], *, hard: bool) -> None:
+    if os.name == "nt":
+        if process.poll() is None:
+            subprocess.run(  # noqa: S603 - the id is our own child's
+                ["taskkill", "/F", "/T", "/PID", str(process.pid)],  # noqa: S607 - part of Windows
+                capture_output=True,
+                check=False,
+            )
+        return
+    # The group carries the id of the program for as long as any of it lives.
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL if hard else signal.SIGTERM)
+
+
+def _close(process: subprocess.Popen[bytes]) -> None:
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None:
+            with suppress(OSError):
+                pipe.close()
+
+
+def _text(raw: bytes, words: list[str], tail: str) -> str:
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as reason:
+        raise _failed("wrote something that is not UTF-8.", words, tail) from reason
+    if not text.strip():
+        raise _failed("wrote nothing to stdout.", words, tail)
+    return text
+
+
+def _ending(code: int) -> str:
+    if code > 0:
+        return f"exit code {code}"
+    with suppress(ValueError):
+        return f"signal {signal.Signals(-code).name}"
+    return f"signal {-code}"
+
+
+def _failed(what: str, words: list[str], tail: str) -> BackendFailed:
+    said = f" Its last words: {tail}" if tail else ""
+    return BackendFailed(
+        f"{shown(words[0])} {what}{said}",
+        fix="Run it by hand on the hand-off file, or use --architect extractive.",
+        where=NAME,
+    )

@@ -1,0 +1,126 @@
+"""The ollama backend: a model on this machine or a near one, through Ollama's own chat API.
+
+Ollama silently drops the beginning of a prompt that does not fit. So the window is always asked for,
+truncation is switched off, and what the server says it read is compared with what was sent.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from aether.backends import dialog, wire
+from aether.backends.base import Completion, Request, Settings
+from aether.backends.request import strict
+from aether.errors import BackendUnavailable
+from aether.shapes import Counter, JsonObject
+
+NAME = "ollama"
+DEFAULT_PORT = 11434
+# Local models write 10 to 40 tokens a second: a small part ends within the default timeout.
+ANSWER_TOKENS = 2_000
+# The largest prompt by default: with the answer it makes a window that fits beside the model in 8 GB.
+INPUT_TOKENS = 12_000
+# A new window size reloads the model; steps keep the number of sizes small.
+WINDOW_STEP_TOKENS = 4_096
+# Tokenizers count up to this much more than our estimate.
+TOKENIZER_MARGIN = 1.3
+# No tokenizer counts half of what another does: less than this share was read means it was cut.
+LEAST_READ_SHARE = 0.5
+
+
+def complete(request: Request, *, settings: Settings, count: Counter) -> Completion:
+    """Return the answer of an Ollama model to `request`.
+
+    Raises:
+        BackendUnavailable: no model is chosen or pulled, or no server answers.
+        BackendFailed: it was reached and failed, or its answer was cut off.
+    """
+    server = _server(wire.chosen(settings.base_url, "OLLAMA_HOST"))
+    name = wire.chosen(settings.model, "AETHER_MODEL")
+    if not name:
+        raise BackendUnavailable(
+            "no model is chosen.",
+            fix='Name one of "ollama list" in AETHER_MODEL, or use --architect extractive.',
+            where=NAME,
+        )
+
+    def exchange(prompt: str, room: int, form: JsonObject) -> wire.Reply:
+        expected = count(prompt)
+        found = wire.post(
+            f"{server}/api/chat",
+            _body(name, prompt, room, expected) | form,
+            headers={},
+            timeout_seconds=settings.timeout_seconds,
+        )
+        return _cut_shows(found, expected)
+
+    model = dialog.Model(
+        name=NAME,
+        server=server,
+        exchange=exchange,
+        read=_read,
+        forms=({"format": strict(request.schema)}, {"format": "json"}, {}),
+        fixes={
+            0: 'Start it with "ollama serve", check OLLAMA_HOST, or use --architect extractive.',
+            404: f'Run "ollama pull {name}", or use --architect extractive.',
+        },
+        input_tokens=settings.window_tokens or INPUT_TOKENS,
+        answer_tokens=min(ANSWER_TOKENS, settings.max_output_tokens),
+        room=min(2 * ANSWER_TOKENS, settings.max_output_tokens),
+    )
+    return dialog.converse(request, model, settings=settings, count=count)
+
+
+def _server(host: str) -> str:
+    """Return the address that `OLLAMA_HOST` means; it may lack scheme, name or port.
+
+    >>> _server(""), _server("0.0.0.0"), _server("https://box/ollama")
+    ('http://127.0.0.1:11434', 'http://127.0.0.1:11434', 'https://box:443/ollama')
+    """
+    scheme, _, rest = host.rpartition("://")
+    address = urlsplit(f"{scheme or 'http'}://{rest}")
+    at, _, port = address.netloc.rpartition(":") if _has_port(address.netloc) else (address.netloc, "", "")
+    # What a server listens on is no address to call.
+    at = "127.0.0.1" if at in {"", "0.0.0.0"} else at  # noqa: S104 - replaced, not bound
+    port = port or {"http": "80", "https": "443"}.get(scheme, str(DEFAULT_PORT))
+    return f"{address.scheme}://{at}:{port}{address.path.rstrip('/')}"
+
+
+def _has_port(netloc: str) -> bool:
+    return ":" in netloc and not netloc.endswith("]")
+
+
+def _body(model: str, prompt: str, room: int, expected: int) -> JsonObject:
+    needed = int(expected * TOKENIZER_MARGIN) + room
+    return {
+        "model": model,
+        "messages": [{"role": "user", "content": prompt}],
+        "stream": False,
+        "truncate": False,
+        "options": {
+            "num_ctx": -(-needed // WINDOW_STEP_TOKENS) * WINDOW_STEP_TOKENS,
+            "num_predict": room,
+            "temperature": 0,
+        },
+    }
+
+
+def _cut_shows(found: wire.Reply, expected: int) -> wire.Reply:
+    # Older servers do not know `truncate`; what they report they read gives them away.
+    read = found.body.get("prompt_eval_count")
+    if found.status == 200 and isinstance(read, int) and 0 < read < expected * LEAST_READ_SHARE:
+        words = f"the server read {read} of about {expected} tokens"
+        return wire.Reply(413, {"error": words}, words)
+    return found
+
+
+def _read(body: JsonObject) -> dialog.Answer:
+    reason = body.get("done_reason") or "stop"
+    return dialog.Answer(
+        outcome="cut" if reason == "length" else "whole",
+        text=(body.get("message") or {}).get("content") or "",
+        model=str(body.get("model", "")),
+        input_tokens=body.get("prompt_eval_count") or 0,
+        output_tokens=body.get("eval_count") or 0,
+        detail=reason,
+    )
