@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from aether.shapes import Change, JsonObject, Patch
+from aether.store.patch import apply
 
 
 def joined(*changes: Change, result: Any = None) -> Change:
@@ -21,3 +23,18 @@ def joined(*changes: Change, result: Any = None) -> Change:
         for file, records in change.appends.items():
             appends.setdefault(file, []).extend(records)
     return Change(patches, appends, result)
+
+
+def chained(documents: Mapping[str, Any], *steps: Callable[[Mapping[str, Any]], Change]) -> Change:
+    """Return one change that does all of `steps`, each planned on what the ones before it leave.
+
+    The result is the list of their results.
+    """
+    state = dict(documents)
+    changes = []
+    for step in steps:
+        change = step(state)
+        for document, patch in change.patches.items():
+            state[document] = apply(state[document], patch)
+        changes.append(change)
+    return joined(*changes, result=[change.result for change in changes])

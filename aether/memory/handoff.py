@@ -1,0 +1,134 @@
+"""Hand-offs: exactly what an architect is given, and the record of what was given.
+
+A hand-off is open from `prepare` until its session is stored. `memory.compression.open` records which
+items it holds and what they said, so that ingesting removes just those: what arrived meanwhile, or was
+changed meanwhile, stays. The file `compressions/<id>.json` can be made again from that record.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, cast
+
+from aether import clock
+from aether.errors import CorruptDocument
+from aether.memory import signals
+from aether.memory.items import items_of
+from aether.shapes import Change, Handoff, Item, JsonObject
+
+SCHEMA_VERSION = 1
+# They say what matters now; the other types are bookkeeping of the colony.
+STEERING = ("FOCUS", "REDIRECT", "FEEDBACK")
+# What a person or a rule asked for must survive word for word, whatever an architect thinks of it.
+PROTECTED_TYPES = frozenset({"constraint"})
+
+
+def items_until(memory: Mapping[str, Any], phase: int) -> list[Item]:
+    """Return the items that belong to `phase`, an earlier one, or none."""
+    return [item for item in items_of(memory) if item["metadata"].get("phase", phase) <= phase]
+
+
+def digest(item: Item) -> str:
+    """Return what changes whenever the words of `item` change."""
+    return hashlib.sha256(json.dumps([item["type"], item["content"]]).encode()).hexdigest()[:16]
+
+
+def open_handoff(memory: Mapping[str, Any], phase: int) -> JsonObject | None:
+    """Return the record of the hand-off that is open for `phase`, the newest first, or None."""
+    records: list[JsonObject] = memory["compression"].get("open", [])
+    return next((record for record in reversed(records) if record["phase"] == phase), None)
+
+
+def opened(memory: Mapping[str, Any], phase: int, *, compression_id: str, now: datetime) -> Change:
+    """Return the change that opens a hand-off of the items of `phase`; the result is its record."""
+    items = items_until(memory, phase)
+    record = {
+        "id": compression_id,
+        "phase": phase,
+        "prepared_at": clock.stamp(now),
+        "total_tokens": sum(item["token_count"] for item in items),
+        "items": {item["id"]: digest(item) for item in items},
+    }
+    path = "/compression/open"
+    if "open" in memory["compression"]:
+        patch = [{"op": "add", "path": f"{path}/-", "value": record}]
+    else:
+        patch = [{"op": "add", "path": path, "value": [record]}]
+    return Change({"memory": patch}, result=record)
+
+
+def closed(memory: Mapping[str, Any], compression_id: str) -> Change:
+    """Return the change that closes a hand-off; nothing where it is not open."""
+    records = memory["compression"].get("open", [])
+    places = [place for place, record in enumerate(records) if record["id"] == compression_id]
+    return Change({"memory": [{"op": "remove", "path": f"/compression/open/{place}"} for place in places]})
+
+
+def held(memory: Mapping[str, Any], record: JsonObject) -> list[Item]:
+    """Return the items of a hand-off that are still in working memory, unchanged since."""
+    wanted = record["items"]
+    return [item for item in items_of(memory) if item["id"] in wanted and digest(item) == wanted[item["id"]]]
+
+
+def build(
+    documents: Mapping[str, Any], record: JsonObject, items: Sequence[Item], *, revision: int, now: datetime
+) -> Handoff:
+    """Return the hand-off of `record`, without its prompt and checksum (`sealed` adds those)."""
+    memory = documents["memory"]
+    tokens = sum(item["token_count"] for item in items)
+    handoff = {
+        "schema_version": SCHEMA_VERSION,
+        "compression_id": record["id"],
+        "phase": record["phase"],
+        "prepared_at": record["prepared_at"],
+        "revision": revision,
+        "items": list(items),
+        "item_count": len(items),
+        "total_tokens": tokens,
+        "target_tokens": int(tokens / memory["compression"]["target_ratio"]),
+        "counter": memory["token_counter"]["counter"],
+        "protected": protected(items),
+        "signals": signals.active(documents["pheromones"], now=now, types=STEERING),
+    }
+    return cast(Handoff, handoff)
+
+
+def protected(items: Sequence[Item]) -> list[JsonObject]:
+    """Return what must survive word for word, and why."""
+    kept = []
+    for item in items:
+        marked = item["metadata"].get("protected")
+        if marked or item["type"] in PROTECTED_TYPES:
+            why = "marked protected" if marked else f"a {item['type']}"
+            kept.append({"id": item["id"], "content": item["content"], "why": why})
+    return kept
+
+
+def sealed(handoff: Handoff, prompt: JsonObject) -> Handoff:
+    """Return `handoff` with its prompt and the checksum over everything else."""
+    whole = {**handoff, "prompt": prompt}
+    return cast(Handoff, {**whole, "checksum": _checksum(whole)})
+
+
+def require_whole(handoff: Any, *, where: str) -> Handoff:
+    """Return `handoff`, read from a file, if it is what `sealed` made.
+
+    Raises:
+        CorruptDocument: it was changed or cut off.
+    """
+    if isinstance(handoff, dict) and "checksum" in handoff:
+        rest = {field: value for field, value in handoff.items() if field != "checksum"}
+        if handoff["checksum"] == _checksum(rest):
+            return cast(Handoff, handoff)
+    raise CorruptDocument(
+        "the hand-off was changed after it was written.",
+        fix='Run "aether memory prepare" again: it is made anew.',
+        where=where,
+    )
+
+
+def _checksum(value: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

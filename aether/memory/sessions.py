@@ -1,0 +1,172 @@
+"""Short-term memory: compressed sessions of earlier work, the newest ten.
+
+The document is `memory`, its part `short_term_memory`. Guaranteed: `current_sessions` is the number of
+sessions; a session is stored once, whoever asks how often; one that the limit pushes out goes to the
+archive, whole, after its patterns were extracted. What a session must be is decided in `answers`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, cast
+
+from aether import clock
+from aether.errors import Conflict, NotFound, shown
+from aether.shapes import Change, Counter, JsonObject, Patch, Session
+from aether.tokens.sessions import ANSWER_FIELDS, session_tokens
+
+PART = "/short_term_memory"
+
+
+def sessions_of(memory: Mapping[str, Any]) -> list[Session]:
+    """Return the sessions of short-term memory, in the order in which they were stored."""
+    found: list[Session] = memory["short_term_memory"]["sessions"]
+    return found
+
+
+def find(memory: Mapping[str, Any], session_id: str) -> Session | None:
+    """Return the session with this id, or None."""
+    return next((session for session in sessions_of(memory) if session["session_id"] == session_id), None)
+
+
+def ratio(original: int, compressed: int) -> float:
+    """Return original / compressed, two decimals; 0 where nothing is left.
+
+    >>> ratio(500, 200), ratio(500, 0)
+    (2.5, 0.0)
+    """
+    return round(original / compressed, 2) if compressed else 0.0
+
+
+def answer_digest(answer: Mapping[str, Any]) -> str:
+    """Return what tells two answers apart: a hash of the fields that an architect writes."""
+    fields = {field: answer.get(field) for field in ANSWER_FIELDS}
+    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
+
+
+def made(
+    answer: JsonObject, *, phase: int, original_tokens: int, count: Counter, metadata: JsonObject
+) -> Session:
+    """Return the session that `answer`, a checked answer, becomes; the counts are ours."""
+    session = {
+        "id": answer["id"],
+        "session_id": answer["session_id"],
+        "phase": phase,
+        "compressed_at": answer["compressed_at"],
+        "original_tokens": original_tokens,
+        "compressed_tokens": 0,
+        "compression_ratio": 0.0,
+        "summary": answer["summary"],
+        "key_decisions": answer["key_decisions"],
+        "outcomes": answer["outcomes"],
+        "high_value_items": answer["high_value_items"],
+        "metadata": {"context": "", "related_patterns": [], **metadata},
+    }
+    session["compressed_tokens"] = session_tokens(session, count)
+    session["compression_ratio"] = ratio(original_tokens, session["compressed_tokens"])
+    return cast(Session, session)
+
+
+def stored(memory: Mapping[str, Any], session: Session) -> Change:
+    """Return the change that stores `session`; nothing where the very same one is there already.
+
+    Raises:
+        Conflict: another session has its id.
+    """
+    there = find(memory, session["session_id"])
+    if there is not None:
+        if there["metadata"].get("answer_sha256") == session["metadata"].get("answer_sha256"):
+            return Change({}, result=there)
+        raise Conflict(
+            f"another session is called {shown(session['session_id'])}.",
+            fix="Give this one an id and session_id of its own.",
+            where="short_term_memory",
+        )
+    patch: Patch = [
+        {"op": "add", "path": f"{PART}/sessions/-", "value": session},
+        _number(len(sessions_of(memory)) + 1),
+    ]
+    return Change({"memory": patch}, result=session)
+
+
+def measured(memory: Mapping[str, Any], session: Session) -> Change:
+    """Return the change that counts the compression that made `session`."""
+    metrics = memory["metrics"]
+    done = metrics["total_compressions"] + 1
+    average = (metrics["average_compression_ratio"] * (done - 1) + session["compression_ratio"]) / done
+    return Change({
+        "memory": [
+            {"op": "replace", "path": "/metrics/total_compressions", "value": done},
+            {"op": "replace", "path": "/metrics/average_compression_ratio", "value": round(average, 4)},
+        ]
+    })  # fmt: skip
+
+
+def oldest(memory: Mapping[str, Any]) -> Session | None:
+    """Return the session that was compressed first, by instant and not by text, or None."""
+    return min(sessions_of(memory), key=lambda session: clock.parse(session["compressed_at"]), default=None)
+
+
+def over_limit(memory: Mapping[str, Any]) -> bool:
+    """Return whether there are more sessions than `max_sessions`."""
+    return len(sessions_of(memory)) > int(memory["short_term_memory"]["max_sessions"])
+
+
+def evicted(memory: Mapping[str, Any], session_id: str, *, now: datetime) -> Change:
+    """Return the change that moves one session to the archive; the result is that session.
+
+    Raises:
+        NotFound: there is no such session.
+    """
+    for place, session in enumerate(sessions_of(memory)):
+        if session["session_id"] == session_id:
+            break
+    else:
+        raise NotFound(
+            f"there is no session {shown(session_id)}.",
+            fix='See "aether memory status".',
+            where="short_term_memory",
+        )
+    evictions = memory["metrics"]["short_term_evictions"] + 1
+    patch: Patch = [
+        {"op": "remove", "path": f"{PART}/sessions/{place}"},
+        _number(len(sessions_of(memory)) - 1),
+        {"op": "replace", "path": "/metrics/short_term_evictions", "value": evictions},
+    ]
+    return Change({"memory": patch}, {"items": [_record(session, now)]}, session)
+
+
+def _number(sessions: int) -> JsonObject:
+    return {"op": "replace", "path": f"{PART}/current_sessions", "value": sessions}
+
+
+def text_of(session: Mapping[str, Any]) -> str:
+    """Return what `session` says as plain text, one statement a line."""
+    lines = [session["summary"]]
+    lines += [
+        " — ".join(filter(None, (entry["decision"], entry["rationale"])))
+        for entry in session["key_decisions"]
+    ]
+    lines += [" — ".join(filter(None, (entry["result"], entry["impact"]))) for entry in session["outcomes"]]
+    lines += [entry["content"] for entry in session["high_value_items"]]
+    return "\n".join(lines)
+
+
+def _record(session: Session, now: datetime) -> JsonObject:
+    """Return the archive record of a session: readable and found by search like an item, and whole."""
+    at = session["compressed_at"]
+    item = {
+        "id": session["session_id"], "type": "session", "content": text_of(session),
+        "token_count": session["compressed_tokens"], "associative_links": [],
+        "metadata": {
+            "timestamp": at, "relevance_score": 0.5, "access_count": 0, "last_accessed": at,
+            "source": "architect", "caste": None, "phase": session["phase"],
+        },
+    }  # fmt: skip
+    return {
+        "item": item, "left_at": clock.stamp(now), "why": "evicted", "session_id": None,
+        "compression_id": session["metadata"].get("compression_id"), "session": session,
+    }  # fmt: skip
