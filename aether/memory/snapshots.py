@@ -1,0 +1,101 @@
+"""Snapshots: exact saved state of the whole colony, and the way back to it.
+
+A restore is an ordinary change: a patch from the present documents to those of the snapshot, journalled
+and undoable like any other. Counters follow the snapshot; the list of automatic snapshots does not, or
+the next snapshot would take the name of one that exists. Reading and writing the files is the edge's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from aether import clock
+from aether.errors import CorruptDocument, InvalidDocument, shown
+from aether.memory.colony import DOCUMENT, MAX_AUTOMATIC
+from aether.memory.colony_shapes import Snapshot
+from aether.shapes import Change
+from aether.store.patch import diff
+
+MAX_LABEL_CHARS = 200
+
+
+def take(
+    documents: Mapping[str, Any],
+    *,
+    snapshot_id: str,
+    label: str,
+    now: datetime,
+    revision: int,
+    automatic: bool = False,
+) -> Snapshot:
+    """Return the snapshot of `documents` at `revision`; a longer label than `MAX_LABEL_CHARS` is cut.
+
+    Raises:
+        InvalidInput: a document holds what is not JSON.
+    """
+    return {
+        "snapshot_id": snapshot_id,
+        "label": label[:MAX_LABEL_CHARS],
+        "automatic": automatic,
+        "timestamp": clock.stamp(now),
+        "revision": revision,
+        "documents": dict(documents),
+        "checksum": checksum(documents),
+    }
+
+
+def checksum(documents: Mapping[str, Any]) -> str:
+    """Return the sha256 of `documents`; the order of keys does not matter.
+
+    >>> checksum({"a": 1, "b": 2}) == checksum({"b": 2, "a": 1})
+    True
+    """
+    from hashlib import sha256
+
+    # ASCII escapes, so that text with a lone surrogate has a checksum too.
+    canonical = json.dumps(documents, sort_keys=True, separators=(",", ":"))
+    return sha256(canonical.encode()).hexdigest()
+
+
+def restore(documents: Mapping[str, Any], snapshot: Mapping[str, Any]) -> Change:
+    """Return the change that takes `documents` back to `snapshot`; its result is the names that change.
+
+    A document that the snapshot does not hold stays as it is.
+
+    Raises:
+        CorruptDocument: the snapshot is not what was saved.
+        InvalidDocument: it holds a document that the colony does not have.
+    """
+    where = f"snapshot {shown(snapshot.get('snapshot_id'))}"
+    saved = snapshot.get("documents")
+    if not isinstance(saved, dict) or snapshot.get("checksum") != checksum(saved):
+        raise CorruptDocument("its checksum does not match.", fix="Restore another snapshot.", where=where)
+    patches = {}
+    for name, value in saved.items():
+        if name not in documents:
+            raise InvalidDocument(
+                f"{shown(name)} is not a document of this colony.",
+                fix=f"Restore into a colony that has it; this one has {', '.join(documents)}.",
+                where=where,
+            )
+        wanted = {**value, "checkpoints": documents[name]["checkpoints"]} if name == DOCUMENT else value
+        patch = diff(documents[name], wanted)
+        if patch:
+            patches[name] = patch
+    return Change(patches, result=list(patches))
+
+
+def expendable(snapshots: Iterable[Mapping[str, Any]], *, keep: int = MAX_AUTOMATIC) -> list[str]:
+    """Return the ids of the automatic snapshots beyond the `keep` newest, oldest first.
+
+    Snapshots that a person took are never among them.
+    """
+    automatic = sorted(
+        (clock.parse(snapshot["timestamp"]), snapshot["snapshot_id"])
+        for snapshot in snapshots
+        if snapshot["automatic"]
+    )
+    return [snapshot_id for _, snapshot_id in automatic[: max(0, len(automatic) - keep)]]
