@@ -17,7 +17,7 @@ from aether import clock
 from aether.errors import CorruptDocument
 from aether.memory import signals
 from aether.memory.items import items_of
-from aether.shapes import Change, Handoff, Item, JsonObject
+from aether.shapes import Change, Handoff, Item, JsonObject, Patch
 
 SCHEMA_VERSION = 1
 # They say what matters now; the other types are bookkeeping of the colony.
@@ -38,7 +38,7 @@ def digest(item: Item) -> str:
 
 def open_handoff(memory: Mapping[str, Any], phase: int) -> JsonObject | None:
     """Return the record of the hand-off that is open for `phase`, the newest first, or None."""
-    records: list[JsonObject] = memory["compression"].get("open", [])
+    records: list[JsonObject] = memory["compression"]["open"]
     return next((record for record in reversed(records) if record["phase"] == phase), None)
 
 
@@ -52,17 +52,13 @@ def opened(memory: Mapping[str, Any], phase: int, *, compression_id: str, now: d
         "total_tokens": sum(item["token_count"] for item in items),
         "items": {item["id"]: digest(item) for item in items},
     }
-    path = "/compression/open"
-    if "open" in memory["compression"]:
-        patch = [{"op": "add", "path": f"{path}/-", "value": record}]
-    else:
-        patch = [{"op": "add", "path": path, "value": [record]}]
+    patch: Patch = [{"op": "add", "path": "/compression/open/-", "value": record}]
     return Change({"memory": patch}, result=record)
 
 
 def closed(memory: Mapping[str, Any], compression_id: str) -> Change:
     """Return the change that closes a hand-off; nothing where it is not open."""
-    records = memory["compression"].get("open", [])
+    records = memory["compression"]["open"]
     places = [place for place, record in enumerate(records) if record["id"] == compression_id]
     return Change({"memory": [{"op": "remove", "path": f"/compression/open/{place}"} for place in places]})
 

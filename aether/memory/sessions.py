@@ -96,13 +96,19 @@ def measured(memory: Mapping[str, Any], session: Session) -> Change:
     """Return the change that counts the compression that made `session`."""
     metrics = memory["metrics"]
     done = metrics["total_compressions"] + 1
-    average = (metrics["average_compression_ratio"] * (done - 1) + session["compression_ratio"]) / done
+    total = round(metrics.get("compression_ratio_total", 0.0) + session["compression_ratio"], 2)
     return Change({
         "memory": [
             {"op": "replace", "path": "/metrics/total_compressions", "value": done},
-            {"op": "replace", "path": "/metrics/average_compression_ratio", "value": round(average, 4)},
+            {"op": "add", "path": "/metrics/compression_ratio_total", "value": total},
+            {"op": "replace", "path": "/metrics/average_compression_ratio", "value": average(total, done)},
         ]
     })  # fmt: skip
+
+
+def average(total: float, compressions: int) -> float:
+    """Return the average ratio; it is kept beside its sum, so that undoing a compression keeps it true."""
+    return round(total / compressions, 4) if compressions else 0.0
 
 
 def oldest(memory: Mapping[str, Any]) -> Session | None:
@@ -121,15 +127,13 @@ def evicted(memory: Mapping[str, Any], session_id: str, *, now: datetime) -> Cha
     Raises:
         NotFound: there is no such session.
     """
-    for place, session in enumerate(sessions_of(memory)):
-        if session["session_id"] == session_id:
-            break
-    else:
+    ids = [session["session_id"] for session in sessions_of(memory)]
+    if session_id not in ids:
         raise NotFound(
-            f"there is no session {shown(session_id)}.",
-            fix='See "aether memory status".',
-            where="short_term_memory",
+            f"there is no session {shown(session_id)}.", fix='See "aether memory stats".', where="short_term_memory"
         )
+    place = ids.index(session_id)
+    session = sessions_of(memory)[place]
     evictions = memory["metrics"]["short_term_evictions"] + 1
     patch: Patch = [
         {"op": "remove", "path": f"{PART}/sessions/{place}"},
