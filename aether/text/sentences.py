@@ -13,7 +13,7 @@ WRAPPED_LINE_CHARS = 50
 
 _FENCE = re.compile(r"^\s*(?:```|~~~)")
 _OWN_LINE = re.compile(r"\s*(?:[-*+•>#|$]|\d{1,3}[.)]\s|[A-Z][\w ]{0,30}:\s|\S+:\d+)")
-_END = re.compile(r"[.!?…]+[\"'”’)\]*_`]*(?=\s)\s+|[。！？]+[」』”）]*\s*")
+_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_`]*+\s+|[。！？]+[」』”）]*\s*")
 _NO_END = re.compile(
     r"(?:^|[\s(\"'])(?:[A-Za-z]|e\.g|i\.e|cf|vs|etc|approx|resp|incl|mr|mrs|ms|dr|prof|st|no|fig|sec|al|\d{1,3})\.$",
     re.IGNORECASE,
