@@ -7,21 +7,36 @@ are passed over. The answers of tools carry a header with the exit code; it beco
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from aether.messages.blocks import failed, filled, flat, given, parts, table, word
-from aether.messages.record import Record
+from aether.messages.record import Record, remember
 from aether.shapes import JsonObject
 
+# Commands left running in the background; a session rarely has more than a handful.
+_REMEMBERED_COMMANDS = 256
+_HEADER_CHARS = 400
+_RUNNING = re.compile(r"^Process running with session ID (\d+)", re.MULTILINE)
 _HEADER = re.compile(
     r"\A(?:(?:Chunk ID|Wall time|Process |Exit code|Original token count|Total output lines).*\n)+Output:\n"
 )
 
 
+class _Running(NamedTuple):
+    """Commands that answer later, through calls that only wait for them."""
+
+    commands: OrderedDict[str, str]
+    """Call ids by the number of the running process."""
+    waits: OrderedDict[str, str]
+    """Call ids of the commands by the call id of the wait."""
+
+
 def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
     """Yield the records of a rollout."""
     session = agent = caste = ""
+    running = _Running(OrderedDict(), OrderedDict())
     for number, line in values:
         if not isinstance(line, dict):
             continue
@@ -42,7 +57,7 @@ def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
         if kind == "compacted":
             yield head._replace(kind="boundary", text=word(payload.get("message")))
         elif kind == "response_item":
-            yield from _item(head, payload)
+            yield from _item(head, payload, running)
 
 
 def _agent(session: str, meta: JsonObject) -> tuple[str, str]:
@@ -52,7 +67,7 @@ def _agent(session: str, meta: JsonObject) -> tuple[str, str]:
     return session, word(meta.get("agent_role")) or "agent"
 
 
-def _item(head: Record, payload: JsonObject) -> Iterator[Record]:
+def _item(head: Record, payload: JsonObject, running: _Running) -> Iterator[Record]:
     call_id = word(payload.get("call_id"))
     match payload.get("type"):
         case "message":
@@ -61,15 +76,24 @@ def _item(head: Record, payload: JsonObject) -> Iterator[Record]:
             for position, part in parts(payload.get("content")):
                 yield filled(head, part, speaker)._replace(part=position, message_id=word(payload.get("id")))
         case "function_call" | "custom_tool_call" | "local_shell_call":
-            arguments = payload.get("arguments", payload.get("input", payload.get("action")))
-            name = word(payload.get("name")) or "shell"
-            yield head._replace(kind="call", tool=name, arguments=given(arguments), call_id=call_id)
+            arguments = given(payload.get("arguments", payload.get("input", payload.get("action"))))
+            waited = running.commands.get(str(arguments.get("session_id", "")))
+            if waited:
+                remember(running.waits, call_id, waited, most=_REMEMBERED_COMMANDS)
+            else:
+                name = word(payload.get("name")) or "shell"
+                yield head._replace(kind="call", tool=name, arguments=arguments, call_id=call_id)
         case "function_call_output" | "custom_tool_call_output" | "local_shell_call_output":
-            yield head._replace(kind="result", call_id=call_id, **_answer(payload.get("output")))
+            call_id = running.waits.pop(call_id, call_id)
+            output = flat(payload.get("output"))
+            process = _RUNNING.search(output[:_HEADER_CHARS])
+            if process:
+                remember(running.commands, process[1], call_id, most=_REMEMBERED_COMMANDS)
+            else:
+                yield head._replace(kind="result", call_id=call_id, **_answer(output))
 
 
-def _answer(output: Any) -> JsonObject:
-    text = flat(output)
+def _answer(text: str) -> JsonObject:
     inner = given(text) if text.startswith("{") else {}
     if "output" in inner and "metadata" in inner:  # rollouts before 0.40
         code = table(inner["metadata"]).get("exit_code")

@@ -26,7 +26,7 @@ _HEAD_LINES = 64
 def read_records(
     source: str | os.PathLike[str] | IO[bytes],
     *,
-    format: str | None = None,  # noqa: A002 - the name of the option
+    format: str | None = None,
     on_bad: OnBad = ignore,
 ) -> Iterator[Record]:
     """Yield the records of a file or byte stream, whichever format it holds.

@@ -1,0 +1,302 @@
+"""Capture: from the records of a conversation to the notes that a colleague would have taken.
+
+Noted are requests and demands, decisions and what came of them, errors together with what fixed them, the
+files changed and the commands that mattered in each stretch of work, and the answer that ended a turn.
+Not noted are looking around, file dumps, machinery, and what aether itself added.
+
+The rules work record by record: `begin` gives a state, `observe` advances it in place and returns the notes
+that are due, `finish` returns those that were still open. The state is plain JSON of bounded size, so a
+hook can keep it between two events. `capture` does all three for a whole transcript.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import sha256
+from typing import TypedDict
+
+from aether.memory.cleaning import clean, without_injected
+from aether.memory.notes import DEMANDED, Draft, Mark, Note, draft, mark, shorten
+from aether.memory.statements import (
+    demanded,
+    is_empty_reply,
+    is_reply,
+    kind_of_answer,
+    kind_of_paragraph,
+    kind_of_request,
+    question,
+    stated,
+)
+from aether.memory.work import Work, called, new_work, returned, unresolved, worked
+from aether.messages.blocks import table, word
+from aether.messages.record import Record
+
+# Characters, at about four to a token: a request or an answer of a page, a statement of a paragraph.
+REQUEST_CHARS = 2_400
+ANSWER_CHARS = 2_000
+STATEMENT_CHARS = 900
+SUMMARY_CHARS = 6_000
+TASK_CHARS = 400
+# Repeats of one text (re-sent messages, a sub-agent's answer in the call that started it) come soon.
+_REMEMBERED_TEXTS = 512
+_REMEMBERED_AGENTS = 64
+DEFAULT_RELEVANCE = 0.5
+# What the store counts for itself; an imported item starts anew.
+_KEPT_BY_STORE = frozenset("relevance_score access_count last_accessed source caste pointer".split())
+
+
+class Answer(TypedDict):
+    """What was said last, until it is known whether it ends the turn."""
+
+    text: str
+    message_id: str
+    at: Mark
+
+
+class Turn(TypedDict):
+    """The stretch of work that one agent is in."""
+
+    work: Work
+    answer: Answer | None
+
+
+class State(TypedDict):
+    """What must be known of the past to judge the next record."""
+
+    file: str
+    first_phase: int
+    fixed_phase: int | None
+    boundaries: int
+    session: str
+    opening: str
+    """Stands for the session where the source names none."""
+    spoken: bool
+    asked: str
+    turns: dict[str, Turn]
+    """By agent; the main conversation is the empty one."""
+    texts: list[str]
+    """Digests of the texts noted lately."""
+
+
+def capture(
+    records: Iterable[Record], *, file: str = "", phase: int | None = None, first_phase: int = 1
+) -> Iterator[Draft]:
+    """Yield the notes that `records` give rise to.
+
+    The phase of a note is `phase`, or counts up from `first_phase` at every compaction boundary.
+    """
+    state = begin(file=file, phase=phase, first_phase=first_phase)
+    for record in records:
+        yield from observe(state, record)
+    yield from finish(state)
+
+
+def begin(*, file: str = "", phase: int | None = None, first_phase: int = 1) -> State:
+    """Return the state before the first record."""
+    return State(
+        file=file,
+        first_phase=first_phase,
+        fixed_phase=phase,
+        boundaries=0,
+        session="",
+        opening="",
+        spoken=False,
+        asked="",
+        turns={},
+        texts=[],
+    )
+
+
+def observe(state: State, record: Record) -> list[Draft]:
+    """Advance `state` by one record and return the notes that are due."""
+    notes: list[Draft] = []
+    if not state["opening"] and record.text:
+        state["opening"] = sha256(record.text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    if record.session != state["session"]:
+        if state["session"]:  # another conversation in the same file
+            notes += finish(state)
+            state["spoken"] = False
+        state["session"] = record.session
+    if record.kind == "boundary":
+        notes += finish(state)
+        state["boundaries"] += 1
+    elif record.kind in _HANDLERS:
+        notes += _HANDLERS[record.kind](state, record, mark(record, state["opening"]))
+    state["spoken"] = state["spoken"] or record.kind in {"user", "assistant", "call"}
+    return notes
+
+
+def finish(state: State) -> list[Draft]:
+    """Close every open stretch of work and return the notes that were waiting for more."""
+    notes = _end_of_agents(state) + _end_of_turn(state, "")
+    main = state["turns"].pop("", None)
+    state["asked"] = ""
+    return notes + (_noted(state, unresolved(main["work"])) if main else [])
+
+
+def _request(state: State, record: Record, at: Mark) -> list[Draft]:
+    text = clean(record.text)
+    if record.agent:
+        notes = _end_of_agent(state, record.agent) if record.agent in state["turns"] else []
+        if len(state["turns"]) > _REMEMBERED_AGENTS:
+            notes += _end_of_agents(state)
+        first_line = shorten(text, TASK_CHARS)
+        return notes + (
+            _noted(state, [Note(at, f"Task: {first_line}", "observation", "task")]) if text else []
+        )
+    if not text:
+        return []
+    notes = _end_of_agents(state) + _end_of_turn(state, "")
+    asked, state["asked"] = state["asked"], ""
+    if is_reply(text) and asked:
+        return notes + _noted(state, [Note(at, f"Asked: {asked}\nAnswered: {text}", "decision", "said")])
+    if is_empty_reply(text):
+        return notes
+    kept, kind = shorten(text, REQUEST_CHARS), kind_of_request(text)
+    told = [Note(at, kept, kind, "said")]
+    if kept != text:
+        # What is left out of a long message may be what must not be lost.
+        cut = [(kind, sentence) for kind, sentence in demanded(text) if sentence not in kept]
+        told += [
+            Note(at, shorten(said, STATEMENT_CHARS), kind, f"demand {n}")
+            for n, (kind, said) in enumerate(cut)
+        ]
+    return notes + _noted(state, told, by_person=True)
+
+
+def _statement(state: State, record: Record, at: Mark) -> list[Draft]:
+    text = clean(record.text)
+    if not text:
+        return []
+    turn = _turn(state, record.agent)
+    before = turn["answer"]
+    if before and record.message_id and before["message_id"] == record.message_id:
+        turn["answer"] = Answer(
+            text=f"{before['text']}\n\n{text}", message_id=record.message_id, at=before["at"]
+        )
+        notes = []
+    else:
+        turn["answer"] = Answer(text=text, message_id=record.message_id, at=at)
+        notes = _on_the_way(state, before) if before else []
+    if not record.agent:
+        state["asked"] = question(text)
+    return notes
+
+
+def _on_the_way(state: State, answer: Answer) -> list[Draft]:
+    """Note what was stated before the work went on."""
+    told = stated(answer["text"])
+    return _noted(
+        state,
+        [
+            Note(answer["at"], shorten(" ".join(said), STATEMENT_CHARS), kind, f"stated {kind}")
+            for kind, said in told.items()
+        ],
+    )
+
+
+def _end_of_turn(state: State, agent: str) -> list[Draft]:
+    turn = state["turns"].get(agent)
+    if turn is None:
+        return []
+    notes = _noted(state, worked(turn["work"]))
+    answer, turn["answer"] = turn["answer"], None
+    kind = kind_of_answer(answer["text"]) if answer else ""
+    if answer and kind:
+        notes += _noted(state, [Note(answer["at"], shorten(answer["text"], ANSWER_CHARS), kind, "answered")])
+    return notes
+
+
+def _end_of_agents(state: State) -> list[Draft]:
+    """Close the stretches of all sub-agents: what they did is part of the turn that ends."""
+    notes: list[Draft] = []
+    for agent in [agent for agent in state["turns"] if agent]:
+        notes += _end_of_agent(state, agent)
+    return notes
+
+
+def _end_of_agent(state: State, agent: str) -> list[Draft]:
+    notes = _end_of_turn(state, agent)
+    return notes + _noted(state, unresolved(state["turns"].pop(agent)["work"]))
+
+
+def _summary(state: State, record: Record, at: Mark) -> list[Draft]:
+    # What a summary stands for has been noted already, unless the transcript begins with it.
+    text = clean(record.text)
+    if state["spoken"] or not text:
+        return []
+    return _noted(state, [Note(at, shorten(text, SUMMARY_CHARS), "observation", "summary")])
+
+
+def _paragraph(state: State, record: Record, at: Mark) -> list[Draft]:
+    text = clean(record.text)
+    kind = kind_of_paragraph(text) if text else ""
+    return _noted(state, [Note(at, text, kind, "paragraph")]) if kind else []
+
+
+def _item(state: State, record: Record, at: Mark) -> list[Draft]:
+    """Return an item as somebody wrote it, with where it came from added."""
+    given = record.arguments
+    metadata = table(given.get("metadata"))
+    text = without_injected(record.text)
+    if metadata.get("injected") or given.get("injected") or not text.strip():
+        return []
+    score = given.get("relevance_score", metadata.get("relevance_score", DEFAULT_RELEVANCE))
+    phase = metadata.get("phase") if state["fixed_phase"] is None else None
+    found = draft(
+        Note(at, text, given["type"], "item"),
+        file=state["file"],
+        phase=phase if isinstance(phase, int) else _phase(state),
+        relevance=score if isinstance(score, (int, float)) else DEFAULT_RELEVANCE,
+    )
+    found["source"] = word(given.get("source", metadata.get("source"))) or found["source"]
+    found["caste"] = word(given.get("caste", metadata.get("caste"))) or None
+    own = {name: value for name, value in metadata.items() if name not in _KEPT_BY_STORE}
+    found["metadata"] = {**own, **found["metadata"]}
+    return [found]
+
+
+def _call(state: State, record: Record, at: Mark) -> list[Draft]:
+    called(_turn(state, record.agent)["work"], record, at)
+    return []
+
+
+def _result(state: State, record: Record, at: Mark) -> list[Draft]:
+    return _noted(state, returned(_turn(state, record.agent)["work"], record, at))
+
+
+_HANDLERS: dict[str, Callable[[State, Record, Mark], list[Draft]]] = {
+    "user": _request,
+    "assistant": _statement,
+    "call": _call,
+    "result": _result,
+    "summary": _summary,
+    "text": _paragraph,
+    "item": _item,
+}
+
+
+def _noted(state: State, notes: list[Note], *, by_person: bool = False) -> list[Draft]:
+    """Return the drafts of `notes`, without texts that were noted a moment ago."""
+    drafts = []
+    for note in notes:
+        digest = sha256(f"{note.kind}\0{note.content}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        if digest in state["texts"]:
+            continue
+        state["texts"] = [*state["texts"][1 - _REMEMBERED_TEXTS :], digest]
+        relevance = DEMANDED.get(note.kind) if by_person else None
+        drafts.append(draft(note, file=state["file"], phase=_phase(state), relevance=relevance))
+    return drafts
+
+
+def _phase(state: State) -> int:
+    return (
+        state["first_phase"] + state["boundaries"] if state["fixed_phase"] is None else state["fixed_phase"]
+    )
+
+
+def _turn(state: State, agent: str) -> Turn:
+    turns = state["turns"]
+    if agent not in turns:
+        turns[agent] = Turn(work=new_work(), answer=None)
+    return turns[agent]

@@ -1,0 +1,88 @@
+"""Cleaning: what is left of a text when the machinery around the conversation has been taken out.
+
+Agents wrap what a person typed in reminders, environment blocks, command tags and caveats; aether itself
+adds marked blocks. None of that was said by anyone. The law: text inside `<aether-memory …>` never
+comes through, however the block is nested or torn.
+"""
+
+from __future__ import annotations
+
+import re
+
+_INJECTED = re.compile(r"<(/?)aether-memory\b[^>]*(?:>|\Z)", re.IGNORECASE)
+# Blocks that a program writes into the conversation; the last group are those of Codex.
+_MACHINERY = re.compile(
+    r"<(system-reminder|local-command-caveat|local-command-stdout|local-command-stderr|bash-stdout|bash-stderr|"
+    r"command-contents|ide_selection|ide_opened_file|post-tool-use-hook|user-prompt-submit-hook|session-start-hook|"
+    r"new-diagnostics|task-notification|tool_use_error|persisted-output|"
+    r"environment_context|user_instructions|permissions instructions|collaboration_mode|turn_aborted|"
+    r"subagent_notification|recommended_plugins|skills_instructions|apps_instructions|plugins_instructions|INSTRUCTIONS)"
+    r"(?:\s[^>]*)?>.*?(?:</\1>|\Z)",
+    re.DOTALL,
+)
+_COMMAND = re.compile(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
+_COMMAND_ARGUMENTS = re.compile(r"<command-args>\s*(.*?)\s*</command-args>", re.DOTALL)
+_COMMAND_PARTS = re.compile(r"<command-(?:name|message|args)>.*?</command-(?:name|message|args)>", re.DOTALL)
+_TYPED = re.compile(r"<bash-input>.*?(?:</bash-input>|\Z)", re.DOTALL)
+_NOTICES = re.compile(
+    r"^(?:\[Request interrupted by user[^\]]*\]|# AGENTS\.md instructions.*|Caveat: The messages below.*|"
+    r"No response requested\.|\(no content\)|###STOP###|API Error: .*|Prompt is too long)\s*$",
+    re.MULTILINE,
+)
+_ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
+
+
+def clean(text: str) -> str:
+    """Return what a person or a model said in `text`.
+
+    >>> clean("<system-reminder>be brief</system-reminder>Use SQLite. <aether-memory>old</aether-memory>")
+    'Use SQLite.'
+    >>> clean("<command-name>/compact</command-name><command-args>keep the plan</command-args>")
+    '/compact keep the plan'
+    """
+    if "<" in text:
+        text = without_injected(text)
+        text = _MACHINERY.sub("", text)
+        text = _TYPED.sub("", text)
+        text = _slash_command(text)
+    return _NOTICES.sub("", without_escapes(text)).strip()
+
+
+def without_injected(text: str) -> str:
+    """Return `text` without the blocks that aether added; one that is never closed ends with the text.
+
+    >>> without_injected("a <aether-memory layer='x'>b <aether-memory>c</aether-memory> d</aether-memory> e")
+    'a  e'
+    """
+    if "<aether-memory" not in text.lower():
+        return text
+    kept: list[str] = []
+    depth = at = 0
+    for tag in _INJECTED.finditer(text):
+        if depth == 0:
+            kept.append(text[at : tag.start()])
+        depth = max(0, depth - 1) if tag[1] else depth + 1
+        at = tag.end()
+    if depth == 0:
+        kept.append(text[at:])
+    return "".join(kept)
+
+
+def without_escapes(text: str) -> str:
+    r"""Return `text` without terminal escapes and with plain line ends.
+
+    >>> without_escapes("\x1b[31mred\x1b[0m\r\n")
+    'red\n'
+    """
+    if "\x1b" in text:
+        text = _ESCAPES.sub("", text)
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _slash_command(text: str) -> str:
+    """Write a slash command as it was typed; without arguments it asks for nothing worth a note."""
+    if "<command-name>" not in text:
+        return text
+    name, arguments = _COMMAND.search(text), _COMMAND_ARGUMENTS.search(text)
+    typed = f"{name[1]} {arguments[1]}" if name and arguments and arguments[1] else ""
+    return typed + _COMMAND_PARTS.sub("", text)

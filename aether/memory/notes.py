@@ -1,0 +1,130 @@
+"""Notes: drafts of items, each with the place it came from and a key that never changes.
+
+The key is made of what the source calls the record, not of where the file lies or how the note is worded:
+reading the same transcript again, moved or grown, gives the same keys. Long text is shortened to head
+and tail and says so; `pointer` leads to the rest.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from typing import NamedTuple, TypedDict
+
+from aether.messages.record import Record
+from aether.shapes import JsonObject
+
+SOURCE_MAIN = "queen"
+SOURCE_WORKER = "worker_ant"
+
+# How much a colleague would mind losing it. Above 0.8 one sighting is enough for long-term memory,
+# which is right for what a person demanded and for nothing else.
+RELEVANCE = {
+    "constraint": 0.8,
+    "preference": 0.75,
+    "decision": 0.8,
+    "blocker": 0.75,
+    "solution": 0.75,
+    "user_input": 0.7,
+    "outcome": 0.7,
+    "error": 0.65,
+    "code_change": 0.6,
+    "command": 0.5,
+    "observation": 0.4,
+}
+DEMANDED = {"constraint": 0.9, "preference": 0.85, "decision": 0.8}
+# Three quarters of a text are kept at its head, where people say what they want.
+HEAD_SHARE = 0.75
+# Ids of this form are unique by themselves; others only within their session.
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+
+
+class Draft(TypedDict):
+    """An item before it has an id and a token count."""
+
+    content: str
+    type: str
+    relevance_score: float
+    source: str
+    caste: str | None
+    metadata: JsonObject
+
+
+class Mark(TypedDict):
+    """Where a record stands, as long as a note about it may still be written."""
+
+    line: int
+    part: int
+    uuid: str
+    time: str
+    session: str
+    caste: str
+
+
+class Note(NamedTuple):
+    """Something worth writing down about the record at `at`; `slot` tells its notes apart."""
+
+    at: Mark
+    content: str
+    kind: str
+    slot: str
+
+
+def mark(record: Record, session: str) -> Mark:
+    """Return where `record` stands; `session` replaces the id of its session where it has none."""
+    return Mark(
+        line=record.line,
+        part=record.part,
+        uuid=record.uuid,
+        time=record.time,
+        session=record.session or session,
+        caste=record.caste,
+    )
+
+
+def key(at: Mark, slot: str) -> str:
+    """Return the key of the note that fills `slot` of a record.
+
+    >>> here = Mark(line=3, part=0, uuid="m1", time="", session="s", caste="")
+    >>> key(here, "said") == key(here | {"line": 99}, "said"), key(here, "said") == key(here, "fixed")
+    (True, False)
+    """
+    name = at["uuid"] if _UUID.fullmatch(at["uuid"]) else f"{at['session']}/{at['uuid'] or at['line']}"
+    return sha256(f"{name}/{at['part']}/{slot}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def draft(note: Note, *, file: str, phase: int, relevance: float | None = None) -> Draft:
+    """Return the item that `note` becomes."""
+    at = note.at
+    pointer: JsonObject = {"file": file, "line": at["line"], "key": key(at, note.slot)}
+    if at["uuid"]:
+        pointer["uuid"] = at["uuid"]
+    metadata: JsonObject = {"phase": phase, "pointer": pointer}
+    if at["time"]:
+        metadata["timestamp"] = at["time"]
+    return Draft(
+        content=note.content,
+        type=note.kind,
+        relevance_score=RELEVANCE.get(note.kind, 0.5) if relevance is None else relevance,
+        source=SOURCE_WORKER if at["caste"] else SOURCE_MAIN,
+        caste=at["caste"] or None,
+        metadata=metadata,
+    )
+
+
+def shorten(text: str, most: int) -> str:
+    """Return `text`, or its head and tail with a note of how much is left out between them.
+
+    >>> shorten("a" * 50 + " " + "b" * 70, 40)
+    'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa [… 81 characters left out …] bbbbbbbbbb'
+    """
+    if len(text) <= most:
+        return text
+    head_end = int(most * HEAD_SHARE)
+    tail_start = len(text) - (most - head_end)
+    # Cut between words where one ends nearby, so that no name is torn.
+    space = max(text.rfind(" ", head_end - 40, head_end), text.rfind("\n", head_end - 40, head_end))
+    head_end = space if space > 0 else head_end
+    space = text.find(" ", tail_start, tail_start + 40)
+    tail_start = space + 1 if space > 0 else tail_start
+    return f"{text[:head_end].rstrip()} [… {tail_start - head_end} characters left out …] {text[tail_start:].lstrip()}"

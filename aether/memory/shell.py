@@ -1,0 +1,161 @@
+"""Shell commands: which of them a colleague would note, what they are called, how they ended.
+
+Tests, builds, checks, commits, installs and whatever changes the world outside matter; looking around
+does not. Commands are judged by their first words, segment by segment.
+"""
+
+from __future__ import annotations
+
+import re
+
+from aether.memory.cleaning import without_escapes
+
+COMMAND_CHARS = 200
+RESULT_CHARS = 240
+# A command longer than this holds a file; its beginning tells what is done.
+_READ_CHARS = 2_000
+# The end of an output says how it went.
+_TAIL_CHARS = 4_000
+ERROR_CHARS = 600
+_ERROR_LINES = 6
+
+_SEPARATOR = re.compile(r"\s*(?:&&|\|\||;|\n|\|)\s*")
+_PREFIX = re.compile(r"^(?:(?:sudo|time|nohup|exec|env|command|timeout\s+\S+)\s+|[A-Za-z_]\w*=\S*\s+|\(\s*)+")
+_LEADING = re.compile(r"\A\s*(?:cd\s+[^\n;&|]+(?:&&|;)\s*)+")
+_TRAILING = re.compile(r"(?:\s*(?:\d?>&\d|\d?>\s*/dev/null|\|\s*(?:tail|head|tee|cat|less)\b[^|;&]*))+\s*\Z")
+
+_MATTERS = re.compile(
+    r"""(?:
+    \S*(?:pytest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|playwright)\b
+    | python[\d.]*\s+-m\s+(?:pytest|unittest|build|pip|mypy|ruff|alembic)\b
+    | go\s+(?:test|build|vet|install|get|mod|generate)\b
+    | cargo\s+(?:test|build|check|clippy|add|install|publish|fmt|bench)\b
+    | (?:npm|pnpm|yarn|bun)\s+(?:run|test|install|i|ci|add|build|publish|remove|create|exec)\b | npx\s+\S+
+    | (?:make|cmake|ninja|just|mise\s+run|task|gradle|\./gradlew|mvn|ant|bazel|rake|dotnet|swift|xcodebuild)\b
+    | (?:ruff|mypy|black|flake8|pyright|golangci-lint|gofmt|eslint|prettier|tsc|shellcheck|rustfmt|clippy)\b
+    | git\s+(?:-C\s+\S+\s+)?(?:commit|push|merge|rebase|cherry-pick|revert|reset|tag\s+\S|checkout\s+-[bB]|switch\s+-[cC]|stash\s*(?:pop|apply|push|drop)?|pull|clone|init|am|apply|mv|rm|worktree\s+(?:add|remove))\b
+    | gh\s+(?:pr|issue|release|workflow|repo|api\s+.*-X)\s*(?:create|merge|close|comment|edit|ready|review|reopen|run|delete|fork)?\b
+    | (?:pip[\d.]*|uv|poetry|pipx|conda|gem|composer|brew|apt|apt-get|apk|dnf|yum)\s+(?:install|add|sync|remove|uninstall|lock|upgrade|pip)\b
+    | docker\s+(?:build|run|push|compose|exec)\b | docker-compose\b | kubectl\s+(?:apply|delete|create|rollout|scale|patch)\b
+    | (?:terraform|helm|ansible-playbook|pulumi|alembic|flyway|systemctl|crontab)\b | \S*manage\.py\s+\w+
+    | rm\s+-\w*r | psql\b | sqlite3\b | curl\s.*-X\s*(?:POST|PUT|DELETE|PATCH)
+    )""",
+    re.VERBOSE,
+)
+_READ_ONLY = re.compile(
+    r"gh\s+(?:pr|issue|release|workflow|repo|run)\s+(?:view|list|diff|checks|status)\b|gh\s+(?:pr|issue|repo)\s*\Z|git\s+stash\s+list"
+)
+_LOOKING = re.compile(
+    r"(?:ls|cat|head|tail|less|grep|egrep|rg|ag|find|fd|wc|pwd|which|whereis|type|echo|printf|tree|stat|file|du|df|env|sort|uniq|cut|awk|"
+    r"jq|test|\[|true|cd|sleep|ps|lsof|date|diff|xargs|tr|nl|strings|xxd|od|man|sed\s+-n|command\s+-v|"
+    r"git\s+(?:-C\s+\S+\s+)?(?:status|log|diff|show|branch|blame|ls-files|ls-tree|rev-parse|remote|fetch|grep|cat-file|describe|config|reflog|stash\s+list|worktree\s+list|merge-base)|"
+    r"gh\s+(?:pr|issue|release|workflow|repo|run)\s+(?:view|list|diff|checks|status)|go\s+(?:doc|list|version|env)|\S+\s+(?:--version|--help|-h|version|help))(?:\s|\Z)"
+)
+_SUMMARY = re.compile(
+    r"\b\d+\s+(?:passed|failed|errors?|warnings?|tests?|files?\s+changed|packages?|problems?)\b|^(?:ok|FAIL|PASS|BUILD|Success|Finished|Compiled)\b|"
+    r"\b(?:all checks passed|no issues|test result|tests?:|successfully|up to date|error:|fatal:)|^\[[^\]]+ [0-9a-f]{7,}\]|->|^https?://",
+    re.IGNORECASE,
+)
+_COMMITTED = re.compile(r"\[[^\]]+ [0-9a-f]{7,}\] ")
+_ERROR = re.compile(
+    r"\b(?:error|failed|failure|fatal|panic|exception|undefined|cannot|can't|could not|unable|denied|refused|not found|no such|"
+    r"missing|invalid|expected|unexpected|conflict|timed out|segmentation fault|abort(?:ed)?)\b|\b\w+(?:Error|Exception)\b|^(?:E\s|FAIL|---\s*FAIL|✗|✕|×)",
+    re.IGNORECASE,
+)
+_NOISE = re.compile(
+    r"^(?:Exit code:? \d+|</?(?:output|returncode)[^>]*>|\s*\^+|[-=_*~\s]+|npm (?:warn|notice).*)$",
+    re.IGNORECASE,
+)
+
+
+def matters(command: str) -> bool:
+    """Tell whether `command` tests, builds, checks, commits, installs or changes something outside.
+
+    >>> matters("cd app && go test ./... 2>&1 | tail -5"), matters("git status && ls -la")
+    (True, False)
+    """
+    return any(_MATTERS.match(part) and not _READ_ONLY.match(part) for part in _segments(command))
+
+
+def looks_around(command: str) -> bool:
+    """Tell whether `command` only reads.
+
+    >>> looks_around("grep -rn TODO src | head"), looks_around("python3 run.py")
+    (True, False)
+    """
+    return all(_LOOKING.match(part) for part in _segments(command))
+
+
+def signature(command: str) -> str:
+    """Return what stays the same when a command is run again with other flags.
+
+    >>> signature("cd app && FOO=1 go test ./store -run Add"), signature("pytest -x tests/a.py")
+    ('go test', 'pytest')
+    """
+    parts = _segments(command)
+    chosen = next((part for part in parts if _MATTERS.match(part)), None)
+    chosen = chosen or next((part for part in parts if not _LOOKING.match(part)), command)
+    words = [word for word in chosen.split()[:6] if not word.startswith("-")]
+    kept = (
+        3
+        if words[:2] in (["mise", "run"], ["npm", "run"], ["docker", "compose"]) or words[1:2] == ["-m"]
+        else 2
+    )
+    programs = words[:1] if words and words[0] in _ALONE else words[:kept]
+    return " ".join(programs)
+
+
+_ALONE = frozenset(
+    "pytest make tox nox ruff mypy eslint tsc jest vitest golangci-lint gofmt black prettier".split()
+)
+
+
+def shown_command(command: str) -> str:
+    """Return `command` as a note shows it: its first line, without where it ran and how it was cut.
+
+    >>> shown_command("cd /srv/app && make test 2>&1 | tail -20")
+    'make test'
+    """
+    bare = _LEADING.sub("", command[:_READ_CHARS]).strip() or command.strip()
+    line = bare.split("<<", 1)[0].split("\n", 1)[0]
+    line = _TRAILING.sub("", line).strip() or line.strip()
+    return line if len(line) <= COMMAND_CHARS else line[: COMMAND_CHARS - 1].rstrip() + "…"
+
+
+def ending(output: str) -> str:
+    r"""Return the line of `output` that says how it went: a summary if there is one, else the last.
+
+    >>> ending("collecting…\n12 passed in 0.4s\nbye")
+    '12 passed in 0.4s'
+    """
+    lines = _lines(output[-_TAIL_CHARS:])
+    told = [line for line in lines if _COMMITTED.match(line)][:1] or [
+        line for line in lines if _SUMMARY.search(line)
+    ]
+    chosen = told[-1] if told else (lines[-1] if lines else "")
+    return chosen if len(chosen) <= RESULT_CHARS else chosen[: RESULT_CHARS - 1] + "…"
+
+
+def complaint(output: str) -> str:
+    r"""Return the lines of `output` that say what went wrong, shortened in the middle.
+
+    >>> complaint("Exit code 1\nrunning\nmain.go:3: undefined: foo")
+    'main.go:3: undefined: foo'
+    """
+    head = output[:_TAIL_CHARS]
+    lines = _lines(head if len(output) <= _TAIL_CHARS else head + "\n" + output[-_TAIL_CHARS:])
+    chosen = list(dict.fromkeys(line for line in lines if _ERROR.search(line))) or lines[-3:]
+    if len(chosen) > _ERROR_LINES:
+        chosen = [*chosen[: _ERROR_LINES - 2], "…", *chosen[-2:]]
+    text = "\n".join(line if len(line) <= RESULT_CHARS else line[: RESULT_CHARS - 1] + "…" for line in chosen)
+    return text if len(text) <= ERROR_CHARS else text[: ERROR_CHARS - 1] + "…"
+
+
+def _segments(command: str) -> list[str]:
+    bare = command[:_READ_CHARS].split("<<", 1)[0]
+    return [_PREFIX.sub("", part) for part in _SEPARATOR.split(bare.strip()) if part.strip()]
+
+
+def _lines(output: str) -> list[str]:
+    stripped = (line.strip() for line in without_escapes(output).split("\n"))
+    return [line for line in stripped if line and not _NOISE.match(line)]

@@ -1,0 +1,331 @@
+"""Work: what an agent does with its tools in one stretch, as few notes as tell it.
+
+Each file is noted once per stretch however often it was edited, each command that mattered with how it ended
+last, each failure together with the run that later succeeded and the files changed in between. All of it
+is bounded: what is oldest is noted, or forgotten where it never answered.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, TypedDict
+
+from aether.memory.cleaning import clean, without_escapes, without_injected
+from aether.memory.edits import FileChange, file_changes
+from aether.memory.notes import Mark, Note, shorten
+from aether.memory.shell import complaint, ending, looks_around, matters, shown_command, signature
+from aether.messages.record import Record
+from aether.shapes import JsonObject
+
+# An agent has few calls open at a time; more were interrupted and will never answer.
+OPEN_CALLS = 256
+OPEN_FAILURES = 64
+# A stretch that touches more is a mass change; the oldest are noted when it gets there.
+FILES = 256
+COMMANDS = 128
+CHANGED_SINCE = 8
+FINDING_CHARS = 2_000
+PLAN_CHARS = 2_400
+ARGUMENT_CHARS = 200
+OUTPUT_CHARS = 160
+
+_COMMAND_KEYS = ("command", "cmd", "script", "code")
+_VERBS = {"view", "create", "str_replace", "insert", "undo_edit"}
+_AGENTS = {"Task", "Agent"}
+_BOOKKEEPING = {
+    "todowrite",
+    "todo_write",
+    "task_create",
+    "task_update",
+    "update_plan",
+    "spawn_agent",
+    "send_input",
+    "close_agent",
+}
+_ACTS = re.compile(
+    r"(?:^|_)(?:create|update|cancel|book|send|delete|remove|modify|exchange|return|transfer|add|set|insert|replace|append|submit|"
+    r"publish|deploy|merge|pay|refund|order|post|write|save|close|assign|move|rename|archive|upload|enable|disable)(?:_|$)"
+)
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+# Slips of a tool's own protocol, mended in the next call; nobody needs to know of them later.
+_SLIP = re.compile(
+    r"\s*(?:<tool_use_error>|File has (?:not been read|been modified)|String to replace not found|Found \d+ matches of the string|"
+    r"No changes to make|InputValidationError|Argument Validation Error|Sibling tool call|\[Request interrupted|Cancelled|Claude requested permissions|Permission to use)"
+)
+_REFUSED = re.compile(
+    r"The user doesn't want to (?:proceed|take this action)|user rejected|tool use was rejected"
+)
+_SAID = re.compile(r"the user said:\s*(.+)", re.DOTALL)
+_ANSWERED = re.compile(
+    r"\A.{0,40}(?:questions have been answered|answered your questions):?\s*(.+?)(?:\. You can now|\Z)",
+    re.DOTALL,
+)
+_TRAILER = re.compile(r"\n+agentId: .*\Z", re.DOTALL)
+
+
+class Change(TypedDict):
+    """A file changed in this stretch."""
+
+    action: str
+    edits: int
+    lines: int
+    names: list[str]
+    first: str
+    at: Mark
+
+
+class Run(TypedDict):
+    """A command that mattered in this stretch, as it ended last."""
+
+    shown: str
+    ending: str
+    runs: int
+    at: Mark
+
+
+class Failure(TypedDict):
+    """Something that failed and has not succeeded since."""
+
+    shown: str
+    complaint: str
+    times: int
+    changed: list[str]
+    at: Mark
+
+
+class Call(TypedDict):
+    """A call that has not answered yet."""
+
+    tool: str
+    command: str
+    changes: list[list[Any]]
+    text: str
+    """What is worth keeping of the arguments of a tool that is neither shell nor editor."""
+    at: Mark
+
+
+class Work(TypedDict):
+    """What one agent is in the middle of."""
+
+    calls: dict[str, Call]
+    failures: dict[str, Failure]
+    files: dict[str, Change]
+    commands: dict[str, Run]
+
+
+def new_work() -> Work:
+    """Return the work of an agent that has done nothing yet."""
+    return Work(calls={}, failures={}, files={}, commands={})
+
+
+def called(work: Work, record: Record, at: Mark) -> None:
+    """Take note that a tool was called; what comes of it is decided when it answers."""
+    arguments = record.arguments
+    command = _command(arguments)
+    changes = [list(change) for change in file_changes(arguments, command)]
+    text = "" if command or changes else _kept(record.tool, arguments)
+    if record.tool in _AGENTS:
+        at = at | {"caste": str(arguments.get("subagent_type") or "agent")}
+    work["calls"].pop(record.call_id, None)
+    work["calls"][record.call_id] = Call(
+        tool=record.tool, command=without_injected(command), changes=changes, text=text, at=at
+    )
+    if len(work["calls"]) > OPEN_CALLS:
+        del work["calls"][next(iter(work["calls"]))]
+
+
+def returned(work: Work, record: Record, at: Mark) -> list[Note]:
+    """Take note of a tool's answer and return what it settles."""
+    call = work["calls"].pop(record.call_id, None)
+    if _REFUSED.search(record.text[:OUTPUT_CHARS]):
+        said = _SAID.search(record.text)
+        words = clean(said[1]) if said else ""
+        return [Note(at, words, "user_input", "said")] if words else []
+    if call is None:
+        return []
+    if record.is_error:
+        return _failed(work, call, record)
+    return _succeeded(work, call, record)
+
+
+def worked(work: Work) -> list[Note]:
+    """Close the stretch: return its files and commands, and forget them."""
+    notes = [_change_note(path, change) for path, change in work["files"].items()]
+    notes += [_run_note(run) for run in work["commands"].values()]
+    work["files"], work["commands"] = {}, {}
+    return notes
+
+
+def unresolved(work: Work) -> list[Note]:
+    """Return the failures that nothing put right, and forget them."""
+    notes = [_failure_note(failure) for failure in work["failures"].values()]
+    work["failures"] = {}
+    return notes
+
+
+def _command(arguments: JsonObject) -> str:
+    for key in _COMMAND_KEYS:
+        value = arguments.get(key)
+        if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
+            value = value[-1] if value[0].rsplit("/", 1)[-1] in {"bash", "sh", "zsh"} else " ".join(value)
+        if isinstance(value, str) and value.strip():
+            return "" if value in _VERBS and "path" in arguments else value.strip()
+    return ""
+
+
+def _kept(tool: str, arguments: JsonObject) -> str:
+    plan = arguments.get("plan")
+    if isinstance(plan, str):
+        return shorten(clean(plan), PLAN_CHARS)
+    if not _acts(tool):
+        return ""
+    given = json.dumps(arguments, ensure_ascii=False, default=str) if arguments else ""
+    return f"{tool} {shorten(without_injected(given), ARGUMENT_CHARS)}".strip()
+
+
+def _acts(tool: str) -> bool:
+    name = _CAMEL.sub("_", tool.rsplit("__", 1)[-1]).lower()
+    return name not in _BOOKKEEPING and bool(_ACTS.search(name))
+
+
+def _failed(work: Work, call: Call, record: Record) -> list[Note]:
+    text = without_injected(record.text)
+    command = call["command"]
+    harmless = looks_around(command) if command else not (call["changes"] or call["text"])
+    if harmless or _SLIP.match(text):
+        return []
+    name = _failure_key(call)
+    known = work["failures"].pop(name, None)
+    work["failures"][name] = Failure(
+        shown=shown_command(command) if command else _object(call),
+        complaint=complaint(text),
+        times=known["times"] + 1 if known else 1,
+        changed=known["changed"] if known else [],
+        at=known["at"] if known else call["at"],
+    )
+    if command:
+        work["commands"].pop(_run_key(command), None)
+    if len(work["failures"]) > OPEN_FAILURES:
+        return [_failure_note(work["failures"].pop(next(iter(work["failures"]))))]
+    return []
+
+
+def _succeeded(work: Work, call: Call, record: Record) -> list[Note]:
+    text = without_injected(record.text)
+    if call["tool"] in _AGENTS:
+        return _finding(call, text)
+    answered = _ANSWERED.match(text)
+    if answered:
+        return [Note(call["at"], clean(answered[1]), "decision", "answered")]
+    notes = []
+    failure = work["failures"].pop(_failure_key(call), None)
+    if failure:
+        notes.append(_solution_note(failure, call, text))
+    for change in call["changes"]:
+        notes += _changed(work, FileChange(*change), call["at"])
+    if call["command"] and matters(call["command"]) and not failure:
+        notes += _ran(work, call["command"], text, call["at"])
+    elif call["text"]:
+        notes.append(_action_note(call, text))
+    return notes
+
+
+def _finding(call: Call, text: str) -> list[Note]:
+    found = clean(_TRAILER.sub("", text))
+    if not found or found.startswith("Async agent launched"):
+        return []
+    return [Note(call["at"], shorten(found, FINDING_CHARS), "outcome", "found")]
+
+
+def _changed(work: Work, change: FileChange, at: Mark) -> list[Note]:
+    for failure in work["failures"].values():
+        if change.path not in failure["changed"] and len(failure["changed"]) < CHANGED_SINCE:
+            failure["changed"].append(change.path)
+    known = work["files"].get(change.path)
+    if known:
+        known["edits"] += 1
+        known["names"] = list(dict.fromkeys([*known["names"], *change.names]))[:CHANGED_SINCE]
+        known["first"] = known["first"] or change.first
+        known["action"] = "deleted" if change.action == "deleted" else known["action"]
+        return []
+    work["files"][change.path] = Change(
+        action=change.action, edits=1, lines=change.lines, names=list(change.names), first=change.first, at=at
+    )
+    if len(work["files"]) > FILES:
+        oldest = next(iter(work["files"]))
+        return [_change_note(oldest, work["files"].pop(oldest))]
+    return []
+
+
+def _ran(work: Work, command: str, output: str, at: Mark) -> list[Note]:
+    name = _run_key(command)
+    known = work["commands"].pop(name, None)
+    work["commands"][name] = Run(
+        shown=shown_command(command),
+        ending=ending(output),
+        runs=known["runs"] + 1 if known else 1,
+        at=known["at"] if known else at,
+    )
+    if len(work["commands"]) > COMMANDS:
+        return [_run_note(work["commands"].pop(next(iter(work["commands"]))))]
+    return []
+
+
+def _run_key(command: str) -> str:
+    # Every commit and every push is an event of its own; the tenth run of the tests replaces the ninth.
+    name = signature(command)
+    return shown_command(command) if name.startswith(("git ", "gh ")) else name
+
+
+def _failure_key(call: Call) -> str:
+    return f"$ {signature(call['command'])}" if call["command"] else _object(call)
+
+
+def _object(call: Call) -> str:
+    return str(call["changes"][0][0]) if call["changes"] else call["tool"]
+
+
+def _change_note(path: str, change: Change) -> Note:
+    what = {"created": "Created", "deleted": "Deleted"}.get(change["action"], "Changed")
+    size = f" ({change['lines']} lines)" if change["action"] == "created" and change["lines"] else ""
+    if change["edits"] > 1:
+        size = f" ({change['edits']} edits)"
+    about = ", ".join(change["names"]) or change["first"]
+    content = f"{what} {path}{size}" + (f": {about}" if about and change["action"] != "deleted" else "")
+    return Note(change["at"], content, "code_change", f"file {path}")
+
+
+def _run_note(run: Run) -> Note:
+    times = f" ({run['runs']} runs)" if run["runs"] > 1 else ""
+    return Note(
+        run["at"],
+        f"Ran `{run['shown']}`{times}" + (f": {run['ending']}" if run["ending"] else ""),
+        "command",
+        "ran",
+    )
+
+
+def _failure_note(failure: Failure) -> Note:
+    times = f" {failure['times']} times" if failure["times"] > 1 else ""
+    return Note(
+        failure["at"], f"`{failure['shown']}` failed{times}: {failure['complaint']}", "error", "failed"
+    )
+
+
+def _solution_note(failure: Failure, call: Call, output: str) -> Note:
+    shown = shown_command(call["command"]) if call["command"] else failure["shown"]
+    way = f"after changes to {', '.join(failure['changed'])}" if failure["changed"] else "when run again"
+    if shown != failure["shown"]:
+        way = f"as `{shown}`" + (f" {way}" if failure["changed"] else "")
+    end = ending(output)
+    content = f"{_failure_note(failure).content}\nWorked {way}" + (f": {end}" if end else ".")
+    return Note(failure["at"], content, "solution", "fixed")
+
+
+def _action_note(call: Call, output: str) -> Note:
+    if call["tool"] == "ExitPlanMode":
+        return Note(call["at"], f"Plan approved: {call['text']}", "decision", "plan")
+    answer = " ".join(without_escapes(output).split())
+    content = call["text"] + (f" → {shorten(answer, OUTPUT_CHARS)}" if answer else "")
+    return Note(call["at"], content, "command", "did")
