@@ -46,8 +46,8 @@ class Near(NamedTuple):
 def likeness(a: str, b: str) -> float:
     """Return how much `a` and `b` say the same, from 0 to 1; at least ``SAME_AT`` counts as the same.
 
-    >>> likeness("Use atomic writes for state files", "State files must be written atomically")
-    1.0
+    >>> likeness("Use atomic writes for state files", "State files must be written atomically") > 0.9
+    True
     """
     return gist_likeness(gist(a), gist(b))
 
@@ -68,6 +68,15 @@ def contradicts(a: str, b: str) -> bool:
     (True, False)
     """
     return gists_contradict(gist(a), gist(b))
+
+
+def contained(a: str, b: str) -> float:
+    """Return how much of what `a` says is also said in `b`; 0 where `b` lacks a number or name, or says the opposite.
+
+    >>> contained("Cap retries at 3", "We cap retries at 3 and log each of them"), contained("Use tabs", "Use spaces")
+    (1.0, 0.23076923076923078)
+    """
+    return _contained(gist(a), gist(b))
 
 
 def gist_likeness(a: Gist, b: Gist) -> float:
@@ -122,21 +131,45 @@ def opposites(statement: str, among: Index | Sequence[str]) -> list[int]:
     return [at for at in candidates if gists_contradict(asked, found.gists[at])]
 
 
+def holders(statement: str, among: Index | Sequence[str], *, at_least: float) -> list[int]:
+    """Return the positions in `among` of the statements that contain `at_least` that share of `statement`, in order."""
+    found = among if isinstance(among, Index) else index(among)
+    asked = gist(statement)
+    candidates = sorted(_reach(asked, found, at_least))
+    return [at for at in candidates if _contained(asked, found.gists[at]) >= at_least]
+
+
 def _candidates(asked: Gist, found: Index, at_least: float) -> set[int]:
-    terms = sorted(
-        asked.weights or {asked.plain: 1}, key=lambda term: (len(found.postings.get(term, ())), term)
-    )
+    # From the formula: shared >= total * t / (2 - t).
+    return _reach(asked, found, at_least / (2 - at_least))
+
+
+def _reach(asked: Gist, found: Index, share: float) -> set[int]:
+    """Return the positions of all that may hold `share` of the weight of `asked`."""
     weights = asked.weights or {asked.plain: 1}
-    # From the formula: shared >= total * t / (2 - t). What is left unread must weigh less than that.
-    spare = sum(weights.values()) * at_least / (2 - at_least)
-    left = sum(weights.values())
-    candidates: set[int] = set()
-    for term in terms:
-        if left < spare:
+    total = left = sum(weights.values())
+    reached: set[int] = set()
+    for term in sorted(weights, key=lambda term: (len(found.postings.get(term, ())), term)):
+        # What is left unread weighs too little to be all that is shared.
+        if left < total * share:
             break
-        candidates.update(found.postings.get(term, ()))
+        reached.update(found.postings.get(term, ()))
         left -= weights[term]
-    return candidates
+    return reached
+
+
+def _contained(a: Gist, b: Gist) -> float:
+    if a.plain == b.plain:
+        return 1.0
+    if (
+        not a.weights
+        or not a.numbers <= b.numbers
+        or not a.names <= b.names | b.weights.keys()
+        or _opposed(a, b)
+    ):
+        return 0.0
+    shared = sum(weight for term, weight in a.weights.items() if term in b.weights)
+    return shared / sum(a.weights.values())
 
 
 def _topic(a: Gist, b: Gist) -> float:

@@ -1,0 +1,46 @@
+import json
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aether.text.likeness import CONTRADICTS_AT, SAME_AT, contradicts, index, likeness, nearest, same
+
+PAIRS = json.loads((Path(__file__).parents[1] / "text" / "likeness_pairs.json").read_text(encoding="utf-8"))
+
+
+def statements():
+    """Return a strategy of statements: written ones, words of them mixed anew, and any text at all."""
+    written = sorted({text for _, *pair in PAIRS for text in pair})
+    vocabulary = sorted(
+        {word for text in written for word in text.split()} | {"30", "60", "not", "never", ".", ","}
+    )
+    mixed = st.lists(st.sampled_from(vocabulary), max_size=8).map(" ".join)
+    return st.sampled_from(written) | mixed | st.text(max_size=40)
+
+
+@given(statements(), statements())
+def test_likeness_is_symmetric_and_between_nothing_and_one(a, b):
+    assert likeness(a, b) == likeness(b, a)
+    assert 0.0 <= likeness(a, b) <= 1.0
+    assert contradicts(a, b) == contradicts(b, a)
+
+
+@given(statements())
+def test_every_statement_is_the_same_as_itself_and_never_contradicts_itself(a):
+    assert likeness(a, a) == 1.0
+    assert not contradicts(a, a)
+
+
+@given(statements(), statements())
+def test_what_is_the_same_does_not_contradict(a, b):
+    assert not (same(a, b) and contradicts(a, b))
+
+
+@given(st.lists(statements(), max_size=12), statements(), st.sampled_from([CONTRADICTS_AT, SAME_AT, 0.9]))
+def test_the_index_finds_exactly_what_a_scan_finds(among, asked, at_least):
+    found = nearest(asked, index(among), at_least=at_least)
+
+    assert sorted(near.at for near in found) == [
+        at for at, other in enumerate(among) if likeness(asked, other) >= at_least
+    ]
