@@ -70,18 +70,23 @@ def _client(settings: Settings) -> Anthropic:
             where=NAME,
         ) from reason
     key = wire.chosen(settings.api_key, "ANTHROPIC_API_KEY")
-    client = anthropic.Anthropic(
-        api_key=key or None,
-        base_url=wire.chosen(settings.base_url, "ANTHROPIC_BASE_URL") or None,
-        timeout=settings.timeout_seconds,
-        max_retries=0,
-    )
+    try:
+        client = anthropic.Anthropic(
+            api_key=key or None,
+            base_url=wire.chosen(settings.base_url, "ANTHROPIC_BASE_URL") or None,
+            timeout=settings.timeout_seconds,
+            max_retries=0,
+        )
+    except anthropic.CredentialsError as reason:
+        raise _no_key(f"the anthropic profile cannot be used ({reason}).") from reason
     if client.api_key or client.auth_token or client.credentials:
         return client
     client.close()
-    raise BackendUnavailable(
-        "ANTHROPIC_API_KEY is not set.", fix="Set it, or use --architect extractive.", where=NAME
-    )
+    raise _no_key("ANTHROPIC_API_KEY is not set.")
+
+
+def _no_key(what: str) -> BackendUnavailable:
+    return BackendUnavailable(what, fix="Set ANTHROPIC_API_KEY, or use --architect extractive.", where=NAME)
 
 
 def _exchange(client: Anthropic, model: str, prompt: str, room: int, form: JsonObject) -> wire.Reply:
@@ -96,6 +101,8 @@ def _exchange(client: Anthropic, model: str, prompt: str, room: int, form: JsonO
             **form,
         )
         answered = message.http_response
+    except anthropic.CredentialsError as reason:
+        raise _no_key(f"the anthropic profile cannot be used ({reason}).") from reason
     except anthropic.APIStatusError as refusal:
         answered = refusal.response
     except anthropic.APITimeoutError as reason:

@@ -101,7 +101,9 @@ def _pieces(items: list[JsonObject], most: int, count: Counter) -> list[tuple[Js
         if size <= most:
             found.append((item, size))
             continue
-        for content in _cut(item["content"], len(item["content"]) * most // size):
+        frame = _size({**item, "content": ""}, count)
+        share = max(1, most - frame) / max(1, size - frame)
+        for content in _cut(item["content"], int(len(item["content"]) * share)):
             piece = {**item, "content": content}
             found.append((piece, _size(piece, count)))
     return found

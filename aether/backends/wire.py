@@ -77,6 +77,7 @@ def post(url: str, body: JsonObject, *, headers: Mapping[str, str], timeout_seco
     Raises:
         InvalidInput: `url` is not an http or https address.
     """
+    opener = _opener(url)
     request = urllib.request.Request(  # noqa: S310 - the scheme is checked by _opener
         url,
         data=json.dumps(body).encode(),
@@ -85,7 +86,7 @@ def post(url: str, body: JsonObject, *, headers: Mapping[str, str], timeout_seco
     )
     deadline = time.monotonic() + timeout_seconds
     try:
-        with _opener(url).open(request, timeout=timeout_seconds) as response:
+        with opener.open(request, timeout=timeout_seconds) as response:
             return reply(response.status, _read(response, deadline), dict(response.headers))
     except urllib.error.HTTPError as refusal:
         with refusal:

@@ -382,7 +382,9 @@ def without_credentials(monkeypatch, folder):
             "_proxy"
         ):
             monkeypatch.delenv(name)
-    monkeypatch.setenv("ANTHROPIC_CONFIG_DIR", str(folder))
+    # The anthropic package also looks for a profile below the user's own folder.
+    for name in ("HOME", "USERPROFILE", "APPDATA"):
+        monkeypatch.setenv(name, str(folder))
 
 
 def python(code):

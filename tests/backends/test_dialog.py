@@ -1,0 +1,157 @@
+import json
+
+import pytest
+
+from aether.backends import dialog
+from aether.backends.base import Settings
+from aether.backends.request import session_request
+from aether.backends.wire import Reply
+from aether.errors import BackendFailed
+from tests.backends import fakes
+
+NOTES = [fakes.item(nth, f"Note {nth}. " + "word " * 200) for nth in range(4)]
+
+
+def talk(request, *texts, settings=None, **limits):
+    """Converse with a model that says `texts`, the last one again and again; return it with its prompts."""
+    script, heard = list(texts), []
+
+    def exchange(prompt, _room, _form):
+        heard.append(prompt)
+        text = script.pop(0) if len(script) > 1 else script[0]
+        return text if isinstance(text, Reply) else Reply(200, {"text": text})
+
+    model = dialog.Model(
+        name="fake",
+        server="nowhere",
+        exchange=exchange,
+        read=lambda body: dialog.Answer("whole", body["text"], "m", 10, 5),
+        forms=({},),
+        fixes={},
+        **({"input_tokens": 100_000, "answer_tokens": 6_000, "room": 500} | limits),
+    )
+    completion = dialog.converse(
+        request, model, settings=settings or Settings(backoff_seconds=0), count=fakes.quarter
+    )
+    return completion, heard
+
+
+def test_what_fits_is_one_call_with_the_prompt_of_the_request():
+    request = session_request(fakes.handoff(*NOTES))
+
+    completion, heard = talk(request, "anything")
+
+    assert heard == [request.prompt]
+    assert completion == ("anything", "fake", "m", 10, 5, None, 1)
+
+
+def test_an_answer_too_large_for_one_call_is_asked_for_in_parts():
+    completion, heard = talk(
+        session_request(fakes.handoff(*NOTES)), fakes.session("A."), fakes.session("B."), answer_tokens=220
+    )
+
+    assert len(heard) == 2
+    assert json.loads(completion.text)["summary"] == "A. B."
+    assert (completion.calls, completion.input_tokens, completion.output_tokens) == (2, 20, 10)
+
+
+def test_an_input_too_large_for_the_window_is_sent_in_parts_that_fit():
+    request = session_request(fakes.handoff(*NOTES))
+    window = fakes.quarter(request.prompt) - 300
+
+    _, heard = talk(request, fakes.session(), input_tokens=window)
+
+    assert len(heard) > 1
+    assert all(fakes.quarter(prompt) <= window for prompt in heard)
+
+
+def test_a_part_that_is_no_session_is_asked_for_once_more_with_the_reason():
+    completion, heard = talk(
+        session_request(fakes.handoff(*NOTES)),
+        "Sorry, what?",
+        fakes.session("A."),
+        fakes.session("B."),
+        answer_tokens=220,
+    )
+
+    assert dialog.NOT_A_SESSION in heard[1]
+    assert json.loads(completion.text)["summary"] == "A. B."
+    assert completion.calls == 3
+
+
+def test_a_part_that_stays_no_session_is_a_failure():
+    with pytest.raises(BackendFailed, match="answer to part 1 of 2 was not a session"):
+        talk(session_request(fakes.handoff(*NOTES)), "Sorry, what?", answer_tokens=220)
+
+
+def merging(last, **limits):
+    """Answer two parts at far more than the target, then the merge with `last`."""
+    facts = [[{"content": f"{side} fact {nth}", "type": "fact"} for nth in range(40)] for side in "AB"]
+    request = session_request(fakes.handoff(*NOTES))
+    return talk(
+        request,
+        fakes.session("A.", high_value_items=facts[0]),
+        fakes.session("B.", high_value_items=facts[1]),
+        last,
+        **({"input_tokens": fakes.quarter(request.prompt) - 300} | limits),
+    )
+
+
+def test_parts_that_are_together_too_long_are_merged_by_one_more_call():
+    completion, heard = merging(fakes.session("Both."))
+
+    assert len(heard) == 3
+    assert "A fact 39" in heard[2]
+    assert "B fact 0" in heard[2]
+    assert json.loads(completion.text)["summary"] == "Both."
+
+
+@pytest.mark.parametrize(
+    "last", ["what?", Reply(500, {}, "down"), Reply(413, {}, "large"), fakes.session("Both. " * 3000)]
+)
+def test_a_merge_that_fails_or_grows_leaves_the_parts_as_they_are(last):
+    completion, _ = merging(last)
+
+    assert json.loads(completion.text)["summary"] == "A. B."
+
+
+def test_no_merge_is_asked_for_that_could_not_be_answered():
+    _, heard = merging(fakes.session("Both."), answer_tokens=220)
+
+    assert len(heard) == 2
+
+
+def test_a_part_that_turns_out_too_long_starts_over_in_smaller_parts():
+    completion, heard = talk(
+        session_request(fakes.handoff(*NOTES)),
+        fakes.session("A."),
+        Reply(413, {}, "too large"),
+        fakes.session("C."),
+        answer_tokens=220,
+    )
+
+    assert len(heard) == 2 + 4
+    assert json.loads(completion.text)["summary"] == "C. C. C. C."
+    assert completion.calls == 6
+
+
+def test_a_small_request_that_is_too_long_is_given_up_after_one_call():
+    heard = []
+
+    with pytest.raises(BackendFailed, match=r"even in parts of \d+ tokens \(prompt too long\)"):
+        talk(
+            session_request(fakes.handoff(fakes.item(1, "short"))),
+            Reply(400, {"error": "prompt too long"}),
+            input_tokens=10,
+        )
+
+    assert heard == []
+
+
+def test_feedback_goes_to_every_part():
+    _, heard = talk(
+        session_request(fakes.handoff(*NOTES), feedback="name the files"), fakes.session(), answer_tokens=220
+    )
+
+    assert len(heard) == 2
+    assert all("name the files" in prompt for prompt in heard)

@@ -1,0 +1,243 @@
+import http.client
+from datetime import timedelta
+from email.utils import format_datetime
+
+import pytest
+
+from aether import clock
+from aether.backends import wire
+from aether.backends.base import Settings
+from aether.errors import BackendFailed, BackendUnavailable, InvalidInput
+from tests.backends import fakes
+
+ECHO = fakes.Protocol(
+    name="echo",
+    path="/",
+    base="/",
+    flaw=lambda _headers, _body: (200, ""),
+    answer=lambda body, _step: body,
+    error=lambda _status, message: {"message": message},
+    too_long="",
+    forms=(),
+)
+
+
+@pytest.fixture
+def naps(monkeypatch):
+    """Return the list of pauses that would have been made."""
+    taken = []
+    monkeypatch.setattr(wire.time, "sleep", taken.append)
+    return taken
+
+
+def attempts(*replies):
+    script = list(replies)
+    return lambda: script.pop(0)
+
+
+def failed(reply, **more):
+    chosen = {"where": "w", "server": "s", "settings": Settings(), "fixes": {0: "Start it."}}
+    wire.fail(reply, **(chosen | more))
+
+
+def test_a_posted_body_comes_back_as_a_reply():
+    with fakes.serving(ECHO, fakes.says("")) as fake:
+        found = wire.post(fake.url, {"a": "é\ud800"}, headers={}, timeout_seconds=5)
+
+    assert (found.status, found.body, found.trouble) == (200, {"a": "é\ud800"}, "")
+
+
+def test_a_redirect_is_not_followed():
+    with fakes.serving(ECHO, fakes.fails(307, "over there", Location="http://127.0.0.1:1/")) as fake:
+        found = wire.post(fake.url, {}, headers={}, timeout_seconds=5)
+
+    assert found.status == 307
+    assert len(fake.requests) == 1
+
+
+def test_an_error_without_a_body_is_told_by_its_status():
+    with fakes.serving(ECHO, fakes.raw("", 503)) as fake:
+        found = wire.post(fake.url, {}, headers={}, timeout_seconds=5)
+
+    assert (found.status, found.body, found.text) == (503, {}, "Service Unavailable")
+
+
+def test_an_error_whose_body_breaks_off_keeps_its_status(monkeypatch):
+    def broken(*_args):
+        raise http.client.IncompleteRead(b"")
+
+    with fakes.serving(ECHO, fakes.fails(500, "half")) as fake:
+        monkeypatch.setattr(wire, "_read", broken)
+        found = wire.post(fake.url, {}, headers={}, timeout_seconds=5)
+
+    assert found.status == 500
+
+
+def test_an_endless_answer_is_given_up(monkeypatch):
+    monkeypatch.setattr(wire, "MAX_REPLY_BYTES", 10)
+    with fakes.serving(ECHO, fakes.raw("x" * 11)) as fake:
+        found = wire.post(fake.url, {}, headers={}, timeout_seconds=5)
+
+    assert (found.status, found.trouble) == (0, "dropped")
+    assert "larger than 10 bytes" in found.text
+
+
+def test_an_answer_that_drips_past_the_deadline_is_a_timeout(monkeypatch):
+    ticks = iter([0.0, 6.0])
+    monkeypatch.setattr(wire.time, "monotonic", lambda: next(ticks, 7.0))
+
+    class Dripping:
+        def read1(self, _size):
+            return b"x"
+
+    with pytest.raises(TimeoutError):
+        wire._read(Dripping(), 5.0)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "127.0.0.1:80", "file:///etc/passwd", "http://", "http://a b", "http://h:port", "http://h\n"]
+)
+def test_what_is_no_web_address_is_refused(url):
+    with pytest.raises(InvalidInput, match="not the address of a server"):
+        wire.post(url, {}, headers={}, timeout_seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("reason", "trouble"),
+    [
+        (TimeoutError(), "timeout"),
+        (wire.urllib.error.URLError(TimeoutError()), "timeout"),
+        (wire.urllib.error.URLError(ConnectionRefusedError()), "unreachable"),
+        (wire.urllib.error.URLError(BrokenPipeError()), "dropped"),
+        (ConnectionResetError(), "dropped"),
+        (http.client.RemoteDisconnected(), "dropped"),
+        (http.client.BadStatusLine("x"), "dropped"),
+    ],
+)
+def test_what_broke_is_told_apart(reason, trouble):
+    assert wire._trouble(reason) == trouble
+
+
+def test_pauses_double_and_end_with_the_last_try(naps):
+    down = wire.Reply(500, {})
+
+    assert wire.persistent(attempts(down, down, down), Settings(backoff_seconds=0.5)) == down
+    assert naps == [0.5, 1.0]
+
+
+def test_no_retries_means_one_try(naps):
+    assert wire.persistent(attempts(wire.Reply(500, {})), Settings(max_retries=0)).status == 500
+    assert naps == []
+
+
+@pytest.mark.parametrize("asked", ["7", "7.0"])
+def test_the_pause_that_the_server_asks_for_is_made(naps, asked):
+    wire.persistent(attempts(wire.Reply(429, {}, retry_after=asked), wire.Reply(200, {})), Settings())
+
+    assert naps == [7.0]
+
+
+def test_a_pause_may_be_asked_for_as_a_date(naps):
+    when = format_datetime(clock.now() + timedelta(seconds=30), usegmt=True)
+
+    wire.persistent(attempts(wire.Reply(429, {}, retry_after=when), wire.Reply(200, {})), Settings())
+
+    assert 25 < naps[0] <= 30
+
+
+@pytest.mark.parametrize(
+    "asked", ["soon", "-5", "Wed, 21 Oct 2015 07:28:00 GMT", "Wed, 21 Oct 2015 07:28:00 -0000"]
+)
+def test_a_pause_that_makes_no_sense_is_the_usual_one(naps, asked):
+    wire.persistent(attempts(wire.Reply(429, {}, retry_after=asked), wire.Reply(200, {})), Settings())
+
+    assert naps == [0.5]
+
+
+@pytest.mark.parametrize("status", [200, 400, 401, 404, 413])
+def test_what_cannot_pass_is_not_tried_again(naps, status):
+    assert wire.persistent(attempts(wire.Reply(status, {})), Settings()).status == status
+    assert naps == []
+
+
+def test_a_server_error_about_the_length_is_not_tried_again(naps):
+    words = {"error": "the input length exceeds the context length"}
+
+    found = wire.persistent(attempts(wire.Reply(500, words)), Settings())
+
+    assert wire.too_long(found)
+    assert naps == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "prompt is too long: 210000 tokens > 200000 maximum",
+        "This model's maximum context length is 8192 tokens.",
+        "the request exceeds the available context size",
+        "request too large",
+    ],
+)
+def test_words_about_the_length_are_understood(words):
+    assert wire.too_long(wire.Reply(400, {"error": {"message": words}}))
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (400, "max_tokens is too large: 32000"),
+        (400, "credit balance is too low"),
+        (401, "no context for this key"),
+        (429, "prompt too long for this rate"),
+        (200, "context"),
+    ],
+)
+def test_other_words_are_not_about_the_length(status, words):
+    assert not wire.too_long(wire.Reply(status, {"error": {"message": words}}))
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        (wire.Reply(400, {"error": {"message": "m"}}), "m"),
+        (wire.Reply(400, {"error": "e"}), "e"),
+        (wire.Reply(400, {"message": "v"}), "v"),
+        (wire.Reply(400, {"error": {"code": 1}}, "raw"), "raw"),
+        (wire.Reply(400, {}, "x" * 500), "x" * 299 + "…"),
+    ],
+)
+def test_the_servers_own_words_are_found_and_shortened(reply, words):
+    assert wire.said(reply) == words
+
+
+def test_each_failure_says_what_to_do():
+    with pytest.raises(BackendUnavailable, match=r"^w: no server answers at s \(refused\)\. Start it\."):
+        failed(wire.Reply(0, {}, "refused", trouble="unreachable"))
+    with pytest.raises(BackendFailed, match="Raise the timeout"):
+        failed(wire.Reply(0, {}, trouble="timeout"))
+    with pytest.raises(BackendFailed, match="Try again"):
+        failed(wire.Reply(0, {}, "gone", trouble="dropped"))
+    with pytest.raises(BackendFailed, match="Correct what it names"):
+        failed(wire.Reply(400, {}, "bad"))
+    with pytest.raises(BackendFailed, match="wait a while"):
+        failed(wire.Reply(503, {}, "busy"))
+
+
+def test_an_explicit_value_comes_before_the_environment(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", " from-env\n")
+
+    assert wire.chosen("", "OPENAI_API_KEY") == "from-env"
+    assert wire.chosen("mine", "OPENAI_API_KEY") == "mine"
+    assert wire.chosen("", "OPENAI_OTHER") == ""
+
+
+@pytest.mark.parametrize("value", ["two\nlines", "ключ"])
+def test_a_value_that_cannot_be_sent_is_refused_without_being_shown(value):
+    with pytest.raises(InvalidInput) as caught:
+        wire.chosen(value)
+
+    assert value not in str(caught.value)
+
+
+def test_deep_nesting_is_no_reply_body():
+    assert wire.reply(200, b"[" * 100_000, {}).body == {}
