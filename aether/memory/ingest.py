@@ -1,0 +1,233 @@
+"""Ingesting: an architect's answer becomes a session, in one transaction or not at all.
+
+Checked, held against the fidelity gate, stored once; exactly the prepared items leave working memory for
+the archive; what repeats is promoted; sessions over the limit are evicted after their patterns were
+extracted; a receipt says all of it. What an answer must be is decided in `answers` and `fidelity`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from aether import clock
+from aether.errors import InvalidInput
+from aether.memory import answers, fidelity, handoff, items, promotion, sessions, signals
+from aether.memory.changes import chained
+from aether.shapes import Change, Counter, Item, JsonObject, Session
+
+NewId = Callable[[str, datetime, int], str]
+Step = Callable[[Mapping[str, Any]], Change]
+
+
+class Ingested(NamedTuple):
+    """What ingesting did."""
+
+    session: Session
+    stored: bool
+    """False where the very same session was there already."""
+    items: int
+    """Items that left working memory for the archive."""
+    carried: list[JsonObject]
+    """Statements that the architect had left out and the gate put back, with the reason."""
+    missing: list[str]
+    """Paths, names and numbers that did not survive and did not have to."""
+    patterns: list[str]
+    """Ids of patterns created."""
+    contradictions: list[JsonObject]
+    evicted: list[str]
+    """Ids of sessions that the limit pushed into the archive."""
+    receipt_id: str
+    notes: list[str]
+    """What was corrected in the answer, in words."""
+
+
+def ingest(
+    documents: Mapping[str, Any], answer: str | Mapping[str, Any], *, phase: int, now: datetime, new_id: NewId,
+    count: Counter, architect: JsonObject,
+) -> Change:  # fmt: skip
+    """Return the change that stores `answer` as the session of `phase`; its result is an `Ingested`.
+
+    Raises:
+        InvalidInput: the answer is rejected, in words that can be sent back to its author.
+        Conflict: another session has its id.
+    """
+    memory = documents["memory"]
+    raw = answers.unwrap(answer)
+    there = sessions.find(memory, str(raw.get("session_id")))
+    digest = sessions.answer_digest(raw)
+    if there is not None and there["metadata"].get("answer_sha256") == digest:
+        return Change({}, result=_again(there))
+    record, held = _covered(memory, raw, phase, now)
+    given = handoff.build(documents, record, held, revision=0, now=now)
+    checked = answers.check_answer(raw, given, phase)
+    gated = fidelity.gate(given, checked.fields, count=count)
+    session = sessions.made(
+        gated.session, phase=phase, original_tokens=given["total_tokens"], count=count,
+        metadata={"compression_id": record["id"], "answer_sha256": digest, "architect": architect},
+    )  # fmt: skip
+    change = chained(
+        documents,
+        lambda state: sessions.stored(state["memory"], session),
+        lambda state: sessions.measured(state["memory"], session),
+        lambda state: _archive(state["memory"], held, session, record["id"], now),
+        lambda state: _close(state["memory"], record["id"]),
+        _withdraw_threshold(now),
+        *_promote_and_evict(now, new_id),
+    )
+    promoted, evicted = change.result[-2:]
+    done = Ingested(
+        session, True, len(held), gated.carried, gated.missing_anchors, promoted.created, promoted.contradictions,
+        evicted, new_id("receipt", now, 0), checked.notes,
+    )  # fmt: skip
+    receipt = _receipt(done, held, record, now)
+    event = {
+        "event": "memory.compressed",
+        "at": clock.stamp(now),
+        "receipt_id": done.receipt_id,
+        "phase": phase,
+    }
+    appends = {**change.appends, "receipts": [receipt], "events": [*change.appends.get("events", []), event]}
+    return Change(change.patches, appends, done)
+
+
+def _again(session: Session) -> Ingested:
+    return Ingested(
+        session, False, 0, [], [], [], [], [], "", ["the same answer was stored before: nothing changed"]
+    )
+
+
+def _covered(
+    memory: Mapping[str, Any], answer: Mapping[str, Any], phase: int, now: datetime
+) -> tuple[JsonObject, list[Item]]:
+    """Return the hand-off that `answer` answers, and its items; without one, what is there to compress."""
+    ids = {answer.get("id"), answer.get("session_id"), answer.get("compression_id")}
+    named = [record for record in memory["compression"]["open"] if record["id"] in ids]
+    record = named[0] if named else handoff.open_handoff(memory, phase)
+    if record is not None:
+        return record, handoff.held(memory, record)
+    everything = handoff.items_until(memory, phase)
+    if not everything:
+        raise InvalidInput(
+            f"nothing was prepared for phase {phase}, and working memory has nothing of it.",
+            fix="Use create_short_term_session to store a session that stands for no items.",
+            where="compress",
+        )
+    opened = handoff.opened(memory, phase, compression_id=f"phase_{phase}_unprepared", now=now)
+    return opened.result, everything
+
+
+def _archive(
+    memory: Mapping[str, Any], held: Sequence[Item], session: Session, compression_id: str, now: datetime
+) -> Change:
+    going = {item["id"] for item in held}
+    part = memory["working_memory"]
+    places = [place for place, item in enumerate(part["items"]) if item["id"] in going]
+    left = part["current_tokens"] - sum(item["token_count"] for item in held)
+    patch = [
+        *items.removal(places),
+        {"op": "replace", "path": "/working_memory/current_tokens", "value": left},
+    ]
+    records = items.archived(
+        held, why="compressed", now=now, session_id=session["session_id"], compression_id=compression_id
+    )
+    return Change({"memory": patch}, {"items": records} if records else {})
+
+
+def _close(memory: Mapping[str, Any], compression_id: str) -> Change:
+    """Return the change that closes this hand-off and every other one that has no items left."""
+    records = memory["compression"]["open"]
+    places = [
+        place for place, record in enumerate(records)
+        if record["id"] == compression_id or not handoff.held(memory, record)
+    ]  # fmt: skip
+    return Change(
+        {"memory": [{"op": "remove", "path": f"/compression/open/{place}"} for place in reversed(places)]}
+    )
+
+
+def _withdraw_threshold(now: datetime) -> Step:
+    """Return the step that takes back the note that compression is needed."""
+
+    def step(documents: Mapping[str, Any]) -> Change:
+        held = documents["pheromones"]["active_pheromones"]
+        ids = [signal["id"] for signal in held if signal["type"] == "TOKEN_THRESHOLD"]
+        return signals.withdraw(documents["pheromones"], ids, now=now, why="compressed")
+
+    return step
+
+
+def _promote_and_evict(now: datetime, new_id: NewId) -> tuple[Step, Step]:
+    def promote(documents: Mapping[str, Any]) -> Change:
+        return promotion.promote(documents["memory"], now=now, new_id=new_id)
+
+    def trim(documents: Mapping[str, Any]) -> Change:
+        steps: list[Step] = []
+        surplus = (
+            len(sessions.sessions_of(documents["memory"]))
+            - documents["memory"]["short_term_memory"]["max_sessions"]
+        )
+        for _ in range(max(0, surplus)):
+            steps.append(lambda state: _evict_oldest(state, now))
+        change = chained(documents, *steps)
+        return change._replace(result=[session["session_id"] for session in change.result])
+
+    return promote, trim
+
+
+def _evict_oldest(documents: Mapping[str, Any], now: datetime) -> Change:
+    oldest = sessions.oldest(documents["memory"])
+    return sessions.evicted(documents["memory"], oldest["session_id"], now=now) if oldest else Change({})
+
+
+def create(
+    documents: Mapping[str, Any], answer: str | Mapping[str, Any], *, phase: int, now: datetime, new_id: NewId,
+    count: Counter,
+) -> Change:  # fmt: skip
+    """Return the change that stores a session by itself; its result is the session id."""
+    raw = answers.unwrap(answer)
+    checked = answers.check_answer(raw, None, phase)
+    original = checked.original_tokens
+    session = sessions.made(
+        checked.fields, phase=phase, original_tokens=original, count=count,
+        metadata={"answer_sha256": sessions.answer_digest(raw)},
+    )  # fmt: skip
+    change = chained(
+        documents, lambda state: sessions.stored(state["memory"], session), *_promote_and_evict(now, new_id)
+    )
+    return change._replace(result=session["session_id"])
+
+
+def evict(documents: Mapping[str, Any], session_id: str, *, now: datetime, new_id: NewId) -> Change:
+    """Return the change that promotes what repeats, then moves one session to the archive."""
+    change = chained(
+        documents,
+        lambda state: promotion.promote(state["memory"], now=now, new_id=new_id),
+        lambda state: sessions.evicted(state["memory"], session_id, now=now),
+    )
+    return change._replace(result=change.result[-1])
+
+
+def _receipt(done: Ingested, held: Sequence[Item], record: JsonObject, now: datetime) -> JsonObject:
+    session = done.session
+    return {
+        "receipt_id": done.receipt_id,
+        "kind": "compression",
+        "at": clock.stamp(now),
+        "compression_id": record["id"],
+        "session_id": session["session_id"],
+        "phase": session["phase"],
+        "architect": session["metadata"]["architect"],
+        "tokens_before": session["original_tokens"],
+        "tokens_after": session["compressed_tokens"],
+        "ratio": session["compression_ratio"],
+        "items": [item["id"] for item in held],
+        "carried": done.carried,
+        "missing": done.missing,
+        "patterns": done.patterns,
+        "contradictions": done.contradictions,
+        "evicted": done.evicted,
+        "notes": done.notes,
+        "answer_sha256": session["metadata"]["answer_sha256"],
+    }

@@ -1,0 +1,178 @@
+"""Compression, as a caller asks for it: prepare a hand-off, ingest the session an architect made of it.
+
+The model is asked between the two, never while a lock is held. Sessions by hand, eviction and the
+numbers are here too; asking an architect is in `architects`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from aether.errors import AetherError, NotFound
+from aether.memory import handoff, ingest, sessions, signals
+from aether.memory.ingest import Ingested
+from aether.memory.phase_numbers import check_phase
+from aether.operations.edge import Author, Home, change, counter_of, find, new_id, now, read
+from aether.paths import file_name, inside
+from aether.shapes import Change, Handoff, JsonObject, Session
+from aether.store import codec
+from aether.store.files import storage, write_whole
+from aether.store.state import Snapshot
+
+
+class Prepared(NamedTuple):
+    """What preparing did."""
+
+    path: Path | None
+    """The hand-off file; None where there is nothing to compress."""
+    reason: str
+    """Why there is none; empty where there is one."""
+    record: JsonObject | None = None
+
+
+def prepare_compression_data(
+    phase: int, manual: bool = False, *, home: Home = None, new: bool = False
+) -> Path | None:
+    """Return the path of the hand-off for the architect, or None where there is nothing to compress.
+
+    At a phase boundary that is: PHASE_COMPLETE was signalled for `phase` (`manual` is the Queen's own
+    trigger and needs no signal) and working memory has items of it. While a hand-off is open, the same
+    one is returned, unless `new`.
+    """
+    return prepare(phase, manual=manual, new=new, home=home).path
+
+
+def prepare(phase: int, *, manual: bool = False, new: bool = False, home: Home = None) -> Prepared:
+    """Return the hand-off of `phase` and its record, or why there is none."""
+    phase = check_phase(phase)
+    place = find(home)
+    snapshot = read(place)
+    reason = _why_not(snapshot, phase, manual=manual)
+    if reason:
+        return Prepared(None, reason)
+    record = handoff.open_handoff(snapshot.documents["memory"], phase)
+    if new or record is None or not handoff.held(snapshot.documents["memory"], record):
+        at = now()
+        compression_id = new_id(f"phase_{phase}", at)
+        done = change(
+            place,
+            lambda documents: handoff.opened(
+                documents["memory"], phase, compression_id=compression_id, now=at
+            ),
+            Author("prepare", reason=f"phase {phase}"),
+        )
+        record = cast(JsonObject, done.result)
+        snapshot = read(place)
+    return Prepared(_written(place, snapshot, record), "", record)
+
+
+def _why_not(snapshot: Snapshot, phase: int, *, manual: bool) -> str:
+    if not manual and signals.phase_complete(snapshot.documents["pheromones"], phase) is None:
+        return f"No PHASE_COMPLETE signal for phase {phase}: it is not at its boundary yet."
+    if not handoff.items_until(snapshot.documents["memory"], phase):
+        return f"Working Memory is empty for phase {phase}, skipping compression."
+    return ""
+
+
+def _written(home: Path, snapshot: Snapshot, record: JsonObject) -> Path:
+    """Return the file of the hand-off `record`, written if it is not there or not whole."""
+    path = inside(home, f"compressions/{file_name(record['id'], what='compression id')}.json")
+    try:
+        read_handoff(path)
+    except AetherError:
+        from aether.backends.request import instruction
+
+        items = handoff.held(snapshot.documents["memory"], record)
+        built = handoff.build(snapshot.documents, record, items, revision=snapshot.revision, now=now())
+        whole = handoff.sealed(built, instruction(cast(JsonObject, built)))
+        with storage(home):
+            path.parent.mkdir(exist_ok=True)
+            write_whole(path, codec.document(whole))
+    return path
+
+
+def read_handoff(path: Path) -> Handoff:
+    """Return the hand-off in the file at `path`.
+
+    Raises:
+        NotFound: there is no such file.
+        CorruptDocument: it was changed or cut off.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as reason:
+        raise NotFound(
+            "there is no such hand-off.", fix='Run "aether memory prepare".', where=str(path)
+        ) from reason
+    return handoff.require_whole(codec.parse(data, where=path.name), where=path.name)
+
+
+def trigger_phase_boundary_compression(
+    phase: int,
+    compressed_json: str | Mapping[str, Any],
+    *,
+    home: Home = None,
+    architect: JsonObject | None = None,
+) -> Ingested:
+    """Store the session that an architect made of the open hand-off, and return what that did.
+
+    In one transaction: the session is stored, exactly the prepared items move to the archive (what
+    arrived meanwhile stays), patterns are promoted, sessions over the limit are evicted, and a receipt is
+    written. The same answer again changes nothing. `architect` goes into the receipt.
+
+    Raises:
+        InvalidInput: the answer is rejected; nothing changed, and the text says what to correct.
+        Conflict: another session has the same id.
+    """
+    phase = check_phase(phase)
+    at = now()
+
+    def plan(documents: Mapping[str, Any]) -> Change:
+        return ingest.ingest(
+            documents, compressed_json, phase=phase, now=at, new_id=new_id,
+            count=counter_of(documents["memory"]), architect=architect or {},
+        )  # fmt: skip
+
+    done = change(home, plan, Author("compress", by="architect", reason=f"phase {phase}"))
+    return cast(Ingested, done.result)
+
+
+def create_short_term_session(
+    phase: int, compressed_json: str | Mapping[str, Any], *, home: Home = None
+) -> str:
+    """Store a session without touching working memory, promote what repeats, and return its id.
+
+    Raises:
+        InvalidInput: the JSON is not a session.
+        Conflict: another session has the same id.
+    """
+    phase = check_phase(phase)
+    at = now()
+
+    def plan(documents: Mapping[str, Any]) -> Change:
+        count = counter_of(documents["memory"])
+        return ingest.create(documents, compressed_json, phase=phase, now=at, new_id=new_id, count=count)
+
+    done = change(home, plan, Author("create session", by="architect", reason=f"phase {phase}"))
+    return str(done.result)
+
+
+def evict_short_term_session(session_id: str | None = None, *, home: Home = None) -> Session | None:
+    """Move one session (default: the oldest) to the archive, its patterns extracted first, and return it.
+
+    None where there is no session.
+
+    Raises:
+        NotFound: there is no session with this id.
+    """
+    at = now()
+
+    def plan(documents: Mapping[str, Any]) -> Change:
+        oldest = sessions.oldest(documents["memory"])
+        chosen = session_id or (oldest["session_id"] if oldest else None)
+        return ingest.evict(documents, chosen, now=at, new_id=new_id) if chosen else Change({})
+
+    evicted: Session | None = change(home, plan, Author("evict session")).result
+    return evicted

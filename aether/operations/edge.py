@@ -1,0 +1,46 @@
+"""The edge: where the clock is read, the home is found, and a pure function meets the store.
+
+Every operation goes through `read` or `change`, so that each is written once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from aether import clock, paths
+from aether.ids import new_id
+from aether.shapes import Change, Counter
+from aether.store.commit import Author, Committed, commit
+from aether.store.state import Snapshot, load
+
+Home = str | os.PathLike[str] | None
+
+__all__ = ["Author", "Committed", "Home", "Snapshot", "change", "counter_of", "find", "new_id", "now", "read"]
+
+now = clock.now
+
+
+def find(home: Home) -> Path:
+    """Return the resolved home that `home` names, or the one found from here."""
+    return paths.find_home(home)
+
+
+def read(home: Home) -> Snapshot:
+    """Return the present state of the home."""
+    return load(find(home))
+
+
+def change(home: Home, plan: Callable[[Mapping[str, Any]], Change], author: Author) -> Committed:
+    """Commit what `plan` makes of the documents, and return what it did."""
+    return commit(find(home), lambda snapshot: plan(snapshot.documents), author, now=now())
+
+
+def counter_of(memory: Mapping[str, Any]) -> Counter:
+    """Return the token counter that this memory is counted with."""
+    from aether.tokens.counters import counter
+
+    settings = memory["token_counter"]
+    return counter(settings["counter"], settings["factor"])

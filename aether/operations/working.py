@@ -1,0 +1,181 @@
+"""Working memory, as a caller asks for it: add, get, update, list, clear, and the token threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from aether.errors import InvalidDocument
+from aether.memory import items, phases, signals
+from aether.memory.changes import chained
+from aether.memory.threshold import Usage, usage
+from aether.operations.compression import Prepared, prepare
+from aether.operations.edge import Author, Home, change, counter_of, new_id, now, read
+from aether.shapes import Change, Item, JsonObject
+
+
+class ItemId(str):
+    """The id of an added item: text, and what adding it brought about."""
+
+    __slots__ = ("compression_needed", "evicted", "handoff")
+    compression_needed: bool
+    """Whether working memory is at its threshold: its hand-off is prepared."""
+    evicted: list[str]
+    """Ids of items that the hard limit pushed into the archive."""
+    handoff: str
+    """Path of the prepared hand-off; empty where compression is not needed."""
+
+
+def add_working_memory_item(
+    content: str,
+    type: str,
+    relevance_score: float = items.DEFAULT_RELEVANCE,
+    *,
+    home: Home = None,
+    source: str = items.DEFAULT_SOURCE,
+    caste: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> ItemId:
+    """Store one item durably and return its id.
+
+    At 80 % of the capacity the id says `compression_needed`, the colony is signalled, and the hand-off
+    is prepared; adding drops nothing. Only at the hard limit do the least recently used items move to
+    the archive (`evicted`).
+
+    Raises:
+        InvalidInput: content or type is missing, or a field is impossible.
+        BudgetExceeded: it is larger than working memory.
+    """
+    entry = items.draft(content, type, relevance_score, source=source, caste=caste, metadata=metadata)
+    return _add([entry], home)[0]
+
+
+def add_working_memory_items(entries: Iterable[Mapping[str, Any]], *, home: Home = None) -> list[ItemId]:
+    """Store many items in one commit, all or none, and return their ids.
+
+    Each entry holds the arguments of `add_working_memory_item`.
+
+    Raises:
+        InvalidInput: an entry is impossible; its place is named.
+        BudgetExceeded: together they are larger than working memory.
+    """
+    return _add(items.drafts(entries), home)
+
+
+def _add(entries: list[JsonObject], home: Home) -> list[ItemId]:
+    at = now()
+
+    def plan(documents: Mapping[str, Any]) -> Change:
+        memory = documents["memory"]
+        added = items.add(memory, entries, now=at, new_id=new_id, count=counter_of(memory))
+        return chained(documents, lambda _: added, _signal_threshold)
+
+    done = change(home, plan, Author("add", by=entries[0]["source"] if entries else "queen"))
+    added, needed = done.result
+    path = str(auto_prepare(home).path or "") if needed else ""
+    made = []
+    for id in added.ids:
+        item_id = ItemId(id)
+        item_id.compression_needed, item_id.evicted, item_id.handoff = needed, added.evicted, path
+        made.append(item_id)
+    return made
+
+
+def _signal_threshold(documents: Mapping[str, Any]) -> Change:
+    """Return the change that records, once, that compression is needed; the result says whether it is."""
+    fill = usage(documents["memory"])
+    if not fill.needed:
+        return Change({}, result=False)
+    held = documents["pheromones"]["active_pheromones"]
+    if any(signal["type"] == "TOKEN_THRESHOLD" for signal in held):
+        return Change({}, result=True)
+    at = now()
+    context = f"{fill.current} of {fill.maximum} tokens: compression is needed"
+    emitted = signals.emit(
+        documents["pheromones"],
+        "TOKEN_THRESHOLD",
+        context,
+        now=at,
+        id=new_id("token_threshold", at),
+        source="colony",
+    )
+    return emitted._replace(result=True)
+
+
+def auto_prepare(home: Home) -> Prepared:
+    """Return the hand-off of the current phase, prepared now if it is not open yet."""
+    colony = read(home).documents["COLONY_STATE"]
+    return prepare(phases.current_phase(colony), manual=True, home=home)
+
+
+def get_working_memory_item(id: str, *, home: Home = None) -> Item:
+    """Return one item, having counted the access.
+
+    Raises:
+        NotFound: it is not in working memory.
+    """
+
+    def plan(documents: Mapping[str, Any]) -> Change:
+        items.place_of(documents["memory"], id)
+        return items.access(documents["memory"], [id], now=now())
+
+    found: list[Item] = change(home, plan, Author("access")).result
+    return found[0]
+
+
+def update_working_memory_item(id: str, updates: Mapping[str, Any], *, home: Home = None) -> Item:
+    """Return one item after merging `updates` (content, type, relevance_score, source, caste, metadata).
+
+    Raises:
+        NotFound: it is not in working memory.
+        InvalidInput: a field is unknown or impossible.
+        BudgetExceeded: the new content does not fit.
+    """
+
+    def plan(documents: Mapping[str, Any]) -> Change:
+        memory = documents["memory"]
+        return items.update(memory, id, updates, now=now(), count=counter_of(memory))
+
+    updated: Item = change(home, plan, Author("update", reason=id)).result
+    return updated
+
+
+def list_working_memory_items(limit: int = 0, *, home: Home = None) -> list[Item]:
+    """Return the items, most recently used first; all where `limit` is 0. Listing counts no access."""
+    return items.listed(read(home).documents["memory"], limit)
+
+
+def clear_working_memory(*, home: Home = None) -> int:
+    """Move every item to the archive and return how many there were; `undo` brings them back."""
+    done = change(home, lambda documents: items.clear(documents["memory"], now=now()), Author("clear"))
+    return int(done.result)
+
+
+def check_token_threshold(*, home: Home = None) -> bool:
+    """Return whether working memory is at or over its threshold, so that compression is needed."""
+    return usage(read(home).documents["memory"]).needed
+
+
+def auto_compress_if_needed(*, home: Home = None) -> bool:
+    """Return whether compression is needed; if so, its hand-off is prepared for an architect."""
+    needed = check_token_threshold(home=home)
+    if needed:
+        auto_prepare(home)
+    return needed
+
+
+def verify_token_limit(*, home: Home = None) -> Usage:
+    """Return how full working memory is, in tokens, having compared the total with the items.
+
+    Raises:
+        InvalidDocument: the recorded total is not the sum of the items.
+    """
+    memory = read(home).documents["memory"]
+    total = sum(item["token_count"] for item in items.items_of(memory))
+    if total != memory["working_memory"]["current_tokens"]:
+        raise InvalidDocument(
+            f"current_tokens is {memory['working_memory']['current_tokens']}, the items have {total}.",
+            fix='Run "aether doctor --repair".',
+            where="memory.json",
+        )
+    return usage(memory)

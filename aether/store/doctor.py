@@ -1,0 +1,216 @@
+"""Doctor: what is wrong with a home, and how much of it can be mended without losing anything.
+
+`examine` only reads. `repair` removes what killed processes left, keeps aside what cannot be read, and
+rebuilds what backups and the journal allow; nothing is deleted because it failed to parse.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+from pathlib import Path
+
+from aether import clock
+from aether.errors import AetherError, CorruptDocument
+from aether.paths import resource
+from aether.schemas import check
+from aether.shapes import Finding
+from aether.store import appends, codec, documents, journal, state
+from aether.store.commit import fold, settle
+from aether.store.files import storage, stray_temps, write_whole
+from aether.store.history import folded
+from aether.store.lock import locked
+
+REPAIR = 'Run "aether doctor --repair".'
+
+
+def examine(home: Path) -> list[Finding]:
+    """Return what is wrong with the files of `home`, errors first."""
+    found = [*_temps(home), *_torn(home), *_kept_aside(home), *_history(home)]
+    try:
+        snapshot = state.load(home)
+    except AetherError as reason:
+        found.append(Finding("error", reason.code, reason.where, reason.what, reason.fix))
+    else:
+        for name, file in snapshot.amiss.items():
+            level = "warning" if file.state in ("edited", "unstamped") else "error"
+            found.append(Finding(level, file.state, f"{name}.json", f"the file is {file.state}.", REPAIR))
+        for name in documents.NAMES:
+            found += check.findings(name, snapshot.documents[name])
+    order = {"error": 0, "warning": 1, "info": 2}
+    return sorted(found, key=lambda finding: order[finding.level])
+
+
+def _temps(home: Path) -> list[Finding]:
+    return [
+        Finding("warning", "temp-file", str(path.relative_to(home)), "a killed process left it.", REPAIR)
+        for path in stray_temps(home)
+    ]
+
+
+def _torn(home: Path) -> list[Finding]:
+    found = []
+    for kind in (*appends.MONTHLY, *appends.SINGLE):
+        for path in appends.files_of(home, kind):
+            place = str(path.relative_to(home))
+            for number, line in enumerate(path.read_bytes().splitlines(keepends=True), 1):
+                if not line.endswith(b"\n"):
+                    found.append(
+                        Finding(
+                            "warning",
+                            "torn-line",
+                            place,
+                            "the last line was cut off; the journal has it.",
+                            REPAIR,
+                        )
+                    )
+                elif _unreadable(line):
+                    found.append(
+                        Finding(
+                            "error",
+                            "damaged-line",
+                            f"{place}:{number}",
+                            "not JSON.",
+                            "Restore the line from a copy; the file was left as it is.",
+                        )
+                    )
+    try:
+        scan = state.read_journal(home)
+        if scan.torn:
+            found.append(
+                Finding(
+                    "warning",
+                    "torn-line",
+                    "data/journal.jsonl",
+                    "the last line was cut off before it was acknowledged.",
+                    REPAIR,
+                )
+            )
+        if scan.ignored:
+            found.append(
+                Finding(
+                    "info",
+                    "repeated-revision",
+                    "data/journal.jsonl",
+                    f"{scan.ignored} line(s) of writers that met although the lock was held; each was done again.",
+                    "Keep the home on a local disk.",
+                )
+            )
+    except (AetherError, OSError):
+        pass  # `load` says it better
+    return found
+
+
+def _unreadable(line: bytes) -> bool:
+    try:
+        codec.parse(line, where="line")
+    except CorruptDocument:
+        return True
+    return False
+
+
+def _kept_aside(home: Path) -> list[Finding]:
+    return [
+        Finding(
+            "info",
+            "quarantine",
+            str(path.relative_to(home)),
+            "was unreadable and is kept here.",
+            "Look at it, then remove it.",
+        )
+        for path in sorted((home / "quarantine").glob("*"))
+    ]
+
+
+def _history(home: Path) -> list[Finding]:
+    expected = None
+    for entry in folded(home):
+        if expected is not None and entry.revision != expected:
+            where = f"revision {expected}"
+            return [
+                Finding(
+                    "warning",
+                    "history-gap",
+                    where,
+                    f"missing from the history; the next is {entry.revision}.",
+                    "Undo and time travel stop here; the present state is whole.",
+                )
+            ]
+        expected = entry.revision + 1
+    return []
+
+
+def repair(home: Path, *, now: datetime) -> list[str]:
+    """Mend what can be mended, under the lock, and return what was done, in words."""
+    done = []
+    with locked(home):
+        with storage(home):
+            for path in stray_temps(home):
+                os.unlink(path)
+                done.append(f"removed {path.relative_to(home)}, left by a killed process")
+            done += _repair_journal(home, now)
+        for name in documents.NAMES:
+            done += _repair_document(home, name, now)
+        snapshot = state.load(home)
+        amiss = sorted(snapshot.amiss)
+        fold(settle(snapshot, now=now))
+        done += [f"wrote {name}.json anew from what is known" for name in amiss]
+    return done
+
+
+def _repair_journal(home: Path, now: datetime) -> list[str]:
+    path = state.journal_path(home)
+    try:
+        data = path.read_bytes()
+        journal.scan(data, where=path.name)
+    except FileNotFoundError:
+        return []
+    except CorruptDocument:
+        kept = documents.quarantine(home, "journal", data, at=clock.stamp(now))
+        good = _good_part(home, data)
+        write_whole(path, good)
+        lost = data.count(b"\n") - good.count(b"\n")
+        return [
+            f"kept the damaged journal as {kept.relative_to(home)}; {max(lost, 0)} line(s) after the damage are only there"
+        ]
+    return []
+
+
+def _good_part(home: Path, data: bytes) -> bytes:
+    """Return the journal up to its first damaged line; a new empty one where that is the first."""
+    lines = data.splitlines(keepends=True)
+    for number in range(len(lines), 0, -1):
+        part = b"".join(lines[:number])
+        try:
+            scan = journal.scan(part, where="journal")
+        except CorruptDocument:
+            continue
+        return part[: scan.end]
+    last = next(folded(home, newest_first=True), None)
+    stamps = [documents.read(documents.path_of(home, name)).revision for name in documents.NAMES]
+    return journal.header(max(last.revision if last else 0, *stamps))
+
+
+def _repair_document(home: Path, name: str, now: datetime) -> list[str]:
+    """Put a document aside that keeps the home from opening, so that the last good state takes its place."""
+    path = documents.path_of(home, name)
+    try:
+        state.load(home)
+    except AetherError as reason:
+        if name not in reason.where:
+            return []
+        done = []
+        if path.exists():
+            kept = documents.quarantine(home, name, path.read_bytes(), at=clock.stamp(now))
+            path.unlink()
+            done.append(f"kept {name}.json as {kept.relative_to(home)}: {reason.what}")
+        try:
+            state.load(home)
+        except CorruptDocument:
+            # Nothing reaches back far enough: begin anew beside what was kept.
+            write_whole(path, resource(f"data/{name}.json").read_bytes())
+            done.append(f"began {name}.json anew: neither a backup nor the journal could rebuild it")
+        except AetherError:
+            pass  # another document stands in the way; its turn comes
+        return done
+    return []
