@@ -28,13 +28,23 @@ STOPWORDS = frozenset(
 )
 
 
+def runs(text: str) -> list[str]:
+    """Return the unbroken runs of letters and digits of `text`, compatibility-normalised, in order.
+
+    >>> runs("getUser(日本語)")
+    ['getUser', '日本語']
+    """
+    found: list[str] = _RUN.findall(unicodedata.normalize("NFKC", text))
+    return found
+
+
 def words(text: str) -> Iterator[str]:
     """Yield the words of `text`, case-folded and compatibility-normalised, in order.
 
     >>> list(words("Don't retry fetch_user: HTTP 404 日本語"))
     ["don't", 'retry', 'fetch', 'user', 'http', '404', '日本', '本語']
     """
-    for run in _RUN.findall(unicodedata.normalize("NFKC", text)):
+    for run in runs(text):
         if not _UNSPACED_START.match(run):
             yield run.casefold().replace("’", "'")
         elif len(run) == 1:
