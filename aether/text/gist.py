@@ -38,6 +38,7 @@ _SCAN = re.compile(
         |(?<![^\s(\[,;:])--?[A-Za-z][\w-]*
         |\#\d+\b
         |\b(?=[a-f]{0,64}\d)(?=\d{0,64}[a-f])[0-9a-f]{7,64}\b
+        |\b[a-z](?:\+\+|\#)
         |\b\d+(?:\.\d+){2,}(?:[-+]?[a-z]\w*)?\b)
     |(?P<path>(?<![\w.@*/-])(?:~|\.{1,2})?(?:[\w.@*-]*/)+(?:[\w.@*-]*[\w*-])?)
     |v(?=\d)(?P<version>\d+(?:\.\d+)*)\b
@@ -65,7 +66,7 @@ class Gist(NamedTuple):
     names: frozenset[str]
     question: bool
     plain: str
-    """The case-folded words in order: equal where only case, spacing and punctuation differ."""
+    """The case-folded text: equal where only case, spacing and punctuation at the ends differ."""
 
 
 class _Token(NamedTuple):
@@ -118,7 +119,7 @@ def _gist(statement: str) -> Gist:
         frozenset(numbers),
         frozenset(names),
         text.rstrip(" \"')*_`").endswith("?"),
-        " ".join(words(text)) or text,
+        " ".join(text.casefold().split()).strip(" .!;:,") or text,
     )
 
 

@@ -1,0 +1,343 @@
+"""Patterns: the regularities in long-term memory, each with the sessions that show it.
+
+The law: `occurrences` is the number of distinct sessions in `metadata.evidence`, so seeing a session twice
+raises nothing, and a pattern keeps its evidence word for word when the session is evicted. The wording of
+a pattern never changes, because it is what later statements are compared with. Two patterns that
+contradict each other stand side by side, linked both ways. What is promoted is decided in `promotion`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from itertools import count
+from typing import Any, Literal, NamedTuple
+
+from aether import clock
+from aether.errors import InvalidInput, NotFound, shown
+from aether.memory.cleaning import without_injected
+from aether.memory.links import NewId, new_link, relate
+from aether.shapes import Change, JsonObject, Link, Patch, Pattern
+from aether.text.likeness import Index, index, nearest, opposites
+from aether.text.words import words
+
+Make = Callable[[str], str]
+"""Makes the next id of a kind."""
+PatternType = Literal["success_pattern", "failure_pattern", "preference", "constraint"]
+PATTERN_TYPES: tuple[PatternType, ...] = ("success_pattern", "failure_pattern", "preference", "constraint")
+
+# facts/aether.md: a new pattern, each further session, and the floor from three sessions on.
+NEW_CONFIDENCE = 0.7
+CONFIDENCE_PER_SESSION = 0.1
+REPEATED_SESSIONS = 3
+REPEATED_BASE = 0.5
+
+# First match wins. Words, not stems, where the stem also covers another word: "working" is no success.
+_TYPE_WORDS: tuple[tuple[PatternType, frozenset[str]], ...] = (
+    (
+        "failure_pattern",
+        frozenset("error errors errored failure failures fail fails failed failing bug bugs buggy".split()),
+    ),
+    (
+        "success_pattern",
+        frozenset(
+            "success successes successful successfully succeed succeeds succeeded succeeding worked works "
+            "achieve achieves achieved achieving achievement achievements".split()
+        ),
+    ),
+    (
+        "constraint",
+        frozenset(
+            "must mustn't should shouldn't constraint constraints constrain constrains constrained "
+            "avoid avoids avoided avoiding".split()
+        ),
+    ),
+)
+
+
+class Statement(NamedTuple):
+    """Something a session says."""
+
+    text: str
+    session_at: int
+    """Position of the session in short-term memory."""
+    session_id: str
+    link_to: str
+    """The `id` of the session, which links name; `session_id` is what is counted."""
+    phase: int | None
+    castes: tuple[str, ...]
+    relevance: float
+    """Above 0 only for high-value items: the other statements have none of their own."""
+    order: int = 0
+    """Place among all statements, oldest first."""
+
+
+class Contradiction(NamedTuple):
+    """Two patterns that cannot both hold; `pattern_id` is the one that was just created."""
+
+    pattern_id: str
+    other_id: str
+    pattern: str
+    other: str
+
+
+class Promotion(NamedTuple):
+    """What an extraction did to long-term memory."""
+
+    created: list[str]
+    supported: list[str]
+    """Patterns that were there and gained evidence."""
+    contradictions: list[Contradiction]
+
+
+class Support(NamedTuple):
+    """Statements for one pattern: an existing one by its position, or a new wording."""
+
+    statements: list[Statement]
+    at: int | None = None
+    wording: str = ""
+    type: PatternType | None = None
+    confidence: float = NEW_CONFIDENCE
+
+
+def pattern_type(text: str) -> PatternType:
+    """Return the type of pattern that the words of `text` speak for.
+
+    >>> pattern_type("Two tests failed"), pattern_type("Debug logs go to stderr")
+    ('failure_pattern', 'preference')
+    """
+    said = {word.replace("’", "'") for word in words(text)}
+    for kind, cues in _TYPE_WORDS:
+        if said & cues:
+            return kind
+    return "preference"
+
+
+def extract_pattern(
+    memory: JsonObject,
+    content: str,
+    *,
+    type: PatternType | None = None,
+    session_id: str,
+    now: datetime,
+    new_id: NewId,
+    confidence: float = NEW_CONFIDENCE,
+) -> Change:
+    """Return the change that records `content`, seen in `session_id`, as a pattern; its result is a `Promotion`.
+
+    A pattern that says the same already gains the session as evidence instead.
+
+    Raises:
+        InvalidInput: nothing remains of the content without injected text, or type or confidence is impossible.
+        NotFound: no session has that id.
+    """
+    text = without_injected(content).strip()
+    if not any(words(text)):
+        raise InvalidInput(f"{shown(content)} says nothing to remember.", fix="Pass one statement in words.")
+    if type is not None and type not in PATTERN_TYPES:
+        raise InvalidInput(
+            f"{shown(type)} is not a pattern type.", fix=f"Use one of {', '.join(PATTERN_TYPES)}."
+        )
+    if not 0 <= confidence <= 1:
+        raise InvalidInput(f"{shown(confidence)} is not a confidence.", fix="Pass a number from 0 to 1.")
+    seen = statement_of(memory, session_id, text)
+    patterns = memory["long_term_memory"]["patterns"]
+    at = matching(text, seen.session_id, patterns, index(pattern["pattern"] for pattern in patterns))
+    support = Support([seen], at, text, type, confidence)
+    return supported(memory, [support], now=now, new_id=new_id)
+
+
+def statement_of(memory: JsonObject, session_id: str, text: str) -> Statement:
+    """Return `text` as a statement of the session with that id.
+
+    Raises:
+        NotFound: no session has that id.
+    """
+    for at, session in enumerate(memory["short_term_memory"]["sessions"]):
+        if session_id in (session["id"], session["session_id"]):
+            return Statement(
+                text, at, session["session_id"], session["id"], session.get("phase"), castes(session), 0.0
+            )
+    raise NotFound(
+        f"no session has the id {shown(session_id)}.", fix='List the sessions with "aether memory stats".'
+    )
+
+
+def castes(session: Mapping[str, Any], entry: Mapping[str, Any] | None = None) -> tuple[str, ...]:
+    """Return the castes that `entry` of `session` came from, else those of the whole session."""
+    own = (entry or {}).get("caste")
+    listed = (session.get("metadata") or {}).get("castes") or []
+    return (own,) if isinstance(own, str) else tuple(caste for caste in listed if isinstance(caste, str))
+
+
+def matching(text: str, session_id: str, patterns: list[Pattern], found: Index) -> int | None:
+    """Return the position of the pattern that `text` is evidence for, or None.
+
+    One that counts the session already comes first: otherwise a second look at the same session would find
+    another home for what it said, and promotion would not be idempotent.
+    """
+    near = nearest(text, found)
+    for each in near:
+        if session_id in counted_sessions(patterns[each.at]):
+            return each.at
+    return near[0].at if near else None
+
+
+def counted_sessions(pattern: Mapping[str, Any]) -> set[str]:
+    """Return the ids of the sessions that `pattern` counts; one of the original format names them in its links."""
+    evidence = (pattern.get("metadata") or {}).get("evidence")
+    if evidence is not None:
+        return {each["session_id"] for each in evidence}
+    links = pattern.get("associative_links") or []
+    return {link["target_id"] for link in links if link["target_type"] == "short_term_session"}
+
+
+def supported(memory: JsonObject, supports: Iterable[Support], *, now: datetime, new_id: NewId) -> Change:
+    """Return the change that gives each support to its pattern, new ones created; its result is a `Promotion`."""
+    patterns: list[Pattern] = memory["long_term_memory"]["patterns"]
+    ids = count()
+
+    def make(kind: str) -> str:
+        return new_id(kind, now, next(ids))
+
+    patch: Patch = []
+    fresh: list[Pattern] = []
+    related: dict[int, list[str]] = {}
+    gained: list[str] = []
+    for support in supports:
+        if support.at is None:
+            new = _one_per_session(support.statements, set())
+            pattern = _created(support, new, now, make)
+            fresh.append(pattern)
+        else:
+            pattern = patterns[support.at]
+            new = _one_per_session(support.statements, counted_sessions(pattern))
+            patch += _gain(pattern, f"/long_term_memory/patterns/{support.at}", new, now, make) if new else []
+            gained += [pattern["id"]] if new else []
+        for statement in new:
+            related.setdefault(statement.session_at, []).append(pattern["id"])
+    contradictions = _link_contradictions(patterns, fresh, patch, now, make)
+    patch += [{"op": "add", "path": "/long_term_memory/patterns/-", "value": pattern} for pattern in fresh]
+    sessions = memory["short_term_memory"]["sessions"]
+    for at, pattern_ids in related.items():
+        patch += relate(sessions[at], f"/short_term_memory/sessions/{at}", pattern_ids)
+    if fresh:
+        total = memory["metrics"]["total_pattern_extractions"] + len(fresh)
+        patch.append({"op": "replace", "path": "/metrics/total_pattern_extractions", "value": total})
+    result = Promotion([pattern["id"] for pattern in fresh], gained, contradictions)
+    return Change({"memory": patch} if patch else {}, result=result)
+
+
+def _one_per_session(statements: list[Statement], counted: set[str]) -> list[Statement]:
+    first: dict[str, Statement] = {}
+    for statement in statements:
+        first.setdefault(statement.session_id, statement)
+    return [statement for session_id, statement in first.items() if session_id not in counted]
+
+
+def _created(support: Support, statements: list[Statement], now: datetime, make: Make) -> Pattern:
+    return {
+        "id": make("pattern"),
+        "type": support.type or pattern_type(support.wording),
+        "pattern": support.wording,
+        "confidence": _confidence(support.confidence, len(statements) - 1, len(statements)),
+        "occurrences": len(statements),
+        "created_at": clock.stamp(now),
+        "last_seen": clock.stamp(now),
+        "associative_links": [_session_link(each, now, make) for each in statements],
+        "metadata": {
+            "context": "",
+            "related_castes": sorted({caste for each in statements for caste in each.castes}),
+            "related_phases": sorted({each.phase for each in statements if each.phase is not None}),
+            "evidence": [_evidence(each) for each in statements],
+        },
+    }
+
+
+def _gain(pattern: Pattern, pointer: str, statements: list[Statement], now: datetime, make: Make) -> Patch:
+    """Return the patch by which the pattern at `pointer` counts `statements`, one per new session."""
+    occurrences = pattern["occurrences"] + len(statements)
+    values = {
+        "occurrences": occurrences,
+        "confidence": _confidence(pattern["confidence"], len(statements), occurrences),
+        "last_seen": clock.stamp(now),
+    }
+    patch: Patch = [
+        {"op": "replace", "path": f"{pointer}/{key}", "value": value} for key, value in values.items()
+    ]
+    patch += _appended(
+        pattern, "associative_links", pointer, [_session_link(each, now, make) for each in statements]
+    )
+    metadata, inner = pattern["metadata"], f"{pointer}/metadata"
+    phases = sorted({each.phase for each in statements if each.phase is not None})
+    patch += _appended(metadata, "related_phases", inner, phases)
+    patch += _appended(
+        metadata, "related_castes", inner, sorted({one for each in statements for one in each.castes})
+    )
+    evidence = [_evidence(each) for each in statements]
+    if "evidence" not in metadata:
+        # A pattern of the original format: its links say which sessions it has counted.
+        evidence = _linked_evidence(pattern) + evidence
+    return patch + _appended(metadata, "evidence", inner, evidence)
+
+
+def _appended(owner: Mapping[str, Any], key: str, pointer: str, values: list[Any]) -> Patch:
+    held = owner.get(key)
+    if not isinstance(held, list):
+        return [{"op": "add", "path": f"{pointer}/{key}", "value": values}]
+    return [
+        {"op": "add", "path": f"{pointer}/{key}/-", "value": value} for value in values if value not in held
+    ]
+
+
+def _linked_evidence(pattern: Pattern) -> list[JsonObject]:
+    return [
+        {"session_id": session_id, "phase": None, "text": pattern["pattern"]}
+        for session_id in sorted(counted_sessions(pattern))
+    ]
+
+
+def _evidence(statement: Statement) -> JsonObject:
+    return {"session_id": statement.session_id, "phase": statement.phase, "text": statement.text}
+
+
+def _session_link(statement: Statement, now: datetime, make: Make) -> Link:
+    return new_link(make("link"), statement.link_to, "short_term_session", "extracted_from", now=now)
+
+
+def _confidence(before: float, further: int, occurrences: int) -> float:
+    """Return the confidence after `further` sessions, `occurrences` in all; rounded, so that 0.1 adds up."""
+    raised = before + CONFIDENCE_PER_SESSION * further
+    if occurrences >= REPEATED_SESSIONS:
+        raised = max(raised, REPEATED_BASE + CONFIDENCE_PER_SESSION * occurrences)
+    return round(min(1.0, raised), 4)
+
+
+def _link_contradictions(
+    patterns: list[Pattern], fresh: list[Pattern], patch: Patch, now: datetime, make: Make
+) -> list[Contradiction]:
+    """Link each fresh pattern and what it contradicts both ways; neither loses or gains confidence."""
+    every = [*patterns, *fresh]
+    found = index(pattern["pattern"] for pattern in every if fresh)
+    contradictions: list[Contradiction] = []
+    for at, pattern in enumerate(fresh, start=len(patterns)):
+        for other_at in opposites(pattern["pattern"], found):
+            if other_at >= at:
+                break
+            other = every[other_at]
+            back = _pattern_link(pattern, now, make)
+            if other_at >= len(patterns):
+                other["associative_links"].append(back)
+            else:
+                patch += _appended(
+                    other, "associative_links", f"/long_term_memory/patterns/{other_at}", [back]
+                )
+            pattern["associative_links"].append(_pattern_link(other, now, make))
+            contradictions.append(
+                Contradiction(pattern["id"], other["id"], pattern["pattern"], other["pattern"])
+            )
+    return contradictions
+
+
+def _pattern_link(target: Pattern, now: datetime, make: Make) -> Link:
+    return new_link(make("link"), target["id"], "long_term_pattern", "contradicts", now=now)
