@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from aether.errors import InvalidDocument
 from aether.paths import resource
-from aether.schemas.salvage import Notes, set_aside
+from aether.schemas.salvage import Notes, field, listing, set_aside
 from aether.shapes import Counter, Finding, JsonObject
 
 VERSION = 3
@@ -76,12 +76,12 @@ def migrate(name: str, value: Any, *, count: Counter = original_count) -> Migrat
     if not isinstance(value, dict):
         set_aside(notes, "/", value, "an object")
         value = {}
+    before = field(value, "unplaced", listing, [], place="", notes=notes)
     initial: JsonObject = json.loads(resource(f"data/{name}.json").read_bytes())
     document = _v2_to_v3(name, value, initial, count, notes)
     document["schema_version"] = VERSION
     if notes.unplaced:
-        kept = document.get("unplaced")
-        document["unplaced"] = [*(kept if isinstance(kept, list) else []), *notes.unplaced]
+        document["unplaced"] = [*before, *notes.unplaced]
     return Migrated(document, notes.findings)
 
 

@@ -258,4 +258,4 @@ def _reader_like(initial: Any, place: str) -> Reader:
     if isinstance(initial, str):
         return text
     # An average that starts at 0 is no whole number for long.
-    return whole if isinstance(initial, int) and not place.endswith("ratio") else number
+    return whole if isinstance(initial, int) and "ratio" not in place.rpartition("/")[2] else number

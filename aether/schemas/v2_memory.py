@@ -12,6 +12,7 @@ from typing import Any
 
 from aether.schemas.salvage import (
     Notes,
+    Reader,
     entries,
     field,
     filled,
@@ -24,11 +25,13 @@ from aether.schemas.salvage import (
     phase_number,
     set_aside,
     text,
+    texts,
     unique,
     whole,
 )
 from aether.shapes import Counter, JsonObject
 
+TARGET_TYPES = ("working_memory_item", "short_term_session", "long_term_pattern", "archived_item")
 PATTERN_TYPES = ("success_pattern", "failure_pattern", "preference", "constraint")
 # What the original gives a new pattern and a new item.
 NEW_CONFIDENCE = 0.7
@@ -38,7 +41,15 @@ _PHASE_IN_ID = re.compile(r"phase_(\d{1,9})(?:_|$)")
 
 def v2_to_v3(document: JsonObject, *, initial: JsonObject, count: Counter, notes: Notes) -> JsonObject:
     """Return the memory document of version 3; what is odd is in `notes`."""
-    found: JsonObject = filled(document, initial, "", notes)
+    # The original describes its triggers in a form of its own, which nothing reads.
+    free = {**initial, "compression": {**initial["compression"], "triggers": None}}
+    found: JsonObject = filled(document, free, "", notes)
+    if found["compression"]["triggers"] is None:
+        found["compression"]["triggers"] = initial["compression"]["triggers"]
+    metrics = found["metrics"]
+    if not metrics["compression_ratio_total"]:
+        total = metrics["average_compression_ratio"] * metrics["total_compressions"]
+        metrics["compression_ratio_total"] = round(total, 2)
     working, short, long = (
         dict(found[layer]) for layer in ("working_memory", "short_term_memory", "long_term_memory")
     )
@@ -92,25 +103,42 @@ def _item(raw: JsonObject, place: str, notes: Notes, *, count: Counter) -> JsonO
         "type": field(raw, "type", text, "observation", place=place, notes=notes),
         "content": content,
         "token_count": count(content) if tokens is None else tokens,
-        "metadata": {**_without_odd_options(metadata, here, notes), **known},
+        "metadata": {**_with_options(metadata, here, notes, **_ITEM_OPTIONS), **known},
         "associative_links": _links(raw, item_id, made, place, notes),
     }
 
 
-def _without_odd_options(metadata: JsonObject, place: str, notes: Notes) -> JsonObject:
-    """Return `metadata`, where what version 3 gives a meaning has it or is set aside."""
-    kept = dict(metadata)
-    options = {"phase": phase_number, "protected": _flag, "injected": _flag, "pointer": mapping}
+def _with_options(entry: JsonObject, place: str, notes: Notes, **options: Reader) -> JsonObject:
+    """Return `entry`, where each of `options` that is there can be read; the others are set aside."""
+    kept = dict(entry)
     for key, read in options.items():
-        if key in kept:
-            kept[key] = field(kept, key, read, None, place=place, notes=notes)
-            if kept[key] is None:
-                del kept[key]
+        if key in kept and (found := field(kept, key, read, None, place=place, notes=notes)) is not None:
+            kept[key] = found
+        else:
+            kept.pop(key, None)
     return kept
 
 
 def _flag(value: Any) -> bool | None:
     return value if isinstance(value, bool) else None
+
+
+_ITEM_OPTIONS: dict[str, Reader] = {
+    "phase": phase_number,
+    "protected": _flag,
+    "injected": _flag,
+    "pointer": mapping,
+}
+
+
+def _objects(value: Any) -> list[Any] | None:
+    fits = isinstance(value, list) and all(isinstance(entry, dict) for entry in value)
+    return value if fits else None
+
+
+def _words(value: Any) -> list[Any] | None:
+    fits = isinstance(value, list) and all(isinstance(entry, str) for entry in value)
+    return value if fits else None
 
 
 def _id_from_place(kind: str, place: str) -> str:
@@ -129,12 +157,22 @@ def _links(holder: JsonObject, owner: str, made: str, place: str, notes: Notes) 
             **raw,
             "link_id": link_id,
             "target_id": target,
-            "target_type": field(raw, "target_type", text, "working_memory_item", place=here, notes=notes),
+            "target_type": field(raw, "target_type", _target_type, _type_of(target), place=here, notes=notes),
             "link_type": field(raw, "link_type", text, "related_to", place=here, notes=notes),
             "created_at": field(raw, "created_at", instant, made, place=here, notes=notes),
         }
 
     return entries(holder, "associative_links", link, place=place, notes=notes)
+
+
+def _target_type(value: Any) -> str | None:
+    return value if value in TARGET_TYPES else None
+
+
+def _type_of(target: str) -> str:
+    """Return what an id leads to, as its beginning says; sessions have names of any kind."""
+    kinds = {"wm_": "working_memory_item", "pattern_": "long_term_pattern"}
+    return next((kind for start, kind in kinds.items() if target.startswith(start)), "short_term_session")
 
 
 def _session(raw: JsonObject, place: str, notes: Notes) -> JsonObject | None:
@@ -158,7 +196,13 @@ def _session(raw: JsonObject, place: str, notes: Notes) -> JsonObject | None:
         "key_decisions": _statements(raw, "key_decisions", ("decision", "rationale"), place, notes),
         "outcomes": _statements(raw, "outcomes", ("result", "impact"), place, notes),
         "high_value_items": entries(raw, "high_value_items", _high_value, place=place, notes=notes),
-        "metadata": field(raw, "metadata", mapping, {}, place=place, notes=notes),
+        "metadata": _with_options(
+            field(raw, "metadata", mapping, {}, place=place, notes=notes),
+            f"{place}/metadata",
+            notes,
+            context=text,
+            related_patterns=_words,
+        ),
     }
 
 
@@ -186,7 +230,7 @@ def _high_value(raw: JsonObject, place: str, notes: Notes) -> JsonObject | None:
     if content is None:
         return None
     return {
-        **raw,
+        **_with_options(raw, place, notes, carried=_flag, injected=_flag),
         "content": content,
         "relevance_score": field(raw, "relevance_score", fraction, NEW_RELEVANCE, place=place, notes=notes),
         "type": field(raw, "type", text, "observation", place=place, notes=notes),
@@ -199,7 +243,6 @@ def _pattern(raw: JsonObject, place: str, notes: Notes) -> JsonObject | None:
         return None
     pattern_id = field(raw, "id", text, _id_from_place("pattern", place), place=place, notes=notes)
     made = field(raw, "created_at", instant, instant_in(pattern_id), place=place, notes=notes)
-    links = _links(raw, pattern_id, made, place, notes)
     return {
         **raw,
         "id": pattern_id,
@@ -209,8 +252,8 @@ def _pattern(raw: JsonObject, place: str, notes: Notes) -> JsonObject | None:
         "occurrences": max(1, field(raw, "occurrences", whole, 1, place=place, notes=notes)),
         "created_at": made,
         "last_seen": field(raw, "last_seen", instant, made, place=place, notes=notes),
-        "associative_links": links,
-        "metadata": _pattern_metadata(raw, links, place, notes),
+        "associative_links": _links(raw, pattern_id, made, place, notes),
+        "metadata": _pattern_metadata(raw, place, notes),
     }
 
 
@@ -218,7 +261,7 @@ def _pattern_type(value: Any) -> str | None:
     return value if value in PATTERN_TYPES else None
 
 
-def _pattern_metadata(raw: JsonObject, links: list[JsonObject], place: str, notes: Notes) -> JsonObject:
+def _pattern_metadata(raw: JsonObject, place: str, notes: Notes) -> JsonObject:
     metadata = field(raw, "metadata", mapping, {}, place=place, notes=notes)
     here = f"{place}/metadata"
     phases = []
@@ -228,14 +271,9 @@ def _pattern_metadata(raw: JsonObject, links: list[JsonObject], place: str, note
             set_aside(notes, f"{here}/related_phases/{at}", related, "a phase")
         else:
             phases.append(phase)
-    linked = [link["target_id"] for link in links if link["target_type"] == "short_term_session"]
     return {
-        **metadata,
+        **_with_options(metadata, here, notes, evidence=_objects),
         "context": field(metadata, "context", text, "", place=here, notes=notes),
-        "related_castes": field(metadata, "related_castes", listing, [], place=here, notes=notes),
+        "related_castes": texts(metadata, "related_castes", place=here, notes=notes),
         "related_phases": phases,
-        # The original names no evidence; the sessions it links are the ones it saw.
-        "evidence": field(
-            metadata, "evidence", listing, list(dict.fromkeys(linked)), place=here, notes=notes
-        ),
     }

@@ -1,0 +1,236 @@
+import copy
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from aether.errors import InvalidInput, NotFound
+from aether.memory import colony as machine
+from aether.store.patch import apply
+
+DATA = Path(__file__).resolve().parents[2] / "data"
+NOW = datetime(2026, 3, 1, 10, tzinfo=UTC)
+
+
+def colony(state="IDLE", **status):
+    document = json.loads((DATA / "COLONY_STATE.json").read_text())
+    document["colony_status"] |= {"state": state, **status}
+    return document
+
+
+def done(document, change):
+    return apply(document, change.patches.get("COLONY_STATE", []))
+
+
+def test_the_shipped_states_are_those_in_the_code():
+    assert colony()["state_machine"]["states"] == list(machine.STATES)
+
+
+def test_a_transition_moves_the_state_and_is_recorded():
+    before = colony()
+    untouched = copy.deepcopy(before)
+
+    change = machine.transition(before, "INIT", now=NOW, trigger="queen", checkpoint="snap_1")
+    after = done(before, change)
+
+    assert before == untouched
+    assert change.result == {
+        "from": "IDLE",
+        "to": "INIT",
+        "trigger": "queen",
+        "timestamp": "2026-03-01T10:00:00.000000Z",
+        "checkpoint": "snap_1",
+    }
+    assert after["colony_status"]["state"] == "INIT"
+    assert after["state_machine"]["transitions_count"] == 1
+    assert after["state_machine"]["last_transition"] == "2026-03-01T10:00:00.000000Z"
+    assert after["state_machine"]["state_history"] == [change.result]
+    assert after["checkpoints"]["automatic"] == ["snap_1"]
+
+
+LEGAL = {(state, new) for state, reached in machine.EDGES.items() for new in reached}
+EXPECTED = {
+    ("IDLE", "INIT"),
+    ("INIT", "PLANNING"),
+    ("PLANNING", "EXECUTING"),
+    ("EXECUTING", "VERIFYING"),
+    ("VERIFYING", "COMPLETED"),
+    ("VERIFYING", "EXECUTING"),
+    ("EXECUTING", "FAILED"),
+    ("FAILED", "PLANNING"),
+    ("COMPLETED", "IDLE"),
+}
+
+
+def test_the_legal_edges_are_the_documented_ones():
+    assert LEGAL == EXPECTED
+
+
+@pytest.mark.parametrize("state", machine.STATES)
+@pytest.mark.parametrize("new", machine.STATES)
+def test_only_legal_edges_are_taken(state, new):
+    if (state, new) in EXPECTED:
+        assert machine.transition(colony(state), new, now=NOW).result["to"] == new
+    else:
+        with pytest.raises(InvalidInput, match=f"Invalid transition: {state} -> {new}"):
+            machine.transition(colony(state), new, now=NOW)
+
+
+def test_an_illegal_transition_names_the_legal_ones():
+    with pytest.raises(InvalidInput, match="may go to VERIFYING or FAILED, and by recovery to PLANNING"):
+        machine.transition(colony("EXECUTING"), "IDLE", now=NOW)
+
+
+def test_an_unknown_state_is_refused_with_the_list():
+    with pytest.raises(InvalidInput, match=r"'PANIC' is not a state. Use one of IDLE, INIT"):
+        machine.transition(colony(), "PANIC", now=NOW)
+
+
+@pytest.mark.parametrize("trigger", machine.RECOVERY_TRIGGERS)
+@pytest.mark.parametrize("state", machine.RUNNING)
+def test_recovery_triggers_open_the_way_back_to_planning(state, trigger):
+    change = machine.transition(colony(state), "PLANNING", now=NOW, trigger=trigger)
+
+    assert change.result["trigger"] == trigger
+
+
+def test_the_hundred_newest_transitions_stay_and_older_ones_move():
+    document = colony("EXECUTING")
+    moved = []
+    for nth in range(105):
+        new = "VERIFYING" if nth % 2 == 0 else "EXECUTING"
+        change = machine.transition(document, new, now=NOW + timedelta(seconds=nth))
+        moved += change.appends.get("history", [])
+        document = done(document, change)
+
+    history = document["state_machine"]["state_history"]
+    assert len(history) == 100
+    assert document["state_machine"]["transitions_count"] == 105
+    assert [entry["timestamp"][17:19] for entry in moved] == ["00", "01", "02", "03", "04"]
+    assert history[0]["timestamp"] == "2026-03-01T10:00:05.000000Z"
+
+
+def test_walking_nowhere_changes_nothing():
+    assert machine.walk(colony(), [], now=NOW, trigger="x") == ({}, {}, [])
+
+
+def test_ten_automatic_checkpoints_are_listed():
+    document = colony()
+    for nth in range(12):
+        document = done(document, machine.record_checkpoint(document, f"snap_{nth}"))
+
+    assert document["checkpoints"]["automatic"] == [f"snap_{nth}" for nth in range(2, 12)]
+
+
+def test_workers_are_registered_and_released():
+    document = colony("EXECUTING")
+
+    document = done(document, machine.register_worker(document, "w1", now=NOW, caste="builder", task="x"))
+    document = done(document, machine.register_worker(document, "w2", now=NOW))
+    change = machine.release_worker(document, "w1")
+    document = done(document, change)
+
+    assert change.result["caste"] == "builder"
+    assert [worker["id"] for worker in document["colony_status"]["workers"]] == ["w2"]
+    assert document["colony_status"]["workers_registered"] == 2
+
+
+def test_registering_an_active_worker_again_updates_its_task():
+    document = colony("EXECUTING")
+    for task in ("read", "write"):
+        document = done(document, machine.register_worker(document, "w1", now=NOW, task=task))
+
+    assert [worker["task"] for worker in document["colony_status"]["workers"]] == ["write"]
+    assert document["colony_status"]["workers_registered"] == 1
+
+
+@pytest.mark.parametrize("worker_id", ["", " ", "x" * 201, None, 7])
+def test_a_worker_needs_a_usable_id(worker_id):
+    with pytest.raises(InvalidInput, match="not the id of a worker"):
+        machine.register_worker(colony(), worker_id, now=NOW)
+
+
+def test_releasing_an_unknown_worker_names_the_active_ones():
+    document = done(colony(), machine.register_worker(colony(), "w1", now=NOW))
+
+    with pytest.raises(NotFound, match=r"no worker 'w2' is active. Active: \['w1'\]"):
+        machine.release_worker(document, "w2")
+
+
+def test_workers_are_dismissed_when_work_ends_and_kept_while_it_runs():
+    document = done(colony("EXECUTING"), machine.register_worker(colony("EXECUTING"), "w1", now=NOW))
+
+    verifying = done(document, machine.transition(document, "VERIFYING", now=NOW))
+    completed = done(verifying, machine.transition(verifying, "COMPLETED", now=NOW))
+
+    assert len(verifying["colony_status"]["workers"]) == 1
+    assert completed["colony_status"]["workers"] == []
+    assert completed["colony_status"]["workers_registered"] == 0
+
+
+def running(state="EXECUTING", *, minutes_ago=1, **status):
+    document = colony(state, **status)
+    last = NOW - timedelta(minutes=minutes_ago)
+    document["state_machine"]["last_transition"] = last.isoformat()
+    return document
+
+
+@pytest.mark.parametrize("state", machine.RUNNING)
+def test_running_work_that_lost_its_workers_is_a_crash(state):
+    found = machine.detect_crash(running(state, workers_registered=2), NOW)
+
+    assert (found.level, found.code) == ("warning", "colony_without_workers")
+    assert state in found.message
+
+
+@pytest.mark.parametrize("state", machine.RUNNING)
+def test_half_an_hour_without_a_transition_is_a_crash(state):
+    assert machine.detect_crash(running(state, minutes_ago=30), NOW) is None
+    assert machine.detect_crash(running(state, minutes_ago=31), NOW).code == "colony_stuck"
+
+
+def test_active_workers_do_not_excuse_a_stuck_colony():
+    worker = {"id": "w1", "caste": None, "task": None, "registered_at": "2026-03-01T09:00:00Z"}
+    document = running(minutes_ago=31, workers=[worker], workers_registered=1)
+
+    assert machine.detect_crash(document, NOW).code == "colony_stuck"
+
+
+def test_a_colony_that_never_had_workers_cannot_lose_them():
+    assert machine.detect_crash(running(), NOW) is None
+
+
+def test_a_clock_that_went_backwards_is_no_crash():
+    assert machine.detect_crash(running(minutes_ago=-600), NOW) is None
+
+
+def test_a_colony_without_any_transition_is_no_crash():
+    assert machine.detect_crash(colony("EXECUTING"), NOW) is None
+
+
+@pytest.mark.parametrize("state", [s for s in machine.STATES if s not in machine.RUNNING])
+def test_a_resting_colony_cannot_crash(state):
+    assert machine.detect_crash(running(state, minutes_ago=999, workers_registered=1), NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("document", "trigger"),
+    [
+        (running(workers_registered=1), "crash_recovery"),
+        (running("VERIFYING", minutes_ago=60), "timeout_recovery"),
+        (running(), "crash_recovery"),
+    ],
+)
+def test_recovering_really_reaches_planning(document, trigger):
+    change = machine.recover(document, now=NOW, checkpoint="snap_1")
+    after = done(document, change)
+
+    assert after["colony_status"]["state"] == "PLANNING"
+    assert (change.result["trigger"], change.result["checkpoint"]) == (trigger, "snap_1")
+    assert machine.detect_crash(after, NOW) is None
+
+
+def test_a_resting_colony_has_nothing_to_recover():
+    with pytest.raises(InvalidInput, match="nothing to recover: the colony is COMPLETED"):
+        machine.recover(colony("COMPLETED"), now=NOW)

@@ -1,0 +1,114 @@
+import copy
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from aether.errors import CorruptDocument, InvalidDocument
+from aether.memory import colony as machine
+from aether.memory import snapshots
+from aether.store.patch import apply
+
+DATA = Path(__file__).resolve().parents[2] / "data"
+NOW = datetime(2026, 3, 1, 10, tzinfo=UTC)
+
+
+def documents():
+    names = ("pheromones", "COLONY_STATE")
+    return {name: json.loads((DATA / f"{name}.json").read_text()) for name in names}
+
+
+def taken(state, **kwargs):
+    return snapshots.take(
+        state, **{"snapshot_id": "snap_1", "label": "by hand", "now": NOW, "revision": 7, **kwargs}
+    )
+
+
+def applied(state, change):
+    return {name: apply(value, change.patches.get(name, [])) for name, value in state.items()}
+
+
+def test_a_snapshot_holds_everything_and_its_checksum():
+    state = documents()
+
+    snapshot = taken(state)
+
+    assert snapshot == {
+        "snapshot_id": "snap_1",
+        "label": "by hand",
+        "automatic": False,
+        "timestamp": "2026-03-01T10:00:00.000000Z",
+        "revision": 7,
+        "documents": state,
+        "checksum": snapshots.checksum(state),
+    }
+
+
+def test_a_long_label_is_cut():
+    assert len(taken({}, label="x" * 999)["label"]) == snapshots.MAX_LABEL_CHARS
+
+
+def test_text_with_a_lone_surrogate_has_a_checksum():
+    assert snapshots.checksum({"a": "\ud800"}) != snapshots.checksum({"a": "?"})
+
+
+def test_restoring_leads_back_and_names_what_changes():
+    before = documents()
+    snapshot = json.loads(json.dumps(taken(before)))
+    now = applied(before, machine.transition(before["COLONY_STATE"], "INIT", now=NOW))
+    untouched = copy.deepcopy(now)
+
+    change = snapshots.restore(now, snapshot)
+
+    assert change.result == ["COLONY_STATE"]
+    assert applied(now, change) == before
+    assert now == untouched
+
+
+def test_restoring_the_present_state_changes_nothing():
+    state = documents()
+
+    assert snapshots.restore(state, taken(state)).patches == {}
+
+
+def test_restoring_does_not_roll_back_the_list_of_snapshots():
+    """Were it rolled back, the next automatic snapshot would be counted as the first again."""
+    before = documents()
+    snapshot = taken(before)
+    now = applied(before, machine.transition(before["COLONY_STATE"], "INIT", now=NOW, checkpoint="snap_2"))
+
+    after = applied(now, snapshots.restore(now, snapshot))["COLONY_STATE"]
+
+    assert after["checkpoints"]["automatic"] == ["snap_2"]
+    assert after["state_machine"]["transitions_count"] == 0
+
+
+def test_a_document_that_the_snapshot_lacks_stays():
+    state = documents()
+    snapshot = taken({"COLONY_STATE": state["COLONY_STATE"]})
+
+    assert snapshots.restore({**state, "pheromones": {"changed": True}}, snapshot).patches == {}
+
+
+@pytest.mark.parametrize(
+    "broken", [{}, {"documents": []}, {"documents": {"memory": {}}}, {"documents": {}, "checksum": "0"}]
+)
+def test_a_snapshot_that_is_not_what_was_saved_is_refused(broken):
+    with pytest.raises(CorruptDocument, match="checksum does not match"):
+        snapshots.restore(documents(), {"snapshot_id": "snap_1", **broken})
+
+
+def test_a_snapshot_of_another_kind_of_colony_is_refused():
+    with pytest.raises(InvalidDocument, match="'memory' is not a document of this colony"):
+        snapshots.restore(documents(), taken({"memory": {}}))
+
+
+def test_the_ten_newest_automatic_snapshots_and_all_manual_ones_stay():
+    kept = [
+        taken({}, snapshot_id=f"snap_{nth:02}", now=NOW + timedelta(hours=nth), automatic=nth % 2 == 0)
+        for nth in range(26)
+    ]
+
+    assert snapshots.expendable(reversed(kept)) == ["snap_00", "snap_02", "snap_04"]
+    assert snapshots.expendable(kept[:6]) == []
