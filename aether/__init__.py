@@ -1,0 +1,106 @@
+"""Aether: a memory toolkit for colonies of LLM agents.
+
+State is JSON that a person can read, the work is plain functions, every write is atomic. Everything
+below takes `home=None`: the home found from `AETHER_HOME`, else the nearest `.aether/` above the current
+directory. Names are imported when they are first used, so that `import aether` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from aether.errors import AetherError as AetherError
+    from aether.operations.architects import compress as compress
+    from aether.operations.colony import active_signals as active_signals
+    from aether.operations.colony import adapt_next_phase_from_memory as adapt_next_phase_from_memory
+    from aether.operations.colony import await_queen_decision as await_queen_decision
+    from aether.operations.colony import colony as colony
+    from aether.operations.colony import complete_phase as complete_phase
+    from aether.operations.colony import decide as decide
+    from aether.operations.colony import detect_crash as detect_crash
+    from aether.operations.colony import emit_signal as emit_signal
+    from aether.operations.colony import recover_from_crash as recover_from_crash
+    from aether.operations.colony import register_worker as register_worker
+    from aether.operations.colony import release_worker as release_worker
+    from aether.operations.colony import start_phase as start_phase
+    from aether.operations.colony import transition_state as transition_state
+    from aether.operations.compression import create_short_term_session as create_short_term_session
+    from aether.operations.compression import evict_short_term_session as evict_short_term_session
+    from aether.operations.compression import prepare_compression_data as prepare_compression_data
+    from aether.operations.compression import (
+        trigger_phase_boundary_compression as trigger_phase_boundary_compression,
+    )
+    from aether.operations.home import examine as examine
+    from aether.operations.home import export as export
+    from aether.operations.home import fold as fold
+    from aether.operations.home import init as init
+    from aether.operations.home import log as log
+    from aether.operations.home import repair as repair
+    from aether.operations.home import show as show
+    from aether.operations.home import undo as undo
+    from aether.operations.importing import import_transcripts as import_transcripts
+    from aether.operations.patterns import create_associative_link as create_associative_link
+    from aether.operations.patterns import detect_patterns_across_sessions as detect_patterns_across_sessions
+    from aether.operations.patterns import extract_pattern_to_long_term as extract_pattern_to_long_term
+    from aether.operations.patterns import trigger_pattern_extraction as trigger_pattern_extraction
+    from aether.operations.searching import search_memory as search_memory
+    from aether.operations.snapshots import create_snapshot as create_snapshot
+    from aether.operations.snapshots import list_snapshots as list_snapshots
+    from aether.operations.snapshots import restore_snapshot as restore_snapshot
+    from aether.operations.status import get_compression_stats as get_compression_stats
+    from aether.operations.status import get_memory_status as get_memory_status
+    from aether.operations.working import add_working_memory_item as add_working_memory_item
+    from aether.operations.working import add_working_memory_items as add_working_memory_items
+    from aether.operations.working import auto_compress_if_needed as auto_compress_if_needed
+    from aether.operations.working import check_token_threshold as check_token_threshold
+    from aether.operations.working import clear_working_memory as clear_working_memory
+    from aether.operations.working import get_working_memory_item as get_working_memory_item
+    from aether.operations.working import list_working_memory_items as list_working_memory_items
+    from aether.operations.working import update_working_memory_item as update_working_memory_item
+    from aether.operations.working import verify_token_limit as verify_token_limit
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "architects": "compress",
+    "colony": (
+        "active_signals adapt_next_phase_from_memory await_queen_decision colony complete_phase decide detect_crash "
+        "emit_signal recover_from_crash register_worker release_worker start_phase transition_state"
+    ),
+    "compression": (
+        "create_short_term_session evict_short_term_session prepare_compression_data "
+        "trigger_phase_boundary_compression"
+    ),
+    "home": "examine export fold init log repair show undo",
+    "importing": "import_transcripts",
+    "patterns": (
+        "create_associative_link detect_patterns_across_sessions extract_pattern_to_long_term "
+        "trigger_pattern_extraction"
+    ),
+    "searching": "search_memory",
+    "snapshots": "create_snapshot list_snapshots restore_snapshot",
+    "status": "get_compression_stats get_memory_status",
+    "working": (
+        "add_working_memory_item add_working_memory_items auto_compress_if_needed check_token_threshold "
+        "clear_working_memory get_working_memory_item list_working_memory_items update_working_memory_item "
+        "verify_token_limit"
+    ),
+}
+_MODULE_OF = {
+    name: f"aether.operations.{module}" for module, names in _HOMES.items() for name in names.split()
+}
+_MODULE_OF["AetherError"] = "aether.errors"
+
+__all__ = ["__version__", *sorted(_MODULE_OF)]  # noqa: PLE0604 - the names stand in _HOMES
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'aether' has no attribute {name!r}")
+    return getattr(import_module(_MODULE_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -48,7 +48,7 @@ def find_home(home: str | os.PathLike[str] | None = None) -> Path:
     """
     named = os.fspath(home) if home is not None else os.environ.get("AETHER_HOME", "")
     if named:
-        return Path(os.path.realpath(_home_in(Path(named).expanduser())))
+        return Path(os.path.realpath(home_in(Path(named).expanduser())))
     here = Path.cwd()
     for directory in (here, *here.parents):
         if (directory / HOME_NAME).is_dir():
@@ -58,7 +58,8 @@ def find_home(home: str | os.PathLike[str] | None = None) -> Path:
     )
 
 
-def _home_in(path: Path) -> Path:
+def home_in(path: Path) -> Path:
+    """Return the home that `path` names: itself, or the `.aether/` in it."""
     nested = path / HOME_NAME
     return nested if nested.is_dir() and not (path / "data").is_dir() else path
 

@@ -36,6 +36,7 @@ class Ingested(NamedTuple):
     patterns: list[str]
     """Ids of patterns created."""
     contradictions: list[JsonObject]
+    """Pairs of patterns that cannot both hold."""
     evicted: list[str]
     """Ids of sessions that the limit pushed into the archive."""
     receipt_id: str
@@ -78,8 +79,9 @@ def ingest(
     )
     promoted, evicted = change.result[-2:]
     done = Ingested(
-        session, True, len(held), gated.carried, gated.missing_anchors, promoted.created, promoted.contradictions,
-        evicted, new_id("receipt", now, 0), checked.notes,
+        session, True, len(held), gated.carried, gated.missing_anchors, promoted.created,
+        [pair._asdict() for pair in promoted.contradictions],
+        evicted, new_id("receipt", now, 0), [f"{note.where}: {note.message}" for note in checked.findings],
     )  # fmt: skip
     receipt = _receipt(done, held, record, now)
     event = {
@@ -153,7 +155,7 @@ def _withdraw_threshold(now: datetime) -> Step:
     def step(documents: Mapping[str, Any]) -> Change:
         held = documents["pheromones"]["active_pheromones"]
         ids = [signal["id"] for signal in held if signal["type"] == "TOKEN_THRESHOLD"]
-        return signals.withdraw(documents["pheromones"], ids, now=now, why="compressed")
+        return signals.withdraw(documents["pheromones"], ids, now=now)
 
     return step
 
@@ -163,14 +165,11 @@ def _promote_and_evict(now: datetime, new_id: NewId) -> tuple[Step, Step]:
         return promotion.promote(documents["memory"], now=now, new_id=new_id)
 
     def trim(documents: Mapping[str, Any]) -> Change:
-        steps: list[Step] = []
         surplus = (
             len(sessions.sessions_of(documents["memory"]))
             - documents["memory"]["short_term_memory"]["max_sessions"]
         )
-        for _ in range(max(0, surplus)):
-            steps.append(lambda state: _evict_oldest(state, now))
-        change = chained(documents, *steps)
+        change = chained(documents, *[lambda state: _evict_oldest(state, now)] * max(0, surplus))
         return change._replace(result=[session["session_id"] for session in change.result])
 
     return promote, trim
@@ -188,7 +187,9 @@ def create(
     """Return the change that stores a session by itself; its result is the session id."""
     raw = answers.unwrap(answer)
     checked = answers.check_answer(raw, None, phase)
-    original = checked.original_tokens
+    stated = raw.get("original_tokens")
+    # There are no items to count here: what the caller says it stands for is all there is.
+    original = int(stated) if isinstance(stated, int | float) and 0 <= stated < 1 << 53 else 0
     session = sessions.made(
         checked.fields, phase=phase, original_tokens=original, count=count,
         metadata={"answer_sha256": sessions.answer_digest(raw)},

@@ -7,6 +7,7 @@ or when the backend fails, the built-in extractive architect does it, and the re
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from aether.backends import backend as backend_of
@@ -61,12 +62,12 @@ def compress(
         return Compressed(prepared, None, chosen, [])
     reach = _settings(settings)._replace(**cast(Any, overrides))
     notes: list[str] = []
-    ingested = _ask(prepared, module, reach, place, notes, progress)
+    ingested = _ask(prepared, module, reach, notes=notes, progress=progress, place=place)
     if ingested is None:
         fallback, _ = backend_of(FALLBACK)
         progress("asking the extractive architect instead")
         notes.append("the extractive architect wrote the session instead")
-        ingested = _ask(prepared, fallback, reach, place, notes, progress)
+        ingested = _ask(prepared, fallback, reach, notes=notes, progress=progress, place=place)
     if ingested is None:
         raise BackendFailed(
             f"no architect wrote an acceptable session: {'; '.join(notes)}.",
@@ -77,13 +78,9 @@ def compress(
 
 
 def _ask(
-    prepared: Prepared,
-    module: Any,
-    reach: Settings,
-    place: Any,
-    notes: list[str],
+    prepared: Prepared, module: Any, reach: Settings, *, place: Path, notes: list[str],
     progress: Callable[[str], None],
-) -> Ingested | None:
+) -> Ingested | None:  # fmt: skip
     """Return what ingesting the backend's answer did, or None once it failed for good."""
     path, record = prepared.path, prepared.record
     if path is None or record is None:

@@ -74,8 +74,8 @@ def _add(entries: list[JsonObject], home: Home) -> list[ItemId]:
     added, needed = done.result
     path = str(auto_prepare(home).path or "") if needed else ""
     made = []
-    for id in added.ids:
-        item_id = ItemId(id)
+    for new in added.ids:
+        item_id = ItemId(new)
         item_id.compression_needed, item_id.evicted, item_id.handoff = needed, added.evicted, path
         made.append(item_id)
     return made

@@ -14,7 +14,7 @@ from aether import clock
 from aether.errors import AetherError, CorruptDocument
 from aether.paths import resource
 from aether.schemas import check
-from aether.shapes import Finding
+from aether.shapes import Finding, Level
 from aether.store import appends, codec, documents, journal, state
 from aether.store.commit import fold, settle
 from aether.store.files import storage, stray_temps, write_whole
@@ -33,7 +33,7 @@ def examine(home: Path) -> list[Finding]:
         found.append(Finding("error", reason.code, reason.where, reason.what, reason.fix))
     else:
         for name, file in snapshot.amiss.items():
-            level = "warning" if file.state in ("edited", "unstamped") else "error"
+            level: Level = "warning" if file.state in ("edited", "unstamped") else "error"
             found.append(Finding(level, file.state, f"{name}.json", f"the file is {file.state}.", REPAIR))
         for name in documents.NAMES:
             found += check.findings(name, snapshot.documents[name])

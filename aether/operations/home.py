@@ -1,0 +1,171 @@
+"""The home itself, as a caller asks for it: make it, fold it, show it, look back, undo, examine, mend."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from aether import paths
+from aether.errors import InvalidInput, NotFound
+from aether.memory import checkup
+from aether.memory.changes import joined
+from aether.operations.edge import Author, Home, change, find, now, read
+from aether.paths import HOME_NAME
+from aether.schemas import check
+from aether.shapes import Change, Finding, JsonObject
+from aether.store import doctor as store_doctor
+from aether.store import documents
+from aether.store.commit import commit, fold_home
+from aether.store.files import storage
+from aether.store.history import folded
+from aether.store.journal import Entry
+from aether.store.state import Snapshot, load, read_journal
+from aether.store.undo import BOOKKEEPING, last_undoable, states_back
+from aether.store.undo import undo as undo_change
+
+
+def init(home: Home = None) -> Path:
+    """Make the home ready for use and return its path; one that exists keeps everything.
+
+    `home` is the home itself; by default `AETHER_HOME`, else `.aether/` in the current directory. Files of
+    the original v2.0 format that are there are brought in.
+
+    Raises:
+        StorageFailed: the directory cannot be written.
+    """
+    named = home or os.environ.get("AETHER_HOME") or Path.cwd() / HOME_NAME
+    place = Path(os.path.realpath(paths.home_in(Path(named).expanduser())))
+    with storage(place):
+        (place / "data").mkdir(parents=True, exist_ok=True)
+    fold_home(place, now=now())
+    return place
+
+
+def fold(*, home: Home = None) -> int:
+    """Write what the journal says into the documents and return the revision they now contain."""
+    return fold_home(find(home), now=now()).revision
+
+
+def show(document: str, *, home: Home = None, revision: int | None = None) -> Any:
+    """Return a document as it is now, to the last committed change, or as it was at `revision`.
+
+    Raises:
+        NotFound: there is no such document or revision.
+    """
+    place = find(home)
+    documents.path_of(place, document)
+    snapshot = load(place)
+    if revision is None:
+        return snapshot.documents[document]
+    return states_back(snapshot, revision)[1][document]
+
+
+class LogLine(NamedTuple):
+    """One transaction, as `aether log` tells it."""
+
+    revision: int
+    at: str
+    by: str
+    operation: str
+    reason: str
+    touched: list[str]
+    """Documents and append-only files that it changed."""
+
+
+def log(*, limit: int = 20, everything: bool = False, home: Home = None) -> list[LogLine]:
+    """Return the newest `limit` transactions, newest first (0: all); counted reads only if `everything`."""
+    snapshot = read(home)
+    wanted = (entry for entry in _entries(snapshot) if everything or entry.operation not in BOOKKEEPING)
+    return [
+        LogLine(
+            entry.revision,
+            entry.at,
+            entry.by,
+            entry.operation,
+            entry.reason,
+            [*entry.patches, *entry.appends],
+        )
+        for entry in islice(wanted, limit or None)
+    ]
+
+
+def _entries(snapshot: Snapshot) -> Any:
+    fresh: list[Entry] = read_journal(snapshot.home).entries
+    yield from reversed(fresh)
+    first = fresh[0].revision if fresh else snapshot.revision + 1
+    yield from (entry for entry in folded(snapshot.home, newest_first=True) if entry.revision < first)
+
+
+def undo(revision: int | None = None, *, home: Home = None) -> LogLine:
+    """Take one transaction back (default: the last that was not undone) and return it; later ones stay.
+
+    Raises:
+        NotFound: there is no such revision.
+        Conflict: a later change depends on it; that change is named.
+    """
+
+    def plan(snapshot: Snapshot) -> Change:
+        chosen = last_undoable(snapshot) if revision is None else revision
+        undone = undo_change(snapshot, chosen)
+        mended = checkup.rederived(snapshot.documents, undone)
+        return joined(undone, mended, result=undone.result)
+
+    place = find(home)
+    chosen = revision if revision is not None else last_undoable(load(place))
+    entry: Entry = commit(place, plan, Author("undo", reason=f"of revision {chosen}"), now=now()).result
+    return LogLine(entry.revision, entry.at, entry.by, entry.operation, entry.reason, [*entry.patches])
+
+
+def examine(*, home: Home = None) -> list[Finding]:
+    """Return what is wrong with the home, errors first; nothing is changed."""
+    place = find(home)
+    if not place.is_dir():
+        raise NotFound("is not a home.", fix='Run "aether init" there.', where=str(place))
+    found = store_doctor.examine(place)
+    if not any(finding.level == "error" for finding in found):
+        found += checkup.examine(load(place).documents)
+    return found
+
+
+def repair(*, home: Home = None) -> list[str]:
+    """Mend what can be mended and return what was done, in words."""
+    place = find(home)
+    done = store_doctor.repair(place, now=now())
+
+    def plan(state: Mapping[str, Any]) -> Change:
+        return checkup.mended(state)
+
+    mended = change(place, plan, Author("repair", by="doctor"))
+    fold_home(place, now=now())
+    return [*done, *mended.result]
+
+
+def check_schema(name: str, value: Any) -> list[Finding]:
+    """Return where `value` breaks the schema of document `name`.
+
+    Raises:
+        NotFound: there is no such schema.
+    """
+    if not name.replace("_", "").isalnum():
+        raise InvalidInput(
+            f"{name!r} is not the name of a schema.", fix="Use memory, pheromones or COLONY_STATE."
+        )
+    return check.findings(name, value)
+
+
+def export(*, home: Home = None) -> JsonObject:
+    """Return the whole colony as one JSON object: documents, archive, receipts and events."""
+    from aether.store import appends
+
+    snapshot = read(home)
+    return {
+        "revision": snapshot.revision,
+        "documents": snapshot.documents,
+        **{
+            kind: [record for _, record in appends.records(snapshot, kind)]
+            for kind in (*appends.MONTHLY, *appends.SINGLE)
+        },
+    }

@@ -1,0 +1,173 @@
+"""Importing: real transcripts become working-memory items, once, however often they are imported.
+
+Records are read in constant memory and stored in batches; stopping in the middle keeps what was stored,
+and importing again adds the rest. Bad lines are counted and named, never fatal.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from aether.errors import NotFound
+from aether.memory import phases
+from aether.memory.capture import capture
+from aether.memory.items import items_of
+from aether.messages.read import read_records
+from aether.messages.record import BadLine, Record
+from aether.operations.edge import Home, counter_of, read
+from aether.operations.working import add_working_memory_items
+from aether.shapes import JsonObject
+from aether.store import appends
+from aether.store.state import Snapshot
+
+# One commit each: large enough that the disk is not what takes the time, small enough to lose little.
+BATCH_ITEMS = 500
+# About a tenth of a working memory: a batch must fit into it whole.
+BATCH_CHARS = 80_000
+SUFFIXES = frozenset({".jsonl", ".json", ".md", ".txt", ".traj"})
+
+
+class Imported(NamedTuple):
+    """What importing did."""
+
+    files: int
+    records: int
+    items: int
+    """Items that were stored; in a dry run, that would be."""
+    known: int
+    """Notes that an earlier import had stored already."""
+    tokens: int
+    types: dict[str, int]
+    phases: list[int]
+    evicted: list[str]
+    bad_lines: list[JsonObject]
+    """Lines that could not be read: file, line, reason."""
+    preview: list[JsonObject]
+    """In a dry run, the items."""
+
+
+@dataclass
+class _Tally:
+    """What has been counted so far; the one thing here that changes while files are read."""
+
+    records: int = 0
+    items: int = 0
+    known: int = 0
+    tokens: int = 0
+    types: dict[str, int] = field(default_factory=dict)
+    phases: set[int] = field(default_factory=set)
+    evicted: list[str] = field(default_factory=list)
+    bad: list[JsonObject] = field(default_factory=list)
+    preview: list[JsonObject] = field(default_factory=list)
+
+
+def import_transcripts(
+    sources: Iterable[str | os.PathLike[str] | IO[bytes]],
+    *,
+    phase: int | None = None,
+    format: str | None = None,
+    dry_run: bool = False,
+    home: Home = None,
+    progress: Callable[[int, int], None] = lambda records, items: None,
+) -> Imported:
+    """Turn transcripts into working-memory items and return what that did.
+
+    `sources` are files, directories or byte streams. The phase of an item is `phase`, or counts up from
+    the colony's current one at every compaction boundary. `progress` hears records read and items kept.
+
+    Raises:
+        NotFound: there is no such file.
+        InvalidInput: a format cannot be told, or a directory holds nothing to read.
+    """
+    snapshot = read(home)
+    known = _keys(snapshot)
+    tally = _Tally()
+    first = phases.current_phase(snapshot.documents["COLONY_STATE"])
+    files = [file for source in sources for file in _files(source)]
+    for file in files:
+        name = getattr(file, "name", "-") if not isinstance(file, (str, os.PathLike)) else Path(file).name
+        drafts = capture(
+            _counted(file, format, str(name), tally, progress), file=str(name), phase=phase, first_phase=first
+        )
+        _store(_fresh(drafts, known, tally), tally, home, dry_run=dry_run)
+    return Imported(
+        len(files), tally.records, tally.items, tally.known, tally.tokens, dict(sorted(tally.types.items())),
+        sorted(tally.phases), tally.evicted, tally.bad, tally.preview,
+    )  # fmt: skip
+
+
+def _files(source: Any) -> Iterator[Any]:
+    if not isinstance(source, (str, os.PathLike)) or not Path(source).is_dir():
+        yield source
+        return
+    found = [path for path in sorted(Path(source).rglob("*")) if path.is_file() and path.suffix in SUFFIXES]
+    if not found:
+        raise NotFound(
+            "holds no transcripts.",
+            fix=f"Name a directory with {', '.join(sorted(SUFFIXES))} files.",
+            where=str(source),
+        )
+    yield from found
+
+
+def _counted(
+    file: Any, format: str | None, name: str, tally: _Tally, progress: Callable[[int, int], None]
+) -> Iterator[Record]:
+    def on_bad(bad: BadLine) -> None:
+        tally.bad.append({"file": name, **bad._asdict()})
+
+    for record in read_records(file, format=format, on_bad=on_bad):
+        tally.records += 1
+        progress(tally.records, tally.items)
+        yield record
+
+
+def _keys(snapshot: Snapshot) -> set[str]:
+    """Return the keys of all that was imported before, wherever it is now."""
+    held = items_of(snapshot.documents["memory"])
+    gone = (record["item"] for _, record in appends.records(snapshot, "items"))
+    pointers = [item["metadata"].get("pointer") or {} for item in (*held, *gone)]
+    return {str(pointer["key"]) for pointer in pointers if "key" in pointer}
+
+
+def _fresh(drafts: Iterable[Any], known: set[str], tally: _Tally) -> Iterator[JsonObject]:
+    for draft in drafts:
+        key = str(draft["metadata"].get("pointer", {}).get("key", ""))
+        if key and key in known:
+            tally.known += 1
+            continue
+        known.add(key)
+        yield dict(draft)
+
+
+def _store(drafts: Iterator[JsonObject], tally: _Tally, home: Home, *, dry_run: bool) -> None:
+    batch: list[JsonObject] = []
+    chars = 0
+    for draft in drafts:
+        batch.append(draft)
+        chars += len(draft["content"])
+        if len(batch) == BATCH_ITEMS or chars > BATCH_CHARS:
+            _store_batch(batch, tally, home, dry_run=dry_run)
+            batch, chars = [], 0
+    if batch:
+        _store_batch(batch, tally, home, dry_run=dry_run)
+
+
+def _store_batch(batch: list[JsonObject], tally: _Tally, home: Home, *, dry_run: bool) -> None:
+    if dry_run:
+        tally.preview += batch
+    else:
+        for item_id in add_working_memory_items(batch, home=home):
+            tally.evicted += item_id.evicted
+            break  # every id of a batch tells of the same evictions
+    tally.items += len(batch)
+    for draft in batch:
+        tally.types[draft["type"]] = tally.types.get(draft["type"], 0) + 1
+        if "phase" in draft["metadata"]:
+            tally.phases.add(draft["metadata"]["phase"])
+    count = counter_of(read(home).documents["memory"])
+    tally.tokens += sum(count(draft["content"]) for draft in batch)
