@@ -1,0 +1,325 @@
+"""Answers: from the text of an architect to the fields of a session, or to words that say what to mend.
+
+An architect may wrap its JSON in prose or a fence, write several objects, or leave a comma too many;
+exactly one session must be meant. Nothing is believed: token counts are dropped because aether counts
+itself, the phase is the caller's, and a summary that is none is rejected. The text of an
+`InvalidInput` from here can be sent back to the model as it stands: it names every fault at once.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple, NoReturn
+
+from aether import clock
+from aether.errors import InvalidInput, shown
+from aether.memory.summaries import summary_faults
+from aether.shapes import Finding, Handoff, JsonObject
+
+REQUIRED = ("id", "session_id", "compressed_at", "summary", "key_decisions", "outcomes")
+
+# A full working memory is 1.4 MB; what is longer is no session of it.
+MAX_CHARS = 2_000_000
+# A session nests three deep.
+MAX_DEPTH = 32
+# Each opening brace may start an object; prose with more of them than this is not an answer.
+MAX_STARTS = 1_000
+# Mending reads to the end from each start, in Python.
+MAX_MENDED_STARTS = 20
+MAX_ID_CHARS = 200
+# Relevance of an item whose architect gave none that can be read.
+DEFAULT_RELEVANCE = 0.5
+DEFAULT_TYPE = "observation"
+
+# Counted by aether itself, whatever the architect says.
+_OURS = frozenset(("original_tokens", "compressed_tokens", "compression_ratio", "token_count"))
+_KNOWN = frozenset((*REQUIRED, "phase", "high_value_items"))
+_FIX = "Answer again with the whole JSON object and nothing else."
+_PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
+
+
+class Checked(NamedTuple):
+    """The fields of a session as they may be stored, and what was mended to get there."""
+
+    fields: JsonObject
+    findings: list[Finding]
+
+
+def unwrap(answer: str | Mapping[str, Any]) -> JsonObject:
+    r"""Return the one JSON object that `answer` is or holds.
+
+    Of several objects the one with most of the required fields is meant.
+
+    Raises:
+        InvalidInput: there is none, several could be meant, or it is too large or too deep.
+
+    >>> unwrap('Here it is:\n```json\n{"summary": "Done.",}\n```')
+    {'summary': 'Done.'}
+    """
+    text = answer if isinstance(answer, str) else _written(answer)
+    if len(text) > MAX_CHARS:
+        _reject(
+            f"The answer has {len(text)} characters; {MAX_CHARS} are the limit.",
+            fix="Write a shorter session.",
+        )
+    text = text.removeprefix("\ufeff").strip()
+    # A comma too many hides the whole object but not those inside it, hence both readings.
+    readings = (
+        _objects(text, _strict, MAX_STARTS),
+        _objects(text, _without_trailing_commas, MAX_MENDED_STARTS),
+    )
+    candidates = max((_with_inner(objects) for objects in readings), key=_best_rank)
+    most = _best_rank(candidates)
+    if most == 0:
+        _reject(
+            f"The answer holds no complete JSON object with {', '.join(REQUIRED)}; it may have been cut off."
+        )
+    meant = [each for each in candidates if _rank(each) == most]
+    if any(each != meant[0] for each in meant[1:]):
+        _reject(f"The answer holds {len(meant)} different JSON objects that could each be the session.")
+    if _depth(meant[0]) > MAX_DEPTH:
+        _reject(f"The answer nests more than {MAX_DEPTH} levels deep.", fix="Write the flat session object.")
+    return meant[0]
+
+
+def check_answer(answer: str | Mapping[str, Any], handoff: Handoff | None, phase: int) -> Checked:
+    """Return what of `answer` may be stored as a session of `phase`.
+
+    With the hand-off, the summary and the time are also held against what was handed over.
+
+    Raises:
+        InvalidInput: the answer cannot be stored; the text names every reason.
+    """
+    given = unwrap(answer)
+    faults: list[str] = [
+        f'{name} is missing: add "{name}".' for name in REQUIRED if name not in given or given[name] is None
+    ]
+    findings: list[Finding] = []
+    fields: JsonObject = {}
+    for name in ("id", "session_id"):
+        fields[name] = _id(given, name, faults)
+    fields["compressed_at"] = _time(given, handoff, faults, findings)
+    fields["phase"] = phase
+    if "phase" in given and given["phase"] != phase:
+        _note(findings, "phase", f"{shown(given['phase'])} was corrected to {phase}.")
+    fields["summary"] = _summary(given, handoff, faults)
+    fields["key_decisions"] = _pairs(given, "key_decisions", "decision", "rationale", faults)
+    fields["outcomes"] = _pairs(given, "outcomes", "result", "impact", faults)
+    fields["high_value_items"] = _high_value_items(given, faults, findings)
+    dropped = sorted(given.keys() - _KNOWN - _OURS - {"metadata"})
+    if dropped:
+        _note(findings, "answer", f"the unknown fields {', '.join(map(shown, dropped))} were left out.")
+    if faults:
+        _reject("\n".join([f"The answer has {len(faults)} fault{'s' * (len(faults) > 1)}:", *faults, ""]))
+    return Checked(fields, findings)
+
+
+def _reject(what: str, *, fix: str = _FIX) -> NoReturn:
+    raise InvalidInput(what, fix=fix)
+
+
+def _note(findings: list[Finding], where: str, message: str) -> None:
+    findings.append(
+        Finding("warning", "answer-mended", where, message, "Nothing: the mended value is stored.")
+    )
+
+
+def _written(answer: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(dict(answer), ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as reason:
+        raise InvalidInput(
+            f"The answer is not JSON: {reason}.", fix="Pass text, numbers, lists and objects."
+        ) from reason
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _objects(text: str, parse: Callable[[str, int], tuple[Any, int] | None], starts: int) -> list[JsonObject]:
+    """Return the outermost JSON objects among the first `starts` of `text`, whatever stands around them."""
+    found: list[JsonObject] = []
+    at = text.find("{")
+    while at >= 0 and starts > 0:
+        parsed = parse(text, at)
+        if parsed:
+            found.append(parsed[0])
+        at = text.find("{", parsed[1] if parsed else at + 1)
+        starts -= 1
+    return found
+
+
+def _strict(text: str, at: int) -> tuple[Any, int] | None:
+    decoder = json.JSONDecoder(parse_constant=_no_constant)
+    try:
+        return decoder.raw_decode(text, at)
+    except RecursionError as reason:
+        raise InvalidInput("The answer nests too deep.", fix="Write the flat session object.") from reason
+    except ValueError:
+        return None
+
+
+_JSON_PIECE = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\]]|,(?=\s*[}\]])', re.DOTALL)
+
+
+def _without_trailing_commas(text: str, at: int) -> tuple[Any, int] | None:
+    """Parse the object at `at` after taking out commas that stand before a closing bracket."""
+    kept: list[str] = []
+    depth, done = 0, at
+    for piece in _JSON_PIECE.finditer(text, at):
+        mark = piece.group()
+        if mark == ",":
+            kept.append(text[done : piece.start()])
+            done = piece.end()
+        depth += (mark in ("{", "[")) - (mark in ("}", "]"))
+        if depth == 0:
+            kept.append(text[done : piece.end()])
+            parsed = _strict("".join(kept), 0)
+            return (parsed[0], piece.end()) if parsed else None
+    return None
+
+
+def _with_inner(objects: list[JsonObject]) -> list[JsonObject]:
+    """Return `objects` and those one level down: some models write {"session": {…}}."""
+    inner = [value for found in objects for value in found.values() if isinstance(value, dict)]
+    return objects + inner
+
+
+def _rank(candidate: JsonObject) -> int:
+    return sum(name in candidate for name in REQUIRED)
+
+
+def _best_rank(candidates: list[JsonObject]) -> int:
+    return max(map(_rank, candidates), default=0)
+
+
+def _depth(value: Any) -> int:
+    level, depth = [value], 0
+    while level:
+        level = [
+            inner
+            for each in level
+            if isinstance(each, dict | list)
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+        depth += 1
+    return depth - 1
+
+
+def _id(given: JsonObject, name: str, faults: list[str]) -> str:
+    value = given.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str) or not value.strip() or len(value) > MAX_ID_CHARS:
+        faults.append(f"{name} is {shown(value)}: write a text of 1 to {MAX_ID_CHARS} characters.")
+    return str(value)
+
+
+def _time(given: JsonObject, handoff: Handoff | None, faults: list[str], findings: list[Finding]) -> str:
+    value = given.get("compressed_at")
+    if value is None:
+        return ""
+    try:
+        instant: datetime = clock.parse(value)
+    except InvalidInput as reason:
+        faults.append(f"compressed_at: {reason.what} {reason.fix}")
+        return ""
+    if handoff and instant < clock.parse(handoff["prepared_at"]):
+        # Models invent times; an old one would make this session the first to be evicted.
+        _note(findings, "compressed_at", f"{shown(value)} lies before the hand-off and was set to its time.")
+        return handoff["prepared_at"]
+    return clock.stamp(instant)
+
+
+def _summary(given: JsonObject, handoff: Handoff | None, faults: list[str]) -> str:
+    value = given.get("summary")
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        faults.append(f"summary is {shown(value)}: write two or three sentences.")
+        return ""
+    faults += [f"summary {fault}" for fault in summary_faults(value, handoff)]
+    return value.strip()
+
+
+def _pairs(given: JsonObject, field: str, said: str, why: str, faults: list[str]) -> list[JsonObject]:
+    """Return the decisions or outcomes; the reason may be empty, but must be there."""
+    pairs: list[JsonObject] = []
+    for where, entry in _entries(given, field, faults):
+        if not isinstance(entry, dict):
+            faults.append(f'{where} is {shown(entry)}: write an object with "{said}" and "{why}".')
+            continue
+        for name, hint in (
+            (said, "say it in one sentence"),
+            (why, 'say it in one sentence, or write "not stated"'),
+        ):
+            if name not in entry:
+                faults.append(f"{where}.{name} is missing: {hint}.")
+            elif not isinstance(entry[name], str):
+                faults.append(f"{where}.{name} is {shown(entry[name])}: {hint}.")
+        if isinstance(entry.get(said), str) and not entry[said].strip():
+            faults.append(f"{where}.{said} is empty: say it in one sentence, or leave the entry out.")
+        pairs.append({said: entry.get(said), why: entry.get(why)})
+    return pairs
+
+
+def _entries(given: JsonObject, field: str, faults: list[str]) -> list[tuple[str, Any]]:
+    value = given.get(field)
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        faults.append(f"{field} is {shown(value)}: write a list.")
+        return []
+    return [(f"{field}[{at}]", entry) for at, entry in enumerate(value)]
+
+
+def _high_value_items(given: JsonObject, faults: list[str], findings: list[Finding]) -> list[JsonObject]:
+    items: list[JsonObject] = []
+    for where, entry in _entries(given, "high_value_items", faults):
+        item = {"content": entry} if isinstance(entry, str) else entry
+        if not isinstance(item, dict):
+            faults.append(
+                f'{where} is {shown(entry)}: write an object with "content", "relevance_score" and "type".'
+            )
+            continue
+        content, kind = item.get("content"), item.get("type")
+        if not isinstance(content, str) or not content.strip():
+            faults.append(
+                f"{where}.content is missing: write the statement word for word, or leave the entry out."
+            )
+            continue
+        relevance = _relevance(item.get("relevance_score"), f"{where}.relevance_score", findings)
+        known = isinstance(kind, str) and bool(kind.strip())
+        items.append(
+            {"content": content, "relevance_score": relevance, "type": kind if known else DEFAULT_TYPE}
+        )
+    return items
+
+
+def _relevance(value: Any, where: str, findings: list[Finding]) -> float:
+    """Return a relevance from 0 to 1; what is none is mended and noted."""
+    number = _number(value)
+    if number is None:
+        _note(findings, where, f"{shown(value)} is no number and was set to {DEFAULT_RELEVANCE}.")
+        return DEFAULT_RELEVANCE
+    clamped = min(1.0, max(0.0, number))
+    if clamped != number:
+        _note(findings, where, f"{shown(value)} was brought into 0 to 1.")
+    return clamped
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, str) and (percent := _PERCENT.fullmatch(value)):
+        return float(percent[1]) / 100
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None

@@ -1,0 +1,196 @@
+import json
+
+import pytest
+
+from aether.errors import InvalidInput
+from aether.memory.answers import MAX_CHARS, check_answer, unwrap
+
+SESSION = {
+    "id": "phase_1",
+    "session_id": "phase_1",
+    "compressed_at": "2026-03-01T12:00:00Z",
+    "summary": "The importer streams and its memory stays flat.",
+    "key_decisions": [{"decision": "Stream the import", "rationale": "Whole files took 1.2 GB"}],
+    "outcomes": [{"result": "Memory is flat", "impact": "Large transcripts import"}],
+    "high_value_items": [{"content": "Stream the import", "relevance_score": 0.9, "type": "decision"}],
+}
+TEXT = json.dumps(SESSION, indent=2)
+
+
+def changed(**fields):
+    return {**SESSION, **fields}
+
+
+def faults(answer, **options):
+    with pytest.raises(InvalidInput) as caught:
+        check_answer(answer, options.get("handoff"), 1)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        SESSION,
+        TEXT,
+        "\ufeff" + TEXT,
+        f"```json\n{TEXT}\n```",
+        f"Here is the session {{as asked}}:\n\n{TEXT}\n\nLet me know {{if}} it helps.",
+        f"[{TEXT}]",
+        json.dumps({"session": SESSION}),
+        TEXT + "\n" + TEXT,
+        'A {"note": "small"} first. ' + TEXT,
+        TEXT.replace('"decision"\n    }\n  ]\n}', '"decision",\n    },\n  ],\n}'),
+    ],
+)
+def test_the_session_is_found_however_it_is_wrapped(answer):
+    assert unwrap(answer) == SESSION
+
+
+def test_commas_inside_texts_are_left_alone():
+    assert unwrap('{"summary": "a,] and \\"b\\",}", }') == {"summary": 'a,] and "b",}'}
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("I could not do it.", "no complete JSON object"),
+        ("", "no complete JSON object"),
+        (TEXT[:-40], "cut off"),
+        ('{"summary": NaN}', "cut off"),
+        ('{"summary": "a",,}', "cut off"),
+        ("[" * 5, "cut off"),
+        (TEXT + TEXT.replace("phase_1", "phase_2"), "2 different JSON objects"),
+        ("x" * (MAX_CHARS + 1), "characters"),
+        ('{"summary": ' + "[" * 40 + "]" * 40 + "}", "levels deep"),
+        ('{"a":' * 100_000, "too deep"),
+        ({"summary": {1, 2}}, "not JSON"),
+        ({"summary": float("nan")}, "not JSON"),
+    ],
+)
+def test_what_holds_no_one_session_is_rejected_in_words(answer, said):
+    with pytest.raises(InvalidInput, match=said):
+        unwrap(answer)
+
+
+def test_a_good_answer_comes_through_with_the_time_normalised():
+    checked = check_answer(SESSION, None, 1)
+
+    assert checked.fields == {**SESSION, "phase": 1, "compressed_at": "2026-03-01T12:00:00.000000Z"}
+    assert checked.findings == []
+
+
+def test_all_faults_are_named_at_once():
+    told = faults(
+        {
+            "id": 7,
+            "compressed_at": "soon",
+            "summary": ["x"],
+            "key_decisions": [{"decision": "a", "rationale": "b"}, "c", {"decision": " "}],
+            "outcomes": {"result": "x"},
+            "high_value_items": [7, {"relevance_score": 1}],
+        }
+    )
+
+    for fault in (
+        "10 faults", "session_id is missing", "id is 7", "compressed_at: 'soon' is not a time",
+        "summary is ['x']", "key_decisions[1] is 'c'", "key_decisions[2].rationale is missing",
+        "key_decisions[2].decision is empty", "outcomes is {'result': 'x'}", "high_value_items[0] is 7",
+        "high_value_items[1].content is missing",
+    ):  # fmt: skip
+        assert fault in told
+
+
+def test_an_empty_object_is_told_every_required_field():
+    told = faults({"summary": None})
+
+    for name in ("id", "session_id", "compressed_at", "summary", "key_decisions", "outcomes"):
+        assert f"{name} is missing" in told
+
+
+def test_a_reason_may_be_empty_but_must_be_text():
+    pair = {"decision": "Stream", "rationale": ""}
+
+    assert check_answer(changed(key_decisions=[pair]), None, 1).fields["key_decisions"] == [pair]
+    assert "key_decisions[0].rationale is None" in faults(
+        changed(key_decisions=[{"decision": "S", "rationale": None}])
+    )
+
+
+def test_the_phase_of_the_caller_wins():
+    checked = check_answer(changed(phase="3"), None, 1)
+
+    assert checked.fields["phase"] == 1
+    assert [(each.where, each.message) for each in checked.findings] == [("phase", "'3' was corrected to 1.")]
+
+
+def test_token_counts_of_the_architect_are_dropped_without_a_word():
+    checked = check_answer(
+        changed(original_tokens=40.5, compressed_tokens="16", compression_ratio="2.5x", metadata={}), None, 1
+    )
+
+    assert checked.findings == []
+    assert not {"original_tokens", "compressed_tokens", "compression_ratio"} & checked.fields.keys()
+
+
+def test_unknown_fields_are_left_out_and_named():
+    checked = check_answer(changed(blockers=["x"]), None, 1)
+
+    assert "blockers" not in checked.fields
+    assert "'blockers'" in checked.findings[0].message
+
+
+@pytest.mark.parametrize(
+    ("given", "kept", "noted"),
+    [
+        (0.7, 0.7, False),
+        ("0.9", 0.9, False),
+        ("85%", 0.85, False),
+        (1.4, 1.0, True),
+        (-3, 0.0, True),
+        ("high", 0.5, True),
+        (None, 0.5, True),
+        (True, 0.5, True),
+        (10**400, 0.5, True),
+        ("inf", 0.5, True),
+    ],
+)
+def test_a_relevance_is_read_or_mended_with_a_finding(given, kept, noted):
+    checked = check_answer(
+        changed(high_value_items=[{"content": "x", "relevance_score": given, "type": "fact"}]), None, 1
+    )
+
+    assert checked.fields["high_value_items"][0]["relevance_score"] == kept
+    assert [each.where for each in checked.findings] == ["high_value_items[0].relevance_score"] * noted
+
+
+def test_a_bare_text_is_an_item_and_flags_of_the_architect_do_not_count():
+    items = [
+        "Stream the import",
+        {"content": "Cap retries", "relevance_score": 0.5, "carried": True, "type": " "},
+    ]
+
+    fields = check_answer(changed(high_value_items=items), None, 1).fields
+
+    assert fields["high_value_items"] == [
+        {"content": "Stream the import", "relevance_score": 0.5, "type": "observation"},
+        {"content": "Cap retries", "relevance_score": 0.5, "type": "observation"},
+    ]
+
+
+def test_high_value_items_may_be_missing():
+    answer = {name: value for name, value in SESSION.items() if name != "high_value_items"}
+
+    assert check_answer(answer, None, 1).fields["high_value_items"] == []
+
+
+def test_an_invented_time_before_the_handoff_is_set_to_it():
+    handoff = {"items": [], "prompt": {"text": ""}, "prepared_at": "2026-04-01T00:00:00.000000Z"}
+
+    checked = check_answer(SESSION, handoff, 1)
+
+    assert checked.fields["compressed_at"] == handoff["prepared_at"]
+    assert checked.findings[0].where == "compressed_at"
+
+
+def test_a_summary_that_is_none_is_a_fault():
+    assert "summary is a refusal" in faults(changed(summary="I cannot summarise this conversation."))
