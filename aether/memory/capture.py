@@ -18,6 +18,7 @@ from typing import TypedDict
 from aether.memory.cleaning import clean, without_injected
 from aether.memory.notes import DEMANDED, Draft, Mark, Note, draft, mark, shorten
 from aether.memory.statements import (
+    decides,
     demanded,
     is_empty_reply,
     is_reply,
@@ -37,6 +38,8 @@ ANSWER_CHARS = 2_000
 STATEMENT_CHARS = 900
 SUMMARY_CHARS = 6_000
 TASK_CHARS = 400
+# More demands in one message are a pasted document.
+MOST_DEMANDS = 12
 # Repeats of one text (re-sent messages, a sub-agent's answer in the call that started it) come soon.
 _REMEMBERED_TEXTS = 512
 _REMEMBERED_AGENTS = 64
@@ -71,7 +74,6 @@ class State(TypedDict):
     opening: str
     """Stands for the session where the source names none."""
     spoken: bool
-    asked: str
     turns: dict[str, Turn]
     """By agent; the main conversation is the empty one."""
     texts: list[str]
@@ -101,7 +103,6 @@ def begin(*, file: str = "", phase: int | None = None, first_phase: int = 1) -> 
         session="",
         opening="",
         spoken=False,
-        asked="",
         turns={},
         texts=[],
     )
@@ -130,7 +131,6 @@ def finish(state: State) -> list[Draft]:
     """Close every open stretch of work and return the notes that were waiting for more."""
     notes = _end_of_agents(state) + _end_of_turn(state, "")
     main = state["turns"].pop("", None)
-    state["asked"] = ""
     return notes + (_noted(state, unresolved(main["work"])) if main else [])
 
 
@@ -146,22 +146,25 @@ def _request(state: State, record: Record, at: Mark) -> list[Draft]:
         )
     if not text:
         return []
+    before = _turn(state, "")["answer"]
+    asked = question(before["text"]) if before and is_reply(text) else ""
     notes = _end_of_agents(state) + _end_of_turn(state, "")
-    asked, state["asked"] = state["asked"], ""
-    if is_reply(text) and asked:
-        return notes + _noted(state, [Note(at, f"Asked: {asked}\nAnswered: {text}", "decision", "said")])
+    if asked:
+        kind = "decision" if decides(asked) else "user_input"
+        return notes + _noted(
+            state, [Note(at, f"Asked: {asked}\nAnswered: {text}", kind, "said", by_person=True)]
+        )
     if is_empty_reply(text):
         return notes
-    kept, kind = shorten(text, REQUEST_CHARS), kind_of_request(text)
-    told = [Note(at, kept, kind, "said")]
-    if kept != text:
-        # What is left out of a long message may be what must not be lost.
-        cut = [(kind, sentence) for kind, sentence in demanded(text) if sentence not in kept]
+    kind = kind_of_request(text)
+    told = [Note(at, shorten(text, REQUEST_CHARS), kind, "said", by_person=True)]
+    if kind == "user_input":
+        # Demands outlive the request that they came with, and a long request is cut.
         told += [
-            Note(at, shorten(said, STATEMENT_CHARS), kind, f"demand {n}")
-            for n, (kind, said) in enumerate(cut)
+            Note(at, shorten(said, STATEMENT_CHARS), kind, f"demand {n}", by_person=True)
+            for n, (kind, said) in enumerate(demanded(text)[:MOST_DEMANDS])
         ]
-    return notes + _noted(state, told, by_person=True)
+    return notes + _noted(state, told)
 
 
 def _statement(state: State, record: Record, at: Mark) -> list[Draft]:
@@ -178,8 +181,6 @@ def _statement(state: State, record: Record, at: Mark) -> list[Draft]:
     else:
         turn["answer"] = Answer(text=text, message_id=record.message_id, at=at)
         notes = _on_the_way(state, before) if before else []
-    if not record.agent:
-        state["asked"] = question(text)
     return notes
 
 
@@ -276,7 +277,7 @@ _HANDLERS: dict[str, Callable[[State, Record, Mark], list[Draft]]] = {
 }
 
 
-def _noted(state: State, notes: list[Note], *, by_person: bool = False) -> list[Draft]:
+def _noted(state: State, notes: list[Note]) -> list[Draft]:
     """Return the drafts of `notes`, without texts that were noted a moment ago."""
     drafts = []
     for note in notes:
@@ -284,7 +285,7 @@ def _noted(state: State, notes: list[Note], *, by_person: bool = False) -> list[
         if digest in state["texts"]:
             continue
         state["texts"] = [*state["texts"][1 - _REMEMBERED_TEXTS :], digest]
-        relevance = DEMANDED.get(note.kind) if by_person else None
+        relevance = DEMANDED.get(note.kind) if note.by_person else None
         drafts.append(draft(note, file=state["file"], phase=_phase(state), relevance=relevance))
     return drafts
 

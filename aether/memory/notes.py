@@ -68,6 +68,7 @@ class Note(NamedTuple):
     content: str
     kind: str
     slot: str
+    by_person: bool = False
 
 
 def mark(record: Record, session: str) -> Mark:
@@ -99,6 +100,8 @@ def draft(note: Note, *, file: str, phase: int, relevance: float | None = None) 
     pointer: JsonObject = {"file": file, "line": at["line"], "key": key(at, note.slot)}
     if at["uuid"]:
         pointer["uuid"] = at["uuid"]
+    if at["part"]:
+        pointer["part"] = at["part"]
     metadata: JsonObject = {"phase": phase, "pointer": pointer}
     if at["time"]:
         metadata["timestamp"] = at["time"]

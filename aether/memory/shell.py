@@ -23,6 +23,10 @@ _SEPARATOR = re.compile(r"\s*(?:&&|\|\||;|\n|\|)\s*")
 _PREFIX = re.compile(r"^(?:(?:sudo|time|nohup|exec|env|command|timeout\s+\S+)\s+|[A-Za-z_]\w*=\S*\s+|\(\s*)+")
 _LEADING = re.compile(r"\A\s*(?:cd\s+[^\n;&|]+(?:&&|;)\s*)+")
 _TRAILING = re.compile(r"(?:\s*(?:\d?>&\d|\d?>\s*/dev/null|\|\s*(?:tail|head|tee|cat|less)\b[^|;&]*))+\s*\Z")
+# A message given as a here-document; what it says is in the answer.
+_DOCUMENT = re.compile(
+    r"""\s*(?:-m|-F|--message|--body|--body-file)?[\s=]*["']?\$\(cat\s*\Z|\s*-F\s+-\s*\Z"""
+)
 
 _MATTERS = re.compile(
     r"""(?:
@@ -33,7 +37,7 @@ _MATTERS = re.compile(
     | (?:npm|pnpm|yarn|bun)\s+(?:run|test|install|i|ci|add|build|publish|remove|create|exec)\b | npx\s+\S+
     | (?:make|cmake|ninja|just|mise\s+run|task|gradle|\./gradlew|mvn|ant|bazel|rake|dotnet|swift|xcodebuild)\b
     | (?:ruff|mypy|black|flake8|pyright|golangci-lint|gofmt|eslint|prettier|tsc|shellcheck|rustfmt|clippy)\b
-    | git\s+(?:-C\s+\S+\s+)?(?:commit|push|merge|rebase|cherry-pick|revert|reset|tag\s+\S|checkout\s+-[bB]|switch\s+-[cC]|stash\s*(?:pop|apply|push|drop)?|pull|clone|init|am|apply|mv|rm|worktree\s+(?:add|remove))\b
+    | git\s+(?:-C\s+\S+\s+)?(?:commit|push|merge(?!-)|rebase|cherry-pick|revert|reset|tag\s+\S|checkout\s+-[bB]|switch\s+-[cC]|stash\s*(?:pop|apply|push|drop)?|pull|clone|init|am|apply|mv|rm|worktree\s+(?:add|remove))\b
     | gh\s+(?:pr|issue|release|workflow|repo|api\s+.*-X)\s*(?:create|merge|close|comment|edit|ready|review|reopen|run|delete|fork)?\b
     | (?:pip[\d.]*|uv|poetry|pipx|conda|gem|composer|brew|apt|apt-get|apk|dnf|yum)\s+(?:install|add|sync|remove|uninstall|lock|upgrade|pip)\b
     | docker\s+(?:build|run|push|compose|exec)\b | docker-compose\b | kubectl\s+(?:apply|delete|create|rollout|scale|patch)\b
@@ -63,7 +67,7 @@ _ERROR = re.compile(
     re.IGNORECASE,
 )
 _NOISE = re.compile(
-    r"^(?:Exit code:? \d+|</?(?:output|returncode)[^>]*>|\s*\^+|[-=_*~\s]+|npm (?:warn|notice).*)$",
+    r"^(?:Exit code:? \d+|</?(?:output|returncode)[^>]*>|\s*\^+|[-=_*~\s]+|npm (?:warn|notice).*|\[[\w:-]+\] \$ .*|\(Bash completed with no output\))$",
     re.IGNORECASE,
 )
 
@@ -118,7 +122,7 @@ def shown_command(command: str) -> str:
     """
     bare = _LEADING.sub("", command[:_READ_CHARS]).strip() or command.strip()
     line = bare.split("<<", 1)[0].split("\n", 1)[0]
-    line = _TRAILING.sub("", line).strip() or line.strip()
+    line = _DOCUMENT.sub("", _TRAILING.sub("", line)).strip() or line.strip()
     return line if len(line) <= COMMAND_CHARS else line[: COMMAND_CHARS - 1].rstrip() + "…"
 
 
@@ -157,5 +161,5 @@ def _segments(command: str) -> list[str]:
 
 
 def _lines(output: str) -> list[str]:
-    stripped = (line.strip() for line in without_escapes(output).split("\n"))
+    stripped = (line.strip().strip("=").strip() for line in without_escapes(output).split("\n"))
     return [line for line in stripped if line and not _NOISE.match(line)]

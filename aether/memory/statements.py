@@ -29,8 +29,38 @@ _INTENTION = re.compile(
     r"(?:update|add|fix|check|create|write|run|commit|verify|test|look|read)\b)",
     re.IGNORECASE,
 )
-_REASONED = re.compile(
-    r"\b(?:because|since|so that|instead of|rather than|due to|decided|chose|which means|otherwise)\b",
+_REASONED = re.compile(r"\b(?:because|since|due to|decided|chose|settled)\b", re.IGNORECASE)
+# What is going on while it is said is over when it is read.
+_NARRATION = re.compile(
+    r"^(?:(?:while|once|as soon as|after|before|when)\b[^,]{3,80}, )?(?:(?:now|so|next|meanwhile|currently),? )?"
+    r"(?:i'm|i am|we're|we are)(?: (?:now|still|also|just|currently))* \w+ing\b|^still \w+ing\b|\blet me\b|\bneed user\b",
+    re.IGNORECASE,
+)
+_CHOICE = re.compile(
+    r"\b(?:want|should|shall|prefer|proceed|go ahead|would you rather|would you like (?:me|to (?:use|keep))|which|or|okay? (?:to|if|with))\b",
+    re.IGNORECASE,
+)
+_ENQUIRY = re.compile(
+    r"\b(?:provide|share|tell me|help you|assist|thoughts|let me know your|what is your|who|when)\b",
+    re.IGNORECASE,
+)
+# A failure that is denied or over stands in nobody's way.
+_OVERCOME = re.compile(
+    r"\b(?:no|zero|0|without(?: any)?)\s+(?:\w+ )?(?:errors?|failures?|problems?|issues?|exceptions?)\b|"
+    r"\b(?:pass(?:es|ed)?|succeed(?:s|ed)|succeeded|confirmed|verified|green)\b",
+    re.IGNORECASE,
+)
+_WAITING = re.compile(r"^\W*waiting (?:on|for)\b", re.IGNORECASE)
+# A pasted report says what is missing; a demand speaks to somebody or commands.
+_DEMAND = re.compile(
+    r"^\W*(?:please|never|always|do not|don't|make sure|ensure|avoid|only|keep|use|no|stop|be|write|run|add|prefer|remember)\b|"
+    r"\b(?:you|we|i|must|shall|should|has to|have to|needs? to|not allowed|please)\b",
+    re.IGNORECASE,
+)
+# What people order for all time, in sentences that name no duty.
+_RULE = re.compile(
+    r"^\W*(?:please )?(?:keep|run|use|write|store|name|put|ask|check|test|leave)\b.*\b(?:every|each|all|always|whenever)\b|"
+    r"\bplease no\b|\bno \w+ (?:anywhere|ever|at all)\b",
     re.IGNORECASE,
 )
 _FENCE = re.compile(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
@@ -42,6 +72,14 @@ _APPROVAL = re.compile(
     re.IGNORECASE,
 )
 KEPT = ("decision", "solution", "blocker", "outcome", "constraint", "preference")
+# What an assistant says must be so is a finding about the work; only people demand.
+_STATED = {
+    "decision": "decision",
+    "solution": "solution",
+    "blocker": "blocker",
+    "outcome": "outcome",
+    "constraint": "observation",
+}
 
 
 def stated(text: str) -> dict[str, list[str]]:
@@ -52,16 +90,28 @@ def stated(text: str) -> dict[str, list[str]]:
     """
     found: dict[str, list[str]] = {}
     for sentence in _prose(text):
-        kind = classify(sentence)
-        if kind in KEPT and _stands_alone(sentence):
+        kind = _STATED.get(classify(sentence))
+        if kind and _stands_alone(sentence):
+            if kind == "blocker" and _OVERCOME.search(sentence):
+                kind = "outcome"
             found.setdefault(kind, []).append(sentence)
     return found
 
 
 def demanded(text: str) -> list[tuple[str, str]]:
     """Return the constraints and preferences in a person's `text`, each with its kind."""
-    told = ((classify(sentence), sentence) for sentence in _prose(text))
-    return [(kind, sentence) for kind, sentence in told if kind in {"constraint", "preference"}]
+    told = ((_demand(sentence), sentence) for sentence in _prose(text))
+    return [(kind, sentence) for kind, sentence in told if kind]
+
+
+def _demand(sentence: str) -> str:
+    """Return whether a person's sentence is a constraint or a preference, empty where it is neither."""
+    if sentence.rstrip().endswith("?"):
+        return ""
+    if _RULE.search(sentence):
+        return "constraint"
+    kind = classify(sentence)
+    return kind if kind in {"constraint", "preference"} and _DEMAND.search(sentence) else ""
 
 
 def kind_of_request(text: str) -> str:
@@ -73,7 +123,9 @@ def kind_of_request(text: str) -> str:
     said = _prose(text)
     if not said or len(said) > _SHORT_SENTENCES:
         return "user_input"
-    kinds = [classify(sentence) for sentence in said if not sentence.rstrip().endswith("?")]
+    kinds = [
+        _demand(sentence) or classify(sentence) for sentence in said if not sentence.rstrip().endswith("?")
+    ]
     return next((kind for kind in ("constraint", "preference", "decision") if kind in kinds), "user_input")
 
 
@@ -97,8 +149,23 @@ def kind_of_paragraph(text: str) -> str:
 
 
 def is_reply(text: str) -> bool:
-    """Tell whether a person's message says little without the question that it answers."""
+    """Tell whether a person's message says little without the question that it answers.
+
+    >>> is_reply("yes, both"), is_reply("What does it cost?")
+    (True, False)
+    """
+    if text.rstrip().endswith("?"):
+        return False
     return len(text) <= _REPLY_CHARS or bool(_APPROVAL.match(text) and len(text) <= 2 * _REPLY_CHARS)
+
+
+def decides(asked: str) -> bool:
+    """Tell whether the answer to `asked` settles something, rather than tells something.
+
+    >>> decides("Shall I use SQLite?"), decides("Could you provide your user id?")
+    (True, False)
+    """
+    return bool(_CHOICE.search(asked)) and not _ENQUIRY.search(asked)
 
 
 def is_empty_reply(text: str) -> bool:
@@ -122,6 +189,8 @@ def _stands_alone(sentence: str) -> bool:
     if sentence.rstrip("*_ ")[-1:] in "?:" or sentence.lstrip().startswith(("|", "#")):
         return False
     bare = sentence.lstrip("-*•# ").replace("’", "'")
+    if _NARRATION.search(bare) or _WAITING.match(bare):
+        return False
     return not _INTENTION.match(bare) or bool(_REASONED.search(bare))
 
 

@@ -15,6 +15,7 @@ from aether.memory.cleaning import clean, without_escapes, without_injected
 from aether.memory.edits import FileChange, file_changes
 from aether.memory.notes import Mark, Note, shorten
 from aether.memory.shell import complaint, ending, looks_around, matters, shown_command, signature
+from aether.memory.statements import kind_of_request
 from aether.messages.record import Record
 from aether.shapes import JsonObject
 
@@ -141,7 +142,7 @@ def returned(work: Work, record: Record, at: Mark) -> list[Note]:
     if _REFUSED.search(record.text[:OUTPUT_CHARS]):
         said = _SAID.search(record.text)
         words = clean(said[1]) if said else ""
-        return [Note(at, words, "user_input", "said")] if words else []
+        return [Note(at, words, kind_of_request(words), "said", by_person=True)] if words else []
     if call is None:
         return []
     if record.is_error:
@@ -217,7 +218,7 @@ def _succeeded(work: Work, call: Call, record: Record) -> list[Note]:
         return _finding(call, text)
     answered = _ANSWERED.match(text)
     if answered:
-        return [Note(call["at"], clean(answered[1]), "decision", "answered")]
+        return [Note(call["at"], clean(answered[1]), "decision", "answered", by_person=True)]
     notes = []
     failure = work["failures"].pop(_failure_key(call), None)
     if failure:
