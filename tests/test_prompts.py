@@ -96,6 +96,13 @@ def test_a_missing_variable_alone_is_named_alone():
     assert caught.value.what == "Not given: feedback."
 
 
+def test_an_unused_argument_alone_is_named_alone():
+    with pytest.raises(InvalidInput) as caught:
+        prompts.render("correction", feedback="x", tone="warm")
+
+    assert caught.value.what == "Not asked for: tone."
+
+
 def test_values_are_not_filled_a_second_time():
     assert "costs $feedback and $$5" in prompts.render("correction", feedback="costs $feedback and $$5")
 

@@ -31,6 +31,7 @@ GRACE_SECONDS = 2.0
 # How often a running program is looked at; adds at most this much to its time.
 _POLL_SECONDS = 0.02
 _BLOCK_BYTES = 64 * 1024
+_WINDOWS = os.name == "nt"
 
 
 def complete(request: Request, *, settings: Settings, count: Counter) -> Completion:
@@ -72,14 +73,14 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
 
 def _words(command: str) -> list[str]:
     try:
-        words = shlex.split(command, posix=os.name != "nt")
+        words = shlex.split(command, posix=not _WINDOWS)
     except ValueError as reason:
         raise InvalidInput(
             f"{shown(command)} cannot be read ({reason}).", fix="Close its quotes.", where=NAME
         ) from reason
     if not words:
         raise InvalidInput("no command is given.", fix="Write it as command:'my-program --flag'.", where=NAME)
-    return [word.strip('"') for word in words] if os.name == "nt" else words
+    return [word.strip('"') for word in words] if _WINDOWS else words
 
 
 def _start(words: list[str]) -> subprocess.Popen[bytes]:
@@ -92,7 +93,7 @@ def _start(words: list[str]) -> subprocess.Popen[bytes]:
         )
     own_group: dict[str, Any] = (
         {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
-        if os.name == "nt"
+        if _WINDOWS
         else {"start_new_session": True}
     )
     try:
@@ -165,7 +166,7 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def _signal_group(process: subprocess.Popen[bytes], *, hard: bool) -> None:
-    if os.name == "nt":
+    if _WINDOWS:
         if process.poll() is None:
             subprocess.run(  # noqa: S603 - the id is our own child's
                 ["taskkill", "/F", "/T", "/PID", str(process.pid)],  # noqa: S607 - part of Windows
@@ -179,10 +180,9 @@ def _signal_group(process: subprocess.Popen[bytes], *, hard: bool) -> None:
 
 
 def _close(process: subprocess.Popen[bytes]) -> None:
-    for pipe in (process.stdin, process.stdout, process.stderr):
-        if pipe is not None:
-            with suppress(OSError):
-                pipe.close()
+    for pipe in filter(None, (process.stdin, process.stdout, process.stderr)):
+        with suppress(OSError):
+            pipe.close()
 
 
 def _text(raw: bytes, words: list[str], tail: str) -> str:

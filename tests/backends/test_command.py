@@ -3,6 +3,7 @@ import os
 import signal
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -205,7 +206,23 @@ def test_a_command_that_makes_no_sense_is_refused(line, words):
         complete("", command=line)
 
 
+@posix
 def test_arguments_with_blanks_stay_together():
-    assert command._words("prog 'a b' c") == (
-        ["prog", "a b", "c"] if os.name != "nt" else ["prog", "'a", "b'", "c"]
-    )
+    assert command._words("prog 'a b' c") == ["prog", "a b", "c"]
+
+
+def test_on_windows_backslashes_stay_and_quotes_go(monkeypatch):
+    monkeypatch.setattr(command, "_WINDOWS", True)
+
+    assert command._words(r'C:\tools\prog.exe "a b"') == [r"C:\tools\prog.exe", "a b"]
+
+
+@pytest.mark.parametrize(("ended", "calls"), [(None, 1), (0, 0)])
+def test_on_windows_the_whole_tree_of_a_running_program_is_ended(monkeypatch, ended, calls):
+    ran = []
+    monkeypatch.setattr(command, "_WINDOWS", True)
+    monkeypatch.setattr(command.subprocess, "run", lambda words, **_more: ran.append(words))
+
+    command._signal_group(SimpleNamespace(pid=77, poll=lambda: ended), hard=True)
+
+    assert ran == [["taskkill", "/F", "/T", "/PID", "77"]] * calls

@@ -136,16 +136,17 @@ def test_a_part_that_turns_out_too_long_starts_over_in_smaller_parts():
 
 
 def test_a_small_request_that_is_too_long_is_given_up_after_one_call():
-    heard = []
+    script = [Reply(400, {"error": "prompt too long"})]
 
-    with pytest.raises(BackendFailed, match=r"even in parts of \d+ tokens \(prompt too long\)"):
-        talk(
-            session_request(fakes.handoff(fakes.item(1, "short"))),
-            Reply(400, {"error": "prompt too long"}),
-            input_tokens=10,
-        )
+    with pytest.raises(BackendFailed, match=r"even in parts of 200 tokens \(prompt too long\)"):
+        talk(session_request(fakes.handoff(fakes.item(1, "short"))), *script, input_tokens=10)
 
-    assert heard == []
+
+def test_halving_ends_at_its_limit(monkeypatch):
+    monkeypatch.setattr(dialog, "MOST_HALVINGS", 1)
+
+    with pytest.raises(BackendFailed, match="even in parts of"):
+        talk(session_request(fakes.handoff(*NOTES)), Reply(413, {}, "too large"))
 
 
 def test_feedback_goes_to_every_part():

@@ -125,6 +125,13 @@ def test_pauses_double_and_end_with_the_last_try(naps):
     assert naps == [0.5, 1.0]
 
 
+def test_a_pause_beyond_the_longest_is_not_made(naps):
+    slow = wire.Reply(429, {}, retry_after="61")
+
+    assert wire.persistent(attempts(slow), Settings()) == slow
+    assert naps == []
+
+
 def test_no_retries_means_one_try(naps):
     assert wire.persistent(attempts(wire.Reply(500, {})), Settings(max_retries=0)).status == 500
     assert naps == []
