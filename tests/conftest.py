@@ -1,0 +1,85 @@
+"""Guards of the whole suite: no test touches a home it did not choose, or a machine other than this one."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from aether import paths
+from tests import homes
+
+
+class YouForgotToChooseAHome(AssertionError):
+    """A test reached a home outside its temporary directories."""
+
+
+class NoNetwork(AssertionError):
+    """A test tried to reach another machine."""
+
+
+@pytest.fixture(autouse=True)
+def _only_chosen_homes(monkeypatch, tmp_path_factory):
+    """Stand in an empty directory, with no home named; a home that is found elsewhere is an error."""
+    allowed = [Path(tempfile.gettempdir()).resolve(), tmp_path_factory.getbasetemp().resolve()]
+    real = paths.find_home
+
+    def find_home(home=None):
+        found = real(home)
+        if not any(found.is_relative_to(root) for root in allowed):
+            raise YouForgotToChooseAHome(found)
+        return found
+
+    nowhere = tmp_path_factory.getbasetemp() / "nowhere"
+    nowhere.mkdir(exist_ok=True)
+    monkeypatch.setattr(paths, "find_home", find_home)
+    monkeypatch.delenv("AETHER_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(nowhere))
+    monkeypatch.chdir(nowhere)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _only_loopback():
+    """Refuse every connection and every name that leads to another machine."""
+    patch = pytest.MonkeyPatch()
+    for name in ("connect", "connect_ex"):
+        patch.setattr(socket.socket, name, _guarded(getattr(socket.socket, name)))
+    real = socket.getaddrinfo
+
+    def getaddrinfo(host, *args, **kwargs):
+        _require_loopback(host)
+        return real(host, *args, **kwargs)
+
+    patch.setattr(socket, "getaddrinfo", getaddrinfo)
+    yield
+    patch.undo()
+
+
+def _guarded(method):
+    def connect(self, address):
+        if self.family in (socket.AF_INET, socket.AF_INET6):
+            _require_loopback(address[0])
+        return method(self, address)
+
+    return connect
+
+
+def _require_loopback(host):
+    host = host.decode() if isinstance(host, bytes) else host
+    if host in (None, "", "localhost"):
+        return
+    try:
+        local = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        local = False
+    if not local:
+        raise NoNetwork(host)
+
+
+@pytest.fixture
+def home(tmp_path):
+    """Return a fresh home with the shipped documents in it."""
+    return homes.fresh(tmp_path)

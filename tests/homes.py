@@ -1,0 +1,99 @@
+"""Homes to test with: a fresh one, items for it, and what stands in it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from aether.clock import stamp
+from aether.shapes import Change
+from aether.store import state
+from aether.store.commit import Author, Committed, commit, fold_home
+from aether.store.state import Snapshot
+
+NOW = datetime(2026, 3, 1, 10, 15, tzinfo=UTC)
+
+
+def later(seconds: float) -> datetime:
+    """Return the instant `seconds` after the one at which every test begins."""
+    return NOW + timedelta(seconds=seconds)
+
+
+def fresh(directory: Path) -> Path:
+    """Return a new home below `directory`, with the shipped documents in it."""
+    home = directory / ".aether"
+    (home / "data").mkdir(parents=True)
+    fold_home(home, now=NOW)
+    return home
+
+
+def item(id: str, content: str = "note", tokens: int = 1) -> dict[str, Any]:
+    """Return a valid working-memory item."""
+    metadata = {
+        "timestamp": stamp(NOW), "relevance_score": 0.5, "access_count": 0, "last_accessed": stamp(NOW),
+        "source": "queen", "caste": None,
+    }  # fmt: skip
+    return {
+        "id": id, "type": "observation", "content": content, "token_count": tokens,
+        "metadata": metadata, "associative_links": [],
+    }  # fmt: skip
+
+
+def addition(snapshot: Snapshot, *entries: dict[str, Any]) -> Change:
+    """Return the change that adds `entries` to working memory, tokens counted."""
+    total = snapshot.documents["memory"]["working_memory"]["current_tokens"]
+    total += sum(entry["token_count"] for entry in entries)
+    patch = [{"op": "add", "path": "/working_memory/items/-", "value": entry} for entry in entries]
+    patch.append({"op": "replace", "path": "/working_memory/current_tokens", "value": total})
+    return Change({"memory": patch})
+
+
+def removal(snapshot: Snapshot, id: str) -> Change:
+    """Return the change that moves one item to the archive."""
+    working = snapshot.documents["memory"]["working_memory"]
+    at = [entry["id"] for entry in working["items"]].index(id)
+    gone = working["items"][at]
+    total = working["current_tokens"] - gone["token_count"]
+    patch = [
+        {"op": "remove", "path": f"/working_memory/items/{at}"},
+        {"op": "replace", "path": "/working_memory/current_tokens", "value": total},
+    ]
+    record = {
+        "item": gone,
+        "left_at": stamp(NOW),
+        "why": "removed",
+        "session_id": None,
+        "compression_id": None,
+    }
+    return Change({"memory": patch}, {"items": [record]})
+
+
+def add(home: Path, id: str, content: str = "note", *, tokens: int = 1, now: datetime = NOW) -> Committed:
+    """Commit one item."""
+    return commit(
+        home, lambda found: addition(found, item(id, content, tokens)), Author("add", reason=id), now=now
+    )
+
+
+def remove(home: Path, id: str, *, now: datetime = NOW) -> Committed:
+    """Commit the removal of one item."""
+    return commit(home, lambda found: removal(found, id), Author("remove", reason=id), now=now)
+
+
+def patch(home: Path, *operations: dict[str, Any], document: str = "memory", operation: str = "patch") -> int:
+    """Commit `operations` on one document and return the revision."""
+    return commit(home, lambda _: Change({document: list(operations)}), Author(operation), now=NOW).revision
+
+
+def anew(home: Path) -> Snapshot:
+    """Return the home as a reader sees it that has never seen it before."""
+    state._CACHE.pop(home, None)
+    return state.load(home)
+
+
+def ids(home: Path) -> list[str]:
+    """Return the ids in working memory, as a new reader sees them; the token total is checked on the way."""
+    working = anew(home).documents["memory"]["working_memory"]
+    assert working["current_tokens"] == sum(entry["token_count"] for entry in working["items"])
+    return [entry["id"] for entry in working["items"]]
