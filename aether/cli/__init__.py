@@ -1,0 +1,1 @@
+"""The command line: parse, call one operation, say what it did. One module per noun."""

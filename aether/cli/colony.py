@@ -1,0 +1,257 @@
+"""The colony on the command line: signals, phases, state."""
+
+from __future__ import annotations
+
+import click
+
+from aether.cli.output import Ask, Group, emit, pass_ask, say, short, table
+
+PHASE = click.IntRange(0)
+
+
+@click.group("signal", cls=Group)
+def signal_command() -> None:
+    """Deposit and list signals.
+
+    \b
+    Example:
+      aether signal list
+    """
+
+
+@signal_command.command("emit")
+@click.argument("type_", metavar="TYPE")
+@click.argument("context")
+@click.option("--strength", type=float, help="From 0 to 1  [default: by type]")
+@click.option("--caste", help="The caste it comes from")
+@click.option("--phase", type=PHASE, help="The phase it is about")
+@pass_ask
+def emit_(
+    ask: Ask, type_: str, context: str, strength: float | None, caste: str | None, phase: int | None
+) -> None:
+    """Deposit a signal and print its id.
+
+    TYPE is INIT, FOCUS, REDIRECT, FEEDBACK, CHECKIN or PHASE_COMPLETE; it fades by its half-life.
+
+    \b
+    Example:
+      aether signal emit FOCUS "database performance"
+    """
+    from aether.operations import colony
+
+    made = colony.emit_signal(type_, context, strength=strength, caste=caste, phase=phase, home=ask.place())
+    emit(ask, made, str(made["id"]))
+
+
+@signal_command.command("list")
+@click.option("--caste", help="As this caste feels them")
+@pass_ask
+def list_(ask: Ask, caste: str | None) -> None:
+    """List the signals that are felt now, strongest first.
+
+    \b
+    Example:
+      aether signal list --caste builder
+    """
+    from aether.operations import colony
+
+    found = colony.active_signals(caste=caste, home=ask.place())
+    rows = [
+        (
+            signal["type"],
+            f"{signal['effective_strength']:.2f}",
+            f"{signal['strength']:.2f}",
+            signal["created_at"][:19].replace("T", " "),
+            short(str(signal["metadata"].get("context", "")), 70),
+        )
+        for signal in found
+    ]
+    emit(
+        ask,
+        found,
+        table(rows, head=("type", "now", "at first", "since (UTC)", "context"), right=[1, 2]) if rows else [],
+    )
+
+
+@click.group("phase", cls=Group)
+def phase_command() -> None:
+    """Start, complete and review phases.
+
+    \b
+    Example:
+      aether phase show
+    """
+
+
+@phase_command.command("start")
+@click.argument("phase", type=PHASE)
+@click.option("--name", help="What it is called")
+@click.option("--goal", help="What it is for")
+@pass_ask
+def start(ask: Ask, phase: int, name: str | None, goal: str | None) -> None:
+    """Start a phase.
+
+    \b
+    Example:
+      aether phase start 1 --name foundation
+    """
+    from aether.operations import colony
+
+    done = colony.start_phase(phase, name=name, goal=goal, home=ask.place())
+    text = (
+        f"Phase {phase} started; the colony is {done.state}."
+        if done.changed
+        else f"Phase {phase} was running already."
+    )
+    emit(ask, done._asdict(), text)
+
+
+@phase_command.command("complete")
+@click.argument("phase", type=PHASE)
+@pass_ask
+def complete(ask: Ask, phase: int) -> None:
+    """Complete a phase: the boundary at which its work is compressed.
+
+    Deposits PHASE_COMPLETE, leaves the phase waiting for the Queen, and carries what was learnt to the next one.
+
+    \b
+    Example:
+      aether phase complete 1
+    """
+    from aether.operations import colony
+
+    done = colony.complete_phase(phase, home=ask.place())
+    text = (
+        f"Phase {phase} completed; the colony is {done.state}."
+        if done.changed
+        else f"Phase {phase} was completed before."
+    )
+    emit(ask, done._asdict(), text)
+    if done.changed and not ask.quiet:
+        say(f"Next: aether memory compress --phase {phase}, then aether phase decide continue")
+
+
+@phase_command.command("decide")
+@click.argument("decision", type=click.Choice(["continue", "adjust", "redo"]))
+@click.option("--note", help="Why")
+@pass_ask
+def decide(ask: Ask, decision: str, note: str | None) -> None:
+    """Decide about the phase that waits for the Queen.
+
+    \b
+    Example:
+      aether phase decide continue
+    """
+    from aether.operations import colony
+
+    checkin = colony.decide(decision, note=note, home=ask.place())
+    emit(ask, checkin, f"Phase {checkin['phase'] if checkin else '?'}: {decision}.")
+
+
+@phase_command.command("show")
+@pass_ask
+def show(ask: Ask) -> None:
+    """Show the phases and what waits for the Queen.
+
+    \b
+    Example:
+      aether phase show
+    """
+    from aether.operations import colony
+
+    found = colony.colony(home=ask.place())
+    status, roadmap = found["colony_status"], found["phases"]["roadmap"]
+    checkin = status["queen_checkin"]
+    data = {
+        "current_phase": status["current_phase"],
+        "phases_completed": status["phases_completed"],
+        "queen_checkin": checkin,
+        "roadmap": roadmap,
+    }
+    text = [
+        f"Current phase: {'—' if status['current_phase'] is None else status['current_phase']} ({status['state']})"
+    ]
+    text += table(
+        [
+            (entry["phase"], entry.get("status") or "—", entry.get("name") or "—", entry.get("goal") or "")
+            for entry in roadmap
+        ]
+    )
+    if checkin and checkin["status"] == "awaiting_review":
+        text.append(f"Phase {checkin['phase']} waits for the Queen: aether phase decide continue|adjust|redo")
+    emit(ask, data, text)
+
+
+@click.group("state", cls=Group, invoke_without_command=True)
+@click.pass_context
+def state_command(ctx: click.Context) -> None:
+    """Show or change the state of the colony.
+
+    \b
+    Example:
+      aether state show
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(state_show)
+
+
+@state_command.command("show")
+@pass_ask
+def state_show(ask: Ask) -> None:
+    """Show the state of the colony, and whether it crashed.
+
+    \b
+    Example:
+      aether state show
+    """
+    from aether.operations import colony
+
+    place = ask.place()
+    found, crash = colony.colony(home=place), colony.detect_crash(home=place)
+    status, machine = found["colony_status"], found["state_machine"]
+    data = {
+        "state": status["state"], "current_phase": status["current_phase"], "workers": status["workers"],
+        "last_transition": machine["last_transition"], "transitions_count": machine["transitions_count"],
+        "crash": crash._asdict() if crash else None,
+    }  # fmt: skip
+    emit(
+        ask,
+        data,
+        [
+            f"{status['state']}, {machine['transitions_count']} transition(s), last {machine['last_transition'] or 'never'}"
+        ],
+    )
+    if crash:
+        say(f"{crash.message} {crash.fix}")
+
+
+@state_command.command("set")
+@click.argument("state")
+@click.option("--trigger", default="manual", show_default=True, help="Why, in a word")
+@pass_ask
+def state_set(ask: Ask, state: str, trigger: str) -> None:
+    """Take the colony to another state, with a snapshot before and after.
+
+    \b
+    Example:
+      aether state set INIT
+    """
+    from aether.operations import colony
+
+    done = colony.transition_state(state, trigger, home=ask.place())
+    emit(ask, done, f"{done['from']} → {done['to']}")
+
+
+@state_command.command("recover")
+@pass_ask
+def state_recover(ask: Ask) -> None:
+    """Take a crashed colony back to PLANNING; memory and signals stay.
+
+    \b
+    Example:
+      aether state recover
+    """
+    from aether.operations import colony
+
+    done = colony.recover_from_crash(home=ask.place())
+    emit(ask, done, f"{done['from']} → {done['to']}")

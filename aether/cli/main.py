@@ -1,0 +1,148 @@
+"""The command `aether`: finds the noun, runs the verb, and is the one place that prints an error and exits.
+
+A noun's module is imported when it is asked for, so that `--help` and a hook do not pay for the others.
+At the end of a command the journal is folded into the documents.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from aether import __version__
+from aether.cli.output import COMMON, Ask, Group, say
+
+# What a shell expects of a program that Ctrl-C ended, and of one whose reader went away.
+INTERRUPTED, BROKEN_PIPE = 130, 141
+UNEXPECTED = 70
+
+# Each noun, where it lives, and its line of help: the line is here so that help imports nothing.
+NOUNS = {
+    "init": ("home", "Make a home for a colony's memory"),
+    "demo": ("demo", "Show the whole loop on a sample transcript"),
+    "import": ("transfer", "Turn transcripts into working-memory items"),
+    "export": ("transfer", "Write the whole colony as JSON"),
+    "memory": ("memory", "Add, search, compress and promote memory"),
+    "signal": ("colony", "Deposit and list signals"),
+    "phase": ("colony", "Start, complete and review phases"),
+    "state": ("colony", "Show or change the state of the colony"),
+    "snapshot": ("snapshot", "Save the whole colony and restore it"),
+    "tokens": ("tokens", "Count tokens and choose how they are counted"),
+    "log": ("home", "Show who changed what, when and why"),
+    "undo": ("home", "Take one change back"),
+    "fold": ("home", "Write the journal into the documents"),
+    "show": ("home", "Print a document as it is now"),
+    "doctor": ("home", "Find what is wrong with a home, and mend it"),
+    "schema": ("schema", "Check documents against their schemas"),
+    "completion": ("completion", "Print the completion script of a shell"),
+}
+
+
+class Nouns(Group):
+    """The nouns, imported when they are used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's interface
+        """Return the nouns in the order in which a newcomer needs them."""
+        return list(NOUNS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's interface
+        """Return the command of a noun, importing its module."""
+        if cmd_name not in NOUNS:
+            return None
+        module = import_module(f"aether.cli.{NOUNS[cmd_name][0]}")
+        command: click.Command = getattr(module, f"{cmd_name}_command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's interface
+        """Write the list of nouns without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in NOUNS.items()])
+
+
+@click.command(cls=Nouns, params=[*COMMON], context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="aether", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Keep, compress and search the memory of a colony of agents.
+
+    State is JSON below .aether/, found with --home, AETHER_HOME, or the nearest one above here. Data goes to
+    stdout, words go to stderr; every command takes --json.
+
+    \b
+    Example:
+      aether init
+    """
+
+
+def run(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit: 0 done, else the exit code of the error (docs/errors.md)."""
+    sys.exit(main(sys.argv[1:] if arguments is None else arguments))
+
+
+def main(arguments: list[str]) -> int:
+    """Run one command line and return its exit code."""
+    ask = Ask()
+    try:
+        result = cli.main(args=arguments, prog_name="aether", standalone_mode=False, obj=ask)
+        _fold(ask)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _close_stdout()
+        return BROKEN_PIPE
+    except BaseException as reason:
+        return _failed(reason, ask)
+    return result if isinstance(result, int) else 0
+
+
+def _failed(reason: BaseException, ask: Ask) -> int:
+    from aether.errors import AetherError
+
+    if isinstance(reason, click.exceptions.Exit):
+        return reason.exit_code
+    if isinstance(reason, (KeyboardInterrupt, click.Abort)):
+        say("Interrupted. What was acknowledged is stored.")
+        return INTERRUPTED
+    if isinstance(reason, click.ClickException):
+        reason.show()
+        return reason.exit_code
+    if not isinstance(reason, AetherError):
+        raise reason
+    if ask.json:
+        from aether.cli.output import as_json
+
+        click.echo(
+            as_json(
+                {
+                    "error": {
+                        "code": reason.code,
+                        "where": reason.where,
+                        "what": reason.what,
+                        "fix": reason.fix,
+                    }
+                }
+            )
+        )
+    say(f"Error: {reason}")
+    return reason.exit_code
+
+
+def _fold(ask: Ask) -> None:
+    """Fold what the command appended; it is stored already, so failing here is only worth a word."""
+    if ask.found is None:
+        return
+    from aether import clock
+    from aether.errors import AetherError
+    from aether.store.commit import fold_home
+
+    try:
+        fold_home(ask.found, now=clock.now())
+    except AetherError as reason:
+        say(f"Note: stored in the journal, but not folded into the documents yet: {reason}")
+
+
+def _close_stdout() -> None:
+    # Python would try to flush it once more at exit, and complain.
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,428 @@
+"""Memory on the command line: every step of the loop by hand, and the loop as one command."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from aether.cli.memory_views import (
+    hit_lines,
+    ingested_lines,
+    item_lines,
+    stats_lines,
+    status_lines,
+    verify_lines,
+)
+from aether.cli.output import Ask, Group, confirmed, emit, pass_ask, read_text, say, short, table
+
+LAYERS = ("working_memory", "short_term_memory", "long_term_memory", "archive")
+phase_option = click.option(
+    "--phase", required=True, type=click.IntRange(0), help="The phase of the colony's work"
+)
+
+
+@click.group("memory", cls=Group)
+def memory_command() -> None:
+    """Add, search, compress and promote memory.
+
+    \b
+    Example:
+      aether memory status
+    """
+
+
+@memory_command.command("add")
+@click.argument("text")
+@click.option(
+    "--type", "type_", default="observation", show_default=True, help="A word for what kind of thing it is"
+)
+@click.option("--relevance", default=0.5, show_default=True, type=float, help="How much it matters, 0 to 1")
+@click.option("--source", default="queen", show_default=True, help="Who it comes from")
+@click.option("--caste", help="The caste of the worker it comes from")
+@click.option("--phase", type=click.IntRange(0), help="The phase of the colony's work it belongs to")
+@click.option("--protect", is_flag=True, help="Never evict it, and keep it word for word")
+@click.option("--metadata", help="More about it, as a JSON object")
+@pass_ask
+def add(
+    ask: Ask,
+    text: str,
+    type_: str,
+    relevance: float,
+    source: str,
+    caste: str | None,
+    phase: int | None,
+    protect: bool,
+    metadata: str | None,
+) -> None:
+    """Store one item and print its id.
+
+    TEXT is the content, or - for standard input.
+
+    \b
+    Example:
+      aether memory add "Use atomic writes for state" --type decision --relevance 0.9
+    """
+    from aether.operations import working
+
+    extra: dict[str, Any] = _object(metadata, "--metadata") if metadata else {}
+    extra |= {
+        name: value for name, value in (("phase", phase), ("protected", protect or None)) if value is not None
+    }
+    content = read_text("-") if text == "-" else text
+    added = working.add_working_memory_item(
+        content, type_, relevance, source=source, caste=caste, metadata=extra, home=ask.place()
+    )
+    _tell_threshold(ask, added)
+    data = {
+        "id": str(added),
+        "compression_needed": added.compression_needed,
+        "evicted": added.evicted,
+        "handoff": added.handoff,
+    }
+    emit(ask, data, str(added))
+
+
+def _tell_threshold(ask: Ask, added: Any) -> None:
+    if added.evicted:
+        say(f"Working memory was full: {len(added.evicted)} item(s) moved to the archive.")
+    if added.compression_needed and not ask.quiet:
+        say(
+            f"Compression is needed. The hand-off is {added.handoff}; or run: aether memory compress --phase N"
+        )
+
+
+def _object(text: str, where: str) -> dict[str, Any]:
+    from aether.errors import InvalidInput
+
+    try:
+        value = json.loads(text)
+    except ValueError as reason:
+        raise InvalidInput(
+            f"not JSON ({reason}).", fix='Pass an object such as {"ticket": 7}.', where=where
+        ) from reason
+    if not isinstance(value, dict):
+        raise InvalidInput("not a JSON object.", fix='Pass an object such as {"ticket": 7}.', where=where)
+    return value
+
+
+@memory_command.command("get")
+@click.argument("item_id")
+@pass_ask
+def get(ask: Ask, item_id: str) -> None:
+    """Print one item, and count the access.
+
+    \b
+    Example:
+      aether memory get "$ITEM"
+    """
+    from aether.operations import working
+
+    item = working.get_working_memory_item(item_id, home=ask.place())
+    emit(ask, item, item_lines(item))
+
+
+@memory_command.command("update")
+@click.argument("item_id")
+@click.option("--content", help="The new text, or - for standard input")
+@click.option("--type", "type_", help="The new type")
+@click.option("--relevance", type=float, help="The new relevance, 0 to 1")
+@click.option("--protect/--unprotect", "protected", default=None, help="Protect it, or no longer")
+@click.option("--metadata", help="Metadata to merge in, as a JSON object; a null removes its key")
+@pass_ask
+def update(
+    ask: Ask,
+    item_id: str,
+    content: str | None,
+    type_: str | None,
+    relevance: float | None,
+    protected: bool | None,
+    metadata: str | None,
+) -> None:
+    """Change one item; its tokens are counted anew.
+
+    \b
+    Example:
+      aether memory update "$ITEM" --relevance 0.95
+    """
+    from aether.operations import working
+
+    given = {
+        "content": read_text("-") if content == "-" else content,
+        "type": type_,
+        "relevance_score": relevance,
+    }
+    updates: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
+    extra = _object(metadata, "--metadata") if metadata else {}
+    if protected is not None:
+        extra["protected"] = protected or None
+    if extra:
+        updates["metadata"] = extra
+    item = working.update_working_memory_item(item_id, updates, home=ask.place())
+    emit(ask, item, item_lines(item))
+
+
+@memory_command.command("list")
+@click.option(
+    "--limit", default=0, show_default=True, type=click.IntRange(0), help="Most items to list; 0 for all"
+)
+@pass_ask
+def list_(ask: Ask, limit: int) -> None:
+    """List the items of working memory, most recently used first.
+
+    \b
+    Example:
+      aether memory list --limit 10
+    """
+    from aether.operations import working
+
+    items = working.list_working_memory_items(limit, home=ask.place())
+    rows = [
+        (
+            item["id"],
+            item["type"],
+            f"{item['metadata']['relevance_score']:.2f}",
+            item["token_count"],
+            short(item["content"], 70),
+        )
+        for item in items
+    ]
+    emit(
+        ask, items, table(rows, head=("id", "type", "rel", "tokens", "content"), right=[2, 3]) if rows else []
+    )
+
+
+@memory_command.command("clear")
+@click.option("--yes", is_flag=True, help="Do not ask")
+@pass_ask
+def clear(ask: Ask, yes: bool) -> int:
+    """Move every item of working memory to the archive.
+
+    \b
+    Example:
+      aether memory clear --yes
+    """
+    from aether.operations import working
+
+    place = ask.place()
+    number = len(working.list_working_memory_items(home=place))
+    if not confirmed(f"{number} item(s) will move to the archive.", yes=yes):
+        return 1
+    cleared = working.clear_working_memory(home=place)
+    emit(ask, {"archived": cleared}, f"{cleared} item(s) moved to the archive. aether undo brings them back.")
+    return 0
+
+
+@memory_command.command("search")
+@click.argument("query")
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="Most hits")
+@click.option(
+    "--layer", "layers", multiple=True, type=click.Choice(LAYERS), help="Only this layer; may be repeated"
+)
+@click.option("--type", "types", multiple=True, help="Only this type; may be repeated")
+@click.option("--phase", type=click.IntRange(0), help="Only this phase")
+@click.option("--caste", help="Only this caste")
+@click.option("--since", help="Not older than this ISO 8601 time")
+@click.option("--until", help="Not newer than this ISO 8601 time")
+@click.option(
+    "--by-layer", is_flag=True, help="Working memory first, then short-term, then long-term; LIMIT each"
+)
+@pass_ask
+def search(ask: Ask, /, query: str, **options: Any) -> None:
+    """Search all three layers and the archive.
+
+    \b
+    Example:
+      aether memory search "atomic writes" --limit 5
+    """
+    from aether.operations import searching
+
+    found = searching.search_memory(
+        query, home=ask.place(), **{name: value or None for name, value in options.items() if value}
+    )
+    emit(ask, found, hit_lines(found))
+    if not found and not ask.quiet:
+        say("Nothing found.")
+
+
+@memory_command.command("status")
+@pass_ask
+def status(ask: Ask) -> None:
+    """Show how full the layers are.
+
+    \b
+    Example:
+      aether memory status
+    """
+    from aether.operations.status import get_memory_status
+
+    found = get_memory_status(home=ask.place())
+    emit(ask, found, status_lines(found))
+
+
+@memory_command.command("verify")
+@pass_ask
+def verify(ask: Ask) -> int:
+    """Check working memory against its token limits.
+
+    Exits 1 where it is over its capacity; over the threshold is a warning.
+
+    \b
+    Example:
+      aether memory verify
+    """
+    from aether.operations.working import verify_token_limit
+
+    usage = verify_token_limit(home=ask.place())
+    verdict = (
+        "FAIL" if usage.current > usage.maximum else "WARNING" if usage.current > usage.threshold else "PASS"
+    )
+    data = {**usage._asdict(), "percent": usage.percent, "status": verdict}
+    emit(ask, data, verify_lines(usage, verdict))
+    return int(verdict == "FAIL")
+
+
+@memory_command.command("prepare")
+@phase_option
+@click.option("--new", is_flag=True, help="Open another hand-off although one is open")
+@pass_ask
+def prepare(ask: Ask, phase: int, new: bool) -> int:
+    """Write the hand-off for an architect and print its path.
+
+    \b
+    Example:
+      aether memory prepare --phase 1
+    """
+    from aether.operations import compression
+
+    prepared = compression.prepare(phase, manual=True, new=new, home=ask.place())
+    if prepared.path is None:
+        say(f"{prepared.reason} No compression needed.")
+        emit(ask, {"path": None, "reason": prepared.reason}, [])
+        return 1
+    emit(ask, {"path": str(prepared.path), "record": prepared.record}, str(prepared.path))
+    if not ask.quiet:
+        say(
+            f"1. Read it, or give it to an architect. 2. Write the session it asks for as JSON.\n"
+            f"3. aether memory ingest --phase {phase} FILE   4. aether memory stats"
+        )
+    return 0
+
+
+@memory_command.command("ingest")
+@phase_option
+@click.argument("file")
+@pass_ask
+def ingest(ask: Ask, phase: int, file: str) -> None:
+    """Store the session that an architect made of a hand-off.
+
+    FILE holds the session JSON, or the architect's whole answer; - is standard input. A rejected answer
+    changes nothing, and what to correct is said.
+
+    \b
+    Example:
+      aether memory ingest --phase 1 session.json
+    """
+    from aether.operations.compression import trigger_phase_boundary_compression
+
+    done = trigger_phase_boundary_compression(
+        phase, read_text(file), home=ask.place(), architect={"backend": "manual", "model": ""}
+    )
+    emit(ask, done._asdict(), ingested_lines(done))
+
+
+@memory_command.command("compress")
+@phase_option
+@click.option(
+    "--architect",
+    metavar="NAME",
+    help="extractive, anthropic, openai, ollama, manual or command:'…'  [default: config.toml, else extractive]",
+)
+@pass_ask
+def compress(ask: Ask, phase: int, architect: str | None) -> int:
+    """Compress a phase's items into a session.
+
+    This is the Queen's own trigger and needs no signal.
+
+    \b
+    Example:
+      aether memory compress --phase 1 --architect extractive
+    """
+    from aether.operations import architects
+
+    progress = (lambda _: None) if ask.quiet else lambda step: say(f"… {step}")
+    done = architects.compress(phase, architect=architect, home=ask.place(), progress=progress)
+    for note in done.notes:
+        say(f"Note: {note}.")
+    data = {
+        "handoff": str(done.prepared.path) if done.prepared.path else None,
+        "reason": done.prepared.reason,
+        "architect": done.architect,
+        "notes": done.notes,
+        "result": done.ingested._asdict() if done.ingested else None,
+    }
+    if done.ingested is not None:
+        emit(ask, data, ingested_lines(done.ingested))
+        return 0
+    if done.prepared.path is not None:
+        emit(ask, data, str(done.prepared.path))
+        say(f"Write the session by hand, then: aether memory ingest --phase {phase} FILE")
+        return 0
+    emit(ask, data, f"{done.prepared.reason} No compression needed.")
+    return 0
+
+
+@memory_command.command("promote")
+@pass_ask
+def promote(ask: Ask) -> None:
+    """Promote what repeats across sessions to long-term memory.
+
+    \b
+    Example:
+      aether memory promote
+    """
+    from aether.operations import patterns
+
+    done = patterns.promote(home=ask.place())
+    data = {
+        "created": done.created,
+        "supported": done.supported,
+        "contradictions": [pair._asdict() for pair in done.contradictions],
+    }
+    text = [f"{len(done.created)} new pattern(s), {len(done.supported)} with more evidence."]
+    text += [f"Contradiction: {short(pair.pattern)} ↔ {short(pair.other)}" for pair in done.contradictions]
+    emit(ask, data, text)
+
+
+@memory_command.command("stats")
+@pass_ask
+def stats(ask: Ask) -> None:
+    """Show what compression did so far.
+
+    \b
+    Example:
+      aether memory stats
+    """
+    from aether.operations.status import get_compression_stats
+
+    found = get_compression_stats(home=ask.place())
+    emit(ask, found, stats_lines(found))
+
+
+@memory_command.command("link")
+@click.argument("source_id")
+@click.argument("target_id")
+@click.option("--type", "type_", default="related_to", show_default=True, help="What the link means")
+@pass_ask
+def link(ask: Ask, source_id: str, target_id: str, type_: str) -> None:
+    """Link two things of any layer.
+
+    \b
+    Example:
+      aether memory link "$ITEM" "$OTHER" --type related_to
+    """
+    from aether.operations import patterns
+
+    made = patterns.create_associative_link(source_id, target_id, type_, home=ask.place())
+    emit(ask, {"link_id": made}, made)
