@@ -123,7 +123,7 @@ def extract_pattern(
     new_id: NewId,
     confidence: float = NEW_CONFIDENCE,
 ) -> Change:
-    """Return the change that records `content`, seen in `session_id`, as a pattern; its result is a `Promotion`.
+    """Return the change that records `content`, seen in `session_id`, as a pattern; its result is the pattern's id.
 
     A pattern that says the same already gains the session as evidence instead.
 
@@ -144,7 +144,8 @@ def extract_pattern(
     patterns = memory["long_term_memory"]["patterns"]
     at = matching(text, seen.session_id, patterns, index(pattern["pattern"] for pattern in patterns))
     support = Support([seen], at, text, type, confidence)
-    return supported(memory, [support], now=now, new_id=new_id)
+    change = supported(memory, [support], now=now, new_id=new_id)
+    return change._replace(result=change.result.created[0] if at is None else patterns[at]["id"])
 
 
 def statement_of(memory: JsonObject, session_id: str, text: str) -> Statement:

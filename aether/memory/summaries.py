@@ -71,7 +71,7 @@ def _faults_beside(summary: str, handoff: Handoff) -> list[str]:
 def _repeats_instruction(summary: str, handoff: Handoff, contents: list[str]) -> bool:
     said = " ".join(summary.split())
     if len(said) < ECHO_INSTRUCTION_CHARS or said not in " ".join(
-        str(handoff["prompt"].get("text", "")).split()
+        str(handoff.get("prompt", {}).get("text", "")).split()
     ):
         return False
     # The rendered prompt may hold the items too, and repeating a sentence of theirs is what extraction does.

@@ -139,6 +139,19 @@ def holders(statement: str, among: Index | Sequence[str], *, at_least: float) ->
     return [at for at in candidates if _contained(asked, found.gists[at]) >= at_least]
 
 
+def mentions(statement: str, among: Index | Sequence[str], *, at_least: float) -> list[int]:
+    """Return the positions in `among` that speak of `at_least` that share of `statement`, whatever they say of it."""
+    found = among if isinstance(among, Index) else index(among)
+    weights = gist(statement).weights
+    total = sum(weights.values())
+    return [
+        at
+        for at in sorted(_reach(gist(statement), found, at_least))
+        if sum(weight for term, weight in weights.items() if term in found.gists[at].weights)
+        >= at_least * total
+    ]
+
+
 def _candidates(asked: Gist, found: Index, at_least: float) -> set[int]:
     # From the formula: shared >= total * t / (2 - t).
     return _reach(asked, found, at_least / (2 - at_least))

@@ -12,6 +12,7 @@ from aether.text.likeness import (
     holders,
     index,
     likeness,
+    mentions,
     nearest,
     opposites,
     same,
@@ -122,6 +123,13 @@ def test_holders_finds_what_a_full_scan_finds():
     for statement in statements[::7]:
         scanned = [at for at, other in enumerate(statements) if contained(statement, other) >= 0.7]
         assert holders(statement, statements, at_least=0.7) == scanned
+
+
+def test_mentions_are_found_whatever_is_said():
+    later = ["The failing Windows tests were fixed", "The Windows build is slow", "Tests pass on Linux"]
+
+    assert mentions("The tests fail on Windows", later, at_least=0.9) == [0]
+    assert mentions("The tests fail on Windows", later, at_least=0.5) == [0, 2]
 
 
 def test_the_most_like_comes_first():

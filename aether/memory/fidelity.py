@@ -1,0 +1,231 @@
+"""Fidelity: what of a hand-off must survive its compression, and the gate that carries it over.
+
+Must survive: protected statements, word for word; decisions, constraints and open blockers, in other
+words too, but with every path, identifier and number they hang on. What the answer lacks is carried into
+its high-value items verbatim (`carried: true`): protected always, the others within ``CARRY_SHARE`` of
+the target. The law: after the gate every protected text stands in the session, and whatever is still missing
+is named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, NamedTuple
+
+from aether.memory.cleaning import without_injected
+from aether.shapes import Counter, Handoff, HighValueItem, Item, JsonObject
+from aether.text.anchors import anchors
+from aether.text.classify import classify
+from aether.text.likeness import Index, holders, index, mentions, nearest
+from aether.text.sentences import sentences
+
+Why = Literal["protected", "constraint", "decision", "blocker"]
+
+# Share of the target tokens that carried statements may add: a quarter more still compresses by 2.
+CARRY_SHARE = 0.25
+# Below this a hand-off is so short that its decisions may double it.
+CARRY_FLOOR_TOKENS = 200
+# Keys and brackets of one high-value item as JSON.
+ITEM_TOKENS = 20
+# Share of a statement that one statement of the answer must hold to have kept it.
+KEPT_AT = 0.6
+# A later solution or outcome is about a blocker when it holds this share of it.
+SOLVED_AT = 0.5
+# What is longer is data that mentions a rule, not a rule.
+STATEMENT_CHARS = 600
+# DAST: an item above this is of high value; in others a cue word makes no decision of the colony.
+HIGH_VALUE = 0.7
+
+_ORDER: dict[Why, int] = {"protected": 0, "constraint": 1, "decision": 2, "blocker": 3}
+_FIELDS = (
+    ("key_decisions", ("decision", "rationale")),
+    ("outcomes", ("result", "impact")),
+    ("high_value_items", ("content",)),
+)
+_TYPED: dict[str, Why] = {"decision": "decision", "constraint": "constraint", "blocker": "blocker"}
+_SOLVED = re.compile(
+    r"\b(?:unblocked|no longer (?:blocked|fails?|failing)|(?:now|again) (?:works?|pass(?:es)?))\b",
+    re.IGNORECASE,
+)
+
+
+class Required(NamedTuple):
+    """A statement that must survive."""
+
+    item_id: str
+    content: str
+    why: Why
+    relevance: float
+    type: str
+    injected: bool
+
+
+class Gated(NamedTuple):
+    """A session after the gate, and what the gate had to do."""
+
+    session: JsonObject
+    carried: list[JsonObject]
+    """What was carried over verbatim: `item_id`, `content` and `why`."""
+    missing_anchors: list[str]
+    """Paths, identifiers and numbers of required statements that the session still lacks."""
+    score: float
+    """Share of the required statements that the answer itself had kept; 1 where none was required."""
+    left_out: list[JsonObject]
+    """As `carried`: what the answer lacks and the cap had no room for; it stays in the archive only."""
+
+
+def gate(handoff: Handoff, session: Mapping[str, Any], *, count: Counter) -> Gated:
+    """Return `session` with the required statements of `handoff` that it lacks carried over verbatim."""
+    needed = required(handoff)
+    missing = _missing(needed, _texts(session))
+    room = max(CARRY_FLOOR_TOKENS, int(handoff["target_tokens"] * CARRY_SHARE))
+    carried: list[Required] = []
+    left_out: list[Required] = []
+    for each in sorted(missing, key=lambda each: (_ORDER[each.why], -each.relevance)):
+        tokens = 0 if each.why == "protected" else count(each.content) + ITEM_TOKENS
+        if tokens > room:
+            left_out.append(each)
+        else:
+            room -= tokens
+            carried.append(each)
+    items = [*(session.get("high_value_items") or []), *map(_item, carried)]
+    gated = {**session, "high_value_items": items}
+    score = 1 - len(missing) / len(needed) if needed else 1.0
+    lost = _lost_anchors(left_out, "\n".join(_texts(gated)))
+    return Gated(gated, [*map(_named, carried)], lost, round(score, 4), [*map(_named, left_out)])
+
+
+def required(handoff: Handoff) -> list[Required]:
+    """Return what of `handoff` must survive, in the order of its items, nothing twice."""
+    said: list[tuple[int, Required]] = []
+    ends: list[tuple[int, str]] = []
+    for at, item in enumerate(handoff["items"]):
+        if not item["metadata"].get("injected"):
+            said += ((at, each) for each in _said(item))
+    if any(each.why == "blocker" for _, each in said):
+        ends = [(at, text) for at, item in enumerate(handoff["items"]) for text in _ends(item)]
+    solved = index(text for _, text in ends)
+    found = list(_protected(handoff))
+    for at, each in said:
+        # A blocker that a later item solves is history.
+        later = each.why == "blocker" and mentions(each.content, solved, at_least=SOLVED_AT)
+        if not (later and ends[later[-1]][0] > at):
+            found.append(each)
+    first: dict[str, Required] = {}
+    for each in found:
+        first.setdefault(each.content, each)
+    return list(first.values())
+
+
+def _protected(handoff: Handoff) -> Iterator[Required]:
+    items = {item["id"]: item for item in handoff["items"]}
+    for each in handoff["protected"]:
+        yield _required(items.get(each.get("id", "")), each["content"], "protected", str(each.get("id", "")))
+    for item in items.values():
+        if item["metadata"].get("protected"):
+            yield _required(item, item["content"], "protected")
+
+
+def _required(item: Item | None, content: str, why: Why, item_id: str = "") -> Required:
+    if item is None:
+        return Required(item_id, content, why, 1.0, why, injected=False)
+    metadata = item["metadata"]
+    injected = bool(metadata.get("injected"))
+    return Required(item["id"], content, why, metadata["relevance_score"], item["type"], injected=injected)
+
+
+def _said(item: Item) -> Iterator[Required]:
+    """Yield the decisions, constraints and blockers that `item` states."""
+    text = without_injected(item["content"]).strip()
+    why = _TYPED.get(item["type"])
+    if why and text and len(text) <= STATEMENT_CHARS:
+        yield _required(item, text, why)
+    elif why or item["metadata"]["relevance_score"] > HIGH_VALUE:
+        for sentence in sentences(text):
+            kind = _TYPED.get(classify(sentence))
+            if kind and len(sentence) <= STATEMENT_CHARS:
+                yield _required(item, sentence, kind)
+
+
+def _ends(item: Item) -> Iterator[str]:
+    """Yield what `item` says to be solved or reached."""
+    for sentence in sentences(without_injected(item["content"])):
+        if (
+            item["type"] == "solution"
+            or classify(sentence) in ("solution", "outcome")
+            or _SOLVED.search(sentence)
+        ):
+            yield sentence
+
+
+def _texts(session: Mapping[str, Any]) -> list[str]:
+    """Return every text of `session`, each field for itself."""
+    texts = [str(session.get("summary") or "")]
+    for field, keys in _FIELDS:
+        texts += (str(entry.get(key) or "") for entry in session.get(field) or [] for key in keys)
+    return texts
+
+
+def _missing(needed: list[Required], texts: list[str]) -> list[Required]:
+    """Return what of `needed` the texts lack; of what is said twice, the first."""
+    whole = "\n".join(texts)
+    # A long field holds any few words somewhere: only its sentences can say the same.
+    units = [
+        each
+        for text in texts
+        for each in ({text, *sentences(text)} if len(text) <= STATEMENT_CHARS else sentences(text))
+    ]
+    kept = index(dict.fromkeys(units))
+    missing = [each for each in needed if not _survives(each, whole, texts, kept)]
+    alike = index(each.content for each in missing)
+    taken: set[int] = set()
+    for at, each in enumerate(missing):
+        if each.why == "protected" or not any(near.at in taken for near in nearest(each.content, alike)):
+            taken.add(at)
+    return [missing[at] for at in sorted(taken)]
+
+
+def _survives(each: Required, whole: str, texts: list[str], kept: Index) -> bool:
+    if each.content in whole:
+        return each.why != "protected" or any(each.content in text for text in texts)
+    if each.why == "protected" or not holders(each.content, kept, at_least=KEPT_AT):
+        return False
+    found = anchors(each.content)
+    return all(_stands(anchor, whole) for anchor in (*found.paths, *found.identifiers, *found.urls))
+
+
+def _lost_anchors(left_out: list[Required], whole: str) -> list[str]:
+    lost: dict[str, None] = {}
+    for each in left_out:
+        found = anchors(each.content)
+        lost |= dict.fromkeys((*found.paths, *found.identifiers, *found.numbers, *found.urls))
+    return [anchor for anchor in lost if not _stands(anchor, whole)]
+
+
+def _stands(anchor: str, text: str) -> bool:
+    """Return whether `anchor` stands in `text` as a whole: 30 does not stand in 300."""
+    at = text.find(anchor)
+    while at >= 0:
+        before, after = text[at - 1 : at], text[at + len(anchor) : at + len(anchor) + 1]
+        if not (_word(before) and _word(anchor[0])) and not (_word(after) and _word(anchor[-1])):
+            return True
+        at = text.find(anchor, at + 1)
+    return False
+
+
+def _word(char: str) -> bool:
+    return char.isalnum() or char == "_"
+
+
+def _item(each: Required) -> HighValueItem:
+    item: HighValueItem = {
+        "content": each.content, "relevance_score": each.relevance, "type": each.type, "carried": True,
+    }  # fmt: skip
+    if each.injected:
+        item["injected"] = True
+    return item
+
+
+def _named(each: Required) -> JsonObject:
+    return {"item_id": each.item_id, "content": each.content, "why": each.why}
