@@ -1,0 +1,142 @@
+"""Laws of the colony: whatever is asked in whatever order, the state stays legal and nothing is forgotten."""
+
+import copy
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aether.errors import AetherError
+from aether.memory import colony as machine
+from aether.memory import phases, signals, snapshots
+from aether.schemas import check
+from aether.store.patch import apply
+
+DATA = Path(__file__).resolve().parents[2] / "data"
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def shipped():
+    return {name: json.loads((DATA / f"{name}.json").read_text()) for name in ("pheromones", "COLONY_STATE")}
+
+
+def acts():
+    """One thing that someone may ask of the colony, sensible or not."""
+    phase = st.integers(0, 3)
+    return st.one_of(
+        st.tuples(st.just("start"), phase),
+        st.tuples(st.just("complete"), phase),
+        st.tuples(st.just("decide"), st.sampled_from(phases.DECISIONS)),
+        st.tuples(st.just("transition"), st.sampled_from(machine.STATES)),
+        st.tuples(st.just("register"), st.sampled_from(["w1", "w2"])),
+        st.tuples(st.just("release"), st.sampled_from(["w1", "w2"])),
+        st.tuples(st.just("recover"), st.none()),
+    )
+
+
+def asked(documents, act, now):
+    name, what = act
+    colony, pheromones = documents["COLONY_STATE"], documents["pheromones"]
+    match name:
+        case "start":
+            return phases.start_phase(colony, pheromones, what, now=now)
+        case "complete":
+            ids = lambda kind, now, nth: f"{kind}_{now.timestamp():.0f}_{nth}"  # noqa: E731
+            return phases.complete_phase(colony, pheromones, what, now=now, new_id=ids)
+        case "decide":
+            return phases.decide(colony, pheromones, what, now=now)
+        case "transition":
+            return machine.transition(colony, what, now=now)
+        case "register":
+            return machine.register_worker(colony, what, now=now)
+        case "release":
+            return machine.release_worker(colony, what)
+        case _:
+            return machine.recover(colony, now=now)
+
+
+def lived(doings):
+    """The documents after all `doings` that were not refused, and every record that was appended."""
+    documents, appended = shipped(), {"events": [], "history": []}
+    for nth, act in enumerate(doings):
+        before = copy.deepcopy(documents)
+        try:
+            change = asked(documents, act, NOW + timedelta(seconds=nth))
+        except AetherError:
+            continue
+        finally:
+            assert documents == before
+        documents = {name: apply(value, change.patches.get(name, [])) for name, value in documents.items()}
+        for file, records in change.appends.items():
+            appended[file] += records
+    return documents, appended
+
+
+@given(st.lists(acts(), max_size=25))
+@settings(max_examples=40, deadline=None)
+def test_the_documents_always_fit_their_schemas(doings):
+    """Patches are built valid, because additions are not checked against the schema."""
+    documents, _ = lived(doings)
+
+    for name, document in documents.items():
+        assert check.findings(name, document) == []
+
+
+@given(st.lists(acts(), max_size=40))
+@settings(max_examples=40, deadline=None)
+def test_every_step_was_a_legal_edge_and_is_kept(doings):
+    """The history is one unbroken way from IDLE to the present state; recovery alone goes back."""
+    documents, appended = lived(doings)
+    colony = documents["COLONY_STATE"]
+
+    way = appended["history"] + colony["state_machine"]["state_history"]
+
+    assert len(way) == colony["state_machine"]["transitions_count"]
+    state = "IDLE"
+    for entry in way:
+        assert entry["from"] == state
+        recovery = entry["trigger"] in machine.RECOVERY_TRIGGERS
+        edges = machine.RECOVERY_EDGES if recovery else machine.EDGES
+        assert entry["to"] in edges[state]
+        state = entry["to"]
+    assert state == colony["colony_status"]["state"]
+
+
+@given(st.lists(acts(), max_size=25))
+@settings(max_examples=40, deadline=None)
+def test_every_completed_phase_has_its_boundary_and_no_other(doings):
+    """PHASE_COMPLETE stands exactly for the phases that are complete now."""
+    documents, _ = lived(doings)
+    completed = documents["COLONY_STATE"]["colony_status"]["phases_completed"]
+
+    assert [n for n in range(4) if signals.phase_complete(documents["pheromones"], n)] == sorted(completed)
+
+
+@given(st.lists(acts(), max_size=25), st.integers(0, 3))
+@settings(max_examples=40, deadline=None)
+def test_completing_twice_is_completing_once(doings, phase):
+    """The second time changes nothing, whatever came before."""
+    documents, _ = lived([*doings, ("complete", phase)])
+
+    if phase in documents["COLONY_STATE"]["colony_status"]["phases_completed"]:
+        assert asked(documents, ("complete", phase), NOW).patches == {}
+
+
+@given(st.lists(acts(), max_size=15), st.lists(acts(), max_size=15))
+@settings(max_examples=40, deadline=None)
+def test_a_restore_leads_back_exactly_but_keeps_the_list_of_snapshots(doings, later):
+    """Restoring is a patch like any other; twice is once."""
+    before, _ = lived(doings)
+    now, _ = lived(doings + later)
+    now["COLONY_STATE"] = {**now["COLONY_STATE"], "checkpoints": {"automatic": ["snap_9"]}}
+    taken = snapshots.take(before, snapshot_id="snap_1", label="", now=NOW, revision=1)
+
+    change = snapshots.restore(now, taken)
+    after = {name: apply(value, change.patches.get(name, [])) for name, value in now.items()}
+
+    assert after["pheromones"] == before["pheromones"]
+    kept = {"checkpoints": {"automatic": ["snap_9"]}}
+    assert after["COLONY_STATE"] == {**before["COLONY_STATE"], **kept}
+    assert snapshots.restore(after, taken).patches == {}
