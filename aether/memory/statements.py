@@ -17,6 +17,7 @@ _LEAST_WORDS = 6
 _MOST_CHARS = 600
 # A person who writes more than this asks for something; what is demanded stands inside.
 _SHORT_SENTENCES = 3
+_SHORT_CHARS = 300
 # Sentences beyond this in one message are data.
 _READ_SENTENCES = 400
 _REPLY_CHARS = 80
@@ -55,6 +56,12 @@ _WAITING = re.compile(r"^\W*waiting (?:on|for)\b", re.IGNORECASE)
 _DEMAND = re.compile(
     r"^\W*(?:please|never|always|do not|don't|make sure|ensure|avoid|only|keep|use|no|stop|be|write|run|add|prefer|remember)\b|"
     r"\b(?:you|we|i|must|shall|should|has to|have to|needs? to|not allowed|please)\b",
+    re.IGNORECASE,
+)
+# "We need to rebase" is a task of the day; these words outlast it.
+_STRICT = re.compile(
+    r"\b(?:must|never|always|don't|do not|only|avoid|ensure|make sure|forbidden|not allowed|mandatory|required|shall not|"
+    r"at (?:most|least)|no (?:more|less|fewer|later|longer) than|limited to|deadline|(?:before|after|on|for) (?:each|every))\b",
     re.IGNORECASE,
 )
 # What people order for all time, in sentences that name no duty.
@@ -111,7 +118,9 @@ def _demand(sentence: str) -> str:
     if _RULE.search(sentence):
         return "constraint"
     kind = classify(sentence)
-    return kind if kind in {"constraint", "preference"} and _DEMAND.search(sentence) else ""
+    if kind == "constraint":
+        return kind if _STRICT.search(sentence) and _DEMAND.search(sentence) else ""
+    return kind if kind == "preference" and _DEMAND.search(sentence) else ""
 
 
 def kind_of_request(text: str) -> str:
@@ -121,7 +130,7 @@ def kind_of_request(text: str) -> str:
     ('constraint', 'user_input')
     """
     said = _prose(text)
-    if not said or len(said) > _SHORT_SENTENCES:
+    if not said or len(said) > _SHORT_SENTENCES or len(text) > _SHORT_CHARS:
         return "user_input"
     kinds = [
         _demand(sentence) or classify(sentence) for sentence in said if not sentence.rstrip().endswith("?")

@@ -1,0 +1,210 @@
+import json
+
+import pytest
+
+from aether.messages.chat import conversations, is_line, is_message, records
+
+
+def read(*values):
+    return list(records(enumerate(values, start=1)))
+
+
+def brief(*values):
+    return [(record.kind, record.text) for record in read(*values)]
+
+
+def said(role, content, **more):
+    return {"role": role, "content": content, **more}
+
+
+def openai_call(name, arguments, call_id="c1"):
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+
+
+def test_an_openai_conversation_is_read_in_order():
+    found = read(
+        [
+            said("system", "rules"),
+            said("user", "Cancel it."),
+            said("assistant", None, tool_calls=[openai_call("cancel", {"id": 7})]),
+            said("tool", "done", tool_call_id="c1", name="cancel"),
+            said("assistant", "Cancelled."),
+        ]
+    )
+
+    assert [record.kind for record in found] == ["system", "user", "call", "result", "assistant"]
+    assert found[2].arguments == {"id": 7}
+    assert [record.part for record in found] == [0, 1, 2, 3, 4]
+    assert len({record.session for record in found}) == 1
+
+
+def test_an_anthropic_conversation_is_read_too():
+    assert brief(
+        [
+            said("user", [{"type": "text", "text": "Go."}]),
+            said("assistant", [{"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "ls"}}]),
+            said("user", [{"type": "tool_result", "tool_use_id": "t", "content": "a.py"}]),
+        ]
+    ) == [("user", "Go."), ("call", ""), ("result", "a.py")]
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        {"messages": [said("user", "Go.")]},
+        {"history": [said("user", "Go.")], "trajectory": [{"action": "ls"}]},
+        {"traj": [said("user", "Go.")], "task_id": 3, "trial": 0},
+        {"samples": [{"messages": [said("user", "Go.")]}]},
+        {"messages_display": "user: Go.\nassistant: None\n"},
+        {"type": "message", "message": said("user", "Go.")},
+        said("user", "Go."),
+    ],
+)
+def test_wrappers_are_taken_off(wrapped):
+    assert brief(wrapped) == [("user", "Go.")]
+
+
+def test_what_holds_no_conversation_gives_none():
+    assert brief(7, [], [1], {"a": 1}, {"messages": [7]}, {"type": "message", "message": {}}) == []
+    assert list(conversations("text")) == []
+
+
+def test_the_answer_of_a_logged_request_belongs_to_it():
+    log = {
+        "messages": [said("user", "Go.")],
+        "response": {"choices": [{"message": said("assistant", "Gone.")}]},
+    }
+
+    assert brief(log) == [("user", "Go."), ("assistant", "Gone.")]
+
+
+def test_two_conversations_of_one_file_are_told_apart_and_growth_is_not():
+    first, second = [said("user", "Go.")], [said("user", "Stop.")]
+
+    assert read(first)[0].session == read([*first, said("assistant", "Gone.")])[0].session
+    assert read(first)[0].session != read(second)[0].session
+
+
+def test_recorded_compactions_are_boundaries():
+    value = {
+        "messages": [said("user", "a"), said("user", "sum"), said("user", "b")],
+        "compactions": [{"before_message": 1}],
+    }
+
+    assert [kind for kind, _ in brief(value)] == ["user", "boundary", "summary", "user"]
+
+
+def test_a_session_kept_line_by_line_is_one_conversation():
+    found = read(
+        {"type": "session", "id": "s9", "timestamp": "t0"},
+        {"type": "message", "timestamp": "t1", "message": said("user", "Go.")},
+        {"type": "compaction", "summary": "We went."},
+        {
+            "type": "message",
+            "message": said("toolResult", [{"type": "text", "text": "no"}], toolCallId="c", isError=True),
+        },
+        {
+            "type": "message",
+            "message": {"role": "bashExecution", "command": "make", "output": "boom", "exitCode": 2},
+        },
+    )
+
+    assert [record.kind for record in found] == ["user", "boundary", "summary", "result", "call", "result"]
+    assert {record.session for record in found} == {"s9"}
+    assert [record.is_error for record in found if record.kind == "result"] == [True, True]
+
+
+def test_agents_without_tool_calls_write_commands_into_their_text():
+    found = read(
+        [
+            said("user", "Fix."),
+            said("assistant", "Trying.\n```bash\nmake\n```"),
+            said("user", "<returncode>2</returncode>\nboom"),
+            said("assistant", "Hm.", action="ls\n", agent="main"),
+            said("user", "a.py", agent="main"),
+            said("assistant", "<function=terminal>\n<parameter=command>pwd</parameter>\n</function>"),
+            said("user", "EXECUTION RESULT of [terminal]:\n/"),
+            said("assistant", "Done."),
+            said("user", "Thanks."),
+        ]
+    )
+
+    assert [record.kind for record in found] == [
+        *("user", "assistant", "call", "result"),
+        *("assistant", "call", "result"),
+        *("assistant", "call", "result"),
+        *("assistant", "user"),
+    ]
+    assert [record.arguments["command"] for record in found if record.kind == "call"] == ["make", "ls", "pwd"]
+    assert found[3].is_error
+    assert found[3].call_id == found[2].call_id
+
+
+def test_an_observation_answers_only_after_somebody_acted():
+    found = brief(
+        [
+            said("user", "The issue.", message_type="observation"),
+            said("assistant", "Hm."),
+            said("user", "seen", message_type="observation"),
+        ]
+    )
+
+    assert [kind for kind, _ in found] == ["user", "assistant", "result"]
+
+
+def test_tools_that_only_speak_are_speech():
+    calls = [openai_call("send_message", {"message": "Hello!"}), openai_call("finish", {}), "stray"]
+
+    assert brief([said("assistant", "thinking", tool_calls=calls)]) == [
+        ("assistant", "thinking"),
+        ("assistant", "Hello!"),
+        ("call", ""),
+    ]
+
+
+def test_events_inside_user_messages_are_unwrapped():
+    message = json.dumps({"type": "user_message", "message": "I am Sarah.", "time": "t"})
+    beat = json.dumps({"type": "heartbeat", "reason": "go on", "time": "t"})
+
+    assert brief([said("user", message), said("user", beat), said("user", '{"a": 1}')]) == [
+        ("user", "I am Sarah."),
+        ("system", beat),
+        ("user", '{"a": 1}'),
+    ]
+
+
+def test_results_inside_calls_and_other_spellings_of_failure():
+    gemini = {
+        "type": "gemini",
+        "content": "",
+        "toolCalls": [
+            {
+                "id": "c",
+                "name": "read_file",
+                "args": {"file_path": "a"},
+                "status": "error",
+                "result": [{"functionResponse": {"response": {"error": "gone"}}}],
+            }
+        ],
+    }
+    returned = said("tool", "x", tool_returns=[{"status": "error"}], tool_call_ids=["c7"])
+    legacy = said("assistant", "", function_call={"name": "f", "arguments": "{}"})
+
+    found = read([gemini, returned, said("tool", "y", error={"type": "timeout"}), legacy])
+
+    assert [(record.kind, record.is_error) for record in found] == [
+        ("call", False),
+        ("result", True),
+        ("result", True),
+        ("result", True),
+        ("call", False),
+    ]
+    assert found[1].text == "gone"
+    assert found[2].call_id == "c7"
+
+
+def test_senders_nobody_knows_are_no_messages():
+    assert not is_message(said("narrator", "x"))
+    assert not is_message({"role": ["user"], "content": "x"})
+    assert not is_line({"messages": [], "role": "user"})
+    assert brief({"role": "narrator", "content": "x"}) == []

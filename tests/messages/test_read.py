@@ -1,0 +1,119 @@
+import io
+import json
+import tracemalloc
+
+import pytest
+
+from aether.errors import InvalidInput, NotFound
+from aether.messages.read import dispatch, read_records
+
+MESSAGE = {"type": "user", "sessionId": "s", "message": {"role": "user", "content": "Go."}}
+
+
+def stream(*values):
+    return io.BytesIO(b"".join(json.dumps(value).encode() + b"\n" for value in values))
+
+
+@pytest.mark.parametrize(
+    ("value", "name", "kind"),
+    [
+        (MESSAGE, "claude_code", "user"),
+        (
+            {"type": "response_item", "payload": {"type": "message", "role": "user", "content": "Go."}},
+            "codex",
+            "user",
+        ),
+        ([{"role": "user", "content": "Go."}], "chat", "user"),
+        ([{"source": "user", "action": "message", "args": {"content": "Go."}}], "openhands", "user"),
+        ({"content": "Go.", "type": "note"}, "items", "item"),
+    ],
+)
+def test_every_format_is_found_and_can_be_forced(value, name, kind):
+    [found] = read_records(stream(value))
+    [forced] = read_records(stream(value), format=name)
+
+    assert (found.kind, found.format, found.text) == (kind, name, "Go.")
+    assert forced == found
+
+
+def test_text_is_plain_and_json_can_be_forced_to_be():
+    assert [record.text for record in read_records(io.BytesIO(b"Hello.\n\nWorld."))] == ["Hello.", "World."]
+    assert [record.kind for record in read_records(stream(MESSAGE), format="plain")] == ["text"]
+
+
+def test_the_name_of_a_file_says_nothing(tmp_path):
+    path = tmp_path / "notes.md"
+    path.write_text(json.dumps(MESSAGE, indent=2))
+
+    assert [record.text for record in read_records(path)] == ["Go."]
+
+
+def test_bad_lines_are_counted_and_do_not_stop_the_reading():
+    bad = []
+    data = stream(MESSAGE).read() + b"oops\n" + stream(MESSAGE).read() + b'{"torn'
+
+    found = list(read_records(io.BytesIO(data), on_bad=bad.append))
+
+    assert len(found) == 2
+    assert [line.line for line in bad] == [2, 4]
+
+
+def test_an_empty_file_holds_no_records():
+    assert list(read_records(io.BytesIO(b""))) == []
+
+
+@pytest.mark.parametrize("data", [b'{"name": "package"}', b'{"oops', b"\x89PNG\x00\x00"])
+def test_what_no_reader_knows_is_refused(data):
+    with pytest.raises(InvalidInput):
+        list(read_records(io.BytesIO(data)))
+
+
+def test_a_format_that_does_not_exist_is_refused_at_once():
+    with pytest.raises(InvalidInput, match="xml"):
+        read_records(io.BytesIO(b""), format="xml")
+
+
+def test_a_missing_file_is_not_found(tmp_path):
+    with pytest.raises(NotFound):
+        list(read_records(tmp_path / "gone.jsonl"))
+
+
+def test_a_sub_agents_file_learns_its_caste_from_the_file_beside_it(tmp_path):
+    path = tmp_path / "agent-7.jsonl"
+    path.write_text(json.dumps({**MESSAGE, "isSidechain": True, "uuid": "u"}))
+
+    assert [record.caste for record in read_records(path)] == ["agent"]
+    path.with_suffix(".meta.json").write_text('{"agentType": "scout"}')
+    assert [record.caste for record in read_records(path)] == ["scout"]
+
+
+def test_values_may_come_from_anywhere():
+    assert [record.text for record in dispatch("chat", [(1, [{"role": "user", "content": "Go."}])])] == [
+        "Go."
+    ]
+
+
+def test_memory_does_not_grow_with_the_file():
+    def lines(count):
+        for n in range(count):
+            value = {**MESSAGE, "uuid": f"u{n}", "message": {"role": "user", "content": "x" * 2_000}}
+            yield json.dumps(value).encode() + b"\n"
+
+    def peak(count):
+        tracemalloc.start()
+        for _ in read_records(_Lines(lines(count))):
+            pass
+        size = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return size
+
+    # Ids of lines are remembered, their content is not.
+    assert peak(4_000) - peak(500) < 3_500 * 400
+
+
+class _Lines(io.RawIOBase):
+    def __init__(self, lines):
+        self._lines = lines
+
+    def __iter__(self):
+        return self._lines
