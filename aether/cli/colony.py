@@ -27,7 +27,7 @@ def signal_command() -> None:
 @click.option("--phase", type=PHASE, help="The phase it is about")
 @pass_ask
 def emit_(
-    ask: Ask, type_: str, context: str, strength: float | None, caste: str | None, phase: int | None
+    ask: Ask, *, type_: str, context: str, strength: float | None, caste: str | None, phase: int | None
 ) -> None:
     """Deposit a signal and print its id.
 

@@ -90,7 +90,7 @@ def main(arguments: list[str]) -> int:
     except BrokenPipeError:
         _close_stdout()
         return BROKEN_PIPE
-    except BaseException as reason:
+    except BaseException as reason:  # noqa: BLE001 - the one place that turns every error into words and a code
         return _failed(reason, ask)
     return result if isinstance(result, int) else 0
 

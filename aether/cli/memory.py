@@ -47,6 +47,7 @@ def memory_command() -> None:
 @pass_ask
 def add(
     ask: Ask,
+    *,
     text: str,
     type_: str,
     relevance: float,
@@ -133,6 +134,7 @@ def get(ask: Ask, item_id: str) -> None:
 @pass_ask
 def update(
     ask: Ask,
+    *,
     item_id: str,
     content: str | None,
     type_: str | None,

@@ -25,7 +25,8 @@ DEFAULT_SOURCE = "queen"
 # An item's type, source and caste are words to filter by, not texts.
 MAX_WORD_CHARS = 100
 # Metadata that aether keeps itself: a caller sets these by arguments of their own, or not at all.
-KEPT_FIELDS = frozenset({"timestamp", "relevance_score", "access_count", "last_accessed", "source", "caste"})
+# `timestamp` may be given: an imported note was made when it was said, not when it was imported.
+KEPT_FIELDS = frozenset({"relevance_score", "access_count", "last_accessed", "source", "caste"})
 DRAFT_FIELDS = frozenset({"content", "type", "relevance_score", "source", "caste", "metadata"})
 
 NewId = Callable[[str, datetime, int], str]
@@ -92,6 +93,8 @@ def _extra(metadata: Any) -> JsonObject:
             fix="Use the argument of that name, or leave it out.",
             where="item",
         )
+    if "timestamp" in extra:
+        extra["timestamp"] = clock.stamp(clock.parse(extra["timestamp"], where="metadata.timestamp"))
     if extra.get("phase") is not None:
         extra["phase"] = check_phase(extra["phase"])
     for flag in ("protected", "injected"):

@@ -1,0 +1,80 @@
+"""Search, as a caller asks for it: over the three layers and the archive, counting what was returned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from aether import clock
+from aether.memory import items
+from aether.memory.search import LIMIT, search
+from aether.operations.edge import Author, Home, Snapshot, change, find, now, read
+from aether.shapes import Change, JsonObject
+from aether.store import appends
+from aether.store.index import Archive, source
+from aether.store.rows import NOTHING, Source
+
+
+def search_memory(
+    query: str,
+    limit: int | None = LIMIT,
+    *,
+    layers: Iterable[str] = (),
+    types: Iterable[str] = (),
+    phase: int | str | None = None,
+    caste: str | None = None,
+    since: str | datetime | None = None,
+    until: str | datetime | None = None,
+    by_layer: bool = False,
+    context: int = 0,
+    home: Home = None,
+) -> list[JsonObject]:
+    """Return what the colony knows about `query`, best first, having counted the access of what is returned.
+
+    Each hit has id, layer, type, text, relevance (0 to 1), score, and the whole entry.
+
+    Args:
+        limit: hits to return, by layer if `by_layer`; None returns all.
+        layers: working_memory, short_term_memory, long_term_memory, archive; all where empty.
+        types, phase, caste, since, until: return only what is of these; `until` is excluded.
+        by_layer: order by layer, relevance and time instead of by score.
+        context: neighbours in time to add to each hit on either side.
+
+    Raises:
+        InvalidInput: the query is blank, or an option has an impossible value.
+    """
+    place = find(home)
+    snapshot = read(place)
+    at = now()
+    hits = search(
+        snapshot.documents["memory"], query, now=at, archived=archive_of(snapshot), limit=limit, layers=layers,
+        types=types, phase=phase, caste=caste, since=_time(since, "since"), until=_time(until, "until"),
+        by_layer=by_layer, context=context,
+    )  # fmt: skip
+    found = [hit["id"] for hit in hits if hit["layer"] == "working_memory"]
+    if found:
+        count_access(place, found, at)
+    return hits
+
+
+def _time(given: str | datetime | None, where: str) -> datetime | None:
+    return clock.parse(given, where=where) if isinstance(given, str) else given
+
+
+def archive_of(snapshot: Snapshot) -> Source:
+    """Return the archive of `snapshot` as something to search: indexed where that is possible."""
+    head = appends.head(snapshot, "items")
+    if head < 0:
+        return NOTHING
+    archive = Archive(head, lambda after: appends.records(snapshot, "items", after=after))
+    return source(snapshot.home / "index.sqlite", archive)
+
+
+def count_access(home: Home, ids: list[str], at: datetime) -> None:
+    """Count one access of each of the items `ids` that is still in working memory."""
+
+    def plan(documents: Mapping[str, object]) -> Change:
+        memory = documents["memory"]
+        return items.access(memory, ids, now=at) if isinstance(memory, dict) else Change({})
+
+    change(home, plan, Author("access"))
