@@ -45,10 +45,11 @@ def find_home(home: str | os.PathLike[str] | None = None) -> Path:
 
     Raises:
         NotFound: no home was named, and there is none at or above the current directory.
+        InvalidInput: the name cannot be that of a directory.
     """
     named = os.fspath(home) if home is not None else os.environ.get("AETHER_HOME", "")
     if named:
-        return Path(os.path.realpath(home_in(Path(named).expanduser())))
+        return _resolved(named)
     here = Path.cwd()
     for directory in (here, *here.parents):
         if (directory / HOME_NAME).is_dir():
@@ -56,6 +57,15 @@ def find_home(home: str | os.PathLike[str] | None = None) -> Path:
     raise NotFound(
         "no .aether/ here or above.", fix='Run "aether init", or name one with --home.', where=str(here)
     )
+
+
+def _resolved(named: str) -> Path:
+    try:
+        return Path(os.path.realpath(home_in(Path(named).expanduser())))
+    except (ValueError, RuntimeError) as reason:  # NUL, a lone surrogate, an unknown ~user
+        raise InvalidInput(
+            f"{shown(named)} cannot be a path.", fix="Name a directory with --home.", where="home"
+        ) from reason
 
 
 def home_in(path: Path) -> Path:
@@ -71,7 +81,10 @@ def inside(home: Path, relative: str) -> Path:
         UnsafePath: it is absolute, climbs out, or leaves through a symlink.
     """
     root = os.path.realpath(home)
-    path = "" if "\0" in relative else os.path.realpath(os.path.join(root, relative))
+    try:
+        path = os.path.realpath(os.path.join(root, relative))
+    except ValueError:  # NUL, a lone surrogate
+        path = ""
     if not path or os.path.isabs(relative) or os.path.commonpath([root, path]) != root:
         raise UnsafePath(
             f"{shown(relative)} leads out of the home.", fix="Use a path below the home.", where=root

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from aether.errors import CorruptDocument, NotFound, shown
 from aether.shapes import JsonObject
 from aether.store import codec
 from aether.store.files import append, cut_torn_end, lines_backwards
@@ -28,9 +29,18 @@ def position(record: JsonObject) -> int:
 
 
 def files_of(home: Path, kind: str) -> list[Path]:
-    """Return the existing files of `kind`, oldest first."""
+    """Return the existing files of `kind`, oldest first.
+
+    Raises:
+        NotFound: there is no such kind.
+    """
     if kind in MONTHLY:
         return sorted((home / MONTHLY[kind]).glob("[0-9]*-[0-9]*.jsonl"))
+    if kind not in SINGLE:
+        kinds = ", ".join((*MONTHLY, *SINGLE))
+        raise NotFound(
+            f"{shown(kind)} is not an append-only file.", fix=f"Use one of {kinds}.", where=str(home)
+        )
     path = home / SINGLE[kind]
     return [path] if path.exists() else []
 
@@ -56,8 +66,12 @@ def head(snapshot: Snapshot, kind: str) -> int:
     for pending in reversed(snapshot.pending):
         if pending.appends.get(kind):
             return position(_numbered(pending, kind)[-1])
-    files = files_of(snapshot.home, kind)
-    return _last(files[-1]) if files else -1
+    return _done(files_of(snapshot.home, kind))
+
+
+def _done(files: list[Path]) -> int:
+    # A crash can leave the newest file without a record: the one before it then says how far it went.
+    return next((last for last in map(_last, reversed(files)) if last >= 0), -1)
 
 
 def _numbered(pending: Pending, kind: str) -> list[JsonObject]:
@@ -69,7 +83,7 @@ def _files_after(home: Path, kind: str, after: int) -> list[Path]:
     """Return the files that hold records later than `after`."""
     files = files_of(home, kind)
     first = len(files)
-    while first and _last(files[first - 1]) > after:
+    while first and not 0 <= _last(files[first - 1]) <= after:
         first -= 1
     return files[first:]
 
@@ -99,10 +113,14 @@ def _tail(path: Path, after: int) -> Iterator[JsonObject]:
 
 
 def _record(line: bytes) -> JsonObject | None:
-    """Return the record of one line, or None where it was torn: the journal still has it."""
+    """Return the record of one line; None where it is torn (the journal has it) or damaged (doctor says so)."""
     if not line.endswith(b"\n"):
         return None
-    record: JsonObject = codec.parse(line, where="archive")
+    try:
+        record: JsonObject = codec.parse(line, where="archive")
+        position(record)
+    except (CorruptDocument, KeyError, TypeError, ValueError):
+        return None
     return record
 
 
@@ -110,7 +128,7 @@ def fold(home: Path, pending: tuple[Pending, ...]) -> None:
     """Write what is `pending` to its files, once; a torn end left by a crash is written anew."""
     for kind in sorted({kind for one in pending for kind in one.appends}):
         files = files_of(home, kind)
-        done = _last(files[-1]) if files else -1
+        done = _done(files)
         for path, lines in _by_file(home, kind, pending, done, files):
             path.parent.mkdir(parents=True, exist_ok=True)
             append(path, b"".join(lines), at=cut_torn_end(path))

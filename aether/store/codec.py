@@ -3,7 +3,8 @@
 UTF-8, no NaN, two-space indent for documents, one line for the journal. orjson writes whole documents
 (the standard encoder is sixty times slower with an indent), the standard library writes what orjson
 refuses (lone surrogates, numbers beyond 64 bits) and reads everything, because orjson turns large
-integers into floats without a word. A test holds both to the same bytes.
+integers into floats without a word. A test holds both to the same bytes, but for the exponents of floats
+(`1e16`, `1e+16`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from aether.errors import CorruptDocument, InvalidInput, shown
 MAX_DEPTH = 100
 # Below this the standard encoder takes under 3 ms, less than importing orjson does.
 SMALL_CHARS = 20_000
+# Python reads and writes whole numbers of at most 4300 digits, which is 14,280 bits.
+MAX_NUMBER_BITS = 14_000
 
 
 def line(value: Any) -> bytes:
@@ -26,7 +29,18 @@ def line(value: Any) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:  # a lone surrogate: escaped, it comes back as it was
-        return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+        return _escaped(value, indent=None)
+
+
+def _escaped(value: Any, *, indent: int | None) -> bytes:
+    text = json.dumps(value, indent=indent, separators=None if indent else (",", ":"), allow_nan=False)
+    if json.loads(text) != value:
+        raise InvalidInput(
+            "it holds the two halves of a surrogate pair as two characters, which JSON cannot tell from one.",
+            fix="Join them: text.encode('utf-16', 'surrogatepass').decode('utf-16').",
+            where="text",
+        )
+    return text.encode()
 
 
 def document(value: Any, *, size: int = SMALL_CHARS) -> bytes:
@@ -42,7 +56,7 @@ def document(value: Any, *, size: int = SMALL_CHARS) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        return (json.dumps(value, indent=2, allow_nan=False) + "\n").encode()
+        return _escaped(value, indent=2) + b"\n"
 
 
 def parse(data: bytes | str, *, where: str) -> Any:
@@ -67,15 +81,17 @@ def _corrupt(what: str, where: str) -> CorruptDocument:
     return CorruptDocument(what, fix='Run "aether doctor" to see what can be restored.', where=where)
 
 
-def checked(value: Any, *, where: str) -> Any:
+def checked(value: Any, *, where: str, above: int = 0) -> Any:
     """Return `value` unchanged if it is JSON that every reader gives back exactly.
 
+    `above` counts the levels that it will stand below.
+
     Raises:
-        InvalidInput: it holds NaN, Infinity, a key that is not text, a Python object, or more than
-            `MAX_DEPTH` levels.
+        InvalidInput: it holds NaN, Infinity, a key that is not text, a Python object, a number of thousands
+            of digits, or more than `MAX_DEPTH` levels.
     """
     level = [value]
-    for _ in range(MAX_DEPTH):
+    for _ in range(MAX_DEPTH - above):
         below: list[Any] = []
         for entry in level:
             _check_one(entry, where, below)
@@ -98,6 +114,12 @@ def _check_one(entry: Any, where: str, below: list[Any]) -> None:
         below.extend(entry)
     elif kind is float and not math.isfinite(entry):
         raise InvalidInput(f"{entry} is not JSON.", fix="Use a finite number or null.", where=where)
+    elif kind is int and entry.bit_length() > MAX_NUMBER_BITS:
+        raise InvalidInput(
+            f"a number of {entry.bit_length()} bits cannot be read back.",
+            fix="Store it as text.",
+            where=where,
+        )
     elif entry is not None and kind not in (str, int, float, bool):
         raise InvalidInput(
             f"{shown(entry)} is not JSON.", fix="Use text, numbers, lists, objects.", where=where

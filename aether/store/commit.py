@@ -8,6 +8,7 @@ history, and starts a new journal; crashing anywhere in between, it is simply do
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -22,7 +23,7 @@ from aether.store.history import folded
 from aether.store.journal import Entry
 from aether.store.lock import locked
 from aether.store.patch import apply_with_inverse, diff
-from aether.store.state import Pending, Snapshot, file_ids, journal_path, load, read_journal, remember
+from aether.store.state import FileId, Pending, Snapshot, file_ids, journal_path, load, read_journal, remember
 
 # How often a writer whose lock did not hold (some network file systems) plans anew before it gives up.
 CONFLICT_TRIES = 8
@@ -79,9 +80,13 @@ def commit(home: Path, plan: Callable[[Snapshot], Change], author: Author, *, no
 def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime) -> Snapshot:
     state, inverse = dict(snapshot.documents), {}
     for name, patch in change.patches.items():
-        codec.checked([step.get("value") for step in patch], where=author.operation)
+        documents.path_of(snapshot.home, name)
+        for step in patch:
+            codec.checked(step.get("value"), where=author.operation, above=str(step.get("path")).count("/"))
         state[name], inverse[name] = apply_with_inverse(state[name], patch)
-    codec.checked(list(change.appends.values()), where=author.operation)
+    for kind, made in change.appends.items():
+        appends.files_of(snapshot.home, kind)
+        codec.checked(made, where=author.operation)
     patches = {name: patch for name, patch in change.patches.items() if patch}
     records = {kind: made for kind, made in change.appends.items() if made}
     entry = Entry(
@@ -104,9 +109,12 @@ def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime) -
     return after
 
 
-def _grown(snapshot: Snapshot, end: int) -> tuple[int, int, int] | None:
-    found = journal_path(snapshot.home).stat()
-    return (found.st_ino, found.st_mtime_ns, end)
+def _grown(snapshot: Snapshot, end: int) -> FileId:
+    try:
+        found = journal_path(snapshot.home).stat()
+    except OSError:
+        return None  # the line is stored; the next load looks again
+    return found.st_ino, found.st_mtime_ns, end
 
 
 def _start_journal(home: Path, base: int) -> int:
@@ -149,8 +157,7 @@ def _cut_torn(snapshot: Snapshot, now: datetime) -> Snapshot:
     with storage(snapshot.home):
         data = path.read_bytes()
         documents.quarantine(snapshot.home, "journal", data[snapshot.end :], at=clock.stamp(now))
-        with path.open("r+b") as file:
-            file.truncate(snapshot.end)
+        os.truncate(path, snapshot.end)
     after = snapshot._replace(torn=False, files=file_ids(snapshot.home))
     remember(after)
     return after

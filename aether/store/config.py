@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
 from aether.errors import InvalidDocument, shown
+from aether.store.files import storage
 
 
 class Config(NamedTuple):
@@ -75,7 +76,8 @@ def _parse(path: Path) -> Config:
     import tomllib
 
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        with storage(path):
+            tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as reason:
         raise InvalidDocument(f"not TOML: {reason}.", fix="Correct the file.", where=str(path)) from reason
     flat: dict[str, Any] = {}
@@ -101,7 +103,7 @@ def _typed(path: Path, key: str, value: Any) -> Any:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if wanted is float and number and value >= 0:
         return float(value)
-    if type(value) is wanted and not (number and value < 0):
+    if type(value) is wanted and (not number or value >= 0):
         return value
     raise InvalidDocument(
         f"{key} is {shown(value)}.",

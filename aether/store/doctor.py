@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from aether import clock
-from aether.errors import AetherError, CorruptDocument
+from aether.errors import AetherError, CorruptDocument, InvalidDocument
 from aether.paths import resource
 from aether.schemas import check
 from aether.shapes import Finding, Level
@@ -197,8 +197,10 @@ def _repair_document(home: Path, name: str, now: datetime) -> list[str]:
     try:
         state.load(home)
     except AetherError as reason:
-        if name not in reason.where:
+        if not reason.where.startswith((f"{name}.json", f"{name}#")):
             return []
+        if isinstance(reason, InvalidDocument) and documents.read(path).state == "good":
+            raise  # not an edit: a newer aether wrote it
         done = []
         if path.exists():
             kept = documents.quarantine(home, name, path.read_bytes(), at=clock.stamp(now))
@@ -207,10 +209,18 @@ def _repair_document(home: Path, name: str, now: datetime) -> list[str]:
         try:
             state.load(home)
         except CorruptDocument:
-            # Nothing reaches back far enough: begin anew beside what was kept.
-            write_whole(path, resource(f"data/{name}.json").read_bytes())
-            done.append(f"began {name}.json anew: neither a backup nor the journal could rebuild it")
+            done.append(_begin_anew(home, name))
         except AetherError:
             pass  # another document stands in the way; its turn comes
         return done
     return []
+
+
+def _begin_anew(home: Path, name: str) -> str:
+    """Put the newest good backup in the place of document `name`, or the shipped one, beside what was kept."""
+    backup = documents.newest_good_backup(home, name, until=1 << 62)
+    if backup.value is None:
+        write_whole(documents.path_of(home, name), resource(f"data/{name}.json").read_bytes())
+        return f"began {name}.json anew: neither a backup nor the journal could rebuild it"
+    write_whole(documents.path_of(home, name), codec.document(backup.value))
+    return f"took {name}.json from its backup of revision {backup.revision}: the journal after it is damaged"

@@ -8,6 +8,7 @@ a file that does not parse is kept in `quarantine/` and rebuilt from a backup an
 from __future__ import annotations
 
 import re
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -119,7 +120,10 @@ def quarantine(home: Path, name: str, data: bytes, *, at: str) -> Path:
     """Keep `data`, which does not parse, under `quarantine/`; nothing unreadable is ever deleted."""
     directory = home / "quarantine"
     directory.mkdir(exist_ok=True)
-    kept = directory / f"{name}.corrupt-{re.sub('[^0-9TZ]', '', at)}"
+    first = kept = directory / f"{name}.corrupt-{re.sub('[^0-9TZ]', '', at)}"
+    others = count(2)
+    while kept.exists():
+        kept = first.with_name(f"{first.name}-{next(others)}")
     write_whole(kept, data)
     return kept
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from aether.errors import NotFound, StorageFailed
+from aether.errors import AetherError, NotFound, StorageFailed
 
 TEMP_SUFFIX = ".aether-tmp"
 # Windows refuses to replace a file that a reader holds open; readers close within milliseconds.
@@ -34,8 +34,8 @@ def storage(where: str | os.PathLike[str]) -> Iterator[None]:
     """
     try:
         yield
-    except (NotFound, StorageFailed, FileExistsError):
-        raise
+    except (AetherError, FileExistsError):
+        raise  # LockTimeout is an OSError too, and says it better
     except FileNotFoundError as reason:
         raise NotFound(
             "the home, or a part of it, is gone.",
@@ -124,26 +124,38 @@ def append(path: Path, data: bytes, *, at: int) -> None:
     Raises:
         FileExistsError: the file does not end at `at`: another writer was here although we hold the lock.
     """
-    new = not path.exists()
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600)
+    # Only a file that is to begin is made: one that vanished must not come back empty.
+    make = 0 if at else os.O_CREAT
+    handle = os.open(path, os.O_RDWR | make | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600)
     try:
         if os.fstat(handle).st_size != at:
             raise _not_alone(path)
         try:
             write_all(handle, data)
             _sync_data(handle)
+            if not at:
+                sync_directory(path.parent)
+            _require_ours(handle, path, data, at)
         except BaseException:
             _cut(handle, at, at + len(data))
             raise
-        # Both can only be if the lock did not hold: then ours counts if it stands where it belongs.
-        if os.fstat(handle).st_size != at + len(data) and os.pread(handle, len(data), at) != data:
-            raise _not_alone(path)
-        if not os.path.samestat(os.fstat(handle), os.stat(path)):
-            raise _not_alone(path)
     finally:
+        close(handle)
+
+
+def _require_ours(handle: int, path: Path, data: bytes, at: int) -> None:
+    # Either can only be if the lock did not hold: then ours counts if it stands where it belongs.
+    found = os.fstat(handle)
+    if found.st_size != at + len(data) and os.pread(handle, len(data), at) != data:
+        raise _not_alone(path)
+    if not os.path.samestat(found, os.stat(path)):
+        raise _not_alone(path)
+
+
+def close(handle: int) -> None:
+    """Close `handle` of a file that is already synced: an error here would deny what is stored."""
+    with contextlib.suppress(OSError):
         os.close(handle)
-    if new:
-        sync_directory(path.parent)
 
 
 def _not_alone(path: Path) -> FileExistsError:
@@ -163,12 +175,11 @@ def cut_torn_end(path: Path) -> int:
     """Return the length of the file at `path` up to its last whole line, having cut off what follows."""
     if not path.exists():
         return 0
-    with path.open("r+b") as file:
-        end = file.seek(0, os.SEEK_END)
-        torn = next(lines_backwards(path), b"\n")
-        if not torn.endswith(b"\n"):
-            end -= len(torn)
-            file.truncate(end)
+    end = path.stat().st_size
+    torn = next(lines_backwards(path), b"\n")
+    if not torn.endswith(b"\n"):
+        end -= len(torn)
+        os.truncate(path, end)
     return end
 
 

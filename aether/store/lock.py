@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from aether.errors import LockTimeout
-from aether.store.files import storage
+from aether.store.files import close, storage
 
 # A commit takes about a millisecond, a fold of a full home about twenty: this is hundreds of holders.
 TIMEOUT_SECONDS = 30.0
@@ -43,7 +43,7 @@ def locked(home: Path, *, timeout: float = TIMEOUT_SECONDS) -> Iterator[None]:
     try:
         yield
     finally:
-        os.close(handle)  # closing the only descriptor frees the lock
+        close(handle)  # closing the only descriptor frees the lock
 
 
 def _acquire(path: Path, timeout: float) -> int:

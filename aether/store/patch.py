@@ -71,6 +71,8 @@ def _simple(state: Any, operation: Operation) -> list[Operation]:
             raise _refused(operation, "'from' is missing")
         add = {"op": "add", "path": path, "value": get(state, source)}
         return [{"op": "remove", "path": source}, add] if name == "move" else [add]
+    if name == "remove" and not path:
+        raise _refused(operation, "the whole document cannot be removed")
     if name != "remove" and "value" not in operation:
         raise _refused(operation, "'value' is missing")
     return [operation]

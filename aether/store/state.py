@@ -127,6 +127,8 @@ def _follow(old: Snapshot) -> Snapshot | None:
         tail = file.read()
     try:
         found = journal.scan(tail, base=old.revision, where=str(journal_path(old.home)))
+        if not found.entries:
+            return None  # torn, or another journal that got the inode of the old one: read it all
         return advance(old, found.entries, end=old.end + found.end, torn=bool(found.torn), files=files)
     except CorruptDocument:
         return None
@@ -157,7 +159,7 @@ def _read(home: Path) -> Snapshot:
         found = read_journal(home)
         files = {name: documents.read(documents.path_of(home, name)) for name in documents.NAMES}
         after = file_ids(home)
-        newest = max(file.revision for file in files.values())
+        newest = max(file.revision for file in files.values() if file.state != "edited")
         head = found.base + len(found.entries)
         # Only a journal that merely grew leaves what was read one state; else a fold was in between.
         if _calm(before, after) and (newest <= head or before[0] is None):
@@ -197,19 +199,20 @@ def read_journal(home: Path) -> journal.Scan:
 def _assemble(
     home: Path, found: journal.Scan, files: dict[str, Document], ids: tuple[FileId, ...], *, present: bool
 ) -> Snapshot:
-    stamps = {name: file.revision for name, file in files.items()}
-    amiss = {name: file for name, file in files.items() if file.state != "good"}
     head = found.base + len(found.entries)
     if not present:
-        head = max(head, *stamps.values())
+        head = max(head, *(file.revision for file in files.values()))
+    files = {name: _believed(file, head) for name, file in files.items()}
+    stamps = {name: file.revision for name, file in files.items()}
+    amiss = {name: file for name, file in files.items() if file.state != "good"}
     state, known_before = {}, {}
     for name, file in files.items():
         if file.state == "good":
             state[name] = replay(file.value, name, found.entries, after=file.revision)
             migrated = migrations.current(name, state[name])
         else:
-            state[name] = _before_edit(home, name, found.entries, file)
-            migrated = _resolve(home, name, found.entries, file, state[name])
+            state[name] = _before_edit(home, name, found.entries, file, head=head)
+            migrated = _resolve(home, name, found, file, state[name])
         if migrated is not state[name]:
             known_before[name] = state[name]
             state[name] = migrated
@@ -223,6 +226,12 @@ def _assemble(
     )  # fmt: skip
 
 
+def _believed(file: Document, head: int) -> Document:
+    """Return `file`; without its stamp where an edit made that name a revision which never was."""
+    wrong = file.state == "edited" and file.revision > head
+    return file._replace(state="unstamped", revision=0) if wrong else file
+
+
 def replay(value: Any, name: str, entries: list[Entry], *, after: int, until: int | None = None) -> Any:
     """Return document `name` after the `entries` with revision > `after` and <= `until`."""
     for entry in entries:
@@ -231,17 +240,17 @@ def replay(value: Any, name: str, entries: list[Entry], *, after: int, until: in
     return value
 
 
-def _before_edit(home: Path, name: str, entries: list[Entry], file: Document) -> Any:
+def _before_edit(home: Path, name: str, entries: list[Entry], file: Document, *, head: int) -> Any:
     """Return document `name` as aether knows it, without its file; None where nothing is known."""
     try:
-        return rebuild(home, name, entries)
+        return rebuild(home, name, entries, until=head)
     except CorruptDocument:
         if file.state in ("edited", "unstamped"):
             return None
         raise
 
 
-def _resolve(home: Path, name: str, entries: list[Entry], file: Document, known: Any) -> Any:
+def _resolve(home: Path, name: str, found: journal.Scan, file: Document, known: Any) -> Any:
     """Return what document `name`, whose file is not a good one, should be."""
     if file.state in ("corrupt", "missing"):
         return (
@@ -256,8 +265,9 @@ def _resolve(home: Path, name: str, entries: list[Entry], file: Document, known:
         fix='Correct the edit, or run "aether doctor --repair": it keeps the edit aside and restores the last good state.',
     )
     if known is None:
-        return wanted
-    base = rebuild(home, name, entries, until=file.revision) if file.state == "edited" else known
+        return replay(wanted, name, found.entries, after=file.revision) if file.revision else wanted
+    # Without its stamp a file is taken for an edit of what the last fold wrote.
+    base = rebuild(home, name, found.entries, until=file.revision or found.base)
     merged, conflicts = merge(base, known, wanted, rules_of(check.schema(name)))
     if conflicts:
         raise Conflict(
@@ -268,20 +278,19 @@ def _resolve(home: Path, name: str, entries: list[Entry], file: Document, known:
     return merged
 
 
-def rebuild(home: Path, name: str, entries: list[Entry], *, until: int | None = None) -> Any:
-    """Return document `name` at revision `until` (default: now) from a backup and the journal alone.
+def rebuild(home: Path, name: str, entries: list[Entry], *, until: int) -> Any:
+    """Return document `name` at revision `until` from a backup and the journal alone.
 
     None means that the home has never had the document.
 
     Raises:
         CorruptDocument: neither a backup nor the journal reaches back far enough.
     """
-    last = until if until is not None else 1 << 62
-    start = documents.newest_good_backup(home, name, until=last)
+    start = documents.newest_good_backup(home, name, until=until)
     lines = [*folded(home, after=start.revision), *entries]
     value, reached = start.value, start.revision
     for entry in lines:
-        if not reached < entry.revision <= last:
+        if not reached < entry.revision <= until:
             continue
         if entry.revision != reached + 1 and (value is not None or reached):
             raise _lost(name)
@@ -290,6 +299,8 @@ def rebuild(home: Path, name: str, entries: list[Entry], *, until: int | None = 
             if value is None and operation["path"]:
                 raise _lost(name)
             value = apply(value, [operation])
+    if reached < until:
+        raise _lost(name)
     return value
 
 

@@ -35,9 +35,11 @@ def last_undoable(snapshot: Snapshot) -> int:
     """
     undone: set[int] = set()
     for entry in newest_first(snapshot):
+        if entry.revision in undone:
+            continue
         if entry.operation == "undo":
             undone.add(int(entry.reason.rpartition(" ")[2]))
-        elif entry.operation not in BOOKKEEPING and entry.revision not in undone and entry.inverse:
+        elif entry.operation not in BOOKKEEPING and entry.inverse:
             return entry.revision
     raise NotFound("there is nothing to undo.", fix='See "aether log".', where=str(snapshot.home))
 
