@@ -107,7 +107,7 @@ def _emitted(
     *,
     now: datetime,
     phase: int,
-    id: str,  # noqa: A002 - the word of the document
+    id: str,
 ) -> Change:
     # No guard of the state here: this is the colony's own memory, not a hand on running work.
     name = _type_of(pattern)

@@ -89,7 +89,7 @@ def start_phase(
             where=f"phase {phase}",
         )
     route = ROUTES_TO_EXECUTING[state]
-    started = bool(route) or running is None
+    started = bool(route) or running is None or phase in status["phases_completed"]
     fields: JsonObject = {"name": name, "goal": goal}
     fields = {field: value for field, value in fields.items() if value is not None}
     if started:
@@ -101,24 +101,35 @@ def start_phase(
         at = status["phases_completed"].index(phase)
         own.append({"op": "remove", "path": f"/colony_status/phases_completed/{at}"})
     own += _roadmap(colony, phase, fields)
-    done = [s["id"] for s in pheromones["active_pheromones"] if signals.is_phase_complete(s, phase)]
+    settled: dict[str, Patch] = {}
+    going: list[str] = []
+    if started and _waits(status["queen_checkin"]):
+        settled, going = _settled_by_start(colony, phase, now), _checkins(pheromones)
+    if started:
+        going += [s["id"] for s in pheromones["active_pheromones"] if signals.is_phase_complete(s, phase)]
     return joined(
         walk(colony, route, now=now, trigger=trigger),
         Change({DOCUMENT: own}),
-        signals.withdraw(pheromones, done, now=now) if started else Change({}),
-        _settled_by_start(colony, pheromones, phase, now),
+        Change(settled),
+        # One withdrawal for all: two would each count the places of a list that the other has shortened.
+        signals.withdraw(pheromones, going, now=now),
         result=PhaseChange(phase, "EXECUTING", started),
     )
 
 
-def _settled_by_start(
-    colony: Mapping[str, Any], pheromones: Mapping[str, Any], phase: int, now: datetime
-) -> Change:
+def _waits(checkin: Mapping[str, Any] | None) -> bool:
+    return checkin is not None and checkin["status"] == "awaiting_review"
+
+
+def _settled_by_start(colony: Mapping[str, Any], phase: int, now: datetime) -> dict[str, Patch]:
     checkin = colony["colony_status"]["queen_checkin"]
-    if checkin is None or checkin["status"] != "awaiting_review":
-        return Change({})
     decision: Decision = "redo" if checkin["phase"] == phase else "continue"
-    return decide(colony, pheromones, decision, now=now, note=f"phase {phase} was started")
+    return _checkin_patch(_decided(checkin, decision, now, f"phase {phase} was started"))
+
+
+def _decided(checkin: Mapping[str, Any], decision: Decision, now: datetime, note: str | None) -> JsonObject:
+    decided = {**checkin, "status": "decided", "queen_decision": decision, "decided_at": clock.stamp(now)}
+    return decided if note is None else {**decided, "note": note}
 
 
 def complete_phase(
@@ -200,7 +211,7 @@ def await_queen_decision(
     }
     old = colony["colony_status"]["queen_checkin"]
     superseded = []
-    if old is not None and old["status"] == "awaiting_review":
+    if _waits(old):
         superseded = [{"event": "checkin_superseded", "at": clock.stamp(now), "checkin": old}]
     signal = signals.emit(
         pheromones,
@@ -243,13 +254,11 @@ def decide(
     checkin = colony["colony_status"]["queen_checkin"]
     if checkin is not None and checkin["queen_decision"] == taken:
         return Change({}, result=checkin)
-    if checkin is None or checkin["status"] != "awaiting_review":
+    if not _waits(checkin):
         raise InvalidInput(
             "no phase waits for the Queen.", fix='Complete one: "aether phase complete N".', where="queen"
         )
-    decided = {**checkin, "status": "decided", "queen_decision": taken, "decided_at": clock.stamp(now)}
-    if note is not None:
-        decided["note"] = note
+    decided = _decided(checkin, taken, now, note)
     return joined(
         Change(_checkin_patch(decided)),
         signals.withdraw(pheromones, _checkins(pheromones), now=now),

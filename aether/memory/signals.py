@@ -73,11 +73,11 @@ TYPES: dict[str, SignalType] = {
 
 def emit(
     pheromones: Mapping[str, Any],
-    type: str,  # noqa: A002 - the word of the document
+    type: str,
     context: str,
     *,
     now: datetime,
-    id: str,  # noqa: A002 - the word of the document
+    id: str,
     strength: float | None = None,
     source: str = "queen",
     caste: str | None = None,

@@ -5,7 +5,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from aether.errors import AetherError
@@ -105,6 +105,7 @@ def test_every_step_was_a_legal_edge_and_is_kept(doings):
 
 
 @given(st.lists(acts(), max_size=25))
+@example([("complete", 1), ("complete", 0), ("start", 1)])
 @settings(max_examples=40, deadline=None)
 def test_every_completed_phase_has_its_boundary_and_no_other(doings):
     """PHASE_COMPLETE stands exactly for the phases that are complete now."""

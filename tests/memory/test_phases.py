@@ -116,6 +116,27 @@ def test_work_that_runs_without_a_phase_gets_one():
     assert home.status["current_phase"] == 4
 
 
+def test_a_check_in_of_another_phase_waits_on_while_a_running_one_is_named():
+    home = Colony()
+    home.start(2)
+    home.complete(1)
+
+    home.start(2, name="Writer")
+
+    assert home.status["queen_checkin"]["status"] == "awaiting_review"
+    assert "CHECKIN" in home.types
+
+
+def test_a_completed_phase_that_was_set_to_work_by_hand_is_opened_by_starting_it():
+    home = Colony("EXECUTING", current_phase=1)
+    home.complete(1)
+    for state in ("IDLE", "INIT", "PLANNING", "EXECUTING"):
+        home.take(machine.transition(home.colony, state, now=LATER))
+
+    assert home.start(1).changed
+    assert (home.status["phases_completed"], home.types) == ([], [])
+
+
 def test_the_roadmap_stays_in_the_order_of_the_numbers():
     home = Colony()
     for phase in (3, 1, 2):
@@ -211,6 +232,18 @@ def test_a_completed_phase_that_starts_again_is_open():
     assert home.roadmap(1)["completed_at"] is None
     assert home.status["queen_checkin"]["queen_decision"] == "redo"
     assert home.complete(1, now=LATER + timedelta(hours=1)).changed
+
+
+def test_opening_one_of_several_completed_phases_leaves_the_others_complete():
+    """The boundary and the check-in that go stand between signals that stay."""
+    home = Colony()
+    home.complete(1)
+    home.complete(2, now=LATER + timedelta(hours=1))
+
+    home.start(1, now=LATER)
+
+    assert [s["metadata"]["phase"] for s in home.pheromones["active_pheromones"]] == [2]
+    assert home.types == ["PHASE_COMPLETE"]
 
 
 def test_starting_the_next_phase_decides_for_the_queen():
