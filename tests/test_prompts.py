@@ -1,5 +1,7 @@
 import hashlib
+import os
 import string
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -9,6 +11,7 @@ from aether import prompts
 from aether.errors import InvalidDocument, InvalidInput
 from aether.paths import resource
 
+GOLDEN = Path(__file__).parent / "golden" / "prompts"
 DOLLARS = {
     "compressed_at": "2026-03-01T10:15:00.000000Z",
     "phase": "2",
@@ -47,6 +50,17 @@ def test_every_prompt_is_named_by_code(name):
     calls = "\n".join(path.read_text(encoding="utf-8") for path in package.rglob("*.py"))
 
     assert f'"{name}"' in calls
+
+
+@pytest.mark.parametrize("name", prompts.names())
+def test_every_prompt_reads_as_its_golden_rendering(name):
+    """The rendering stands in a file for review; AETHER_GOLDEN=write writes it anew."""
+    golden = GOLDEN / f"{name}.txt"
+    text = prompts.render(name, **{key: f"«{key}»" for key in prompts.load(name).variables})
+    if os.environ.get("AETHER_GOLDEN") == "write":
+        golden.write_text(text, encoding="utf-8")
+
+    assert text == golden.read_text(encoding="utf-8")
 
 
 def test_the_hash_is_that_of_the_whole_file():

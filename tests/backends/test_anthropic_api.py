@@ -71,6 +71,16 @@ def test_text_is_picked_by_type_and_thinking_is_left_out():
     assert completion.text == "the answer"
 
 
+def test_a_block_of_another_kind_is_left_out_even_if_it_has_text():
+    content = [
+        {"type": "future", "text": "no"},
+        {"type": "text", "text": "one "},
+        {"type": "text", "text": "two"},
+    ]
+
+    assert anthropic_api._read({"content": content}).text == "one two"
+
+
 def test_tokens_read_from_and_written_to_the_cache_count_as_input():
     usage = {
         "input_tokens": 1,

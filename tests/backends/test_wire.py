@@ -47,12 +47,12 @@ def test_a_posted_body_comes_back_as_a_reply():
     assert (found.status, found.body, found.trouble) == (200, {"a": "é\ud800"}, "")
 
 
-def test_a_redirect_is_not_followed():
-    with fakes.serving(ECHO, fakes.fails(307, "over there", Location="http://127.0.0.1:1/")) as fake:
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_followed(status):
+    with fakes.serving(ECHO, fakes.fails(status, "over there", Location="http://127.0.0.1:1/")) as fake:
         found = wire.post(fake.url, {}, headers={}, timeout_seconds=5)
 
-    assert found.status == 307
-    assert len(fake.requests) == 1
+    assert (found.status, len(fake.requests)) == (status, 1)
 
 
 def test_an_error_without_a_body_is_told_by_its_status():
