@@ -54,7 +54,7 @@ def without_injected(text: str) -> str:
     >>> without_injected("a <aether-memory layer='x'>b <aether-memory>c</aether-memory> d</aether-memory> e")
     'a  e'
     """
-    if "<aether-memory" not in text.lower():
+    if "aether-memory" not in text.lower():
         return text
     kept: list[str] = []
     depth = at = 0

@@ -74,7 +74,7 @@ def search(
     ids = frozenset(plain(each) for each in (query.strip(), *query.split()))
     matches = _matches(memory, _Asked(query, said, ids, keep, now), archived)
     wanted = [each for each in matches if _wanted(each.entry, keep, layers)]
-    chosen = _by_layer(wanted, limit) if by_layer else sorted(wanted, key=_order)[:limit]
+    chosen = _by_layer(wanted, limit) if by_layer else _sorted(wanted)[:limit]
     return _hits(memory, chosen, said, archived, context)
 
 
@@ -199,24 +199,22 @@ def _wanted(entry: Entry, keep: Keep, layers: frozenset[str]) -> bool:
     )
 
 
-def _order(match: _Match) -> tuple[Any, ...]:
-    entry = match.entry
-    return match.tier, -match.score, _newest_first(entry.row.at), LAYERS.index(entry.layer), entry.row.id
-
-
-def _newest_first(at: str) -> tuple[int, ...]:
-    # Stamps are ASCII and of one length, so that the complement sorts the other way; no time comes last.
-    return tuple(-ord(char) for char in at) if at else (0,)
+def _sorted(matches: Iterable[_Match]) -> list[_Match]:
+    """Return the matches by kind and score, then newest first, by layer and by id: no two are equal."""
+    ordered = sorted(matches, key=lambda match: (LAYERS.index(match.entry.layer), match.entry.row.id))
+    ordered.sort(key=lambda match: match.entry.row.at, reverse=True)
+    ordered.sort(key=lambda match: (match.tier, -match.score))
+    return ordered
 
 
 def _by_layer(matches: Iterable[_Match], limit: int | None) -> list[_Match]:
     """Return the requirement's order: layer, then relevance, then recency, with `limit` for each layer."""
-    chosen: list[_Match] = []
-    for layer in LAYERS:
-        inside = [match for match in matches if match.entry.layer == layer]
-        inside.sort(key=lambda match: (-match.relevance, _newest_first(match.entry.row.at), _order(match)))
-        chosen += inside[:limit]
-    return chosen
+    ordered = _sorted(matches)
+    ordered.sort(key=lambda match: match.entry.row.at, reverse=True)
+    ordered.sort(key=lambda match: -match.relevance)
+    return [
+        match for layer in LAYERS for match in [each for each in ordered if each.entry.layer == layer][:limit]
+    ]
 
 
 def _hits(
@@ -225,7 +223,7 @@ def _hits(
     stored = [match.entry.place for match in matches if match.entry.layer == "archive"]
     places = {at for place in stored for at in range(place - context, place + context + 1)}
     records = archived.read(sorted(places)) if stored else {}
-    items = {entry.place: entry.value for entry in live(memory) if entry.layer == "working_memory"}
+    items = {entry.place: entry.value for entry in live(memory)} if context else {}
     items |= {place: record.get("item") or {} for place, record in records.items()}
     hits = []
     for match in matches:

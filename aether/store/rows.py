@@ -11,12 +11,13 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from aether import clock
 from aether.errors import InvalidInput
 from aether.shapes import JsonObject
-from aether.text.terms import PART_WEIGHT, Terms, term, terms
+from aether.text.terms import CACHED_TEXTS, PART_WEIGHT, Terms, term, terms
 from aether.text.words import words
 
 # Items looked up per word. Enough that the best are among them; few enough to score in milliseconds.
@@ -108,18 +109,18 @@ def row(record: JsonObject) -> Row:
     item = record.get("item") or {}
     metadata = item.get("metadata") or {}
     content = str(item.get("content") or "")
-    said = terms(content)
+    text, length, label = _said(content)
     phase, caste = plain(metadata.get("phase")), plain(metadata.get("caste"))
     return Row(
         id=plain(item.get("id")),
-        marked=marked(said),
-        length=said.length,
+        marked=text,
+        length=length,
         type=plain(item.get("type")),
         phase=phase,
         caste=caste,
         at=instant(metadata.get("timestamp")),
         relevance=fraction(metadata.get("relevance_score")),
-        labels="|".join(filter(None, (_name(caste), _name(_label(content))))),
+        labels="|".join(filter(None, (_name(caste), label))),
         stretch=f"{phase}/{plain(record.get('compression_id') or record.get('session_id'))}",
     )
 
@@ -146,11 +147,16 @@ def plain(value: Any) -> str:
 def instant(value: Any) -> str:
     """Return a time in the form that sorts, empty where it is none.
 
-    >>> instant("2026-02-01T01:00:00-05:00"), instant("yesterday")
-    ('2026-02-01T06:00:00.000000Z', '')
+    >>> instant("2026-02-01T01:00:00-05:00"), instant("yesterday"), instant(None)
+    ('2026-02-01T06:00:00.000000Z', '', '')
     """
+    return _instant(value) if isinstance(value, str) else ""
+
+
+@lru_cache(maxsize=CACHED_TEXTS)
+def _instant(text: str) -> str:
     try:
-        return clock.stamp(clock.parse(value))
+        return clock.stamp(clock.parse(text))
     except InvalidInput:
         return ""
 
@@ -160,11 +166,15 @@ def fraction(value: Any) -> float:
     return min(1.0, max(0.0, float(value))) if isinstance(value, int | float) else 0.5
 
 
-def _label(content: str) -> str:
-    found = _LABEL.match(content)
-    return found[1] if found else ""
+@lru_cache(maxsize=CACHED_TEXTS)
+def _said(content: str) -> tuple[str, int, str]:
+    """Return the marked terms of a text, their number, and its label as terms."""
+    said = terms(content)
+    label = _LABEL.match(content)
+    return marked(said), said.length, _name(label[1]) if label else ""
 
 
+@lru_cache(maxsize=1_000)
 def _name(text: str) -> str:
     return " ".join(term(word) for word in words(text))
 

@@ -19,7 +19,7 @@ MAX_TERM_CHARS = 64
 # A part of a compound name says less than a word that stands alone.
 PART_WEIGHT = 0.5
 # About as many texts as a full working memory holds, so that repeated searches cut them up once.
-_CACHED_TEXTS = 16_384
+CACHED_TEXTS = 16_384
 _CACHED_RUNS = 100_000
 _UNSPACED = re.compile(rf"[{words.UNSPACED}]{{2,}}")
 
@@ -61,7 +61,7 @@ def term(word: str) -> str:
     return words.stem(BASE.get(plain, plain))
 
 
-@lru_cache(maxsize=_CACHED_TEXTS)
+@lru_cache(maxsize=CACHED_TEXTS)
 def terms(text: str) -> Terms:
     """Return the terms of a text.
 

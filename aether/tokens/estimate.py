@@ -35,65 +35,84 @@ CUT_BOUND = 32
 _UPPER = "A-ZÀ-ÖØ-Þ"
 _LOWER = "a-zß-öø-ÿĀ-ɏ\u0300-\u036fḀ-ỿ"
 
-# How the prices were obtained: 5 MB of text in 90 kinds (prose and manuals; code in ten languages;
+# How the prices were obtained: 5 MB of text in 100 kinds (prose and manuals; code in ten languages;
 # JSON, Markdown, minified JavaScript; agent transcripts; user-interface texts in 36 languages;
-# generated base64, hex, numbers, tables, logs, paths, terminal output) was cut by the pattern below,
+# generated base64, hex, numbers, tables, logs, paths, terminal output) was cut by `_PIECE` below,
 # every distinct piece was counted exactly with o200k_base, and `max(1, sum of prices)` was fitted by
-# weighted least squares, each kind weighing the same (prose, Markdown and transcripts three times,
-# most code one and a half times, user-interface languages half).
+# weighted least squares. Each kind weighs the same, except: prose, Markdown and transcripts three
+# times, most code one and a half times, user-interface languages half; among languages of one
+# script the most spoken leads (Russian, Hindi, simplified Chinese). Prices that end in round
+# hundreds were set by hand from counts of single signs.
 
 # (characters, price of a run, price of each character): runs of one script.
 _SCRIPTS = (
     ("Ͱ-Ͽἀ-῿", 82, 375),
-    ("Ѐ-ԯ", 528, 240),
+    ("Ѐ-ԯ", 700, 143),
     ("\u0530-\u058f", 528, 305),
     ("\u0590-\u05ff\ufb1d-\ufb4f", -21, 446),
-    ("\u0600-\u065f\u066e-\u06ef\u06fa-\u077f\u08a0-\u08ff\ufb50-\ufdff\ufe70-\ufefe", 464, 269),
-    ("\u0900-\u0963\u0970-\u097f", 44, 380),
+    ("\u0600-\u065f\u066e-\u06ef\u06fa-\u077f\u08a0-\u08ff\ufb50-\ufdff\ufe70-\ufefe", 320, 285),
+    ("\u0900-\u0963\u0970-\u097f", 170, 285),
     ("\u0980-\u0dff", 460, 341),  # Bengali to Sinhala
-    ("\u0e00-\u0e4f", 283, 367),
+    ("\u0e00-\u0e4f", -120, 390),
     ("\u0e80-\u109f\u1780-\u17ff", 300, 700),  # Lao to Myanmar, Khmer; not measured: like rare letters
     ("\u10a0-\u10ff", 532, 279),
-    ("\u1100-\u11ff\u3130-\u318f가-힣", 723, 407),
-    ("ぁ-ヿ", -446, 643),
-    ("々一-鿿豈-\ufaff", 276, 739),
+    ("\u1100-\u11ff\u3130-\u318f가-힣", 760, 405),
+    ("ぁ-ヿ", -430, 690),
+    ("々一-鿿豈-\ufaff", 340, 660),
     ("㐀-䶿\U00020000-\U0003ffff", 0, 3000),  # rare Han: three or four bytes, each its own token
 )
 
-# First character of a block, name for the reader, price of one character there.
+# Letters that mark a costlier neighbour of a common language: Cyrillic beyond Russian, and frequent
+# Han characters that only traditional Chinese writes. Price of each, on top.
+_DEARER = dict.fromkeys("іїєґђјљњћџѓќѕў", 1300) | dict.fromkeys(
+    "們個這來時為國說對會學過發還開關電話東車長門問間題點種樣實現應該當經體與業務無後裡從動員樂頭見書"
+    "讓給認識記計設許論請調談議證變結統線組續網紅約級終總練細單將導師張強錯錄鐘鍵閉陣隊際陽難雲頁項"
+    "順須領頻類顯風飛養馬驗魚麗複雜帶幫幾庫廠輸轉較輕載運選適遠進達違連邊醫釋針銀鎖鏈資質費貨責買賣"
+    "賞價儲優傳傷備條標權機檢欄檔氣沒決測滿滅狀獨獲環畫異療眾碼確禮稱積穩窗競節範簡簽紀純紙紹絕絡維",
+    640,
+)
+
+# Signs: first character of a block, name for the reader, price of one character there.
 _BLOCKS = (
-    (0x00, "control", 1486),
-    (0x20, "ASCII", 394),
-    (0x7F, "control", 1486),
-    (0x80, "Latin signs", 845),
+    (0x00, "control", 1476),
+    (0x20, "ASCII", 406),
+    (0x7F, "control", 1476),
+    (0x80, "Latin signs", 874),
     (0x100, "letters of rare scripts", 1500),
-    (0x2000, "general punctuation", 902),
-    (0x200D, "joiner", 579),
-    (0x200E, "general punctuation", 902),
-    (0x2070, "symbols", 1196),
-    (0x20D0, "marks on symbols", 579),
-    (0x2100, "symbols", 1196),
-    (0x2500, "boxes", 1394),
-    (0x25A0, "symbols", 1196),
+    (0x964, "danda", 1000),
+    (0x970, "letters of rare scripts", 1500),
+    (0x2000, "general punctuation", 919),
+    (0x200D, "joiner", 800),
+    (0x200E, "general punctuation", 919),
+    (0x2070, "symbols", 1900),
+    (0x20D0, "marks on symbols", 800),
+    (0x2100, "symbols", 1900),
+    (0x2500, "boxes", 1800),
+    (0x25A0, "symbols", 1900),
     (0x2C00, "letters of rare scripts", 1500),
-    (0x3000, "CJK punctuation", 809),
+    (0x3000, "CJK punctuation", 833),
     (0x3040, "letters of rare scripts", 1500),
     (0xD800, "lone surrogates and private use", 3000),
     (0xF900, "letters of rare scripts", 1500),
-    (0xFE00, "variation selectors", 579),
+    (0xFE00, "variation selectors", 800),
     (0xFE10, "letters of rare scripts", 1500),
-    (0xFF00, "full-width signs", 809),
+    (0xFF00, "full-width signs", 833),
     (0xFFF0, "replacement character", 1000),
-    (0x10000, "pictographs", 2314),
-    (0x1F1E6, "letters of flags", 1937),
-    (0x1F200, "pictographs", 2314),
-    (0x1F600, "faces", 922),
-    (0x1F650, "pictographs", 2314),
+    (0x10000, "pictographs", 2150),
+    (0x1F1E6, "letters of flags", 2000),
+    (0x1F200, "pictographs", 2150),
+    (0x1F600, "faces", 1900),
+    (0x1F650, "pictographs", 2150),
+)
+# Signs outside ASCII so frequent that each is one token.
+_COMMON_SIGNS = "😂❤😍🤣😊🙏💕😭😘👍👏😁🔥😉👌✨🙂😀👇👉⭐✅✔▶→←↑↓•✓●█─│"
+# Runs of JSON and code that are one token each.
+_COMMON_RUNS = frozenset(
+    """ ":" "," ":[" ":{" "},{" "}, "}} }}, },{" }] }} ]} }); }, }; ); ()); })) ))) () (); ){ ... --- === :// </ /> -> => != == """.split()
 )
 _BLOCK_STARTS = [start for start, _, _ in _BLOCKS]
-_RUN_OF_SIGNS = 220
-_REPEATED_SIGN = 85  # the same ASCII sign or box again: runs of them are single tokens
-_REPEATED_RARE_SIGN = 902
+_RUN_OF_SIGNS = 183
+_REPEATED_SIGN = 88  # the same ASCII sign or box again: runs of them are single tokens
 _MERGED_BLOCKS = ("ASCII", "boxes")
 
 # Lengths at which o200k_base needs one more token for a run of white space.
@@ -102,9 +121,9 @@ _BREAKS_IN_TOKEN = 16
 _DIGITS = "0123456789"
 
 # Price of starting a word, by what stands before it (nothing, space, "." or "_", other) and by its
-# shape (lower, Capital, UPPER, MIXed); then the price of each letter by shape.
-_WORD = ((-62, 101, -217, 425), (-285, -72, -421, 104), (5, 235, -244, 443), (444, 728, 541, 1140))
-_LETTER = (436, 435, 550, 466)
+# shape (lower, Capital, UPPER, several capitals and lower); then the price of each letter by shape.
+_WORD = ((-74, 89, -217, 433), (-288, -97, -420, 105), (-9, 212, -242, 446), (436, 708, 547, 1145))
+_LETTER = (439, 441, 551, 466)
 _FLAT_LETTER = 400
 _REPEATED_LETTER = 125
 
@@ -112,34 +131,34 @@ _REPEATED_LETTER = 125
 # a-z), column the second (a-z, ~, $ word end). Level 28 is nothing, a step 25 thousandths.
 _LEVELS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_"
 _PAIR_ROWS = (
-    "VTWSXWYUUUVXWWYVfVSXTXVbWdZS",  # ^
-    "NEHDoMAGEKM9IDwBYAJDQLRHINIa",  # a
-    "KXZgHffcRBYFYp7kiJKNKYilXhRT",  # b
-    "IcMXDZdGIaDKUiEoXBX6GgUdPWNW",  # c
-    "ObcNEcRgFFZMLRHUdRLSVUcYSZaO",  # d
-    "FQFHPFGSPSVKJFOHHDHLONKGOSVQ",  # e
-    "HeaaKIVcDbdPNaLKdLUEIcYZMlFb",  # f
-    "ZRXVGbNIPYcKaLHjkCTKJRbhaScR",  # g
-    "MWoZGchZHkYUY5BQfOf3IdYYcUNW",  # h
-    "LEAAGICYSPJGIB3CWPGBRNfKnGSg",  # i
-    "LmaLJVbdcaOihJQNdfOuUmPmncXe",  # j
-    "QOeTMOINLfZXbFdIhhNVQaQlZhMY",  # k
-    "G6YIE4EcIdXPVfEKlYNLDNZhCjQT",  # l
-    "DCLe6YXdJaVMHTGAWhOgMdcfcaJS",  # m
-    "KmFGILCKPLHQIOIUmfFEMTgXeWVS",  # n
-    "JIHGWCDYO99ILAOKeBRGGTBQLcVd",  # o
-    "IXMKEgcILgaCGXAMeDNAONZVUkJY",  # p
-    "VaYefidgTlmLefcdQZpd5bdekoee",  # q
-    "HUOJHKIPJhHZIDBQXPMQNZUfJcPS",  # r
-    "SmQXDVQGLgMbbSNEQIBGGLLtFdVP",  # s
-    "FXNYFQcAIdQVScGNEELMKfHN4OLQ",  # t
-    "KCFRCA9ZGvS5IDcCm6F8UdcTZPVe",  # u
-    "GcYk7cWaAgWZSZGSdWqmZbdykVRY",  # v
-    "EtdMGdhKFeeVeJGXiMIiZaKdejFW",  # w
-    "FaJdjVoZKidcNeXIflmJbtlTUblW",  # x
-    "TccfWhcoMfcKUPIWm1F3nWHgKVSL",  # y
-    "TjXZNdoTSagghSRajhiYPkVWVQXZ",  # z
-    "MQ3XTFZQIcdWRHBWPcYeBbSCSkjh",  # ~
+    "VTVSXWXTTTVXWWYVfVSXTXVbWcaS",  # ^
+    "ODHEpMAHEMMAIDwBYBJDQKRGHNIa",  # a
+    "KXZgHfecQBYEYp8jhJJNJYjlWhQT",  # b
+    "IcMXDacFIaDJUiEoXBX6GgUdPWNW",  # c
+    "ObdNFdRgGEZMLRIUdRLSVTcZSZaO",  # d
+    "FPFHPFGTPRUKJFOHHEHLONJGOSVP",  # e
+    "GeabKIVcDbcPNaLKdMTEIbYZNlHb",  # f
+    "ZRXWGcOGPYcKZKHjkCTMJSbiaSbR",  # g
+    "MWoWGchZHmXUY4BRfPf4IfYYaUOW",  # h
+    "LDAAHIDZTQJGJB3CWQGBSOfJmFSg",  # i
+    "MmaLIVbddaOihIQNefOtUmPmncVe",  # j
+    "QOeTMOIMMfaWaHdGhgOVRbQkbhMX",  # k
+    "G5YID4EcIcYPVeEKlXNMDOZhCjSS",  # l
+    "DCLe6YXcJaVLHVGAWhOgMecfcbIR",  # m
+    "LmFGJLCKPLGQIPIUmeEENTgXeVVT",  # n
+    "KIHFWCEbPB9IKAOKdBRGFTAPKbVd",  # o
+    "IXMJEgcHLgaCGXAMeDMAOOZVUjKX",  # p
+    "UaYefidgTlmLefbdQZpd4bddkoef",  # q
+    "ITOKHKIPJhIZIDCQXPLPMaUfJcQR",  # r
+    "TlQXDVQGLgMbbTNEQJBHGMLsFdVO",  # s
+    "GWNYFPcAIdRVTcHMFELNKfHO6OLQ",  # t
+    "JCFRBA9ZGvS5IDcCm6F9UbcTZOUe",  # u
+    "HdXk6cWaBgWZSZHTdTqmbadyiVRY",  # v
+    "DtdNGdhKFeeUeJFYiMIiZaKdejEW",  # w
+    "GaJdjVoZJidfNeXIflmJaslTVblW",  # x
+    "TcdhWgcoMfcLUQIWm1G4mRHfLUSL",  # y
+    "SiXZMdnTUagghRRajhiYOkVWVQXZ",  # z
+    "LP2XTHaRIZfVRIBWPbXeBcRGRjjg",  # ~
 )
 _PAIRS = {
     first + second: 25 * (_LEVELS.index(level) - 28)
@@ -148,9 +167,7 @@ _PAIRS = {
 }
 
 _LETTERS = _UPPER + _LOWER + "".join(characters for characters, _, _ in _SCRIPTS)
-_LETTER_KINDS = re.compile(
-    f"([{_UPPER}{_LOWER}])" + "".join(f"|([{characters}])" for characters, _, _ in _SCRIPTS)
-)
+_LETTER_KINDS = re.compile(f"([{_UPPER}{_LOWER}])" + "".join(f"|([{characters}])" for characters, _, _ in _SCRIPTS))
 # Possessive where a piece may be long: a hostile text must not be scanned twice.
 _PIECE = re.compile(
     rf"[^\r\n0-9{_LETTERS}]?+(?:[{_UPPER}]*+[{_LOWER}]++|[{_UPPER}]++)(?:'(?:s|t|re|ve|m|ll|d))?"
@@ -184,7 +201,8 @@ def _price(piece: str) -> int:
     if letter.lastindex == 1:
         return _word_price(piece)
     _, run, each = _SCRIPTS[(letter.lastindex or 2) - 2]
-    return max(TOKEN, run + each * len(piece.lstrip(" ")))
+    dearer = sum(map(_DEARER.get, piece.lower(), repeat(0)))
+    return max(TOKEN, run + each * len(piece.lstrip(" ")) + dearer)
 
 
 def _word_price(piece: str) -> int:
@@ -209,13 +227,17 @@ def _sign_price(piece: str, last: str) -> int:
     if piece.isspace():
         return TOKEN * (1 + (len(piece) - 1) // (_SPACES_IN_TOKEN if last == " " else _BREAKS_IN_TOKEN))
     signs = piece.lstrip(" ").rstrip("\r\n")
+    if signs in _COMMON_RUNS:
+        return TOKEN
     price = _RUN_OF_SIGNS
+    if last in "\r\n" and ("\u2100" <= signs[-1] < "\u3000" or signs[-1] > "\uffff"):
+        price += TOKEN  # line ends join punctuation, not pictures
     previous = ""
     for sign in signs:
-        block = _BLOCKS[bisect_right(_BLOCK_STARTS, ord(sign)) - 1]
-        if sign != previous:
-            price += block[2]
+        _, block, each = _BLOCKS[bisect_right(_BLOCK_STARTS, ord(sign)) - 1]
+        if sign == previous and block in _MERGED_BLOCKS:
+            price += _REPEATED_SIGN
         else:
-            price += _REPEATED_SIGN if block[1] in _MERGED_BLOCKS else _REPEATED_RARE_SIGN
+            price += TOKEN if sign in _COMMON_SIGNS else each
         previous = sign
     return max(TOKEN, price)
