@@ -1,0 +1,40 @@
+"""The built-in architect: compresses a hand-off by choosing among its own statements, without a model.
+
+Deterministic, offline, and linear in the input. Every statement of the answer stands in the hand-off,
+shortened at most by fillers and whole clauses; protected content stands in it word for word.
+
+    hand-off → statements (cut, trim) → weigh (what each would add) → select (most news per token) → compose
+"""
+
+from __future__ import annotations
+
+import json
+
+from aether.backends.base import Completion, Request, Settings
+from aether.backends.extractive.compose import composed
+from aether.backends.extractive.fit import fitting
+from aether.backends.extractive.select import ordered
+from aether.backends.extractive.statements import read
+from aether.backends.extractive.weigh import weighed
+from aether.shapes import Counter
+
+NAME = "extractive"
+
+
+def complete(request: Request, *, settings: Settings, count: Counter) -> Completion:
+    """Return the session that fits the request's target: the statements that say most in least room.
+
+    Protected content is kept even where it alone is larger than the target.
+    """
+    del settings  # nothing to reach
+    handoff = request.data
+    clauses = read(handoff)
+    ranking = ordered(weighed(clauses, handoff, count=count))
+    session = fitting(
+        lambda places: composed(handoff, clauses, places, target_tokens=request.target_tokens),
+        ranking,
+        {clause.place: clause.leans_on for clause in clauses},
+        target_tokens=request.target_tokens,
+        count=count,
+    )
+    return Completion(text=json.dumps(session, ensure_ascii=False), backend=NAME)

@@ -1,0 +1,164 @@
+"""Trimming: a sentence without its fillers, and the places where it may be cut into clauses.
+
+Only words that change nothing are dropped: openers, intensifiers, names the speakers call each other,
+asides that name nothing. Negations, limits ("only", "at most"), conditions and contrasts stay with what they
+qualify. Lines that look like code, paths or output are left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from aether.text.anchors import anchors
+
+# A longer stretch without a place to cut is data; it is cut at a blank, else anywhere.
+PIECE_CHARS = 400
+# Shorter ends are parts of names and pairs ("black and white").
+LEAST_WORDS = 2
+
+
+class Piece(NamedTuple):
+    """A clause of a sentence."""
+
+    text: str
+    joint: str = ""
+    """What stood between it and the clause before it."""
+    stands: bool = True
+    """Whether it is a sentence of its own."""
+    follows: bool = False
+    """Whether it says something about the clause right before it, not about the whole sentence."""
+
+
+_MACHINE = re.compile(r"[{}<>=\\`$#|;]|\w\(|\w_\w|://|\w/\w|^\s*[-+*@%>]\s?\S*[(/=]")
+_OPENER = re.compile(
+    r"(?:(?:w+o+w+|oh|yeah|yep|yes|yup|hey|hi|hello|well|ah|a+w+|haha|lol|okay|ok|so|anyway|sure|right|thanks(?: (?:so much|a lot|again))?|thank you(?: so much)?|"
+    r"no worries|no problem|yup|of course|absolutely|definitely|totally|actually|honestly|great|perfect|excellent|cool|nice|awesome|congrats|good job|by the way|btw|"
+    r"you know|i mean|i guess|to be honest|as you can see|also|plus|and|but|it's true|for sure|good question|great question|totally agree|i agree|agreed)"
+    r"(?:[,!.…]+ +| [-–—] ))+",
+    re.IGNORECASE,
+)
+_LEAD_IN = re.compile(
+    r"(?:i (?:just )?(?:think|guess|feel like|believe|have to say|must say|wanted to (?:say|let you know)|can say)(?: that)?|i'm (?:so )?(?:glad|happy) (?:to say|that|to hear(?: that)?)|"
+    r"it(?:'s| is) (?:worth noting|important to note|great|good|nice|awesome|cool) (?:that|to (?:hear|know|see)(?: that)?)|please note that|note that|and|so|also|plus|then|now|anyway) ",
+    re.IGNORECASE,
+)
+_FILLER = re.compile(
+    r" (?:really|very|just|actually|definitely|absolutely|totally|honestly|basically|literally|truly|simply|super|quite|kind of|kinda|sort of|of course|for sure|"
+    r"as well|after all|in fact)(?=[ ,.!?;]|$)(?! not\b)"
+    r"|,? (?:you know|I mean|I guess|I think|though|too|haha|lol|right now)(?=[.!?]*$)",
+)
+_SO = re.compile(
+    r"(\b(?:is|was|are|were|be|been|being|am|feels?|felt|looks?|looked)|'s|'m|'re) (?:so|pretty)(?= [a-z]+(?:[ ,.!?;]|$))"
+    r"(?! (?:that|far|on|much|many|it|i|we|you|to|the|a)\b)"
+)
+_ASIDE = re.compile(r" ?\([^()]{1,120}\)")
+_SUBJECT = re.compile(
+    r"I(?: (?=[a-z])|'ve (?=(?:been|had|got|started|found|made|seen|done|always|never|also|[a-z]+ed)\b)|'m (?=[a-z]+))(?!am\b|was\b)"
+)
+_BLANKS = re.compile(r"\s+")
+_SUBJECTS = r"(?:I|we|he|she|they|it|you|there|that|this|my|our|his|her|their)\b(?! (?:and|or)\b)|(?:it|I|we|they|that|he|she|you|there)'(?:s|m|ve|re|d|ll)\b"
+_CUT = re.compile(
+    rf"(?P<own>; +| [-–—]+ +|,? (?:and|so|because|since|cause) (?={_SUBJECTS})|, +(?={_SUBJECTS}))"
+    r"|(?P<follows>,? (?=(?:which|who|whose|because|so that|since|while|especially|including|such as|to help|to make)\b)|: +| and | & )"
+    r"|(?P<lean>, +(?:and |or )?)"
+)
+_CONDITION = re.compile(
+    r"(?:if|when|whenever|while|since|because|although|though|after|before|as|once|unless|until|even|without|by|to|for|in|on|at|last|this|next)\b",
+    re.IGNORECASE,
+)
+# What begins like this changes the meaning of what stands before it.
+_GLUED = re.compile(
+    r"(?:but|however|not|if|unless|until|except|although|though|even|then|only|never|no|nor|than)\b",
+    re.IGNORECASE,
+)
+# A stretch without one of these, or a past tense, is the first half of a subject ("Reading and").
+_VERB = re.compile(
+    r"\b(?:am|is|are|was|were|be|been|has|have|had|do|does|did|can|could|will|would|should|must|may|might|went|go|goes|got|get|gets|made|make|makes|took|take|"
+    r"takes|saw|see|gave|give|gives|came|come|found|find|felt|feel|feels|kept|keep|keeps|left|let|lets|lost|met|ran|run|runs|said|say|says|sold|sent|set|spent|"
+    r"spoke|stood|taught|told|thought|think|won|wrote|write|began|bought|brought|built|caught|chose|drew|drove|ate|fell|flew|grew|heard|held|hit|hurt|knew|know|"
+    r"led|lent|love|loves|like|likes|enjoy|enjoys|need|needs|want|wants|help|helps|play|plays|read|use|uses|work|works|look|looks|seem|seems|try|gonna|"
+    r"started|keen|off|into|sure|\w{2,}ed)\b|\w'(?:s|m|re|ve|d|ll|t)\b",
+    re.IGNORECASE,
+)
+
+
+def trimmed(sentence: str, *, names: frozenset[str] = frozenset(), spoken: bool = False) -> str:
+    """Return `sentence` without fillers; empty where nothing is left.
+
+    The subject "I" goes too where the speaker is named beside the sentence (`spoken`).
+
+    >>> trimmed("Wow, thanks! I really just fixed the flaky test (at last).")
+    'I fixed the flaky test.'
+    """
+    text = _BLANKS.sub(" ", sentence).strip()
+    if _MACHINE.search(text):
+        return text
+    text = _called(names).sub("", text) if names else text
+    before = ""
+    while text != before:
+        before = text
+        text = _OPENER.sub("", text, count=1) if _OPENER.match(text) else text
+        text = _LEAD_IN.sub("", text, count=1) if _LEAD_IN.match(text) else text
+    text = _SO.sub(r"\1", _FILLER.sub("", text))
+    text = _ASIDE.sub(_aside, text)
+    if spoken and (subject := _SUBJECT.match(text)):
+        text = text[subject.end() :]
+    return text.strip(" ,")
+
+
+def pieces(text: str, *, whole: bool = False) -> list[Piece]:
+    """Return the clauses of a trimmed sentence; one clause where `whole` is asked for.
+
+    >>> [piece.text for piece in pieces("We moved to Lisbon, where it rains less, and she joined a choir.")]
+    ['We moved to Lisbon', 'where it rains less', 'she joined a choir.']
+    """
+    if len(text) > PIECE_CHARS:
+        return _chunks(text)
+    if whole or _MACHINE.search(text):
+        return [Piece(text)]
+    found: list[Piece] = []
+    start, joint = 0, ""
+    stands, follows = True, False
+    held = bool(_CONDITION.match(text))
+    for cut in _CUT.finditer(text):
+        if held and cut.group().startswith(","):
+            held = False  # the comma that ends a leading condition
+            continue
+        head, rest = text[start : cut.start()], text[cut.end() :]
+        if held or _GLUED.match(rest) or len(head.split()) < LEAST_WORDS or len(rest.split()) < LEAST_WORDS:
+            continue
+        if not found and not _VERB.search(head):
+            continue
+        found.append(Piece(head, joint, stands, follows))
+        start, joint = cut.end(), cut.group()
+        stands, follows = cut.lastgroup == "own", cut.lastgroup == "follows"
+    found.append(Piece(text[start:], joint, stands, follows))
+    return [piece for piece in found if piece.text]
+
+
+def _chunks(text: str) -> list[Piece]:
+    found: list[Piece] = []
+    start, joint = 0, ""
+    while start < len(text):
+        rest = len(text) - start > PIECE_CHARS
+        blank = text.rfind(" ", start + PIECE_CHARS // 2, start + PIECE_CHARS) if rest else len(text)
+        end = blank if blank > 0 else start + PIECE_CHARS
+        found.append(Piece(text[start:end], joint, stands=not found, follows=bool(found)))
+        joint = " " if text[end : end + 1] == " " else ""
+        start = end + len(joint)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _called(names: frozenset[str]) -> re.Pattern[str]:
+    """Return what finds one of `names`, or the short form of one, where it only calls the other."""
+    shorts = {name[:length] for name in names for length in range(3, len(name) + 1)}
+    called = "|".join(re.escape(short) for short in sorted(shorts, key=lambda short: (-len(short), short)))
+    return re.compile(rf",? (?:{called})(?=[!.?]*$|[!,])|(?<=[Tt]hanks) (?:{called})\b|^(?:{called})[,!] ")
+
+
+def _aside(found: re.Match[str]) -> str:
+    named = anchors(found.group())
+    return found.group() if any(named) or any(letter.isupper() for letter in found.group()[2:]) else ""

@@ -1,0 +1,155 @@
+"""Weighing: what each clause would add to a session, and what it would cost.
+
+What a clause adds is the sum over its terms: rare words count more than common ones, numbers and names
+more than words, and anchors (paths, commands, errors, identifiers) by their length, because they are useless in part.
+The sum is scaled by what the item and the sentence are, by relevance, and by the signals that are active.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter as Tally
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aether.backends.extractive.common import COMMON
+from aether.backends.extractive.select import CARRIES, FILLS, MUST, WORTH, Weight
+from aether.backends.extractive.statements import Clause
+from aether.shapes import Counter
+from aether.text.anchors import anchors
+from aether.text.words import STOPWORDS, stem, stems, words
+
+# Worth of one new term. A common word says a third of a rare one; what is exact says more than either.
+RARE = 1.0
+COMMON_WORD = 0.3
+NUMBER = 1.2
+NAME = 1.3
+NEGATION = 0.5
+# An anchor must win against the words that its length displaces: worth per character, and at least this.
+ANCHOR_PER_CHAR = 0.14
+ANCHOR = 1.5
+# What is said again and again is the topic: worth per natural logarithm of the number of clauses with the term.
+TOPIC = 0.2
+# A statement costs more than its words: the end mark, the break in the text, the reader's turn of mind. Without this,
+# scraps win against statements. A clause that continues another one costs its joint.
+STATEMENT_TOKENS = 5
+JOINT_TOKENS = 1
+
+# How much sooner a kind of item, or of sentence, is kept: decisions and constraints first, plain remarks last.
+TYPE_FACTORS: Mapping[str, float] = {
+    "constraint": 2.0, "decision": 1.6, "preference": 1.5, "solution": 1.5, "blocker": 1.5, "error": 1.4, "code_change": 1.5,
+    "outcome": 1.3, "task_result": 1.3, "user_input": 1.4, "command": 1.1, "code_snippet": 0.7,
+}  # fmt: skip
+KIND_FACTORS: Mapping[str, float] = {
+    "decision": 1.2, "constraint": 1.2, "preference": 1.05, "solution": 1.2, "blocker": 1.15, "outcome": 1.1, "fact": 1.0,
+    "exploration": 0.5, "chatter": 0.2,
+}  # fmt: skip
+# In speech, a question says less than its answer, and a remark on what the other one said less than news.
+QUESTION = 0.55
+ANSWER = 1.2
+REMARK = 0.7
+# Relevance 0.5, the default, leaves the weight alone; 1.0 raises it by half.
+RELEVANCE_AT_ZERO = 0.5
+# A matching signal of full strength makes a clause weigh this much more.
+STEERED = 2.0
+# The newest item weighs this much more than the oldest: what came last is where the work stands.
+RECENCY = 0.1
+
+_MUST_TYPES = frozenset({"constraint", "decision", "preference"})
+_REQUEST_TYPES = frozenset({"user_input", "user_request", "request"})
+_NEGATIONS = frozenset(
+    "not no never none cannot can't don't doesn't didn't won't isn't wasn't without nor neither".split()
+)
+_NAME = re.compile(r"(?<=[a-z,'’] )[A-Z][\w'’-]+(?: [A-Z][\w'’-]+)*|\"[^\"]{2,60}\"")
+
+
+_REMARK = re.compile(
+    r"(?:you|your|that|that's|this|sounds|it sounds|it's|glad|hope|can't wait|keep|enjoy|have)\b",
+    re.IGNORECASE,
+)
+
+
+def weighed(clauses: Sequence[Clause], handoff: Mapping[str, Any], *, count: Counter) -> list[Weight]:
+    """Return the weight of every clause, in order."""
+    items = handoff["items"]
+    signals = [_signal(signal) for signal in handoff["signals"]]
+    said = [tuple(words(clause.text)) for clause in clauses]
+    terms = [_terms(clause.text, its) for clause, its in zip(clauses, said, strict=True)]
+    spread = Tally(term for its in terms for term in its)
+    seen: set[tuple[str, ...]] = set()
+    weights = []
+    for clause, its_words, its_terms in zip(clauses, said, terms, strict=True):
+        topical = {term: worth * (1 + TOPIC * math.log(spread[term])) for term, worth in its_terms.items()}
+        factor = _factor(clause, items) * _steering(clause, its_terms, signals)
+        tier = CARRIES if not its_words or its_words in seen else _tier(clause, items[clause.item])
+        seen.add(its_words)
+        cost = count(clause.text) + (JOINT_TOKENS if clause.leans_on >= 0 else STATEMENT_TOKENS)
+        weights.append(Weight(tier, factor, cost, topical, clause.leans_on))
+    return weights
+
+
+def _terms(text: str, said: Sequence[str]) -> dict[str, float]:
+    terms: dict[str, float] = {}
+    for word in said:
+        if word in _NEGATIONS:
+            terms[word] = NEGATION
+        elif any(map(str.isdigit, word)):
+            terms[word] = NUMBER
+        elif word not in STOPWORDS:
+            root = stem(word)
+            terms[root] = COMMON_WORD if root in COMMON else RARE
+    for found in _NAME.finditer(text):
+        for root in stems(found.group()):
+            terms[root] = NAME
+    named = anchors(text)
+    for anchor in (*named.paths, *named.commands, *named.errors, *named.identifiers, *named.urls):
+        terms[f"={anchor}"] = max(ANCHOR, ANCHOR_PER_CHAR * len(anchor))
+    return terms
+
+
+def _factor(clause: Clause, items: Sequence[Mapping[str, Any]]) -> float:
+    item = items[clause.item]
+    factor = TYPE_FACTORS.get(item["type"], 1.0) * KIND_FACTORS[clause.kind]
+    factor *= RELEVANCE_AT_ZERO + float(item["metadata"].get("relevance_score", 0.5))
+    factor *= 1 + RECENCY * clause.item / len(items)
+    if clause.speaker:
+        factor *= QUESTION if _asks(clause.text) else REMARK if _REMARK.match(clause.text) else 1
+        factor *= ANSWER if clause.item and _asks(items[clause.item - 1]["content"]) else 1
+    return factor
+
+
+def _asks(text: str) -> bool:
+    return text.rstrip().endswith(("?", "？"))
+
+
+def _tier(clause: Clause, item: Mapping[str, Any]) -> int:
+    if item["type"] in _MUST_TYPES and clause.kind not in {"chatter", "exploration"}:
+        return MUST
+    if item["type"] in _REQUEST_TYPES and (clause.leads or clause.kind in {"constraint", "preference"}):
+        return MUST
+    return FILLS if clause.kind == "chatter" else WORTH
+
+
+def _signal(signal: Mapping[str, Any]) -> tuple[str, float, frozenset[str]]:
+    context = str(signal["metadata"].get("context", ""))
+    return (
+        signal["type"],
+        float(signal.get("effective_strength", signal["strength"])),
+        frozenset(stems(context)),
+    )
+
+
+def _steering(
+    clause: Clause, terms: Mapping[str, float], signals: Sequence[tuple[str, float, frozenset[str]]]
+) -> float:
+    """Return how much the active signals raise a clause: by the share of their words that it holds."""
+    raised = 1.0
+    for kind, strength, wanted in signals:
+        shared = sum(root in terms for root in wanted)
+        if not shared or (
+            kind == "REDIRECT" and clause.kind != "constraint" and not _NEGATIONS & terms.keys()
+        ):
+            continue
+        raised += STEERED * strength * shared / len(wanted)
+    return raised
