@@ -167,7 +167,9 @@ _PAIRS = {
 }
 
 _LETTERS = _UPPER + _LOWER + "".join(characters for characters, _, _ in _SCRIPTS)
-_LETTER_KINDS = re.compile(f"([{_UPPER}{_LOWER}])" + "".join(f"|([{characters}])" for characters, _, _ in _SCRIPTS))
+_LETTER_KINDS = re.compile(
+    f"([{_UPPER}{_LOWER}])" + "".join(f"|([{characters}])" for characters, _, _ in _SCRIPTS)
+)
 # Possessive where a piece may be long: a hostile text must not be scanned twice.
 _PIECE = re.compile(
     rf"[^\r\n0-9{_LETTERS}]?+(?:[{_UPPER}]*+[{_LOWER}]++|[{_UPPER}]++)(?:'(?:s|t|re|ve|m|ll|d))?"
