@@ -1,0 +1,1 @@
+"""Tokens: how much a model has to read."""
