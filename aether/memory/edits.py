@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from aether.memory.cleaning import without_injected
+from aether.messages.blocks import word
 from aether.shapes import JsonObject
 
 _PATH_KEYS = ("file_path", "path", "filename", "notebook_path", "target_file", "filePath")
@@ -76,7 +77,7 @@ def _by_tool(arguments: JsonObject) -> Iterator[FileChange]:
     path = next(
         (arguments[key] for key in _PATH_KEYS if isinstance(arguments.get(key), str) and arguments[key]), None
     )
-    if path is None or arguments.get("command") in _VIEWING:
+    if path is None or word(arguments.get("command")) in _VIEWING:
         return
     edits = arguments.get("edits")
     listed = [edit for edit in edits if isinstance(edit, dict)] if isinstance(edits, list) else [arguments]

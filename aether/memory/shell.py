@@ -37,7 +37,7 @@ _MATTERS = re.compile(
     | (?:npm|pnpm|yarn|bun)\s+(?:run|test|install|i|ci|add|build|publish|remove|create|exec)\b | npx\s+\S+
     | (?:make|cmake|ninja|just|mise\s+run|task|gradle|\./gradlew|mvn|ant|bazel|rake|dotnet|swift|xcodebuild)\b
     | (?:ruff|mypy|black|flake8|pyright|golangci-lint|gofmt|eslint|prettier|tsc|shellcheck|rustfmt|clippy)\b
-    | git\s+(?:-C\s+\S+\s+)?(?:commit|push|merge(?!-)|rebase|cherry-pick|revert|reset|tag\s+\S|checkout\s+-[bB]|switch\s+-[cC]|stash\s*(?:pop|apply|push|drop)?|pull|clone|init|am|apply|mv|rm|worktree\s+(?:add|remove))\b
+    | git\s+(?:-C\s+\S+\s+)?(?:commit|push|merge(?!-)|rebase|cherry-pick|revert|reset|tag\s+\S+|checkout\s+-[bB]|switch\s+-[cC]|stash\s*(?:pop|apply|push|drop)?|pull|clone|init|am|apply|mv|rm|worktree\s+(?:add|remove))\b
     | gh\s+(?:pr|issue|release|workflow|repo|api\s+.*-X)\s*(?:create|merge|close|comment|edit|ready|review|reopen|run|delete|fork)?\b
     | (?:pip[\d.]*|uv|poetry|pipx|conda|gem|composer|brew|apt|apt-get|apk|dnf|yum)\s+(?:install|add|sync|remove|uninstall|lock|upgrade|pip)\b
     | docker\s+(?:build|run|push|compose|exec)\b | docker-compose\b | kubectl\s+(?:apply|delete|create|rollout|scale|patch)\b
@@ -100,11 +100,7 @@ def signature(command: str) -> str:
     chosen = next((part for part in parts if _MATTERS.match(part)), None)
     chosen = chosen or next((part for part in parts if not _LOOKING.match(part)), command)
     words = [word for word in chosen.split()[:6] if not word.startswith("-")]
-    kept = (
-        3
-        if words[:2] in (["mise", "run"], ["npm", "run"], ["docker", "compose"]) or words[1:2] == ["-m"]
-        else 2
-    )
+    kept = 3 if words[:2] in (["mise", "run"], ["npm", "run"], ["docker", "compose"]) else 2
     programs = words[:1] if words and words[0] in _ALONE else words[:kept]
     return " ".join(programs)
 

@@ -48,6 +48,9 @@ _ACTS = re.compile(
     r"(?:^|_)(?:create|update|cancel|book|send|delete|remove|modify|exchange|return|transfer|add|set|insert|replace|append|submit|"
     r"publish|deploy|merge|pay|refund|order|post|write|save|close|assign|move|rename|archive|upload|enable|disable)(?:_|$)"
 )
+_READS = re.compile(
+    r"(?:get|list|search|find|read|view|fetch|query|lookup|check|show|describe|calculate|think)(?:_|$)"
+)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 # Slips of a tool's own protocol, mended in the next call; nobody needs to know of them later.
 _SLIP = re.compile(
@@ -187,7 +190,7 @@ def _kept(tool: str, arguments: JsonObject) -> str:
 
 def _acts(tool: str) -> bool:
     name = _CAMEL.sub("_", tool.rsplit("__", 1)[-1]).lower()
-    return name not in _BOOKKEEPING and bool(_ACTS.search(name))
+    return name not in _BOOKKEEPING and not _READS.match(name) and bool(_ACTS.search(name))
 
 
 def _failed(work: Work, call: Call, record: Record) -> list[Note]:

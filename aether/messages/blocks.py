@@ -15,6 +15,7 @@ from aether.messages.record import Record
 from aether.shapes import JsonObject
 
 IMAGE = "[image]"
+_IMAGES = {"image", "image_url", "input_image"}
 # Only the head of an answer is looked at: a failure announces itself there, a quoted one does not.
 _HEAD_CHARS = 400
 _EXIT = re.compile(
@@ -98,7 +99,7 @@ def flat(content: Any) -> str:
     if isinstance(content, list):
         return "\n".join(text for text in map(flat, content) if text)
     if isinstance(content, dict):
-        if content.get("type") in {"image", "image_url", "input_image"}:
+        if word(content.get("type")) in _IMAGES:
             return IMAGE
         inner = content.get("text", content.get("content", ""))
         return flat(inner) if isinstance(inner, (str, list, dict)) else ""

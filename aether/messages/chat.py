@@ -91,7 +91,7 @@ def is_line(value: Any) -> bool:
     if not isinstance(value, dict) or any(isinstance(value.get(key), list) for key in WRAPPERS):
         return False
     wrapped = value.get("type") == "message" and isinstance(value.get("message"), dict)
-    return wrapped or "role" in value or value.get("type") in {"session", "compaction"}
+    return wrapped or "role" in value or word(value.get("type")) in {"session", "compaction"}
 
 
 def conversations(value: Any) -> Iterator[Conversation]:
@@ -141,7 +141,7 @@ def _session(messages: list[JsonObject]) -> str:
 
 
 def _session_of_line(value: JsonObject) -> str:
-    return word(value.get("id")) or _session([value.get("message", value)])
+    return word(value.get("id")) or _session([table(value.get("message")) or value])
 
 
 def _displayed(text: str) -> list[JsonObject]:
@@ -273,7 +273,7 @@ def _calls(message: JsonObject) -> Iterator[Part]:
         call_id = word(call.get("id"))
         yield Part("call", "", name, arguments, call_id)
         if "result" in call:
-            broken = call.get("status") in {"error", "cancelled"}
+            broken = word(call.get("status")) in {"error", "cancelled"}
             yield Part("result", _answer(call["result"]), name, {}, call_id, broken)
 
 

@@ -114,7 +114,7 @@ def _attachment(head: Record, attachment: JsonObject) -> Iterator[Record]:
 def _progress(head: Record, line: JsonObject, seen: _Seen) -> Iterator[Record]:
     data = table(line.get("data"))
     inner = table(data.get("message"))
-    if data.get("type") != "agent_progress" or inner.get("type") not in _SPEAKERS:
+    if data.get("type") != "agent_progress" or word(inner.get("type")) not in _SPEAKERS:
         return
     started_by = word(line.get("parentToolUseID"))
     yield from _message(

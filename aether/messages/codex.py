@@ -71,7 +71,7 @@ def _item(head: Record, payload: JsonObject, running: _Running) -> Iterator[Reco
     call_id = word(payload.get("call_id"))
     match payload.get("type"):
         case "message":
-            role = payload.get("role")
+            role = word(payload.get("role"))
             speaker = role if role in {"user", "assistant"} else "system"
             for position, part in parts(payload.get("content")):
                 yield filled(head, part, speaker)._replace(part=position, message_id=word(payload.get("id")))

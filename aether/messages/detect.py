@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from aether.errors import InvalidInput, shown
+from aether.messages.blocks import word
 from aether.messages.chat import conversations, is_line, is_message
 from aether.messages.items import is_item
 from aether.messages.openhands import events_of
@@ -67,7 +68,7 @@ def _format(value: Any) -> Format | None:
 
 
 def _format_of_object(value: dict[str, Any]) -> Format | None:
-    if value.get("type") in _CODEX_TYPES and "payload" in value:
+    if word(value.get("type")) in _CODEX_TYPES and "payload" in value:
         return "codex"
     if isinstance(value.get("loglines"), list) or _is_claude_code(value):
         return "claude_code"
@@ -79,7 +80,9 @@ def _format_of_object(value: dict[str, Any]) -> Format | None:
 
 
 def _is_claude_code(value: dict[str, Any]) -> bool:
-    if value.get("type") in _CLAUDE_TYPES and ("message" in value or "uuid" in value or "sessionId" in value):
+    if word(value.get("type")) in _CLAUDE_TYPES and (
+        "message" in value or "uuid" in value or "sessionId" in value
+    ):
         return True
     return "leafUuid" in value or (
         "sessionId" in value and isinstance(value.get("type"), str) and "role" not in value

@@ -69,7 +69,7 @@ def _event(head: Record, event: JsonObject) -> Iterator[Record]:
 
 
 def _observation(head: Record, event: JsonObject) -> Iterator[Record]:
-    observation = event.get("observation")
+    observation = word(event.get("observation"))
     if observation in {"null", "agent_state_changed", "recall", "think"}:
         return
     extras = table(event.get("extras"))
@@ -77,7 +77,7 @@ def _observation(head: Record, event: JsonObject) -> Iterator[Record]:
     yield head._replace(
         kind="result",
         text=flat(event.get("content")) or word(event.get("message")),
-        tool=word(observation),
+        tool=observation,
         call_id=str(event.get("cause", "")),
         # -1 says that the command was still running.
         is_error=observation == "error" or (isinstance(code, int) and code > 0),

@@ -1,0 +1,101 @@
+import pytest
+
+from aether.memory import shell
+from aether.memory.shell import complaint, ending, looks_around, matters, shown_command, signature
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "pytest -q",
+        "cd app && go test ./... 2>&1 | tail -5",
+        "FOO=1 sudo make install",
+        "git add . && git commit -m 'x'",
+        "git -C /srv push",
+        "npm run build",
+        "pip install httpx",
+        "gh pr create --title x",
+        "git stash pop",
+        "python3 -m pytest",
+        "rm -rf build",
+    ],
+)
+def test_what_tests_builds_commits_or_installs_matters(command):
+    assert matters(command)
+    assert not looks_around(command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ls -la",
+        "cat a | grep b",
+        "git status && git log --oneline",
+        "gh pr view 7",
+        "git stash list",
+        "git merge-base a b",
+        "sed -n 1,5p a",
+    ],
+)
+def test_looking_around_does_not(command):
+    assert not matters(command)
+    assert looks_around(command)
+
+
+def test_a_script_of_unknown_purpose_neither_matters_nor_only_looks():
+    assert not matters("python3 run.py")
+    assert not looks_around("python3 run.py")
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("cd a && go test -run X ./b", "go test"),
+        ("mise run test:ci", "mise run test:ci"),
+        ("python -m mypy src", "python mypy"),
+        ("make -j4 check", "make"),
+        ("ls && python3 run.py --fast", "python3 run.py"),
+        ("ls", "ls"),
+        ("-x", ""),
+    ],
+)
+def test_a_command_keeps_its_name_with_other_flags(command, name):
+    assert signature(command) == name
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("cd /srv && make test 2>&1 | tail -20", "make test"),
+        ("cat > a.py <<'EOF'\nx\nEOF", "cat > a.py"),
+        ("git commit -m \"$(cat <<'EOF'\nSubject\nEOF\n)\"", "git commit"),
+        ("cd /srv && ", "cd /srv &&"),
+        ("| tail -3", "| tail -3"),
+        ("make " + "x" * 400, "make " + "x" * 194 + "…"),
+    ],
+)
+def test_a_command_is_shown_without_where_and_how(command, shown):
+    assert shown_command(command) == shown
+
+
+def test_the_end_of_an_output_is_its_summary_or_its_last_line():
+    assert ending("=== 3 passed in 0.1s ===\nbye") == "3 passed in 0.1s"
+    assert ending("one\ntwo\n\n") == "two"
+    assert ending("[main abc1234] Subject\n 2 files changed") == "[main abc1234] Subject"
+    assert ending("(Bash completed with no output)") == ""
+    assert len(ending("x" * 1_000)) == shell.RESULT_CHARS
+
+
+def test_a_complaint_is_the_lines_that_complain():
+    assert complaint("Exit code 1\nfine\nE   ValueError: no\nfine") == "E   ValueError: no"
+    assert complaint("Exit code 1\na\nb\nc\nd") == "b\nc\nd"
+
+
+def test_a_long_complaint_keeps_its_first_and_last_lines():
+    told = complaint("\n".join(f"error {n}" for n in range(50)) + "\nok" * 5_000 + "\nerror last")
+
+    assert told.startswith("error 0\n")
+    assert told.endswith("error last")
+    assert "…" in told
+    assert len(complaint("error " + "x" * 9_000)) <= shell.RESULT_CHARS
+    assert len(complaint("\n".join(f"error {n} " + "x" * 230 for n in range(9)))) <= shell.ERROR_CHARS

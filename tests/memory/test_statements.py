@@ -1,0 +1,143 @@
+import pytest
+
+from aether.memory.statements import (
+    decides,
+    demanded,
+    is_empty_reply,
+    is_reply,
+    kind_of_answer,
+    kind_of_paragraph,
+    kind_of_request,
+    question,
+    stated,
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Let me look at the tests.",
+        "I'm waiting on the reviewers so I can merge their findings instead of guessing.",
+        "Now I'll fix the failing build of the parser.",
+        "Waiting for the release to finish before the tests fail again.",
+        "Fixed it.",
+        "What was decided about the failing tests here?",
+        "The following tests failed in the second run:",
+        "```\nwe decided to use tabs instead of spaces here\n```",
+        "| decided | to use tabs instead of spaces in this table |",
+        "I prefer the second of these two ways very much.",
+        "decided " * 200,
+    ],
+)
+def test_what_is_said_on_the_way_and_over_at_once_is_dropped(text):
+    assert stated(text) == {}
+
+
+def test_decisions_findings_and_fixes_are_kept_by_kind():
+    said = (
+        "We decided to store cents instead of floats. The root cause was a missing lock in the writer. "
+        "The build fails because Go 1.19 is too old. The type check passed without any errors at last. "
+        "The signature requires a second parameter since last week."
+    )
+
+    assert {kind: len(sentences) for kind, sentences in stated(said).items()} == {
+        "decision": 1,
+        "solution": 1,
+        "blocker": 1,
+        "outcome": 1,
+        "observation": 1,
+    }
+
+
+def test_an_intention_with_a_reason_is_a_decision():
+    assert "decision" in stated("I'll use SQLite instead of Postgres because there is one writer.")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("- Keep every amount as integer cents.", "constraint"),
+        ("Never use floats for money.", "constraint"),
+        ("Please no floats.", "constraint"),
+        ("No floats anywhere, thanks.", "constraint"),
+        ("- Prefer plain functions over classes.", "preference"),
+        ("I'd prefer a map here.", "preference"),
+    ],
+)
+def test_demands_are_found(text, kind):
+    assert demanded(f"Build the thing. {text}")[-1] == (
+        kind,
+        text.removeprefix("- ") if text[0] != "-" else text,
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["We need to rebase on main now.", "Empty source repo never tested.", "Must it be green?", "Add a page."],
+)
+def test_tasks_reports_and_questions_demand_nothing(text):
+    assert demanded(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Never commit to main.", "constraint"),
+        ("I prefer tabs.", "preference"),
+        ("Let's go with SQLite.", "decision"),
+        ("Shall we go with SQLite?", "user_input"),
+        ("Add a page. Never on main. It is late. Good luck.", "user_input"),
+        ("Never " + "ever " * 100 + "commit.", "user_input"),
+        ("```\nnever\n```", "user_input"),
+    ],
+)
+def test_a_short_request_is_what_it_says(text, kind):
+    assert kind_of_request(text) == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Added the page and all tests pass.", "outcome"),
+        ("Fixed the crash. The root cause was a lock.", "solution"),
+        ("We decided to use SQLite. We will keep it.", "decision"),
+        ("Great, thanks!", ""),
+        ("", ""),
+    ],
+)
+def test_an_answer_is_what_most_of_it_says(text, kind):
+    assert kind_of_answer(text) == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("We decided to use SQLite.", "decision"),
+        ("The sky is blue.", "observation"),
+        ("Thanks!", ""),
+        ("```\nx\n```", "observation"),
+    ],
+)
+def test_a_paragraph_is_typed_by_its_strongest_sentence(text, kind):
+    assert kind_of_paragraph(text) == kind
+
+
+def test_a_short_message_answers_a_question_and_a_question_does_not():
+    assert is_reply("the second one")
+    assert is_reply(
+        "yes, " + "go on with the plan as it stands and write it all down in the usual place please"
+    )
+    assert not is_reply("why?")
+    assert not is_reply("Build a service that answers requests. " * 5)
+
+
+def test_spurring_on_is_no_answer():
+    assert is_empty_reply("ok, great, thanks!")
+    assert not is_empty_reply("use SQLite")
+
+
+def test_the_question_is_what_stands_at_the_end():
+    assert question("Is it late? " * 1 + "It is. " * 8 + "Shall I go on?") == "Shall I go on?"
+    assert question("No question here.") == ""
+    assert decides(question("Done. Should I use SQLite or Postgres?"))
+    assert not decides("How can I help you today?")

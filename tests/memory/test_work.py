@@ -1,0 +1,215 @@
+import pytest
+
+from aether.memory import work as module
+from aether.memory.notes import mark
+from aether.memory.work import called, new_work, returned, unresolved, worked
+from aether.messages.record import Record
+
+
+def do(work, tool, arguments, answer="ok", *, failed=False, call_id="c", line=1):
+    call = Record("call", tool=tool, arguments=arguments, call_id=call_id, line=line)
+    called(work, call, mark(call, "s"))
+    result = Record("result", answer, call_id=call_id, is_error=failed, line=line + 1)
+    return [(note.kind, note.content) for note in returned(work, result, mark(result, "s"))]
+
+
+def run(work, command, answer="ok", **more):
+    return do(work, "Bash", {"command": command}, answer, **more)
+
+
+def close(work):
+    return [(note.kind, note.content) for note in worked(work)]
+
+
+def test_a_file_is_noted_once_however_often_it_was_edited():
+    work = new_work()
+    do(work, "Write", {"file_path": "a.py", "content": "def f(): ...\n"})
+    do(work, "Edit", {"file_path": "a.py", "old_string": "...", "new_string": "1\n\ndef g(): ..."})
+    do(work, "Write", {"file_path": "b.py", "content": "x\ny"})
+
+    assert close(work) == [
+        ("code_change", "Created a.py (2 edits): f, g"),
+        ("code_change", "Created b.py (2 lines)"),
+    ]
+    assert close(work) == []
+
+
+def test_a_file_made_and_deleted_is_deleted():
+    work = new_work()
+    do(work, "apply_patch", {"input": "*** Begin Patch\n*** Add File: a\n+hello there\n*** End Patch"})
+    do(work, "apply_patch", {"input": "*** Begin Patch\n*** Delete File: a\n*** End Patch"})
+
+    assert close(work) == [("code_change", "Deleted a (2 edits)")]
+
+
+def test_an_edit_that_failed_changed_nothing():
+    work = new_work()
+    do(
+        work,
+        "Edit",
+        {"file_path": "a", "new_string": "x"},
+        "<tool_use_error>File has not been read yet.",
+        failed=True,
+    )
+
+    assert close(work) == []
+    assert unresolved(work) == []
+
+
+def test_commands_that_mattered_are_noted_as_they_ended_last():
+    work = new_work()
+    run(work, "pytest tests", "=== 3 passed in 1s ===")
+    run(work, "ls -la", "a b c")
+    run(work, "pytest -x", "=== 4 passed in 1s ===")
+    run(work, "git commit -m one", "[main abc1234] one")
+    run(work, "git commit -m two", "[main abc1235] two")
+    run(work, "make", "")
+
+    assert close(work) == [
+        ("command", "Ran `pytest -x` (2 runs): 4 passed in 1s"),
+        ("command", "Ran `git commit -m one`: [main abc1234] one"),
+        ("command", "Ran `git commit -m two`: [main abc1235] two"),
+        ("command", "Ran `make`"),
+    ]
+
+
+def test_a_failure_is_noted_together_with_what_fixed_it():
+    work = new_work()
+    run(work, "make check", "Exit code 2\nE  ValueError: no", failed=True)
+    run(work, "make check", "Exit code 2\nE  ValueError: still no", failed=True)
+    do(work, "Edit", {"file_path": "a.py", "old_string": "x", "new_string": "yes()"})
+
+    [(kind, content)] = run(work, "make check", "3 passed")
+
+    assert kind == "solution"
+    assert (
+        content
+        == "`make check` failed 2 times: E  ValueError: still no\nWorked after changes to a.py: 3 passed"
+    )
+    assert unresolved(work) == []
+    assert close(work) == [("code_change", "Changed a.py: yes()")]
+
+
+@pytest.mark.parametrize(
+    ("second", "way"),
+    [
+        ("git push origin", "Worked when run again."),
+        ("git push -f origin", "Worked as `git push -f origin`."),
+    ],
+)
+def test_a_failure_may_pass_without_a_change(second, way):
+    work = new_work()
+    run(work, "git push origin", "fatal: denied", failed=True)
+
+    [(_, content)] = run(work, second, "")
+
+    assert content.endswith(way)
+
+
+def test_a_failure_nothing_put_right_is_an_error():
+    work = new_work()
+    run(work, "python3 run.py", "Traceback\nValueError: no", failed=True)
+
+    assert [(note.kind, note.content) for note in unresolved(work)] == [
+        ("error", "`python3 run.py` failed: ValueError: no")
+    ]
+
+
+def test_looking_that_fails_is_no_error():
+    work = new_work()
+    run(work, "grep x y", "Exit code 1", failed=True)
+    do(work, "Read", {"file_path": "gone"}, "File does not exist", failed=True)
+
+    assert unresolved(work) == []
+
+
+def test_a_refusal_notes_what_the_person_said():
+    work = new_work()
+    refused = "The user doesn't want to proceed with this tool use. "
+
+    assert run(work, "make", refused + "the user said:\nnever deploy from here", failed=True) == [
+        ("constraint", "never deploy from here")
+    ]
+    assert run(work, "make", refused, failed=True) == []
+
+
+def test_the_finding_of_a_sub_agent_is_its_own():
+    work = new_work()
+    call = Record("call", tool="Task", arguments={"prompt": "Map.", "subagent_type": "scout"}, call_id="c")
+    called(work, call, mark(call, "s"))
+    result = Record("result", "All mapped.\nagentId: 7 (for resuming)", call_id="c")
+
+    [note] = returned(work, result, mark(result, "s"))
+
+    assert (note.kind, note.content, note.at["caste"]) == ("outcome", "All mapped.", "scout")
+    assert do(work, "Agent", {"prompt": "x"}, "Async agent launched successfully.") == []
+
+
+def test_answers_to_questions_and_approved_plans_are_decisions():
+    work = new_work()
+
+    assert do(
+        work, "AskUserQuestion", {}, 'Your questions have been answered: "DB?"="SQLite". You can now go on.'
+    ) == [("decision", '"DB?"="SQLite"')]
+    assert do(work, "ExitPlanMode", {"plan": "Use SQLite."}, "User has approved your plan.") == [
+        ("decision", "Plan approved: Use SQLite.")
+    ]
+
+
+def test_tools_that_act_are_noted_and_tools_that_read_are_not():
+    work = new_work()
+
+    assert do(work, "cancel_order", {"id": 7}, '{"status":\n "cancelled"}') == [
+        ("command", 'cancel_order {"id": 7} → {"status": "cancelled"}')
+    ]
+    assert do(work, "mcp__tracker__create_issue", {}, "") == [("command", "mcp__tracker__create_issue")]
+    assert do(work, "get_order", {"id": 7}) == do(work, "TodoWrite", {"todos": []}) == []
+
+
+@pytest.mark.parametrize("command", [["bash", "-lc", "make test"], ["make", "test"], "make test"])
+def test_commands_come_as_words_or_lines(command):
+    work = new_work()
+    do(work, "shell", {"command": command})
+
+    assert close(work)[0][1].startswith("Ran `make test`")
+
+
+def test_repeated_call_ids_and_orphans_are_survived():
+    work = new_work()
+    result = Record("result", "late", call_id="gone")
+
+    assert returned(work, result, mark(result, "s")) == []
+    run(work, "make a", call_id="same")
+    run(work, "pytest", call_id="same")
+    assert len(close(work)) == 2
+
+
+def test_what_is_held_is_bounded_and_noted_when_it_overflows(monkeypatch):
+    for name in ("OPEN_CALLS", "OPEN_FAILURES", "FILES", "COMMANDS"):
+        monkeypatch.setattr(module, name, 2)
+    work = new_work()
+    for n in range(9):
+        open_call = Record("call", tool="Bash", arguments={"command": "make"}, call_id=str(n))
+        called(work, open_call, mark(open_call, "s"))
+    work["calls"].clear()
+
+    notes = [
+        note for n in range(4) for note in do(work, "Write", {"file_path": f"{n}.py", "content": "long"})
+    ]
+    notes += [note for n in range(4) for note in run(work, f"git tag v{n}")]
+    notes += [note for n in range(4) for note in run(work, f"python3 {n}.py", "error", failed=True)]
+
+    assert [kind for kind, _ in notes] == ["code_change"] * 2 + ["command"] * 2 + ["error"] * 2
+    assert [len(held) for held in work.values()] == [0, 2, 2, 2]
+
+
+def test_many_changes_are_named_by_the_first_few():
+    work = new_work()
+    run(work, "make", "error", failed=True)
+    for n in range(20):
+        do(work, "Write", {"file_path": f"{n}.py", "content": "long"})
+
+    [(_, content)] = run(work, "make", "")
+
+    assert "7.py" in content
+    assert "8.py" not in content
