@@ -92,7 +92,8 @@ _BLOCKS = (
     (0x2C00, "letters of rare scripts", 1500),
     (0x3000, "CJK punctuation", 833),
     (0x3040, "letters of rare scripts", 1500),
-    (0xD800, "lone surrogates and private use", 3000),
+    (0xD800, "lone surrogates", 1000),
+    (0xE000, "private use", 3000),
     (0xF900, "letters of rare scripts", 1500),
     (0xFE00, "variation selectors", 800),
     (0xFE10, "letters of rare scripts", 1500),
@@ -227,7 +228,8 @@ def _sign_price(piece: str, last: str) -> int:
     if last in _DIGITS:
         return TOKEN
     if piece.isspace():
-        return TOKEN * (1 + (len(piece) - 1) // (_SPACES_IN_TOKEN if last == " " else _BREAKS_IN_TOKEN))
+        spaces = piece.count(" ")
+        return TOKEN * (1 + spaces // _SPACES_IN_TOKEN + (len(piece) - spaces) // _BREAKS_IN_TOKEN)
     signs = piece.lstrip(" ").rstrip("\r\n")
     if signs in _COMMON_RUNS:
         return TOKEN

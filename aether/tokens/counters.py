@@ -1,0 +1,75 @@
+"""Token counters by name: what `memory.json` records becomes the function that counts.
+
+A home chooses one counter when it is made and keeps it, so that its counts never depend on the
+machine. The factor corrects a counter for one home (`calibrate`).
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+from aether.errors import InvalidInput, shown
+from aether.shapes import Counter
+from aether.tokens.estimate import estimate
+from aether.tokens.exact import RANK_FILES, exact
+
+ESTIMATE = "estimate"
+CONSTANT = "constant:"
+
+
+def counter(name: str, factor: float = 1.0) -> Counter:
+    """Return the function that counts as `name` says, its counts multiplied by `factor`.
+
+    The names are `estimate`, `o200k_base`, `cl100k_base` and, for tests, `constant:N`, by which
+    every text that is not empty has N tokens. Exact vocabularies are loaded at the first count.
+
+    >>> counter("constant:7")("any text"), counter("estimate", 2.0)("any text")
+    (7, 4)
+
+    Raises:
+        InvalidInput: there is no such counter, or the factor is not a positive number.
+    """
+    if not (math.isfinite(factor) and factor > 0):
+        raise InvalidInput(
+            f"{shown(factor)} is not a factor.", fix="Give a number above 0; 1.0 changes nothing."
+        )
+    count = _plain(name)
+    return count if factor == 1.0 else partial(_scaled, count, factor)
+
+
+def label(name: str, factor: float = 1.0) -> str:
+    """Return how a counter is shown to a person; estimates say that they are.
+
+    >>> label("estimate", 1.08), label("o200k_base")
+    ('estimate (about ±10 %) × 1.08', 'o200k_base (exact)')
+
+    Raises:
+        InvalidInput: there is no such counter.
+    """
+    _plain(name)
+    kind = "about ±10 %" if name == ESTIMATE else "exact" if name in RANK_FILES else "for tests"
+    return f"{name} ({kind})" + ("" if factor == 1.0 else f" × {factor:g}")
+
+
+def _plain(name: str) -> Counter:
+    if name == ESTIMATE:
+        return estimate
+    if name in RANK_FILES:
+        return partial(exact, name)
+    number = name.removeprefix(CONSTANT)
+    if name.startswith(CONSTANT) and number.isascii() and number.isdigit() and int(number) > 0:
+        return partial(_constant, int(number))
+    raise InvalidInput(
+        f"{shown(name)} is not a token counter.",
+        fix=f"Use one of {', '.join([ESTIMATE, *RANK_FILES])}, or constant:N in tests.",
+    )
+
+
+def _scaled(count: Counter, factor: float, text: str) -> int:
+    tokens = count(text)
+    return max(1, round(tokens * factor)) if tokens else 0
+
+
+def _constant(number: int, text: str) -> int:
+    return number if text else 0

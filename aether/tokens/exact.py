@@ -1,0 +1,244 @@
+"""Exact counts: o200k_base and cl100k_base through tiktoken, and never a download by surprise.
+
+tiktoken fetches its rank files by itself on first use, and deletes a cached one whose checksum is
+wrong. Here the files are looked for where tiktoken keeps them and in a cache of our own, checked,
+and handed over; only `fetch` reaches the network, when it is called. A file that is not what its
+name says is left alone and passed over.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import importlib
+import os
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+from types import FunctionType
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
+
+from aether.errors import BackendFailed, BackendUnavailable, InvalidInput, StorageFailed, shown
+
+if TYPE_CHECKING:
+    from tiktoken import Encoding
+
+FETCH_TIMEOUT_SECONDS = 30.0
+
+# The largest rank file has 3.6 MB; an answer beyond this is not one.
+FETCH_MAX_BYTES = 16 << 20
+
+
+class RankFile(NamedTuple):
+    """Where a vocabulary comes from and how it is recognised."""
+
+    url: str
+    sha256: str
+
+    @property
+    def file_name(self) -> str:
+        """Return the name under which tiktoken caches the file."""
+        return hashlib.sha1(self.url.encode(), usedforsecurity=False).hexdigest()
+
+
+RANK_FILES = {
+    "o200k_base": RankFile(
+        "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken",
+        "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+    ),
+    "cl100k_base": RankFile(
+        "https://openaipublic.blob.core.windows.net/encodings/cl100k_base.tiktoken",
+        "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+    ),
+}
+
+
+def exact(name: str, text: str) -> int:
+    """Return how many tokens `text` has in the vocabulary `name`; lone surrogates count as U+FFFD.
+
+    Raises:
+        InvalidInput: there is no such vocabulary.
+        BackendUnavailable: its rank file is not on this machine.
+    """
+    return len(_encoding(name).encode_ordinary(text))
+
+
+def available() -> dict[str, Path | None]:
+    """Return for each vocabulary the rank file that would be used, None where there is none."""
+    return {name: find(name) for name in RANK_FILES}
+
+
+def find(name: str) -> Path | None:
+    """Return the first intact rank file of `name` on this machine.
+
+    Raises:
+        InvalidInput: there is no such vocabulary.
+    """
+    found = _found(_known(name))
+    return found[0] if found else None
+
+
+def cache_directory() -> Path:
+    """Return the directory in which fetched rank files are kept for this user.
+
+    Raises:
+        BackendUnavailable: the user has no home directory.
+    """
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    try:
+        root = Path(named) if named else Path.home() / ".cache"
+    except RuntimeError as error:
+        raise BackendUnavailable(
+            "there is no home directory to keep rank files in.", fix="Set XDG_CACHE_HOME."
+        ) from error
+    return root / "aether" / "tokens"
+
+
+def fetch(
+    name: str, *, into: Path | None = None, url: str = "", timeout: float = FETCH_TIMEOUT_SECONDS
+) -> Path:
+    """Download the rank file of `name` and return where it lies; an intact one is not fetched again.
+
+    It is kept in `into`, else in `cache_directory()`, where counting finds it. `url` names another
+    place to get the same file; its checksum must be the same.
+
+    Raises:
+        InvalidInput: there is no such vocabulary, or the address is not http or https.
+        BackendUnavailable: the server cannot be reached.
+        BackendFailed: it answered with an error or with another file.
+        StorageFailed: the file cannot be written.
+    """
+    known = _known(name)
+    address = url or known.url
+    target = (into or cache_directory()) / known.file_name
+    present = _content(target)
+    if present is not None and _intact(present, known):
+        return target
+    content = _download(address, timeout)
+    if not _intact(content, known):
+        raise BackendFailed(
+            f"the answer ({len(content)} bytes) is not the rank file of {name}: its checksum differs.",
+            fix="Try again, or fetch from another address.",
+            where=address,
+        )
+    _write(target, content)
+    # A vocabulary that was missing a moment ago is there now.
+    _encoding.cache_clear()
+    return target
+
+
+def _known(name: str) -> RankFile:
+    if name not in RANK_FILES:
+        raise InvalidInput(f"{shown(name)} is not a vocabulary.", fix=f"Use one of {', '.join(RANK_FILES)}.")
+    return RANK_FILES[name]
+
+
+def _directories() -> list[Path]:
+    # The first two are tiktoken's own variables; set but empty means to it: no cache.
+    named = [os.environ.get("TIKTOKEN_CACHE_DIR", ""), os.environ.get("DATA_GYM_CACHE_DIR", "")]
+    directories = [Path(name) for name in named if name]
+    directories.append(Path(tempfile.gettempdir()) / "data-gym-cache")
+    with contextlib.suppress(BackendUnavailable):
+        directories.append(cache_directory())
+    return directories
+
+
+def _found(known: RankFile) -> tuple[Path, bytes] | None:
+    for directory in _directories():
+        path = directory / known.file_name
+        content = _content(path)
+        if content is not None and _intact(content, known):
+            return path, content
+    return None
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def _intact(content: bytes, known: RankFile) -> bool:
+    return hashlib.sha256(content).hexdigest() == known.sha256
+
+
+@lru_cache(maxsize=len(RANK_FILES))
+def _encoding(name: str) -> Encoding:
+    found = _found(_known(name))
+    if found is None:
+        raise BackendUnavailable(
+            f"the rank file of {name} is not on this machine.",
+            fix=f'Fetch it with "aether tokens fetch {name}", or count with "estimate".',
+        )
+    try:
+        import tiktoken
+
+        openai_public = importlib.import_module("tiktoken_ext.openai_public")
+    except ImportError as error:
+        raise BackendUnavailable(
+            "the package tiktoken is missing.", fix='Install it, or count with "estimate".'
+        ) from error
+    ranks = _ranks(found[1])
+
+    def from_file(*_: object, **__: object) -> dict[bytes, int]:
+        return ranks
+
+    # tiktoken keeps the pattern of a vocabulary inside the function that also downloads. Run with
+    # another loader among its globals, it only describes; the module itself is not touched.
+    describe: FunctionType = getattr(openai_public, name)
+    quiet = FunctionType(describe.__code__, {**vars(openai_public), "load_tiktoken_bpe": from_file})
+    return tiktoken.Encoding(**quiet())
+
+
+def _ranks(content: bytes) -> dict[bytes, int]:
+    lines = (line.split() for line in content.splitlines())
+    return {base64.b64decode(token): int(rank) for token, rank in lines}
+
+
+def _download(address: str, timeout: float) -> bytes:
+    # 30 ms of import: only those who fetch pay it.
+    import http.client
+    import urllib.error
+    import urllib.request
+
+    if urlsplit(address).scheme not in ("http", "https"):
+        raise InvalidInput(f"{shown(address)} is not an http or https address.", fix="Give one that is.")
+    again = "Check the connection and the proxy settings, or put the file into a tiktoken cache by hand."
+    try:
+        with urllib.request.urlopen(address, timeout=timeout) as answer:  # noqa: S310 - scheme checked above
+            content: bytes = answer.read(FETCH_MAX_BYTES)
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise BackendFailed(
+            f"the server answered {error.code} {error.reason}.", fix=again, where=address
+        ) from error
+    except http.client.HTTPException as error:
+        raise BackendFailed(f"the answer was cut off: {error!r}.", fix="Try again.", where=address) from error
+    except OSError as error:
+        reason = getattr(error, "reason", error)
+        raise BackendUnavailable(f"cannot be reached: {reason}.", fix=again, where=address) from error
+    return content
+
+
+def _write(target: Path, content: bytes) -> None:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name + ".")
+        try:
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+            Path(temporary).replace(target)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise StorageFailed(
+            f"the rank file was not stored: {error.strerror or error}.",
+            fix="Make room or choose another directory.",
+            where=str(target),
+        ) from error
