@@ -41,7 +41,7 @@ TASK_CHARS = 400
 # More demands in one message are a pasted document.
 MOST_DEMANDS = 12
 # Repeats of one text (re-sent messages, a sub-agent's answer in the call that started it) come soon.
-_REMEMBERED_TEXTS = 512
+_REMEMBERED_TEXTS = 64
 _REMEMBERED_AGENTS = 64
 DEFAULT_RELEVANCE = 0.5
 # What the store counts for itself; an imported item starts anew.
@@ -123,6 +123,8 @@ def observe(state: State, record: Record) -> list[Draft]:
         state["boundaries"] += 1
     elif record.kind in _HANDLERS:
         notes += _HANDLERS[record.kind](state, record, mark(record, state["opening"]))
+    if len(state["turns"]) > _REMEMBERED_AGENTS:
+        notes += _end_of_agents(state)
     state["spoken"] = state["spoken"] or record.kind in {"user", "assistant", "call"}
     return notes
 
@@ -138,8 +140,6 @@ def _request(state: State, record: Record, at: Mark) -> list[Draft]:
     text = clean(record.text)
     if record.agent:
         notes = _end_of_agent(state, record.agent) if record.agent in state["turns"] else []
-        if len(state["turns"]) > _REMEMBERED_AGENTS:
-            notes += _end_of_agents(state)
         first_line = shorten(text, TASK_CHARS)
         return notes + (
             _noted(state, [Note(at, f"Task: {first_line}", "observation", "task")]) if text else []

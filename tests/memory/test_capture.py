@@ -124,7 +124,10 @@ def test_boundaries_cut_phases_unless_one_is_given():
 def test_an_open_failure_belongs_to_the_phase_it_happened_in():
     call, _ = run("make")
     found = notes(
-        call, Record("result", "error: no", call_id="make", is_error=True), Record("boundary"), user("Build the page.")
+        call,
+        Record("result", "error: no", call_id="make", is_error=True),
+        Record("boundary"),
+        user("Build the page."),
     )
 
     assert [(note["type"], note["metadata"]["phase"]) for note in found] == [("error", 1), ("user_input", 2)]
@@ -174,11 +177,12 @@ def test_an_agent_that_starts_again_closes_what_it_did_before():
 def test_only_so_many_agents_are_watched_at_once(monkeypatch):
     monkeypatch.setattr(module, "_REMEMBERED_AGENTS", 2)
     state = begin()
+    found = []
     for n in range(9):
-        observe(state, said("Created the page.", agent=str(n), caste="scout", line=n))
-        observe(state, user("Go on.", agent=str(n), caste="scout", line=n))
+        found += observe(state, said(f"Created and verified page {n}.", agent=str(n), caste="scout", line=n))
 
-    assert len(state["turns"]) <= 3
+    assert len(found) == 9
+    assert state["turns"] == {}
 
 
 def test_paragraphs_of_text_are_noted_by_what_they_say():
