@@ -32,6 +32,9 @@ _KANA = 2
 # A path or identifier counts like one word and a bit, however many pieces it has.
 _NAME = 12
 
+# A float holds this many digits exactly.
+_EXACT_DIGITS = 15
+
 _SCAN = re.compile(
     r"""(?P<name>\b[a-z][a-z0-9+.-]{1,20}://[^\s<>"'`)\]]+
         |\b\d{4}-\d\d-\d\d\b
@@ -61,6 +64,8 @@ class Gist(NamedTuple):
     """What is compared of a statement."""
 
     weights: dict[str, int]
+    total: int
+    """Sum of the weights."""
     signs: dict[str, int]
     numbers: frozenset[str]
     names: frozenset[str]
@@ -115,6 +120,7 @@ def _gist(statement: str) -> Gist:
                 signs[term] = -1 if turns % 2 and main else 1
     return Gist(
         weights,
+        sum(weights.values()),
         signs,
         frozenset(numbers),
         frozenset(names),
@@ -137,7 +143,7 @@ def _tokens(text: str) -> Iterator[_Token]:
         elif kind == "mark":
             yield _Token({"¬": "not", "⊖": "against"}.get(value, "because"), value)
         elif kind == "version":
-            yield _Token("number", value[1:])
+            yield _Token("number" if value.count(".") < 2 else "name", value[1:])
         elif kind == "dotted":
             yield _Token("name", value.casefold())
         else:
@@ -277,8 +283,12 @@ def _term(word: str) -> tuple[str, int]:
 
 
 def _scaled(number: str, unit: str) -> str:
-    value = float(number.strip("%").replace(",", "").replace("_", ""))
-    return f"{value * lexicon.UNITS.get(unit, 1.0):.10g}"
+    """Return `number` times its unit; as text, because long ids are numbers too and may not be rounded."""
+    plain = number.strip("%").replace(",", "").replace("_", "")
+    scale = lexicon.UNITS.get(unit, 1.0)
+    if len(plain) > _EXACT_DIGITS:
+        return plain
+    return f"{float(plain) * scale:.15g}"
 
 
 class _Lexicon(NamedTuple):

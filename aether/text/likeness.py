@@ -14,7 +14,7 @@ The last term is what tells a word that was *replaced* (another thing) from a wo
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from aether.text.gist import Gist, gist
@@ -30,10 +30,13 @@ DISAGREEMENT = 0.5
 
 
 class Index(NamedTuple):
-    """Statements, findable by likeness; made by `index`, asked by `nearest`."""
+    """Statements, findable by likeness; made by `index`, asked by `nearest`, `opposites`, `holders`, `mentions`."""
 
     gists: list[Gist]
     postings: dict[str, list[int]]
+    """Where each stem occurs."""
+    rare: dict[str, list[int]]
+    """Where each stem is among the rarest of a statement, without which nothing can be the same."""
 
 
 class Near(NamedTuple):
@@ -100,20 +103,24 @@ def gists_contradict(a: Gist, b: Gist) -> bool:
 
 
 def index(statements: Iterable[str]) -> Index:
-    """Return `statements` as an index for `nearest`."""
+    """Return `statements` as an index for `nearest` and its kin."""
     gists = [gist(statement) for statement in statements]
     postings: dict[str, list[int]] = defaultdict(list)
+    rare: dict[str, list[int]] = defaultdict(list)
     for at, each in enumerate(gists):
         for term in each.weights or (each.plain,):
             postings[term].append(at)
-    return Index(gists, dict(postings))
+    for at, each in enumerate(gists):
+        for term in _rarest(each, postings, _share(SAME_AT)):
+            rare[term].append(at)
+    return Index(gists, dict(postings), dict(rare))
 
 
 def nearest(statement: str, among: Index | Sequence[str], *, at_least: float = SAME_AT) -> list[Near]:
     """Return what in `among` is at least `at_least` like `statement`, most like first.
 
-    Exact, and near linear over many statements: a like one must share one of the rarest stems, because the
-    common ones alone cannot carry the score.
+    Exact, and far from comparing all with all: two that are the same share a stem that is among the rarest of both,
+    because the common ones alone cannot carry the score.
     """
     found = among if isinstance(among, Index) else index(among)
     asked = gist(statement)
@@ -152,23 +159,44 @@ def mentions(statement: str, among: Index | Sequence[str], *, at_least: float) -
     ]
 
 
+def _share(at_least: float) -> float:
+    """Return the share of each statement that two must have in common; follows from the formula of the topic."""
+    return at_least / (2 - at_least)
+
+
 def _candidates(asked: Gist, found: Index, at_least: float) -> set[int]:
-    # From the formula: shared >= total * t / (2 - t).
-    return _reach(asked, found, at_least / (2 - at_least))
+    if at_least < SAME_AT:
+        return _reach(asked, found, _share(at_least))
+    reached: set[int] = set()
+    for term in _rarest(asked, found.postings, _share(at_least)):
+        reached.update(found.rare.get(term, ()))
+    # What is shared weighs no more than the lighter of the two.
+    least, most = asked.total * _share(at_least), asked.total / _share(at_least)
+    return {
+        at
+        for at in reached
+        if least <= found.gists[at].total <= most and found.gists[at].numbers == asked.numbers
+    }
 
 
 def _reach(asked: Gist, found: Index, share: float) -> set[int]:
     """Return the positions of all that may hold `share` of the weight of `asked`."""
-    weights = asked.weights or {asked.plain: 1}
-    total = left = sum(weights.values())
     reached: set[int] = set()
-    for term in sorted(weights, key=lambda term: (len(found.postings.get(term, ())), term)):
-        # What is left unread weighs too little to be all that is shared.
-        if left < total * share:
-            break
+    for term in _rarest(asked, found.postings, share):
         reached.update(found.postings.get(term, ()))
-        left -= weights[term]
     return reached
+
+
+def _rarest(asked: Gist, postings: Mapping[str, list[int]], share: float) -> Iterator[str]:
+    """Yield the rarest stems of `asked`, until what is left weighs less than `share` of it."""
+    left, needed = asked.total, asked.total * share
+    if not asked.weights:
+        yield asked.plain
+    for term in sorted(asked.weights, key=lambda term: (len(postings.get(term, ())), term)):
+        if left < needed:
+            break
+        yield term
+        left -= asked.weights[term]
 
 
 def _contained(a: Gist, b: Gist) -> float:
@@ -181,15 +209,25 @@ def _contained(a: Gist, b: Gist) -> float:
         or _opposed(a, b)
     ):
         return 0.0
-    shared = sum(weight for term, weight in a.weights.items() if term in b.weights)
-    return shared / sum(a.weights.values())
+    return _mentioned(a, b) / a.total
+
+
+def _mentioned(a: Gist, b: Gist) -> int:
+    return sum(weight for term, weight in a.weights.items() if term in b.weights)
 
 
 def _topic(a: Gist, b: Gist) -> float:
-    shared = sum(min(weight, b.weights[term]) for term, weight in a.weights.items() if term in b.weights)
+    if len(a.weights) > len(b.weights):
+        a, b = b, a
+    shared = 0
+    others = b.weights
+    for term, weight in a.weights.items():
+        if term in others:
+            other = others[term]
+            shared += min(weight, other)
     if not shared:
         return 0.0
-    only_a, only_b = sum(a.weights.values()) - shared, sum(b.weights.values()) - shared
+    only_a, only_b = a.total - shared, b.total - shared
     return shared / (shared + (only_a + only_b) / 2 + min(only_a, only_b))
 
 

@@ -13,7 +13,25 @@ def statements():
     """Return a strategy of statements: written ones, words of them mixed anew, and any text at all."""
     written = sorted({text for _, *pair in PAIRS for text in pair})
     vocabulary = sorted(
-        {word for text in written for word in text.split()} | {"30", "60", "not", "never", ".", ","}
+        {word for text in written for word in text.split()}
+        | {
+            "30",
+            "60",
+            "v1.2.3",
+            "1.2.4",
+            "v7",
+            "src/a.py",
+            "5_000",
+            "C++",
+            "--x",
+            "#3",
+            "phase",
+            "ms",
+            "not",
+            "never",
+            ".",
+            ",",
+        }
     )
     mixed = st.lists(st.sampled_from(vocabulary), max_size=8).map(" ".join)
     return st.sampled_from(written) | mixed | st.text(max_size=40)
