@@ -162,7 +162,7 @@ def _patterns(found: list[Any]) -> list[str]:
 
 
 def _hits(hits: list[Any]) -> list[str]:
-    rows = [(f"{hit['score']:.2f}", hit["layer"], short(hit["text"], 90)) for hit in hits]
+    rows = [(f"{hit['score']:.2f}", hit["layer"], short(hit["content"], 90)) for hit in hits]
     return [
         f'4. Search: "{QUERY}" over all layers and the archive',
         *(f"   {line}" for line in table(rows, head=("score", "layer", "text"), right=[0])),

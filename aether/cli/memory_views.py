@@ -29,7 +29,7 @@ def hit_lines(hits: Sequence[Mapping[str, Any]]) -> list[str]:
             hit["layer"].replace("_memory", ""),
             hit["type"],
             hit["id"],
-            short(hit["text"], 80),
+            short(hit["content"], 80),
         )
         for hit in hits
     ]
