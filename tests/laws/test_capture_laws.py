@@ -62,6 +62,27 @@ def json_values():
     )
 
 
+def phrases():
+    """What people and assistants say, what tools print, and any text at all."""
+    said = [
+        *(
+            "Add a page for health.",
+            "Never use floats for money.",
+            "yes",
+            "I prefer tabs.",
+            "Shall I use SQLite?",
+        ),
+        *("We decided to use SQLite because one process writes.", "Fixed the crash of the parser for good."),
+        *(
+            "The build fails because the Go version is too old.",
+            "error: no such file",
+            "3 passed",
+            "def f(): ...",
+        ),
+    ]
+    return st.sampled_from(said) | st.text(max_size=60)
+
+
 def blocks(words):
     """One content block that says, calls or answers."""
     calls = st.sampled_from(["c1", "c2"])
@@ -153,14 +174,14 @@ def test_any_json_lines_are_captured_or_refused(lines, name):
         assert all(note["content"].strip() for note in found)
 
 
-@given(transcripts(st.text(max_size=60)))
+@given(transcripts(phrases()))
 def test_reading_again_gives_the_same_keys_and_each_once(lines):
     """Keys depend on nothing but the transcript, and tell its notes apart."""
     assert keys(lines) == keys(lines)
     assert len(set(keys(lines))) == len(keys(lines))
 
 
-@given(transcripts(st.text(max_size=60)))
+@given(transcripts(phrases()))
 def test_notes_are_fewer_than_a_few_per_record(lines):
     """What is kept is bounded by what happened."""
     blocks_ = sum(
