@@ -29,8 +29,8 @@ LAYERS: tuple[Layer, ...] = get_args(Layer)
 EXACT_RELEVANCE = 1.0
 PHRASE_RELEVANCE = 0.7
 
-# A phrase stays below the whole text, however well it scores.
-_BELOW_EXACT = 0.99
+# The share of a plain full answer's score that is worth half of what its kind of match can be.
+_HALFWAY = 0.5
 _DECIMALS = 6
 _ARCHIVED = frozenset({"left_at", "why", "session_id", "compression_id"})
 _OUTSIDE = re.compile(r"^[\W_]+|[\W_]+$")
@@ -182,11 +182,12 @@ def _pattern(plainly: str) -> re.Pattern[str]:
 
 
 def _relevance(tier: int, score: float, full: float) -> float:
+    """Return the relevance, which rises with kind and score and nears but never reaches the next kind's."""
     if tier <= _EXACT:
         return EXACT_RELEVANCE
-    share = min(1.0, score / full) if full else 0.0
+    share = score / (score + _HALFWAY * full)
     if tier == _PHRASE:
-        return PHRASE_RELEVANCE + (EXACT_RELEVANCE - PHRASE_RELEVANCE) * share * _BELOW_EXACT
+        return PHRASE_RELEVANCE + (EXACT_RELEVANCE - PHRASE_RELEVANCE) * share
     return PHRASE_RELEVANCE * share
 
 

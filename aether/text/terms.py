@@ -21,6 +21,7 @@ PART_WEIGHT = 0.5
 # About as many texts as a full working memory holds, so that repeated searches cut them up once.
 CACHED_TEXTS = 16_384
 _CACHED_RUNS = 100_000
+_BRAND = re.compile(r"[A-Z][a-z]+[A-Z]{2,}")
 _UNSPACED = re.compile(rf"[{words.UNSPACED}]{{2,}}")
 
 
@@ -104,7 +105,12 @@ def _piece(run: str) -> _Piece:
     return _Piece(
         tuple(term(word) for word in cut),
         tuple(word not in words.STOPWORDS for word in cut),
-        tuple(term(part) for part in words.parts(run)),
+        tuple(term(part) for part in _names(run)),
         # A single character can be asked for, where words are cut into pairs.
         tuple(run) if _UNSPACED.fullmatch(run) else (),
     )
+
+
+def _names(run: str) -> list[str]:
+    """Return the parts of a compound name; "PostgreSQL" is a name of its own, no kind of SQL."""
+    return [] if _BRAND.fullmatch(run) else words.parts(run)

@@ -35,6 +35,23 @@ def test_compound_names_are_found_by_their_parts():
     assert asked("getUserName").weights["user"] == PART_WEIGHT
 
 
+@pytest.mark.parametrize("name", ["PostgreSQL", "MySQL", "NoSQL"])
+def test_a_proper_name_is_not_found_by_its_last_letters(name):
+    assert terms(name).parts == ()
+
+
+def test_other_names_that_end_in_capitals_are_compound():
+    assert terms("parseJSON HTTPServer getUserID").parts == (
+        "pars",
+        "json",
+        "http",
+        "server",
+        "get",
+        "user",
+        "id",
+    )
+
+
 def test_single_characters_of_scripts_without_spaces_are_terms_of_a_text_only():
     assert terms("東京都").words == ("東京", "京都")
     assert terms("東京都").parts == ("東", "京", "都")

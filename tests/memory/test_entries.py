@@ -1,0 +1,78 @@
+import pytest
+
+from aether.memory.entries import castes, content, live, phases, texts
+
+PATTERN = {
+    "id": "p",
+    "pattern": "tests first",
+    "metadata": {"related_phases": [2], "related_castes": ["scout"]},
+}
+
+
+def one(layer, part, value):
+    return next(live({layer: {part: [value]}}))
+
+
+@pytest.mark.parametrize(
+    "memory",
+    [
+        {},
+        {"working_memory": None},
+        {"working_memory": {"items": None}},
+        {"short_term_memory": {"sessions": ["x"]}},
+    ],
+)
+def test_parts_that_are_missing_hold_nothing(memory):
+    assert list(live(memory)) == []
+
+
+def test_a_session_is_searched_in_all_its_texts_and_in_no_other():
+    entry = one(
+        "short_term_memory",
+        "sessions",
+        {
+            "session_id": "s",
+            "summary": "alpha",
+            "key_decisions": [{"decision": "beta", "rationale": "gamma"}],
+            "outcomes": None,
+            "high_value_items": [{"content": "delta", "relevance_score": 0.9}],
+        },
+    )
+
+    assert [text for _, text in entry.fields] == ["[alpha]", "[beta]", "[gamma]", "[delta]"]
+    assert texts(entry) == ["alpha", "beta", "gamma", "delta"]
+    assert (content(entry), entry.row.id, entry.row.type) == ("alpha", "s", "session")
+
+
+def test_a_decision_weighs_more_than_the_summary_and_context_less():
+    session = one("short_term_memory", "sessions", {"summary": "a", "key_decisions": [{"decision": "b"}]})
+    pattern = one("long_term_memory", "patterns", PATTERN | {"metadata": {"context": "ctx"}})
+
+    assert [weight for weight, _ in session.fields] == [1.0, 1.2]
+    assert [weight for weight, _ in pattern.fields] == [1.0, 0.5]
+
+
+def test_a_pattern_belongs_to_all_its_phases_and_castes():
+    entry = one("long_term_memory", "patterns", PATTERN)
+
+    assert (phases(entry), castes(entry)) == ({"", "2"}, {"", "scout"})
+
+
+@pytest.mark.parametrize("metadata", [None, [], {"related_phases": None}])
+def test_a_pattern_without_usable_metadata_belongs_nowhere(metadata):
+    entry = one("long_term_memory", "patterns", {"id": "p", "pattern": "x", "metadata": metadata})
+
+    assert phases(entry) == {""}
+    assert castes(one("working_memory", "items", {"id": "i", "content": "x"})) == {""}
+
+
+def test_only_items_are_each_others_neighbours():
+    memory = {
+        "working_memory": {"items": [{"id": "a"}, {"id": "b"}]},
+        "short_term_memory": {"sessions": [{"id": "s"}, {"id": "t"}]},
+        "long_term_memory": {"patterns": [{"id": "p"}]},
+    }
+    first, second, *others = [entry.place for entry in live(memory)]
+
+    assert second - first == 1
+    assert all(abs(one - two) > 100 for one in others for two in (first, *others) if one != two)

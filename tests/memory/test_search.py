@@ -1,0 +1,295 @@
+import copy
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from aether import clock
+from aether.errors import InvalidInput
+from aether.memory.search import search, touch
+from aether.store.patch import apply
+from aether.store.rows import scanning
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def item(id, content, *, kind="observation", days=0, **metadata):
+    at = clock.stamp(NOW - timedelta(days=days))
+    return {
+        "id": id,
+        "type": kind,
+        "content": content,
+        "metadata": {
+            "timestamp": at,
+            "relevance_score": 0.5,
+            "access_count": 0,
+            "last_accessed": at,
+            **metadata,
+        },
+    }
+
+
+def memory(*items, sessions=(), patterns=()):
+    return {
+        "working_memory": {"items": list(items)},
+        "short_term_memory": {"sessions": list(sessions)},
+        "long_term_memory": {"patterns": list(patterns)},
+    }
+
+
+def archive(*items, **fields):
+    records = [{"item": each, "left_at": "2026-02-01", "why": "compressed", **fields} for each in items]
+    return scanning(lambda: iter(records))
+
+
+def found(state, query, **options):
+    return [hit["id"] for hit in search(state, query, now=NOW, **options)]
+
+
+SESSION = {
+    "session_id": "s1",
+    "summary": "deploy went well",
+    "phase": 2,
+    "compressed_at": "2026-02-20T00:00:00Z",
+}
+PATTERN = {
+    "id": "p1",
+    "type": "constraint",
+    "pattern": "never deploy on friday",
+    "confidence": 0.9,
+    "last_seen": "2026-02-25T00:00:00Z",
+    "metadata": {"related_phases": [3], "related_castes": ["builder"]},
+}
+FULL = memory(item("w1", "deploy the cache", phase=1, caste="scout"), sessions=[SESSION], patterns=[PATTERN])
+
+
+@pytest.mark.parametrize("query", ["", "  \n", None, 7])
+def test_a_blank_query_is_refused(query):
+    with pytest.raises(InvalidInput, match="query is required"):
+        search(FULL, query, now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"limit": 0}, "limit is 0"),
+        ({"limit": "3"}, "limit is '3'"),
+        ({"context": -1}, "context is -1"),
+        ({"context": True}, "context is True"),
+        ({"layers": ["attic"]}, "'attic' is not a layer"),
+    ],
+)
+def test_impossible_options_are_refused(options, said):
+    with pytest.raises(InvalidInput, match=said):
+        search(FULL, "deploy", now=NOW, **options)
+
+
+def test_all_layers_and_the_archive_are_searched():
+    hits = search(FULL, "deploy", now=NOW, archived=archive(item("a1", "deploy failed")))
+
+    assert {(hit["layer"], hit["id"]) for hit in hits} == {
+        ("working_memory", "w1"), ("short_term_memory", "s1"), ("long_term_memory", "p1"), ("archive", "a1"),
+    }  # fmt: skip
+
+
+def test_words_are_matched_not_pieces_of_words():
+    assert found(memory(item("a", "PostgreSQL tuning"), item("b", "SQL tuning")), "sql") == ["b"]
+
+
+def test_forms_of_a_word_and_parts_of_names_match():
+    state = memory(item("a", "retries were failing"), item("b", "calls fetchUserName"), item("c", "other"))
+
+    assert found(state, "retry failed") == ["a"]
+    assert found(state, "user") == ["b"]
+    assert found(state, "fetchUserName") == ["b"]
+
+
+def test_scripts_without_spaces_are_searched():
+    state = memory(item("a", "東京都の天気"), item("b", "京都の寺"), item("c", "大阪"))
+
+    assert found(state, "東京都") == ["a", "b"]
+    assert found(state, "寺") == ["b"]
+
+
+def test_the_id_comes_first_then_the_same_text_then_the_phrase():
+    state = memory(
+        item("wm_1", "unrelated"),
+        item(
+            "words",
+            "exhausted pool, wm_1: connection connection pool exhausted exhausted",
+            relevance_score=1.0,
+        ),
+        item("phrase", "after lunch, wm_1  Connection Pool had problems and so on", days=300),
+        item("exact", "wm_1 connection  pool!", days=300),
+    )
+
+    assert found(state, "wm_1 connection pool")[:3] == ["wm_1", "exact", "phrase"]
+    assert [hit["why"] for hit in search(state, "wm_1 connection pool", now=NOW)] == [
+        "id",
+        "exact",
+        "phrase",
+        "words",
+    ]
+
+
+def test_a_phrase_ends_where_its_words_end():
+    state = memory(item("longer", "the test runs"), item("other", "run the test suite", days=900))
+
+    assert [hit["why"] for hit in search(state, "test run", now=NOW)] == ["words", "words"]
+
+
+def test_a_phrase_in_the_archive_or_in_a_session_comes_first_too():
+    state = memory(
+        item("w", "pool connection connection"),
+        sessions=[
+            {
+                "session_id": "s",
+                "summary": "x",
+                "outcomes": [{"result": "bigger connection pool", "impact": None}],
+            }
+        ],
+    )
+
+    hits = search(state, "connection pool", now=NOW, archived=archive(item("a", "the connection pool")))
+
+    assert {hit["id"]: hit["why"] for hit in hits} == {"s": "phrase", "a": "phrase", "w": "words"}
+    assert hits[-1]["id"] == "w"
+
+
+def test_one_word_that_is_the_whole_text_is_an_exact_match():
+    state = memory(item("whole", "Deploy."), item("form", "deployed"), item("more", "deploy deploy deploy"))
+    hits = search(state, "deploy", now=NOW)
+
+    assert (hits[0]["id"], hits[0]["why"], hits[0]["relevance"]) == ("whole", "exact", 1.0)
+    assert {hit["why"] for hit in hits[1:]} == {"words"}
+
+
+def test_relevance_says_how_good_a_match_is_on_one_scale():
+    state = memory(
+        item("exact", "red fox"), item("phrase", "the red fox ran"), item("both", "fox so red"),
+        item("one", "red"), *(item(str(at), "filler") for at in range(20)),
+    )  # fmt: skip
+    hits = {hit["id"]: hit["relevance"] for hit in search(state, "red fox", now=NOW)}
+
+    assert hits["exact"] == 1.0
+    assert 0.7 <= hits["phrase"] < 1.0
+    assert 0 < hits["one"] < hits["both"] <= 0.7
+
+
+def test_a_hit_says_where_it_is_and_what_matched():
+    (hit,) = search(FULL, "cache Deploying", now=NOW, layers=["working_memory"])
+
+    assert hit["entry"] == FULL["working_memory"]["items"][0]
+    assert (hit["matched"], hit["type"], hit["phase"], hit["layer_priority"]) == (
+        ["cache", "Deploying"], "observation", "1", 0,
+    )  # fmt: skip
+    assert hit["content"] == "deploy the cache"
+
+
+def test_an_archived_hit_says_when_and_why_it_left():
+    (hit,) = search(memory(), "deploy", now=NOW, archived=archive(item("a", "deploy"), session_id="s9"))
+
+    assert hit["archived"] == {"left_at": "2026-02-01", "why": "compressed", "session_id": "s9"}
+    assert hit["entry"]["id"] == "a"
+
+
+def test_an_entry_is_found_once_and_where_it_lives():
+    hits = search(
+        memory(item("a", "deploy")), "deploy", now=NOW,
+        archived=archive(item("a", "deploy"), item("b", "deploy old"), item("b", "deploy new")),
+    )  # fmt: skip
+
+    assert [(hit["layer"], hit["id"], hit["content"]) for hit in hits] == [
+        ("working_memory", "a", "deploy"), ("archive", "b", "deploy new"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"layers": ["long_term_memory", "archive"]}, {"p1", "a1"}),
+        ({"layers": iter(["working_memory"])}, {"w1"}),
+        ({"types": ["constraint", "decision"]}, {"p1", "a1"}),
+        ({"phase": 1}, {"w1"}),
+        ({"phase": 2}, {"s1"}),
+        ({"phase": "3"}, {"p1", "a1"}),
+        ({"caste": "builder"}, {"p1"}),
+        ({"caste": "scout"}, {"w1"}),
+        ({"since": NOW - timedelta(days=5)}, {"w1", "p1"}),
+        ({"until": NOW - timedelta(days=5)}, {"s1", "a1"}),
+    ],
+)
+def test_filters_leave_only_what_they_name(options, expected):
+    archived = archive(item("a1", "deploy", kind="decision", days=40, phase=3))
+
+    assert set(found(FULL, "deploy", archived=archived, **options)) == expected
+
+
+def test_the_newer_of_equals_comes_first():
+    state = memory(item("old", "deploy", days=2, phase=1), item("new", "deploy", days=1, phase=2))
+
+    assert found(state, "deploy") == ["new", "old"]
+
+
+def test_equals_in_everything_are_ordered_by_layer_and_id():
+    state = memory(item("b", "deploy", phase=1), item("a", "deploy", phase=2))
+
+    assert found(state, "deploy", archived=archive(item("0", "deploy", phase=3))) == ["a", "b", "0"]
+
+
+def test_by_layer_takes_the_best_of_each_layer_in_their_order():
+    state = memory(
+        item("w1", "deploy"),
+        item("w2", "deploy notes on several things"),
+        sessions=[SESSION],
+        patterns=[PATTERN],
+    )
+
+    assert found(state, "deploy", by_layer=True, limit=1) == ["w1", "s1", "p1"]
+    assert found(state, "deploy", by_layer=True)[:2] == ["w1", "w2"]
+
+
+def test_context_adds_the_items_before_and_after():
+    state = memory(item("a", "one"), item("b", "deploy"), item("c", "two"))
+    archived = archive(item("d", "three"), item("e", "deploy"), item("f", "four"))
+
+    hits = {
+        hit["id"]: hit["neighbours"] for hit in search(state, "deploy", now=NOW, context=1, archived=archived)
+    }
+
+    assert [[each["id"] for each in side] for side in hits["b"].values()] == [["a"], ["c"]]
+    assert [[each["id"] for each in side] for side in hits["e"].values()] == [["d"], ["f"]]
+    assert hits["b"]["before"] == [{"id": "a", "type": "observation", "content": "one"}]
+
+
+def test_a_memory_with_missing_parts_is_searched_for_the_rest():
+    state = memory(
+        {"id": "bare", "content": "deploy"}, {"id": "empty"},
+        sessions=[{"id": "old", "summary": "deploy", "key_decisions": None}, {"id": "none"}],
+        patterns=[{"id": "p", "pattern": "deploy"}],
+    )  # fmt: skip
+
+    assert set(found(state, "deploy")) == {"bare", "old", "p"}
+    assert found({}, "deploy") == []
+
+
+def test_a_query_of_punctuation_finds_nothing_but_ids():
+    assert found(memory(item("!?", "x"), item("b", "really !?")), "!?") == ["!?"]
+
+
+def test_a_limit_of_none_returns_everything():
+    state = memory(*(item(str(at), "deploy") for at in range(50)))
+
+    assert len(found(state, "deploy", limit=None)) == 50
+    assert len(found(state, "deploy")) == 20
+
+
+def test_touching_counts_an_access_of_exactly_the_items_named():
+    state = memory(item("a", "x", access_count=4), item("b", "x"), item("c", "x"))
+    before = copy.deepcopy(state)
+
+    after = apply(state, touch(state, ["a", "c", "s1"], now=NOW + timedelta(days=1)))
+
+    assert state == before
+    assert [each["metadata"]["access_count"] for each in after["working_memory"]["items"]] == [5, 0, 1]
+    assert after["working_memory"]["items"][0]["metadata"]["last_accessed"] == "2026-03-02T00:00:00.000000Z"
+    assert after["working_memory"]["items"][1] == before["working_memory"]["items"][1]

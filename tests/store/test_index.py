@@ -1,0 +1,283 @@
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from aether.store import index, rows
+from aether.store.index import Archive, refresh, source
+from aether.store.rows import Ask, Keep
+from aether.text.terms import asked
+
+
+def record(id, content, **metadata):
+    return {"item": {"id": id, "type": "observation", "content": content, "metadata": metadata}}
+
+
+def archive(records, *, step=10):
+    numbered = [(nth * step, each) for nth, each in enumerate(records)]
+    return Archive(
+        numbered[-1][0] if numbered else -1,
+        lambda after: iter([pair for pair in numbered if pair[0] > after]),
+    )
+
+
+def ask(query, **options):
+    said = asked(query)
+    return Ask(tuple(said.weights), said.sequence, tuple(query.split()), **options)
+
+
+def ids(found):
+    return [candidate.row.id for candidate in found.candidates]
+
+
+RECORDS = [record(f"wm_{at}", f"note {at} on the cache of node{at % 3}", phase=at) for at in range(20)]
+
+
+def fails(*_):
+    pytest.fail("the archive was read as a whole")
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "index.sqlite"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "cache",
+        "note 7",
+        "on the cache of",
+        "node1 cache",
+        "wm_3",
+        "nothing here",
+        "the",
+        "?",
+        "node0 OR NEAR * \" '",
+    ],
+)
+@pytest.mark.parametrize("cap", [2, 100])
+def test_the_index_finds_what_a_scan_finds(path, query, cap):
+    for keep in (Keep(), Keep(phase="4"), Keep(types=("decision", "observation"))):
+        question = ask(query, cap=cap, keep=keep)
+
+        assert source(path, archive(RECORDS)).find(question) == rows.scan(lambda: iter(RECORDS), question)
+
+
+def test_records_are_read_by_their_places(path):
+    assert source(path, archive(RECORDS)).read([3, 4, 99]) == {3: RECORDS[3], 4: RECORDS[4]}
+
+
+def test_only_new_records_are_read_once_the_index_is_there(path):
+    refresh(path, archive(RECORDS[:15]))
+    asked_after = []
+
+    def records(after):
+        asked_after.append(after)
+        return archive(RECORDS).records(after)
+
+    found = source(path, Archive(190, records)).find(ask("note"))
+
+    assert found.items == 20
+    assert min(asked_after) >= 139  # one record back, to see that it is the same archive
+
+
+def test_catching_up_takes_as_many_batches_as_it_needs(path, monkeypatch):
+    monkeypatch.setattr(index, "BATCH", 3)
+
+    assert source(path, archive(RECORDS)).find(ask("note")).items == 20
+
+
+def test_an_archive_shorter_than_its_head_says_is_indexed_as_far_as_it_goes(path):
+    short = archive(RECORDS)._replace(head=10_000)
+
+    assert source(path, short).find(ask("note")).items == 20
+
+
+def test_a_reader_of_an_older_state_sees_nothing_newer(path):
+    refresh(path, archive(RECORDS))
+    older = source(path, archive(RECORDS[:5]))
+
+    assert ids(older.find(ask("note"))) == [f"wm_{at}" for at in range(5)]
+    assert older.read([4, 5]) == {4: RECORDS[4]}
+
+
+def test_the_index_of_another_archive_is_built_anew(path):
+    refresh(path, archive([record("other", "words")]))
+
+    found = source(path, archive(RECORDS)).find(ask("note"))
+
+    assert found == rows.scan(lambda: iter(RECORDS), ask("note"))
+
+
+def test_an_index_that_only_knows_later_records_is_built_anew(path):
+    late = [(500, RECORDS[0])]
+    refresh(path, Archive(500, lambda after: iter([pair for pair in late if pair[0] > after])))
+
+    assert source(path, archive(RECORDS)).find(ask("note")).items == 20
+
+
+def test_an_index_of_another_version_is_built_anew(path, monkeypatch):
+    monkeypatch.setattr(index, "_TABLES", (*index._TABLES[:-1], "PRAGMA user_version = 99"))
+    refresh(path, archive(RECORDS[:3]))
+    monkeypatch.undo()
+
+    assert source(path, archive(RECORDS)).find(ask("note")).items == 20
+
+
+@pytest.mark.parametrize("damage", [b"not a database" * 400, b"", b"SQLite format 3\0" + b"\xff" * 5000])
+def test_a_damaged_index_is_built_anew(path, damage):
+    path.write_bytes(damage)
+
+    assert source(path, archive(RECORDS)).find(ask("note")).items == 20
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("SELECT count(*) FROM entry").fetchone() == (20,)
+
+
+def test_damage_inside_is_noticed_or_harmless(path):
+    refresh(path, archive(RECORDS))
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * (size - 4096))
+
+    assert ids(source(path, archive(RECORDS)).find(ask("note"))) == [f"wm_{at}" for at in range(20)]
+
+
+def test_damage_that_comes_back_ends_in_a_scan(path, monkeypatch):
+    def damaged(*_):
+        raise sqlite3.DatabaseError("database disk image is malformed")
+
+    monkeypatch.setattr(index, "_catch_up", damaged)
+
+    assert source(path, archive(RECORDS)).find(ask("note")).items == 20
+    assert not refresh(path, archive(RECORDS))
+
+
+def test_where_no_index_can_be_written_the_archive_is_scanned(tmp_path):
+    nowhere = source(tmp_path / "missing" / "index.sqlite", archive(RECORDS))
+
+    assert nowhere.find(ask("note")) == rows.scan(lambda: iter(RECORDS), ask("note"))
+    assert nowhere.read([0]) == {0: RECORDS[0]}
+
+
+def test_a_current_index_that_may_only_be_read_is_used(path, monkeypatch):
+    refresh(path, archive(RECORDS))
+    monkeypatch.setattr(index, "_open", lambda where: sqlite3.connect(f"file:{where}?mode=ro", uri=True))
+    monkeypatch.setattr(index, "_writing", fails)
+
+    assert refresh(path, archive(RECORDS))
+
+
+def test_a_stale_index_that_may_only_be_read_is_passed_over(path, monkeypatch):
+    refresh(path, archive(RECORDS[:5]))
+    monkeypatch.setattr(
+        index, "_open", lambda where: sqlite3.connect(f"file:{where}?mode=ro", uri=True, isolation_level=None)
+    )
+
+    assert source(path, archive(RECORDS)).find(ask("note")).items == 20
+
+
+def test_an_index_held_by_another_writer_is_passed_over(path, monkeypatch):
+    monkeypatch.setattr(index, "BUSY_SECONDS", 0.05)
+    refresh(path, archive(RECORDS[:5]))
+    with closing(sqlite3.connect(path, isolation_level=None)) as holder:
+        holder.execute("BEGIN EXCLUSIVE")
+
+        assert source(path, archive(RECORDS)).find(ask("note")).items == 20
+
+
+def test_an_empty_archive_needs_no_index(path):
+    assert source(path, archive([])).find(ask("note")).items == 0
+    assert not path.exists()
+
+
+def test_the_index_is_for_its_owner_only(path):
+    refresh(path, archive(RECORDS))
+
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_two_who_catch_up_at_once_add_each_record_once(path, monkeypatch):
+    monkeypatch.setattr(index, "BATCH", 2)
+    threads = [threading.Thread(target=refresh, args=(path, archive(RECORDS))) for _ in range(4)]
+
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert source(path, archive(RECORDS)).find(ask("note")) == rows.scan(lambda: iter(RECORDS), ask("note"))
+
+
+def test_a_writer_overtaken_between_batches_goes_on_from_there(path, monkeypatch):
+    monkeypatch.setattr(index, "BATCH", 5)
+    real, waits = index._writing, []
+
+    def writing(db):
+        waits.append(db)
+        if len(waits) == 3:  # after the tables and the first batch
+            monkeypatch.setattr(index, "_writing", real)
+            refresh(path, archive(RECORDS[:12]))
+        return real(db)
+
+    monkeypatch.setattr(index, "_writing", writing)
+    found = source(path, archive(RECORDS)).find(ask("note"))
+
+    assert len(waits) == 3
+    assert found == rows.scan(lambda: iter(RECORDS), ask("note"))
+
+
+KILLED = """
+import json, os, sys
+from pathlib import Path
+from aether.store import index
+records = [tuple(pair) for pair in json.loads(sys.stdin.read())]
+index.BATCH, real = 5, index._add
+def add(db, state, batch):
+    real(db, state, batch)
+    if state.items:
+        os.kill(os.getpid(), 9)
+index._add = add
+index.refresh(Path(sys.argv[1]), index.Archive(records[-1][0], lambda after: iter(p for p in records if p[0] > after)))
+"""
+
+
+def test_a_writer_killed_in_the_middle_leaves_a_usable_index(path):
+    """What a killed writer did not finish is as if it had not begun; the next search finds everything."""
+    numbered = json.dumps(list(archive(RECORDS).records(-1)))
+    root = Path(index.__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(path)], input=numbered, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": str(root)},
+    )  # fmt: skip
+
+    assert done.returncode == -9
+    assert source(path, archive(RECORDS)).find(ask("note")) == rows.scan(lambda: iter(RECORDS), ask("note"))
+
+
+def test_hostile_fields_are_stored_and_found(path):
+    records = [
+        record("\ud800", "zero\0 and \udfff surrogate", phase="\ud801", caste="'; DROP TABLE entry; --"),
+        record("x" * 300, "q" * 100_000 + " needle"),
+    ]
+    archived = source(path, archive(records))
+
+    assert archived.find(ask("surrogate needle")) == rows.scan(lambda: iter(records), ask("surrogate needle"))
+    assert archived.read([0, 1]) == dict(enumerate(records))
+
+
+def test_importing_the_module_does_not_import_sqlite():
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; sys.modules.pop('sqlite3', 0); import aether.store.index; print('sqlite3' in sys.modules)"],
+        capture_output=True, text=True, check=True,
+        env={**os.environ, "PYTHONPATH": str(Path(index.__file__).parents[2])},
+    )  # fmt: skip
+
+    assert done.stdout == "False\n"
