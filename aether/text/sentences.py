@@ -18,6 +18,8 @@ _NO_END = re.compile(
     r"(?:^|[\s(\"'])(?:[A-Za-z]|e\.g|i\.e|cf|vs|etc|approx|resp|incl|mr|mrs|ms|dr|prof|st|no|fig|sec|al|\d{1,3})\.$",
     re.IGNORECASE,
 )
+# What breaks off may go on.
+_OPEN = re.compile(r"(?:…|\.\.)\W*$")
 # Long enough for the longest abbreviation with the space before it.
 _LOOK_BACK_CHARS = 10
 
@@ -77,7 +79,7 @@ def _split(block: str) -> list[str]:
     start = 0
     for end in _END.finditer(block):
         head = block[max(start, end.end() - _LOOK_BACK_CHARS) : end.end()].rstrip()
-        if _NO_END.search(head):
+        if _NO_END.search(head) or (_OPEN.search(head) and block[end.end() : end.end() + 1].islower()):
             continue
         found.append(block[start : end.end()].strip())
         start = end.end()

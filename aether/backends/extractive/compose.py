@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from aether.backends.extractive.statements import Clause
 from aether.shapes import JsonObject
+from aether.text.sentences import sentences
 
 # The share of the target that may go into entries of their own, and what one costs in tokens of structure.
 STRUCTURE_SHARE = 0.12
@@ -27,10 +28,11 @@ SUMMARY_CHARS = 400
 SHARED_CHARS = 1_600
 NOTHING = "Nothing was said that is worth keeping."
 
-_REASON = re.compile(r",? (?:because|since|so that|in order to|due to|as it|otherwise)\b|: +|; +| [-–—] ")
-_IMPACT = re.compile(
-    r",? (?:so|which|so that|reducing|making|allowing|meaning|thus|therefore)\b|: +|; +| [-–—] "
-)
+_REASON = re.compile(r",? (?:because|since|so that|in order to|due to|as it|otherwise)\b")
+_IMPACT = re.compile(r",? (?:so|which|reducing|making|allowing|meaning|thus|therefore)\b")
+_TELLING_KINDS = frozenset({"decision", "constraint", "solution", "blocker", "preference", "outcome"})
+# Records of work read as lists: which files, which commands, which errors.
+_WORK_TYPES = frozenset({"code_change", "command", "error", "code_snippet"})
 _ENDS = tuple(".!?:;。！？…")
 _REQUEST_TYPES = frozenset({"user_input", "user_request", "request"})
 
@@ -65,7 +67,7 @@ def composed(
         "session_id": name,
         "compressed_at": handoff["prepared_at"],
         "phase": handoff["phase"],
-        "summary": _told(sorted(summary, key=_by_speaker)) or NOTHING,
+        "summary": _told(sorted(summary, key=_by_speaker)) or _opening(handoff, statements),
         "key_decisions": [_split(entry, _REASON, "decision", "rationale") for entry in decisions],
         "outcomes": [_split(entry, _IMPACT, "result", "impact") for entry in outcomes],
         "high_value_items": [*_protected(handoff), *_entries(single, shared)],
@@ -111,18 +113,19 @@ def _alone(statements: Sequence[Statement], *, most: int) -> set[Statement]:
 
 def _rank(statement: Statement) -> int:
     high = statement.relevance > HIGH_RELEVANCE
+    if statement.type in _WORK_TYPES:
+        return 0
     if statement.type in {"decision", "constraint", "preference"}:
         return 3 + high
-    if (
-        statement.kind in {"decision", "constraint", "solution", "blocker", "preference", "outcome"}
-        and not statement.speaker
-    ):
+    if statement.kind in _TELLING_KINDS and not statement.speaker:
         return 1 + high
     return int(high)
 
 
 def _is_outcome(statement: Statement) -> bool:
-    return statement.type in {"outcome", "task_result"} or statement.kind in {"outcome", "solution"}
+    return statement.type not in _WORK_TYPES and (
+        statement.type in {"outcome", "task_result"} or statement.kind in {"outcome", "solution"}
+    )
 
 
 def _summary(statements: Sequence[Statement]) -> list[Statement]:
@@ -130,14 +133,22 @@ def _summary(statements: Sequence[Statement]) -> list[Statement]:
     asked = [entry for entry in statements if entry.type in _REQUEST_TYPES and entry.leads][:1]
     done = [entry for entry in statements if _is_outcome(entry) and entry not in asked]
     others = [entry for entry in statements if entry not in asked and entry not in done]
-    if sum(len(entry.text) for entry in statements) <= SHARED_CHARS:
-        return list(statements)  # a short session is told in one paragraph
+    spoken = all(entry.speaker for entry in statements)
+    if spoken and sum(len(entry.text) for entry in statements) <= SHARED_CHARS:
+        return list(statements)  # a short talk is told in one paragraph
     chosen = asked
     for entry in (*reversed(done), *others):
         room = SUMMARY_CHARS - sum(len(taken.text) for taken in chosen)
         if len(chosen) < SUMMARY_STATEMENTS and len(entry.text) <= room:
             chosen.append(entry)
     return sorted(chosen or statements[:1], key=lambda entry: entry.place)
+
+
+def _opening(handoff: Mapping[str, Any], statements: Sequence[Statement]) -> str:
+    """Return what to say where every statement stands elsewhere: the first of them once more, shortened."""
+    texts = (*(str(entry["content"]) for entry in handoff["protected"]), *(entry.text for entry in statements))
+    first = next((sentence for text in texts for sentence in sentences(text)), NOTHING)
+    return first if len(first) <= SUMMARY_CHARS else first[: SUMMARY_CHARS - 1] + "…"
 
 
 def _by_speaker(statement: Statement) -> tuple[str, int]:
@@ -203,7 +214,7 @@ def _whole(entry: Mapping[str, Any], item: Mapping[str, Any] | None) -> JsonObje
 
 def _split(statement: Statement, joint: re.Pattern[str], head: str, tail: str) -> JsonObject:
     text = f"{statement.speaker}: {statement.text}" if statement.speaker else statement.text
-    found = joint.search(text, 12)
+    found = joint.search(text)
     if found is None:
         return {head: text, tail: ""}
-    return {head: text[: found.start()], tail: text[found.start() :].strip(" ,;:-–—")}
+    return {head: text[: found.start()], tail: text[found.start() :].strip(" ,")}

@@ -22,6 +22,8 @@ _NO_SPEAKERS = frozenset(
     "Note Error Warning Fixed Result Results Summary Decision Reason Todo TODO Done Goal Task Outcome Cause Fix Files "
     "Blocker Solution Constraint Preference Tip Usage Example Problem Answer Question Status Next".split()
 )
+# The openings of other items are kept in one piece: what was asked, decided, found.
+CUT_TYPES = frozenset({"observation", "code_change", "command", "error", "code_snippet"})
 _INJECTED = re.compile(r"<aether-memory\b.*?(?:</aether-memory>|\Z)", re.DOTALL)
 
 
@@ -43,10 +45,13 @@ class Clause(NamedTuple):
 
 def read(handoff: Mapping[str, Any]) -> list[Clause]:
     """Return the clauses of the items of `handoff` in order, without protected and injected content."""
-    whole = {entry.get("id") for entry in handoff["protected"]}
+    items = handoff["items"]
+    protected = {entry.get("id") for entry in handoff["protected"]}
     texts = [
-        "" if item["id"] in whole or item["metadata"].get("injected") else _INJECTED.sub(" ", item["content"])
-        for item in handoff["items"]
+        ""
+        if item["id"] in protected or item["metadata"].get("injected")
+        else _INJECTED.sub(" ", item["content"])
+        for item in items
     ]
     spoken = [_SPEAKER.match(text) for text in texts]
     heads = Counter(found.group(1) for found in spoken if found)
@@ -55,19 +60,31 @@ def read(handoff: Mapping[str, Any]) -> list[Clause]:
     for number, (text, found) in enumerate(zip(texts, spoken, strict=True)):
         speaker = found.group(1) if found and found.group(1) in names else ""
         said = text[found.end() :] if found and speaker else text
-        _cut(clauses, number, speaker, said, names)
+        _cut(
+            clauses,
+            number,
+            speaker,
+            said,
+            names,
+            whole=not speaker and items[number]["type"] not in CUT_TYPES,
+        )
     return clauses
 
 
-def _cut(clauses: list[Clause], number: int, speaker: str, text: str, names: frozenset[str]) -> None:
+def _cut(
+    clauses: list[Clause], number: int, speaker: str, text: str, names: frozenset[str], *, whole: bool
+) -> None:
     leads = True
     for sentence in sentences(text):
-        short = trimmed(sentence, names=names, spoken=bool(speaker))
+        kind = classify(sentence)
+        binds = kind == "constraint" and not speaker  # word for word, as it was meant
+        short = " ".join(sentence.split()) if binds else trimmed(sentence, names=names, spoken=bool(speaker))
         if not short:
             continue
-        kind = "chatter" if classify(short) == "chatter" else classify(sentence)
+        kind = "chatter" if classify(short) == "chatter" else kind
         head = len(clauses)
-        for piece in pieces(short, whole=kind in {"constraint", "decision"} and not speaker):
+        weighty = kind in {"constraint", "decision"} or leads
+        for piece in pieces(short, whole=whole and weighty):
             place = len(clauses)
             leans_on = -1 if piece.stands else place - 1 if piece.follows else head
             clauses.append(
@@ -75,4 +92,4 @@ def _cut(clauses: list[Clause], number: int, speaker: str, text: str, names: fro
                     place, number, speaker, piece.text, piece.joint, kind, leans_on, leads and place == head
                 )
             )
-        leads = False
+        leads = leads and kind in {"chatter", "exploration"}

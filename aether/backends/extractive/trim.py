@@ -31,16 +31,19 @@ class Piece(NamedTuple):
     """Whether it says something about the clause right before it, not about the whole sentence."""
 
 
-_MACHINE = re.compile(r"[{}<>=\\`$#|;]|\w\(|\w_\w|://|\w/\w|^\s*[-+*@%>]\s?\S*[(/=]")
+# Code, output and tables; not prose that names code.
+_MACHINE = re.compile(r"[{}<>=\\$|]|;$|\w\(|^\s*[@%+]|^\S+\s*$")
+# Words inside quotes belong to someone else.
+_QUOTED = re.compile(r"(`[^`]*(?:`|$)|\"[^\"]*\")")
 _OPENER = re.compile(
-    r"(?:(?:w+o+w+|oh|yeah|yep|yes|yup|hey|hi|hello|well|ah|a+w+|haha|lol|okay|ok|so|anyway|sure|right|thanks(?: (?:so much|a lot|again))?|thank you(?: so much)?|"
+    r"^(?:(?:w+o+w+|oh|yeah|yep|yes|yup|hey|hi|hello|well|ah|a+w+|haha|lol|okay|ok|so|anyway|sure|right|thanks(?: (?:so much|a lot|again))?|thank you(?: so much)?|"
     r"no worries|no problem|yup|of course|absolutely|definitely|totally|actually|honestly|great|perfect|excellent|cool|nice|awesome|congrats|good job|by the way|btw|"
     r"you know|i mean|i guess|to be honest|as you can see|also|plus|and|but|it's true|for sure|good question|great question|totally agree|i agree|agreed)"
     r"(?:[,!.…]+ +| [-–—] ))+",
     re.IGNORECASE,
 )
 _LEAD_IN = re.compile(
-    r"(?:i (?:just )?(?:think|guess|feel like|believe|have to say|must say|wanted to (?:say|let you know)|can say)(?: that)?|i'm (?:so )?(?:glad|happy) (?:to say|that|to hear(?: that)?)|"
+    r"^(?:i (?:just )?(?:think|guess|feel like|believe|have to say|must say|wanted to (?:say|let you know)|can say)(?: that)?|i'm (?:so )?(?:glad|happy) (?:to say|that|to hear(?: that)?)|"
     r"it(?:'s| is) (?:worth noting|important to note|great|good|nice|awesome|cool) (?:that|to (?:hear|know|see)(?: that)?)|please note that|note that|and|so|also|plus|then|now|anyway) ",
     re.IGNORECASE,
 )
@@ -57,6 +60,7 @@ _ASIDE = re.compile(r" ?\([^()]{1,120}\)")
 _SUBJECT = re.compile(
     r"I(?: (?=[a-z])|'ve (?=(?:been|had|got|started|found|made|seen|done|always|never|also|[a-z]+ed)\b)|'m (?=[a-z]+))(?!am\b|was\b)"
 )
+_COLON = re.compile(r": +")
 _BLANKS = re.compile(r"\s+")
 _SUBJECTS = r"(?:I|we|he|she|they|it|you|there|that|this|my|our|his|her|their)\b(?! (?:and|or)\b)|(?:it|I|we|they|that|he|she|you|there)'(?:s|m|ve|re|d|ll)\b"
 _CUT = re.compile(
@@ -93,19 +97,23 @@ def trimmed(sentence: str, *, names: frozenset[str] = frozenset(), spoken: bool 
     'I fixed the flaky test.'
     """
     text = _BLANKS.sub(" ", sentence).strip()
-    if _MACHINE.search(text):
+    if _is_machine(text):
         return text
     text = _called(names).sub("", text) if names else text
     before = ""
     while text != before:
         before = text
-        text = _OPENER.sub("", text, count=1) if _OPENER.match(text) else text
-        text = _LEAD_IN.sub("", text, count=1) if _LEAD_IN.match(text) else text
-    text = _SO.sub(r"\1", _FILLER.sub("", text))
-    text = _ASIDE.sub(_aside, text)
+        text = _LEAD_IN.sub("", _OPENER.sub("", text, count=1), count=1)
+    parts = _QUOTED.split(text)
+    parts[::2] = [_SO.sub(r"\1", _FILLER.sub("", part)) for part in parts[::2]]
+    text = _ASIDE.sub(_aside, "".join(parts))
     if spoken and (subject := _SUBJECT.match(text)):
         text = text[subject.end() :]
     return text.strip(" ,")
+
+
+def _is_machine(text: str) -> bool:
+    return len(text) > PIECE_CHARS or _MACHINE.search(_QUOTED.sub("x", text)) is not None
 
 
 def pieces(text: str, *, whole: bool = False) -> list[Piece]:
@@ -116,17 +124,22 @@ def pieces(text: str, *, whole: bool = False) -> list[Piece]:
     """
     if len(text) > PIECE_CHARS:
         return _chunks(text)
-    if whole or _MACHINE.search(text):
+    if whole:
         return [Piece(text)]
+    if _is_machine(text):
+        return _headed(text)
     found: list[Piece] = []
     start, joint = 0, ""
     stands, follows = True, False
     held = bool(_CONDITION.match(text))
+    quoted = [found.span() for found in _QUOTED.finditer(text)]
     for cut in _CUT.finditer(text):
         if held and cut.group().startswith(","):
             held = False  # the comma that ends a leading condition
             continue
         head, rest = text[start : cut.start()], text[cut.end() :]
+        if _is_within(cut.start(), quoted):
+            continue
         if held or _GLUED.match(rest) or len(head.split()) < LEAST_WORDS or len(rest.split()) < LEAST_WORDS:
             continue
         if not found and not _VERB.search(head):
@@ -138,6 +151,20 @@ def pieces(text: str, *, whole: bool = False) -> list[Piece]:
     return [piece for piece in found if piece.text]
 
 
+def _headed(text: str) -> list[Piece]:
+    """Return what a line is about, and what it says of it: "Ran `make`" and its output."""
+    quoted = [found.span() for found in _QUOTED.finditer(text)]
+    for cut in _COLON.finditer(text):
+        head, rest = text[: cut.start()], text[cut.end() :]
+        if rest and not _is_within(cut.start(), quoted) and any(anchors(head)[:4]):
+            return [Piece(head), Piece(rest, cut.group(), stands=False, follows=True)]
+    return [Piece(text)]
+
+
+def _is_within(place: int, spans: list[tuple[int, int]]) -> bool:
+    return any(begin < place < end for begin, end in spans)
+
+
 def _chunks(text: str) -> list[Piece]:
     found: list[Piece] = []
     start, joint = 0, ""
@@ -145,7 +172,7 @@ def _chunks(text: str) -> list[Piece]:
         rest = len(text) - start > PIECE_CHARS
         blank = text.rfind(" ", start + PIECE_CHARS // 2, start + PIECE_CHARS) if rest else len(text)
         end = blank if blank > 0 else start + PIECE_CHARS
-        found.append(Piece(text[start:end], joint, stands=not found, follows=bool(found)))
+        found.append(Piece(text[start:end], joint, stands=not found))
         joint = " " if text[end : end + 1] == " " else ""
         start = end + len(joint)
     return found

@@ -14,10 +14,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aether.backends.extractive.common import COMMON
-from aether.backends.extractive.select import CARRIES, FILLS, MUST, WORTH, Weight
+from aether.backends.extractive.select import BINDS, CARRIES, FILLS, OPENS, WORTH, Weight
 from aether.backends.extractive.statements import Clause
 from aether.shapes import Counter
 from aether.text.anchors import anchors
+from aether.text.sentences import sentences
 from aether.text.words import STOPWORDS, stem, stems, words
 
 # Worth of one new term. A common word says a third of a rare one; what is exact says more than either.
@@ -27,7 +28,7 @@ NUMBER = 1.2
 NAME = 1.3
 NEGATION = 0.5
 # An anchor must win against the words that its length displaces: worth per character, and at least this.
-ANCHOR_PER_CHAR = 0.14
+ANCHOR_PER_CHAR = 0.3
 ANCHOR = 1.5
 # What is said again and again is the topic: worth per natural logarithm of the number of clauses with the term.
 TOPIC = 0.2
@@ -56,8 +57,13 @@ STEERED = 2.0
 # The newest item weighs this much more than the oldest: what came last is where the work stands.
 RECENCY = 0.1
 
-_MUST_TYPES = frozenset({"constraint", "decision", "preference"})
-_REQUEST_TYPES = frozenset({"user_input", "user_request", "request"})
+# What an item of these types opens with is what it is for.
+LEADING_TYPES = frozenset(
+    "constraint decision preference user_input outcome task_result solution blocker error code_change".split()
+)
+# What these say in a sentence of these kinds was meant to last.
+LASTING_TYPES = frozenset({"constraint", "decision", "preference", "user_input"})
+LASTING_KINDS = frozenset({"constraint", "decision", "preference"})
 _NEGATIONS = frozenset(
     "not no never none cannot can't don't doesn't didn't won't isn't wasn't without nor neither".split()
 )
@@ -77,7 +83,10 @@ def weighed(clauses: Sequence[Clause], handoff: Mapping[str, Any], *, count: Cou
     said = [tuple(words(clause.text)) for clause in clauses]
     terms = [_terms(clause.text, its) for clause, its in zip(clauses, said, strict=True)]
     spread = Tally(term for its in terms for term in its)
-    seen: set[tuple[str, ...]] = set()
+    # What is protected is in the session already.
+    seen = {
+        tuple(words(sentence)) for entry in handoff["protected"] for sentence in sentences(entry["content"])
+    }
     weights = []
     for clause, its_words, its_terms in zip(clauses, said, terms, strict=True):
         topical = {term: worth * (1 + TOPIC * math.log(spread[term])) for term, worth in its_terms.items()}
@@ -124,11 +133,11 @@ def _asks(text: str) -> bool:
 
 
 def _tier(clause: Clause, item: Mapping[str, Any]) -> int:
-    if item["type"] in _MUST_TYPES and clause.kind not in {"chatter", "exploration"}:
-        return MUST
-    if item["type"] in _REQUEST_TYPES and (clause.leads or clause.kind in {"constraint", "preference"}):
-        return MUST
-    return FILLS if clause.kind == "chatter" else WORTH
+    if clause.kind == "chatter":
+        return FILLS
+    if clause.leans_on < 0 and clause.kind in LASTING_KINDS and item["type"] in LASTING_TYPES:
+        return BINDS
+    return OPENS if clause.leads and item["type"] in LEADING_TYPES else WORTH
 
 
 def _signal(signal: Mapping[str, Any]) -> tuple[str, float, frozenset[str]]:
