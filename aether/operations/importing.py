@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from aether.errors import NotFound
+from aether import clock
+from aether.errors import InvalidInput, NotFound
 from aether.memory import phases
 from aether.memory.capture import capture
 from aether.memory.items import items_of
@@ -87,17 +88,29 @@ def import_transcripts(
     known = _keys(snapshot)
     tally = _Tally()
     first = phases.current_phase(snapshot.documents["COLONY_STATE"])
-    files = [file for source in sources for file in _files(source)]
-    for file in files:
-        name = getattr(file, "name", "-") if not isinstance(file, (str, os.PathLike)) else Path(file).name
-        drafts = capture(
-            _counted(file, format, str(name), tally, progress), file=str(name), phase=phase, first_phase=first
-        )
-        _store(_fresh(drafts, known, tally), tally, home, dry_run=dry_run)
+    files = 0
+    for source in sources:
+        for file in _files(source):
+            files += 1
+            name = _name(file)
+            drafts = capture(
+                _counted(file, format, name, tally, progress), file=name, phase=phase, first_phase=first
+            )
+            try:
+                _store(_fresh(drafts, known, tally), tally, home, dry_run=dry_run)
+            except InvalidInput as reason:
+                if file is source:
+                    raise
+                # One stranger in a directory does not keep the others out; it is named like a bad line.
+                tally.bad.append({"file": name, "line": 0, "reason": reason.what})
     return Imported(
-        len(files), tally.records, tally.items, tally.known, tally.tokens, dict(sorted(tally.types.items())),
+        files, tally.records, tally.items, tally.known, tally.tokens, dict(sorted(tally.types.items())),
         sorted(tally.phases), tally.evicted, tally.bad, tally.preview,
     )  # fmt: skip
+
+
+def _name(file: Any) -> str:
+    return Path(file).name if isinstance(file, (str, os.PathLike)) else str(getattr(file, "name", "-"))
 
 
 def _files(source: Any) -> Iterator[Any]:
@@ -141,7 +154,16 @@ def _fresh(drafts: Iterable[Any], known: set[str], tally: _Tally) -> Iterator[Js
             tally.known += 1
             continue
         known.add(key)
-        yield dict(draft)
+        yield {**draft, "metadata": _dated(draft["metadata"])}
+
+
+def _dated(metadata: JsonObject) -> JsonObject:
+    """Return `metadata` without a timestamp that is none: then the time of importing stands for it."""
+    try:
+        clock.parse(metadata.get("timestamp", ""))
+    except InvalidInput:
+        return {key: value for key, value in metadata.items() if key != "timestamp"}
+    return metadata
 
 
 def _store(drafts: Iterator[JsonObject], tally: _Tally, home: Home, *, dry_run: bool) -> None:
