@@ -33,9 +33,13 @@ from aether.shapes import JsonObject
 
 # What a signal of a type without a default starts with: neither faint nor overruling.
 NEW_STRENGTH = 0.5
-PHASE_STATUSES = ("planned", "in_progress", "completed")
-_DONE_WORDS = re.compile(r"complete|done|finish", re.IGNORECASE)
-_RUNNING_WORDS = re.compile(r"progress|active|executing|running|current", re.IGNORECASE)
+# Words for how far a phase is, in the order in which they are tried ("not started" holds "started").
+_STATUS_WORDS = {
+    "planned": re.compile(r"plan|pending|todo|not|future", re.IGNORECASE),
+    "completed": re.compile(r"complete|done|finish", re.IGNORECASE),
+    "in_progress": re.compile(r"progress|active|execut|running|current|start", re.IGNORECASE),
+}
+_CHECKIN_STATUSES = ("awaiting_review", "decided")
 _DECISIONS = ("continue", "adjust", "redo")
 
 
@@ -211,7 +215,8 @@ def _checkin(status: JsonObject, place: str, notes: Notes) -> JsonObject | None:
         set_aside(notes, here, raw, "a check-in with a phase")
         return None
     decision = field(raw, "queen_decision", _decision, None, place=here, notes=notes)
-    decided = decision is not None or raw.get("queen_decision") is not None or raw.get("status") == "decided"
+    status_word = field(raw, "status", _checkin_status, None, place=here, notes=notes)
+    decided = raw.get("queen_decision") is not None or status_word == "decided"
     checkin = {
         **raw,
         "phase": phase,
@@ -225,6 +230,10 @@ def _checkin(status: JsonObject, place: str, notes: Notes) -> JsonObject | None:
             if checkin[key] is None:
                 del checkin[key]
     return checkin
+
+
+def _checkin_status(value: Any) -> str | None:
+    return value if value in _CHECKIN_STATUSES else None
 
 
 def _decision(value: Any) -> str | None:
@@ -246,30 +255,26 @@ def _history_entry(raw: JsonObject, place: str, notes: Notes, *, states: list[st
 
 
 def _roadmap_phase(raw: JsonObject, place: str, notes: Notes) -> JsonObject | None:
-    numbers = [
-        found for key in ("phase", "number", "id") if (found := phase_number(raw.get(key))) is not None
-    ]
     # The original counts by place: the first entry is phase 1.
-    phase = numbers[0] if numbers else int(place.rpartition("/")[2]) + 1
-    status = raw.get("status")
+    by_place = int(place.rpartition("/")[2]) + 1
+    others = (phase_number(raw.get(key)) for key in ("number", "id"))
+    numbered = next((found for found in others if found is not None), by_place)
+    phase = field(raw, "phase", phase_number, numbered, place=place, notes=notes)
     return {
         **raw,
         "phase": phase,
         "name": field(raw, "name", text, None, place=place, notes=notes),
         "goal": field(raw, "goal", text, None, place=place, notes=notes),
-        "status": _phase_status(status) if isinstance(status, str) else "planned",
+        "status": field(raw, "status", _phase_status, "planned", place=place, notes=notes),
         "started_at": field(raw, "started_at", instant, None, place=place, notes=notes),
         "completed_at": field(raw, "completed_at", instant, None, place=place, notes=notes),
         "adaptation": _adaptation(raw, phase, place, notes),
     }
 
 
-def _phase_status(status: str) -> str:
-    if status in PHASE_STATUSES:
-        return status
-    if _DONE_WORDS.search(status):
-        return "completed"
-    return "in_progress" if _RUNNING_WORDS.search(status) else "planned"
+def _phase_status(value: Any) -> str | None:
+    words = value if isinstance(value, str) else ""
+    return next((status for status, meant in _STATUS_WORDS.items() if meant.search(words)), None)
 
 
 def _adaptation(raw: JsonObject, phase: int, place: str, notes: Notes) -> JsonObject | None:

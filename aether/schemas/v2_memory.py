@@ -176,7 +176,8 @@ def _type_of(target: str) -> str:
 
 
 def _session(raw: JsonObject, place: str, notes: Notes) -> JsonObject | None:
-    ids = [found for key in ("id", "session_id") if (found := text(raw.get(key))) is not None]
+    both = (field(raw, key, text, None, place=place, notes=notes) for key in ("id", "session_id"))
+    ids = [found for found in both if found is not None]
     session_id = ids[0] if ids else _id_from_place("session", place)
     original = field(raw, "original_tokens", whole, 0, place=place, notes=notes)
     compressed = field(raw, "compressed_tokens", whole, 0, place=place, notes=notes)

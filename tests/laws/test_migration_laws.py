@@ -81,7 +81,7 @@ def texts(value):
 
 
 # A text that stood for a number, a time, a state or a status may come back as what it stood for.
-READ_AS_SOMETHING = {"1", "2026-02-01T19:54:32Z", "2026-02-01 19:54:32", "init", "IDLE", "awaiting_review"}
+READ_AS_SOMETHING = {"1", "2026-02-01T19:54:32Z", "2026-02-01 19:54:32", "init", "IDLE", "EXECUTING"}
 
 
 def readable(text):
@@ -95,7 +95,7 @@ def readable(text):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(FIELDS))
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_any_old_document_becomes_a_valid_one_and_keeps_every_text(name, data):
     """Nothing raises, the schema is met, what has no place is set aside, and once is enough."""
     old = data.draw(odd_documents(name))
@@ -107,14 +107,4 @@ def test_any_old_document_becomes_a_valid_one_and_keeps_every_text(name, data):
     assert check.findings(name, document) == []
     assert migrations.current(name, document) is document
     assert migrations.migrate(name, old) == (document, findings)
-    lost = {text for text in texts(old) - texts(document) if not readable(text)}
-    assert lost <= _statuses(old)
-
-
-def _statuses(old):
-    """Words of the original for how far a phase or check-in is, which become ours."""
-    found = set()
-    if isinstance(old, dict):
-        found |= texts(old.get("status", ""))
-    below = old.values() if isinstance(old, dict) else old if isinstance(old, list) else ()
-    return found.union(*map(_statuses, below))
+    assert [text for text in texts(old) - texts(document) if not readable(text)] == []

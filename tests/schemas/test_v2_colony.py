@@ -154,9 +154,29 @@ def test_phases_of_the_roadmap_get_numbers_and_a_status():
 
 
 def test_a_phase_of_the_roadmap_without_any_number_counts_by_place():
-    roadmap = colony(phases={"roadmap": [{"status": "planned"}, {"status": 3}]})["phases"]["roadmap"]
+    roadmap = colony(phases={"roadmap": [{"status": "planned"}, {"status": "pending"}]})["phases"]["roadmap"]
 
     assert [(phase["phase"], phase["status"]) for phase in roadmap] == [(1, "planned"), (2, "planned")]
+
+
+@pytest.mark.parametrize(
+    ("word", "status"), [("not started", "planned"), ("done", "completed"), ("started", "in_progress")]
+)
+def test_words_for_how_far_a_phase_is_are_understood(word, status):
+    document = colony(phases={"roadmap": [{"number": 4, "status": word}]})
+
+    assert [(p["phase"], p["status"]) for p in document["phases"]["roadmap"]] == [(4, status)]
+    assert set_aside(document) == []
+
+
+def test_odd_words_about_a_phase_or_a_check_in_are_set_aside():
+    document = colony(
+        colony_status={"queen_checkin": {"phase": 1, "status": "seen"}},
+        phases={"roadmap": [{"id": 2, "phase": "soon", "status": "blue"}]},
+    )
+
+    assert document["phases"]["roadmap"][0]["phase"] == 2
+    assert sorted(set_aside(document)) == ["blue", "seen", "soon"]
 
 
 def test_an_unknown_state_rests():

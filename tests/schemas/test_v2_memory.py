@@ -162,6 +162,30 @@ def test_an_empty_session_is_a_session():
     }
 
 
+def test_an_id_that_is_no_text_is_set_aside():
+    (session,), unplaced = sessions({"id": ["x"], "session_id": "s1"})
+
+    assert (session["id"], session["session_id"]) == ("s1", "s1")
+    assert unplaced == [{"where": "/short_term_memory/sessions/0/id", "value": ["x"]}]
+
+
+def test_a_memory_without_words_about_its_triggers_gets_ours():
+    document, _ = migrate("memory", {"metrics": {"compression_ratio_total": 5.0}})
+
+    assert document["compression"]["triggers"] == ["phase_boundary", "token_threshold", "manual"]
+    assert document["metrics"]["compression_ratio_total"] == 5.0
+
+
+def test_related_patterns_are_ids():
+    (one, two), unplaced = sessions(
+        {"id": "a", "metadata": {"related_patterns": ["p1"]}},
+        {"id": "b", "metadata": {"related_patterns": [1]}},
+    )
+
+    assert (one["metadata"], two["metadata"]) == ({"related_patterns": ["p1"]}, {})
+    assert [entry["value"] for entry in unplaced] == [[1]]
+
+
 def test_the_ratio_is_computed_not_believed():
     (session,), _ = sessions(
         {"id": "s", "original_tokens": "950", "compressed_tokens": 380.4, "compression_ratio": "9x"}
