@@ -77,6 +77,25 @@ def test_the_same_session_taken_in_again_raises_nothing():
     assert result.supported == []
 
 
+def test_a_statement_that_fits_two_patterns_stays_with_the_one_that_counted_its_session():
+    """A better home that appears later does not count the session a second time."""
+    said = "Write state files with atomic writes and locks"
+    state = memory(session("s1", items=[("Write state files with atomic writes", 0.9)]))
+    state, _ = run(state)
+    state["short_term_memory"]["sessions"].append(session("s2", decisions=[said], day=2))
+    state, first = run(state)
+    better = copy.deepcopy(patterns_of(state)[0])
+    better |= {"id": "better", "pattern": said, "occurrences": 0, "associative_links": []}
+    better["metadata"]["evidence"] = []
+    patterns_of(state).append(better)
+
+    after, second = run(state)
+
+    assert first.supported
+    assert second.supported == []
+    assert after == state
+
+
 def test_a_pattern_is_not_made_again_when_its_sessions_are_gone():
     state, _ = run(memory(session("s1", items=[("Cap retries at 3", 0.9)])))
     state["short_term_memory"]["sessions"] = [session("s2", items=[("Retries must be capped at 3", 0.9)])]
