@@ -21,7 +21,8 @@ def stamp(instant: datetime) -> str:
     >>> stamp(datetime(2026, 3, 1, 10, 15, tzinfo=UTC))
     '2026-03-01T10:15:00.000000Z'
     """
-    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    # Not strftime: it does not pad years before 1000 everywhere, and then text order is not time order.
+    return instant.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def parse(text: str, *, where: str = "time") -> datetime:

@@ -12,10 +12,11 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from aether import clock
-from aether.errors import InvalidInput
+from aether.errors import Conflict, InvalidInput, shown
 from aether.memory import answers, fidelity, handoff, items, promotion, sessions, signals
 from aether.memory.changes import chained
-from aether.shapes import Change, Counter, Item, JsonObject, Session
+from aether.memory.threshold import usage
+from aether.shapes import Change, Counter, Finding, Item, JsonObject, Session
 
 NewId = Callable[[str, datetime, int], str]
 Step = Callable[[Mapping[str, Any]], Change]
@@ -46,13 +47,16 @@ class Ingested(NamedTuple):
 
 def ingest(
     documents: Mapping[str, Any], answer: str | Mapping[str, Any], *, phase: int, now: datetime, new_id: NewId,
-    count: Counter, architect: JsonObject,
+    count: Counter, architect: JsonObject, compression_id: str | None = None,
 ) -> Change:  # fmt: skip
     """Return the change that stores `answer` as the session of `phase`; its result is an `Ingested`.
 
+    `compression_id` names the hand-off that it answers; without it, the answer's own ids do, else it is
+    the newest one open for the phase.
+
     Raises:
         InvalidInput: the answer is rejected, in words that can be sent back to its author.
-        Conflict: another session has its id.
+        Conflict: another session has its id, or the named hand-off is not open any more.
     """
     memory = documents["memory"]
     raw = answers.unwrap(answer)
@@ -60,12 +64,12 @@ def ingest(
     digest = sessions.answer_digest(raw)
     if there is not None and there["metadata"].get("answer_sha256") == digest:
         return Change({}, result=_again(there))
-    record, held = _covered(memory, raw, phase, now)
+    record, held = _covered(memory, raw, phase, compression_id, now)
     given = handoff.build(documents, record, held, revision=0, now=now)
-    checked = answers.check_answer(raw, given, phase)
+    checked = _dated(answers.check_answer(raw, given, phase), now)
     gated = fidelity.gate(given, checked.fields, count=count)
     session = sessions.made(
-        gated.session, phase=phase, original_tokens=given["total_tokens"], count=count,
+        gated.session, phase=phase, original_tokens=record["total_tokens"], count=count,
         metadata={"compression_id": record["id"], "answer_sha256": digest, "architect": architect},
     )  # fmt: skip
     change = chained(
@@ -74,7 +78,7 @@ def ingest(
         lambda state: sessions.measured(state["memory"], session),
         lambda state: _archive(state["memory"], held, session, record["id"], now),
         lambda state: _close(state["memory"], record["id"]),
-        _withdraw_threshold(now),
+        withdraw_threshold(now),
         *_promote_and_evict(now, new_id),
     )
     promoted, evicted = change.result[-2:]
@@ -100,12 +104,35 @@ def _again(session: Session) -> Ingested:
     )
 
 
+def _dated(checked: answers.Checked, now: datetime) -> answers.Checked:
+    """Return `checked`, compressed no later than now: a time to come would outlive every real session."""
+    at, latest = checked.fields["compressed_at"], clock.stamp(now)
+    if at <= latest:
+        return checked
+    note = Finding(
+        "warning", "answer-mended", "compressed_at", f"{at} is yet to come and was set to now.",
+        "Nothing: the mended value is stored.",
+    )  # fmt: skip
+    return answers.Checked({**checked.fields, "compressed_at": latest}, [*checked.findings, note])
+
+
 def _covered(
-    memory: Mapping[str, Any], answer: Mapping[str, Any], phase: int, now: datetime
+    memory: Mapping[str, Any],
+    answer: Mapping[str, Any],
+    phase: int,
+    compression_id: str | None,
+    now: datetime,
 ) -> tuple[JsonObject, list[Item]]:
     """Return the hand-off that `answer` answers, and its items; without one, what is there to compress."""
-    ids = {answer.get("id"), answer.get("session_id"), answer.get("compression_id")}
+    ids = [answer.get(field) for field in ("id", "session_id", "compression_id")]
+    ids = [compression_id] if compression_id else ids
     named = [record for record in memory["compression"]["open"] if record["id"] in ids]
+    if compression_id and not named:
+        raise Conflict(
+            f"the hand-off {shown(compression_id)} is not open any more: another session answered it.",
+            fix='Prepare again: "aether memory prepare".',
+            where="compress",
+        )
     record = named[0] if named else handoff.open_handoff(memory, phase)
     if record is not None:
         return record, handoff.held(memory, record)
@@ -149,12 +176,13 @@ def _close(memory: Mapping[str, Any], compression_id: str) -> Change:
     )
 
 
-def _withdraw_threshold(now: datetime) -> Step:
-    """Return the step that takes back the note that compression is needed."""
+def withdraw_threshold(now: datetime) -> Step:
+    """Return the step that takes back the note that compression is needed, once it is not."""
 
     def step(documents: Mapping[str, Any]) -> Change:
         held = documents["pheromones"]["active_pheromones"]
-        ids = [signal["id"] for signal in held if signal["type"] == "TOKEN_THRESHOLD"]
+        stale = not usage(documents["memory"]).needed
+        ids = [signal["id"] for signal in held if stale and signal["type"] == "TOKEN_THRESHOLD"]
         return signals.withdraw(documents["pheromones"], ids, now=now)
 
     return step
@@ -186,7 +214,7 @@ def create(
 ) -> Change:  # fmt: skip
     """Return the change that stores a session by itself; its result is the session id."""
     raw = answers.unwrap(answer)
-    checked = answers.check_answer(raw, None, phase)
+    checked = _dated(answers.check_answer(raw, None, phase), now)
     stated = raw.get("original_tokens")
     # There are no items to count here: what the caller says it stands for is all there is.
     original = int(stated) if isinstance(stated, int | float) and 0 <= stated < 1 << 53 else 0

@@ -8,7 +8,6 @@ is decided in `threshold`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, cast
@@ -27,6 +26,8 @@ MAX_WORD_CHARS = 100
 # Metadata that aether keeps itself: a caller sets these by arguments of their own, or not at all.
 # `timestamp` may be given: an imported note was made when it was said, not when it was imported.
 KEPT_FIELDS = frozenset({"relevance_score", "access_count", "last_accessed", "source", "caste"})
+# The other metadata that the schema gives a type: null means that there is none.
+_TYPED_FIELDS = frozenset({"timestamp", "phase", "protected", "injected", "pointer"})
 DRAFT_FIELDS = frozenset({"content", "type", "relevance_score", "source", "caste", "metadata"})
 
 NewId = Callable[[str, datetime, int], str]
@@ -73,8 +74,7 @@ def draft(
 
 
 def _relevance(value: Any) -> float:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or not 0 <= value <= 1:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise InvalidInput(
             f"relevance_score is {shown(value)}.", fix="Use a number from 0 to 1.", where="item"
         )
@@ -86,8 +86,8 @@ def _extra(metadata: Any) -> JsonObject:
         return {}
     if not isinstance(metadata, Mapping):
         raise InvalidInput(f"metadata is {shown(metadata)}.", fix="Use an object.", where="item")
-    extra = dict(metadata)
-    for field in KEPT_FIELDS & extra.keys():
+    extra = {key: value for key, value in metadata.items() if value is not None or key not in _TYPED_FIELDS}
+    for field in sorted(KEPT_FIELDS & extra.keys()):
         raise InvalidInput(
             f"metadata.{field} is kept by aether.",
             fix="Use the argument of that name, or leave it out.",
@@ -95,13 +95,17 @@ def _extra(metadata: Any) -> JsonObject:
         )
     if "timestamp" in extra:
         extra["timestamp"] = clock.stamp(clock.parse(extra["timestamp"], where="metadata.timestamp"))
-    if extra.get("phase") is not None:
+    if "phase" in extra:
         extra["phase"] = check_phase(extra["phase"])
     for flag in ("protected", "injected"):
         if not isinstance(extra.get(flag, False), bool):
             raise InvalidInput(
                 f"metadata.{flag} is {shown(extra[flag])}.", fix="Use true or false.", where="item"
             )
+    if not isinstance(extra.get("pointer", {}), dict):
+        raise InvalidInput(
+            f"metadata.pointer is {shown(extra['pointer'])}.", fix="Use an object.", where="item"
+        )
     return extra
 
 
@@ -262,6 +266,13 @@ def update(
     """
     place = place_of(memory, id)
     old = items_of(memory)[place]
+    changes = updates.get("metadata") if isinstance(updates, Mapping) else None
+    if not isinstance(updates, Mapping) or not isinstance(changes, Mapping | None):
+        raise InvalidInput(
+            f"the updates are {shown(updates)}.",
+            fix="Pass an object; its metadata is an object too.",
+            where=f"item {id}",
+        )
     kept = {key: value for key, value in old["metadata"].items() if key not in KEPT_FIELDS}
     entry = {
         "content": old["content"], "type": old["type"],
@@ -269,7 +280,7 @@ def update(
         **updates,
     }  # fmt: skip
     entry["metadata"] = {
-        key: value for key, value in {**kept, **(updates.get("metadata") or {})}.items() if value is not None
+        key: value for key, value in {**kept, **(changes or {})}.items() if value is not None
     }
     checked = drafts([entry])[0]
     made = _item(checked, id=old["id"], at=old["metadata"]["timestamp"], count=count)
@@ -278,7 +289,7 @@ def update(
     made["associative_links"] = old["associative_links"]
     part = memory["working_memory"]
     total = part["current_tokens"] - old["token_count"] + made["token_count"]
-    if total > part["max_capacity_tokens"]:
+    if total > max(part["max_capacity_tokens"], part["current_tokens"]):
         raise BudgetExceeded(
             f"the new content has {made['token_count']} tokens and would make {total} of {part['max_capacity_tokens']}.",
             fix="Shorten it, or compress working memory first.",
@@ -302,7 +313,13 @@ def _total(tokens: int) -> JsonObject:
 
 
 def listed(memory: Mapping[str, Any], limit: int = 0) -> list[Item]:
-    """Return the items, most recently used first; all where `limit` is 0."""
+    """Return the items, most recently used first; all where `limit` is 0.
+
+    Raises:
+        InvalidInput: the limit is negative.
+    """
+    if limit < 0:
+        raise InvalidInput(f"limit is {limit}.", fix="Use 0 for all, or the number wanted.", where="list")
     order = sorted(
         enumerate(items_of(memory)),
         key=lambda pair: (pair[1]["metadata"]["last_accessed"], pair[0]),

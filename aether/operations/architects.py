@@ -95,7 +95,11 @@ def _ask(
         try:
             spent.append(module.complete(request, settings=reach, count=count))
             return trigger_phase_boundary_compression(
-                record["phase"], spent[-1].text, home=place, architect=_cost(spent, request, given)
+                record["phase"],
+                spent[-1].text,
+                home=place,
+                architect=_cost(spent, request, given),
+                compression_id=record["id"],
             )
         except InvalidInput as reason:
             feedback = str(reason)

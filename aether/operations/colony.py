@@ -8,7 +8,7 @@ from typing import Any
 from aether.memory import adaptation, phases, signals
 from aether.memory import colony as colony_state
 from aether.memory.changes import chained
-from aether.operations.edge import Author, Home, change, new_id, now, read
+from aether.operations.edge import Author, Home, change, new_id, now, owned, read
 from aether.operations.snapshots import automatic
 from aether.shapes import Change, Finding, JsonObject
 
@@ -34,7 +34,7 @@ def emit_signal(
     def emit(documents: Mapping[str, Any]) -> Change:
         return signals.emit(
             documents["pheromones"], type, context, now=at, id=new_id(type.lower(), at), strength=strength,
-            source=source, caste=caste, phase=phase, metadata=metadata,
+            source=source, caste=caste, phase=phase, metadata=owned(metadata),
             colony_state=documents["COLONY_STATE"]["colony_status"]["state"],
         )  # fmt: skip
 
@@ -48,12 +48,12 @@ def emit_signal(
 def active_signals(*, caste: str | None = None, home: Home = None) -> list[JsonObject]:
     """Return the signals that `caste` feels now, strongest first, each with its effective strength."""
     found = signals.active(read(home).documents["pheromones"], now=now(), caste=caste)
-    return [dict(signal) for signal in found]
+    return [owned(signal) for signal in found]
 
 
 def colony(*, home: Home = None) -> JsonObject:
     """Return the state of the colony: COLONY_STATE.json as it is now."""
-    found: JsonObject = read(home).documents["COLONY_STATE"]
+    found: JsonObject = owned(read(home).documents["COLONY_STATE"])
     return found
 
 

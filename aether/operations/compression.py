@@ -56,14 +56,16 @@ def prepare(phase: int, *, manual: bool = False, new: bool = False, home: Home =
     if new or record is None or not handoff.held(snapshot.documents["memory"], record):
         at = now()
         compression_id = new_id(f"phase_{phase}", at)
-        done = change(
-            place,
-            lambda documents: handoff.opened(
-                documents["memory"], phase, compression_id=compression_id, now=at
-            ),
-            Author("prepare", reason=f"phase {phase}"),
-        )
-        record = cast(JsonObject, done.result)
+        seen = record
+
+        def plan(documents: Mapping[str, Any]) -> Change:
+            memory = documents["memory"]
+            there = handoff.open_handoff(memory, phase)
+            if not new and there is not None and there != seen and handoff.held(memory, there):
+                return Change({}, result=there)  # another process prepared it meanwhile
+            return handoff.opened(memory, phase, compression_id=compression_id, now=at)
+
+        record = cast(JsonObject, change(place, plan, Author("prepare", reason=f"phase {phase}")).result)
         snapshot = read(place)
     return Prepared(_written(place, snapshot, record), "", record)
 
@@ -115,16 +117,18 @@ def trigger_phase_boundary_compression(
     *,
     home: Home = None,
     architect: JsonObject | None = None,
+    compression_id: str | None = None,
 ) -> Ingested:
     """Store the session that an architect made of the open hand-off, and return what that did.
 
     In one transaction: the session is stored, exactly the prepared items move to the archive (what
     arrived meanwhile stays), patterns are promoted, sessions over the limit are evicted, and a receipt is
-    written. The same answer again changes nothing. `architect` goes into the receipt.
+    written. The same answer again changes nothing. `architect` goes into the receipt; `compression_id`
+    names the hand-off where several may be open (default: the one the answer names, else the newest).
 
     Raises:
         InvalidInput: the answer is rejected; nothing changed, and the text says what to correct.
-        Conflict: another session has the same id.
+        Conflict: another session has the same id, or the named hand-off is not open any more.
     """
     phase = check_phase(phase)
     at = now()
@@ -132,7 +136,7 @@ def trigger_phase_boundary_compression(
     def plan(documents: Mapping[str, Any]) -> Change:
         return ingest.ingest(
             documents, compressed_json, phase=phase, now=at, new_id=new_id,
-            count=counter_of(documents["memory"]), architect=architect or {},
+            count=counter_of(documents["memory"]), architect=architect or {}, compression_id=compression_id,
         )  # fmt: skip
 
     done = change(home, plan, Author("compress", by="architect", reason=f"phase {phase}"))

@@ -18,7 +18,9 @@ from aether.store.state import Snapshot, load
 
 Home = str | os.PathLike[str] | None
 
-__all__ = ["Author", "Committed", "Home", "Snapshot", "change", "counter_of", "find", "new_id", "now", "read"]
+__all__ = [
+    "Author", "Committed", "Home", "Snapshot", "change", "counter_of", "find", "new_id", "now", "owned", "read",
+]  # fmt: skip
 
 now = clock.now
 
@@ -36,6 +38,18 @@ def read(home: Home) -> Snapshot:
 def change(home: Home, plan: Callable[[Mapping[str, Any]], Change], author: Author) -> Committed:
     """Commit what `plan` makes of the documents, and return what it did."""
     return commit(find(home), lambda snapshot: plan(snapshot.documents), author, now=now())
+
+
+def owned(value: Any) -> Any:
+    """Return a copy of JSON `value`: what a caller holds is never part of the state, which is shared.
+
+    >>> held = {"list": [1]}
+    >>> owned(held) == held, owned(held)["list"] is held["list"]
+    (True, False)
+    """
+    if isinstance(value, dict):
+        return {key: owned(below) for key, below in value.items()}
+    return [owned(below) for below in value] if isinstance(value, list) else value
 
 
 def counter_of(memory: Mapping[str, Any]) -> Counter:

@@ -8,11 +8,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from aether import paths
 from aether.errors import InvalidInput, NotFound
 from aether.memory import checkup
 from aether.memory.changes import joined
-from aether.operations.edge import Author, Home, change, find, now, read
+from aether.operations.edge import Author, Home, change, find, now, owned, read
 from aether.paths import HOME_NAME
 from aether.schemas import check
 from aether.shapes import Change, Finding, JsonObject
@@ -37,7 +36,7 @@ def init(home: Home = None) -> Path:
         StorageFailed: the directory cannot be written.
     """
     named = home or os.environ.get("AETHER_HOME") or Path.cwd() / HOME_NAME
-    place = Path(os.path.realpath(paths.home_in(Path(named).expanduser())))
+    place = find(named)
     with storage(place):
         (place / "data").mkdir(parents=True, exist_ok=True)
     fold_home(place, now=now())
@@ -59,7 +58,7 @@ def show(document: str, *, home: Home = None, revision: int | None = None) -> An
     documents.path_of(place, document)
     snapshot = load(place)
     if revision is None:
-        return snapshot.documents[document]
+        return owned(snapshot.documents[document])
     return states_back(snapshot, revision)[1][document]
 
 
@@ -106,15 +105,14 @@ def undo(revision: int | None = None, *, home: Home = None) -> LogLine:
         NotFound: there is no such revision.
         Conflict: a later change depends on it; that change is named.
     """
+    place = find(home)
+    chosen = revision if revision is not None else last_undoable(load(place))
 
     def plan(snapshot: Snapshot) -> Change:
-        chosen = last_undoable(snapshot) if revision is None else revision
         undone = undo_change(snapshot, chosen)
         mended = checkup.rederived(snapshot.documents, undone)
         return joined(undone, mended, result=undone.result)
 
-    place = find(home)
-    chosen = revision if revision is not None else last_undoable(load(place))
     entry: Entry = commit(place, plan, Author("undo", reason=f"of revision {chosen}"), now=now()).result
     return LogLine(entry.revision, entry.at, entry.by, entry.operation, entry.reason, [*entry.patches])
 
@@ -157,7 +155,7 @@ def check_schema(name: str, value: Any) -> list[Finding]:
 
 
 def export(*, home: Home = None) -> JsonObject:
-    """Return the whole colony as one JSON object: documents, archive, receipts and events."""
+    """Return the whole colony as one JSON object: documents, archive, receipts and events, to read only."""
     from aether.store import appends
 
     snapshot = read(home)

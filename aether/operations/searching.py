@@ -8,7 +8,7 @@ from datetime import datetime
 from aether import clock
 from aether.memory import items
 from aether.memory.search import LIMIT, search
-from aether.operations.edge import Author, Home, Snapshot, change, find, now, read
+from aether.operations.edge import Author, Home, Snapshot, change, find, now, owned, read
 from aether.shapes import Change, JsonObject
 from aether.store import appends
 from aether.store.index import Archive, source
@@ -54,7 +54,7 @@ def search_memory(
     found = [hit["id"] for hit in hits if hit["layer"] == "working_memory"]
     if found:
         count_access(place, found, at)
-    return hits
+    return [owned(hit) for hit in hits]
 
 
 def _time(given: str | datetime | None, where: str) -> datetime | None:

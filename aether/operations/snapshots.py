@@ -19,6 +19,9 @@ from aether.store import codec
 from aether.store.files import storage, write_whole
 from aether.store.lock import locked
 
+# What the list and the pruning of snapshots read; a file without it is not one of ours.
+_SHOWN = frozenset({"snapshot_id", "timestamp", "automatic"})
+
 
 def create_snapshot(label: str = "", *, home: Home = None) -> JsonObject:
     """Save the whole colony as it is and return what was saved, without the documents."""
@@ -58,9 +61,11 @@ def list_snapshots(*, home: Home = None) -> list[JsonObject]:
 def _all(home: Path) -> Iterator[Any]:
     for path in (home / "snapshots").glob("*.json"):
         try:
-            yield codec.parse(path.read_bytes(), where=path.name)
+            snapshot = codec.parse(path.read_bytes(), where=path.name)
         except AetherError:
-            continue  # `doctor` names it; the others are still of use
+            continue  # restoring it says what is wrong; the others are still of use
+        if isinstance(snapshot, dict) and snapshot.keys() >= _SHOWN:
+            yield snapshot
 
 
 def _outline(snapshot: Mapping[str, Any]) -> JsonObject:
@@ -88,7 +93,8 @@ def restore_snapshot(snapshot_id: str = "latest", *, home: Home = None) -> list[
         raise NotFound(
             f"there is no snapshot {shown(snapshot_id)}.", fix='See "aether snapshot list".', where=str(place)
         )
-    saved = codec.parse(path.read_bytes(), where=path.name)
+    read_back = codec.parse(path.read_bytes(), where=path.name)
+    saved = read_back if isinstance(read_back, dict) else {}
 
     def plan(documents: Mapping[str, Any]) -> Change:
         restored = snapshots.restore(documents, saved)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from aether.errors import InvalidDocument
+from aether.errors import AetherError, InvalidDocument
 from aether.memory import items, phases, signals
 from aether.memory.changes import chained
+from aether.memory.ingest import withdraw_threshold
 from aether.memory.threshold import Usage, usage
 from aether.operations.compression import Prepared, prepare
-from aether.operations.edge import Author, Home, change, counter_of, new_id, now, read
+from aether.operations.edge import Author, Home, change, counter_of, new_id, now, owned, read
 from aether.shapes import Change, Item, JsonObject
+from aether.store import codec
 
 
 class ItemId(str):
@@ -23,7 +25,7 @@ class ItemId(str):
     evicted: list[str]
     """Ids of items that the hard limit pushed into the archive."""
     handoff: str
-    """Path of the prepared hand-off; empty where compression is not needed."""
+    """Path of the prepared hand-off; empty where compression is not needed, or preparing it failed."""
 
 
 def add_working_memory_item(
@@ -64,6 +66,7 @@ def add_working_memory_items(entries: Iterable[Mapping[str, Any]], *, home: Home
 
 def _add(entries: list[JsonObject], home: Home) -> list[ItemId]:
     at = now()
+    entries = owned(codec.checked(entries, where="item"))
 
     def plan(documents: Mapping[str, Any]) -> Change:
         memory = documents["memory"]
@@ -72,13 +75,20 @@ def _add(entries: list[JsonObject], home: Home) -> list[ItemId]:
 
     done = change(home, plan, Author("add", by=entries[0]["source"] if entries else "queen"))
     added, needed = done.result
-    path = str(auto_prepare(home).path or "") if needed else ""
+    path = _handed_off(home) if needed else ""
     made = []
     for new in added.ids:
         item_id = ItemId(new)
         item_id.compression_needed, item_id.evicted, item_id.handoff = needed, added.evicted, path
         made.append(item_id)
     return made
+
+
+def _handed_off(home: Home) -> str:
+    try:
+        return str(auto_prepare(home).path or "")
+    except AetherError:
+        return ""  # the items are stored: an error would say that they are not; `prepare` says what is wrong
 
 
 def _signal_threshold(documents: Mapping[str, Any]) -> Change:
@@ -103,9 +113,16 @@ def _signal_threshold(documents: Mapping[str, Any]) -> Change:
 
 
 def auto_prepare(home: Home) -> Prepared:
-    """Return the hand-off of the current phase, prepared now if it is not open yet."""
-    colony = read(home).documents["COLONY_STATE"]
-    return prepare(phases.current_phase(colony), manual=True, home=home)
+    """Return the hand-off of the current phase, prepared now if it is not open yet.
+
+    Where only later phases have items, it is that of the first of them.
+    """
+    documents = read(home).documents
+    current = phases.current_phase(documents["COLONY_STATE"])
+    first = min(
+        (item["metadata"].get("phase", current) for item in items.items_of(documents["memory"])), default=0
+    )
+    return prepare(max(current, first), manual=True, home=home)
 
 
 def get_working_memory_item(id: str, *, home: Home = None) -> Item:
@@ -119,8 +136,8 @@ def get_working_memory_item(id: str, *, home: Home = None) -> Item:
         items.place_of(documents["memory"], id)
         return items.access(documents["memory"], [id], now=now())
 
-    found: list[Item] = change(home, plan, Author("access")).result
-    return found[0]
+    found: Item = owned(change(home, plan, Author("access")).result[0])
+    return found
 
 
 def update_working_memory_item(id: str, updates: Mapping[str, Any], *, home: Home = None) -> Item:
@@ -131,24 +148,31 @@ def update_working_memory_item(id: str, updates: Mapping[str, Any], *, home: Hom
         InvalidInput: a field is unknown or impossible.
         BudgetExceeded: the new content does not fit.
     """
+    given = dict(updates) if isinstance(updates, Mapping) else updates
+    wanted = owned(codec.checked(given, where=f"item {id}"))
 
     def plan(documents: Mapping[str, Any]) -> Change:
         memory = documents["memory"]
-        return items.update(memory, id, updates, now=now(), count=counter_of(memory))
+        return items.update(memory, id, wanted, now=now(), count=counter_of(memory))
 
-    updated: Item = change(home, plan, Author("update", reason=id)).result
+    updated: Item = owned(change(home, plan, Author("update", reason=id)).result)
     return updated
 
 
 def list_working_memory_items(limit: int = 0, *, home: Home = None) -> list[Item]:
     """Return the items, most recently used first; all where `limit` is 0. Listing counts no access."""
-    return items.listed(read(home).documents["memory"], limit)
+    found: list[Item] = owned(items.listed(read(home).documents["memory"], limit))
+    return found
 
 
 def clear_working_memory(*, home: Home = None) -> int:
     """Move every item to the archive and return how many there were; `undo` brings them back."""
-    done = change(home, lambda documents: items.clear(documents["memory"], now=now()), Author("clear"))
-    return int(done.result)
+    at = now()
+
+    def plan(documents: Mapping[str, Any]) -> Change:
+        return chained(documents, lambda state: items.clear(state["memory"], now=at), withdraw_threshold(at))
+
+    return int(change(home, plan, Author("clear")).result[0])
 
 
 def check_token_threshold(*, home: Home = None) -> bool:
