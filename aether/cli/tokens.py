@@ -1,0 +1,132 @@
+"""Tokens on the command line: count, fetch a vocabulary, choose and calibrate the counter of a home."""
+
+from __future__ import annotations
+
+import click
+
+from aether.cli.output import Ask, Group, emit, pass_ask, read_text, table
+
+COUNTERS = ("estimate", "o200k_base", "cl100k_base")
+
+
+@click.group("tokens", cls=Group)
+def tokens_command() -> None:
+    """Count tokens and choose how they are counted.
+
+    \b
+    Example:
+      aether tokens count README.md
+    """
+
+
+@tokens_command.command("count")
+@click.argument("files", nargs=-1, required=True)
+@click.option(
+    "--counter",
+    "name",
+    type=click.Choice(COUNTERS),
+    help="Who counts  [default: the home's counter, else estimate]",
+)
+@pass_ask
+def count(ask: Ask, files: tuple[str, ...], name: str | None) -> None:
+    """Count the tokens of files; - is standard input.
+
+    \b
+    Example:
+      aether tokens count README.md
+    """
+    from aether.operations import tokens
+
+    found = [(file, tokens.count_tokens(read_text(file), name=name, home=ask.home)) for file in files]
+    rows = [(one.tokens, one.characters, file) for file, one in found]
+    data = [{"file": file, **one._asdict()} for file, one in found]
+    emit(
+        ask,
+        data,
+        [
+            *table(rows, head=("tokens", "characters", "file"), right=[0, 1]),
+            f"counted by {found[0][1].counter}",
+        ],
+    )
+
+
+@tokens_command.command("fetch")
+@click.argument("name", type=click.Choice(COUNTERS[1:]))
+@click.option("--url", default="", help="Get the same file from elsewhere; its checksum is checked")
+@pass_ask
+def fetch(ask: Ask, name: str, url: str) -> None:
+    """Download the vocabulary of an exact counter.
+
+    The only command that downloads; nothing is fetched unasked.
+
+    \b
+    Example:
+      aether tokens fetch o200k_base
+    """
+    from aether.operations import tokens
+
+    path = tokens.fetch_vocabulary(name, url=url)
+    emit(ask, {"name": name, "path": str(path)}, str(path))
+
+
+@tokens_command.command("use")
+@click.argument("name", type=click.Choice(COUNTERS))
+@pass_ask
+def use(ask: Ask, name: str) -> None:
+    """Make a counter the home's own, and count everything anew.
+
+    \b
+    Example:
+      aether tokens use estimate
+    """
+    from aether.operations import tokens
+
+    words = tokens.use_counter(name, home=ask.place())
+    emit(ask, {"counter": words}, f"This home counts by {words}.")
+
+
+@tokens_command.command("calibrate")
+@click.argument("files", nargs=-1)
+@click.option(
+    "--against",
+    type=click.Choice(COUNTERS[1:]),
+    default="o200k_base",
+    show_default=True,
+    help="The exact counter",
+)
+@click.option("--apply", is_flag=True, help="Let the home count by the corrected estimate")
+@pass_ask
+def calibrate(ask: Ask, files: tuple[str, ...], against: str, apply: bool) -> None:
+    """Measure the estimate against exact counts.
+
+    On FILES, else on everything the home holds, by type.
+
+    \b
+    Example:
+      aether tokens calibrate --against o200k_base
+    """
+    from aether.operations import tokens
+
+    place = ask.place() if apply or not files else None
+    found = tokens.calibrate(
+        [(file, read_text(file)) for file in files], against=against, apply=apply, home=place
+    )
+    rows = [
+        (
+            row.kind,
+            row.samples,
+            row.exact,
+            row.estimated,
+            f"{100 * row.error:+.1f} %",
+            f"{100 * row.worst:+.1f} %",
+        )
+        for row in (*found.rows, found.total)
+    ]
+    data = {
+        "rows": [row._asdict() for row in found.rows],
+        "total": found.total._asdict(),
+        "factor": found.factor,
+        "applied": apply,
+    }
+    text = table(rows, head=("kind", "samples", "exact", "estimate", "error", "worst"), right=range(1, 6))
+    emit(ask, data, [*text, f"factor {found.factor:g}{' (applied)' if apply else ''}"])
