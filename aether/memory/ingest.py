@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from aether import clock
 from aether.errors import Conflict, InvalidInput, shown
 from aether.memory import answers, fidelity, handoff, items, promotion, sessions, signals
 from aether.memory.changes import chained
 from aether.memory.threshold import usage
-from aether.shapes import Change, Counter, Finding, Item, JsonObject, Session
+from aether.shapes import Change, Counter, Finding, Handoff, Item, JsonObject, Session
 
 NewId = Callable[[str, datetime, int], str]
 Step = Callable[[Mapping[str, Any]], Change]
+Instruct = Callable[[JsonObject], JsonObject]
+"""Makes the prompt of a hand-off, so that an answer which repeats it is known."""
 
 
 class Ingested(NamedTuple):
@@ -32,8 +34,12 @@ class Ingested(NamedTuple):
     """Items that left working memory for the archive."""
     carried: list[JsonObject]
     """Statements that the architect had left out and the gate put back, with the reason."""
+    left_out: list[JsonObject]
+    """Statements that the gate had no room for; they stay in the archive only."""
     missing: list[str]
-    """Paths, names and numbers that did not survive and did not have to."""
+    """Paths, names and numbers that went with those."""
+    fidelity: float
+    """Share of what had to survive that the architect itself had kept."""
     patterns: list[str]
     """Ids of patterns created."""
     contradictions: list[JsonObject]
@@ -47,7 +53,7 @@ class Ingested(NamedTuple):
 
 def ingest(
     documents: Mapping[str, Any], answer: str | Mapping[str, Any], *, phase: int, now: datetime, new_id: NewId,
-    count: Counter, architect: JsonObject, compression_id: str | None = None,
+    count: Counter, architect: JsonObject, instruct: Instruct, compression_id: str | None = None,
 ) -> Change:  # fmt: skip
     """Return the change that stores `answer` as the session of `phase`; its result is an `Ingested`.
 
@@ -65,7 +71,8 @@ def ingest(
     if there is not None and there["metadata"].get("answer_sha256") == digest:
         return Change({}, result=_again(there))
     record, held = _covered(memory, raw, phase, compression_id, now)
-    given = handoff.build(documents, record, held, revision=0, now=now)
+    built = handoff.build(documents, record, held, revision=0, now=now)
+    given = cast(Handoff, {**built, "prompt": instruct(cast(JsonObject, built))})
     checked = _dated(answers.check_answer(raw, given, phase), now)
     gated = fidelity.gate(given, checked.fields, count=count)
     session = sessions.made(
@@ -83,7 +90,7 @@ def ingest(
     )
     promoted, evicted = change.result[-2:]
     done = Ingested(
-        session, True, len(held), gated.carried, gated.missing_anchors, promoted.created,
+        session, True, len(held), gated.carried, gated.left_out, gated.missing_anchors, gated.score, promoted.created,
         [pair._asdict() for pair in promoted.contradictions],
         evicted, new_id("receipt", now, 0), [f"{note.where}: {note.message}" for note in checked.findings],
     )  # fmt: skip
@@ -253,7 +260,9 @@ def _receipt(done: Ingested, held: Sequence[Item], record: JsonObject, now: date
         "ratio": session["compression_ratio"],
         "items": [item["id"] for item in held],
         "carried": done.carried,
+        "left_out": done.left_out,
         "missing": done.missing,
+        "fidelity": done.fidelity,
         "patterns": done.patterns,
         "contradictions": done.contradictions,
         "evicted": done.evicted,

@@ -130,6 +130,8 @@ def trigger_phase_boundary_compression(
         InvalidInput: the answer is rejected; nothing changed, and the text says what to correct.
         Conflict: another session has the same id, or the named hand-off is not open any more.
     """
+    from aether.backends.request import instruction
+
     phase = check_phase(phase)
     at = now()
 
@@ -137,6 +139,7 @@ def trigger_phase_boundary_compression(
         return ingest.ingest(
             documents, compressed_json, phase=phase, now=at, new_id=new_id,
             count=counter_of(documents["memory"]), architect=architect or {}, compression_id=compression_id,
+            instruct=instruction,
         )  # fmt: skip
 
     done = change(home, plan, Author("compress", by="architect", reason=f"phase {phase}"))

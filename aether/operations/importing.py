@@ -27,8 +27,10 @@ from aether.store.state import Snapshot
 
 # One commit each: large enough that the disk is not what takes the time, small enough to lose little.
 BATCH_ITEMS = 500
-# About a tenth of a working memory: a batch must fit into it whole.
+# About a tenth of a working memory of the usual size.
 BATCH_CHARS = 80_000
+# A batch must fit into a small one whole: few scripts take more than two tokens for a character.
+BATCH_CHARS_PER_TOKEN = 0.5
 SUFFIXES = frozenset({".jsonl", ".json", ".md", ".txt", ".traj"})
 
 
@@ -53,8 +55,9 @@ class Imported(NamedTuple):
 
 @dataclass
 class _Tally:
-    """What has been counted so far; the one thing here that changes while files are read."""
+    """What has been counted so far, and the size of a batch; all here that changes while files are read."""
 
+    batch_chars: float
     records: int = 0
     items: int = 0
     known: int = 0
@@ -86,7 +89,8 @@ def import_transcripts(
     """
     snapshot = read(home)
     known = _keys(snapshot)
-    tally = _Tally()
+    capacity = snapshot.documents["memory"]["working_memory"]["max_capacity_tokens"]
+    tally = _Tally(batch_chars=min(BATCH_CHARS, capacity * BATCH_CHARS_PER_TOKEN))
     first = phases.current_phase(snapshot.documents["COLONY_STATE"])
     files = 0
     for source in sources:
@@ -170,11 +174,11 @@ def _store(drafts: Iterator[JsonObject], tally: _Tally, home: Home, *, dry_run: 
     batch: list[JsonObject] = []
     chars = 0
     for draft in drafts:
-        batch.append(draft)
         chars += len(draft["content"])
-        if len(batch) == BATCH_ITEMS or chars > BATCH_CHARS:
+        if batch and (len(batch) == BATCH_ITEMS or chars > tally.batch_chars):
             _store_batch(batch, tally, home, dry_run=dry_run)
-            batch, chars = [], 0
+            batch, chars = [], len(draft["content"])
+        batch.append(draft)
     if batch:
         _store_batch(batch, tally, home, dry_run=dry_run)
 
