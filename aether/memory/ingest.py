@@ -77,7 +77,9 @@ def ingest(
     gated = fidelity.gate(given, checked.fields, count=count)
     session = sessions.made(
         gated.session, phase=phase, original_tokens=record["total_tokens"], count=count,
-        metadata={"compression_id": record["id"], "answer_sha256": digest, "architect": architect},
+        metadata={
+            "compression_id": record["id"], "answer_sha256": digest, "architect": architect, "castes": _castes(held),
+        },
     )  # fmt: skip
     change = chained(
         documents,
@@ -105,9 +107,24 @@ def ingest(
     return Change(change.patches, appends, done)
 
 
+def _castes(held: Sequence[Item]) -> list[str]:
+    return sorted({item["metadata"]["caste"] for item in held if item["metadata"]["caste"]})
+
+
 def _again(session: Session) -> Ingested:
     return Ingested(
-        session, False, 0, [], [], [], [], [], "", ["the same answer was stored before: nothing changed"]
+        session,
+        False,
+        0,
+        [],
+        [],
+        [],
+        1.0,
+        [],
+        [],
+        [],
+        "",
+        ["the same answer was stored before: nothing changed"],
     )
 
 
