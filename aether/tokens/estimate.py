@@ -113,12 +113,13 @@ _COMMON_RUNS = frozenset(
 )
 _BLOCK_STARTS = [start for start, _, _ in _BLOCKS]
 _RUN_OF_SIGNS = 183
-_REPEATED_SIGN = 88  # the same ASCII sign or box again: runs of them are single tokens
-_MERGED_BLOCKS = ("ASCII", "boxes")
+# The same sign again, in blocks where runs of one sign are few tokens: "-" goes 64 to a token.
+_REPEATED_SIGN = {"ASCII": 20, "boxes": 150}
 
 # Lengths at which o200k_base needs one more token for a run of white space.
 _SPACES_IN_TOKEN = 80
 _BREAKS_IN_TOKEN = 16
+_SPACED_LINE = TOKEN  # each further line of nothing but spaces
 _DIGITS = "0123456789"
 
 # Price of starting a word, by what stands before it (nothing, space, "." or "_", other) and by its
@@ -229,7 +230,8 @@ def _sign_price(piece: str, last: str) -> int:
         return TOKEN
     if piece.isspace():
         spaces = piece.count(" ")
-        return TOKEN * (1 + spaces // _SPACES_IN_TOKEN + (len(piece) - spaces) // _BREAKS_IN_TOKEN)
+        runs = 1 + spaces // _SPACES_IN_TOKEN + (len(piece) - spaces) // _BREAKS_IN_TOKEN
+        return TOKEN * runs + _SPACED_LINE * max(0, piece.count(" \n") - 1)
     signs = piece.lstrip(" ").rstrip("\r\n")
     if signs in _COMMON_RUNS:
         return TOKEN
@@ -239,8 +241,8 @@ def _sign_price(piece: str, last: str) -> int:
     previous = ""
     for sign in signs:
         _, block, each = _BLOCKS[bisect_right(_BLOCK_STARTS, ord(sign)) - 1]
-        if sign == previous and block in _MERGED_BLOCKS:
-            price += _REPEATED_SIGN
+        if sign == previous and block in _REPEATED_SIGN:
+            price += _REPEATED_SIGN[block]
         else:
             price += TOKEN if sign in _COMMON_SIGNS else each
         previous = sign

@@ -1,0 +1,154 @@
+"""How far is the token estimate from o200k_base, by kind of text, and how fast is it?
+
+Counts the samples of the tests, texts generated here and, where they are, real transcripts beside
+the repository. Without the rank file of o200k_base only the samples, whose counts are recorded, and
+the speed are measured. Writes benchmarks/results/token_estimate.json.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import platform
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from aether.tokens import exact  # noqa: E402 - runnable without an installation
+from aether.tokens.calibrate import Row, calibrate  # noqa: E402
+from aether.tokens.estimate import estimate  # noqa: E402
+
+RESULT = Path(__file__).parent / "results" / "token_estimate.json"
+SAMPLES = ROOT / "tests" / "tokens" / "samples"
+DATA = ROOT.parent / "shared" / "data"
+SPEED_CHARS = 2_000_000
+# A transcript is cut into documents of this size: the estimate promises its error per document.
+DOCUMENT_CHARS = 30_000
+DOCUMENTS_PER_FILE = 8
+
+
+def samples() -> Iterator[tuple[str, str]]:
+    """Yield the samples of the tests as pairs of kind and text."""
+    for path in sorted(SAMPLES.glob("*.txt")):
+        yield path.stem, path.read_bytes().decode()
+
+
+def generated() -> Iterator[tuple[str, str]]:
+    """Yield larger texts without meaning, ten of each kind, the same on every run."""
+    chance = random.Random(7)
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    for _ in range(10):
+        yield "generated base64", base64.b64encode(chance.randbytes(6000)).decode()
+        yield "generated hex", chance.randbytes(4000).hex()
+        yield "generated numbers", " ".join(f"{chance.gauss(0, 1e4):.4f}" for _ in range(800))
+        words = ("".join(chance.choices(letters, k=chance.randint(3, 10))) for _ in range(1000))
+        yield "generated random letters", " ".join(words)
+        rows = [{"id": number, "value": chance.random(), "ok": True} for number in range(200)]
+        yield "generated JSON", json.dumps(rows)
+
+
+def transcripts() -> Iterator[tuple[str, str]]:
+    """Yield documents from the real transcripts beside the repository, if there are any."""
+    for folder in ("claude_code", "codex", "trajectories", "locomo"):
+        for path in sorted((DATA / folder).glob("*.json*")):
+            with path.open(encoding="utf-8") as stream:
+                for _ in range(DOCUMENTS_PER_FILE):
+                    document = stream.read(DOCUMENT_CHARS)
+                    if len(document) > 1000:
+                        yield f"real {folder}", document
+
+
+def megabytes_per_second(count: Callable[[str], int], text: str) -> float:
+    """Return the best speed of three, by processor time, in megabytes of UTF-8."""
+    best = float("inf")
+    for _ in range(3):
+        started = time.process_time()
+        assert count(text) > 0
+        best = min(best, time.process_time() - started)
+    return round(len(text.encode("utf-8", "replace")) / best / 1e6, 2)
+
+
+def speeds() -> dict[str, float]:
+    """Return the speed of the estimate by kind of text, and of the exact counter beside it."""
+    texts = dict(samples())
+    found = {}
+    for kind in ("prose_english", "code_python", "json_indented", "prose_chinese", "log"):
+        text = texts[kind] * (SPEED_CHARS // len(texts[kind]))
+        found[f"repeated {kind}"] = megabytes_per_second(estimate, text)
+    real = "".join(text for kind, text in transcripts() if kind == "real locomo")
+    if real:
+        found["real conversations"] = megabytes_per_second(estimate, real)
+    noise = base64.b64encode(random.Random(1).randbytes(SPEED_CHARS)).decode()
+    found["base64 that never repeats"] = megabytes_per_second(estimate, noise)
+    for name, unit in (
+        ("letters", "a"),
+        ("spaces", " "),
+        ("line ends", "\n"),
+        ("signs", "-"),
+        ("emoji", "\U0001f680"),
+    ):
+        found[f"one of the {name}, repeated"] = megabytes_per_second(estimate, unit * SPEED_CHARS)
+    if exact.find("o200k_base"):
+        prose = texts["prose_english"] * (SPEED_CHARS // len(texts["prose_english"]))
+        found["o200k_base exactly, repeated prose_english"] = megabytes_per_second(
+            lambda text: exact.exact("o200k_base", text), prose
+        )
+    return found
+
+
+def shown(row: Row) -> dict[str, object]:
+    """Return a row as it stands in the result: errors in percent."""
+    return {
+        "kind": row.kind,
+        "documents": row.samples,
+        "exact": row.exact,
+        "estimated": row.estimated,
+        "error_percent": round(100 * row.error, 1),
+        "worst_percent": round(100 * row.worst, 1),
+    }
+
+
+def main() -> None:
+    """Measure, print and write."""
+    has_ranks = exact.find("o200k_base") is not None
+    recorded = json.loads((SAMPLES / "o200k_counts.json").read_text(encoding="utf-8"))
+    known = {text: recorded[kind] for kind, text in samples()}
+    documents = [*samples(), *generated(), *transcripts()] if has_ranks else list(samples())
+    assert len(documents) >= len(recorded) > 30
+    found = calibrate(
+        documents, (lambda text: exact.exact("o200k_base", text)) if has_ranks else known.__getitem__
+    )
+    result = {
+        "question": __doc__.splitlines()[0],
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": {
+            "cpus": os.cpu_count(),
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+        },
+        "rank_file": has_ranks,
+        "total": shown(found.total),
+        "factor": found.factor,
+        "within_10_percent": round(sum(abs(row.error) <= 0.10 for row in found.rows) / len(found.rows), 3),
+        "kinds": [shown(row) for row in found.rows],
+        "megabytes_per_second": speeds(),
+    }
+    RESULT.parent.mkdir(exist_ok=True)
+    RESULT.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    for row in result["kinds"]:
+        print(
+            f"{row['kind']:28} {row['exact']:9} {row['error_percent']:+6.1f} % worst {row['worst_percent']:+6.1f} %"
+        )
+    for kind, speed in result["megabytes_per_second"].items():
+        print(f"{kind:44} {speed:8.1f} MB/s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""The estimate is near the exact count for every kind of text, and fast on hostile ones."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from aether.tokens import exact
+from aether.tokens.estimate import WINDOW_CHARS, estimate
+from tests.tokens.samples import DIRECTORY, O200K_COUNTS, text_of
+
+TOLERANCE = 0.10
+
+
+@pytest.mark.parametrize("kind", O200K_COUNTS)
+def test_the_estimate_is_within_a_tenth_for_each_kind_of_text(kind):
+    counted = estimate(text_of(kind))
+
+    assert counted == pytest.approx(O200K_COUNTS[kind], rel=TOLERANCE)
+
+
+def test_over_all_kinds_the_estimate_leans_to_no_side():
+    total = sum(estimate(text_of(kind)) for kind in O200K_COUNTS)
+
+    assert total == pytest.approx(sum(O200K_COUNTS.values()), rel=0.03)
+
+
+def test_every_sample_has_a_recorded_count():
+    assert {path.stem for path in DIRECTORY.glob("*.txt")} == set(O200K_COUNTS)
+
+
+def test_the_recorded_counts_are_exact():
+    if exact.find("o200k_base") is None:
+        pytest.skip("the rank file of o200k_base is not on this machine")
+
+    assert {kind: exact.exact("o200k_base", text_of(kind)) for kind in O200K_COUNTS} == O200K_COUNTS
+
+
+def test_the_empty_text_has_no_tokens():
+    assert estimate("") == 0
+
+
+@pytest.mark.parametrize(
+    "text", [" ", "\n", "a", "1", ".", "\0", "\ud800", "界", "😀", "\u0301", "\u200d", "'"]
+)
+def test_one_character_is_at_least_one_token(text):
+    assert 1 <= estimate(text) <= 3
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("word " * 1000, 1001),
+        ("123456789", 3),
+        ("don't", 1),
+        (" " * 64, 1),
+        ("-" * 64, 1),
+        ("\n\n\n", 1),
+        ('{"a":"b"}', 5),
+        ("👍👍👍", 3),
+        ("a" * 1000, 125),
+    ],
+)
+def test_plain_pieces_cost_what_they_cost_exactly(text, tokens):
+    assert estimate(text) == pytest.approx(tokens, rel=0.12, abs=1)
+
+
+# Exact counts of the million characters, where they are known to be easy: none is off by more than half.
+@pytest.mark.parametrize(
+    ("character", "exact_tokens"),
+    [(" ", 7813), ("\n", 62500), ("a", 125000), ("-", 15625), ("中", 1000000), ("0", 333334)],
+)
+def test_a_million_of_one_character_is_counted_in_one_pass(character, exact_tokens):
+    assert 0.6 < estimate(character * 1_000_000) / exact_tokens < 2
+
+
+@pytest.mark.parametrize("unit", [" \n", "aA", "'s", "\0", "\ud800", "((", " (", "\t ", "́", "'"])
+def test_hostile_repetition_is_counted_without_raising(unit):
+    once, twice = estimate(unit * 200_000), estimate(unit * 400_000)
+
+    assert twice == pytest.approx(2 * once, rel=0.01)
+
+
+def test_text_beyond_one_window_costs_what_its_windows_cost():
+    line = "The lock is taken, the file is written, the lock is released.\n"
+    text = line * (3 * WINDOW_CHARS // len(line))
+
+    assert estimate(text) == pytest.approx(estimate(line) * text.count("\n"), rel=0.05)
+
+
+def test_long_words_cost_by_letter_beyond_the_pairs():
+    assert estimate("x" + "abcdefghij" * 30) > estimate("x" + "abcdefghij" * 20) + 30
+
+
+def test_the_locale_and_the_hash_seed_change_nothing():
+    code = "from aether.tokens.estimate import estimate; print(estimate('Straße İstanbul ıI 12,5 ' * 50))"
+    answers = set()
+    for locale, seed in (("C", "0"), ("tr_TR.UTF-8", "1"), ("de_DE.UTF-8", "2")):
+        environment = {**os.environ, "LC_ALL": locale, "PYTHONHASHSEED": seed, "PYTHONUTF8": "1"}
+        ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True)
+        answers.add(ran.stdout)
+
+    assert len(answers) == 1
+
+
+def test_counting_imports_no_tokenizer():
+    code = "import sys, aether.tokens.counters as c; c.counter('estimate')('text'); print('tiktoken' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+
+    assert ran.stdout == "False\n"
