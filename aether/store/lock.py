@@ -101,11 +101,11 @@ def _by_filelock(path: Path, timeout: float) -> Iterator[None]:
     import filelock
 
     lock = filelock.FileLock(path, timeout=timeout, fallback_to_soft=False)
-    try:
-        with storage(path.parent):
+    with storage(path.parent):
+        try:
             lock.acquire()
-    except filelock.Timeout:
-        raise _timed_out(path, timeout) from None
+        except filelock.Timeout:  # an OSError, too
+            raise _timed_out(path, timeout) from None
     try:
         yield
     finally:
