@@ -117,7 +117,7 @@ _RUN_OF_SIGNS = 183
 _REPEATED_SIGN = {"ASCII": 20, "boxes": 150}
 
 # Lengths at which o200k_base needs one more token for a run of white space.
-_SPACES_IN_TOKEN = 80
+_SPACES_IN_TOKEN = 128
 _BREAKS_IN_TOKEN = 16
 _SPACED_LINE = TOKEN  # each further line of nothing but spaces
 _DIGITS = "0123456789"
@@ -194,7 +194,7 @@ def estimate(text: str) -> int:
     for start in range(0, len(text), WINDOW_CHARS):
         pieces = Tally(_PIECE.findall(text[start : start + WINDOW_CHARS]))
         price += sum(_price(piece) * times for piece, times in pieces.items())
-    return max(1, (price + TOKEN // 2) // TOKEN)
+    return (price + TOKEN // 2) // TOKEN
 
 
 def _price(piece: str) -> int:

@@ -124,8 +124,6 @@ def fetch(
             where=address,
         )
     _write(target, content)
-    # A vocabulary that was missing a moment ago is there now.
-    _encoding.cache_clear()
     return target
 
 
