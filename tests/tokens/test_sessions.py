@@ -1,17 +1,18 @@
-"""A session costs what a model reads of it."""
-
 from __future__ import annotations
 
-from aether.tokens.sessions import session_tokens
+import json
+
+from aether.tokens.sessions import ANSWER_FIELDS, session_tokens
 
 
-def test_the_answer_fields_are_counted_as_compact_json():
-    assert session_tokens({"summary": "Zürich", "phase": 1}, len) == len('{"phase":1,"summary":"Zürich"}')
+def test_the_answer_is_counted_as_compact_json_and_nothing_else_is():
+    answer = {"id": "s", "session_id": "s", "summary": "Ja, genau.", "key_decisions": []}
+    stored = {**answer, "original_tokens": 9000, "metadata": {"architect": {"backend": "extractive"}}}
+
+    assert session_tokens(stored, len) == len(json.dumps(answer, ensure_ascii=False, separators=(",", ":")))
 
 
-def test_bookkeeping_is_not_counted():
-    answer = {"summary": "done", "outcomes": []}
+def test_the_order_of_members_does_not_matter():
+    answer = dict.fromkeys(ANSWER_FIELDS, "x")
 
-    assert session_tokens({**answer, "original_tokens": 9, "metadata": {"a": 1}}, len) == session_tokens(
-        answer, len
-    )
+    assert session_tokens(answer, len) == session_tokens(dict(reversed(answer.items())), len)

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+
+from aether.text.words import STOPWORDS, parts, stem, stems, words
+
+
+def test_words_are_case_folded_and_in_order():
+    assert list(words("Retry the Upload, then STOP")) == ["retry", "the", "upload", "then", "stop"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("日本語", ["日本", "本語"]),
+        ("猫", ["猫"]),
+        ("ไทย", ["ไท", "ทย"]),
+        ("Straße ＡＢＣ", ["strasse", "abc"]),
+        ("don’t can't", ["don't", "can't"]),
+        ("", []),
+        ("--- !!! \x00", []),
+        ("\ud800", []),
+    ],
+)
+def test_every_script_has_words(text, expected):
+    assert list(words(text)) == expected
+
+
+def test_snake_case_is_split_and_camel_case_has_parts():
+    assert list(words("fetch_user_name")) == ["fetch", "user", "name"]
+    assert parts("fetchUserName") == ["fetch", "user", "name"]
+    assert parts("HTTPServer") == ["http", "server"]
+    assert parts("plain") == []
+
+
+def test_stems_bring_forms_of_a_word_together():
+    assert stem("failed") == stem("failing") == stem("fails")
+
+
+@pytest.mark.parametrize("word", ["404", "naïve", "日本", "a", "x86"])
+def test_what_is_no_english_word_stays_as_it_is(word):
+    assert stem(word) == word
+
+
+def test_stopwords_go_unless_asked_for():
+    assert list(stems("it is not the cache")) == ["not", "cach"]
+    assert list(stems("it is", stop=False)) == ["it", "is"]
+
+
+def test_what_turns_a_meaning_round_is_no_stopword():
+    assert STOPWORDS.isdisjoint({"not", "never", "no", "must", "should", "without", "only", "always"})
