@@ -28,6 +28,7 @@ DATA = ROOT.parent / "shared" / "data" / "locomo" / "locomo_dev6.json"
 RESULTS = Path(__file__).parent / "results" / "search_recall.json"
 CATEGORIES = (1, 2, 3, 4)
 DEVELOPED_ON = 3
+NOW = datetime(2024, 6, 1, tzinfo=UTC)
 
 
 def items_of(conversation: dict, *, bare: bool = False) -> list[dict]:
@@ -36,10 +37,11 @@ def items_of(conversation: dict, *, bare: bool = False) -> list[dict]:
     for number in range(1, 100):
         said = conversation.get(f"session_{number}") or []
         if said:
-            at = datetime.strptime(conversation[f"session_{number}_date_time"], "%I:%M %p on %d %B, %Y")
+            written = f"{conversation[f'session_{number}_date_time']} +0000"
+            at = NOW if bare else datetime.strptime(written, "%I:%M %p on %d %B, %Y %z")
         for utterance in said:
             picture = f" [picture: {utterance['blip_caption']}]" if utterance.get("blip_caption") else ""
-            metadata = {"timestamp": clock.stamp((datetime(2024, 6, 1) if bare else at).replace(tzinfo=UTC))}
+            metadata = {"timestamp": clock.stamp(at)}
             items.append(
                 {
                     "id": utterance["dia_id"],
@@ -68,7 +70,7 @@ def questions_of(sample: dict, ids: set[str]) -> list[tuple[str, set[str], int]]
 def by_substrings(items: list[dict], question: str) -> list[str]:
     wanted = set(re.findall(r"\w+", question.lower()))
     scored = [(sum(word in item["content"].lower() for word in wanted), item["id"]) for item in items]
-    return [id for score, id in sorted(scored, key=lambda pair: -pair[0]) if score]
+    return [name for score, name in sorted(scored, key=lambda pair: -pair[0]) if score]
 
 
 def plain_bm25(items: list[dict]) -> object:
@@ -87,14 +89,14 @@ def plain_bm25(items: list[dict]) -> object:
                     norm = 1.2 * (0.25 + 0.75 * length / average)
                     score += idf * counts[stem] * 2.2 / (counts[stem] + norm)
             scored.append((score, item["id"]))
-        return [id for score, id in sorted(scored, key=lambda pair: -pair[0]) if score]
+        return [name for score, name in sorted(scored, key=lambda pair: -pair[0]) if score]
 
     return ranked
 
 
 def ours(items: list[dict], question: str) -> list[str]:
     memory = {"working_memory": {"items": items}}
-    return [hit["id"] for hit in search(memory, question, now=datetime(2024, 6, 1, tzinfo=UTC))]
+    return [hit["id"] for hit in search(memory, question, now=NOW)]
 
 
 def recall(samples: list[dict], method: object, *, bare: bool = False) -> dict:
@@ -133,7 +135,9 @@ def main() -> None:
     for half, some in halves.items():
         for name, (method, bare) in methods.items():
             table[f"{half}: {name}"] = one = recall(some, method, bare=bare)
-            print(f"{half:13} {name:34} R@5 {one['recall@5']:.3f}  R@10 {one['recall@10']:.3f}  {one['questions']} questions")
+            print(
+                f"{half:13} {name:34} R@5 {one['recall@5']:.3f}  R@10 {one['recall@10']:.3f}  {one['questions']} questions"
+            )
         assert table[f"{half}: aether"]["recall@10"] > table[f"{half}: plain BM25"]["recall@10"]
     machine = {"cpus": os.cpu_count(), "python": platform.python_version(), "platform": platform.system()}
     RESULTS.parent.mkdir(exist_ok=True)

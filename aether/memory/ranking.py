@@ -13,14 +13,16 @@ set and checked on three others (`benchmarks/search_recall.py`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 from aether import clock
 from aether.memory.dates import Date, nearness
 from aether.memory.entries import Entry
-from aether.store.rows import count
+from aether.store.rows import counts
+from aether.text.terms import CACHED_TEXTS
 
 # BM25: notes are short, so that repetition and length say less than in documents (k1 1.2, b 0.75 there).
 K1 = 0.9
@@ -31,6 +33,7 @@ NEAR = (1.0, 0.5, 0.3, 0.15)
 WIDE_REACH = 6
 WIDE = 0.44
 WIDE_HALF = 1.2
+SHARES = (*NEAR, *[0.0] * (WIDE_REACH + 1 - len(NEAR)))
 # An entry by someone the query names, or under a label it names.
 LABEL_FACTOR = 1.3
 # An entry of a day or month that the query names.
@@ -60,21 +63,21 @@ class Question(NamedTuple):
     now: datetime
 
 
-def counts(entry: Entry, terms: Sequence[str]) -> dict[str, float]:
+def held(entry: Entry, marked_terms: Sequence[tuple[str, str, str]]) -> dict[str, float]:
     """Return how often the entry holds each of the terms it holds, by the weight of the field."""
+    if len(entry.fields) == 1 and entry.fields[0][0] == 1.0:
+        return counts(entry.fields[0][1], marked_terms)
     found: dict[str, float] = {}
     for weight, text in entry.fields:
-        for term in terms:
-            times = count(text, term)
-            if times:
-                found[term] = found.get(term, 0.0) + weight * times
+        for term, times in counts(text, marked_terms).items():
+            found[term] = found.get(term, 0.0) + weight * times
     return found
 
 
 def idf(corpus: Corpus, term: str) -> float:
     """Return how much a term tells: the rarer, the more; never less than nothing."""
-    held = corpus.held.get(term, 0)
-    return math.log(1 + (corpus.items - held + 0.5) / (held + 0.5))
+    holding = corpus.held.get(term, 0)
+    return math.log(1 + (corpus.items - holding + 0.5) / (holding + 0.5))
 
 
 def full(corpus: Corpus, question: Question) -> float:
@@ -88,12 +91,12 @@ def scores(
     entries: Sequence[Entry], found: Sequence[Mapping[str, float]], corpus: Corpus, question: Question
 ) -> list[float]:
     """Return the score of each entry, given what each of them holds."""
-    near = list(_neighbours(entries))
+    near = _neighbours(entries)
     average = max(1.0, corpus.length / max(1, corpus.items))
     norms = [K1 * (1 - B + B * entry.row.length / average) for entry in entries]
     holders: dict[str, list[int]] = {term: [] for term in question.weights}
-    for at, held in enumerate(found):
-        for term in held:
+    for at, terms in enumerate(found):
+        for term in terms:
             holders[term].append(at)
     totals = [0.0] * len(entries)
     for term, weight in question.weights.items():
@@ -106,49 +109,49 @@ def scores(
     return [total * _factor(entry, question) for total, entry in zip(totals, entries, strict=True)]
 
 
-def _neighbours(entries: Sequence[Entry]) -> Iterator[list[tuple[int, int]]]:
-    """Yield for each entry the others within `WIDE_REACH` in its stretch, as index and distance."""
-    order = sorted(range(len(entries)), key=lambda at: entries[at].place)
-    rank = {at: nth for nth, at in enumerate(order)}
-    for at, entry in enumerate(entries):
-        near: list[tuple[int, int]] = []
-        for step in (-1, 1):
-            nth = rank[at] + step
-            while 0 <= nth < len(order):
-                other = entries[order[nth]]
-                distance = abs(other.place - entry.place)
-                if distance > WIDE_REACH:
-                    break
-                if other.row.stretch == entry.row.stretch:
-                    near.append((order[nth], distance))
-                nth += step
-        yield near
+def _neighbours(entries: Sequence[Entry]) -> list[list[tuple[int, float]]]:
+    """Return for each entry the others within `WIDE_REACH` in its stretch, as index and share."""
+    near: list[list[tuple[int, float]]] = [[] for _ in entries]
+    order = sorted((entry.place, at, entry.row.stretch) for at, entry in enumerate(entries))
+    for nth, (place, at, stretch) in enumerate(order):
+        for other_place, other, other_stretch in order[nth + 1 : nth + 1 + WIDE_REACH]:
+            distance = other_place - place
+            if distance > WIDE_REACH:
+                break
+            if other_stretch == stretch:
+                near[at].append((other, SHARES[distance]))
+                near[other].append((at, SHARES[distance]))
+    return near
 
 
 def _spread(
-    own: Mapping[int, float], near: Sequence[Sequence[tuple[int, int]]]
+    own: Mapping[int, float], near: Sequence[Sequence[tuple[int, float]]]
 ) -> tuple[dict[int, float], dict[int, int]]:
     """Return what each entry has of a word, itself or from neighbours, and how many around it hold it."""
     said = dict(own)
     around = dict.fromkeys(own, 1)
     for at, value in own.items():
-        for other, distance in near[at]:
+        for other, share in near[at]:
             around[other] = around.get(other, 0) + 1
-            passed = value * NEAR[distance] if distance < len(NEAR) else 0.0
-            if passed > said.get(other, 0.0):
+            passed = value * share
+            if passed >= said.get(other, 0.0):
                 said[other] = passed
-            elif other not in said:
-                said[other] = 0.0
     return said, around
 
 
 def _factor(entry: Entry, question: Question) -> float:
     row = entry.row
-    named = any(question.words.issuperset(label.split()) for label in row.labels.split("|") if label)
-    factor = LABEL_FACTOR if named else 1.0
-    factor *= max((DATE_FACTORS[nearness(date, row.at)] for date in question.dates), default=1.0)
-    factor *= 1 + CONFIDENCE * (row.relevance - 0.5)
+    factor = 1 + CONFIDENCE * (row.relevance - 0.5)
+    if row.labels and any(question.words.issuperset(label.split()) for label in row.labels.split("|")):
+        factor *= LABEL_FACTOR
+    if question.dates:
+        factor *= max(DATE_FACTORS[nearness(date, row.at)] for date in question.dates)
     if row.at:
-        days = max(0.0, (question.now - clock.parse(row.at)).total_seconds() / 86_400)
+        days = max(0.0, (question.now.timestamp() - _seconds(row.at)) / 86_400)
         factor *= 1 + RECENCY * 0.5 ** (days / RECENCY_HALF_LIFE_DAYS)
     return factor
+
+
+@lru_cache(maxsize=CACHED_TEXTS)
+def _seconds(at: str) -> float:
+    return clock.parse(at).timestamp()

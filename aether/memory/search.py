@@ -18,8 +18,8 @@ from aether.errors import InvalidInput, shown
 from aether.memory import ranking
 from aether.memory.dates import dates
 from aether.memory.entries import Entry, castes, content, live, phases, texts
-from aether.shapes import JsonObject, Layer, Patch
-from aether.store.rows import NOTHING, Ask, Keep, Source, phrase, plain
+from aether.shapes import JsonObject, Layer
+from aether.store.rows import EVERYTHING, NOTHING, Ask, Keep, Source, marks, phrase, plain
 from aether.text.terms import Asked, asked
 from aether.text.words import UNSPACED
 
@@ -122,8 +122,9 @@ def _gathered(
 ) -> tuple[list[Entry], list[dict[str, float]], ranking.Corpus]:
     """Return all live entries and the archive's candidates, what each holds, and what is known of all."""
     terms = tuple(ask.said.weights)
+    marked_terms = marks(terms)
     entries = list(live(memory))
-    found = [ranking.counts(entry, terms) for entry in entries]
+    found = [ranking.held(entry, marked_terms) for entry in entries]
     answer = archived.find(Ask(terms, ask.said.sequence, tuple(sorted(ask.ids)), ask.keep))
     corpus = ranking.Corpus(
         answer.items + len(entries),
@@ -136,7 +137,7 @@ def _gathered(
         if row.id not in known:
             known.add(row.id)
             entries.append(Entry("archive", candidate.place, row, ((1.0, row.marked),), {}))
-            found.append(ranking.counts(entries[-1], terms))
+            found.append(ranking.held(entries[-1], marked_terms))
     return entries, found, corpus
 
 
@@ -194,7 +195,7 @@ def _relevance(tier: int, score: float, full: float) -> float:
 def _wanted(entry: Entry, keep: Keep, layers: frozenset[str]) -> bool:
     return (
         (not layers or entry.layer in layers)
-        and keep._replace(phase="", caste="").takes(entry.row)
+        and (keep == EVERYTHING or keep._replace(phase="", caste="").takes(entry.row))
         and (not keep.phase or keep.phase in phases(entry))
         and (not keep.caste or keep.caste in castes(entry))
     )
@@ -267,16 +268,3 @@ def _neighbours(items: Mapping[int, JsonObject], place: int, reach: int) -> Json
         "before": shown_items(range(place - reach, place)),
         "after": shown_items(range(place + 1, place + reach + 1)),
     }
-
-
-def touch(memory: Mapping[str, Any], ids: Iterable[str], *, now: datetime) -> Patch:
-    """Return the patch of document `memory` that counts an access to these items of working memory."""
-    wanted = frozenset(ids)
-    patch: Patch = []
-    for at, item in enumerate(memory["working_memory"]["items"]):
-        if item["id"] in wanted:
-            path = f"/working_memory/items/{at}/metadata"
-            seen = item["metadata"].get("access_count", 0) + 1
-            patch.append({"op": "add", "path": f"{path}/access_count", "value": seen})
-            patch.append({"op": "add", "path": f"{path}/last_accessed", "value": clock.stamp(now)})
-    return patch

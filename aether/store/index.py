@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -223,14 +223,14 @@ def _find(db: sqlite3.Connection, ask: Ask, head: int) -> Found:
     state = _state(db)
     held = dict.fromkeys(ask.terms, 0)
     held.update(db.execute(_HELD, (json.dumps(ask.terms),)))
-    places = list(_places(db, ask, held))
-    rows = db.execute(_ENTRIES, (json.dumps(places), head))
+    places = {place for (place,) in _places(db, ask, held)}
+    rows = db.execute(_ENTRIES, (json.dumps(sorted(places)), head))
     candidates = [Candidate(place, Row(*fields)) for place, _, *fields in rows]
     return Found(state.items, state.length, held, candidates)
 
 
-def _places(db: sqlite3.Connection, ask: Ask, held: dict[str, int]) -> Iterator[int]:
-    yield from _column(db.execute(_IDS, (json.dumps(ask.ids),)))
+def _places(db: sqlite3.Connection, ask: Ask, held: dict[str, int]) -> Iterator[tuple[int]]:
+    yield from db.execute(_IDS, (json.dumps(ask.ids),))
     lookups = [f'"{each}"' for each in ask.terms if held[each]]
     lookups += [" AND ".join(f'"{each}"' for each in group) for group in groups(held, ask.cap)]
     # What holds the phrase holds each of its words: a rare one has found them all, at less cost.
@@ -238,15 +238,11 @@ def _places(db: sqlite3.Connection, ask: Ask, held: dict[str, int]) -> Iterator[
         lookups.append(f'words : "{" ".join(ask.sequence)}"')
     keep = ask.keep._asdict() | {"types": json.dumps(ask.keep.types), "cap": ask.cap}
     for lookup in lookups:
-        yield from _column(db.execute(_NEWEST, {"lookup": lookup, "cap": ask.cap}))
+        yield from db.execute(_NEWEST, {"lookup": lookup, "cap": ask.cap})
         if ask.keep != EVERYTHING:
-            yield from _column(db.execute(_NEWEST_KEPT, {"lookup": lookup, **keep}))
+            yield from db.execute(_NEWEST_KEPT, {"lookup": lookup, **keep})
 
 
 def _read(db: sqlite3.Connection, places: Sequence[int], head: int) -> dict[int, JsonObject]:
     found = db.execute(_RECORDS, (json.dumps(places), head))
     return {place: json.loads(record) for place, record in found}
-
-
-def _column(rows: Iterable[tuple[int]]) -> Iterator[int]:
-    return (value for (value,) in rows)

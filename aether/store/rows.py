@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -20,8 +20,8 @@ from aether.shapes import JsonObject
 from aether.text.terms import CACHED_TEXTS, PART_WEIGHT, Terms, term, terms
 from aether.text.words import words
 
-# Items looked up per word. Enough that the best are among them; few enough to score in milliseconds.
-CAP = 200
+# Items looked up per word. Of 3,400 notes, 50 cost a tenth of the recall of all; from 150 on it changes little.
+CAP = 150
 # "Alice: …", "Decision: …": who says it, or what kind of note it is.
 _LABEL = re.compile(r"\s*([^\W\d_][\w.'’ -]{0,30}):\s")
 
@@ -126,13 +126,24 @@ def row(record: JsonObject) -> Row:
 
 
 def marked(said: Terms) -> str:
-    """Return terms in the form in which `Row` holds and `count` counts them."""
+    """Return terms in the form in which `Row` holds and `counts` counts them."""
     return "".join([*(f"[{word}]" for word in said.words), *(f"({part})" for part in said.parts)])
 
 
-def count(text: str, one: str) -> float:
-    """Return how often the marked `text` holds a term, parts of names at their lesser weight."""
-    return text.count(f"[{one}]") + PART_WEIGHT * text.count(f"({one})")
+def marks(terms: Iterable[str]) -> list[tuple[str, str, str]]:
+    """Return each term with the two ways in which a marked text can hold it."""
+    return [(one, f"[{one}]", f"({one})") for one in terms]
+
+
+def counts(text: str, marked_terms: Iterable[tuple[str, str, str]]) -> dict[str, float]:
+    """Return how often the marked `text` holds each term it holds, parts of names at their lesser weight."""
+    found = {}
+    for one, word, part in marked_terms:
+        if one in text:
+            times = text.count(word) + PART_WEIGHT * text.count(part)
+            if times:
+                found[one] = times
+    return found
 
 
 def plain(value: Any) -> str:
@@ -199,11 +210,11 @@ def scan(records: Records, ask: Ask) -> Found:
     held = dict.fromkeys(ask.terms, 0)
     total = 0
     holds: list[tuple[Row, frozenset[str]]] = []
-    wanted = phrase(ask.sequence)
+    wanted, asked = phrase(ask.sequence), marks(ask.terms)
     for record in records():
         one = row(record)
         total += one.length
-        inside = frozenset(each for each in ask.terms if count(one.marked, each))
+        inside = frozenset(counts(one.marked, asked))
         for each in inside:
             held[each] += 1
         # The marked text of most rows is not needed again.

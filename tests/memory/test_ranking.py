@@ -6,7 +6,8 @@ from aether import clock
 from aether.memory import ranking
 from aether.memory.dates import Date
 from aether.memory.entries import live
-from aether.memory.ranking import NEAR, Corpus, Question, counts, full, idf, scores
+from aether.memory.ranking import NEAR, Corpus, Question, full, held, idf, scores
+from aether.store.rows import marks
 from aether.text.terms import asked
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -21,7 +22,7 @@ def scored(*notes, query="cache miss", dates=()):
     ]
     said = asked(query)
     entries = list(live({"working_memory": {"items": items}}))
-    found = [counts(entry, tuple(said.weights)) for entry in entries]
+    found = [held(entry, marks(said.weights)) for entry in entries]
     return scores(entries, found, CORPUS, Question(said.weights, frozenset(said.sequence), dates, NOW))
 
 
@@ -108,4 +109,4 @@ def test_fields_count_by_their_weight():
     session = {"summary": "cache", "key_decisions": [{"decision": "cache"}]}
     entry = next(live({"short_term_memory": {"sessions": [session]}}))
 
-    assert counts(entry, ("cach", "miss")) == {"cach": 2.2}
+    assert held(entry, marks(["cach", "miss"])) == {"cach": 2.2}

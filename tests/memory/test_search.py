@@ -1,12 +1,10 @@
-import copy
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from aether import clock
 from aether.errors import InvalidInput
-from aether.memory.search import search, touch
-from aether.store.patch import apply
+from aether.memory.search import search
 from aether.store.rows import scanning
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -281,15 +279,3 @@ def test_a_limit_of_none_returns_everything():
 
     assert len(found(state, "deploy", limit=None)) == 50
     assert len(found(state, "deploy")) == 20
-
-
-def test_touching_counts_an_access_of_exactly_the_items_named():
-    state = memory(item("a", "x", access_count=4), item("b", "x"), item("c", "x"))
-    before = copy.deepcopy(state)
-
-    after = apply(state, touch(state, ["a", "c", "s1"], now=NOW + timedelta(days=1)))
-
-    assert state == before
-    assert [each["metadata"]["access_count"] for each in after["working_memory"]["items"]] == [5, 0, 1]
-    assert after["working_memory"]["items"][0]["metadata"]["last_accessed"] == "2026-03-02T00:00:00.000000Z"
-    assert after["working_memory"]["items"][1] == before["working_memory"]["items"][1]

@@ -1,6 +1,6 @@
 import pytest
 
-from aether.store.rows import NOTHING, Ask, Keep, count, fraction, groups, marked, row, scan, scanning
+from aether.store.rows import NOTHING, Ask, Keep, counts, fraction, groups, marked, marks, row, scan, scanning
 from aether.text.terms import asked, terms
 
 
@@ -41,7 +41,7 @@ def test_a_field_of_another_kind_counts_as_absent():
 def test_counting_keeps_words_apart_and_weighs_parts_less():
     text = marked(terms("sql sql PostgreSQL getUser"))
 
-    assert (count(text, "sql"), count(text, "user")) == (2.0, 0.5)
+    assert counts(text, marks(["sql", "user", "postgr", "rare"])) == {"sql": 2.0, "user": 0.5}
 
 
 def test_a_common_word_looks_up_its_newest_items():

@@ -1,0 +1,182 @@
+"""How long does a search take as the archive grows, with the index and without?
+
+Archives of 10^3, 10^4 and 10^5 generated items: words drawn by Zipf's law from 20,000, 8 to 60 per item, a
+hundred items per compression. The queries, the same for all sizes, mix common, middling and rare words, and
+some ask for common words only. Each answer of the index is compared with a scan's at the sizes where that is
+quick. A fresh process opens the index, searches once and ends; it is compared with `python -c pass`.
+
+Usage: python benchmarks/search_speed.py
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from itertools import accumulate
+from pathlib import Path
+
+from aether.memory.search import search
+from aether.store import index, rows
+
+RESULTS = Path(__file__).parent / "results" / "search_speed.json"
+SIZES = (1_000, 10_000, 100_000)
+COMPARED_UP_TO = 10_000
+VOCABULARY = 20_000
+QUERIES = 120
+FRESH_RUNS = 9
+START = datetime(2026, 1, 1, tzinfo=UTC)
+NOW = START + timedelta(days=90)
+
+FRESH = """
+import json, sys
+from datetime import UTC, datetime
+from pathlib import Path
+from aether.memory.search import search
+from aether.store import index
+last = json.loads(sys.argv[3])
+head = int(sys.argv[2])
+archive = index.Archive(head, lambda after: iter([(head, last)] if after < head else []))
+hits = search({}, sys.argv[4], now=datetime(2026, 4, 1, tzinfo=UTC), archived=index.source(Path(sys.argv[1]), archive))
+assert hits
+"""
+
+
+def vocabulary(rng: random.Random) -> list[str]:
+    starts = "b br c cl d dr f g gr h j k l m n p pl r s st t tr v w".split()
+    ends = (
+        "ack ade ale an ar ask at ean ed eld en er ick ide im in ip ock od ol on ot ub uck un ur ust".split()
+    )
+    made: dict[str, None] = {}
+    while len(made) < VOCABULARY:
+        made["".join(rng.choice(starts) + rng.choice(ends) for _ in range(rng.randint(1, 3)))] = None
+    return list(made)
+
+
+def records(words: list[str], size: int, rng: random.Random) -> list[dict]:
+    weights = list(accumulate(1 / (rank + 3) for rank in range(len(words))))
+    return [
+        {
+            "item": {
+                "id": f"wm_{at}",
+                "type": rng.choice(["observation", "decision", "outcome"]),
+                "content": " ".join(rng.choices(words, cum_weights=weights, k=rng.randint(8, 60))),
+                "metadata": {
+                    "timestamp": (START + timedelta(minutes=at)).isoformat(),
+                    "relevance_score": rng.random(),
+                    "phase": at // 1_000,
+                },
+            },
+            "compression_id": f"c{at // 100}",
+        }
+        for at in range(size)
+    ]
+
+
+def queries(words: list[str], rng: random.Random) -> list[str]:
+    """Return queries of one to six words: a third of common words only, the others by rank at random."""
+    made = []
+    for nth in range(QUERIES):
+        ranks = [
+            rng.randint(0, 30) if nth % 3 == 0 else int(10 ** rng.uniform(0, 3.7))
+            for _ in range(rng.randint(1, 6))
+        ]
+        made.append(" ".join(words[rank] for rank in ranks))
+    return made
+
+
+def timed(work: Callable[..., object], *arguments: object) -> float:
+    start = time.perf_counter()
+    work(*arguments)
+    return time.perf_counter() - start
+
+
+def spread(seconds: list[float]) -> dict:
+    cuts = statistics.quantiles(seconds, n=20)
+    return {"p50_ms": round(statistics.median(seconds) * 1e3, 2), "p95_ms": round(cuts[18] * 1e3, 2)}
+
+
+def fresh(path: Path, archive: index.Archive, last: dict, asked: list[str]) -> dict:
+    head, text = str(archive.head), json.dumps(last)
+
+    def run(*arguments: str) -> None:
+        subprocess.run([sys.executable, *arguments], check=True)
+
+    ours = [timed(run, "-c", FRESH, str(path), head, text, query) for query in asked[:FRESH_RUNS]]
+    empty = [timed(run, "-c", "pass") for _ in range(FRESH_RUNS)]
+    return {
+        "fresh_ms": round(statistics.median(ours) * 1e3, 1),
+        "fresh_over_python_c_pass": round(statistics.median(ours) / statistics.median(empty), 1),
+    }
+
+
+def measure(size: int, words: list[str], asked: list[str], folder: Path) -> dict:
+    held = records(words, size, random.Random(size))
+    numbered = list(enumerate(held))
+    archive = index.Archive(size - 1, lambda after: iter(numbered[after + 1 :]))
+    path = folder / f"{size}.sqlite"
+    build = timed(index.refresh, path, archive)
+    indexed = index.source(path, archive)
+    plain = rows.scanning(lambda: iter(held))
+
+    def answer(query: str, source: rows.Source) -> list[dict]:
+        return search({}, query, now=NOW, archived=source)
+
+    answered = [query for query in asked if answer(query, indexed)]
+    assert len(answered) > 0.9 * len(asked)  # small archives lack the rarest words
+    common = [query for nth, query in enumerate(asked) if nth % 3 == 0]
+    result = {
+        "items": size,
+        "build_s": round(build, 2),
+        "index_mb": round(path.stat().st_size / 1e6, 1),
+        "warm": spread([timed(answer, query, indexed) for query in asked]),
+        "warm_common_words_only": spread([timed(answer, query, indexed) for query in common]),
+        **fresh(path, archive, held[-1], answered),
+    }
+    if size <= COMPARED_UP_TO:
+        assert all(answer(query, indexed) == answer(query, plain) for query in asked[:12])
+    result["scan_p50_ms"] = round(
+        statistics.median(timed(answer, query, plain) for query in asked[:3]) * 1e3, 1
+    )
+    return result
+
+
+def main() -> None:
+    rng = random.Random(7)
+    words = vocabulary(rng)
+    asked = queries(words, rng)
+    assert len(set(words)) == VOCABULARY
+    measured = []
+    with tempfile.TemporaryDirectory() as folder:
+        for size in SIZES:
+            measured.append(one := measure(size, words, asked, Path(folder)))
+            print(json.dumps(one))
+    growth = round(measured[-1]["warm"]["p50_ms"] / measured[-2]["warm"]["p50_ms"], 2)
+    print(f"ten times the archive, {growth} times the time")
+    machine = {"cpus": os.cpu_count(), "python": platform.python_version(), "platform": platform.system()}
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(
+        json.dumps(
+            {
+                "date": f"{datetime.now(UTC):%Y-%m-%d}",
+                "machine": machine,
+                "results": measured,
+                "growth_of_p50_from_10^4_to_10^5": growth,
+            },
+            indent=2,
+        )
+        + "\n",
+        encoding="utf-8",
+    )
+
+
+if __name__ == "__main__":
+    main()
