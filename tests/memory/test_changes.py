@@ -1,5 +1,6 @@
-from aether.memory.changes import joined
+from aether.memory.changes import chained, joined
 from aether.shapes import Change
+from aether.store.patch import apply
 
 
 def test_joined_changes_keep_their_order_by_document_and_file():
@@ -23,3 +24,24 @@ def test_joining_leaves_the_parts_as_they_are():
 
 def test_nothing_joined_is_no_change():
     assert joined() == Change({}, {}, None)
+
+
+def test_chained_steps_see_what_those_before_them_leave():
+    documents = {"a": {"n": 1}, "b": {}}
+
+    def double(state):
+        value = state["a"]["n"] * 2
+        return Change(
+            {"a": [{"op": "replace", "path": "/n", "value": value}]}, {"events": [{"n": value}]}, value
+        )
+
+    change = chained(documents, double, lambda _: Change({}), double)
+
+    assert change.result == [2, None, 4]
+    assert apply(documents["a"], change.patches["a"]) == {"n": 4}
+    assert change.appends == {"events": [{"n": 2}, {"n": 4}]}
+    assert documents == {"a": {"n": 1}, "b": {}}
+
+
+def test_nothing_chained_is_no_change():
+    assert chained({}) == Change({}, {}, [])

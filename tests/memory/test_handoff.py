@@ -1,0 +1,112 @@
+import pytest
+
+from aether.errors import CorruptDocument
+from aether.memory import handoff, items
+from aether.memory.signals import emit
+from tests.memory.states import NOW, after, count, held, instruct, later, shipped, with_items
+
+
+def opened(documents, phase=1, name="phase_1_a"):
+    change = handoff.opened(documents["memory"], phase, compression_id=name, now=NOW)
+    return after(documents, change), change.result
+
+
+def built(documents, record):
+    given = handoff.held(documents["memory"], record)
+    return handoff.build(documents, record, given, revision=7, now=NOW)
+
+
+def test_a_phase_has_its_own_items_those_of_earlier_ones_and_those_of_none():
+    documents = with_items(shipped(), "none")
+    documents = with_items(documents, "earlier", phase=1)
+    documents = with_items(documents, "own", phase=2)
+    documents = with_items(documents, "later", phase=3)
+
+    assert [each["content"] for each in handoff.items_until(documents["memory"], 2)] == [
+        "none",
+        "earlier",
+        "own",
+    ]
+
+
+def test_an_open_handoff_records_what_its_items_said():
+    documents, record = opened(with_items(shipped(), "a b", "c"))
+
+    assert record["total_tokens"] == 3
+    assert record["items"] == {each["id"]: handoff.digest(each) for each in held(documents)}
+    assert handoff.open_handoff(documents["memory"], 1) == record
+    assert handoff.open_handoff(documents["memory"], 2) is None
+
+
+def test_of_two_open_for_a_phase_the_newer_counts():
+    documents, _ = opened(with_items(shipped(), "a"))
+    documents, newer = opened(documents, name="phase_1_b")
+
+    assert handoff.open_handoff(documents["memory"], 1) == newer
+
+
+def test_closing_takes_the_one_that_is_named():
+    documents, _ = opened(with_items(shipped(), "a"))
+    documents, other = opened(documents, name="phase_1_b")
+
+    documents = after(documents, handoff.closed(documents["memory"], "phase_1_a"))
+
+    assert documents["memory"]["compression"]["open"] == [other]
+    assert handoff.closed(documents["memory"], "phase_1_a").patches == {"memory": []}
+
+
+def test_a_handoff_no_longer_holds_what_was_reworded_or_left():
+    documents, record = opened(with_items(shipped(), "same", "reworded", "seen"))
+    _, reworded, seen = held(documents)
+    for new in (
+        items.update(documents["memory"], reworded["id"], {"content": "anew"}, now=later(9), count=count),
+        items.access(documents["memory"], [seen["id"]], now=later(9)),
+    ):
+        documents = after(documents, new)
+
+    assert [each["content"] for each in handoff.held(documents["memory"], record)] == ["same", "seen"]
+    assert handoff.held(shipped()["memory"], record) == []
+
+
+def test_it_says_what_an_architect_must_know():
+    documents, record = opened(with_items(shipped(), *["word " * 50] * 2))
+    felt = emit(documents["pheromones"], "FOCUS", "payments", now=NOW, id="focus_1")
+    bookkeeping = emit(documents["pheromones"], "INIT", "goal", now=NOW, id="init_1")
+    documents = after(after(documents, felt), bookkeeping)
+
+    given = built(documents, record)
+
+    assert given["compression_id"] == "phase_1_a"
+    assert (given["item_count"], given["total_tokens"], given["target_tokens"]) == (2, 100, 40)
+    assert given["items"] == held(documents)
+    assert given["counter"] == "estimate"
+    assert given["revision"] == 7
+    assert [(each["id"], each["effective_strength"]) for each in given["signals"]] == [("focus_1", 0.7)]
+
+
+def test_constraints_and_what_is_marked_are_protected():
+    documents = with_items(shipped(), "ordinary")
+    documents = with_items(documents, "rule", type="constraint")
+    documents = with_items(documents, "marked", protected=True)
+    documents = with_items(documents, "both", type="constraint", protected=True)
+
+    told = [(each["content"], each["why"]) for each in handoff.protected(held(documents))]
+
+    assert told == [("rule", "a constraint"), ("marked", "marked protected"), ("both", "marked protected")]
+
+
+def test_a_sealed_handoff_is_whole_until_it_is_changed():
+    documents, record = opened(with_items(shipped(), "note \ud800 \x00"))
+    whole = handoff.sealed(built(documents, record), instruct({}))
+
+    assert handoff.require_whole(whole, where="x.json") == whole
+    for changed in (
+        {**whole, "phase": 2},
+        {**whole, "items": []},
+        {**whole, "mine": 1},
+        {"checksum": "x"},
+        [],
+        None,
+    ):
+        with pytest.raises(CorruptDocument, match="was changed after it was written"):
+            handoff.require_whole(changed, where="x.json")

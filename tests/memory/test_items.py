@@ -1,0 +1,295 @@
+import pytest
+
+from aether.clock import stamp
+from aether.errors import BudgetExceeded, InvalidInput, NotFound
+from aether.memory import items
+from aether.memory.items import MAX_WORD_CHARS
+from tests.memory.states import NOW, after, count, held, later, new_id, shipped, texts, with_items
+
+
+def add(documents, *entries, now=NOW):
+    return items.add(documents["memory"], items.drafts(entries), now=now, new_id=new_id, count=count)
+
+
+def words(number):
+    return " ".join(["word"] * number)
+
+
+def update(documents, id, updates, now=NOW):
+    return items.update(documents["memory"], id, updates, now=now, count=count)
+
+
+def test_an_item_is_stored_with_its_metadata():
+    entry = {"content": "Use JSON", "type": "decision", "relevance_score": 1, "caste": "builder"}
+    [made] = held(after(shipped(), add(shipped(), entry)))
+
+    at = stamp(NOW)
+    assert made == {
+        "id": made["id"], "type": "decision", "content": "Use JSON", "token_count": 2, "associative_links": [],
+        "metadata": {
+            "timestamp": at, "relevance_score": 1.0, "access_count": 0, "last_accessed": at, "source": "queen",
+            "caste": "builder",
+        },
+    }  # fmt: skip
+
+
+def test_items_of_one_call_have_an_order_in_time():
+    documents = after(shipped(), add(shipped(), *({"content": f"n{at}", "type": "x"} for at in range(3))))
+
+    assert [each["content"] for each in items.listed(documents["memory"])] == ["n2", "n1", "n0"]
+
+
+def test_adding_nothing_changes_nothing():
+    change = add(shipped())
+
+    assert change.patches == {"memory": []}
+    assert change.appends == {}
+    assert change.result == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("content", "type"), [("", "x"), (" \n", "x"), ("x", ""), ("x", " "), (None, "x"), ("x", 5)]
+)
+def test_content_and_type_are_required(content, type):
+    with pytest.raises(InvalidInput, match="content and type are required"):
+        items.draft(content, type)
+
+
+@pytest.mark.parametrize(
+    "score", [-0.1, 1.1, float("nan"), float("inf"), True, "0.5", None, 10**400, -(10**400)]
+)
+def test_an_impossible_relevance_is_refused(score):
+    with pytest.raises(InvalidInput, match="relevance_score"):
+        items.draft("x", "x", score)
+
+
+@pytest.mark.parametrize("field", ["type", "source", "caste"])
+def test_words_to_filter_by_are_no_texts(field):
+    with pytest.raises(InvalidInput, match=field):
+        items.draft(**{"content": "x", "type": "x", field: "x" * (MAX_WORD_CHARS + 1)})
+    assert items.draft(**{"content": "x", "type": "x", field: "x" * MAX_WORD_CHARS})
+
+
+@pytest.mark.parametrize("field", sorted(items.KEPT_FIELDS))
+def test_metadata_that_aether_keeps_is_refused(field):
+    with pytest.raises(InvalidInput, match=f"metadata.{field}"):
+        items.draft("x", "x", metadata={field: 1})
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        [], "text", {"timestamp": "yesterday"}, {"timestamp": 5}, {"phase": -1}, {"phase": "1"}, {"phase": True},
+        {"phase": 2**60}, {"protected": "yes"}, {"injected": 1}, {"pointer": "file.py"}, {"pointer": []},
+    ],
+)  # fmt: skip
+def test_impossible_metadata_is_refused(metadata):
+    with pytest.raises(InvalidInput):
+        items.draft("x", "x", metadata=metadata)
+
+
+def test_metadata_that_is_null_is_not_there():
+    null = dict.fromkeys(("timestamp", "phase", "protected", "injected", "pointer"))
+
+    [made] = held(with_items(shipped(), "note", **null, mine=None))
+
+    assert made["metadata"]["timestamp"] == stamp(NOW)
+    assert made["metadata"]["mine"] is None
+    assert null.keys() & made["metadata"].keys() == {"timestamp"}
+
+
+def test_a_note_keeps_the_time_at_which_it_was_said():
+    [made] = held(with_items(shipped(), "note", timestamp="2026-02-01T01:00:00-05:00"))
+
+    assert made["metadata"]["timestamp"] == "2026-02-01T06:00:00.000000Z"
+    assert made["metadata"]["last_accessed"] == stamp(NOW)
+
+
+@pytest.mark.parametrize("entry", ["text", {"content": "x", "type": "x", "id": "mine"}, {"type": "x"}, {}])
+def test_one_impossible_entry_refuses_all_and_is_named(entry):
+    with pytest.raises(InvalidInput, match=r"items\[1\]"):
+        items.drafts([{"content": "x", "type": "x"}, entry])
+
+
+def test_below_the_hard_limit_nothing_is_dropped():
+    documents = with_items(shipped(capacity=10), words(5), words(4))
+
+    change = add(documents, {"content": "last", "type": "x"})
+
+    assert change.result.evicted == []
+    assert change.appends == {}
+    assert documents["memory"]["metrics"]["working_memory_evictions"] == 0
+    assert len(held(after(documents, change))) == 3
+
+
+def test_at_the_hard_limit_the_least_recently_used_goes_to_the_archive():
+    documents = with_items(shipped(capacity=10), "a a a", "b b b", "c c c")
+    first = held(documents)[0]
+    documents = after(documents, items.access(documents["memory"], [first["id"]], now=later(9)))
+    second = held(documents)[1]
+
+    change = add(documents, {"content": words(4), "type": "x"}, now=later(10))
+
+    assert change.result.evicted == [second["id"]]
+    [record] = change.appends["items"]
+    assert record == {
+        "item": second, "left_at": stamp(later(10)), "why": "evicted", "session_id": None, "compression_id": None,
+    }  # fmt: skip
+    done = after(documents, change)
+    assert texts(done) == ["a a a", "c c c", words(4)]
+    assert done["memory"]["metrics"]["working_memory_evictions"] == 1
+
+
+def test_of_items_used_at_one_instant_the_first_goes_first():
+    documents = with_items(shipped(capacity=2), "one")
+    documents = after(documents, add(documents, {"content": "two", "type": "x"}))  # the same instant
+
+    change = add(documents, {"content": "three", "type": "x"}, now=later(1))
+
+    assert texts(after(documents, change)) == ["two", "three"]
+
+
+def test_protected_items_are_never_evicted():
+    documents = with_items(shipped(capacity=4), "keep me", protected=True)
+    documents = with_items(documents, "other", at=later(5))
+
+    done = after(documents, add(documents, {"content": "new note", "type": "x"}, now=later(9)))
+
+    assert texts(done) == ["keep me", "new note"]
+    with pytest.raises(BudgetExceeded, match="protected"):
+        add(done, {"content": words(3), "type": "x"})
+
+
+@pytest.mark.parametrize("entries", [[11], [6, 5]])
+def test_what_is_larger_than_the_limit_is_refused_without_evicting(entries):
+    documents = with_items(shipped(capacity=10), "stays")
+
+    with pytest.raises(BudgetExceeded, match="11 tokens do not fit into a working memory of 10"):
+        add(documents, *({"content": words(each), "type": "x"} for each in entries))
+
+
+def test_what_fills_the_limit_exactly_is_stored():
+    documents = with_items(shipped(capacity=10), "goes")
+
+    assert texts(after(documents, add(documents, {"content": words(10), "type": "x"}))) == [words(10)]
+
+
+def test_an_access_is_counted_and_never_goes_back_in_time():
+    documents = with_items(shipped(), "a", "b")
+    ids = [each["id"] for each in held(documents)]
+
+    change = items.access(documents["memory"], [*ids, "unknown"], now=later(-100))
+    done = held(after(documents, change))
+
+    assert change.result == done
+    assert [each["metadata"]["access_count"] for each in done] == [1, 1]
+    assert done[1]["metadata"]["last_accessed"] == stamp(later(1))
+
+
+def test_an_update_merges_metadata_counts_anew_and_keeps_what_is_not_named():
+    documents = with_items(shipped(), "two words", mine=1, gone=2)
+    [old] = held(documents)
+
+    change = update(
+        documents,
+        old["id"],
+        {"content": "now three words", "metadata": {"gone": None, "new": {}}},
+        now=later(5),
+    )
+    [new] = held(after(documents, change))
+
+    assert change.result == new
+    assert new["id"] == old["id"]
+    assert new["token_count"] == 3
+    assert new["type"] == "observation"
+    assert new["metadata"] == {
+        "timestamp": stamp(NOW), "relevance_score": 0.5, "access_count": 0, "last_accessed": stamp(later(5)),
+        "source": "queen", "caste": None, "mine": 1, "new": {},
+    }  # fmt: skip
+
+
+def test_a_key_that_looks_like_a_pointer_is_a_key():
+    documents = with_items(shipped(), "note", **{"/working_memory/items/0": 1, "a/b~c": {"": 2}})
+
+    documents = after(documents, update(documents, held(documents)[0]["id"], {"metadata": {"~1": "-"}}))
+
+    assert (
+        held(documents)[0]["metadata"].items()
+        >= {"/working_memory/items/0": 1, "a/b~c": {"": 2}, "~1": "-"}.items()
+    )
+
+
+@pytest.mark.parametrize(
+    "updates",
+    [
+        None, "text", [], {"id": "other"}, {"token_count": 1}, {"content": ""}, {"content": None}, {"type": ""},
+        {"metadata": "text"}, {"metadata": []}, {"metadata": {"access_count": 9}}, {"relevance_score": 2},
+    ],
+)  # fmt: skip
+def test_an_impossible_update_is_refused(updates):
+    documents = with_items(shipped(), "note")
+
+    with pytest.raises(InvalidInput):
+        update(documents, held(documents)[0]["id"], updates)
+
+
+def test_an_update_of_what_is_not_there_is_an_error():
+    with pytest.raises(NotFound, match="'wm_unknown' is not in working memory"):
+        update(shipped(), "wm_unknown", {"content": "x"})
+
+
+def test_an_update_that_does_not_fit_is_refused():
+    documents = with_items(shipped(capacity=5), "one two", "three")
+
+    with pytest.raises(BudgetExceeded, match="would make 6 of 5"):
+        update(documents, held(documents)[1]["id"], {"content": words(4)})
+
+
+def test_an_overfull_memory_may_shrink():
+    """A limit lowered by hand must not keep anyone from shortening an item."""
+    documents = with_items(shipped(), words(9), words(9))
+    documents["memory"]["working_memory"]["max_capacity_tokens"] = 10
+
+    done = after(documents, update(documents, held(documents)[0]["id"], {"content": words(8)}))
+
+    assert [each["token_count"] for each in held(done)] == [8, 9]
+
+
+def test_clearing_moves_everything_to_the_archive():
+    documents = with_items(shipped(), "a", "b")
+
+    change = items.clear(documents["memory"], now=later(9))
+
+    assert held(after(documents, change)) == []
+    assert change.result == 2
+    assert [(each["item"], each["why"]) for each in change.appends["items"]] == [
+        (each, "cleared") for each in held(documents)
+    ]
+
+
+def test_clearing_nothing_changes_nothing():
+    assert items.clear(shipped()["memory"], now=NOW) == ({}, {}, 0)
+
+
+def test_the_list_begins_with_what_was_used_last():
+    documents = with_items(shipped(), "a", "b", "c")
+    documents = after(documents, items.access(documents["memory"], [held(documents)[0]["id"]], now=later(9)))
+
+    assert [each["content"] for each in items.listed(documents["memory"])] == ["a", "c", "b"]
+    assert [each["content"] for each in items.listed(documents["memory"], 2)] == ["a", "c"]
+    with pytest.raises(InvalidInput, match="limit is -1"):
+        items.listed(documents["memory"], -1)
+
+
+def test_no_function_changes_the_state_it_is_given():
+    documents = with_items(shipped(capacity=4), "a b", "c d")
+    before = repr(documents)
+    first = held(documents)[0]["id"]
+
+    add(documents, {"content": "e f g", "type": "x"})
+    update(documents, first, {"metadata": {"k": 1}})
+    items.access(documents["memory"], [first], now=NOW)
+    items.clear(documents["memory"], now=NOW)
+    items.listed(documents["memory"])
+
+    assert repr(documents) == before

@@ -1,0 +1,142 @@
+import pytest
+
+from aether.clock import stamp
+from aether.errors import Conflict, NotFound
+from aether.memory import sessions
+from aether.tokens.sessions import session_tokens
+from tests.memory.states import NOW, after, answer, count, shipped
+
+
+def session(name="s", *, original=100, **fields):
+    given = answer(name, **fields)
+    metadata = {"answer_sha256": sessions.answer_digest(given), "compression_id": "c"}
+    return sessions.made(given, phase=1, original_tokens=original, count=count, metadata=metadata)
+
+
+def stored(*made, documents=None):
+    documents = documents or shipped()
+    for each in made:
+        documents = after(documents, sessions.stored(documents["memory"], each))
+    return documents
+
+
+def names(documents):
+    return [each["session_id"] for each in sessions.sessions_of(documents["memory"])]
+
+
+def test_a_session_counts_its_own_tokens():
+    made = session(original=500)
+
+    tokens = session_tokens(made, count)
+    assert made["compressed_tokens"] == tokens > 0
+    assert made["compression_ratio"] == round(500 / tokens, 2)
+    assert (made["original_tokens"], made["phase"]) == (500, 1)
+    assert made["metadata"] == {
+        "context": "", "related_patterns": [], "compression_id": "c",
+        "answer_sha256": sessions.answer_digest(answer("s")),
+    }  # fmt: skip
+
+
+def test_the_number_of_sessions_is_kept():
+    documents = stored(session("a"), session("b"))
+
+    assert names(documents) == ["a", "b"]
+    assert documents["memory"]["short_term_memory"]["current_sessions"] == 2
+
+
+def test_storing_the_same_session_twice_is_storing_it_once():
+    documents = stored(session("a"))
+
+    again = sessions.stored(documents["memory"], session("a"))
+
+    assert again.patches == {}
+    assert again.result == session("a")
+
+
+def test_another_session_of_the_same_name_is_refused():
+    with pytest.raises(Conflict, match="another session is called 'a'"):
+        sessions.stored(stored(session("a"))["memory"], session("a", summary="Something else was said."))
+
+
+def test_answers_are_told_apart_by_what_an_architect_writes():
+    same = sessions.answer_digest(answer("a", original_tokens=5, compressed_tokens=7))
+
+    assert same == sessions.answer_digest(answer("a"))
+    assert same != sessions.answer_digest(answer("a", summary="Other."))
+
+
+def test_the_average_follows_every_compression():
+    """Defect 17 of the original: number and average were counted in different places."""
+    documents = shipped()
+    for ratio in (2.5, 4.0, 1.0):
+        made = {**session(), "compression_ratio": ratio}
+        documents = after(documents, sessions.measured(documents["memory"], made))
+
+    metrics = documents["memory"]["metrics"]
+    assert metrics["total_compressions"] == 3
+    assert metrics["compression_ratio_total"] == 7.5
+    assert metrics["average_compression_ratio"] == 2.5
+
+
+def test_a_home_of_the_original_gets_its_sum_of_ratios_with_the_next_compression():
+    documents = shipped()
+    del documents["memory"]["metrics"]["compression_ratio_total"]
+
+    documents = after(
+        documents, sessions.measured(documents["memory"], {**session(), "compression_ratio": 2.0})
+    )
+
+    assert documents["memory"]["metrics"]["average_compression_ratio"] == 2.0
+
+
+def test_nothing_compressed_is_an_average_of_nothing():
+    assert sessions.average(0, 0) == 0.0
+
+
+def test_the_oldest_session_is_found_by_instant_and_not_by_text():
+    """Defect 10 of the original: 01:00-05:00 is 06:00 UTC, later than 02:00 UTC."""
+    documents = stored(session("later"), session("earlier"))
+    held = sessions.sessions_of(documents["memory"])
+    held[0]["compressed_at"], held[1]["compressed_at"] = "2026-02-01T01:00:00-05:00", "2026-02-01T02:00:00Z"
+
+    assert sessions.oldest(documents["memory"])["session_id"] == "earlier"
+    assert sessions.oldest(shipped()["memory"]) is None
+
+
+def test_the_limit_is_the_number_of_sessions_that_may_stay():
+    full = [session(f"s{at}") for at in range(3)]
+
+    assert not sessions.over_limit(stored(*full, documents=shipped(sessions=3))["memory"])
+    assert sessions.over_limit(stored(*full, documents=shipped(sessions=2))["memory"])
+
+
+def test_an_evicted_session_goes_whole_to_the_archive():
+    high = [{"content": "Never push to main", "relevance_score": 0.9, "type": "constraint"}]
+    documents = stored(session("a", high_value_items=high), session("b"))
+
+    change = sessions.evicted(documents["memory"], "a", now=NOW)
+
+    done = after(documents, change)
+    assert names(done) == ["b"]
+    assert done["memory"]["short_term_memory"]["current_sessions"] == 1
+    assert done["memory"]["metrics"]["short_term_evictions"] == 1
+    [record] = change.appends["items"]
+    assert record["session"] == change.result == session("a", high_value_items=high)
+    assert (record["why"], record["compression_id"], record["left_at"]) == ("evicted", "c", stamp(NOW))
+    assert record["item"]["id"] == "a"
+    assert record["item"]["type"] == "session"
+    assert record["item"]["content"].splitlines() == [
+        "The colony chose JSON for its state.", "Use JSON for state — People can read it",
+        "The schema was created — State persists", "Never push to main",
+    ]  # fmt: skip
+
+
+def test_a_reason_that_nobody_gave_leaves_no_dash():
+    made = session(key_decisions=[{"decision": "Use JSON", "rationale": ""}], outcomes=[])
+
+    assert sessions.text_of(made).splitlines()[1] == "Use JSON"
+
+
+def test_a_session_that_is_not_there_cannot_be_evicted():
+    with pytest.raises(NotFound, match="no session 'x'"):
+        sessions.evicted(stored(session("a"))["memory"], "x", now=NOW)
