@@ -26,7 +26,7 @@ REPAIR = 'Run "aether doctor --repair".'
 
 def examine(home: Path) -> list[Finding]:
     """Return what is wrong with the files of `home`, errors first."""
-    found = [*_temps(home), *_torn(home), *_kept_aside(home), *_history(home)]
+    found = [*_temps(home), *_torn(home), *_unreadable_files(home), *_kept_aside(home), *_history(home)]
     try:
         snapshot = state.load(home)
     except AetherError as reason:
@@ -109,6 +109,22 @@ def _unreadable(line: bytes) -> bool:
     return False
 
 
+def _unreadable_files(home: Path) -> list[Finding]:
+    """Return findings for snapshots and hand-offs that do not parse; a hand-off is made again when asked for."""
+    return [
+        Finding(
+            "warning",
+            "unreadable",
+            str(path.relative_to(home)),
+            "not JSON.",
+            "Remove it, or restore it from a copy.",
+        )
+        for directory in ("snapshots", "compressions")
+        for path in sorted((home / directory).glob("*.json"))
+        if _unreadable(path.read_bytes())
+    ]
+
+
 def _kept_aside(home: Path) -> list[Finding]:
     return [
         Finding(
@@ -162,33 +178,47 @@ def _repair_journal(home: Path, now: datetime) -> list[str]:
     path = state.journal_path(home)
     try:
         data = path.read_bytes()
-        journal.scan(data, where=path.name)
+        found = journal.scan(data, where=path.name)
+        if found.base + len(found.entries) >= _newest_stamp(home):
+            return []
     except FileNotFoundError:
         return []
     except CorruptDocument:
-        kept = documents.quarantine(home, "journal", data, at=clock.stamp(now))
-        good = _good_part(home, data)
-        write_whole(path, good)
-        lost = data.count(b"\n") - good.count(b"\n")
-        return [
-            f"kept the damaged journal as {kept.relative_to(home)}; {max(lost, 0)} line(s) after the damage are only there"
-        ]
-    return []
+        pass
+    kept = documents.quarantine(home, "journal", data, at=clock.stamp(now))
+    good = _good_part(home, data)
+    write_whole(path, good)
+    lost = max(data.count(b"\n") - good.count(b"\n"), 0)
+    return [
+        f"kept the damaged journal as {kept.relative_to(home)}; {lost} line(s) after the damage are only there"
+    ]
+
+
+def _newest_stamp(home: Path) -> int:
+    files = [documents.read(documents.path_of(home, name)) for name in documents.NAMES]
+    return max((file.revision for file in files if file.state == "good"), default=0)
 
 
 def _good_part(home: Path, data: bytes) -> bytes:
-    """Return the journal up to its first damaged line; a new empty one where that is the first."""
-    lines = data.splitlines(keepends=True)
-    for number in range(len(lines), 0, -1):
-        part = b"".join(lines[:number])
-        try:
-            scan = journal.scan(part, where="journal")
-        except CorruptDocument:
-            continue
-        return part[: scan.end]
+    """Return the journal up to the first revision that neither it nor the history has; else a new one."""
+    newest = _newest_stamp(home)
+    first, *lines = data.splitlines(keepends=True) or [b""]
+    start = journal.unsealed(first)
+    if start and "base" in start:
+        # A fold that was cut short has its lines in the history already.
+        known = {entry.revision: journal.encode(entry) for entry in folded(home, after=start["base"])}
+        for line in lines:
+            fields = journal.unsealed(line) if line.endswith(b"\n") else None
+            if fields:
+                known.setdefault(fields["revision"], line)
+        revision, good = start["base"] + 1, [first]
+        while revision in known:
+            good.append(known[revision])
+            revision += 1
+        if revision > newest:
+            return b"".join(good)
     last = next(folded(home, newest_first=True), None)
-    stamps = [documents.read(documents.path_of(home, name)).revision for name in documents.NAMES]
-    return journal.header(max(last.revision if last else 0, *stamps))
+    return journal.header(max(last.revision if last else 0, newest))
 
 
 def _repair_document(home: Path, name: str, now: datetime) -> list[str]:

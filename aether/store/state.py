@@ -159,7 +159,7 @@ def _read(home: Path) -> Snapshot:
         found = read_journal(home)
         files = {name: documents.read(documents.path_of(home, name)) for name in documents.NAMES}
         after = file_ids(home)
-        newest = max(file.revision for file in files.values() if file.state != "edited")
+        newest = max((file.revision for file in files.values() if file.state != "edited"), default=0)
         head = found.base + len(found.entries)
         # Only a journal that merely grew leaves what was read one state; else a fold was in between.
         if _calm(before, after) and (newest <= head or before[0] is None):

@@ -58,7 +58,7 @@ def test_a_missing_file_is_missing(tmp_path):
 
 
 def test_there_are_only_the_known_documents(home):
-    with pytest.raises(NotFound, match="'../x' is not a document"):
+    with pytest.raises(NotFound, match=r"'\.\./x' is not a document"):
         documents.path_of(home, "../x")
 
 

@@ -107,7 +107,7 @@ def test_an_append_behind_which_another_wrote_is_not_cut(tmp_path, monkeypatch):
 def test_an_append_to_another_end_than_expected_is_refused(tmp_path):
     files.append(tmp_path / "a", b"one\n", at=0)
 
-    with pytest.raises(FileExistsError):
+    with pytest.raises(files.NotAlone):
         files.append(tmp_path / "a", b"two\n", at=0)
 
     assert (tmp_path / "a").read_bytes() == b"one\n"
@@ -125,7 +125,7 @@ def test_an_append_that_landed_behind_another_is_refused(tmp_path, monkeypatch):
     files.append(tmp_path / "a", b"one\n", at=0)
     monkeypatch.setattr(os, "write", late)
 
-    with pytest.raises(FileExistsError):
+    with pytest.raises(files.NotAlone):
         files.append(tmp_path / "a", b"ours\n", at=4)
 
     assert (tmp_path / "a").read_bytes() == b"one\ntheirs\nours\n"
@@ -141,7 +141,7 @@ def test_an_append_to_a_file_that_was_replaced_meanwhile_is_refused(tmp_path, mo
 
     monkeypatch.setattr(files, "_sync_data", replaced)
 
-    with pytest.raises(FileExistsError):
+    with pytest.raises(files.NotAlone):
         files.append(tmp_path / "a", b"two\n", at=4)
 
     assert (tmp_path / "a").read_bytes() == b"new\n"
@@ -214,7 +214,7 @@ def test_a_home_that_is_gone_is_said_to_be_gone():
 
 @pytest.mark.parametrize("kind", [LockTimeout, InvalidInput, StorageFailed])
 def test_our_own_errors_pass_unchanged(kind):
-    with pytest.raises(kind, match="^held"), files.storage("home"):
+    with pytest.raises(kind, match=r"^held"), files.storage("home"):
         raise kind("held", fix="Wait.")
 
 

@@ -1,0 +1,136 @@
+import pytest
+
+from aether.errors import NotFound
+from aether.shapes import Change
+from aether.store import appends, state
+from aether.store.commit import Author, commit, fold_home
+from tests import homes
+
+
+def archive(home, *names, now=homes.NOW, kind="items"):
+    """Commit one archived record for each name, in one transaction."""
+    records = [{"name": name} for name in names]
+    commit(home, lambda _: Change({}, {kind: records}), Author("archive"), now=now)
+
+
+def names(home, kind="items", after=-1):
+    return [record["name"] for _, record in appends.records(homes.anew(home), kind, after=after)]
+
+
+def positions(home, kind="items"):
+    return [position for position, _ in appends.records(homes.anew(home), kind)]
+
+
+@pytest.mark.parametrize("kind", [*appends.MONTHLY, *appends.SINGLE])
+def test_records_are_found_from_the_moment_of_their_commit_and_after_folding(home, kind):
+    archive(home, "a", "b", kind=kind)
+    assert names(home, kind) == ["a", "b"]
+
+    fold_home(home, now=homes.NOW)
+
+    assert names(home, kind) == ["a", "b"]
+    assert state.load(home).pending == ()
+
+
+def test_folded_and_unfolded_records_come_in_the_order_of_their_commits(home):
+    archive(home, "a")
+    fold_home(home, now=homes.NOW)
+    archive(home, "b")
+    archive(home, "c")
+
+    assert names(home) == ["a", "b", "c"]
+    assert positions(home) == sorted(set(positions(home)))
+
+
+@pytest.mark.parametrize("folded", [0, 1, 2, 3])
+def test_only_newer_records_are_read_after_a_position(home, folded):
+    for number in range(3):
+        archive(home, f"{number}a", f"{number}b", now=homes.later(number * 31 * 86400))
+        if number < folded:
+            fold_home(home, now=homes.NOW)
+    everything = positions(home)
+
+    for done, position in enumerate(everything, 1):
+        assert names(home, after=position) == ["0a", "0b", "1a", "1b", "2a", "2b"][done:]
+
+
+def test_the_head_is_the_position_of_the_last_record(home):
+    assert appends.head(state.load(home), "items") == -1
+    archive(home, "a", "b")
+    assert appends.head(state.load(home), "items") == positions(home)[-1]
+    fold_home(home, now=homes.NOW)
+    assert appends.head(state.load(home), "items") == positions(home)[-1]
+    archive(home, "other", kind="receipts")
+    assert appends.head(state.load(home), "items") == positions(home)[-1]
+
+
+def test_items_go_to_the_month_in_which_they_left(home):
+    archive(home, "a")
+    archive(home, "b", now=homes.later(31 * 86400))
+    fold_home(home, now=homes.NOW)
+
+    assert [path.name for path in appends.files_of(home, "items")] == ["2026-03.jsonl", "2026-04.jsonl"]
+
+
+def test_a_clock_that_was_set_back_does_not_break_the_order(home):
+    archive(home, "a", now=homes.later(31 * 86400))
+    fold_home(home, now=homes.NOW)
+    archive(home, "b")
+    fold_home(home, now=homes.NOW)
+
+    assert names(home) == ["a", "b"]
+    assert [path.name for path in appends.files_of(home, "items")] == ["2026-04.jsonl"]
+
+
+def test_folding_again_after_a_crash_adds_nothing(home):
+    archive(home, "a")
+    pending = state.load(home).pending
+    appends.fold(home, pending)
+
+    appends.fold(home, pending)
+    fold_home(home, now=homes.NOW)
+
+    assert names(home) == ["a"]
+
+
+def test_an_empty_newest_file_left_by_a_crash_hides_and_doubles_nothing(home):
+    archive(home, "a")
+    archive(home, "b", now=homes.later(31 * 86400))
+    appends.fold(home, state.load(home).pending[:1])
+    (home / "data/archive/items/2026-04.jsonl").touch()
+
+    fold_home(home, now=homes.NOW)
+
+    assert names(home) == ["a", "b"]
+    assert names(home, after=positions(home)[0]) == ["b"]
+
+
+def test_a_torn_end_is_written_anew(home):
+    archive(home, "a")
+    archive(home, "b")
+    pending = state.load(home).pending
+    appends.fold(home, pending)
+    path = appends.files_of(home, "items")[0]
+    path.write_bytes(path.read_bytes()[:-5])
+
+    fold_home(home, now=homes.NOW)
+
+    assert names(home) == ["a", "b"]
+
+
+@pytest.mark.parametrize("damage", [b"garbage\n", b"[]\n", b"{}\n", b'{"revision":"x","nth":0}\n', b"\xff\n"])
+def test_a_damaged_record_is_passed_over_and_stops_nothing(home, damage):
+    archive(home, "a")
+    fold_home(home, now=homes.NOW)
+    path = appends.files_of(home, "items")[0]
+    path.write_bytes(path.read_bytes() + damage)
+    archive(home, "b")
+    fold_home(home, now=homes.NOW)
+
+    assert names(home) == ["a", "b"]
+    assert damage in path.read_bytes()
+
+
+def test_there_are_only_the_known_kinds(home):
+    with pytest.raises(NotFound, match="'letters' is not an append-only file"):
+        archive(home, "a", kind="letters")
