@@ -8,12 +8,10 @@ name says is left alone and passed over.
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import hashlib
 import importlib
 import os
-import tempfile
 from functools import lru_cache
 from pathlib import Path
 from types import FunctionType
@@ -134,6 +132,8 @@ def _known(name: str) -> RankFile:
 
 
 def _directories() -> list[Path]:
+    import tempfile
+
     # The first two are tiktoken's own variables; set but empty means to it: no cache.
     named = [os.environ.get("TIKTOKEN_CACHE_DIR", ""), os.environ.get("DATA_GYM_CACHE_DIR", "")]
     directories = [Path(name) for name in named if name]
@@ -192,6 +192,8 @@ def _encoding(name: str) -> Encoding:
 
 
 def _ranks(content: bytes) -> dict[bytes, int]:
+    import base64
+
     lines = (line.split() for line in content.splitlines())
     return {base64.b64decode(token): int(rank) for token, rank in lines}
 
@@ -222,6 +224,8 @@ def _download(address: str, timeout: float) -> bytes:
 
 
 def _write(target: Path, content: bytes) -> None:
+    import tempfile
+
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name + ".")

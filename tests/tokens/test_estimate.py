@@ -91,6 +91,14 @@ def test_text_beyond_one_window_costs_what_its_windows_cost():
     assert estimate(text) == pytest.approx(estimate(line) * text.count("\n"), rel=0.05)
 
 
+def test_a_sign_beyond_ascii_changes_only_its_own_price():
+    """Text in ASCII and text with other signs are cut into the same pieces."""
+    kinds = ("code_python", "log", "base64", "whitespace", "minified_javascript")
+    difference = {estimate(text_of(kind) + "\n\n漢") - estimate(text_of(kind) + "\n\n") for kind in kinds}
+
+    assert difference <= {1, 2}
+
+
 def test_long_words_cost_by_letter_beyond_the_pairs():
     assert estimate("x" + "abcdefghij" * 30) > estimate("x" + "abcdefghij" * 20) + 30
 

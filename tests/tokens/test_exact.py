@@ -29,7 +29,7 @@ def machine(monkeypatch, tmp_path):
     monkeypatch.setenv("DATA_GYM_CACHE_DIR", str(caches["gym"]))
     monkeypatch.setenv("XDG_CACHE_HOME", str(caches["xdg"]))
     monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setattr(exact.tempfile, "gettempdir", lambda: str(caches["temporary"]))
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(caches["temporary"]))
     monkeypatch.setattr(
         exact, "RANK_FILES", {"o200k_base": KNOWN, "cl100k_base": KNOWN._replace(url="other")}
     )
