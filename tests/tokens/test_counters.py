@@ -29,10 +29,15 @@ def test_a_constant_counts_every_text_the_same():
     assert (count("a"), count("a" * 100), count("")) == (42, 42, 0)
 
 
+class OneTokenPerLetter:
+    """Stands for a vocabulary that is on the machine."""
+
+    def encode_ordinary(self, text):
+        return list(text)
+
+
 def test_an_exact_counter_counts_exactly(monkeypatch):
-    monkeypatch.setattr(
-        "aether.tokens.counters.exact", lambda name, text: len(text) if name == "cl100k_base" else 0
-    )
+    monkeypatch.setattr(exact, "_encoding", {"cl100k_base": OneTokenPerLetter()}.__getitem__)
 
     assert counter("cl100k_base")("four") == 4
 
@@ -72,3 +77,7 @@ def test_labels_say_how_exact_a_counter_is():
 
 def test_a_label_shows_the_factor():
     assert label("estimate", 1.25).endswith("× 1.25")
+
+
+def test_every_vocabulary_that_can_be_fetched_is_a_counter():
+    assert [label(name) for name in exact.RANK_FILES] == [f"{name} (exact)" for name in exact.RANK_FILES]
