@@ -65,12 +65,15 @@ def merge(base: Any, now: Any, wanted: Any, rules: Rules) -> tuple[Any, list[Pla
 
 def _merge(sides: _Sides, spot: _Spot, rules: Rules, conflicts: list[Place]) -> Any:
     base, now, wanted = sides
-    if _same(base, wanted) or _same(now, wanted) or rules.get(spot.shape) == "touch":
+    if _same(base, wanted) or rules.get(spot.shape) == "touch":
         return now
     if _same(base, now):
         return wanted
+    # Before asking whether both sides agree: two counters that met were still counted twice.
     if rules.get(spot.shape) == "sum" and all(type(side) in (int, float) for side in sides):
         return now + wanted - base
+    if _same(now, wanted):
+        return now
     return _merge_parts(sides, spot, rules, conflicts)
 
 

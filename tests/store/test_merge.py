@@ -58,6 +58,14 @@ def test_both_differences_of_a_counter_count(kind):
     assert merge({"n": kind(10)}, {"n": kind(15)}, {"n": kind(8)}, {("n",): "sum"}) == ({"n": kind(13)}, [])
 
 
+def test_two_equal_differences_of_a_counter_are_two_differences():
+    assert merge({"n": 2}, {"n": 3}, {"n": 3}, {("n",): "sum"}) == ({"n": 3}, [])
+    assert merge({"n": 2, "m": 0}, {"n": 3, "m": 1}, {"n": 3, "m": 0}, {("n",): "sum"}) == (
+        {"n": 4, "m": 1},
+        [],
+    )
+
+
 def test_a_counter_that_is_no_number_any_more_is_a_conflict():
     assert merge({"n": 1}, {"n": 2}, {"n": "3"}, {("n",): "sum"})[1] == [("n",)]
 

@@ -1,0 +1,120 @@
+import pytest
+
+from aether.shapes import Change
+from aether.store import appends, doctor, documents, files, journal, state
+from aether.store.commit import Author, commit, fold_home
+from tests import homes
+
+
+def codes(home):
+    return [(one.level, one.code, one.where) for one in doctor.examine(home)]
+
+
+def test_nothing_is_wrong_with_a_good_home(home):
+    homes.add(home, "one")
+
+    assert doctor.examine(home) == []
+    assert doctor.repair(home, now=homes.NOW) == []
+
+
+def test_a_directory_that_is_not_a_home_is_said_to_be_none(tmp_path):
+    assert codes(tmp_path) == [("error", "NotFound", str(tmp_path))]
+
+
+def test_temp_files_of_killed_processes_are_found_and_removed(home):
+    stray = home / "data" / f".memory.json.00{files.TEMP_SUFFIX}"
+    stray.write_bytes(b"half")
+
+    assert codes(home) == [("warning", "temp-file", f"data/{stray.name}")]
+    assert doctor.repair(home, now=homes.NOW) == [f"removed data/{stray.name}, left by a killed process"]
+    assert doctor.examine(home) == []
+
+
+def test_examining_changes_nothing(home):
+    (home / "data" / "memory.json").write_bytes(b"{")
+    with state.journal_path(home).open("ab") as file:
+        file.write(b"torn")
+    before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
+
+    doctor.examine(home)
+
+    assert {path: path.read_bytes() for path in home.rglob("*") if path.is_file()} == before
+
+
+def test_a_torn_journal_line_is_a_warning_and_is_kept_aside(home):
+    with state.journal_path(home).open("ab") as file:
+        file.write(b'{"torn')
+
+    assert codes(home) == [("warning", "torn-line", "data/journal.jsonl")]
+    doctor.repair(home, now=homes.NOW)
+    assert [one.code for one in doctor.examine(home)] == ["quarantine"]
+
+
+def test_a_repeated_revision_is_told(home):
+    homes.add(home, "one")
+    line = state.journal_path(home).read_bytes().splitlines(keepends=True)[-1]
+    with state.journal_path(home).open("ab") as file:
+        file.write(line)
+
+    assert codes(home) == [("info", "repeated-revision", "data/journal.jsonl")]
+    assert homes.ids(home) == ["one"]
+
+
+def test_damaged_and_torn_records_are_told_apart(home):
+    commit(
+        home, lambda _: Change({}, {"items": [{"n": 1}], "receipts": [{"n": 1}]}), Author("x"), now=homes.NOW
+    )
+    fold_home(home, now=homes.NOW)
+    item, receipt = appends.files_of(home, "items")[0], appends.files_of(home, "receipts")[0]
+    item.write_bytes(item.read_bytes() + b"damaged\n")
+    receipt.write_bytes(receipt.read_bytes() + b'{"torn')
+
+    assert codes(home) == [
+        ("error", "damaged-line", f"{item.relative_to(home)}:2"),
+        ("warning", "torn-line", "data/receipts.jsonl"),
+    ]
+
+
+def test_a_gap_in_the_history_is_told(home):
+    for name in ("one", "two", "three"):
+        homes.add(home, name)
+    fold_home(home, now=homes.NOW)
+    path = journal.months(home)[0]
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:2], *lines[3:]]))
+
+    assert codes(home) == [("warning", "history-gap", "revision 3")]
+
+
+@pytest.mark.parametrize(
+    ("data", "level", "code"),
+    [(b"{", "error", "corrupt"), (None, "error", "missing"), (b"edit", "warning", "edited")],
+)
+def test_a_file_that_is_not_as_it_was_left_is_told_and_mended(home, data, level, code):
+    path = documents.path_of(home, "memory")
+    if data is None:
+        path.unlink()
+    elif data == b"edit":
+        path.write_bytes(path.read_bytes().replace(b'"LRU"', b'"LRU" ', 1))
+    else:
+        path.write_bytes(data)
+
+    assert codes(home) == [(level, code, "memory.json")]
+    assert doctor.repair(home, now=homes.NOW) == ["wrote memory.json anew from what is known"]
+    assert not [one for one in doctor.examine(home) if one.level != "info"]
+
+
+def test_a_state_that_breaks_its_schema_is_told_with_the_place(home):
+    homes.patch(home, {"op": "replace", "path": "/metrics/total_compressions", "value": -1})
+
+    assert codes(home) == [("error", "schema-minimum", "memory#/metrics/total_compressions")]
+
+
+def test_a_home_whose_journal_was_removed_is_whole(home):
+    homes.add(home, "one")
+    fold_home(home, now=homes.NOW)
+    state.journal_path(home).unlink()
+
+    assert doctor.examine(home) == []
+    assert doctor.repair(home, now=homes.NOW) == []
+    assert homes.ids(home) == ["one"]

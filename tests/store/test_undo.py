@@ -1,0 +1,234 @@
+import pytest
+
+from aether.errors import Conflict, NotFound
+from aether.shapes import Change
+from aether.store import journal, state, undo
+from aether.store.commit import Author, commit, fold_home
+from tests import homes
+
+
+def take_back(home, revision):
+    """Undo `revision` as the operation does, and return the revision that did it."""
+    done = commit(
+        home,
+        lambda found: undo.undo(found, revision),
+        Author("undo", reason=f"revision {revision}"),
+        now=homes.NOW,
+    )
+    return done.revision
+
+
+def memory(home):
+    return homes.anew(home).documents["memory"]
+
+
+def content(home, id):
+    return next(item["content"] for item in memory(home)["working_memory"]["items"] if item["id"] == id)
+
+
+def rewrite(home, at, text):
+    return homes.patch(home, {"op": "replace", "path": f"/working_memory/items/{at}/content", "value": text})
+
+
+@pytest.mark.parametrize("folded", [False, True])
+def test_undoing_the_last_change_restores_exactly(home, folded):
+    homes.add(home, "one")
+    before = memory(home)
+    revision = homes.add(home, "two").revision
+    if folded:
+        fold_home(home, now=homes.NOW)
+
+    take_back(home, revision)
+
+    assert memory(home) == before
+
+
+@pytest.mark.parametrize("folds", [(), (3,), (2, 4), (2, 3, 4, 5)])
+@pytest.mark.parametrize("which", [2, 3, 4, 5])
+def test_any_one_of_several_independent_changes_can_be_undone(home, which, folds):
+    names = {2: "a", 3: "b", 4: "c", 5: "d"}
+    for revision, name in names.items():
+        assert homes.add(home, name, tokens=revision).revision == revision
+        if revision in folds:
+            fold_home(home, now=homes.NOW)
+
+    take_back(home, which)
+
+    assert homes.ids(home) == [name for revision, name in names.items() if revision != which]
+
+
+def test_a_removed_item_comes_back_where_it_was(home):
+    for name in ("a", "b", "c"):
+        homes.add(home, name)
+    revision = homes.remove(home, "b").revision
+    homes.add(home, "d")
+
+    take_back(home, revision)
+
+    assert homes.ids(home) == ["a", "b", "c", "d"]
+
+
+def test_what_later_changes_depend_on_is_refused_with_their_names(home):
+    added = homes.add(home, "a").revision
+    homes.add(home, "b")
+    later = rewrite(home, 0, "new")
+    before = memory(home)
+
+    with pytest.raises(
+        Conflict, match=rf"revision {added} cannot be undone: .*/a.* by revision {later} \(patch\)"
+    ):
+        take_back(home, added)
+
+    assert memory(home) == before
+
+
+def test_after_undoing_the_later_change_the_earlier_one_can_go(home):
+    added = homes.add(home, "a").revision
+    later = rewrite(home, 0, "new")
+
+    take_back(home, later)
+    take_back(home, added)
+
+    assert homes.ids(home) == []
+
+
+def test_an_undo_can_be_undone(home):
+    homes.add(home, "a")
+    revision = rewrite(home, 0, "new")
+
+    first = take_back(home, revision)
+    assert content(home, "a") == "note"
+    take_back(home, first)
+
+    assert content(home, "a") == "new"
+
+
+def test_undoing_twice_the_same_change_changes_nothing(home):
+    revision = homes.add(home, "a").revision
+    take_back(home, revision)
+
+    assert take_back(home, revision) == homes.anew(home).revision
+    assert homes.ids(home) == []
+
+
+def test_counters_keep_what_later_changes_counted(home):
+    first = homes.add(home, "a", tokens=5).revision
+    homes.add(home, "b", tokens=7)
+
+    take_back(home, first)
+
+    assert memory(home)["working_memory"]["current_tokens"] == 7
+
+
+def test_an_item_that_was_only_read_since_may_go(home):
+    revision = homes.add(home, "a").revision
+    homes.patch(
+        home,
+        {"op": "replace", "path": "/working_memory/items/0/metadata/access_count", "value": 3},
+        operation="access",
+    )
+
+    take_back(home, revision)
+
+    assert homes.ids(home) == []
+
+
+def test_reads_stay_counted_when_another_change_of_the_item_is_undone(home):
+    homes.add(home, "a")
+    revision = rewrite(home, 0, "new")
+    homes.patch(home, {"op": "replace", "path": "/working_memory/items/0/metadata/access_count", "value": 3})
+
+    take_back(home, revision)
+
+    item = memory(home)["working_memory"]["items"][0]
+    assert (item["content"], item["metadata"]["access_count"]) == ("note", 3)
+
+
+def test_a_change_of_several_documents_is_undone_in_all(home):
+    note = [{"op": "add", "path": "/note", "value": 1}]
+    change = Change({"memory": note, "pheromones": note})
+    revision = commit(home, lambda _: change, Author("both"), now=homes.NOW).revision
+
+    take_back(home, revision)
+
+    found = homes.anew(home).documents
+    assert "note" not in found["memory"]
+    assert "note" not in found["pheromones"]
+
+
+def test_the_revision_that_made_the_documents_cannot_be_undone(home):
+    with pytest.raises(Conflict, match="revision 1 made"):
+        take_back(home, 1)
+
+
+@pytest.mark.parametrize("revision", [-1, 0, 99])
+def test_a_revision_that_never_was_cannot_be_undone(home, revision):
+    homes.add(home, "a")
+
+    with pytest.raises(NotFound, match="is not in the history"):
+        take_back(home, revision)
+
+
+def test_beyond_damaged_history_nothing_can_be_undone(home):
+    first = homes.add(home, "a").revision
+    second = homes.add(home, "b").revision
+    third = homes.add(home, "c").revision
+    fold_home(home, now=homes.NOW)
+    path = journal.months(home)[0]
+    path.write_bytes(path.read_bytes().replace(b'"reason":"b"', b'"reason":"?"'))
+
+    take_back(home, third)
+
+    for revision in (first, second):
+        with pytest.raises(NotFound, match="is not in the history"):
+            take_back(home, revision)
+
+
+def test_the_last_change_is_what_a_person_means_by_it(home):
+    with_read = homes.add(home, "a").revision
+    homes.patch(home, {"op": "add", "path": "/note", "value": 1}, operation="access")
+
+    assert undo.last_undoable(state.load(home)) == with_read
+
+
+def test_undo_without_a_number_goes_further_back_each_time_and_a_redo_counts_again(home):
+    first, second = homes.add(home, "a").revision, homes.add(home, "b").revision
+    undoing = take_back(home, undo.last_undoable(state.load(home)))
+    assert homes.ids(home) == ["a"]
+    assert undo.last_undoable(state.load(home)) == first
+
+    take_back(home, undoing)
+
+    assert homes.ids(home) == ["a", "b"]
+    assert undo.last_undoable(state.load(home)) == second
+
+
+def test_where_nothing_was_changed_there_is_nothing_to_undo(tmp_path):
+    (tmp_path / "data").mkdir()
+
+    with pytest.raises(NotFound, match="nothing to undo"):
+        undo.last_undoable(state.load(tmp_path))
+
+
+def test_the_past_is_walked_newest_first_with_the_state_after_each_change(home):
+    homes.add(home, "a")
+    fold_home(home, now=homes.NOW)
+    homes.add(home, "b")
+
+    steps, before = undo.states_back(state.load(home), 1)
+
+    seen = [
+        (entry.revision, [item["id"] for item in found["memory"]["working_memory"]["items"]])
+        for entry, found in steps
+    ]
+    assert seen == [(3, ["a", "b"]), (2, ["a"])]
+    assert before["memory"]["working_memory"]["items"] == []
+
+
+def test_a_line_that_is_both_folded_and_not_is_one_change(home):
+    homes.add(home, "a")
+    lines = state.journal_path(home).read_bytes()
+    fold_home(home, now=homes.NOW)
+    state.journal_path(home).write_bytes(lines)  # as after a crash before the new journal
+
+    assert [entry.revision for entry in undo.newest_first(homes.anew(home))] == [2, 1]
