@@ -146,7 +146,10 @@ def _summary(statements: Sequence[Statement]) -> list[Statement]:
 
 def _opening(handoff: Mapping[str, Any], statements: Sequence[Statement]) -> str:
     """Return what to say where every statement stands elsewhere: the first of them once more, shortened."""
-    texts = (*(str(entry["content"]) for entry in handoff["protected"]), *(entry.text for entry in statements))
+    texts = (
+        *(str(entry["content"]) for entry in handoff["protected"]),
+        *(entry.text for entry in statements),
+    )
     first = next((sentence for text in texts for sentence in sentences(text)), NOTHING)
     return first if len(first) <= SUMMARY_CHARS else first[: SUMMARY_CHARS - 1] + "…"
 

@@ -52,13 +52,16 @@ _FILLER = re.compile(
     r"as well|after all|in fact)(?=[ ,.!?;]|$)(?! not\b)"
     r"|,? (?:you know|I mean|I guess|I think|though|too|haha|lol|right now)(?=[.!?]*$)",
 )
+_SPEECH_FILLER = re.compile(
+    r" (?:such(?= an?\b)|even|finally|incredibly|extremely|a (?:little )?bit|these days|at the moment|pretty much|once again)(?=[ ,.!?;]|$)"
+)
 _SO = re.compile(
     r"(\b(?:is|was|are|were|be|been|being|am|feels?|felt|looks?|looked)|'s|'m|'re) (?:so|pretty)(?= [a-z]+(?:[ ,.!?;]|$))"
     r"(?! (?:that|far|on|much|many|it|i|we|you|to|the|a)\b)"
 )
 _ASIDE = re.compile(r" ?\([^()]{1,120}\)")
 _SUBJECT = re.compile(
-    r"I(?: (?=[a-z])|'ve (?=(?:been|had|got|started|found|made|seen|done|always|never|also|[a-z]+ed)\b)|'m (?=[a-z]+))(?!am\b|was\b)"
+    r"^I(?: (?=[a-z])|'ve (?=(?:been|had|got|started|found|made|seen|done|always|never|also|[a-z]+ed)\b)|'m (?=[a-z]+))(?!am\b|was\b)"
 )
 _COLON = re.compile(r": +")
 _BLANKS = re.compile(r"\s+")
@@ -107,8 +110,8 @@ def trimmed(sentence: str, *, names: frozenset[str] = frozenset(), spoken: bool 
     parts = _QUOTED.split(text)
     parts[::2] = [_SO.sub(r"\1", _FILLER.sub("", part)) for part in parts[::2]]
     text = _ASIDE.sub(_aside, "".join(parts))
-    if spoken and (subject := _SUBJECT.match(text)):
-        text = text[subject.end() :]
+    if spoken:
+        text = _SUBJECT.sub("", _SPEECH_FILLER.sub("", text), count=1)
     return text.strip(" ,")
 
 

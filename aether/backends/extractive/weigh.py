@@ -25,7 +25,7 @@ from aether.text.words import STOPWORDS, stem, stems, words
 RARE = 1.0
 COMMON_WORD = 0.3
 NUMBER = 1.2
-NAME = 1.3
+NAME = 1.6
 NEGATION = 0.5
 # An anchor must win against the words that its length displaces: worth per character, and at least this.
 ANCHOR_PER_CHAR = 0.3
@@ -70,6 +70,7 @@ _NEGATIONS = frozenset(
 _NAME = re.compile(r"(?<=[a-z,'’] )[A-Z][\w'’-]+(?: [A-Z][\w'’-]+)*|\"[^\"]{2,60}\"")
 
 
+_QUESTION_MARK = re.compile("[?？]")
 _REMARK = re.compile(
     r"(?:you|your|that|that's|this|sounds|it sounds|it's|glad|hope|can't wait|keep|enjoy|have)\b",
     re.IGNORECASE,
@@ -124,7 +125,8 @@ def _factor(clause: Clause, items: Sequence[Mapping[str, Any]]) -> float:
     factor *= 1 + RECENCY * clause.item / len(items)
     if clause.speaker:
         factor *= QUESTION if _asks(clause.text) else REMARK if _REMARK.match(clause.text) else 1
-        factor *= ANSWER if clause.item and _asks(items[clause.item - 1]["content"]) else 1
+        answers = clause.item and _QUESTION_MARK.search(items[clause.item - 1]["content"])
+        factor *= ANSWER if answers else 1
     return factor
 
 
