@@ -1,0 +1,378 @@
+import json
+
+import pytest
+
+from aether.clock import stamp
+from aether.errors import Conflict, InvalidInput
+from aether.memory import handoff, ingest, items, sessions
+from aether.memory.signals import emit
+from tests.memory.states import (
+    NOW,
+    after,
+    answer,
+    count,
+    held,
+    instruct,
+    later,
+    new_id,
+    shipped,
+    texts,
+    with_items,
+)
+
+ARCHITECT = {"backend": "test"}
+ATOMIC = {"content": "Use atomic writes for state files", "relevance_score": 0.9, "type": "preference"}
+
+
+def ingested(documents, given, phase=1, *, now=NOW, **options):
+    return ingest.ingest(
+        documents, given, phase=phase, now=now, new_id=new_id, count=count, architect=ARCHITECT, instruct=instruct,
+        **options,
+    )  # fmt: skip
+
+
+def created(documents, given, phase=1, *, now=NOW):
+    return ingest.create(documents, given, phase=phase, now=now, new_id=new_id, count=count)
+
+
+def opened(documents, phase=1, name="phase_1_a"):
+    return after(documents, handoff.opened(documents["memory"], phase, compression_id=name, now=NOW))
+
+
+def worked(*said, **limits):
+    return opened(
+        with_items(shipped(**limits), *(said or ("Decision: use JSON for state", "The schema was created")))
+    )
+
+
+def names(documents):
+    found = [each["session_id"] for each in sessions.sessions_of(documents["memory"])]
+    assert documents["memory"]["short_term_memory"]["current_sessions"] == len(found)
+    return found
+
+
+def test_the_prepared_items_become_one_session():
+    documents = worked()
+
+    change = ingested(documents, json.dumps(answer()))
+    done = after(documents, change)
+
+    assert held(done) == []
+    assert names(done) == ["phase_1_test"]
+    assert done["memory"]["compression"]["open"] == []
+    assert change.result.items == 2
+    assert change.result.stored
+    session = change.result.session
+    assert session == sessions.find(done["memory"], "phase_1_test")
+    assert session["original_tokens"] == 9
+    assert session["metadata"]["compression_id"] == "phase_1_a"
+    assert done["memory"]["metrics"]["total_compressions"] == 1
+    assert done["memory"]["metrics"]["average_compression_ratio"] == session["compression_ratio"]
+
+
+def test_what_leaves_is_archived_with_the_session_that_replaced_it():
+    documents = worked()
+
+    change = ingested(documents, answer())
+
+    assert [each["item"] for each in change.appends["items"]] == held(documents)
+    assert {
+        (each["why"], each["session_id"], each["compression_id"]) for each in change.appends["items"]
+    } == {("compressed", "phase_1_test", "phase_1_a")}
+
+
+def test_a_receipt_and_an_event_say_what_was_done():
+    documents = worked()
+
+    change = ingested(documents, answer())
+
+    [receipt], [event] = change.appends["receipts"], change.appends["events"]
+    assert receipt["receipt_id"] == event["receipt_id"] == change.result.receipt_id
+    assert receipt["items"] == [each["id"] for each in held(documents)]
+    assert receipt["tokens_before"] == 9
+    assert receipt["tokens_after"] == change.result.session["compressed_tokens"]
+    assert receipt["architect"] == ARCHITECT
+    assert event["event"] == "memory.compressed"
+
+
+def test_the_counts_of_a_model_are_not_believed():
+    """Defect 5 of the original: an impossible ratio lost the session and cleared working memory all the same."""
+    wild = answer(original_tokens=40.5, compressed_tokens="many", compression_ratio="2.5x", token_count=-1)
+
+    session = ingested(worked(), wild).result.session
+
+    assert session["original_tokens"] == 9
+    assert session["compression_ratio"] == round(9 / session["compressed_tokens"], 2)
+
+
+def test_the_phase_is_the_callers():
+    """Defect 18 of the original: without a phase in the answer the session had none."""
+    given = answer()
+
+    assert ingested(worked(), given).result.session["phase"] == 1
+    assert ingested(worked(), {**given, "phase": "7"}).result.session["phase"] == 1
+
+
+def test_the_same_answer_twice_changes_nothing():
+    """Defect 8 of the original: two sessions of one id."""
+    done = after(documents := worked(), ingested(documents, answer()))
+    done = with_items(done, "arrived later")
+
+    again = ingested(done, json.dumps(answer(), indent=4))
+
+    assert (again.patches, again.appends) == ({}, {})
+    assert not again.result.stored
+    assert again.result.session["session_id"] == "phase_1_test"
+
+
+def test_another_answer_of_the_same_name_is_refused():
+    done = opened(with_items(after(documents := worked(), ingested(documents, answer())), "more"))
+
+    with pytest.raises(Conflict):
+        ingested(done, answer(summary="The colony chose XML."))
+
+
+def test_what_arrived_or_was_reworded_meanwhile_stays():
+    documents = worked("one", "two", "three")
+    second = held(documents)[1]
+    reworded = items.update(
+        documents["memory"], second["id"], {"content": "two, corrected"}, now=NOW, count=count
+    )
+    documents = with_items(after(documents, reworded), "four", at=later(9))
+
+    change = ingested(documents, answer())
+
+    assert texts(after(documents, change)) == ["two, corrected", "four"]
+    assert change.result.items == 2
+
+
+def test_items_that_left_meanwhile_are_not_archived_again():
+    documents = worked("one", "two")
+    documents = after(documents, items.clear(documents["memory"], now=NOW))
+
+    change = ingested(documents, answer())
+
+    assert change.result.items == 0
+    assert "items" not in change.appends
+    assert change.result.session["original_tokens"] == 2, (
+        "the session stands for what the architect was given"
+    )
+    assert change.result.session["compression_ratio"] > 0
+
+
+def test_other_handoffs_without_items_are_closed_too():
+    documents = opened(worked(), name="phase_1_newer")
+
+    done = after(documents, ingested(documents, answer("phase_1_newer")))
+
+    assert done["memory"]["compression"]["open"] == []
+
+
+def test_an_answer_takes_the_handoff_that_it_names():
+    documents = opened(with_items(worked("old"), "new", at=later(9)), name="phase_1_newer")
+
+    change = ingested(documents, answer("phase_1_a"))
+
+    done = after(documents, change)
+    assert texts(done) == ["new"]
+    assert [each["id"] for each in done["memory"]["compression"]["open"]] == ["phase_1_newer"]
+
+
+def test_a_caller_may_name_the_handoff_whatever_the_answer_is_called():
+    documents = opened(with_items(worked("old"), "new", at=later(9)), name="phase_1_newer")
+
+    assert texts(after(documents, ingested(documents, answer(), compression_id="phase_1_a"))) == ["new"]
+
+
+def test_a_handoff_that_was_answered_meanwhile_takes_nothing_else():
+    """A slow architect must not archive what arrived after the hand-off it was given."""
+    documents = worked("old")
+    documents = after(documents, ingested(documents, answer("quick")))
+    documents = with_items(documents, "arrived since")
+
+    with pytest.raises(Conflict, match="not open any more"):
+        ingested(documents, answer("slow"), compression_id="phase_1_a")
+
+
+def test_in_the_original_flow_nothing_has_to_be_prepared():
+    documents = with_items(shipped(), "one", "two")
+    documents = with_items(documents, "of a later phase", phase=2)
+
+    change = ingested(documents, answer())
+
+    assert texts(after(documents, change)) == ["of a later phase"]
+    assert change.result.session["metadata"]["compression_id"] == "phase_1_unprepared"
+
+
+def test_with_nothing_to_compress_an_answer_is_refused():
+    with pytest.raises(InvalidInput, match="nothing was prepared for phase 1"):
+        ingested(shipped(), answer())
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "I could not do it.", "", "null", "[]", "{}", "{" * 500, answer(summary=""), answer(summary="I'm sorry, I can't help."),
+        answer(key_decisions="none"), answer(outcomes=None), answer(compressed_at="soon"), answer(id=["a"], session_id={}),
+        answer(id=""), answer(session_id="x" * 300), answer(high_value_items=[5]), answer(summary=instruct({})["text"]),
+        {key: value for key, value in answer().items() if key != "outcomes"}, {"a": float("nan")}, {1: {2, 3}},
+    ],
+)  # fmt: skip
+def test_a_rejected_answer_changes_nothing_and_says_why(given):
+    documents = worked()
+    before = repr(documents)
+
+    with pytest.raises(InvalidInput) as caught:
+        ingested(documents, given)
+
+    assert caught.value.fix
+    assert repr(documents) == before
+
+
+def test_what_must_survive_is_carried_over_and_named():
+    documents = with_items(shipped(), "Never push to main", type="constraint")
+    documents = opened(documents)
+
+    change = ingested(documents, answer())
+
+    assert [(each["content"], each["why"]) for each in change.result.carried] == [
+        ("Never push to main", "protected")
+    ]
+    high = change.result.session["high_value_items"]
+    assert [(each["content"], each["carried"]) for each in high] == [("Never push to main", True)]
+    assert change.appends["receipts"][0]["carried"] == change.result.carried
+
+
+def test_what_was_mended_is_noted():
+    change = ingested(worked(), answer(compressed_at="2020-01-01"))
+
+    assert change.result.session["compressed_at"] == stamp(NOW)
+    assert any("2020-01-01" in note for note in change.result.notes)
+    assert change.appends["receipts"][0]["notes"] == change.result.notes
+
+
+@pytest.mark.parametrize("store", [ingested, created])
+def test_a_session_of_the_future_is_dated_now(store):
+    """Otherwise it would outlive every session to come, and each of those would be evicted at once."""
+    documents = worked()
+
+    done = after(documents, store(documents, answer(compressed_at="2126-01-01T00:00:00Z"), now=later(60)))
+
+    assert sessions.sessions_of(done["memory"])[0]["compressed_at"] == stamp(later(60))
+
+
+def test_a_session_of_long_ago_can_be_evicted():
+    documents = shipped(sessions=1)
+    documents = after(documents, created(documents, answer("old", compressed_at="0099-01-01T00:00:00Z")))
+    documents = after(documents, created(documents, answer("new")))
+
+    assert names(documents) == ["new"]
+
+
+def test_the_note_that_compression_is_needed_goes_when_it_is_not():
+    noted = emit(shipped()["pheromones"], "TOKEN_THRESHOLD", "full", now=NOW, id="token_threshold_1")
+    documents = after(worked("word " * 9, capacity=10), noted)
+
+    assert after(documents, ingested(documents, answer()))["pheromones"]["active_pheromones"] == []
+
+
+def test_the_note_that_compression_is_needed_stays_while_it_is():
+    noted = emit(shipped()["pheromones"], "TOKEN_THRESHOLD", "full", now=NOW, id="token_threshold_1")
+    documents = with_items(worked("old", capacity=10), "word " * 9, at=later(9))
+    documents = after(documents, noted)
+
+    done = after(documents, ingested(documents, answer()))
+
+    assert [each["id"] for each in done["pheromones"]["active_pheromones"]] == ["token_threshold_1"]
+
+
+def test_a_weighty_statement_becomes_a_pattern():
+    change = ingested(worked(), answer(high_value_items=[ATOMIC]))
+
+    [pattern] = change.result.patterns
+    done = after(worked(), change)
+    assert [each["id"] for each in done["memory"]["long_term_memory"]["patterns"]] == [pattern]
+    assert done["memory"]["metrics"]["total_pattern_extractions"] == 1
+    assert done["memory"]["short_term_memory"]["sessions"][0]["metadata"]["related_patterns"] == [pattern]
+
+
+def test_patterns_that_contradict_each_other_are_reported():
+    documents = after(shipped(), created(shipped(), answer("a", high_value_items=[ATOMIC])))
+    documents = opened(with_items(documents, "note"))
+    opposite = {**ATOMIC, "content": "Do not use atomic writes for state files"}
+
+    change = ingested(documents, answer("b", high_value_items=[opposite]))
+
+    [pair] = change.result.contradictions
+    assert {pair["pattern"], pair["other"]} == {ATOMIC["content"], opposite["content"]}
+    assert change.appends["receipts"][0]["contradictions"] == [pair]
+
+
+def test_the_session_over_the_limit_goes_after_its_patterns_were_extracted():
+    documents = shipped(sessions=2)
+    for nth, name in enumerate("ab"):
+        documents = after(
+            documents,
+            created(documents, answer(name, compressed_at=f"2026-02-0{nth + 1}", high_value_items=[ATOMIC])),
+        )
+    documents = opened(with_items(documents, "note"))
+
+    change = ingested(documents, answer("c", high_value_items=[ATOMIC]))
+
+    done = after(documents, change)
+    assert names(done) == ["b", "c"]
+    assert change.result.evicted == ["a"]
+    assert [each["why"] for each in change.appends["items"]] == ["compressed", "evicted"]
+    patterns = {each["pattern"]: each for each in done["memory"]["long_term_memory"]["patterns"]}
+    pattern = patterns[ATOMIC["content"]]
+    assert pattern["occurrences"] == 3
+    assert [each["session_id"] for each in pattern["metadata"]["evidence"]] == ["a", "b", "c"]
+
+
+def test_a_limit_that_was_lowered_evicts_as_many_as_it_takes():
+    """Defect 8 of the original: one eviction per call."""
+    documents = shipped()
+    for day in range(1, 6):
+        documents = after(documents, created(documents, answer(f"s{day}", compressed_at=f"2026-02-0{day}")))
+    documents["memory"]["short_term_memory"]["max_sessions"] = 2
+
+    documents = after(documents, created(documents, answer("last")))
+
+    assert names(documents) == ["s5", "last"]
+    assert documents["memory"]["metrics"]["short_term_evictions"] == 4
+
+
+def test_a_session_stored_by_itself_touches_nothing_else():
+    documents = worked()
+
+    change = created(documents, answer(original_tokens=500))
+    done = after(documents, change)
+
+    assert change.result == "phase_1_test"
+    assert held(done) == held(documents)
+    assert done["memory"]["compression"] == documents["memory"]["compression"]
+    assert done["memory"]["metrics"]["total_compressions"] == 0
+    [session] = sessions.sessions_of(done["memory"])
+    assert session["original_tokens"] == 500
+    assert created(done, answer()).patches == {}
+
+
+@pytest.mark.parametrize(("stated", "stored"), [(None, 0), ("many", 0), (-5, 0), (40.5, 40), (2**80, 0)])
+def test_what_a_session_by_itself_stands_for_is_what_is_said(stated, stored):
+    done = after(shipped(), created(shipped(), answer(original_tokens=stated)))
+
+    assert sessions.sessions_of(done["memory"])[0]["original_tokens"] == stored
+
+
+def test_eviction_extracts_patterns_first():
+    documents = shipped()
+    for name in "abc":
+        documents = after(documents, created(documents, answer(name, high_value_items=[])))
+    documents["memory"]["short_term_memory"]["sessions"][0]["high_value_items"] = [ATOMIC]
+
+    change = ingest.evict(documents, "a", now=NOW, new_id=new_id)
+
+    done = after(documents, change)
+    assert change.result["session_id"] == "a"
+    assert names(done) == ["b", "c"]
+    assert ATOMIC["content"] in [each["pattern"] for each in done["memory"]["long_term_memory"]["patterns"]]
