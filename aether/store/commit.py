@@ -18,7 +18,7 @@ from aether import clock
 from aether.errors import AetherError, Conflict
 from aether.shapes import Change
 from aether.store import appends, codec, config, documents, journal
-from aether.store.files import append, cut_torn_end, storage, write_whole
+from aether.store.files import NotAlone, append, cut_torn_end, storage, write_whole
 from aether.store.history import folded
 from aether.store.journal import Entry
 from aether.store.lock import locked
@@ -64,7 +64,7 @@ def commit(home: Path, plan: Callable[[Snapshot], Change], author: Author, *, no
                 return Committed(snapshot.revision, change.result, changed=False)
             try:
                 after = _append(snapshot, change, author, now)
-            except FileExistsError:
+            except NotAlone:
                 snapshot = settle(load(home), now=now)
                 continue
             if after.end > settings.fold_bytes:
@@ -181,10 +181,29 @@ def _fold_quietly(snapshot: Snapshot) -> None:
 
 
 def fold(snapshot: Snapshot, *, also: frozenset[str] = frozenset()) -> Snapshot:
-    """Return `snapshot` folded; the caller holds the lock. `also` names documents to write in any case."""
+    """Return `snapshot` folded; the caller holds the lock. `also` names documents to write in any case.
+
+    Raises:
+        Conflict: another writer was here although the lock was held; nothing of its work is lost.
+    """
+    try:
+        return _fold(snapshot, also)
+    except NotAlone as reason:
+        raise Conflict(
+            "another process wrote while the journal was folded, although the lock was held.",
+            fix="Try again; keep the home on a local disk.",
+            where=str(snapshot.home),
+        ) from reason
+
+
+def _fold(snapshot: Snapshot, also: frozenset[str]) -> Snapshot:
     home = snapshot.home
     with storage(home):
-        _to_history(home, read_journal(home))
+        found = read_journal(home)
+        if snapshot.end and found.base + len(found.entries) != snapshot.revision:
+            raise NotAlone(home)
+        _to_history(home, found)
+        _forget(home, config.load(home).history_months)
         appends.fold(home, snapshot.pending)
         for name in sorted(snapshot.changed | also):
             documents.write(home, name, snapshot.documents[name], snapshot.revision)
@@ -211,3 +230,9 @@ def _to_history(home: Path, found: journal.Scan) -> None:
     for path, lines in fresh.items():
         path.parent.mkdir(exist_ok=True)
         append(path, b"".join(lines), at=cut_torn_end(path))
+
+
+def _forget(home: Path, keep: int) -> None:
+    """Remove the months of history beyond the newest `keep`; 0, the default, keeps all of them."""
+    for path in journal.months(home)[:-keep] if keep else []:
+        path.unlink()

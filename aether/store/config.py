@@ -21,6 +21,8 @@ class Config(NamedTuple):
     """`store.lock_timeout_seconds`: how long a writer waits for another."""
     fold_bytes: int = 1 << 20
     """`store.fold_bytes`: size of the journal, in bytes, at which a commit folds it."""
+    history_months: int = 0
+    """`store.history_months`: months of folded journal to keep for undo and time travel; 0: all."""
     architect: str = "extractive"
     """`architect.default`: the architect of `aether memory compress`."""
     architect_model: str = ""
@@ -44,6 +46,7 @@ class Config(NamedTuple):
 KEYS = {
     "store.lock_timeout_seconds": "lock_timeout_seconds",
     "store.fold_bytes": "fold_bytes",
+    "store.history_months": "history_months",
     "architect.default": "architect",
     **{
         f"architect.{name.removeprefix('architect_')}": name

@@ -24,6 +24,10 @@ BLOCK_BYTES = 1 << 16
 _sync_data = getattr(os, "fdatasync", os.fsync)
 
 
+class NotAlone(Exception):
+    """Another writer was at a file although the lock was held; `commit` plans anew."""
+
+
 @contextlib.contextmanager
 def storage(where: str | os.PathLike[str]) -> Iterator[None]:
     """Turn an `OSError` of the block into an error of ours that says what to do.
@@ -34,7 +38,7 @@ def storage(where: str | os.PathLike[str]) -> Iterator[None]:
     """
     try:
         yield
-    except (AetherError, FileExistsError):
+    except (AetherError, NotAlone):
         raise  # LockTimeout is an OSError too, and says it better
     except FileNotFoundError as reason:
         raise NotFound(
@@ -122,14 +126,14 @@ def append(path: Path, data: bytes, *, at: int) -> None:
     On any exception the file is cut back to `at`: what is not acknowledged shall not be there.
 
     Raises:
-        FileExistsError: the file does not end at `at`: another writer was here although we hold the lock.
+        NotAlone: the file does not end at `at`: another writer was here although we hold the lock.
     """
     # Only a file that is to begin is made: one that vanished must not come back empty.
     make = 0 if at else os.O_CREAT
     handle = os.open(path, os.O_RDWR | make | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600)
     try:
         if os.fstat(handle).st_size != at:
-            raise _not_alone(path)
+            raise NotAlone(path)
         try:
             write_all(handle, data)
             _sync_data(handle)
@@ -147,21 +151,15 @@ def _require_ours(handle: int, path: Path, data: bytes, at: int) -> None:
     # Either can only be if the lock did not hold: then ours counts if it stands where it belongs.
     found = os.fstat(handle)
     if found.st_size != at + len(data) and os.pread(handle, len(data), at) != data:
-        raise _not_alone(path)
+        raise NotAlone(path)
     if not os.path.samestat(found, os.stat(path)):
-        raise _not_alone(path)
+        raise NotAlone(path)
 
 
 def close(handle: int) -> None:
     """Close `handle` of a file that is already synced: an error here would deny what is stored."""
     with contextlib.suppress(OSError):
         os.close(handle)
-
-
-def _not_alone(path: Path) -> FileExistsError:
-    return FileExistsError(
-        errno.EEXIST, "another writer was here although the lock was held", os.fspath(path)
-    )
 
 
 def _cut(handle: int, at: int, end: int) -> None:
