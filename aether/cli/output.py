@@ -7,21 +7,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-@dataclass
+
 class Ask:
     """What the common options say, and the home the command worked on."""
 
-    home: str | None = None
-    json: bool = False
-    quiet: bool = False
-    found: Path | None = None
+    def __init__(self) -> None:
+        self.home: str | None = None
+        self.json = False
+        self.quiet = False
+        self.found: Path | None = None
 
     def place(self) -> Path:
         """Return the home, resolved, and remember it for folding.
@@ -135,6 +136,8 @@ def read_text(source: str) -> str:
         NotFound: there is no such file.
         InvalidInput: it is not UTF-8.
     """
+    from pathlib import Path
+
     from aether.errors import InvalidInput, NotFound
 
     try:

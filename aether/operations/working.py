@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aether.errors import AetherError, InvalidDocument
-from aether.memory import items, phases, signals
+from aether.memory import items
 from aether.memory.changes import chained
-from aether.memory.ingest import withdraw_threshold
 from aether.memory.threshold import Usage, usage
-from aether.operations.compression import Prepared, prepare
 from aether.operations.edge import Author, Home, change, counter_of, new_id, now, owned, read
 from aether.shapes import Change, Item, JsonObject
 from aether.store import codec
+
+if TYPE_CHECKING:
+    from aether.operations.compression import Prepared
 
 
 class ItemId(str):
@@ -96,6 +97,8 @@ def _signal_threshold(documents: Mapping[str, Any]) -> Change:
     fill = usage(documents["memory"])
     if not fill.needed:
         return Change({}, result=False)
+    from aether.memory import signals  # only near the threshold: most additions are far from it
+
     held = documents["pheromones"]["active_pheromones"]
     if any(signal["type"] == "TOKEN_THRESHOLD" for signal in held):
         return Change({}, result=True)
@@ -117,6 +120,10 @@ def auto_prepare(home: Home) -> Prepared:
 
     Where only later phases have items, it is that of the first of them.
     """
+    # Half of the start-up of an addition, and seldom needed.
+    from aether.memory import phases
+    from aether.operations.compression import prepare
+
     documents = read(home).documents
     current = phases.current_phase(documents["COLONY_STATE"])
     first = min(
@@ -167,6 +174,8 @@ def list_working_memory_items(limit: int = 0, *, home: Home = None) -> list[Item
 
 def clear_working_memory(*, home: Home = None) -> int:
     """Move every item to the archive and return how many there were; `undo` brings them back."""
+    from aether.memory.ingest import withdraw_threshold
+
     at = now()
 
     def plan(documents: Mapping[str, Any]) -> Change:

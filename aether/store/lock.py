@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import sys
 import time
 from collections.abc import Iterator
@@ -72,6 +71,8 @@ def _wait(handle: int, path: Path, timeout: float, give_up: float) -> None:
         except BlockingIOError:
             if time.monotonic() >= give_up:
                 raise _timed_out(path, timeout) from None
+            import random  # seldom needed, and slow to import
+
             # Jitter: equal waits would make the same process lose every round.
             time.sleep(wait * (0.5 + random.random()))  # noqa: S311 - spreading waits, not secrets
             wait = min(wait * 2, LONGEST_WAIT_SECONDS)

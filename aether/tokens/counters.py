@@ -12,9 +12,10 @@ from functools import partial
 from aether.errors import InvalidInput, shown
 from aether.shapes import Counter
 from aether.tokens.estimate import estimate
-from aether.tokens.exact import RANK_FILES, exact
 
 ESTIMATE = "estimate"
+# The vocabularies of `exact`, named here because most homes need no more of it than that it exists.
+EXACT = ("o200k_base", "cl100k_base")
 CONSTANT = "constant:"
 
 
@@ -48,21 +49,23 @@ def label(name: str, factor: float = 1.0) -> str:
         InvalidInput: there is no such counter.
     """
     _plain(name)
-    kind = "about ±10 %" if name == ESTIMATE else "exact" if name in RANK_FILES else "for tests"
+    kind = "about ±10 %" if name == ESTIMATE else "exact" if name in EXACT else "for tests"
     return f"{name} ({kind})" + ("" if factor == 1.0 else f" × {factor:g}")
 
 
 def _plain(name: str) -> Counter:
     if name == ESTIMATE:
         return estimate
-    if name in RANK_FILES:
+    if name in EXACT:
+        from aether.tokens.exact import exact
+
         return partial(exact, name)
     number = name.removeprefix(CONSTANT)
     if name.startswith(CONSTANT) and number.isascii() and number.isdigit() and int(number) > 0:
         return partial(_constant, int(number))
     raise InvalidInput(
         f"{shown(name)} is not a token counter.",
-        fix=f"Use one of {', '.join([ESTIMATE, *RANK_FILES])}, or constant:N in tests.",
+        fix=f"Use one of {', '.join([ESTIMATE, *EXACT])}, or constant:N in tests.",
     )
 
 

@@ -16,8 +16,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter as Tally
+from functools import lru_cache
 from itertools import repeat
 from operator import add, eq
+from typing import NamedTuple
 
 # Prices below are thousandths of a token: whole numbers add up to the same sum in any order.
 TOKEN = 1000
@@ -37,7 +39,7 @@ _LOWER = "a-zß-öø-ÿĀ-ɏ\u0300-\u036fḀ-ỿ"
 
 # How the prices were obtained: 5 MB of text in 100 kinds (prose and manuals; code in ten languages;
 # JSON, Markdown, minified JavaScript; agent transcripts; user-interface texts in 36 languages;
-# generated base64, hex, numbers, tables, logs, paths, terminal output) was cut by `_PIECE` below,
+# generated base64, hex, numbers, tables, logs, paths, terminal output) was cut by `_patterns` below,
 # every distinct piece was counted exactly with o200k_base, and `max(1, sum of prices)` was fitted by
 # weighted least squares. Each kind weighs the same, except: prose, Markdown and transcripts three
 # times, most code one and a half times, user-interface languages half; among languages of one
@@ -168,17 +170,36 @@ _PAIRS = {
     for second, level in zip("abcdefghijklmnopqrstuvwxyz~$", row, strict=True)
 }
 
-_LETTERS = _UPPER + _LOWER + "".join(characters for characters, _, _ in _SCRIPTS)
-_LETTER_KINDS = re.compile(
-    f"([{_UPPER}{_LOWER}])" + "".join(f"|([{characters}])" for characters, _, _ in _SCRIPTS)
-)
-# Possessive where a piece may be long: a hostile text must not be scanned twice.
-_PIECE = re.compile(
-    rf"[^\r\n0-9{_LETTERS}]?+(?:[{_UPPER}]*+[{_LOWER}]++|[{_UPPER}]++)(?:'(?:s|t|re|ve|m|ll|d))?"
-    + "".join(rf"| ?+[{characters}]++" for characters, _, _ in _SCRIPTS)
-    + rf"|[0-9]{{1,3}}| ?+[^\s0-9{_LETTERS}]++[\r\n/]*+|\s*[\r\n]++|\s+(?!\S)|\s"
-)
-_WORD_PARTS = re.compile(rf"([^{_UPPER}{_LOWER}]?)([{_UPPER}]*)([{_LOWER}]*)")
+
+class _Patterns(NamedTuple):
+    """How text is cut: into pieces, a piece's last letter by script, a word into what stands before it and cases."""
+
+    piece: re.Pattern[str]
+    letter: re.Pattern[str]
+    word: re.Pattern[str]
+
+
+@lru_cache(maxsize=2)
+def _patterns(*, ascii_only: bool) -> _Patterns:
+    """Return the patterns for every script, or those that cut ASCII text in the same way.
+
+    Compiled when first used: most notes are ASCII, and the tables for all scripts take 20 ms.
+    """
+    upper, lower, scripts = (
+        ("A-Z", "a-z", []) if ascii_only else (_UPPER, _LOWER, [one for one, _, _ in _SCRIPTS])
+    )
+    letters = upper + lower + "".join(scripts)
+    # Possessive where a piece may be long: a hostile text must not be scanned twice.
+    piece = (
+        rf"[^\r\n0-9{letters}]?+(?:[{upper}]*+[{lower}]++|[{upper}]++)(?:'(?:s|t|re|ve|m|ll|d))?"
+        + "".join(rf"| ?+[{characters}]++" for characters in scripts)
+        + rf"|[0-9]{{1,3}}| ?+[^\s0-9{letters}]++[\r\n/]*+|\s*[\r\n]++|\s+(?!\S)|\s"
+    )
+    letter = f"([{upper}{lower}])" + "".join(f"|([{characters}])" for characters in scripts)
+    word = rf"([^{upper}{lower}]?)([{upper}]*)([{lower}]*)"
+    return _Patterns(re.compile(piece), re.compile(letter), re.compile(word))
+
+
 _NOT_A_TO_Z = re.compile(r"[^a-z]")
 
 
@@ -191,26 +212,27 @@ def estimate(text: str) -> int:
     if not text:
         return 0
     price = 0
+    by = _patterns(ascii_only=text.isascii())
     for start in range(0, len(text), WINDOW_CHARS):
-        pieces = Tally(_PIECE.findall(text[start : start + WINDOW_CHARS]))
-        price += sum(_price(piece) * times for piece, times in pieces.items())
+        pieces = Tally(by.piece.findall(text[start : start + WINDOW_CHARS]))
+        price += sum(_price(piece, by) * times for piece, times in pieces.items())
     return (price + TOKEN // 2) // TOKEN
 
 
-def _price(piece: str) -> int:
+def _price(piece: str, by: _Patterns) -> int:
     last = piece[-1]
-    letter = _LETTER_KINDS.match(last)
+    letter = by.letter.match(last)
     if letter is None:
         return _sign_price(piece, last)
     if letter.lastindex == 1:
-        return _word_price(piece)
+        return _word_price(piece, by)
     _, run, each = _SCRIPTS[(letter.lastindex or 2) - 2]
     dearer = sum(map(_DEARER.get, piece.lower(), repeat(0)))
     return max(TOKEN, run + each * len(piece.lstrip(" ")) + dearer)
 
 
-def _word_price(piece: str) -> int:
-    parts = _WORD_PARTS.match(piece)
+def _word_price(piece: str, by: _Patterns) -> int:
+    parts = by.word.match(piece)
     before, upper, lower = parts.groups() if parts else ("", "", "")
     shape = 0 if not upper else 2 if not lower else 1 if len(upper) == 1 else 3
     lead = 0 if not before else 1 if before == " " else 2 if before in "._" else 3

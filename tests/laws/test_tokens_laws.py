@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.tokens.counters import counter
-from aether.tokens.estimate import CUT_BOUND, PAIRED_LETTERS, estimate
+from aether.tokens.estimate import CUT_BOUND, PAIRED_LETTERS, _patterns, _price, estimate
 
 
 def any_text() -> st.SearchStrategy[str]:
@@ -63,3 +63,14 @@ def test_a_factor_scales_to_the_nearest_token(text, factor):
     scaled = counter("estimate", factor)(text)
 
     assert scaled == 0 if not text else scaled == max(1, round(estimate(text) * factor))
+
+
+@given(st.text(st.characters(codec="ascii")) | dense_text().filter(str.isascii))
+def test_ascii_text_costs_the_same_by_the_patterns_for_ascii_alone(text):
+    """The small patterns save start-up; they must not make a home's counts depend on what else is in a text."""
+    whole, small = _patterns(ascii_only=False), _patterns(ascii_only=True)
+
+    pieces = whole.piece.findall(text)
+
+    assert small.piece.findall(text) == pieces
+    assert [_price(piece, small) for piece in pieces] == [_price(piece, whole) for piece in pieces]
