@@ -155,8 +155,11 @@ def _bring_in(snapshot: Snapshot, now: datetime) -> Snapshot:
 def _cut_torn(snapshot: Snapshot, now: datetime) -> Snapshot:
     path = journal_path(snapshot.home)
     with storage(snapshot.home):
-        data = path.read_bytes()
-        documents.quarantine(snapshot.home, "journal", data[snapshot.end :], at=clock.stamp(now))
+        tail = path.read_bytes()[snapshot.end :]
+        if journal.scan(tail, base=snapshot.revision, where=str(path)).end:
+            # Whole by now: another writer was at it although the lock was held. It is not ours to cut.
+            return load(snapshot.home)
+        documents.quarantine(snapshot.home, "journal", tail, at=clock.stamp(now))
         os.truncate(path, snapshot.end)
     after = snapshot._replace(torn=False, files=file_ids(snapshot.home))
     remember(after)

@@ -378,3 +378,20 @@ def test_a_home_whose_journal_and_history_are_gone_goes_on_from_its_documents(ho
     after = fold_home(home, now=homes.NOW)
     assert after.revision == before.revision + 1
     assert [each["id"] for each in after.documents["memory"]["working_memory"]["items"]] == ["wm_1", "wm_2"]
+
+
+def test_a_line_that_was_torn_when_read_and_is_whole_now_is_not_cut(home):
+    before = state.journal_path(home).read_bytes()
+    homes.add(home, "one")
+    journal_bytes = state.journal_path(home).read_bytes()
+    state.journal_path(home).write_bytes(journal_bytes[:-5])
+    state._CACHE.clear()
+    torn = state.load(home)
+    state.journal_path(home).write_bytes(journal_bytes)
+
+    settled = commits.settle(torn, now=homes.NOW)
+
+    assert torn.torn
+    assert homes.ids(home) == ["one"]
+    assert state.journal_path(home).read_bytes() == journal_bytes != before
+    assert settled.revision == torn.revision + 1
