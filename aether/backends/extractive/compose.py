@@ -12,15 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from aether.backends.extractive.statements import Clause
+from aether.backends.extractive.statements import HIGH_RELEVANCE, Clause
+from aether.backends.extractive.weigh import REQUEST_TYPES
 from aether.shapes import JsonObject
 from aether.text.sentences import sentences
 
 # The share of the target that may go into entries of their own, and what one costs in tokens of structure.
 STRUCTURE_SHARE = 0.12
 ENTRY_TOKENS = 14
-# From here on an item is of high value by itself (prompts/architect.md).
-HIGH_RELEVANCE = 0.7
 # A summary is two or three sentences.
 SUMMARY_STATEMENTS = 3
 SUMMARY_CHARS = 400
@@ -34,7 +33,6 @@ _TELLING_KINDS = frozenset({"decision", "constraint", "solution", "blocker", "pr
 # Records of work read as lists: which files, which commands, which errors.
 _WORK_TYPES = frozenset({"code_change", "command", "error", "code_snippet"})
 _ENDS = tuple(".!?:;。！？…")
-_REQUEST_TYPES = frozenset({"user_input", "user_request", "request"})
 
 
 class Statement(NamedTuple):
@@ -130,7 +128,7 @@ def _is_outcome(statement: Statement) -> bool:
 
 def _summary(statements: Sequence[Statement]) -> list[Statement]:
     """Return what the summary says: what was asked first, and the latest results."""
-    asked = [entry for entry in statements if entry.type in _REQUEST_TYPES and entry.leads][:1]
+    asked = [entry for entry in statements if entry.type in REQUEST_TYPES and entry.leads][:1]
     done = [entry for entry in statements if _is_outcome(entry) and entry not in asked]
     others = [entry for entry in statements if entry not in asked and entry not in done]
     spoken = all(entry.speaker for entry in statements)

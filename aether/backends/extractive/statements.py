@@ -24,6 +24,8 @@ _NO_SPEAKERS = frozenset(
 )
 # The openings of other items are kept in one piece: what was asked, decided, found.
 CUT_TYPES = frozenset({"observation", "code_change", "command", "error", "code_snippet"})
+# From here on an item is of high value by itself (prompts/architect.md).
+HIGH_RELEVANCE = 0.7
 _INJECTED = re.compile(r"<aether-memory\b.*?(?:</aether-memory>|\Z)", re.DOTALL)
 
 
@@ -66,9 +68,13 @@ def read(handoff: Mapping[str, Any]) -> list[Clause]:
             speaker,
             said,
             names,
-            whole=not speaker and items[number]["type"] not in CUT_TYPES,
+            whole=not speaker and _binds(items[number]),
         )
     return clauses
+
+
+def _binds(item: Mapping[str, Any]) -> bool:
+    return item["type"] not in CUT_TYPES or item["metadata"].get("relevance_score", 0.5) > HIGH_RELEVANCE
 
 
 def _cut(
@@ -83,7 +89,7 @@ def _cut(
             continue
         kind = "chatter" if classify(short) == "chatter" else kind
         head = len(clauses)
-        weighty = kind in {"constraint", "decision"} or leads
+        weighty = kind in {"constraint", "decision", "blocker"} or leads
         for piece in pieces(short, whole=whole and weighty):
             place = len(clauses)
             leans_on = -1 if piece.stands else place - 1 if piece.follows else head

@@ -15,7 +15,7 @@ from typing import Any
 
 from aether.backends.extractive.common import COMMON
 from aether.backends.extractive.select import BINDS, CARRIES, FILLS, OPENS, WORTH, Weight
-from aether.backends.extractive.statements import Clause
+from aether.backends.extractive.statements import HIGH_RELEVANCE, Clause
 from aether.shapes import Counter
 from aether.text.anchors import anchors
 from aether.text.sentences import sentences
@@ -61,9 +61,12 @@ RECENCY = 0.1
 LEADING_TYPES = frozenset(
     "constraint decision preference user_input outcome task_result solution blocker error code_change".split()
 )
-# What these say in a sentence of these kinds was meant to last.
-LASTING_TYPES = frozenset({"constraint", "decision", "preference", "user_input"})
-LASTING_KINDS = frozenset({"constraint", "decision", "preference"})
+REQUEST_TYPES = frozenset({"user_input", "user_request", "request"})
+# These bind whoever goes on from here, and so does what an item of high relevance says in a sentence of these kinds.
+BINDING_TYPES = frozenset({"constraint", "decision", "preference", "blocker"})
+BINDING_KINDS = frozenset({"constraint", "decision", "blocker"})
+# What a person asks for in words of these kinds binds too.
+ASKED_KINDS = frozenset({"constraint", "decision", "preference"})
 _NEGATIONS = frozenset(
     "not no never none cannot can't don't doesn't didn't won't isn't wasn't without nor neither".split()
 )
@@ -137,7 +140,11 @@ def _asks(text: str) -> bool:
 def _tier(clause: Clause, item: Mapping[str, Any]) -> int:
     if clause.kind == "chatter":
         return FILLS
-    if clause.leans_on < 0 and clause.kind in LASTING_KINDS and item["type"] in LASTING_TYPES:
+    high = item["metadata"].get("relevance_score", 0.5) > HIGH_RELEVANCE
+    asked = item["type"] in REQUEST_TYPES and clause.kind in ASKED_KINDS
+    told = high and clause.kind in BINDING_KINDS
+    typed = item["type"] in BINDING_TYPES and clause.kind != "exploration"
+    if not clause.speaker and clause.leans_on < 0 and (asked or told or typed):
         return BINDS
     return OPENS if clause.leads and item["type"] in LEADING_TYPES else WORTH
 
