@@ -17,8 +17,8 @@ REPEATED = 0.2
 
 
 # Tiers: lower ones come first, whatever they cost.
-BINDS, OPENS, WORTH, FILLS, CARRIES = range(5)
-"""Was meant to last; says what its item is for; is worth keeping; fills up what is left; is kept only where something leans on it."""
+RULES, DECIDES, BLOCKS, BINDS, OPENS, WORTH, FILLS, CARRIES = range(8)
+"""Must survive, in this order; was meant to last; says what its item is for; is worth keeping; fills up what is left; is kept only where something leans on it."""
 
 
 class Weight(NamedTuple):

@@ -11,11 +11,12 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from aether.backends.extractive.trim import pieces, trimmed
+from aether.backends.extractive.trim import PIECE_CHARS, pieces, trimmed
 from aether.text.classify import Kind, classify
 from aether.text.sentences import sentences
 
 # Who speaks, at the head of an item: up to three words in front of a colon.
+SPOKEN_TYPES = frozenset({"observation", "user_input", "message"})
 _SPEAKER = re.compile(r"([A-Z][\w.'-]{0,24}(?: [A-Z][\w.'-]{0,24}){0,2}): (?=\S)")
 # These introduce a statement; they do not say it.
 _NO_SPEAKERS = frozenset(
@@ -24,6 +25,8 @@ _NO_SPEAKERS = frozenset(
 )
 # The openings of other items are kept in one piece: what was asked, decided, found.
 CUT_TYPES = frozenset({"observation", "code_change", "command", "error", "code_snippet"})
+# These bind whoever goes on from here: short ones stay in one piece, question, answer and reason together.
+BINDING_TYPES = frozenset({"constraint", "decision", "preference", "blocker"})
 # From here on an item is of high value by itself (prompts/architect.md).
 HIGH_RELEVANCE = 0.7
 _INJECTED = re.compile(r"<aether-memory\b.*?(?:</aether-memory>|\Z)", re.DOTALL)
@@ -43,59 +46,88 @@ class Clause(NamedTuple):
     """Place of the clause it cannot stand without; -1 for none."""
     leads: bool
     """Whether it opens its item."""
+    required: str = ""
+    """Why it must survive: constraint, decision or blocker; empty where it need not."""
+
+
+class _Said(NamedTuple):
+    """What one item says, and who says it."""
+
+    number: int
+    item: Mapping[str, Any]
+    speaker: str
+    text: str
 
 
 def read(handoff: Mapping[str, Any]) -> list[Clause]:
     """Return the clauses of the items of `handoff` in order, without protected and injected content."""
-    items = handoff["items"]
     protected = {entry.get("id") for entry in handoff["protected"]}
-    texts = [
-        ""
-        if item["id"] in protected or item["metadata"].get("injected")
-        else _INJECTED.sub(" ", item["content"])
-        for item in items
+    items = [
+        (number, item)
+        for number, item in enumerate(handoff["items"])
+        if item["id"] not in protected and not item["metadata"].get("injected")
     ]
-    spoken = [_SPEAKER.match(text) for text in texts]
-    heads = Counter(found.group(1) for found in spoken if found)
-    names = frozenset(head for head, times in heads.items() if times > 1) - _NO_SPEAKERS
+    texts = [_INJECTED.sub(" ", item["content"]) for _, item in items]
+    heads = [
+        _SPEAKER.match(text) if item["type"] in SPOKEN_TYPES else None
+        for (_, item), text in zip(items, texts, strict=True)
+    ]
+    times = Counter(head.group(1) for head in heads if head)
+    names = frozenset(name for name in times if times[name] > 1) - _NO_SPEAKERS
     clauses: list[Clause] = []
-    for number, (text, found) in enumerate(zip(texts, spoken, strict=True)):
-        speaker = found.group(1) if found and found.group(1) in names else ""
-        said = text[found.end() :] if found and speaker else text
-        _cut(
-            clauses,
-            number,
-            speaker,
-            said,
-            names,
-            whole=not speaker and _binds(items[number]),
-        )
+    for (number, item), text, head in zip(items, texts, heads, strict=True):
+        if head and head.group(1) in names:
+            _cut(clauses, _Said(number, item, head.group(1), text[head.end() :]), names)
+        else:
+            _cut(clauses, _Said(number, item, "", text), names)
     return clauses
 
 
-def _binds(item: Mapping[str, Any]) -> bool:
-    return item["type"] not in CUT_TYPES or item["metadata"].get("relevance_score", 0.5) > HIGH_RELEVANCE
-
-
 def _cut(
-    clauses: list[Clause], number: int, speaker: str, text: str, names: frozenset[str], *, whole: bool
+    clauses: list[Clause],
+    number: int,
+    speaker: str,
+    text: str,
+    names: frozenset[str],
+    *,
+    whole: bool,
+    required: list[tuple[str, str]],
 ) -> None:
     leads = True
+    before = ""
     for sentence in sentences(text):
+        said = " ".join(sentence.split())
         kind = classify(sentence)
+        content, why = next(((content, why) for content, why in required if said in content), ("", ""))
         binds = kind == "constraint" and not speaker  # word for word, as it was meant
-        short = " ".join(sentence.split()) if binds else trimmed(sentence, names=names, spoken=bool(speaker))
+        short = unbulleted(said) if binds else trimmed(sentence, names=names, spoken=bool(speaker))
         if not short:
             continue
-        kind = "chatter" if classify(short) == "chatter" else kind
-        head = len(clauses)
-        weighty = kind in {"constraint", "decision", "blocker"} or leads
-        for piece in pieces(short, whole=whole and weighty):
+        if why:
+            # What must survive is never cut, and what was required as one statement stays one.
+            goes_on = content == before
             place = len(clauses)
-            leans_on = -1 if piece.stands else place - 1 if piece.follows else head
             clauses.append(
                 Clause(
-                    place, number, speaker, piece.text, piece.joint, kind, leans_on, leads and place == head
+                    place, number, speaker, short, " " if goes_on else "", kind, place - 1 if goes_on else -1,
+                    leads and not goes_on, why,
                 )
-            )
+            )  # fmt: skip
+        else:
+            kind = "chatter" if classify(short) == "chatter" else kind
+            _divide(clauses, number, speaker, short, kind, leads=leads, whole=whole)
+        before = content
         leads = leads and kind in {"chatter", "exploration"}
+
+
+def _divide(
+    clauses: list[Clause], number: int, speaker: str, short: str, kind: Kind, *, leads: bool, whole: bool
+) -> None:
+    head = len(clauses)
+    weighty = kind in {"constraint", "decision"} or leads
+    for piece in pieces(short, whole=whole and weighty):
+        place = len(clauses)
+        leans_on = -1 if piece.stands else place - 1 if piece.follows else head
+        clauses.append(
+            Clause(place, number, speaker, piece.text, piece.joint, kind, leans_on, leads and place == head)
+        )

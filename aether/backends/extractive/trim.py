@@ -63,6 +63,7 @@ _ASIDE = re.compile(r" ?\([^()]{1,120}\)")
 _SUBJECT = re.compile(
     r"^I(?: (?=[a-z])|'ve (?=(?:been|had|got|started|found|made|seen|done|always|never|also|[a-z]+ed)\b)|'m (?=[a-z]+))(?!am\b|was\b)"
 )
+_BULLET = re.compile(r"^(?:[-*•+] +|\d{1,2}[.)] +|#{1,6} +)+")
 _COLON = re.compile(r": +")
 _BLANKS = re.compile(r"\s+")
 _SUBJECTS = r"(?:I|we|he|she|they|it|you|there|that|this|my|our|his|her|their)\b(?! (?:and|or)\b)|(?:it|I|we|they|that|he|she|you|there)'(?:s|m|ve|re|d|ll)\b"
@@ -99,7 +100,7 @@ def trimmed(sentence: str, *, names: frozenset[str] = frozenset(), spoken: bool 
     >>> trimmed("Wow, thanks! I really just fixed the flaky test (at last).")
     'I fixed the flaky test.'
     """
-    text = _BLANKS.sub(" ", sentence).strip()
+    text = unbulleted(_BLANKS.sub(" ", sentence).strip())
     if _is_machine(text):
         return text
     text = _called(names).sub("", text) if names else text
@@ -113,6 +114,15 @@ def trimmed(sentence: str, *, names: frozenset[str] = frozenset(), spoken: bool 
     if spoken:
         text = _SUBJECT.sub("", _SPEECH_FILLER.sub("", text), count=1)
     return text.strip(" ,")
+
+
+def unbulleted(text: str) -> str:
+    """Return `text` without the marks of a list or a heading before it.
+
+    >>> unbulleted("- 2. Keep it short")
+    'Keep it short'
+    """
+    return _BULLET.sub("", text) or text
 
 
 def _is_machine(text: str) -> bool:

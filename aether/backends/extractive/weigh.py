@@ -14,8 +14,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aether.backends.extractive.common import COMMON
-from aether.backends.extractive.select import BINDS, CARRIES, FILLS, OPENS, WORTH, Weight
-from aether.backends.extractive.statements import HIGH_RELEVANCE, Clause
+from aether.backends.extractive.select import (
+    BINDS,
+    BLOCKS,
+    CARRIES,
+    DECIDES,
+    FILLS,
+    OPENS,
+    RULES,
+    WORTH,
+    Weight,
+)
+from aether.backends.extractive.statements import BINDING_TYPES, HIGH_RELEVANCE, Clause
 from aether.shapes import Counter
 from aether.text.anchors import anchors
 from aether.text.sentences import sentences
@@ -62,11 +72,13 @@ LEADING_TYPES = frozenset(
     "constraint decision preference user_input outcome task_result solution blocker error code_change".split()
 )
 REQUEST_TYPES = frozenset({"user_input", "user_request", "request"})
-# These bind whoever goes on from here, and so does what an item of high relevance says in a sentence of these kinds.
-BINDING_TYPES = frozenset({"constraint", "decision", "preference", "blocker"})
+# The opening of these names the file: which files were changed is never left out.
+FILE_TYPES = frozenset({"code_change"})
+# What an item of high relevance says in a sentence of these kinds binds whoever goes on from here.
 BINDING_KINDS = frozenset({"constraint", "decision", "blocker"})
 # What a person asks for in words of these kinds binds too.
 ASKED_KINDS = frozenset({"constraint", "decision", "preference"})
+REQUIRED = {"constraint": RULES, "decision": DECIDES, "blocker": BLOCKS}
 _NEGATIONS = frozenset(
     "not no never none cannot can't don't doesn't didn't won't isn't wasn't without nor neither".split()
 )
@@ -91,11 +103,14 @@ def weighed(clauses: Sequence[Clause], handoff: Mapping[str, Any], *, count: Cou
     seen = {
         tuple(words(sentence)) for entry in handoff["protected"] for sentence in sentences(entry["content"])
     }
+    wanted = {its for clause, its in zip(clauses, said, strict=True) if clause.required}
     weights = []
     for clause, its_words, its_terms in zip(clauses, said, terms, strict=True):
         topical = {term: worth * (1 + TOPIC * math.log(spread[term])) for term, worth in its_terms.items()}
         factor = _factor(clause, items) * _steering(clause, its_terms, signals)
-        tier = CARRIES if not its_words or its_words in seen else _tier(clause, items[clause.item])
+        # Of two that say the same, the required one is kept.
+        again = its_words in seen or (not clause.required and its_words in wanted)
+        tier = CARRIES if not its_words or again else _tier(clause, items[clause.item])
         seen.add(its_words)
         cost = count(clause.text) + (JOINT_TOKENS if clause.leans_on >= 0 else STATEMENT_TOKENS)
         weights.append(Weight(tier, factor, cost, topical, clause.leans_on))
@@ -140,13 +155,17 @@ def _asks(text: str) -> bool:
 def _tier(clause: Clause, item: Mapping[str, Any]) -> int:
     if clause.kind == "chatter":
         return FILLS
+    opens = clause.leads and item["type"] in LEADING_TYPES
+    if clause.speaker or clause.leans_on >= 0:
+        return OPENS if opens else WORTH
     high = item["metadata"].get("relevance_score", 0.5) > HIGH_RELEVANCE
-    asked = item["type"] in REQUEST_TYPES and clause.kind in ASKED_KINDS
-    told = high and clause.kind in BINDING_KINDS
-    typed = item["type"] in BINDING_TYPES and clause.kind != "exploration"
-    if not clause.speaker and clause.leans_on < 0 and (asked or told or typed):
-        return BINDS
-    return OPENS if clause.leads and item["type"] in LEADING_TYPES else WORTH
+    binds = (
+        item["type"] in BINDING_TYPES
+        or (opens and item["type"] in FILE_TYPES)
+        or (item["type"] in REQUEST_TYPES and clause.kind in ASKED_KINDS)
+        or (high and clause.kind in BINDING_KINDS)
+    )
+    return BINDS if binds else OPENS if opens else WORTH
 
 
 def _signal(signal: Mapping[str, Any]) -> tuple[str, float, frozenset[str]]:
