@@ -16,30 +16,25 @@ from hashlib import sha256
 from typing import TypedDict
 
 from aether.memory.cleaning import clean, without_injected
-from aether.memory.notes import DEMANDED, Draft, Mark, Note, draft, mark, shorten
+from aether.memory.notes import DEMANDED, STATEMENT_CHARS, Draft, Mark, Note, draft, mark, shorten, spoken
 from aether.memory.statements import (
     decides,
-    demanded,
     is_empty_reply,
     is_reply,
     kind_of_answer,
     kind_of_paragraph,
-    kind_of_request,
     question,
     stated,
+    told,
 )
 from aether.memory.work import Work, called, new_work, returned, unresolved, worked
 from aether.messages.blocks import table, word
 from aether.messages.record import Record
 
-# Characters, at about four to a token: a request or an answer of a page, a statement of a paragraph.
-REQUEST_CHARS = 2_400
+# Characters, at about four to a token: an answer of a page.
 ANSWER_CHARS = 2_000
-STATEMENT_CHARS = 900
 SUMMARY_CHARS = 6_000
 TASK_CHARS = 400
-# More demands in one message are a pasted document.
-MOST_DEMANDS = 12
 # Repeats of one text (re-sent messages, a sub-agent's answer in the call that started it) come soon.
 _REMEMBERED_TEXTS = 64
 _REMEMBERED_AGENTS = 64
@@ -156,15 +151,7 @@ def _request(state: State, record: Record, at: Mark) -> list[Draft]:
         )
     if is_empty_reply(text):
         return notes
-    kind = kind_of_request(text)
-    told = [Note(at, shorten(text, REQUEST_CHARS), kind, "said", by_person=True)]
-    if kind == "user_input":
-        # Demands outlive the request that they came with, and a long request is cut.
-        told += [
-            Note(at, shorten(said, STATEMENT_CHARS), kind, f"demand {n}", by_person=True)
-            for n, (kind, said) in enumerate(demanded(text)[:MOST_DEMANDS])
-        ]
-    return notes + _noted(state, told)
+    return notes + _noted(state, spoken(at, told(text)))
 
 
 def _statement(state: State, record: Record, at: Mark) -> list[Draft]:
@@ -186,12 +173,11 @@ def _statement(state: State, record: Record, at: Mark) -> list[Draft]:
 
 def _on_the_way(state: State, answer: Answer) -> list[Draft]:
     """Note what was stated before the work went on."""
-    told = stated(answer["text"])
     return _noted(
         state,
         [
             Note(answer["at"], shorten(" ".join(said), STATEMENT_CHARS), kind, f"stated {kind}")
-            for kind, said in told.items()
+            for kind, said in stated(answer["text"]).items()
         ],
     )
 

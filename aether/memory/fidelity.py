@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from aether.memory.cleaning import without_injected
+from aether.memory.statements import binding
 from aether.shapes import Counter, Handoff, HighValueItem, Item, JsonObject
 from aether.text.anchors import anchors
 from aether.text.classify import classify
@@ -34,6 +35,10 @@ KEPT_AT = 0.6
 SOLVED_AT = 0.5
 # What is longer is data that mentions a rule, not a rule.
 STATEMENT_CHARS = 600
+# What is typed as a decision is one as a whole up to this; in a longer text some sentences decide.
+WHOLE_CHARS = 280
+# A question and its answer decide together.
+ASKED = "Asked: "
 # DAST: an item above this is of high value; in others a cue word makes no decision of the colony.
 HIGH_VALUE = 0.7
 
@@ -43,7 +48,14 @@ _FIELDS = (
     ("outcomes", ("result", "impact")),
     ("high_value_items", ("content",)),
 )
-_TYPED: dict[str, Why] = {"decision": "decision", "constraint": "constraint", "blocker": "blocker"}
+_TYPED: dict[str, Why] = {
+    "decision": "decision",
+    "constraint": "constraint",
+    "preference": "constraint",
+    "blocker": "blocker",
+}
+# What these speak of as failing is what was put right.
+_PAST = frozenset({"solution", "outcome", "decision"})
 _SOLVED = re.compile(
     r"\b(?:unblocked|no longer (?:blocked|fails?|failing)|(?:now|again) (?:works?|pass(?:es)?))\b",
     re.IGNORECASE,
@@ -78,7 +90,7 @@ class Gated(NamedTuple):
 def gate(handoff: Handoff, session: Mapping[str, Any], *, count: Counter) -> Gated:
     """Return `session` with the required statements of `handoff` that it lacks carried over verbatim."""
     needed = required(handoff)
-    missing = _missing(needed, _texts(session))
+    missing = _missing(needed, session)
     room = max(CARRY_FLOOR_TOKENS, int(handoff["target_tokens"] * CARRY_SHARE))
     carried: list[Required] = []
     left_out: list[Required] = []
@@ -118,6 +130,12 @@ def required(handoff: Handoff) -> list[Required]:
     return list(first.values())
 
 
+def demands(handoff: Handoff) -> list[JsonObject]:
+    """Return what must survive as data for an architect: `item_id`, `content` and `why`, what goes first first."""
+    ranked = sorted(required(handoff), key=lambda each: (_ORDER[each.why], -each.relevance))
+    return [_named(each) for each in ranked]
+
+
 def _protected(handoff: Handoff) -> Iterator[Required]:
     items = {item["id"]: item for item in handoff["items"]}
     for each in handoff["protected"]:
@@ -139,13 +157,23 @@ def _said(item: Item) -> Iterator[Required]:
     """Yield the decisions, constraints and blockers that `item` states."""
     text = without_injected(item["content"]).strip()
     why = _TYPED.get(item["type"])
-    if why and text and len(text) <= STATEMENT_CHARS:
+    if not text or not (why or item["metadata"]["relevance_score"] > HIGH_VALUE):
+        return
+    if why and (len(text) <= WHOLE_CHARS or (len(text) <= STATEMENT_CHARS and text.startswith(ASKED))):
         yield _required(item, text, why)
-    elif why or item["metadata"]["relevance_score"] > HIGH_VALUE:
-        for sentence in sentences(text):
-            kind = _TYPED.get(classify(sentence))
-            if kind and len(sentence) <= STATEMENT_CHARS:
-                yield _required(item, sentence, kind)
+        return
+    found = [
+        (sentence, binding(sentence)) for sentence in sentences(text) if len(sentence) <= STATEMENT_CHARS
+    ]
+    told = [
+        (sentence, kind)
+        for sentence, kind in found
+        if kind and (kind != "blocker" or item["type"] not in _PAST)
+    ]
+    for sentence, kind in told:
+        yield _required(item, sentence, cast(Why, kind))
+    if why and not told and len(text) <= STATEMENT_CHARS:
+        yield _required(item, text, why)
 
 
 def _ends(item: Item) -> Iterator[str]:
@@ -161,23 +189,32 @@ def _ends(item: Item) -> Iterator[str]:
 
 def _texts(session: Mapping[str, Any]) -> list[str]:
     """Return every text of `session`, each field for itself."""
-    texts = [str(session.get("summary") or "")]
-    for field, keys in _FIELDS:
-        texts += (str(entry.get(key) or "") for entry in session.get(field) or [] for key in keys)
-    return texts
+    return [str(session.get("summary") or ""), *(text for entry in _entries(session) for text in entry)]
 
 
-def _missing(needed: list[Required], texts: list[str]) -> list[Required]:
-    """Return what of `needed` the texts lack; of what is said twice, the first."""
+def _entries(session: Mapping[str, Any]) -> list[list[str]]:
+    """Return the texts of each entry of `session`."""
+    return [
+        [str(entry.get(key) or "") for key in keys]
+        for field, keys in _FIELDS
+        for entry in session.get(field) or []
+    ]
+
+
+def _missing(needed: list[Required], session: Mapping[str, Any]) -> list[Required]:
+    """Return what of `needed` the session lacks; of what is said twice, the first."""
+    texts = _texts(session)
     whole = "\n".join(texts)
+    # A decision and its rationale say together what was stated in one sentence.
+    together = [" ".join(entry) for entry in _entries(session) if len(entry) > 1 and all(entry)]
     # A long field holds any few words somewhere: only its sentences can say the same.
     units = [
         each
-        for text in texts
+        for text in (*texts, *together)
         for each in ({text, *sentences(text)} if len(text) <= STATEMENT_CHARS else sentences(text))
     ]
-    kept = index(dict.fromkeys(units))
-    missing = [each for each in needed if not _survives(each, whole, texts, kept)]
+    said = index(dict.fromkeys(units))
+    missing = [each for each in needed if not _survives(each, whole, texts, said)]
     alike = index(each.content for each in missing)
     taken: set[int] = set()
     for at, each in enumerate(missing):

@@ -33,6 +33,12 @@ RELEVANCE = {
     "observation": 0.4,
 }
 DEMANDED = {"constraint": 0.9, "preference": 0.85, "decision": 0.8}
+STANDING = frozenset({"constraint", "preference"})
+# Characters, at about four to a token: a request of a page, a statement of a paragraph.
+REQUEST_CHARS = 2_400
+STATEMENT_CHARS = 900
+# More rules in one message are a pasted document.
+MOST_DEMANDS = 12
 # Three quarters of a text are kept at its head, where people say what they want.
 HEAD_SHARE = 0.75
 # Ids of this form are unique by themselves; others only within their session.
@@ -69,6 +75,18 @@ class Note(NamedTuple):
     kind: str
     slot: str
     by_person: bool = False
+
+
+def spoken(at: Mark, told: list[tuple[str, str]]) -> list[Note]:
+    """Return the notes of what a person said: the message, and its rules, which outlive it."""
+    notes = []
+    for number, (kind, text) in enumerate(told[: MOST_DEMANDS + 1]):
+        rule = kind in STANDING
+        slot = f"demand {number}" if rule else "said"
+        notes.append(
+            Note(at, shorten(text, STATEMENT_CHARS if rule else REQUEST_CHARS), kind, slot, by_person=True)
+        )
+    return notes
 
 
 def mark(record: Record, session: str) -> Mark:

@@ -9,12 +9,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from aether.memory.rules import bare, rule, rules
 from aether.text.classify import classify
 from aether.text.sentences import sentences
 
 # Shorter sentences lean on their neighbours ("That fixed it.").
 _LEAST_WORDS = 6
 _MOST_CHARS = 600
+# What binds can be said shortly ("Login tests fail on Windows").
+_BINDING_WORDS = 5
 # A person who writes more than this asks for something; what is demanded stands inside.
 _SHORT_SENTENCES = 3
 _SHORT_CHARS = 300
@@ -38,11 +41,12 @@ _NARRATION = re.compile(
     re.IGNORECASE,
 )
 _CHOICE = re.compile(
-    r"\b(?:want|should|shall|prefer|proceed|go ahead|would you rather|would you like (?:me|to (?:use|keep))|which|or|okay? (?:to|if|with))\b",
+    r"\b(?:prefer|rather|which|or|instead)\b"
+    r"|\b(?:should|shall|want|would you like|okay? (?:to|if|with)|may)\b.{0,40}\b(?:use|stay|keep|stick|store|follow|choose|adopt|switch|support|drop|replace|call|default|allow|require)\b",
     re.IGNORECASE,
 )
 _ENQUIRY = re.compile(
-    r"\b(?:provide|share|tell me|help you|assist|thoughts|let me know your|what is your|who|when)\b",
+    r"\b(?:provide|share|tell me|help you|assist|thoughts|confirm|anything else|would you like (?:me )?to (?:proceed|do)|proceed|go ahead|let me know|what is your|who|when)\b",
     re.IGNORECASE,
 )
 # A failure that is denied or over stands in nobody's way.
@@ -52,22 +56,14 @@ _OVERCOME = re.compile(
     re.IGNORECASE,
 )
 _WAITING = re.compile(r"^\W*waiting (?:on|for)\b", re.IGNORECASE)
-# A pasted report says what is missing; a demand speaks to somebody or commands.
-_DEMAND = re.compile(
-    r"^\W*(?:please|never|always|do not|don't|make sure|ensure|avoid|only|keep|use|no|stop|be|write|run|add|prefer|remember)\b|"
-    r"\b(?:you|we|i|must|shall|should|has to|have to|needs? to|not allowed|please)\b",
+# Who would like something now decides nothing for later, nor does who still has to decide.
+_OF_THE_MOMENT = re.compile(
+    r"\b(?:i'd|i would|want to|need|if you|proceed|go ahead|(?:to|can|could|will|should|please) (?:decide|choose)|feel free|let me know)\b",
     re.IGNORECASE,
 )
-# "We need to rebase" is a task of the day; these words outlast it.
-_STRICT = re.compile(
-    r"\b(?:must|never|always|don't|do not|only|avoid|ensure|make sure|forbidden|not allowed|mandatory|required|shall not|"
-    r"at (?:most|least)|no (?:more|less|fewer|later|longer) than|limited to|deadline|(?:before|after|on|for) (?:each|every))\b",
-    re.IGNORECASE,
-)
-# What people order for all time, in sentences that name no duty.
-_RULE = re.compile(
-    r"^\W*(?:please )?(?:keep|run|use|write|store|name|put|ask|check|test|leave)\b.*\b(?:every|each|all|always|whenever)\b|"
-    r"\bplease no\b|\bno \w+ (?:anywhere|ever|at all)\b",
+# Headings, questions, announcements and output state nothing; what feels like something is an opinion.
+_UNSTATED = re.compile(
+    r"[?:]\W*$|^(?:#|[|>]|FAIL\b|FAILED\b|ERROR\b|E  |---)|\bfeels? like\b|[{}]|;$|^\S*\w\(|^\S+:\d+:|\[(?:test|error|info)\]|^make: \*",
     re.IGNORECASE,
 )
 _FENCE = re.compile(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
@@ -97,7 +93,7 @@ def stated(text: str) -> dict[str, list[str]]:
     """
     found: dict[str, list[str]] = {}
     for sentence in _prose(text):
-        kind = _STATED.get(classify(sentence))
+        kind = _STATED.get(_kind(sentence))
         if kind and _stands_alone(sentence):
             if kind == "blocker" and _OVERCOME.search(sentence):
                 kind = "outcome"
@@ -105,42 +101,48 @@ def stated(text: str) -> dict[str, list[str]]:
     return found
 
 
-def demanded(text: str) -> list[tuple[str, str]]:
-    """Return the constraints and preferences in a person's `text`, each with its kind."""
-    told = ((_demand(sentence), sentence) for sentence in _prose(text))
-    return [(kind, sentence) for kind, sentence in told if kind]
+def told(text: str) -> list[tuple[str, str]]:
+    """Return what a person's message says, as item types with their texts: the message, then its rules.
 
+    A message that holds nothing but rules is those rules.
 
-def _demand(sentence: str) -> str:
-    """Return whether a person's sentence is a constraint or a preference, empty where it is neither."""
-    if sentence.rstrip().endswith("?"):
-        return ""
-    if _RULE.search(sentence):
-        return "constraint"
-    kind = classify(sentence)
-    if kind == "constraint":
-        return kind if _STRICT.search(sentence) and _DEMAND.search(sentence) else ""
-    return kind if kind == "preference" and _DEMAND.search(sentence) else ""
-
-
-def kind_of_request(text: str) -> str:
-    """Return the item type of a person's message: what it is where it is one thing, else `user_input`.
-
-    >>> kind_of_request("Never commit to main."), kind_of_request("Add a health endpoint.")
-    ('constraint', 'user_input')
+    >>> told("Never commit to main."), told("Add a page. Never commit to main.")
+    ([('constraint', 'Never commit to main.')], [('user_input', 'Add a page. Never commit to main.'), ('constraint', 'Never commit to main.')])
     """
     said = _prose(text)
-    if not said or len(said) > _SHORT_SENTENCES or len(text) > _SHORT_CHARS:
+    found = [(one.kind, one.text) for one in rules(said, text)]
+    rest = text
+    for _, wording in found:
+        rest = rest.replace(wording, " ", 1)
+    if found and not any(map(_says_more, rest.splitlines())):
+        return [*found]
+    return [(_kind_of_request(said, text), text), *found]
+
+
+def _says_more(line: str) -> bool:
+    return (
+        bool(bare(f"{line.strip()} x").removesuffix("x").strip(" -*•+.,:;!")) and classify(line) != "chatter"
+    )
+
+
+def _kind_of_request(said: list[str], text: str) -> str:
+    """Return the item type of a message beside its rules: a decision where it settles something in a few words."""
+    if len(said) > _SHORT_SENTENCES or len(text) > _SHORT_CHARS:
         return "user_input"
-    kinds = [
-        _demand(sentence) or classify(sentence) for sentence in said if not sentence.rstrip().endswith("?")
-    ]
-    return next((kind for kind in ("constraint", "preference", "decision") if kind in kinds), "user_input")
+    return "decision" if any(map(_settles, said)) else "user_input"
+
+
+def _settles(sentence: str) -> bool:
+    return (
+        classify(sentence) == "decision"
+        and not sentence.rstrip().endswith("?")
+        and not _OF_THE_MOMENT.search(sentence.replace("’", "'"))
+    )
 
 
 def kind_of_answer(text: str) -> str:
     """Return the item type of what an assistant said last in a turn; empty where it said nothing."""
-    kinds = Counter(classify(sentence) for sentence in _prose(text))
+    kinds = Counter(_kind(sentence) for sentence in _prose(text))
     if not set(kinds) - {"chatter", "exploration"}:
         return ""
     decided, solved, done = kinds["decision"], kinds["solution"], kinds["outcome"]
@@ -149,12 +151,44 @@ def kind_of_answer(text: str) -> str:
     return "decision" if decided > done else "outcome"
 
 
+def _kind(sentence: str) -> str:
+    """Return what an assistant's sentence is: what it leaves to others is no decision, nor is a question."""
+    kind = classify(sentence)
+    return kind if kind != "decision" or _settles(sentence) else "fact"
+
+
+def binding(sentence: str) -> str:
+    """Return whether `sentence` is a decision, constraint or blocker that holds by itself; empty where it is none.
+
+    >>> binding("We decided to rewrite the lexer by hand."), binding("Want me to go ahead?"), binding("FAILED t.py::test_a")
+    ('decision', '', '')
+    """
+    said = bare(sentence)
+    if len(said.split()) < _BINDING_WORDS or _UNSTATED.search(said) or not _prose(sentence):
+        return ""
+    kind = classify(sentence)
+    if kind == "decision":
+        return kind if _settles(sentence) else ""
+    if kind in ("constraint", "preference"):
+        return "constraint" if rule(sentence) else ""
+    return kind if kind == "blocker" and not _OVERCOME.search(sentence) and not _intends(said) else ""
+
+
 def kind_of_paragraph(text: str) -> str:
     """Return the item type of a paragraph of plain text; empty where it says nothing."""
-    kinds = [classify(sentence) for sentence in _prose(text)]
+    kinds: list[str] = [_kind_in_prose(sentence) for sentence in _prose(text)]
     if kinds and all(kind == "chatter" for kind in kinds):
         return ""
     return next((kind for kind in KEPT if kind in kinds), "observation")
+
+
+def _kind_in_prose(sentence: str) -> str:
+    """Return what a sentence of plain text is: what describes a need is no rule."""
+    kind = _kind(sentence)
+    if kind not in ("constraint", "preference"):
+        return kind
+    found = rule(sentence)
+    return found.kind if found else "fact"
 
 
 def is_reply(text: str) -> bool:
@@ -197,14 +231,19 @@ def _stands_alone(sentence: str) -> bool:
         return False
     if sentence.rstrip("*_ ")[-1:] in "?:" or sentence.lstrip().startswith(("|", "#")):
         return False
-    bare = sentence.lstrip("-*•# ").replace("’", "'")
-    if _NARRATION.search(bare) or _WAITING.match(bare):
-        return False
-    return not _INTENTION.match(bare) or bool(_REASONED.search(bare))
+    said = sentence.lstrip("-*•# ").replace("’", "'")
+    return not _intends(said)
+
+
+def _intends(said: str) -> bool:
+    """Return whether `said` only tells what is being done or about to be."""
+    if _NARRATION.search(said) or _WAITING.match(said):
+        return True
+    return bool(_INTENTION.match(said)) and not _REASONED.search(said)
 
 
 def _prose(text: str) -> list[str]:
     """Return the sentences of `text` without code, logs and tables."""
-    bare = _FENCE.sub("\n", text) if "```" in text or "~~~" in text else text
-    lines = (line for line in bare.split("\n") if not _LOG_LINE.match(line) or line.lstrip().startswith("#"))
+    plain = _FENCE.sub("\n", text) if "```" in text or "~~~" in text else text
+    lines = (line for line in plain.split("\n") if not _LOG_LINE.match(line) or line.lstrip().startswith("#"))
     return sentences("\n".join(lines))[:_READ_SENTENCES]

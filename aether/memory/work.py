@@ -13,9 +13,9 @@ from typing import Any, TypedDict
 
 from aether.memory.cleaning import clean, without_escapes, without_injected
 from aether.memory.edits import FileChange, file_changes
-from aether.memory.notes import Mark, Note, shorten
+from aether.memory.notes import Mark, Note, shorten, spoken
 from aether.memory.shell import complaint, ending, looks_around, matters, shown_command, signature
-from aether.memory.statements import kind_of_request
+from aether.memory.statements import told
 from aether.messages.record import Record
 from aether.shapes import JsonObject
 
@@ -145,7 +145,7 @@ def returned(work: Work, record: Record, at: Mark) -> list[Note]:
     if _REFUSED.search(record.text[:OUTPUT_CHARS]):
         said = _SAID.search(record.text)
         words = clean(said[1]) if said else ""
-        return [Note(at, words, kind_of_request(words), "said", by_person=True)] if words else []
+        return spoken(at, told(words)) if words else []
     if call is None:
         return []
     if record.is_error:

@@ -14,6 +14,7 @@ from aether.backends import backend as backend_of
 from aether.backends.base import Completion, Request, Settings
 from aether.backends.request import session_request
 from aether.errors import BackendFailed, InvalidInput
+from aether.memory.fidelity import demands
 from aether.memory.ingest import Ingested
 from aether.operations.compression import Prepared, prepare, read_handoff, trigger_phase_boundary_compression
 from aether.operations.edge import Home, counter_of, find, read
@@ -85,7 +86,9 @@ def _ask(
     path, record = prepared.path, prepared.record
     if path is None or record is None:
         return None
-    given = cast(JsonObject, read_handoff(path))
+    handoff = read_handoff(path)
+    # Who works on data is told what the gate will ask for, so that nothing has to be added afterwards.
+    given = cast(JsonObject, {**handoff, "required": demands(handoff)})
     count = counter_of(read(place).documents["memory"])
     spent: list[Completion] = []
     feedback = ""

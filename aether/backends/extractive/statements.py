@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from aether.backends.extractive.trim import PIECE_CHARS, pieces, trimmed
+from aether.backends.extractive.trim import pieces, trimmed, unbulleted
 from aether.text.classify import Kind, classify
 from aether.text.sentences import sentences
 
@@ -57,11 +57,19 @@ class _Said(NamedTuple):
     item: Mapping[str, Any]
     speaker: str
     text: str
+    required: list[tuple[str, str]]
+    """What of it must survive, and why."""
 
 
 def read(handoff: Mapping[str, Any]) -> list[Clause]:
-    """Return the clauses of the items of `handoff` in order, without protected and injected content."""
+    """Return the clauses of the items of `handoff` in order, without protected and injected content.
+
+    Where the hand-off names what is `required`, those statements are never cut.
+    """
     protected = {entry.get("id") for entry in handoff["protected"]}
+    required: dict[str, list[tuple[str, str]]] = {}
+    for entry in handoff.get("required", ()):
+        required.setdefault(entry["item_id"], []).append((" ".join(entry["content"].split()), entry["why"]))
     items = [
         (number, item)
         for number, item in enumerate(handoff["items"])
@@ -76,58 +84,43 @@ def read(handoff: Mapping[str, Any]) -> list[Clause]:
     names = frozenset(name for name in times if times[name] > 1) - _NO_SPEAKERS
     clauses: list[Clause] = []
     for (number, item), text, head in zip(items, texts, heads, strict=True):
-        if head and head.group(1) in names:
-            _cut(clauses, _Said(number, item, head.group(1), text[head.end() :]), names)
-        else:
-            _cut(clauses, _Said(number, item, "", text), names)
+        speaker = head.group(1) if head and head.group(1) in names else ""
+        said = text[head.end() :] if head and speaker else text
+        _cut(clauses, _Said(number, item, speaker, said, required.get(item["id"], [])), names)
     return clauses
 
 
-def _cut(
-    clauses: list[Clause],
-    number: int,
-    speaker: str,
-    text: str,
-    names: frozenset[str],
-    *,
-    whole: bool,
-    required: list[tuple[str, str]],
-) -> None:
+def _cut(clauses: list[Clause], said: _Said, names: frozenset[str]) -> None:
+    quoted = not said.speaker and _is_quoted(said.item)
+    rule = quoted and said.item["type"] in BINDING_TYPES and len(said.text) <= PIECE_CHARS
     leads = True
     before = ""
-    for sentence in sentences(text):
-        said = " ".join(sentence.split())
+    for sentence in [said.text] if rule else sentences(said.text):
+        text = " ".join(sentence.split())
+        content, why = next(((content, why) for content, why in said.required if text in content), ("", ""))
         kind = classify(sentence)
-        content, why = next(((content, why) for content, why in required if said in content), ("", ""))
-        binds = kind == "constraint" and not speaker  # word for word, as it was meant
-        short = unbulleted(said) if binds else trimmed(sentence, names=names, spoken=bool(speaker))
-        if not short:
-            continue
-        if why:
-            # What must survive is never cut, and what was required as one statement stays one.
-            goes_on = content == before
-            place = len(clauses)
-            clauses.append(
-                Clause(
-                    place, number, speaker, short, " " if goes_on else "", kind, place - 1 if goes_on else -1,
-                    leads and not goes_on, why,
-                )
-            )  # fmt: skip
+        if rule or (kind == "constraint" and not said.speaker):
+            text = unbulleted(text)  # word for word, as it was meant
         else:
-            kind = "chatter" if classify(short) == "chatter" else kind
-            _divide(clauses, number, speaker, short, kind, leads=leads, whole=whole)
+            text = trimmed(text, names=names, spoken=bool(said.speaker))
+        if not text:
+            continue
+        kind = "chatter" if classify(text) == "chatter" else kind
+        # What was required as one statement stays one.
+        goes_on = bool(why) and content == before
         before = content
+        uncut = bool(why) or (quoted and (rule or leads or kind in {"constraint", "decision", "blocker"}))
+        first = len(clauses)
+        for piece in pieces(text, whole=uncut):
+            place = len(clauses)
+            leans_on = place - 1 if goes_on or piece.follows else -1 if piece.stands else first
+            joint = " " if goes_on and place == first else piece.joint
+            opens = leads and place == first
+            clauses.append(
+                Clause(place, said.number, said.speaker, piece.text, joint, kind, leans_on, opens, why)
+            )
         leads = leads and kind in {"chatter", "exploration"}
 
 
-def _divide(
-    clauses: list[Clause], number: int, speaker: str, short: str, kind: Kind, *, leads: bool, whole: bool
-) -> None:
-    head = len(clauses)
-    weighty = kind in {"constraint", "decision"} or leads
-    for piece in pieces(short, whole=whole and weighty):
-        place = len(clauses)
-        leans_on = -1 if piece.stands else place - 1 if piece.follows else head
-        clauses.append(
-            Clause(place, number, speaker, piece.text, piece.joint, kind, leans_on, leads and place == head)
-        )
+def _is_quoted(item: Mapping[str, Any]) -> bool:
+    return item["type"] not in CUT_TYPES or item["metadata"].get("relevance_score", 0.5) > HIGH_RELEVANCE

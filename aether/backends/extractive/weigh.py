@@ -78,6 +78,7 @@ FILE_TYPES = frozenset({"code_change"})
 BINDING_KINDS = frozenset({"constraint", "decision", "blocker"})
 # What a person asks for in words of these kinds binds too.
 ASKED_KINDS = frozenset({"constraint", "decision", "preference"})
+# What the fidelity gate asks for comes first, in its order.
 REQUIRED = {"constraint": RULES, "decision": DECIDES, "blocker": BLOCKS}
 _NEGATIONS = frozenset(
     "not no never none cannot can't don't doesn't didn't won't isn't wasn't without nor neither".split()
@@ -153,6 +154,10 @@ def _asks(text: str) -> bool:
 
 
 def _tier(clause: Clause, item: Mapping[str, Any]) -> int:
+    if clause.required:
+        return REQUIRED.get(clause.required, RULES)
+    if clause.required:
+        return REQUIRED[clause.required]
     if clause.kind == "chatter":
         return FILLS
     opens = clause.leads and item["type"] in LEADING_TYPES
