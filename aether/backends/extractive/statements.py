@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from aether.backends.extractive.trim import pieces, trimmed, unbulleted
+from aether.backends.extractive.trim import PIECE_CHARS, pieces, trimmed, unbulleted
 from aether.text.classify import Kind, classify
 from aether.text.sentences import sentences
 

@@ -156,8 +156,6 @@ def _asks(text: str) -> bool:
 def _tier(clause: Clause, item: Mapping[str, Any]) -> int:
     if clause.required:
         return REQUIRED.get(clause.required, RULES)
-    if clause.required:
-        return REQUIRED[clause.required]
     if clause.kind == "chatter":
         return FILLS
     opens = clause.leads and item["type"] in LEADING_TYPES
