@@ -70,12 +70,16 @@ def states_back(
         state = {**state, **{name: apply(state[name], inverse) for name, inverse in entry.inverse.items()}}
         expected -= 1
     if not 0 <= revision <= snapshot.revision or expected != revision:
-        raise NotFound(
-            f"revision {revision} is not in the history (newest: {snapshot.revision}).",
-            fix='See "aether log --all".',
-            where=str(snapshot.home),
-        )
+        raise _unknown(snapshot, revision)
     return steps, state
+
+
+def _unknown(snapshot: Snapshot, revision: int) -> NotFound:
+    return NotFound(
+        f"revision {revision} is not in the history (newest: {snapshot.revision}).",
+        fix='See "aether log --all".',
+        where=str(snapshot.home),
+    )
 
 
 def undo(snapshot: Snapshot, revision: int) -> Change:
@@ -85,6 +89,8 @@ def undo(snapshot: Snapshot, revision: int) -> Change:
         NotFound: there is no such revision.
         Conflict: a later change depends on it, or it made the document in the first place.
     """
+    if not 1 <= revision <= snapshot.revision:
+        raise _unknown(snapshot, revision)
     steps, before = states_back(snapshot, revision - 1)
     undone, after = steps[-1]
     patches = {}
