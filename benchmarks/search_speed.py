@@ -5,6 +5,9 @@ hundred items per compression. The queries, the same for all sizes, mix common, 
 some ask for common words only. Each answer of the index is compared with a scan's at the sizes where that is
 quick. A fresh process opens the index, searches once and ends; it is compared with `python -c pass`.
 
+Wall time suffers from whatever else the machine does (`load_at_start`: waiting processes); the processor
+time beside it suffers less.
+
 Usage: python benchmarks/search_speed.py
 """
 
@@ -93,10 +96,12 @@ def queries(words: list[str], rng: random.Random) -> list[str]:
     return made
 
 
-def timed(work: Callable[..., object], *arguments: object) -> float:
-    start = time.perf_counter()
+def timed(
+    work: Callable[..., object], *arguments: object, clock: Callable[[], float] = time.perf_counter
+) -> float:
+    start = clock()
     work(*arguments)
-    return time.perf_counter() - start
+    return clock() - start
 
 
 def spread(seconds: list[float]) -> dict:
@@ -138,6 +143,7 @@ def measure(size: int, words: list[str], asked: list[str], folder: Path) -> dict
         "build_s": round(build, 2),
         "index_mb": round(path.stat().st_size / 1e6, 1),
         "warm": spread([timed(answer, query, indexed) for query in asked]),
+        "warm_cpu": spread([timed(answer, query, indexed, clock=time.process_time) for query in asked]),
         "warm_common_words_only": spread([timed(answer, query, indexed) for query in common]),
         **fresh(path, archive, held[-1], answered),
     }
@@ -150,6 +156,7 @@ def measure(size: int, words: list[str], asked: list[str], folder: Path) -> dict
 
 
 def main() -> None:
+    load = os.getloadavg()[0]
     rng = random.Random(7)
     words = vocabulary(rng)
     asked = queries(words, rng)
@@ -167,7 +174,7 @@ def main() -> None:
         json.dumps(
             {
                 "date": f"{datetime.now(UTC):%Y-%m-%d}",
-                "machine": machine,
+                "machine": machine | {"load_at_start": round(load, 1)},
                 "results": measured,
                 "growth_of_p50_from_10^4_to_10^5": growth,
             },
