@@ -35,7 +35,7 @@ PROGRAMS = frozenset(
     "apt-get brew bash sh sudo php composer ruby bundle rails rake dotnet swift aether tsc eslint jest vitest".split()
 )
 
-_TOKEN = re.compile(r"[^\s\"'`()<>\[\]{},;|“”‘’«»（）、。]+")
+_TOKEN = re.compile(r"(?:[^\s\"'`()<>\[\]{},;|“”‘’«»（）、。]|(?<=\d),(?=\d))+")
 _TRIM = ".:!?*_="
 _PLAIN = re.compile(r"[A-Za-z]?[a-z]*")
 _URL = re.compile(r"(?:https?|ftp|ssh|git|file)://\S+|www\.\S+")
@@ -63,9 +63,9 @@ _BARE_COMMAND = re.compile(
     r"(?: +[^\n`]{1,280})?)",
     re.MULTILINE,
 )
-_ARGUMENT = re.compile(r" (?:-{1,2}\w|\S*[/.=*]\S|[a-z]+$|[a-z-]+ -|[a-z]+ \S*[/.=:])")
+_ARGUMENT = re.compile(r" (?:-{1,2}\w|\S*[/.=*]\S)")
 _ERROR_LINE = re.compile(
-    r"\b(?:[A-Za-z_][\w.]{0,80}(?:Error|Exception)|[Ee]rror(?:\[\w+\])?|ERROR|FATAL|[Ff]atal|panic|FAILED|Traceback)\b ?(?::|\()[^\n]{0,200}"
+    r"\b(?:[A-Za-z_][\w.]{0,80}(?:Error|Exception)|[Ee]rror(?:\[\w+\])?|ERROR|FATAL|[Ff]atal|panic|FAILED|Traceback)(?!\w) ?(?::|\()[^\n]{0,200}"
     r"|\b[Ee]xit(?:ed)?(?: with)?(?: (?:code|status))? \d+|\bHTTP[ /]?[45]\d\d\b|\b[45]\d\d [A-Z][a-z]+(?: [A-Z][a-z]+)?"
 )
 
@@ -83,7 +83,7 @@ def anchors(text: str) -> Anchors:
     urls: list[str] = []
     for found in _TOKEN.finditer(text):
         token = found.group().rstrip(_TRIM)
-        if (len(token) < 2 and not token.isdigit()) or len(token) > TOKEN_CHARS or _PLAIN.fullmatch(token):
+        if (len(token) < 2 and not token.isdigit()) or len(token) > TOKEN_CHARS or _is_plain(token):
             continue
         if _URL.match(token):
             urls.append(token)
@@ -99,20 +99,27 @@ def anchors(text: str) -> Anchors:
     return Anchors(*map(_once, (paths, commands(text), errors, identifiers, numbers, urls)))
 
 
+def _is_plain(token: str) -> bool:
+    return _PLAIN.fullmatch(token) is not None and not _FILE.fullmatch(token)
+
+
 def commands(text: str) -> list[str]:
     """Return the shell commands in `text`: after a prompt, in backticks, or at the start of a line."""
     found = [match.group(1).rstrip() for match in _COMMAND_LINE.finditer(text)]
-    found.extend(match.group(1) for match in _TICKED.finditer(text) if _is_command(match.group(1)))
+    found.extend(match.group(1) for match in _TICKED.finditer(text) if _has_program(match.group(1)))
     bare = _TICKED.sub(" ", text) if "`" in text else text
+    # Between words, only what no sentence holds tells a command ("make sure", "find out").
     found.extend(
-        match.group(1).rstrip(" .,)") for match in _BARE_COMMAND.finditer(bare) if _is_command(match.group(1))
+        match.group(1).rstrip(" .,)")
+        for match in _BARE_COMMAND.finditer(bare)
+        if _has_program(match.group(1)) and _ARGUMENT.search(match.group(1))
     )
     return found
 
 
-def _is_command(text: str) -> bool:
+def _has_program(text: str) -> bool:
     program, _, rest = text.partition(" ")
-    return program in PROGRAMS and bool(rest) and _ARGUMENT.search(text) is not None
+    return program in PROGRAMS and bool(rest)
 
 
 def _path(token: str) -> str | None:
