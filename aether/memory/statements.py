@@ -58,7 +58,7 @@ _OVERCOME = re.compile(
 _WAITING = re.compile(r"^\W*waiting (?:on|for)\b", re.IGNORECASE)
 # Who would like something now decides nothing for later, nor does who still has to decide.
 _OF_THE_MOMENT = re.compile(
-    r"\b(?:i'd|i would|want to|need|if you|proceed|go ahead|(?:to|can|could|will|should|please) (?:decide|choose)|feel free|let me know)\b",
+    r"\b(?:i'd|i would|want to|need|if you|proceed|go ahead|(?:to|can|could|will|should|please) (?:decide|choose)|feel free|let me know|your (?:decision|call|choice))\b",
     re.IGNORECASE,
 )
 # Headings, questions, announcements and output state nothing; what feels like something is an opinion.

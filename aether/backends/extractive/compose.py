@@ -13,7 +13,8 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from aether.backends.extractive.statements import HIGH_RELEVANCE, Clause
-from aether.backends.extractive.weigh import REQUEST_TYPES
+from aether.backends.extractive.trim import is_machine
+from aether.backends.extractive.weigh import FRAME_CHARS, REQUEST_TYPES, RESULT_TYPES, is_result
 from aether.shapes import JsonObject
 from aether.text.sentences import sentences
 
@@ -27,6 +28,15 @@ SUMMARY_CHARS = 400
 SHARED_CHARS = 1_600
 NOTHING = "Nothing was said that is worth keeping."
 
+# What may be promoted at one sighting (requirements/004).
+PROMOTED = 0.8
+# Entries beside those that must be: a session without an outcome says too little.
+LEAST_ALONE = 2
+LEAST_WORDS = 5
+# A shorter beginning is no statement without what follows it.
+LEAST_HEAD_CHARS = 20
+
+_ASKED = re.compile(r"Asked: (.+?)\s+Answered: (.+)", re.DOTALL)
 _REASON = re.compile(r",? (?:because|since|so that|in order to|due to|as it|otherwise)\b")
 _IMPACT = re.compile(r",? (?:so|which|reducing|making|allowing|meaning|thus|therefore)\b")
 _TELLING_KINDS = frozenset({"decision", "constraint", "solution", "blocker", "preference", "outcome"})
@@ -46,6 +56,9 @@ class Statement(NamedTuple):
     type: str
     relevance: float
     leads: bool
+    required: str
+    whole: bool
+    """Whether it is a sentence, not a part of one."""
 
 
 def composed(
@@ -53,12 +66,13 @@ def composed(
 ) -> JsonObject:
     """Return the session that holds the clauses `kept` and everything protected."""
     statements = _statements(handoff, clauses, sorted(kept))
-    alone = _alone(statements, most=int(target_tokens * STRUCTURE_SHARE / ENTRY_TOKENS))
-    summary = _summary([statement for statement in statements if statement not in alone])
-    decisions = [statement for statement in alone if "decision" in (statement.type, statement.kind)]
+    summary = _summary(statements, handoff)
+    rest = [statement for statement in statements if statement not in summary]
+    alone = _alone(rest, most=int(target_tokens * STRUCTURE_SHARE / ENTRY_TOKENS))
+    decisions = [statement for statement in alone if _is_decision(statement, handoff)]
     outcomes = [statement for statement in alone if statement not in decisions and _is_outcome(statement)]
-    single = alone - set(decisions) - set(outcomes)
-    shared = [statement for statement in statements if statement not in alone and statement not in summary]
+    single = [statement for statement in alone if statement not in decisions and statement not in outcomes]
+    shared = [statement for statement in rest if statement not in alone]
     name = f"phase_{handoff['phase']}_{handoff['compression_id'].rpartition('_')[2]}"
     return {
         "id": name,
@@ -66,7 +80,7 @@ def composed(
         "compressed_at": handoff["prepared_at"],
         "phase": handoff["phase"],
         "summary": _told(sorted(summary, key=_by_speaker)) or _opening(handoff, statements),
-        "key_decisions": [_split(entry, _REASON, "decision", "rationale") for entry in decisions],
+        "key_decisions": [_decision(entry) for entry in decisions],
         "outcomes": [_split(entry, _IMPACT, "result", "impact") for entry in outcomes],
         "high_value_items": [*_protected(handoff), *_entries(single, shared)],
     }
@@ -97,49 +111,91 @@ def _statements(
                 item["type"],
                 relevance,
                 clause.leads,
+                clause.required,
+                _is_whole(clauses, place),
             )
         )
     return statements
 
 
-def _alone(statements: Sequence[Statement], *, most: int) -> set[Statement]:
-    """Return the statements that stand alone: the most telling ones, as far as structure may cost."""
-    worthy = [statement for statement in statements if _rank(statement) > 0]
+def _is_whole(clauses: Sequence[Clause], place: int) -> bool:
+    """Return whether the clause at `place` begins a sentence that is not cut further."""
+    after = clauses[place + 1] if place + 1 < len(clauses) else None
+    return clauses[place].joint == "" and (
+        after is None or after.joint == "" or bool(clauses[place].required)
+    )
+
+
+def _alone(statements: Sequence[Statement], *, most: int) -> list[Statement]:
+    """Return the statements that stand alone, in order: what must survive, and the most telling others.
+
+    What may become a pattern stands alone too: its neighbours would become one with it.
+    """
+    must = {
+        statement.place for statement in statements if statement.required or statement.relevance > PROMOTED
+    }
+    worthy = [statement for statement in statements if statement.place not in must and _rank(statement) > 0]
     worthy.sort(key=lambda statement: (-_rank(statement), -statement.relevance, statement.place))
-    return set(worthy[:most])
+    places = must | {statement.place for statement in worthy[: max(LEAST_ALONE, most - len(must))]}
+    return [statement for statement in statements if statement.place in places]
 
 
 def _rank(statement: Statement) -> int:
     high = statement.relevance > HIGH_RELEVANCE
-    if statement.type in _WORK_TYPES:
+    if statement.type in _WORK_TYPES or not (statement.speaker or _reads_alone(statement)):
         return 0
     if statement.type in {"decision", "constraint", "preference"}:
         return 3 + high
-    if statement.kind in _TELLING_KINDS and not statement.speaker:
+    if not statement.speaker and (statement.kind in _TELLING_KINDS or statement.type in RESULT_TYPES):
         return 1 + high
     return int(high)
 
 
-def _is_outcome(statement: Statement) -> bool:
-    return statement.type not in _WORK_TYPES and (
-        statement.type in {"outcome", "task_result"} or statement.kind in {"outcome", "solution"}
+def _reads_alone(statement: Statement) -> bool:
+    """Return whether a statement is a sentence that someone said, not a line of output or half of it."""
+    text = statement.text
+    return (
+        statement.whole and len(text.split()) >= LEAST_WORDS and not is_machine(text) and text[-1] not in "?:"
     )
 
 
-def _summary(statements: Sequence[Statement]) -> list[Statement]:
-    """Return what the summary says: what was asked first, and the latest results."""
-    asked = [entry for entry in statements if entry.type in REQUEST_TYPES and entry.leads][:1]
-    done = [entry for entry in statements if _is_outcome(entry) and entry not in asked]
-    others = [entry for entry in statements if entry not in asked and entry not in done]
+def _is_decision(statement: Statement, handoff: Mapping[str, Any]) -> bool:
+    if "required" in handoff:
+        return statement.required == "decision"
+    return "decision" in (statement.type, statement.kind)
+
+
+def _is_outcome(statement: Statement) -> bool:
+    if statement.required or statement.type in _WORK_TYPES:
+        return False
+    return statement.type in RESULT_TYPES or statement.kind in {"outcome", "solution"}
+
+
+def _summary(statements: Sequence[Statement], handoff: Mapping[str, Any]) -> list[Statement]:
+    """Return what the summary says: what was asked first, and what came of it last."""
     spoken = all(entry.speaker for entry in statements)
     if spoken and sum(len(entry.text) for entry in statements) <= SHARED_CHARS:
         return list(statements)  # a short talk is told in one paragraph
-    chosen = asked
-    for entry in (*reversed(done), *others):
+    fit = [entry for entry in statements if not entry.required and entry.relevance <= PROMOTED]
+    opening = [entry for entry in fit if entry.leads and _ends_well(entry)]
+    asked = [entry for entry in opening if entry.type in REQUEST_TYPES][:1]
+    done = [entry for entry in opening if is_result(handoff["items"][entry.item])][-1:]
+    chosen = [*asked, *done]
+    telling = [
+        entry
+        for entry in fit
+        if entry.type not in RESULT_TYPES and _is_outcome(entry) and _reads_alone(entry)
+    ]
+    others = [entry for entry in fit if entry.speaker]
+    for entry in (*reversed(telling), *others):
         room = SUMMARY_CHARS - sum(len(taken.text) for taken in chosen)
-        if len(chosen) < SUMMARY_STATEMENTS and len(entry.text) <= room:
+        if len(chosen) < SUMMARY_STATEMENTS and entry not in chosen and len(entry.text) <= room:
             chosen.append(entry)
-    return sorted(chosen or statements[:1], key=lambda entry: entry.place)
+    return sorted(chosen, key=lambda entry: entry.place)
+
+
+def _ends_well(statement: Statement) -> bool:
+    return statement.whole and len(statement.text) <= FRAME_CHARS and statement.text[-1] not in "?:"
 
 
 def _opening(handoff: Mapping[str, Any], statements: Sequence[Statement]) -> str:
@@ -213,9 +269,17 @@ def _whole(entry: Mapping[str, Any], item: Mapping[str, Any] | None) -> JsonObje
     return kept
 
 
+def _decision(statement: Statement) -> JsonObject:
+    """Return a decision with its reason; where it was an answer, the question is the reason."""
+    asked = _ASKED.fullmatch(statement.text)
+    if asked:
+        return {"decision": asked[2], "rationale": f"Asked: {asked[1]}"}
+    return _split(statement, _REASON, "decision", "rationale")
+
+
 def _split(statement: Statement, joint: re.Pattern[str], head: str, tail: str) -> JsonObject:
     text = f"{statement.speaker}: {statement.text}" if statement.speaker else statement.text
     found = joint.search(text)
-    if found is None:
+    if found is None or found.start() < LEAST_HEAD_CHARS:
         return {head: text, tail: ""}
     return {head: text[: found.start()], tail: text[found.start() :].strip(" ,")}

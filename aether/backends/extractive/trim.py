@@ -101,7 +101,7 @@ def trimmed(sentence: str, *, names: frozenset[str] = frozenset(), spoken: bool 
     'I fixed the flaky test.'
     """
     text = unbulleted(_BLANKS.sub(" ", sentence).strip())
-    if _is_machine(text):
+    if is_machine(text):
         return text
     text = _called(names).sub("", text) if names else text
     before = ""
@@ -125,7 +125,8 @@ def unbulleted(text: str) -> str:
     return _BULLET.sub("", text) or text
 
 
-def _is_machine(text: str) -> bool:
+def is_machine(text: str) -> bool:
+    """Return whether `text` looks like code, output or a path rather than prose."""
     return len(text) > PIECE_CHARS or _MACHINE.search(_QUOTED.sub("x", text)) is not None
 
 
@@ -139,7 +140,7 @@ def pieces(text: str, *, whole: bool = False) -> list[Piece]:
         return _chunks(text)
     if whole:
         return [Piece(text)]
-    if _is_machine(text):
+    if is_machine(text):
         return _headed(text)
     found: list[Piece] = []
     start, joint = 0, ""

@@ -20,6 +20,7 @@ from aether.backends.extractive.select import (
     CARRIES,
     DECIDES,
     FILLS,
+    FRAMES,
     OPENS,
     RULES,
     WORTH,
@@ -71,6 +72,12 @@ RECENCY = 0.1
 LEADING_TYPES = frozenset(
     "constraint decision preference user_input outcome task_result solution blocker error code_change".split()
 )
+# What these speak of as failing is what was put right.
+PAST_TYPES = frozenset({"solution", "outcome"})
+RESULT_TYPES = frozenset({"outcome", "task_result"})
+# A summary needs the purpose and the last result; two more are outcomes.
+LAST_RESULTS = 3
+FRAME_CHARS = 240
 REQUEST_TYPES = frozenset({"user_input", "user_request", "request"})
 # The opening of these names the file: which files were changed is never left out.
 FILE_TYPES = frozenset({"code_change"})
@@ -105,17 +112,39 @@ def weighed(clauses: Sequence[Clause], handoff: Mapping[str, Any], *, count: Cou
         tuple(words(sentence)) for entry in handoff["protected"] for sentence in sentences(entry["content"])
     }
     wanted = {its for clause, its in zip(clauses, said, strict=True) if clause.required}
+    met: set[tuple[str, ...]] = set()
+    frame = _frame(clauses, items)
     weights = []
     for clause, its_words, its_terms in zip(clauses, said, terms, strict=True):
         topical = {term: worth * (1 + TOPIC * math.log(spread[term])) for term, worth in its_terms.items()}
         factor = _factor(clause, items) * _steering(clause, its_terms, signals)
         # Of two that say the same, the required one is kept.
-        again = its_words in seen or (not clause.required and its_words in wanted)
+        again = its_words in (met if clause.required else seen | wanted)
         tier = CARRIES if not its_words or again else _tier(clause, items[clause.item])
+        if tier < CARRIES and not clause.required and clause.place in frame:
+            tier = FRAMES
         seen.add(its_words)
+        if clause.required:
+            met.add(its_words)
         cost = count(clause.text) + (JOINT_TOKENS if clause.leans_on >= 0 else STATEMENT_TOKENS)
         weights.append(Weight(tier, factor, cost, topical, clause.leans_on))
     return weights
+
+
+def _frame(clauses: Sequence[Clause], items: Sequence[Mapping[str, Any]]) -> set[int]:
+    """Return the places of what the stretch was for and what came of it last: the summary is made of them."""
+    opening = [
+        clause for clause in clauses
+        if clause.leads and not clause.speaker and len(clause.text) <= FRAME_CHARS and not clause.text.endswith(("?", ":"))
+    ]  # fmt: skip
+    asked = [clause.place for clause in opening if items[clause.item]["type"] in REQUEST_TYPES]
+    done = [clause.place for clause in opening if is_result(items[clause.item])]
+    return {*asked[:1], *done[-LAST_RESULTS:]}
+
+
+def is_result(item: Mapping[str, Any]) -> bool:
+    """Return whether `item` says what came of the work, rather than asks how to go on."""
+    return item["type"] in RESULT_TYPES and not _asks(item["content"])
 
 
 def _terms(text: str, said: Sequence[str]) -> dict[str, float]:
@@ -166,7 +195,11 @@ def _tier(clause: Clause, item: Mapping[str, Any]) -> int:
         item["type"] in BINDING_TYPES
         or (opens and item["type"] in FILE_TYPES)
         or (item["type"] in REQUEST_TYPES and clause.kind in ASKED_KINDS)
-        or (high and clause.kind in BINDING_KINDS)
+        or (
+            high
+            and clause.kind in BINDING_KINDS
+            and not (clause.kind == "blocker" and item["type"] in PAST_TYPES)
+        )
     )
     return BINDS if binds else OPENS if opens else WORTH
 
