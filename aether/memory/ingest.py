@@ -88,7 +88,7 @@ def ingest(
         lambda state: _archive(state["memory"], held, session, record["id"], now),
         lambda state: _close(state["memory"], record["id"]),
         withdraw_threshold(now),
-        *_promote_and_evict(now, new_id),
+        *_promote_and_evict(session["session_id"], now, new_id),
     )
     promoted, evicted = change.result[-2:]
     done = Ingested(
@@ -212,24 +212,26 @@ def withdraw_threshold(now: datetime) -> Step:
     return step
 
 
-def _promote_and_evict(now: datetime, new_id: NewId) -> tuple[Step, Step]:
+def _promote_and_evict(stored: str, now: datetime, new_id: NewId) -> tuple[Step, Step]:
+    """Return the steps that promote what repeats, then evict the oldest sessions but never the one just stored.
+
+    However old that one says it is: evicted at once, it would be stored again when it comes again.
+    """
+
     def promote(documents: Mapping[str, Any]) -> Change:
         return promotion.promote(documents["memory"], now=now, new_id=new_id)
 
+    def evict_oldest(documents: Mapping[str, Any]) -> Change:
+        oldest = sessions.oldest(documents["memory"], spared=stored)
+        return sessions.evicted(documents["memory"], oldest["session_id"], now=now) if oldest else Change({})
+
     def trim(documents: Mapping[str, Any]) -> Change:
-        surplus = (
-            len(sessions.sessions_of(documents["memory"]))
-            - documents["memory"]["short_term_memory"]["max_sessions"]
-        )
-        change = chained(documents, *[lambda state: _evict_oldest(state, now)] * max(0, surplus))
+        short = documents["memory"]["short_term_memory"]
+        surplus = len(short["sessions"]) - short["max_sessions"]
+        change = chained(documents, *[evict_oldest] * max(0, surplus))
         return change._replace(result=[session["session_id"] for session in change.result])
 
     return promote, trim
-
-
-def _evict_oldest(documents: Mapping[str, Any], now: datetime) -> Change:
-    oldest = sessions.oldest(documents["memory"])
-    return sessions.evicted(documents["memory"], oldest["session_id"], now=now) if oldest else Change({})
 
 
 def create(
@@ -247,7 +249,9 @@ def create(
         metadata={"answer_sha256": sessions.answer_digest(raw)},
     )  # fmt: skip
     change = chained(
-        documents, lambda state: sessions.stored(state["memory"], session), *_promote_and_evict(now, new_id)
+        documents,
+        lambda state: sessions.stored(state["memory"], session),
+        *_promote_and_evict(session["session_id"], now, new_id),
     )
     return change._replace(result=session["session_id"])
 

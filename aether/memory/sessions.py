@@ -111,14 +111,10 @@ def average(total: float, compressions: int) -> float:
     return round(total / compressions, 4) if compressions else 0.0
 
 
-def oldest(memory: Mapping[str, Any]) -> Session | None:
-    """Return the session that was compressed first, by instant and not by text, or None."""
-    return min(sessions_of(memory), key=lambda session: clock.parse(session["compressed_at"]), default=None)
-
-
-def over_limit(memory: Mapping[str, Any]) -> bool:
-    """Return whether there are more sessions than `max_sessions`."""
-    return len(sessions_of(memory)) > int(memory["short_term_memory"]["max_sessions"])
+def oldest(memory: Mapping[str, Any], *, spared: str | None = None) -> Session | None:
+    """Return the session that was compressed first, by instant and not by text, other than `spared`, or None."""
+    others = (session for session in sessions_of(memory) if session["session_id"] != spared)
+    return min(others, key=lambda session: clock.parse(session["compressed_at"]), default=None)
 
 
 def evicted(memory: Mapping[str, Any], session_id: str, *, now: datetime) -> Change:
@@ -130,7 +126,9 @@ def evicted(memory: Mapping[str, Any], session_id: str, *, now: datetime) -> Cha
     ids = [session["session_id"] for session in sessions_of(memory)]
     if session_id not in ids:
         raise NotFound(
-            f"there is no session {shown(session_id)}.", fix='See "aether memory stats".', where="short_term_memory"
+            f"there is no session {shown(session_id)}.",
+            fix='See "aether memory stats".',
+            where="short_term_memory",
         )
     place = ids.index(session_id)
     session = sessions_of(memory)[place]

@@ -329,6 +329,16 @@ def test_the_session_over_the_limit_goes_after_its_patterns_were_extracted():
     assert [each["session_id"] for each in pattern["metadata"]["evidence"]] == ["a", "b", "c"]
 
 
+def test_the_session_just_stored_stays_however_old_it_says_it_is():
+    """Evicted at once, it would be stored and archived again whenever it comes again."""
+    documents = after(shipped(sessions=1), created(shipped(sessions=1), answer("newer")))
+
+    change = created(documents, answer("older", compressed_at="2026-01-01"))
+
+    assert names(after(documents, change)) == ["older"]
+    assert created(after(documents, change), answer("older", compressed_at="2026-01-01")).patches == {}
+
+
 def test_a_limit_that_was_lowered_evicts_as_many_as_it_takes():
     """Defect 8 of the original: one eviction per call."""
     documents = shipped()

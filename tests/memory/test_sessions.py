@@ -100,14 +100,8 @@ def test_the_oldest_session_is_found_by_instant_and_not_by_text():
     held[0]["compressed_at"], held[1]["compressed_at"] = "2026-02-01T01:00:00-05:00", "2026-02-01T02:00:00Z"
 
     assert sessions.oldest(documents["memory"])["session_id"] == "earlier"
+    assert sessions.oldest(documents["memory"], spared="earlier")["session_id"] == "later"
     assert sessions.oldest(shipped()["memory"]) is None
-
-
-def test_the_limit_is_the_number_of_sessions_that_may_stay():
-    full = [session(f"s{at}") for at in range(3)]
-
-    assert not sessions.over_limit(stored(*full, documents=shipped(sessions=3))["memory"])
-    assert sessions.over_limit(stored(*full, documents=shipped(sessions=2))["memory"])
 
 
 def test_an_evicted_session_goes_whole_to_the_archive():
