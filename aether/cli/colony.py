@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from aether.cli.output import Ask, Group, emit, pass_ask, say, short, table
+from aether.cli.output import Ask, Group, emit, facts, note, pass_ask, say, table, when
 
 PHASE = click.IntRange(0)
 
@@ -61,16 +61,14 @@ def list_(ask: Ask, caste: str | None) -> None:
             signal["type"],
             f"{signal['effective_strength']:.2f}",
             f"{signal['strength']:.2f}",
-            signal["created_at"][:19].replace("T", " "),
-            short(str(signal["metadata"].get("context", "")), 70),
+            when(signal["created_at"]),
+            str(signal["metadata"].get("context", "")),
         )
         for signal in found
     ]
-    emit(
-        ask,
-        found,
-        table(rows, head=("type", "now", "at first", "since (UTC)", "context"), right=[1, 2]) if rows else [],
-    )
+    emit(ask, found, table(rows, head=("type", "now", "at first", "since (UTC)", "context"), right=[1, 2]))
+    if not found:
+        note(ask, "No signal is felt now.")
 
 
 @click.group("phase", cls=Group)
@@ -127,8 +125,8 @@ def complete(ask: Ask, phase: int) -> None:
         else f"Phase {phase} was completed before."
     )
     emit(ask, done._asdict(), text)
-    if done.changed and not ask.quiet:
-        say(f"Next: aether memory compress --phase {phase}, then aether phase decide continue")
+    if done.changed:
+        note(ask, f"Next: aether memory compress --phase {phase}, then aether phase decide continue")
 
 
 @phase_command.command("decide")
@@ -175,7 +173,9 @@ def show(ask: Ask) -> None:
         [
             (entry["phase"], entry.get("status") or "—", entry.get("name") or "—", entry.get("goal") or "")
             for entry in roadmap
-        ]
+        ],
+        head=("phase", "status", "name", "goal"),
+        right=[0],
     )
     if checkin and checkin["status"] == "awaiting_review":
         text.append(f"Phase {checkin['phase']} waits for the Queen: aether phase decide continue|adjust|redo")
@@ -214,13 +214,17 @@ def state_show(ask: Ask) -> None:
         "last_transition": machine["last_transition"], "transitions_count": machine["transitions_count"],
         "crash": crash._asdict() if crash else None,
     }  # fmt: skip
-    emit(
-        ask,
-        data,
+    text = facts(
         [
-            f"{status['state']}, {machine['transitions_count']} transition(s), last {machine['last_transition'] or 'never'}"
+            ("State", status["state"]),
+            ("Phase", "—" if status["current_phase"] is None else status["current_phase"]),
+            ("Workers", len(status["workers"])),
+            ("Transitions", machine["transitions_count"]),
+            ("Last", when(machine["last_transition"] or "never")),
         ],
+        indent=0,
     )
+    emit(ask, data, text)
     if crash:
         say(f"{crash.message} {crash.fix}")
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
-from aether.cli.output import Command
+from aether.cli.output import Ask, Command, emit, pass_ask
 
 
 @click.command("completion", cls=Command)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion_command(shell: str) -> None:
+@pass_ask
+def completion_command(ask: Ask, shell: str) -> None:
     """Print the completion script of a shell.
 
     \b
@@ -20,6 +21,8 @@ def completion_command(shell: str) -> None:
 
     from aether.cli.main import cli
 
-    found = get_completion_class(shell)
-    if found is not None:
-        click.echo(found(cli, {}, "aether", "_AETHER_COMPLETE").source())
+    kind = get_completion_class(shell)
+    if kind is None:  # pragma: no cover - click knows all three
+        raise click.UsageError(f"click does not complete {shell}.")
+    script = kind(cli, {}, "aether", "_AETHER_COMPLETE").source()
+    emit(ask, {"shell": shell, "script": script}, script)

@@ -9,10 +9,13 @@ from typing import Any
 
 import click
 
-from aether.cli.output import Ask, Command, emit, pass_ask, short, table
+from aether.cli.memory_views import LAYER_NAMES
+from aether.cli.output import Ask, Command, emit, facts, note, pass_ask, short, table
 
 QUERY = "money stored as integer cents"
 SHOWN_PATTERNS = 12
+SHOWN_STATEMENTS = 3
+INDENT = 3
 
 
 @click.command("demo", cls=Command)
@@ -47,12 +50,12 @@ def _show(ask: Ask, directory: Path, *, kept: bool) -> None:
     for lines in _steps(directory, data):
         if not ask.json:
             emit(ask, None, [*lines, ""])
+    data["home"] = str(directory / ".aether") if kept else None
+    emit(ask, data, [])
     if kept:
-        data["home"] = str(directory / ".aether")
-        closing = f'The home is {data["home"]}. Try: aether memory search "{QUERY}" --home {directory}'
+        note(ask, f'The home is {data["home"]}. Try: aether memory search "{QUERY}" --home {directory}')
     else:
-        closing = "The scratch home is gone. Keep one with: aether demo --keep DIR"
-    emit(ask, data, closing)
+        note(ask, "The scratch home is gone. Keep one with: aether demo --keep DIR")
 
 
 def _steps(directory: Path, data: dict[str, Any]) -> Iterator[list[str]]:
@@ -71,7 +74,7 @@ def _steps(directory: Path, data: dict[str, Any]) -> Iterator[list[str]]:
     yield _imported(imported)
     phases = [demo.finish_phase(place, phase) for phase in imported.phases]
     data["phases"] = [_phase_data(done) for done in phases]
-    yield _compressed(phases)
+    yield _compressed(data["phases"])
     yield _session(phases[0].ingested.session)
     found = demo.promoted(place)
     data["patterns"] = [{**one.pattern, "sessions": one.sessions} for one in found]
@@ -85,11 +88,15 @@ def _steps(directory: Path, data: dict[str, Any]) -> Iterator[list[str]]:
 
 
 def _imported(imported: Any) -> list[str]:
-    rows = sorted(imported.types.items(), key=lambda pair: -pair[1])
+    rows = sorted(imported.types.items(), key=lambda pair: (-pair[1], pair[0]))
+    phases = ", ".join(map(str, imported.phases))
+    counts = (
+        f"{imported.records} records of a coding session → {imported.items} items, {imported.tokens} tokens"
+    )
     return [
         "1. Import: a transcript becomes working memory",
-        f"   {imported.records} records of a coding session → {imported.items} items, {imported.tokens} tokens, phases {', '.join(map(str, imported.phases))}",
-        *(f"   {line}" for line in table(rows, head=("type", "items"), right=[1])),
+        f"   {counts}, phases {phases}",
+        *table(rows, head=("type", "items"), right=[1], indent=INDENT),
     ]
 
 
@@ -103,8 +110,7 @@ def _phase_data(done: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _compressed(phases: list[Any]) -> list[str]:
-    facts = [_phase_data(done) for done in phases]
+def _compressed(facts: list[dict[str, Any]]) -> list[str]:
     rows = [
         (
             fact["phase"],
@@ -119,24 +125,23 @@ def _compressed(phases: list[Any]) -> list[str]:
         for fact in facts
     ]
     before, after = (sum(fact[side] for fact in facts) for side in ("tokens_before", "tokens_after"))
-    rows.append(
-        ("all", sum(fact["items"] for fact in facts), before, after, f"{before / after:.2f}x", "", "", "")
+    items, carried, patterns = (
+        sum(fact[name] for fact in facts) for name in ("items", "carried", "patterns")
     )
+    rows.append(("all", items, before, after, f"{before / after:.2f}x", carried, patterns, ""))
     head = ("phase", "items", "before", "after", "ratio", "carried", "patterns", "session")
     return [
-        "2. Compress: each phase boundary turns its items into a session (tokens; built-in architect, no model)",
-        *(f"   {line}" for line in table(rows, head=head, right=range(7))),
+        "2. Compress: at each phase boundary its items become a session",
+        "   by the built-in architect, without a model; before and after in tokens",
+        *table(rows, head=head, right=range(7), indent=INDENT),
     ]
 
 
 def _session(session: Any) -> list[str]:
-    lines = [
-        f"   {session['session_id']} in short-term memory:",
-        f"   summary: {short(session['summary'], 150)}",
-    ]
-    lines += [f"   decided: {short(entry['decision'], 130)}" for entry in session["key_decisions"][:3]]
-    lines += [f"   outcome: {short(entry['result'], 130)}" for entry in session["outcomes"][:2]]
-    return lines
+    rows = [("session", session["session_id"]), ("summary", session["summary"])]
+    rows += [("decided", entry["decision"]) for entry in session["key_decisions"][:SHOWN_STATEMENTS]]
+    rows += [("outcome", entry["result"]) for entry in session["outcomes"][:SHOWN_STATEMENTS]]
+    return ["   The first of them:", *table(rows, indent=INDENT)]
 
 
 def _patterns(found: list[Any]) -> list[str]:
@@ -145,36 +150,45 @@ def _patterns(found: list[Any]) -> list[str]:
             one.pattern["type"].removesuffix("_pattern"),
             f"{one.pattern['confidence']:.1f}",
             one.pattern["occurrences"],
-            " ".join(f"p{phase}" for phase in one.pattern["metadata"]["related_phases"]),
-            short(one.pattern["pattern"], 80),
+            ", ".join(map(str, one.pattern["metadata"]["related_phases"])),
+            one.pattern["pattern"],
         )
         for one in found[:SHOWN_PATTERNS]
     ]
     more = len(found) - len(rows)
+    head = ("type", "sure", "sessions", "phases", "pattern")
     return [
-        "3. Promote: what matters or repeats across sessions becomes long-term memory",
-        *(
-            f"   {line}"
-            for line in table(rows, head=("type", "sure", "sessions", "seen in", "pattern"), right=[1, 2])
-        ),
+        "3. Promote: what matters, or repeats across sessions, becomes long-term memory",
+        *table(rows, head=head, right=[1, 2], indent=INDENT),
         *([f"   … and {more} more"] if more > 0 else []),
     ]
 
 
 def _hits(hits: list[Any]) -> list[str]:
-    rows = [(f"{hit['score']:.2f}", hit["layer"], short(hit["content"], 90)) for hit in hits]
+    rows = [(f"{hit['score']:.2f}", LAYER_NAMES[hit["layer"]], short(hit["content"])) for hit in hits]
     return [
-        f'4. Search: "{QUERY}" over all layers and the archive',
-        *(f"   {line}" for line in table(rows, head=("score", "layer", "text"), right=[0])),
+        f'4. Search: "{QUERY}", over all layers and the archive',
+        *table(rows, head=("score", "layer", "text"), right=[0], indent=INDENT),
     ]
 
 
 def _closing(data: dict[str, Any]) -> list[str]:
     work, check = data["status"]["working_memory"], data["check"]
-    verdict = "nothing is wrong" if not check["findings"] else f"{len(check['findings'])} finding(s)"
+    undone = f"{check['undone']['operation']} {check['undone']['reason']}"
+    same = "memory is the same" if check["restored"] else "memory DIFFERS"
+    findings = len(check["findings"])
     return [
         "5. Nothing is lost",
-        f"   working memory: {work['items']} items; every item that left it is in the archive and was searched above",
-        f'   undo: took back "{check["undone"]["operation"]} {check["undone"]["reason"]}" and did it again; memory {"is the same" if check["restored"] else "DIFFERS"}',
-        f"   doctor: {verdict}, {data['status']['revision']} revisions in the journal",
+        *facts(
+            [
+                (
+                    "working memory",
+                    f"{work['items']} items; every one that left it is in the archive, word for word",
+                ),
+                ("undo", f'took back "{undone}" and did it again; {same}'),
+                ("doctor", f"{findings} finding(s)" if findings else "nothing is wrong"),
+                ("journal", f"{data['status']['revision']} revisions, each with its inverse"),
+            ],
+            indent=INDENT,
+        ),
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from aether.cli.output import Ask, Command, as_json, emit, pass_ask, say, short, table
+from aether.cli.output import Ask, Command, as_json, emit, note, pass_ask, short, table, when
 
 
 @click.command("init", cls=Command)
@@ -53,15 +53,15 @@ def log_command(ask: Ask, limit: int, everything: bool) -> None:
     rows = [
         (
             entry.revision,
-            entry.at[:19].replace("T", " "),
+            when(entry.at),
             short(entry.by, 20),
             entry.operation,
-            short(entry.reason, 40),
             " ".join(entry.touched),
+            entry.reason,
         )
         for entry in entries
     ]
-    head = ("rev", "when (UTC)", "who", "what", "why", "touched")
+    head = ("rev", "when (UTC)", "who", "what", "touched", "why")
     emit(ask, [entry._asdict() for entry in entries], table(rows, head=head, right=[0]))
 
 
@@ -120,7 +120,8 @@ def show_command(ask: Ask, document: str, revision: int | None) -> None:
     """
     from aether.operations import home
 
-    click.echo(as_json(home.show(document, revision=revision, home=ask.place())))
+    found = home.show(document, revision=revision, home=ask.place())
+    emit(ask, found, as_json(found))
 
 
 @click.command("doctor", cls=Command)
@@ -139,9 +140,8 @@ def doctor_command(ask: Ask, repair: bool) -> int:
 
     place = ask.place()
     done = home.repair(home=place) if repair else []
-    if not ask.quiet:
-        for line in done:
-            say(f"Repaired: {line}.")
+    for line in done:
+        note(ask, f"Repaired: {line}.")
     found = home.examine(home=place)
     if not repair:
         ask.found = None  # looking changes nothing, not even by folding

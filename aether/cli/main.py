@@ -12,11 +12,10 @@ from importlib import import_module
 import click
 
 from aether import __version__
-from aether.cli.output import COMMON, Ask, Group, say
+from aether.cli.output import Ask, Group, emit, plain, say
 
 # What a shell expects of a program that Ctrl-C ended, and of one whose reader went away.
 INTERRUPTED, BROKEN_PIPE = 130, 141
-UNEXPECTED = 70
 
 # Each noun, where it lives, and its line of help: the line is here so that help imports nothing.
 NOUNS = {
@@ -61,7 +60,7 @@ class Nouns(Group):
             formatter.write_dl([(name, line) for name, (_, line) in NOUNS.items()])
 
 
-@click.command(cls=Nouns, params=[*COMMON], context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=Nouns)
 @click.version_option(__version__, prog_name="aether", message="%(prog)s %(version)s")
 def cli() -> None:
     """Keep, compress and search the memory of a colony of agents.
@@ -87,44 +86,51 @@ def main(arguments: list[str]) -> int:
         result = cli.main(args=arguments, prog_name="aether", standalone_mode=False, obj=ask)
         _fold(ask)
         sys.stdout.flush()
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # click leaves by SystemExit where its own output has no reader
         _close_stdout()
         return BROKEN_PIPE
     except BaseException as reason:  # noqa: BLE001 - the one place that turns every error into words and a code
-        return _failed(reason, ask)
+        return _failed(reason, ask, as_data=ask.json or "--json" in arguments)
     return result if isinstance(result, int) else 0
 
 
-def _failed(reason: BaseException, ask: Ask) -> int:
+def _failed(reason: BaseException, ask: Ask, *, as_data: bool) -> int:
     from aether.errors import AetherError
 
-    if isinstance(reason, click.exceptions.Exit):
-        return reason.exit_code
     if isinstance(reason, (KeyboardInterrupt, click.Abort)):
         say("Interrupted. What was acknowledged is stored.")
         return INTERRUPTED
-    if isinstance(reason, click.ClickException):
+    if isinstance(reason, click.exceptions.NoArgsIsHelpError):
         reason.show()
         return reason.exit_code
+    if isinstance(reason, click.ClickException):
+        return _tell(_usage(reason), ask, as_data=as_data, code=reason.exit_code)
     if not isinstance(reason, AetherError):
         raise reason
-    if ask.json:
-        from aether.cli.output import as_json
+    words = {"code": reason.code, "where": reason.where, "what": reason.what, "fix": reason.fix}
+    return _tell(words, ask, as_data=as_data, code=reason.exit_code)
 
-        click.echo(
-            as_json(
-                {
-                    "error": {
-                        "code": reason.code,
-                        "where": reason.where,
-                        "what": reason.what,
-                        "fix": reason.fix,
-                    }
-                }
-            )
-        )
-    say(f"Error: {reason}")
-    return reason.exit_code
+
+def _usage(reason: click.ClickException) -> dict[str, str]:
+    """Return where, what and what to do of a command line that cannot be parsed."""
+    context = getattr(reason, "ctx", None)
+    where = context.command_path if context else "aether"
+    return {
+        "code": "UsageError",
+        "where": where,
+        "what": reason.format_message(),
+        "fix": f"See {where} --help.",
+    }
+
+
+def _tell(words: dict[str, str], ask: Ask, *, as_data: bool, code: int) -> int:
+    """Print an error: one line on stderr and, with `--json`, its parts on stdout."""
+    if as_data:
+        ask.json = True
+        emit(ask, {"error": {**words, "exit_code": code}}, "")
+    where = f"{words['where']}: " if words["where"] else ""
+    say(plain(f"Error: {where}{words['what']} {words['fix']}"))
+    return code
 
 
 def _fold(ask: Ask) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from aether.cli import memory_loop
-from aether.cli.memory_views import hit_lines, item_lines, status_lines, verify_lines
-from aether.cli.output import Ask, Group, confirmed, emit, pass_ask, read_text, say, short, table
+from aether.cli.memory_views import hit_lines, item_lines, items_table, status_lines, verify_lines
+from aether.cli.output import Ask, Group, confirmed, emit, note, pass_ask, read_text, say
 
 LAYERS = ("working_memory", "short_term_memory", "long_term_memory", "archive")
 
@@ -79,10 +79,12 @@ def add(
 def _tell_threshold(ask: Ask, added: Any) -> None:
     if added.evicted:
         say(f"Working memory was full: {len(added.evicted)} item(s) moved to the archive.")
-    if added.compression_needed and not ask.quiet:
-        say(
-            f"Compression is needed. The hand-off is {added.handoff}; or run: aether memory compress --phase N"
-        )
+    if added.compression_needed:
+        note(ask, f"Compression is needed: aether memory compress --phase N. {_handed_off(added.handoff)}")
+
+
+def _handed_off(path: str) -> str:
+    return f"The hand-off is {path}." if path else 'No hand-off could be written; "aether doctor" says why.'
 
 
 def _object(text: str, where: str) -> dict[str, Any]:
@@ -171,19 +173,9 @@ def list_(ask: Ask, limit: int) -> None:
     from aether.operations import working
 
     items = working.list_working_memory_items(limit, home=ask.place())
-    rows = [
-        (
-            item["id"],
-            item["type"],
-            f"{item['metadata']['relevance_score']:.2f}",
-            item["token_count"],
-            short(item["content"], 70),
-        )
-        for item in items
-    ]
-    emit(
-        ask, items, table(rows, head=("id", "type", "rel", "tokens", "content"), right=[2, 3]) if rows else []
-    )
+    emit(ask, items, items_table(items))
+    if not items:
+        note(ask, "Working memory is empty.")
 
 
 @memory_command.command("clear")
@@ -201,6 +193,7 @@ def clear(ask: Ask, yes: bool) -> int:
     place = ask.place()
     number = len(working.list_working_memory_items(home=place))
     if not confirmed(f"{number} item(s) will move to the archive.", yes=yes):
+        emit(ask, {"archived": 0}, [])
         return 1
     cleared = working.clear_working_memory(home=place)
     emit(ask, {"archived": cleared}, f"{cleared} item(s) moved to the archive. aether undo brings them back.")
@@ -235,8 +228,8 @@ def search(ask: Ask, /, query: str, **options: Any) -> None:
         query, home=ask.place(), **{name: value for name, value in options.items() if value}
     )
     emit(ask, found, hit_lines(found))
-    if not found and not ask.quiet:
-        say("Nothing found.")
+    if not found:
+        note(ask, "Nothing found.")
 
 
 @memory_command.command("status")
@@ -252,6 +245,8 @@ def status(ask: Ask) -> None:
 
     found = get_memory_status(home=ask.place())
     emit(ask, found, status_lines(found))
+    if found["working_memory"]["compression_needed"]:
+        note(ask, "Compression is needed: aether memory compress --phase N")
 
 
 @memory_command.command("verify")

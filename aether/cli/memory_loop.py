@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import click
 
-from aether.cli.memory_views import ingested_lines, stats_lines
-from aether.cli.output import Ask, Command, emit, pass_ask, read_text, say, short
+from aether.cli.memory_views import contradiction_lines, ingested_lines, stats_lines
+from aether.cli.output import Ask, Command, emit, note, pass_ask, progress, read_text, say
 
 phase_option = click.option(
     "--phase", required=True, type=click.IntRange(0), help="The phase of the colony's work"
@@ -31,14 +31,18 @@ def prepare(ask: Ask, phase: int, new: bool) -> int:
     prepared = compression.prepare(phase, manual=True, new=new, home=ask.place())
     if prepared.path is None:
         say(f"{prepared.reason} No compression needed.")
-        emit(ask, {"path": None, "reason": prepared.reason}, [])
+        emit(ask, {"path": None, "reason": prepared.reason, "record": None}, [])
         return 1
-    emit(ask, {"path": str(prepared.path), "record": prepared.record}, str(prepared.path))
-    if not ask.quiet:
-        say(
-            f"1. Read it, or give it to an architect. 2. Write the session it asks for as JSON.\n"
-            f"3. aether memory ingest --phase {phase} FILE   4. aether memory stats"
-        )
+    data = {"path": str(prepared.path), "reason": "", "record": prepared.record}
+    emit(ask, data, str(prepared.path))
+    note(
+        ask,
+        f"""Next:
+  1. Give it to an architect, or read it yourself: prompt.text says what to write.
+  2. Write the session as JSON into a file.
+  3. aether memory ingest --phase {phase} FILE
+  4. aether memory stats""",
+    )
     return 0
 
 
@@ -83,10 +87,11 @@ def compress(ask: Ask, phase: int, architect: str | None) -> int:
     """
     from aether.operations import architects
 
-    progress = (lambda _: None) if ask.quiet else lambda step: say(f"… {step}")
-    done = architects.compress(phase, architect=architect, home=ask.place(), progress=progress)
-    for note in done.notes:
-        say(f"Note: {note}.")
+    place = ask.place()
+    with progress(ask) as tell:
+        done = architects.compress(phase, architect=architect, home=place, progress=tell)
+    for words in done.notes:
+        say(f"Note: {words}.")
     data = {
         "handoff": str(done.prepared.path) if done.prepared.path else None,
         "reason": done.prepared.reason,
@@ -99,7 +104,7 @@ def compress(ask: Ask, phase: int, architect: str | None) -> int:
         return 0
     if done.prepared.path is not None:
         emit(ask, data, str(done.prepared.path))
-        say(f"Write the session by hand, then: aether memory ingest --phase {phase} FILE")
+        note(ask, f"Write the session by hand, then: aether memory ingest --phase {phase} FILE")
         return 0
     emit(ask, data, f"{done.prepared.reason} No compression needed.")
     return 0
@@ -123,8 +128,7 @@ def promote(ask: Ask) -> None:
         "contradictions": [pair._asdict() for pair in done.contradictions],
     }
     text = [f"{len(done.created)} new pattern(s), {len(done.supported)} with more evidence."]
-    text += [f"Contradiction: {short(pair.pattern)} ↔ {short(pair.other)}" for pair in done.contradictions]
-    emit(ask, data, text)
+    emit(ask, data, text + contradiction_lines([pair._asdict() for pair in done.contradictions]))
 
 
 @click.command("stats", cls=Command)

@@ -1,18 +1,37 @@
 """Output: stdout is data, stderr is words; one shape per command with `--json`.
 
 Every command has the same options `--home`, `--json` and `--quiet`, before the noun or after the verb.
+Text for a person fits the terminal, holds no control characters of foreign texts, and falls back to ASCII
+where the terminal knows no more; with `--json` everything is there, exactly.
 """
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+# Columns of a line where no terminal says otherwise: what two windows side by side have room for.
+DEFAULT_COLUMNS = 100
+# A last column narrower than this says nothing.
+LEAST_COLUMNS = 24
+# Work that is done sooner needs no progress line.
+PROGRESS_AFTER_SECONDS = 1.0
+# Often enough to see that it lives, rarely enough not to slow it.
+PROGRESS_EVERY_SECONDS = 0.2
+# What our own words use beyond ASCII, for terminals that have no more.
+_IN_ASCII = str.maketrans(
+    {"─": "-", "…": "...", "→": "->", "↔": "<->", "—": "-", "×": "x", "±": "+-", "�": "?"}
+)
+# Control characters, and the marks that change the direction of the text after them.
+_UNSEEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 
 
 class Ask:
@@ -52,12 +71,15 @@ COMMON: list[click.Parameter] = [
 ]  # fmt: skip
 
 
+SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": DEFAULT_COLUMNS}
+
+
 class Command(click.Command):
     """A command with the common options."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         options["params"] = [*(options.get("params") or []), *COMMON]
-        options.setdefault("context_settings", {"help_option_names": ["-h", "--help"]})
+        options.setdefault("context_settings", SETTINGS)
         super().__init__(*arguments, **options)
 
 
@@ -67,7 +89,8 @@ class Group(click.Group):
     command_class = Command
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        options.setdefault("context_settings", {"help_option_names": ["-h", "--help"]})
+        options["params"] = [*(options.get("params") or []), *COMMON]
+        options.setdefault("context_settings", SETTINGS)
         super().__init__(*arguments, **options)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's interface
@@ -79,17 +102,30 @@ pass_ask = click.make_pass_decorator(Ask, ensure=True)
 
 
 def say(text: str) -> None:
-    """Write words for a person to stderr."""
-    click.echo(text, err=True)
+    """Write words to stderr that a person must see, `--quiet` or not."""
+    _write(sys.stderr, text)
+
+
+def note(ask: Ask, text: str) -> None:
+    """Write words to stderr that help a person along; nothing with `--quiet`."""
+    if not ask.quiet:
+        _write(sys.stderr, text)
 
 
 def emit(ask: Ask, data: Any, text: str | Iterable[str]) -> None:
-    """Print `data` with `--json`, else `text`, to stdout."""
-    if ask.json:
-        click.echo(as_json(data))
-        return
-    for line in [text] if isinstance(text, str) else text:
-        click.echo(line)
+    """Print `data` with `--json`, else the line or lines of `text`, to stdout."""
+    lines = [as_json(data)] if ask.json else [text] if isinstance(text, str) else list(text)
+    if lines:
+        _write(sys.stdout, "\n".join(lines))
+
+
+def _write(stream: TextIO, text: str) -> None:
+    encoding = stream.encoding or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        text = text.translate(_IN_ASCII).encode(encoding, "backslashreplace").decode(encoding)
+    stream.write(text + "\n")
 
 
 def as_json(data: Any) -> str:
@@ -104,36 +140,152 @@ def as_json(data: Any) -> str:
     return text
 
 
-def table(rows: Sequence[Sequence[Any]], *, head: Sequence[str] = (), right: Iterable[int] = ()) -> list[str]:
-    """Return `rows` as aligned lines; the columns in `right` are aligned to the right."""
-    cells = [[str(cell) for cell in row] for row in ([head] if head else []) + list(rows)]
+def table(
+    rows: Iterable[Sequence[Any]], *, head: Sequence[str] = (), right: Iterable[int] = (), indent: int = 0
+) -> list[str]:
+    """Return `rows` as aligned lines that fit the terminal: the last column is cut.
+
+    The columns in `right` are aligned to the right. No rows give no lines, not even the head.
+    """
+    cells = [[" ".join(plain(str(cell)).split()) for cell in row] for row in rows]
     if not cells:
         return []
-    widths = [max(len(row[at]) for row in cells) for at in range(len(cells[0]))]
-    to_right = set(right)
-    out = [
-        "  ".join(
-            cell.rjust(width) if at in to_right else cell.ljust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cells
-    ]
     if head:
-        out.insert(1, "  ".join("─" * width for width in widths))
-    return out
+        cells.insert(0, list(head))
+    widths = [max(columns(row[at]) for row in cells) for at in range(len(cells[0]))]
+    room = terminal_columns() - indent - sum(widths[:-1]) - 2 * (len(widths) - 1)
+    widths[-1] = min(widths[-1], max(room, LEAST_COLUMNS))
+    if head:
+        cells.insert(1, ["─" * width for width in widths])
+    to_right = set(right)
+    return [" " * indent + _aligned(row, widths, to_right) for row in cells]
 
 
-def short(text: str, chars: int = 90) -> str:
-    """Return the first line of `text`, cut to `chars`, safe to print."""
-    first = " ".join(text.split()).encode("utf-8", "replace").decode()
-    return first if len(first) <= chars else first[: chars - 1] + "…"
+def _aligned(row: list[str], widths: list[int], to_right: set[int]) -> str:
+    parts = []
+    for at, (cell, width) in enumerate(zip(row, widths, strict=True)):
+        text = short(cell, width)
+        blank = " " * (width - columns(text))
+        parts.append(blank + text if at in to_right else text + blank)
+    return "  ".join(parts).rstrip()
+
+
+def facts(pairs: Iterable[tuple[str, Any]], *, indent: int = 2, room: int = 0) -> list[str]:
+    """Return `pairs` of label and value, one per line, the values below each other.
+
+    The labels take `room` columns, or as many as the longest needs.
+    """
+    rows = [(f"{label}:", str(value)) for label, value in pairs]
+    widest = max((room, *(len(label) for label, _ in rows)))
+    return [f"{' ' * indent}{label:<{widest}}  {value}" for label, value in rows]
+
+
+def when(time: str) -> str:
+    """Return an ISO 8601 time in UTC as a person reads it.
+
+    >>> when("2026-03-01T10:15:00.000000Z")
+    '2026-03-01 10:15:00'
+    """
+    return time[:19].replace("T", " ")
+
+
+def terminal_columns() -> int:
+    """Return how many columns a line on stdout may take."""
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or DEFAULT_COLUMNS
+    except (OSError, ValueError):  # a pipe, a file, or no stdout at all
+        return DEFAULT_COLUMNS
+
+
+def columns(text: str) -> int:
+    """Return how many columns `text` takes on a terminal.
+
+    >>> columns("abc"), columns("日本")
+    (3, 4)
+    """
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(2 if east_asian_width(sign) in "WF" else not combining(sign) for sign in text)
+
+
+def plain(text: str) -> str:
+    r"""Return `text` without what would steer a terminal; line ends and tabs stay.
+
+    >>> plain("red \x1b[31m")
+    'red �[31m'
+    """
+    if text.isprintable():
+        return text
+    import re
+
+    return re.sub(_UNSEEN, "�", text.replace("\r\n", "\n"))
+
+
+def short(text: str, room: int = DEFAULT_COLUMNS) -> str:
+    """Return `text` on one line of at most `room` columns, safe to print.
+
+    >>> short("one   two three", 9)
+    'one two …'
+    """
+    # No more words and signs than columns are needed, however long the text.
+    line = plain(" ".join(text.split(None, room + 1)[: room + 1])[: room + 1])
+    if len(line) <= room and columns(line) <= room:
+        return line
+    line = line[: max(0, room - 1)]
+    while columns(line) > max(0, room - 1):
+        line = line[:-1]
+    return line + "…"
+
+
+def wrapped(text: str, *, indent: int = 0) -> list[str]:
+    """Return `text` as lines that fit the terminal; all but the first are indented by `indent`."""
+    import textwrap
+
+    blank = " " * indent
+    return textwrap.wrap(plain(text), terminal_columns(), subsequent_indent=blank, break_on_hyphens=False)
+
+
+@contextmanager
+def progress(ask: Ask) -> Iterator[Callable[[str], None]]:
+    """Yield a function that takes what is being done, shown on a terminal while the block takes long.
+
+    The line appears after `PROGRESS_AFTER_SECONDS` and is gone at the end.
+    """
+    if ask.quiet or not sys.stderr.isatty():
+        yield lambda text: None
+        return
+    from threading import Event, Thread
+
+    doing, done = [""], Event()
+
+    def show() -> None:
+        wait, shown = PROGRESS_AFTER_SECONDS, ""
+        while not done.wait(wait):
+            wait = PROGRESS_EVERY_SECONDS
+            if doing[0] != shown:
+                shown = doing[0]
+                sys.stderr.write(f"\r\x1b[K{short(shown, terminal_columns() - 1)}")
+                sys.stderr.flush()
+        if shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+    thread = Thread(target=show, daemon=True)
+    thread.start()
+    try:
+        yield lambda text: doing.__setitem__(0, text)
+    finally:
+        done.set()
+        thread.join()
 
 
 def read_text(source: str) -> str:
     """Return the text of a file, or of standard input for `-`.
 
     Raises:
-        NotFound: there is no such file.
+        NotFound: there is no such file, or it cannot be read.
         InvalidInput: it is not UTF-8.
     """
     from pathlib import Path
@@ -142,9 +294,10 @@ def read_text(source: str) -> str:
 
     try:
         data = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
-    except OSError as reason:
+    except (OSError, ValueError) as reason:  # ValueError: a NUL or a lone surrogate in the name
+        words = getattr(reason, "strerror", None) or "no such name"
         raise NotFound(
-            f"cannot be read ({reason.strerror}).", fix="Name a file, or - for standard input.", where=source
+            f"cannot be read ({words}).", fix="Name a file, or - for standard input.", where=plain(source)
         ) from reason
     try:
         return data.decode("utf-8-sig")
@@ -153,10 +306,15 @@ def read_text(source: str) -> str:
 
 
 def confirmed(what: str, *, yes: bool) -> bool:
-    """Return whether a person agreed to `what`; without a terminal only `--yes` agrees."""
+    """Return whether a person agreed to `what`.
+
+    Raises:
+        InvalidInput: there is neither `--yes` nor a terminal to ask at.
+    """
     if yes:
         return True
     if not sys.stdin.isatty():
-        say(f"{what} Pass --yes to do it.")
-        return False
+        from aether.errors import InvalidInput
+
+        raise InvalidInput(what, fix="Pass --yes to do it.")
     return click.confirm(f"{what} Go on?", err=True)

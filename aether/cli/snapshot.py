@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from aether.cli.output import Ask, Group, confirmed, emit, pass_ask, table
+from aether.cli.output import Ask, Group, confirmed, emit, note, pass_ask, table, when
 
 
 @click.group("snapshot", cls=Group)
@@ -48,18 +48,16 @@ def list_(ask: Ask) -> None:
     rows = [
         (
             made["snapshot_id"],
-            made["timestamp"][:19].replace("T", " "),
+            when(made["timestamp"]),
             made["revision"],
             "automatic" if made["automatic"] else "by hand",
             made["label"],
         )
         for made in found
     ]
-    emit(
-        ask,
-        found,
-        table(rows, head=("id", "when (UTC)", "revision", "taken", "label"), right=[2]) if rows else [],
-    )
+    emit(ask, found, table(rows, head=("id", "when (UTC)", "revision", "taken", "label"), right=[2]))
+    if not found:
+        note(ask, "No snapshot was taken yet.")
 
 
 @snapshot_command.command("restore")
@@ -76,6 +74,7 @@ def restore(ask: Ask, snapshot_id: str, yes: bool) -> int:
     from aether.operations import snapshots
 
     if not confirmed(f"The colony will go back to snapshot {snapshot_id}.", yes=yes):
+        emit(ask, {"changed": []}, [])
         return 1
     changed = snapshots.restore_snapshot(snapshot_id, home=ask.place())
     emit(ask, {"changed": changed}, f"Restored: {', '.join(changed) or 'nothing differed'}.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from aether.cli.output import Ask, Group, emit, pass_ask, read_text, table
+from aether.cli.output import Ask, Group, emit, note, pass_ask, read_text, table
 
 COUNTERS = ("estimate", "o200k_base", "cl100k_base")
 
@@ -40,14 +40,8 @@ def count(ask: Ask, files: tuple[str, ...], name: str | None) -> None:
     found = [(file, tokens.count_tokens(read_text(file), name=name, home=ask.home)) for file in files]
     rows = [(one.tokens, one.characters, file) for file, one in found]
     data = [{"file": file, **one._asdict()} for file, one in found]
-    emit(
-        ask,
-        data,
-        [
-            *table(rows, head=("tokens", "characters", "file"), right=[0, 1]),
-            f"counted by {found[0][1].counter}",
-        ],
-    )
+    emit(ask, data, table(rows, head=("tokens", "characters", "file"), right=[0, 1]))
+    note(ask, f"Counted by {found[0][1].counter}.")
 
 
 @tokens_command.command("fetch")

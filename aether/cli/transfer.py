@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable
+from typing import Any
 
 import click
 
-from aether.cli.output import Ask, Command, as_json, emit, pass_ask, say, short, table
-
-FORMATS = ("claude-code", "codex", "chat", "items", "plain")
-# Often enough to see that it lives, rarely enough not to slow it.
-PROGRESS_SECONDS = 0.25
+from aether.cli.output import (
+    Ask,
+    Command,
+    as_json,
+    emit,
+    note,
+    pass_ask,
+    progress,
+    say,
+    short,
+    table,
+    wrapped,
+)
 
 
 @click.command("import", cls=Command)
@@ -22,7 +29,12 @@ PROGRESS_SECONDS = 0.25
     type=click.IntRange(0),
     help="Put every item into this phase  [default: cut at compaction boundaries]",
 )
-@click.option("--format", "format_", help="Force the format instead of telling it by content")
+@click.option(
+    "--format",
+    "format_",
+    metavar="NAME",
+    help="claude_code, codex, chat, openhands, items or plain  [default: told by content]",
+)
 @click.option("--dry-run", is_flag=True, help="Show what would be stored, and store nothing")
 @pass_ask
 def import_command(
@@ -41,53 +53,48 @@ def import_command(
 
     place = ask.place()
     streams = [sys.stdin.buffer if source == "-" else source for source in sources]
-    done = importing.import_transcripts(
-        streams, phase=phase, format=format_, dry_run=dry_run, home=place, progress=_progress(ask)
-    )
+    with progress(ask) as tell:
+        done = importing.import_transcripts(
+            streams, phase=phase, format=format_, dry_run=dry_run, home=place,
+            progress=lambda records, items: tell(f"{records} records read, {items} items stored"),
+        )  # fmt: skip
     for bad in done.bad_lines:
-        say(f"{bad['file']}: line {bad['line']}: {bad['reason']}")
-    data = done._asdict()
+        line = f"line {bad['line']}: " if bad["line"] else ""
+        say(f"{bad['file']}: {line}{bad['reason']}")
+    emit(ask, done._asdict(), _imported_lines(done, dry_run=dry_run))
+    if done.phases and not dry_run:
+        note(ask, f"Next: aether memory compress --phase {done.phases[0]}")
+
+
+def _imported_lines(done: Any, *, dry_run: bool) -> list[str]:
     rows = [
         (
             draft["type"],
             f"{draft['relevance_score']:.2f}",
             draft["metadata"].get("phase", ""),
-            short(draft["content"], 90),
+            short(draft["content"]),
         )
         for draft in done.preview
     ]
-    text = table(rows, head=("type", "rel", "phase", "content"), right=[1, 2]) if rows else []
-    types = ", ".join(f"{name} {number}" for name, number in done.types.items())
+    lines = table(rows, head=("type", "rel", "phase", "content"), right=[1, 2])
     verb = "would be stored" if dry_run else "stored"
-    text.append(
-        f"{done.items} item(s) {verb} ({done.tokens} tokens) from {done.records} records in {done.files} file(s){': ' + types if types else ''}."
+    lines.append(
+        f"{done.items} item(s) {verb}, {done.tokens} tokens, from {done.records} records in {done.files} file(s)."
     )
+    if done.types:
+        kinds = sorted(done.types.items(), key=lambda pair: (-pair[1], pair[0]))
+        lines += wrapped(f"Types: {', '.join(f'{name} {number}' for name, number in kinds)}.", indent=2)
+    if done.phases:
+        lines.append(f"Phases: {', '.join(map(str, done.phases))}.")
     if done.known:
-        text.append(f"{done.known} were known from an earlier import.")
+        lines.append(f"{done.known} were known from an earlier import.")
     if done.bad_lines:
-        text.append(f"{len(done.bad_lines)} line(s) could not be read; see above.")
+        lines.append(f"{len(done.bad_lines)} line(s) or file(s) could not be read; stderr names them.")
     if done.evicted:
-        text.append(
+        lines.append(
             f"Working memory was full: {len(done.evicted)} item(s) moved to the archive. Compress more often."
         )
-    if done.phases:
-        text.append(
-            f"Phases: {', '.join(map(str, done.phases))}. Next: aether memory compress --phase {done.phases[0]}"
-        )
-    emit(ask, data, text)
-
-
-def _progress(ask: Ask) -> Callable[[int, int], None]:
-    if ask.quiet or not sys.stderr.isatty():
-        return lambda records, items: None
-    last = [time.monotonic()]
-
-    def tell(records: int, items: int) -> None:
-        if time.monotonic() - last[0] > PROGRESS_SECONDS:
-            last[0] = time.monotonic()
-            click.echo(f"\r{records} records read, {items} items stored", err=True, nl=False)
-
-    return tell
+    return lines
 
 
 @click.command("export", cls=Command)
@@ -102,14 +109,18 @@ def export_command(ask: Ask, output: str | None) -> None:
     """
     from pathlib import Path
 
+    from aether.errors import NotFound
     from aether.operations import home
+    from aether.store import codec
     from aether.store.files import storage, write_whole
 
     whole = home.export(home=ask.place())
     if output is None:
-        click.echo(as_json(whole))
+        emit(ask, whole, as_json(whole))
         return
     path = Path(output)
-    with storage(path.parent):
-        write_whole(path, (as_json(whole) + "\n").encode())
+    if not path.parent.is_dir():
+        raise NotFound("there is no such directory.", fix="Make it first.", where=str(path.parent))
+    with storage(path):
+        write_whole(path, codec.document(whole))
     emit(ask, {"output": str(path), "revision": whole["revision"]}, str(path))
