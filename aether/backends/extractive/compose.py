@@ -191,7 +191,7 @@ def _summary(statements: Sequence[Statement], handoff: Mapping[str, Any]) -> lis
         room = SUMMARY_CHARS - sum(len(taken.text) for taken in chosen)
         if len(chosen) < SUMMARY_STATEMENTS and entry not in chosen and len(entry.text) <= room:
             chosen.append(entry)
-    return sorted(chosen, key=lambda entry: entry.place)
+    return sorted(chosen or fit[:1], key=lambda entry: entry.place)
 
 
 def _ends_well(statement: Statement) -> bool:

@@ -109,7 +109,8 @@ def _cut(clauses: list[Clause], said: _Said, names: frozenset[str]) -> None:
         # What was required as one statement stays one.
         goes_on = bool(why) and content == before
         before = content
-        uncut = bool(why) or (quoted and (rule or leads or kind in {"constraint", "decision", "blocker"}))
+        told = not said.speaker and kind in {"constraint", "decision"}
+        uncut = bool(why) or told or (quoted and (rule or leads or kind == "blocker"))
         first = len(clauses)
         for piece in pieces(text, whole=uncut):
             place = len(clauses)
