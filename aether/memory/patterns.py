@@ -18,7 +18,7 @@ from aether.errors import InvalidInput, NotFound, shown
 from aether.memory.cleaning import without_injected
 from aether.memory.links import NewId, new_link, relate
 from aether.shapes import Change, JsonObject, Link, Patch, Pattern
-from aether.text.likeness import Index, index, nearest, opposites
+from aether.text.likeness import Index, backed, index, opposites
 from aether.text.words import words
 
 Make = Callable[[str], str]
@@ -177,11 +177,11 @@ def matching(text: str, session_id: str, patterns: list[Pattern], found: Index) 
     One that counts the session already comes first: otherwise a second look at the same session would find
     another home for what it said, and promotion would not be idempotent.
     """
-    near = nearest(text, found)
-    for each in near:
-        if session_id in counted_sessions(patterns[each.at]):
-            return each.at
-    return near[0].at if near else None
+    near = backed(text, found)
+    for at in near:
+        if session_id in counted_sessions(patterns[at]):
+            return at
+    return near[0] if near else None
 
 
 def counted_sessions(pattern: Mapping[str, Any]) -> set[str]:

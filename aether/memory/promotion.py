@@ -16,12 +16,20 @@ from typing import Any, NamedTuple
 from aether.memory.cleaning import without_injected
 from aether.memory.links import NewId
 from aether.memory.patterns import REPEATED_SESSIONS, Statement, Support, castes, matching, supported
+from aether.memory.rules import bare
 from aether.shapes import Change, JsonObject, Pattern
 from aether.text.gist import gist
-from aether.text.likeness import index, nearest
+from aether.text.likeness import backers, index
+from aether.text.sentences import sentences
 
 # requirements/004: relevance above which one session is enough.
 HIGH_RELEVANCE = 0.8
+
+
+# Files touched and commands run again are work, not a regularity of it.
+WORK_TYPES = frozenset({"code_change", "command", "error", "code_snippet"})
+# A longer entry is data.
+MOST_PARTS = 40
 
 
 class Repeated(NamedTuple):
@@ -82,7 +90,7 @@ def _statements(memory: JsonObject) -> Iterator[Statement]:
     order = 0
     for at, session in by_time:
         for entry, text, relevance in _said(session):
-            said = without_injected(text).strip()
+            said = bare(without_injected(text))
             if gist(said).weights:
                 yield Statement(
                     said,
@@ -100,8 +108,13 @@ def _statements(memory: JsonObject) -> Iterator[Statement]:
 def _said(session: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str, float]]:
     """Yield entry, text and relevance; a session of the original format may lack any of the lists."""
     for entry in session.get("high_value_items") or []:
-        if not entry.get("injected"):
-            yield entry, str(entry.get("content") or ""), float(entry.get("relevance_score") or 0.0)
+        relevance = float(entry.get("relevance_score") or 0.0)
+        if not entry.get("injected") and (relevance > HIGH_RELEVANCE or entry.get("type") not in WORK_TYPES):
+            content = str(entry.get("content") or "")
+            yield entry, content, relevance
+            # What an entry says among other things is evidence too; by itself it was not of high relevance.
+            parts = sentences(content)
+            yield from ((entry, part, 0.0) for part in parts[:MOST_PARTS] if len(parts) > 1)
     for entry in session.get("key_decisions") or []:
         yield entry, str(entry.get("decision") or ""), 0.0
     for entry in session.get("outcomes") or []:
@@ -112,15 +125,20 @@ def _order(statement: Statement) -> int:
     return statement.order
 
 
-def _deserves(group: list[Statement]) -> bool:
+def _deserves(unit: list[Statement], group: list[Statement]) -> bool:
+    """Return whether `group`, worded by `unit`, is repeated often enough or its wording has weight by itself."""
     repeated = len({each.session_id for each in group}) >= REPEATED_SESSIONS
-    return repeated or any(each.relevance > HIGH_RELEVANCE for each in group)
+    return repeated or _weighty(unit)
+
+
+def _weighty(unit: list[Statement]) -> bool:
+    return any(each.relevance > HIGH_RELEVANCE for each in unit)
 
 
 def _groups(statements: list[Statement]) -> Iterator[list[Statement]]:
     """Yield the statements that say the same, the one that words it best first.
 
-    A statement leads those that are the same as itself, not those that are the same as one of them, so
+    A statement leads those that say the same as itself, alone or among other things, not those that are the same as one of them, so
     that meaning cannot drift along a chain. Only a group that deserves promotion takes its members away.
     """
     by_words: dict[str, list[Statement]] = {}
@@ -128,10 +146,12 @@ def _groups(statements: list[Statement]) -> Iterator[list[Statement]]:
         by_words.setdefault(gist(statement.text).plain, []).append(statement)
     units = list(by_words.values())
     found = index(unit[-1].text for unit in units)
-    near = [[each.at for each in nearest(unit[-1].text, found)] for unit in units]
+    near = [backers(unit[-1].text, found) for unit in units]
     agreeing = [len({one.session_id for at in ats for one in units[at]}) for ats in near]
     taken: set[int] = set()
-    for at in sorted(range(len(units)), key=lambda at: (-agreeing[at], -units[at][-1].order)):
+    for at in sorted(
+        range(len(units)), key=lambda at: (-agreeing[at], not _weighty(units[at]), -units[at][-1].order)
+    ):
         if at in taken:
             continue
         members = [other for other in near[at] if other not in taken]
@@ -139,6 +159,6 @@ def _groups(statements: list[Statement]) -> Iterator[list[Statement]]:
             units[at][-1],
             *(one for other in members for one in units[other] if one is not units[at][-1]),
         ]
-        if _deserves(group):
+        if _deserves(units[at], group):
             taken.update(members)
             yield group

@@ -37,7 +37,7 @@ LIGHT = frozenset(
 # Carry nothing: how a statement is introduced, not what it says.
 EMPTY = frozenset(
     "decid decis agre note rememb rememb remember pleas team user must should alway ever need ought ensur sure want "
-    "everi each all any actual realli simpli howev therefor thus hence conclus rule polici der within via per onto upon across among while until such like please die das den dem des "
+    "everi each all any anywher as well same actual realli simpli howev therefor thus hence conclus rule polici der within via per onto upon across among while until such like please die das den dem des "
     "ein eine einen le la les un une el los las il lo o os as para pour für per и в на для".split()
 )
 
@@ -135,6 +135,11 @@ PHRASES = tuple(
         (r"\b(?:in order (?:not )?to|so that|so as to|to (?:avoid|prevent|not)|due to|thanks to|for the sake of|damit|pour éviter|чтобы)\b", "∵"),
         (r"\b(?:no longer|not any ?more)\b", "never"),
         (r"\bnot only\b", " "),
+        (r"\b(?:stays?|remains?) (?:exactly |just )?as (?:it|they) (?:is|are|was|were)\b", "never changes"),
+        (r"\b(?:has|have|needs?) to pass\b|\bmust pass\b", "must run"),
+        (r"\bstick(?:s|ing)? (?:to|with)\b", "prefer"),
+        (r"\bwhole (?=cents?\b|numbers?\b|euros?\b)", "integer "),
+        (r", (?:but )?please (?=no\b|not\b)", ", "),
         (r"\b(?:under no circumstances|by no means|in no case|at no time)\b", "never"),
         (r"\b(?:(?:it (?:has been|is|was) |we(?:'ve| have)? |they |the team )?(?:decided|agreed)(?: to| that| on)?|decision|entscheidung|décision|decisión|решение|决定|決定)\s*:", " "),
         (r"\bgo(?:es|ing)? with\b|\bsettled? on\b|\bopt(?:ed)? for\b", "use"),

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import NamedTuple
 
 from aether.text.gist import Gist, gist
@@ -25,6 +26,14 @@ SAME_AT = 0.72
 CONTRADICTS_AT = 0.55
 # Share of the common topic that must carry the opposite sign; below it only an aside is negated.
 OPPOSED_SHARE = 0.4
+# Share of a statement that a longer one must hold to say the same among other things, and how much longer it may be:
+# in a text of many words any few can be found.
+BACKED_AT = 0.85
+BACKED_SPAN = 3
+# What weighs less (two words with a topic weigh 20) stands in too many statements by accident.
+LEAST_BACKED = 20
+# Statements compared with one, at most: only many statements without a rare word share so many.
+MOST_COMPARED = 256
 # Score of a pair whose topics are equal but whose signs, numbers or names are not.
 DISAGREEMENT = 0.5
 
@@ -119,8 +128,8 @@ def index(statements: Iterable[str]) -> Index:
 def nearest(statement: str, among: Index | Sequence[str], *, at_least: float = SAME_AT) -> list[Near]:
     """Return what in `among` is at least `at_least` like `statement`, most like first.
 
-    Exact, and far from comparing all with all: two that are the same share a stem that is among the rarest of both,
-    because the common ones alone cannot carry the score.
+    Far from comparing all with all: two that are the same share a stem that is among the rarest of both, because the
+    common ones alone cannot carry the score. Exact as long as no more than ``MOST_COMPARED`` share one.
     """
     found = among if isinstance(among, Index) else index(among)
     asked = gist(statement)
@@ -146,6 +155,29 @@ def holders(statement: str, among: Index | Sequence[str], *, at_least: float) ->
     return [at for at in candidates if _contained(asked, found.gists[at]) >= at_least]
 
 
+def backers(statement: str, among: Index | Sequence[str]) -> list[int]:
+    """Return the positions in `among` of what says the same as `statement`, alone or among other things.
+
+    >>> backers("Amounts are integer cents", ["VAT amounts are integer cents too, no floats", "Amounts are floats"])
+    [0]
+    """
+    found = among if isinstance(among, Index) else index(among)
+    asked = gist(statement)
+    longer = islice(_reached(asked, found.postings, BACKED_AT), MOST_COMPARED)
+    there = {at for at in longer if _backs(found.gists[at], asked)}
+    return sorted(there | {near.at for near in nearest(statement, found)})
+
+
+def backed(statement: str, among: Index | Sequence[str]) -> list[int]:
+    """Return the positions in `among` of what `statement` says, alone or among other things; the most like first."""
+    found = among if isinstance(among, Index) else index(among)
+    asked = gist(statement)
+    near = [each.at for each in nearest(statement, found)]
+    rare = chain.from_iterable(found.rare.get(term, ()) for term in asked.weights)
+    shorter = {at for at in islice(rare, MOST_COMPARED) if at not in near and _backs(asked, found.gists[at])}
+    return near + sorted(shorter, key=lambda at: (-found.gists[at].total, at))
+
+
 def mentions(statement: str, among: Index | Sequence[str], *, at_least: float) -> list[int]:
     """Return the positions in `among` that speak of `at_least` that share of `statement`, whatever they say of it."""
     found = among if isinstance(among, Index) else index(among)
@@ -167,9 +199,7 @@ def _share(at_least: float) -> float:
 def _candidates(asked: Gist, found: Index, at_least: float) -> set[int]:
     if at_least < SAME_AT:
         return _reach(asked, found, _share(at_least))
-    reached: set[int] = set()
-    for term in _rarest(asked, found.postings, _share(at_least)):
-        reached.update(found.rare.get(term, ()))
+    reached = islice(_reached(asked, found.postings, _share(at_least), found.rare), MOST_COMPARED)
     # What is shared weighs no more than the lighter of the two.
     least, most = asked.total * _share(at_least), asked.total / _share(at_least)
     return {
@@ -181,10 +211,19 @@ def _candidates(asked: Gist, found: Index, at_least: float) -> set[int]:
 
 def _reach(asked: Gist, found: Index, share: float) -> set[int]:
     """Return the positions of all that may hold `share` of the weight of `asked`."""
-    reached: set[int] = set()
-    for term in _rarest(asked, found.postings, share):
-        reached.update(found.postings.get(term, ()))
-    return reached
+    return set(islice(_reached(asked, found.postings, share), MOST_COMPARED))
+
+
+def _reached(
+    asked: Gist, postings: Mapping[str, list[int]], share: float, lists: Mapping[str, list[int]] | None = None
+) -> Iterator[int]:
+    """Yield the positions that share one of the rarest stems of `asked`, each once, the rarest stem first."""
+    seen: set[int] = set()
+    for term in _rarest(asked, postings, share):
+        for at in (lists or postings).get(term, ()):
+            if at not in seen:
+                seen.add(at)
+                yield at
 
 
 def _rarest(asked: Gist, postings: Mapping[str, list[int]], share: float) -> Iterator[str]:
@@ -210,6 +249,13 @@ def _contained(a: Gist, b: Gist) -> float:
     ):
         return 0.0
     return _mentioned(a, b) / a.total
+
+
+def _backs(longer: Gist, a: Gist) -> bool:
+    """Return whether `longer` says what `a` says among a few other things."""
+    if a.total < LEAST_BACKED or longer.total > BACKED_SPAN * a.total or a.question or longer.question:
+        return False
+    return _contained(a, longer) >= BACKED_AT
 
 
 def _mentioned(a: Gist, b: Gist) -> int:
