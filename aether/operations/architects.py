@@ -64,11 +64,12 @@ def compress(
     reach = _settings(settings)._replace(**cast(Any, overrides))
     notes: list[str] = []
     ingested = _ask(prepared, module, reach, notes=notes, progress=progress, place=place)
-    if ingested is None:
+    if ingested is None and module.NAME != FALLBACK:
         fallback, _ = backend_of(FALLBACK)
         progress("asking the extractive architect instead")
-        notes.append("the extractive architect wrote the session instead")
         ingested = _ask(prepared, fallback, reach, notes=notes, progress=progress, place=place)
+        if ingested is not None:
+            notes.append("the extractive architect wrote the session instead")
     if ingested is None:
         raise BackendFailed(
             f"no architect wrote an acceptable session: {'; '.join(notes)}.",
