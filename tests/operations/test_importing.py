@@ -1,0 +1,257 @@
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+import aether
+from aether.errors import BudgetExceeded, InvalidInput, NotFound
+from aether.operations import importing
+from tests import homes
+from tests.operations.calls import limits, memory, snapshot, whole
+
+DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+# Bytes: by default the smaller files, so that all of it stays under a minute.
+DEFAULT_BYTES = 450_000
+
+
+def lines(*records):
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+def note(nth, **more):
+    return {
+        "content": f"Note number {nth} says that port {8000 + nth} is free.",
+        "type": "observation",
+        **more,
+    }
+
+
+def transcript(tmp_path, *entries, name="notes.jsonl"):
+    path = tmp_path / name
+    path.write_text(
+        "".join(entry if isinstance(entry, str) else lines(entry) for entry in entries), encoding="utf-8"
+    )
+    return path
+
+
+def load(home, *sources, **options):
+    return aether.import_transcripts(sources, home=home, **options)
+
+
+def contents(home):
+    return [each["content"] for each in memory(home)["working_memory"]["items"]]
+
+
+def test_items_of_a_transcript_are_stored(home, tmp_path):
+    path = transcript(tmp_path, note(1, relevance_score=0.9), note(2))
+
+    done = load(home, path)
+
+    assert (done.files, done.records, done.items, done.known, done.bad_lines) == (1, 2, 2, 0, [])
+    assert contents(home) == [note(1)["content"], note(2)["content"]]
+    assert done.tokens == memory(home)["working_memory"]["current_tokens"]
+    assert done.types == {"observation": 2}
+    assert memory(home)["working_memory"]["items"][0]["metadata"]["relevance_score"] == 0.9
+    whole(home)
+
+
+def test_a_dry_run_stores_nothing_and_tells_the_same(home, tmp_path):
+    path = transcript(tmp_path, *map(note, range(5)))
+    before = snapshot(home)
+
+    tried = load(home, path, dry_run=True)
+
+    assert snapshot(home) == before
+    assert [each["content"] for each in tried.preview] == [note(nth)["content"] for nth in range(5)]
+    done = load(home, path)
+    assert tried._replace(preview=[]) == done
+
+
+def test_importing_again_adds_nothing_also_after_compression(home, tmp_path):
+    path = transcript(tmp_path, *map(note, range(5)))
+    load(home, path)
+
+    assert load(home, path)[2:4] == (0, 5)
+    aether.compress(1, home=home)
+    aether.fold(home=home)
+    again = load(home, path)
+
+    assert (again.items, again.known) == (0, 5)
+    assert contents(home) == []
+
+
+def test_a_file_that_grew_adds_what_is_new(home, tmp_path):
+    path = transcript(tmp_path, note(1))
+    load(home, path)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(lines(note(2)))
+
+    assert load(home, path).items == 1
+    assert contents(home) == [note(1)["content"], note(2)["content"]]
+
+
+def test_bad_lines_are_counted_and_named_and_the_rest_is_stored(home, tmp_path):
+    path = transcript(tmp_path, note(1), "{broken\n", note(2), "[1, \n", note(3), '{"torn": ')
+
+    done = load(home, path)
+
+    assert done.items == 3
+    assert [each["line"] for each in done.bad_lines] == [2, 4, 6]
+    assert all(each["file"] == "notes.jsonl" and each["reason"] for each in done.bad_lines)
+
+
+def test_a_phase_may_be_forced(home, tmp_path):
+    done = load(home, transcript(tmp_path, note(1)), phase=7)
+
+    assert done.phases == [7]
+    assert memory(home)["working_memory"]["items"][0]["metadata"]["phase"] == 7
+
+
+def test_a_directory_and_a_stream_are_sources_too(home, tmp_path):
+    (tmp_path / "in" / "deep").mkdir(parents=True)
+    transcript(tmp_path / "in", note(1), name="a.jsonl")
+    transcript(tmp_path / "in" / "deep", note(2), name="b.jsonl")
+    (tmp_path / "in" / "c.png").write_bytes(b"\x89PNG")
+
+    done = load(home, tmp_path / "in", io.BytesIO(lines(note(3)).encode()))
+
+    assert done.files == 3
+    assert len(contents(home)) == 3
+
+
+def test_a_stranger_in_a_directory_keeps_nobody_out(home, tmp_path):
+    (tmp_path / "in").mkdir()
+    transcript(tmp_path / "in", note(1), name="b.jsonl")
+    (tmp_path / "in" / "a.json").write_text('{"neither": "of them"}')
+
+    done = load(home, tmp_path / "in")
+
+    assert len(contents(home)) == 1
+    assert "a.json" in [each["file"] for each in done.bad_lines]
+
+
+def test_what_is_not_there_or_no_transcript_is_an_error(home, tmp_path):
+    (tmp_path / "empty").mkdir()
+    before = snapshot(home)
+
+    for source in (tmp_path / "none.jsonl", tmp_path / "empty"):
+        with pytest.raises(NotFound):
+            load(home, source)
+    with pytest.raises(InvalidInput):
+        load(home, transcript(tmp_path, note(1)), format="word")
+    assert snapshot(home) == before
+
+
+def test_a_batch_fits_into_a_small_working_memory(home, tmp_path):
+    limits(home, capacity=300)
+
+    done = load(home, transcript(tmp_path, *map(note, range(60))))
+
+    assert done.items == 60
+    assert len(done.evicted) > 0
+    assert len(homes.ids(home)) + len(done.evicted) == 60
+    whole(home)
+
+
+def test_a_note_larger_than_working_memory_is_an_error_and_what_came_before_stays(home, tmp_path):
+    limits(home, capacity=60)
+
+    with pytest.raises(BudgetExceeded):
+        load(home, transcript(tmp_path, note(1), {"content": "many words in a row " * 60, "type": "x"}))
+    assert contents(home) == [note(1)["content"]]
+
+
+def test_stopping_in_the_middle_keeps_whole_batches_and_importing_again_completes_them(
+    home, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(importing, "BATCH_ITEMS", 4)
+    path = transcript(tmp_path, *map(note, range(10)))
+
+    def stop(records, items):
+        if records == 7:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        load(home, path, progress=stop)
+    assert len(contents(home)) == 4
+    done = load(home, path)
+
+    assert (done.items, done.known) == (6, 4)
+    assert contents(home) == [note(nth)["content"] for nth in range(10)]
+    whole(home)
+
+
+def test_progress_hears_every_record(home, tmp_path):
+    heard = []
+
+    load(home, transcript(tmp_path, note(1), note(2)), progress=lambda records, items: heard.append(records))
+
+    assert heard == [1, 2]
+
+
+def test_a_time_that_is_none_does_not_keep_a_note_out(home, tmp_path):
+    load(home, transcript(tmp_path, note(1, metadata={"timestamp": "yesterday"})))
+
+    assert len(contents(home)) == 1
+
+
+def test_past_the_threshold_the_handoff_is_prepared(home, tmp_path):
+    limits(home, capacity=600)
+
+    load(home, transcript(tmp_path, *map(note, range(40))))
+
+    assert list(home.glob("compressions/*.json"))
+
+
+def test_the_sample_is_imported_phase_by_phase(home):
+    from aether.paths import resource
+
+    done = load(home, resource("data/samples/colony.jsonl"))
+
+    assert done.bad_lines == []
+    assert len(done.phases) > 1
+    assert done.items == len(contents(home))
+
+
+def transcripts():
+    """Return the real transcripts, smaller ones first."""
+    found = [path for kind in ("claude_code", "codex", "trajectories") for path in (DATA / kind).glob("*")]
+    return sorted(
+        (path for path in found if path.suffix in importing.SUFFIXES), key=lambda path: path.stat().st_size
+    )
+
+
+@pytest.mark.real_data
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "path",
+    [path for path in transcripts() if path.stat().st_size <= DEFAULT_BYTES]
+    or [pytest.param(None, marks=pytest.mark.skip("the real transcripts are not here"))],
+    ids=lambda path: path.name if path else "none",
+)
+def test_a_real_transcript_becomes_items_and_then_a_session(home, path):
+    try:
+        done = load(home, path)
+    except InvalidInput:
+        # An index or a description beside the transcripts.
+        assert path.suffix in (".json", ".md")
+        return
+
+    ids = homes.ids(home)
+    assert len(ids) == done.items - len(done.evicted)
+    assert load(home, path).items == 0
+    if not ids:
+        return
+    compressed = aether.compress(max([1, *done.phases]), home=home)
+    assert compressed.architect == "extractive"
+    assert compressed.notes == []
+    assert homes.ids(home) == []
+    assert aether.verify_token_limit(home=home).current == 0
+    gone = {each["item"]["id"] for each in aether.export(home=home)["items"]}
+    assert gone == set(ids) | set(done.evicted)
+    if compressed.ingested.session["original_tokens"] > 500:
+        assert compressed.ingested.session["compression_ratio"] > 1.8
+    assert load(home, path).items == 0
+    aether.fold(home=home)
+    whole(home)
