@@ -1,0 +1,146 @@
+import pytest
+
+from aether.backends.extractive.select import (
+    BINDS,
+    BLOCKS,
+    CARRIES,
+    DECIDES,
+    FILLS,
+    FRAMES,
+    OPENS,
+    RULES,
+    WORTH,
+)
+from aether.backends.extractive.statements import read
+from aether.backends.extractive.weigh import weighed
+from tests.backends.extractive.handoffs import count, handoff, item, signal
+
+
+def weigh(*items, **changes):
+    data = handoff(*items, **changes)
+    return weighed(read(data), data, count=count)
+
+
+def worth(weight):
+    return weight.factor * sum(weight.terms.values())
+
+
+def test_rare_words_weigh_more_than_common_ones_and_function_words_nothing():
+    (weight,) = weigh("the violin was a thing")
+
+    assert weight.terms["violin"] > weight.terms["thing"]
+    assert "the" not in weight.terms
+
+
+def test_numbers_names_negations_and_anchors_are_terms():
+    (weight,) = weigh("we did not see Lisbon at 8080 in src/app.py")
+
+    assert {"not", "lisbon", "8080", "=src/app.py"} <= weight.terms.keys()
+    assert weight.terms["lisbon"] > weight.terms["see"]
+
+
+def test_what_is_said_twice_is_the_topic():
+    once, twice = (
+        weigh("violin lessons cost money")[0],
+        weigh("violin lessons cost money", "a violin case")[0],
+    )
+
+    assert twice.terms["violin"] > once.terms["violin"]
+
+
+def test_relevance_type_and_kind_raise_a_clause():
+    plain = weigh("The disk holds images")[0]
+
+    assert worth(weigh(item("The disk holds images", relevance=0.9))[0]) > worth(plain)
+    assert worth(weigh(item("The disk holds images", "outcome"))[0]) > worth(plain)
+
+
+def test_in_speech_answers_count_more_and_questions_and_remarks_less():
+    texts = [
+        "Ann: the disk holds images",
+        "Bob: which disk is full?",
+        "Ann: the disk holds music",
+        "Bob: that disk holds music",
+    ]
+    first, asked, answer, remark = weigh(*texts)
+
+    assert answer.factor > first.factor > remark.factor > asked.factor
+
+
+@pytest.mark.parametrize(
+    ("text", "type", "relevance", "tier"),
+    [
+        ("Thanks!", "observation", 0.5, FILLS),
+        ("The port is 8080.", "observation", 0.5, WORTH),
+        ("The port is 8080.", "error", 0.5, OPENS),
+        ("The port is 8080.", "outcome", 0.5, FRAMES),
+        ("The port is 8080.", "blocker", 0.5, BINDS),
+        ("Changed src/app.py", "code_change", 0.5, BINDS),
+        ("Never push to main.", "user_input", 0.5, FRAMES),
+        ("Never push to main.", "observation", 0.5, WORTH),
+        ("Never push to main.", "observation", 0.8, BINDS),
+        ("...", "decision", 0.9, CARRIES),
+    ],
+)
+def test_tiers_follow_what_an_item_is_and_says(text, type, relevance, tier):
+    assert weigh(item(text, type, relevance))[0].tier == tier
+
+
+def test_the_first_request_and_the_last_results_frame_a_session():
+    asked = [item(f"Never drop table {at}.", "user_input") for at in range(2)]
+    done = [item(f"Table {at} is whole.", "outcome") for at in range(5)]
+
+    tiers = [each.tier for each in weigh(*asked, *done, item("Is the table dropped?", "outcome"))]
+
+    assert tiers == [FRAMES, BINDS, OPENS, OPENS, FRAMES, FRAMES, FRAMES, OPENS]
+
+
+@pytest.mark.parametrize(("why", "tier"), [("constraint", RULES), ("decision", DECIDES), ("blocker", BLOCKS)])
+def test_what_is_required_comes_first(why, tier):
+    required = [{"item_id": "wm_0", "content": "The port is 8080.", "why": why}]
+
+    assert weigh("The port is 8080.", required=required)[0].tier == tier
+
+
+def test_a_repetition_only_carries_and_of_two_the_required_one_stays():
+    required = [{"item_id": "wm_1", "content": "The port is 8080.", "why": "decision"}]
+
+    assert [each.tier for each in weigh("The port is 8080.", "The port is 8080.")] == [WORTH, CARRIES]
+    assert [each.tier for each in weigh("The port is 8080.", "The port is 8080.", required=required)] == [
+        CARRIES,
+        DECIDES,
+    ]
+
+
+def test_what_is_protected_is_not_said_again():
+    weights = weigh(item("Never push to main.", "constraint"), "Never push to main.", protected=[0])
+
+    assert [each.tier for each in weights] == [CARRIES]
+
+
+def test_focus_and_feedback_raise_what_they_name():
+    plain, other = weigh("The login page failed", "The disk holds images")
+
+    for named in ("FOCUS", "FEEDBACK"):
+        steered, same = weigh(
+            "The login page failed", "The disk holds images", signals=[signal(named, "failing logins")]
+        )
+        assert steered.factor > plain.factor
+        assert same.factor == other.factor
+
+
+def test_redirect_raises_only_what_avoids():
+    texts = ("Never call the login page", "We did not open the login page", "The login page is nice")
+    plain = weigh(*texts)
+    steered = weigh(*texts, signals=[signal("REDIRECT", "login page")])
+
+    assert [new.factor > old.factor for new, old in zip(steered, plain, strict=True)] == [True, True, False]
+
+
+def test_a_weak_signal_raises_less():
+    strong, weak = (
+        weigh("The login page failed", signals=[signal("FOCUS", "login", strength=strength)])[0].factor
+        for strength in (1.0, 0.2)
+    )
+
+    assert strong > weak

@@ -1,0 +1,145 @@
+"""Laws of the extractive architect, over generated hand-offs."""
+
+import json
+import re
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from aether.backends.extractive.compose import NOTHING
+from aether.text.anchors import anchors
+from aether.text.sentences import sentences
+from aether.text.words import words
+from aether.tokens.sessions import session_tokens
+from tests.backends.extractive.handoffs import count, handoff, item, session, signal, texts
+
+# The promise: within a tenth of the target on inputs over this many tokens.
+PROMISED_TOKENS = 500
+WITHIN = 0.1
+TYPES = ("observation", "decision", "constraint", "outcome", "user_input", "error", "code_change", "command")
+NAMES = (
+    "parser cache import login report archive journal schema index worker queue token filter upload".split()
+)
+relaxed = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def notes():
+    """Return a strategy of statements as they stand in working notes; two rarely are equal."""
+    name, number = st.sampled_from(NAMES), st.integers(0, 10**6)
+    forms = st.sampled_from(
+        [
+            "We moved the {a} of {b}{n} into src/{a}{n}.py, because the {b} took {m} minutes.",
+            "The {a} must never write to {b}{n} while job {m} runs.",
+            "The {a}{n} failed at line {m} with KeyError: '{b}{n}'.",
+            "All {m} tests of the {a}{n} passed, and the {b} is whole again.",
+            "The user wants {m} rows of the {a}{n} in the {b}, however long they are.",
+            "Let me look at the {a}{n} and the {b} of step {m} first.",
+        ]
+    )
+    return st.builds(
+        lambda form, a, b, n, m: form.format(a=a, b=b, n=n, m=m), forms, name, name, number, number
+    )
+
+
+def anything():
+    """Return a strategy of text nobody would write: any code point, blanks, lone surrogates, NUL, CJK, long words."""
+    odd = st.sampled_from(
+        ["\ud800", "\x00", "日本語のテキスト。", "x" * 5_000, "", " \n ", "{}[]();:``", "a: b: c", "Ann: hi"]
+    )
+    return st.one_of(odd, st.text(max_size=80), st.text("ab .,:;`\n-*(", max_size=120))
+
+
+@st.composite
+def handoffs(draw, content, least=0, most=12, protecting=True):
+    """Return a hand-off of items with `content`, some of them protected, perhaps with a signal."""
+    items = [
+        item(text, draw(st.sampled_from(TYPES)), draw(st.sampled_from([0.2, 0.5, 0.7, 0.95])))
+        for text in draw(st.lists(content, min_size=least, max_size=most))
+    ]
+    places = st.sets(st.sampled_from(range(len(items)))) if items and protecting else st.just(set())
+    steering = st.lists(
+        st.sampled_from([signal("FOCUS", "parser"), signal("REDIRECT", "the cache")]), max_size=2
+    )
+    return handoff(*items, protected=sorted(draw(places)), signals=draw(steering) if protecting else ())
+
+
+def stretches(text):
+    """Return the words of each stretch of an answer that was taken over in one piece."""
+    return [list(words(part)) for part in re.split(r"\n|[,;:.!?…] ?", text)]
+
+
+@relaxed
+@given(handoffs(anything()))
+def test_an_answer_is_json_with_the_required_fields_whatever_was_said(data):
+    answer = session(data)
+
+    assert json.loads(json.dumps(answer)) == answer
+    assert answer["id"] == answer["session_id"]
+    assert isinstance(answer["summary"], str)
+    assert answer["summary"]
+    assert all(set(entry) == {"decision", "rationale"} for entry in answer["key_decisions"])
+    assert all(set(entry) == {"result", "impact"} for entry in answer["outcomes"])
+    assert all({"content", "relevance_score", "type"} <= set(entry) for entry in answer["high_value_items"])
+
+
+@relaxed
+@given(handoffs(notes() | anything()))
+def test_the_same_handoff_gives_the_same_answer(data):
+    assert session(data) == session(json.loads(json.dumps(data)))
+
+
+@relaxed
+@given(handoffs(notes() | anything()))
+def test_protected_content_survives_word_for_word(data):
+    kept = [entry["content"] for entry in session(data)["high_value_items"]]
+
+    assert all(entry["content"] in kept for entry in data["protected"])
+
+
+@relaxed
+@given(handoffs(notes()))
+def test_every_word_of_an_answer_stands_in_the_handoff_in_its_order(data):
+    """Every stretch of the answer is a run of words of one sentence, less fillers and clauses."""
+    given_words = [list(words(sentence)) for each in data["items"] for sentence in sentences(each["content"])]
+    given_words += [list(words(each["metadata"]["context"])) for each in data["signals"]]
+    given_words.append(list(words(NOTHING)))
+
+    for text in texts(session(data)):
+        for stretch in stretches(text):
+            assert any(_within(stretch, sentence) for sentence in given_words), stretch
+
+
+def _within(part, whole):
+    rest = iter(whole)
+    return all(word in rest for word in part)
+
+
+@relaxed
+@given(handoffs(notes(), least=45, most=70, protecting=False))
+def test_the_target_is_met_on_longer_inputs(data):
+    assert data["total_tokens"] > PROMISED_TOKENS
+
+    tokens = session_tokens(session(data), count)
+
+    assert data["total_tokens"] / tokens > 2.5 * (1 - WITHIN)
+    # Repeats are dropped: where they are many there is nothing else to say.
+    distinct = {tuple(words(each["content"])) for each in data["items"]}
+    if len(distinct) == len(data["items"]):
+        assert data["total_tokens"] / tokens < 2.5 * (1 + WITHIN)
+
+
+@relaxed
+@given(anything() | notes())
+def test_sentences_lose_only_blanks_and_fences(text):
+    kept = "".join("".join(sentences(text)).split())
+
+    assert kept == "".join(re.sub(r"(?m)^\s*(?:```|~~~).*$", "", "\n".join(text.splitlines())).split())
+
+
+@relaxed
+@given(anything() | notes())
+def test_anchors_stand_in_the_text(text):
+    found = anchors(text)
+
+    assert all(anchor in text for kind in found for anchor in kind)
+    assert all(len(set(kind)) == len(kind) for kind in found)
