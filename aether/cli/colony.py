@@ -108,9 +108,10 @@ def start(ask: Ask, phase: int, name: str | None, goal: str | None) -> None:
 @click.argument("phase", type=PHASE)
 @pass_ask
 def complete(ask: Ask, phase: int) -> None:
-    """Complete a phase: the boundary at which its work is compressed.
+    """Complete a phase, so that its work can be compressed.
 
-    Deposits PHASE_COMPLETE, leaves the phase waiting for the Queen, and carries what was learnt to the next one.
+    This is the phase boundary: it deposits PHASE_COMPLETE, leaves the phase waiting for the Queen, and carries
+    what was learnt to the next one.
 
     \b
     Example:
@@ -234,7 +235,9 @@ def state_show(ask: Ask) -> None:
 @click.option("--trigger", default="manual", show_default=True, help="Why, in a word")
 @pass_ask
 def state_set(ask: Ask, state: str, trigger: str) -> None:
-    """Take the colony to another state, with a snapshot before and after.
+    """Take the colony to another state.
+
+    STATE must be one that the present state leads to; a snapshot is taken before and after.
 
     \b
     Example:
@@ -249,7 +252,9 @@ def state_set(ask: Ask, state: str, trigger: str) -> None:
 @state_command.command("recover")
 @pass_ask
 def state_recover(ask: Ask) -> None:
-    """Take a crashed colony back to PLANNING; memory and signals stay.
+    """Take a crashed colony back to PLANNING.
+
+    Memory and signals stay as they are; a snapshot is taken before.
 
     \b
     Example:

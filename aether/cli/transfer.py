@@ -101,7 +101,9 @@ def _imported_lines(done: Any, *, dry_run: bool) -> list[str]:
 @click.option("--output", type=click.Path(dir_okay=False), help="Write to this file instead of stdout")
 @pass_ask
 def export_command(ask: Ask, output: str | None) -> None:
-    """Write the whole colony as JSON: documents, archive, receipts, events.
+    """Write the whole colony as JSON.
+
+    The documents, the archive, receipts, events and history, to read or to move; nothing is changed.
 
     \b
     Example:

@@ -53,8 +53,15 @@ def _take(label: str, home: Home, *, by_itself: bool) -> JsonObject:
 
 
 def list_snapshots(*, home: Home = None) -> list[JsonObject]:
-    """Return every readable snapshot, newest first, without the documents."""
-    found = [_outline(snapshot) for snapshot in _all(find(home))]
+    """Return every readable snapshot, newest first, without the documents.
+
+    Raises:
+        NotFound: this is not a home.
+    """
+    place = find(home)
+    if not (place / "data").is_dir():
+        raise NotFound("is not a home: it has no data/.", fix='Run "aether init" there.', where=str(place))
+    found = [_outline(snapshot) for snapshot in _all(place)]
     return sorted(found, key=lambda snapshot: (snapshot["timestamp"], snapshot["snapshot_id"]), reverse=True)
 
 

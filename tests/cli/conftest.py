@@ -1,0 +1,23 @@
+"""A home with items in it, in the current directory, and no network for vocabularies."""
+
+from __future__ import annotations
+
+import pytest
+
+from aether.operations import tokens
+from aether.tokens import exact
+from tests.cli import stage
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """Stand in a directory with a home; returns what `$ITEM` and `$OTHER` of the examples stand for."""
+    monkeypatch.chdir(tmp_path)
+    return stage.prepared(tmp_path)
+
+
+@pytest.fixture
+def vocabulary(monkeypatch, tmp_path):
+    """Pretend that an exact vocabulary is there and can be fetched: these tests are about the command line."""
+    monkeypatch.setattr(exact, "exact", lambda name, text: len(text.split()))
+    monkeypatch.setattr(tokens, "fetch_vocabulary", lambda name, url="": tmp_path / name)

@@ -1,0 +1,92 @@
+"""A stage for commands: every command of the tree, its example lines, and a home in which they run."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from aether.cli.main import cli, main
+from aether.paths import resource
+
+# What must have been run before a command's example makes sense, beside what `prepared` does for all.
+BEFORE = {
+    "memory ingest": ["memory prepare --phase 1"],
+    "phase decide": ["phase complete 1"],
+    "state recover": ["phase start 1"],
+    "snapshot restore": ["snapshot create"],
+    "tokens calibrate": ["memory add 'A longer note, to have something to measure.'"],
+}
+
+
+def commands(*, groups: bool = False) -> Iterator[tuple[str, click.Command]]:
+    """Yield every command by its words without `aether`; nouns that only hold verbs if `groups`."""
+    for noun in cli.list_commands(click.Context(cli)):
+        command = cli.get_command(click.Context(cli), noun)
+        assert command is not None
+        if groups or not isinstance(command, click.Group):
+            yield noun, command
+        if isinstance(command, click.Group):
+            yield from ((f"{noun} {verb}", below) for verb, below in command.commands.items())
+
+
+NAMES = [name for name, _ in commands()]
+
+
+def examples(command: click.Command) -> list[str]:
+    """Return the example lines of a command's help, without `aether`."""
+    _, _, after = (command.help or "").partition("Example:")
+    return [line.strip().removeprefix("aether ") for line in after.splitlines() if line.strip()]
+
+
+def prepared(directory: Path) -> dict[str, str]:
+    """Make a home and files in `directory`, and return what the variables of the examples stand for."""
+    place = directory / ".aether"
+    assert main(["init", "--quiet", str(directory)]) == 0
+    import aether
+
+    metadata = {"phase": 1}
+    item, other = (
+        aether.add_working_memory_item(text, kind, 0.9, home=place, metadata=metadata)
+        for text, kind in (
+            ("Decided to use atomic writes for state, because a crash must not tear it.", "decision"),
+            ("Never write state without a temporary file and a rename.", "constraint"),
+        )
+    )
+    lines = resource("data/samples/colony.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    (directory / "session.jsonl").write_text("".join(lines[:40]), encoding="utf-8")
+    (directory / "README.md").write_text("# A colony\n\nIt keeps notes.\n", encoding="utf-8")
+    (directory / "session.json").write_text(json.dumps(session()), encoding="utf-8")
+    return {"ITEM": str(item), "OTHER": str(other)}
+
+
+def session() -> dict[str, Any]:
+    """Return what an architect would write about the prepared items."""
+    return {
+        "id": "phase_1_by_hand",
+        "session_id": "phase_1_by_hand",
+        "compressed_at": "2026-03-01T10:15:00Z",
+        "summary": "State is written atomically.",
+        "key_decisions": [
+            {"decision": "Use atomic writes for state", "rationale": "a crash must not tear it"}
+        ],
+        "outcomes": [{"result": "State survives a crash", "impact": "later phases can rely on it"}],
+        "high_value_items": [],
+    }
+
+
+def run_before(name: str, capsys: Any) -> None:
+    """Run what an example of command `name` needs."""
+    for line in BEFORE.get(name, []):
+        assert main(shlex.split(line)) == 0
+    capsys.readouterr()
+
+
+def words_of(line: str, variables: dict[str, str]) -> list[str]:
+    """Return an example line split as a shell would, its variables filled in."""
+    return [re.sub(r"\$([A-Z]+)", lambda found: variables[found[1]], word) for word in shlex.split(line)]

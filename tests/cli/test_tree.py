@@ -1,0 +1,166 @@
+"""Every command: its help, its example run for real, its JSON against its schema, its place in the reference."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+import click
+import pytest
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+
+from aether.cli.main import cli, main
+from tests.cli import stage
+
+ROOT = Path(__file__).parents[2]
+SCHEMAS = ROOT / "data" / "schemas" / "cli"
+COMMANDS = list(stage.commands(groups=True))
+# Verbs whose first sentence does not begin with a verb in its plain form would be found here by eye;
+# these endings show the usual slips.
+NOT_IMPERATIVE = re.compile(r"^(?:\w+ing|\w+ed|The|A|This)\b")
+
+
+def retrieve(uri: str) -> Resource:
+    return Resource.from_contents(json.loads(Path(url2pathname(urlsplit(uri).path)).read_bytes()))
+
+
+@lru_cache
+def schema_of(name: str) -> Draft202012Validator:
+    path = SCHEMAS / f"{name.replace(' ', '-')}.schema.json"
+    registry = Registry(retrieve=retrieve)
+    return Draft202012Validator({"$ref": path.as_uri()}, registry=registry)
+
+
+def require(name: str, text: str) -> None:
+    value = json.loads(text)
+    found = [f"{error.json_path}: {error.message}"[:300] for error in schema_of(name).iter_errors(value)]
+    assert found == []
+
+
+@pytest.mark.parametrize(("name", "command"), COMMANDS, ids=[name for name, _ in COMMANDS])
+def test_help_begins_with_an_imperative_sentence_and_has_an_example(name, command):
+    first = (command.help or "").splitlines()[0]
+
+    assert first.endswith(".")
+    assert len(first) <= 60
+    assert first[0].isupper()
+    assert not NOT_IMPERATIVE.match(first)
+    assert all(f"aether {line}".startswith(f"aether {name}") for line in stage.examples(command))
+    assert stage.examples(command)
+
+
+@pytest.mark.parametrize(("name", "command"), COMMANDS, ids=[name for name, _ in COMMANDS])
+def test_every_option_has_help_that_is_a_phrase(name, command):
+    for option in command.params:
+        if isinstance(option, click.Option):
+            assert option.help, option.name
+            assert not option.help.endswith("."), option.help
+
+
+def test_the_list_of_nouns_says_what_each_noun_says_of_itself():
+    from aether.cli.main import NOUNS
+
+    for noun, (_, line) in NOUNS.items():
+        command = cli.get_command(click.Context(cli), noun)
+        assert command is not None
+        assert (command.help or "").startswith(line), noun
+
+
+def test_every_command_takes_the_common_options():
+    for name, command in COMMANDS:
+        given = {option for parameter in command.params for option in parameter.opts}
+        assert given >= {"--home", "--json", "--quiet"}, name
+
+
+def test_every_command_is_in_the_reference():
+    text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+
+    assert [name for name, _ in COMMANDS if f"\n## aether {name}\n" not in text] == []
+
+
+@pytest.mark.parametrize("name", stage.NAMES)
+def test_the_example_runs(name, here, vocabulary, capsys):
+    (command,) = (found for known, found in COMMANDS if known == name)
+    stage.run_before(name, capsys)
+
+    for line in stage.examples(command):
+        assert main(stage.words_of(line, here)) == 0, capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", [name for name, command in COMMANDS if isinstance(command, click.Group)])
+def test_the_example_of_a_noun_runs(name, here, capsys):
+    (command,) = (found for known, found in COMMANDS if known == name)
+
+    for line in stage.examples(command):
+        assert main(stage.words_of(line, here)) == 0
+
+
+@pytest.mark.parametrize("name", stage.NAMES)
+@pytest.mark.parametrize("where", ["before the noun", "after the verb"])
+def test_json_is_one_value_of_the_commands_own_shape(name, where, here, vocabulary, capsys):
+    (command,) = (found for known, found in COMMANDS if known == name)
+    stage.run_before(name, capsys)
+    words = stage.words_of(stage.examples(command)[0], here)
+
+    code = main(["--json", *words] if where == "before the noun" else [*words, "--json"])
+
+    shown = capsys.readouterr()
+    assert code == 0, shown.err
+    require(name, shown.out)
+
+
+@pytest.mark.parametrize(
+    "name", sorted(set(stage.NAMES) - {"init", "demo", "completion", "tokens fetch", "tokens count"})
+)
+def test_without_a_home_a_command_says_so_on_one_line(name, here, capsys, monkeypatch, tmp_path):
+    (command,) = (found for known, found in COMMANDS if known == name)
+    words = stage.words_of(stage.examples(command)[0], here)
+
+    code = main([*words, "--home", str(tmp_path / "nowhere"), "--json"])
+
+    shown = capsys.readouterr()
+    assert code == 3
+    require("error", shown.out)
+    assert shown.err.count("\n") == 1
+    assert shown.err.startswith("Error: ")
+    assert 'Run "aether init"' in shown.err
+
+
+@pytest.mark.parametrize("name", stage.NAMES)
+def test_an_unknown_option_is_a_usage_error(name, capsys):
+    code = main([*name.split(), "--no-such-option", "--json"])
+
+    shown = capsys.readouterr()
+    assert code == 2
+    require("error", shown.out)
+    assert (
+        shown.err == f"Error: aether {name}: No such option '--no-such-option'. See aether {name} --help.\n"
+    )
+
+
+def test_there_is_a_schema_for_each_command_and_for_nothing_else():
+    wanted = {name.replace(" ", "-") for name in stage.NAMES} | {"error"}
+
+    assert {path.name.removesuffix(".schema.json") for path in SCHEMAS.glob("*.json")} == wanted
+
+
+@pytest.mark.parametrize("path", sorted(SCHEMAS.glob("*.json")), ids=lambda path: path.name)
+def test_a_schema_is_one_and_describes_everything(path):
+    schema = json.loads(path.read_text(encoding="utf-8"))
+
+    Draft202012Validator.check_schema(schema)
+    assert list(undescribed(schema)) == []
+
+
+def undescribed(schema, where="$"):
+    if not schema.get("description"):
+        yield where
+    for name, below in schema.get("properties", {}).items():
+        yield from undescribed(below, f"{where}.{name}")
+    if isinstance(schema.get("items"), dict) and "properties" in schema["items"]:
+        yield from undescribed(schema["items"], f"{where}[]")
