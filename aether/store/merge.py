@@ -69,11 +69,9 @@ def _merge(sides: _Sides, spot: _Spot, rules: Rules, conflicts: list[Place]) -> 
         return now
     if _same(base, now):
         return wanted
-    # Before asking whether both sides agree: two counters that met were still counted twice.
+    # Whether both sides agree is asked last: two counters that met were still counted twice.
     if rules.get(spot.shape) == "sum" and all(type(side) in (int, float) for side in sides):
         return now + wanted - base
-    if _same(now, wanted):
-        return now
     return _merge_parts(sides, spot, rules, conflicts)
 
 
@@ -83,6 +81,8 @@ def _merge_parts(sides: _Sides, spot: _Spot, rules: Rules, conflicts: list[Place
         return _merge_objects(sides, spot, rules, conflicts)
     if all(map(_keyed, sides)):
         return _merge_lists(sides, spot, rules, conflicts)
+    if _same(now, wanted):
+        return now
     if wanted is _ABSENT and now is not _ABSENT and _but_for_touches(base, now, spot.shape, rules):
         return wanted
     conflicts.append(spot.place)

@@ -52,10 +52,11 @@ def apply_with_inverse(state: Any, patch: Iterable[Operation]) -> tuple[Any, Pat
     fresh: dict[int, Any] = {}
     for operation in patch:
         for simple in _simple(root[0], operation):
+            if "from" in operation:
+                fresh.clear()  # what is about to stand in two places must not be changed in place
             _step(root, ["0", *keys_of(simple["path"])], simple, inverse, fresh)
             if operation["op"] != "add":
-                # What left its place is now held by the inverse, or stands in two places.
-                fresh.clear()
+                fresh.clear()  # what left its place is now held by the inverse
     inverse.reverse()
     return root[0], inverse
 

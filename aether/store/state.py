@@ -24,7 +24,7 @@ from aether.store.files import storage
 from aether.store.history import folded
 from aether.store.journal import Entry
 from aether.store.merge import merge, rules_of
-from aether.store.patch import apply
+from aether.store.patch import apply, same
 
 # A fold replaces files for about ten milliseconds; this waits out many of them.
 READ_TRIES = 100
@@ -266,6 +266,8 @@ def _resolve(home: Path, name: str, found: journal.Scan, file: Document, known: 
     )
     if known is None:
         return replay(wanted, name, found.entries, after=file.revision) if file.revision else wanted
+    if same(wanted, known):
+        return known
     # Without its stamp a file is taken for an edit of what the last fold wrote.
     base = rebuild(home, name, found.entries, until=file.revision or found.base)
     merged, conflicts = merge(base, known, wanted, rules_of(check.schema(name)))

@@ -16,6 +16,11 @@ def test_the_same_change_twice_is_one_change():
     assert merge({"a": 1}, {"a": 2}, {"a": 2}, {}) == ({"a": 2}, [])
 
 
+@pytest.mark.parametrize("both", [[1, 2], {"a": [1]}, 7, None, [{"id": "b"}]])
+def test_what_both_sides_agree_on_is_no_conflict(both):
+    assert merge({"l": "old"}, {"l": both}, {"l": both}, {}) == ({"l": both}, [])
+
+
 def test_changes_of_different_members_are_both_kept():
     assert merge({"a": 1, "b": 1}, {"a": 2, "b": 1}, {"a": 1, "b": 2, "c": 3}, {})[0] == {
         "a": 2,
@@ -59,9 +64,10 @@ def test_both_differences_of_a_counter_count(kind):
 
 
 def test_two_equal_differences_of_a_counter_are_two_differences():
-    assert merge({"n": 2}, {"n": 3}, {"n": 3}, {("n",): "sum"}) == ({"n": 3}, [])
-    assert merge({"n": 2, "m": 0}, {"n": 3, "m": 1}, {"n": 3, "m": 0}, {("n",): "sum"}) == (
-        {"n": 4, "m": 1},
+    rules = {("part", "n"): "sum"}
+
+    assert merge({"part": {"n": 2}}, {"part": {"n": 3}}, {"part": {"n": 3}}, rules) == (
+        {"part": {"n": 4}},
         [],
     )
 

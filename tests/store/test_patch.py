@@ -96,6 +96,15 @@ def test_what_was_moved_out_can_be_changed_elsewhere_without_changing_the_way_ba
     assert apply(after, inverse) == state
 
 
+def test_the_whole_document_can_be_copied_into_itself():
+    patch = [{"op": "add", "path": "/-", "value": 1}, {"op": "copy", "from": "", "path": "/-"}]
+
+    after, inverse = apply_with_inverse([], patch)
+
+    assert after == [1, [1]]
+    assert apply(after, inverse) == []
+
+
 def test_a_pointer_names_any_key():
     keys = ["a/b", "~1", "", "0", "-"]
 
