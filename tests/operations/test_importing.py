@@ -12,7 +12,7 @@ from tests.operations.calls import limits, memory, snapshot, whole
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 # Bytes: by default the smaller files, so that all of it stays under a minute.
-DEFAULT_BYTES = 450_000
+DEFAULT_BYTES = 1_000_000
 
 
 def lines(*records):

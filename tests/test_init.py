@@ -1,0 +1,84 @@
+import inspect
+import os
+import subprocess
+import sys
+
+import pytest
+
+import aether
+
+FUNCTIONS = sorted(set(aether.__all__) - {"AetherError", "__version__"})
+# What others rely on, word for word.
+FIXED = {
+    "add_working_memory_item": "(content, type, relevance_score=0.5, *, home=None, source='queen', caste=None, metadata=None)",
+    "add_working_memory_items": "(entries, *, home=None)",
+    "get_working_memory_item": "(id, *, home=None)",
+    "update_working_memory_item": "(id, updates, *, home=None)",
+    "list_working_memory_items": "(limit=0, *, home=None)",
+    "clear_working_memory": "(*, home=None)",
+    "check_token_threshold": "(*, home=None)",
+    "auto_compress_if_needed": "(*, home=None)",
+    "prepare_compression_data": "(phase, manual=False, *, home=None, new=False)",
+    "trigger_phase_boundary_compression": "(phase, compressed_json, *, home=None, architect=None, compression_id=None)",
+    "create_short_term_session": "(phase, compressed_json, *, home=None)",
+    "evict_short_term_session": "(session_id=None, *, home=None)",
+    "trigger_pattern_extraction": "(*, home=None)",
+    "detect_patterns_across_sessions": "(*, home=None)",
+    "get_memory_status": "(*, home=None)",
+    "get_compression_stats": "(*, home=None)",
+    "verify_token_limit": "(*, home=None)",
+}
+
+
+def signature(name):
+    found = inspect.signature(getattr(aether, name))
+    bare = [each.replace(annotation=inspect.Parameter.empty) for each in found.parameters.values()]
+    return str(found.replace(parameters=bare, return_annotation=inspect.Signature.empty))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_public_function_is_documented_and_takes_a_home(name):
+    function = getattr(aether, name)
+
+    assert function.__name__ == name
+    assert inspect.getdoc(function)
+    home = inspect.signature(function).parameters["home"]
+    assert home.default is None
+    assert home.kind is inspect.Parameter.KEYWORD_ONLY or name == "init"
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_type_checker_knows_every_public_name(name):
+    source = inspect.getsource(aether)
+
+    assert f"import {name} as {name}" in source or f"    {name} as {name}," in source
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_names_that_others_rely_on_keep_their_arguments(name):
+    assert signature(name) == FIXED[name]
+
+
+def test_search_takes_its_query_and_limit_in_order():
+    assert signature("search_memory").startswith("(query, limit=20, *,")
+
+
+def test_every_name_is_listed_once_and_nothing_else_is_there():
+    assert len(set(aether.__all__)) == len(aether.__all__) == len(dir(aether))
+    assert aether.AetherError.__name__ == "AetherError"
+    assert aether.__version__
+    with pytest.raises(AttributeError, match="no_such_name"):
+        aether.no_such_name  # noqa: B018 - asking is the test
+
+
+def test_importing_aether_imports_nothing_of_it():
+    code = "import sys, aether; print([name for name in sys.modules if name.startswith('aether.')])"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+
+    assert done.stdout.strip() == "[]"
