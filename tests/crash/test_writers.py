@@ -1,0 +1,89 @@
+"""Many writers at once lose nothing, and no reader ever sees a state that is not whole."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import traceback
+
+import pytest
+
+import aether
+from aether.store import doctor, state
+from aether.store.commit import fold_home
+from tests import homes
+
+WRITERS = 16
+ADDITIONS = 200
+READERS = 2
+
+
+def start(act, *args):
+    """Run `act` in a forked child and return its process id."""
+    child = os.fork()
+    if child:
+        return child
+    code = 0
+    try:
+        act(*args)
+    except BaseException:  # noqa: BLE001 - a child must never go on as the test runner
+        traceback.print_exc(file=sys.__stderr__)
+        code = 1
+    os._exit(code)
+
+
+def write(home, who):
+    """Add items, and note the ids that were acknowledged."""
+    made = [
+        aether.add_working_memory_item(f"writer {who} notes number {number}", "observation", home=home)
+        for number in range(ADDITIONS)
+    ]
+    (home / f"made{who}").write_text("\n".join(made))
+
+
+def read(home, who):
+    """Read until the writers are done; every state is whole, and none is older than the one before."""
+    reads = count = revision = 0
+    while not (home / "done").exists():
+        found = state.load(home) if reads % 3 else homes.anew(home)
+        working = found.documents["memory"]["working_memory"]
+        held = [item["id"] for item in working["items"]]
+        assert working["current_tokens"] == sum(item["token_count"] for item in working["items"])
+        assert len(set(held)) == len(held) >= count
+        assert found.revision >= revision
+        reads, count, revision = reads + 1, len(held), found.revision
+    (home / f"reads{who}").write_text(str(reads))
+
+
+def fold(home):
+    """Fold every now and then until the writers are done."""
+    folds = 0
+    while not (home / "done").exists():
+        fold_home(home, now=homes.NOW)
+        folds += 1
+        time.sleep(0.1)
+    (home / "folds").write_text(str(folds))
+
+
+@pytest.mark.slow
+def test_sixteen_writers_with_readers_and_a_folder_lose_nothing(home):
+    writers = [start(write, home, who) for who in range(WRITERS)]
+    others = [start(read, home, who) for who in range(READERS)] + [start(fold, home)]
+
+    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in writers]
+    (home / "done").touch()
+    codes += [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in others]
+
+    assert codes == [0] * (WRITERS + READERS + 1)
+    made = [id for who in range(WRITERS) for id in (home / f"made{who}").read_text().split()]
+    held = homes.anew(home).documents["memory"]["working_memory"]["items"]
+    assert len(made) == len(set(made)) == WRITERS * ADDITIONS
+    assert sorted(made) == sorted(item["id"] for item in held)
+    assert sorted(item["content"] for item in held) == sorted(
+        f"writer {who} notes number {number}" for who in range(WRITERS) for number in range(ADDITIONS)
+    )
+    assert homes.ids(home)  # the token total is exact
+    assert int((home / "folds").read_text()) > 5
+    assert all(int((home / f"reads{who}").read_text()) > 20 for who in range(READERS))
+    assert doctor.examine(home) == []
