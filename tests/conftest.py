@@ -24,7 +24,8 @@ class NoNetwork(AssertionError):
 @pytest.fixture(autouse=True)
 def _only_chosen_homes(monkeypatch, tmp_path_factory):
     """Stand in an empty directory, with no home named; a home that is found elsewhere is an error."""
-    allowed = [Path(tempfile.gettempdir()).resolve(), tmp_path_factory.getbasetemp().resolve()]
+    temporary = [tempfile.gettempdir(), tmp_path_factory.getbasetemp(), homes.IN_MEMORY]
+    allowed = [Path(directory).resolve() for directory in temporary]
     real = paths.find_home
 
     def find_home(home=None):

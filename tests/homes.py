@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,8 @@ from aether.store import state
 from aether.store.commit import Author, Committed, commit, fold_home
 from aether.store.state import Snapshot
 
+# Thousands of small files belong in memory, where the machine has such a place.
+IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir()
 NOW = datetime(2026, 3, 1, 10, 15, tzinfo=UTC)
 
 

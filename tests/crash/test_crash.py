@@ -8,18 +8,13 @@ no error, and the state that the reader saw; and the next commit works.
 from __future__ import annotations
 
 import gc
-import itertools
-import os
-import shutil
 import signal
-import tempfile
-from pathlib import Path
 
 import pytest
 
 from aether.errors import AetherError
 from aether.shapes import Change
-from aether.store import appends, config, doctor, files, state
+from aether.store import appends, doctor, state
 from aether.store.commit import Author, commit, fold_home
 from aether.store.files import TEMP_SUFFIX
 from aether.store.undo import newest_first
@@ -117,27 +112,6 @@ CASES = {
 }
 # What each operation takes at the least; fewer would mean that the injector sees nothing.
 FEWEST_CALLS = {"commit": 15, "commit over several documents": 20, "init": 60, "cut a torn line": 25}
-
-
-@pytest.fixture
-def copies(tmp_path, monkeypatch):
-    """Return a function that gives a new copy of a home each time."""
-    # Thousands of small files: in memory where the machine has a place for that.
-    shared = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tmp_path
-    directory = tempfile.mkdtemp(prefix="aether-crash-", dir=shared)
-    made = itertools.count()
-
-    def copy(original):
-        target = Path(directory) / str(next(made)) / ".aether"
-        shutil.copytree(original, target)
-        return target
-
-    for module, name in ((os, "fsync"), (os, "fdatasync"), (files, "_sync_data")):
-        monkeypatch.setattr(module, name, lambda handle: None)  # they cost 4 ms each and change nothing here
-    yield copy
-    shutil.rmtree(directory)
-    state._CACHE.clear()
-    config._CACHE.clear()
 
 
 def seen(home):

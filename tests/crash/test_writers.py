@@ -27,7 +27,7 @@ def start(act, *args):
     code = 0
     try:
         act(*args)
-    except BaseException:  # noqa: BLE001 - a child must never go on as the test runner
+    except BaseException:
         traceback.print_exc(file=sys.__stderr__)
         code = 1
     os._exit(code)
@@ -76,7 +76,7 @@ def test_sixteen_writers_with_readers_and_a_folder_lose_nothing(home):
     codes += [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in others]
 
     assert codes == [0] * (WRITERS + READERS + 1)
-    made = [id for who in range(WRITERS) for id in (home / f"made{who}").read_text().split()]
+    made = [name for who in range(WRITERS) for name in (home / f"made{who}").read_text().split()]
     held = homes.anew(home).documents["memory"]["working_memory"]["items"]
     assert len(made) == len(set(made)) == WRITERS * ADDITIONS
     assert sorted(made) == sorted(item["id"] for item in held)
