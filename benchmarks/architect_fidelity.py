@@ -28,6 +28,8 @@ from pathlib import Path
 
 from aether.backends.base import Request, Settings
 from aether.backends.extractive import complete
+from aether.backends.extractive.trim import unbulleted
+from aether.memory import fidelity as gate
 from aether.memory.capture import capture
 from aether.memory.handoff import protected
 from aether.messages.read import read_records
@@ -236,7 +238,7 @@ def transcripts() -> dict:
         )
         if data["total_tokens"] < LEAST_TOKENS:
             continue
-        session = extractive(data)
+        session = extractive(data | {"required": gate.demands(data)})
         text = " ".join(text_of(session).split())
         row: dict = {"file": path.name, "tokens": data["total_tokens"]}
         row["ratio"] = round(data["total_tokens"] / session_tokens(session, estimate), 2)
@@ -272,11 +274,11 @@ def named(data: dict) -> dict[str, set[str]]:
         found["identifiers"] |= set(its.identifiers)
         if item["type"] == "code_change" and (edited := re.match(r"\w+ (\S+?)(?=:? |:?$)", text)):
             found["files_edited"].add(edited[1])
-        if item["type"] == "constraint":
+        if item["type"] in ("constraint", "preference"):
             found["user_constraints"].add(text)
-        if item["type"] == "user_input":
-            demands = [line for line in sentences(text) if classify(line) == "constraint"]
-            found["user_constraints"] |= set(demands)
+        if item["type"] == "user_input" and not text.startswith(gate.ASKED):
+            told = [unbulleted(line) for line in sentences(text) if classify(line) == "constraint"]
+            found["user_constraints"] |= {line for line in told if not line.endswith("?")}
     return found
 
 

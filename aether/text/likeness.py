@@ -32,8 +32,9 @@ BACKED_AT = 0.85
 BACKED_SPAN = 3
 # What weighs less (two words with a topic weigh 20) stands in too many statements by accident.
 LEAST_BACKED = 20
-# Statements compared with one, at most: only many statements without a rare word share so many.
-MOST_COMPARED = 256
+# Pairs looked at when all statements of an index are compared with all, at most: about a second. Only thousands of
+# statements, or hundreds without a rare word, come near it.
+MOST_PAIRS = 200_000
 # Score of a pair whose topics are equal but whose signs, numbers or names are not.
 DISAGREEMENT = 0.5
 
@@ -129,11 +130,16 @@ def nearest(statement: str, among: Index | Sequence[str], *, at_least: float = S
     """Return what in `among` is at least `at_least` like `statement`, most like first.
 
     Far from comparing all with all: two that are the same share a stem that is among the rarest of both, because the
-    common ones alone cannot carry the score. Exact as long as no more than ``MOST_COMPARED`` share one.
+    common ones alone cannot carry the score. Exact unless so many share one that all pairs are more than ``MOST_PAIRS``.
     """
     found = among if isinstance(among, Index) else index(among)
     asked = gist(statement)
-    near = [Near(at, gist_likeness(asked, found.gists[at])) for at in _candidates(asked, found, at_least)]
+    near = [
+        Near(at, gist_likeness(asked, found.gists[at]))
+        for at in _candidates(asked, found, at_least)
+        # What is of another topic need not be looked at twice.
+        if asked.plain == found.gists[at].plain or _topic(asked, found.gists[at]) >= at_least
+    ]
     return sorted(
         (each for each in near if each.likeness >= at_least), key=lambda each: (-each.likeness, each.at)
     )
@@ -163,7 +169,7 @@ def backers(statement: str, among: Index | Sequence[str]) -> list[int]:
     """
     found = among if isinstance(among, Index) else index(among)
     asked = gist(statement)
-    longer = islice(_reached(asked, found.postings, BACKED_AT), MOST_COMPARED)
+    longer = islice(_reached(asked, found.postings, BACKED_AT), _most(found))
     there = {at for at in longer if _backs(found.gists[at], asked)}
     return sorted(there | {near.at for near in nearest(statement, found)})
 
@@ -174,7 +180,7 @@ def backed(statement: str, among: Index | Sequence[str]) -> list[int]:
     asked = gist(statement)
     near = [each.at for each in nearest(statement, found)]
     rare = chain.from_iterable(found.rare.get(term, ()) for term in asked.weights)
-    shorter = {at for at in islice(rare, MOST_COMPARED) if at not in near and _backs(asked, found.gists[at])}
+    shorter = {at for at in islice(rare, _most(found)) if at not in near and _backs(asked, found.gists[at])}
     return near + sorted(shorter, key=lambda at: (-found.gists[at].total, at))
 
 
@@ -196,10 +202,15 @@ def _share(at_least: float) -> float:
     return at_least / (2 - at_least)
 
 
+def _most(found: Index) -> int:
+    """Return how many statements of an index one is compared with at most."""
+    return max(1, MOST_PAIRS // max(1, len(found.gists)))
+
+
 def _candidates(asked: Gist, found: Index, at_least: float) -> set[int]:
     if at_least < SAME_AT:
         return _reach(asked, found, _share(at_least))
-    reached = islice(_reached(asked, found.postings, _share(at_least), found.rare), MOST_COMPARED)
+    reached = islice(_reached(asked, found.postings, _share(at_least), found.rare), _most(found))
     # What is shared weighs no more than the lighter of the two.
     least, most = asked.total * _share(at_least), asked.total / _share(at_least)
     return {
@@ -211,7 +222,7 @@ def _candidates(asked: Gist, found: Index, at_least: float) -> set[int]:
 
 def _reach(asked: Gist, found: Index, share: float) -> set[int]:
     """Return the positions of all that may hold `share` of the weight of `asked`."""
-    return set(islice(_reached(asked, found.postings, share), MOST_COMPARED))
+    return set(islice(_reached(asked, found.postings, share), _most(found)))
 
 
 def _reached(
@@ -255,7 +266,7 @@ def _backs(longer: Gist, a: Gist) -> bool:
     """Return whether `longer` says what `a` says among a few other things."""
     if a.total < LEAST_BACKED or longer.total > BACKED_SPAN * a.total or a.question or longer.question:
         return False
-    return _contained(a, longer) >= BACKED_AT
+    return _mentioned(a, longer) >= BACKED_AT * a.total and _contained(a, longer) >= BACKED_AT
 
 
 def _mentioned(a: Gist, b: Gist) -> int:

@@ -1,6 +1,6 @@
 import pytest
 
-from aether.memory.fidelity import CARRY_FLOOR_TOKENS, CARRY_SHARE, gate, required
+from aether.memory.fidelity import CARRY_FLOOR_TOKENS, CARRY_SHARE, demands, gate, required
 
 
 def count(text):
@@ -179,3 +179,48 @@ def test_the_session_given_is_not_changed():
 
 def test_nothing_required_is_a_score_of_one():
     assert gate(handoff(), {"summary": "x", "high_value_items": None}, count=count).score == 1.0
+
+
+def test_an_asked_and_answered_decision_is_kept_by_an_entry_that_says_both():
+    asked = item(
+        "wm1", "Asked: Shall I use SQLite or Postgres?\nAnswered: SQLite, one file is enough.", "decision"
+    )
+    given = answer()
+    given["key_decisions"] = [
+        {"decision": "SQLite, one file is enough.", "rationale": "Asked: Shall I use SQLite or Postgres?"}
+    ]
+
+    assert carried(asked, given=given) == []
+    assert carried(asked) == [asked["content"]]
+
+
+def test_what_a_solution_speaks_of_as_failing_is_not_open():
+    solution = item("wm1", "The login tests fail on Windows.\nWorked after changes to a.py.", "solution", 0.9)
+
+    assert carried(solution) == []
+    assert carried({**solution, "type": "task_result"}) == ["The login tests fail on Windows."]
+
+
+def test_a_preference_must_survive():
+    assert carried(item("wm1", "Prefer tabs over spaces", "preference")) == ["Prefer tabs over spaces"]
+
+
+def test_of_a_longer_decision_that_nothing_marks_the_whole_counts():
+    long = "Ports are red, ships are blue and the sea is deep. " * 8
+
+    assert carried(item("wm1", long, "decision")) == [long.strip()]
+    assert carried(item("wm1", long * 2, "decision")) == []
+
+
+def test_demands_name_what_must_survive_in_the_order_in_which_it_goes():
+    items = [
+        item("wm1", "Use tabs in Makefiles", "decision", 0.8),
+        item("wm2", "The moon is full.", protected=True),
+        item("wm3", "Never push to main", "constraint", 0.9),
+    ]
+
+    assert [(each["item_id"], each["why"]) for each in demands(handoff(*items))] == [
+        ("wm2", "protected"),
+        ("wm3", "constraint"),
+        ("wm1", "decision"),
+    ]

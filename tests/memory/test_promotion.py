@@ -208,3 +208,57 @@ def test_detect_names_repeated_statements_with_their_sessions():
         (ATOMIC[2], ["s0", "s1", "s2"], list(ATOMIC))
     ]
     assert state == before
+
+
+RULE = "Keep every amount as integer cents."
+AMONG_OTHERS = "It rained. VAT amounts are integer cents as well, no floats anywhere. The sea was red."
+
+
+def test_a_rule_said_among_other_things_is_evidence_for_it():
+    state = memory(
+        session("s1", items=[(RULE, 0.9)], day=1),
+        session("s2", items=[(AMONG_OTHERS, 0.4)], day=2),
+        session("s3", outcomes=["The fee is an amount in integer cents too, please no floats."], day=3),
+    )
+
+    state, _ = run(state)
+
+    (pattern,) = patterns_of(state)
+    assert (pattern["pattern"], pattern["occurrences"]) == (RULE, 3)
+    assert run(state)[0] == state
+
+
+def test_a_pattern_that_exists_gains_what_says_it_among_other_things():
+    state, _ = run(memory(session("s1", items=[(RULE, 0.9)])))
+    state["short_term_memory"]["sessions"].append(session("s2", items=[(AMONG_OTHERS, 0.9)], day=2))
+
+    state, result = run(state)
+
+    first = next(each for each in patterns_of(state) if each["pattern"] == RULE)
+    assert result.supported == [first["id"]]
+    assert first["occurrences"] == 2
+
+
+def test_a_pattern_is_worded_without_bullets_and_lead_ins():
+    state, _ = run(memory(session("s1", items=[("- And same as always: use atomic writes", 0.9)])))
+
+    assert [each["pattern"] for each in patterns_of(state)] == ["use atomic writes"]
+
+
+def test_files_touched_in_every_session_are_no_pattern():
+    work = {"content": "Changed src/store/commit.py", "relevance_score": 0.6, "type": "code_change"}
+    state = memory(*(session(f"s{at}", items=[dict(work)], day=at + 1) for at in range(3)))
+
+    assert run(state)[0] == state
+
+
+def test_what_was_said_with_weight_words_the_pattern_of_two_sessions():
+    state = memory(
+        session("s1", items=[(RULE, 0.9)], day=1),
+        session("s2", outcomes=["Amounts are integer cents."], day=2),
+    )
+
+    state, _ = run(state)
+
+    (pattern,) = patterns_of(state)
+    assert (pattern["pattern"], pattern["occurrences"]) == (RULE, 2)

@@ -4,9 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from aether.text import likeness as module
 from aether.text.likeness import (
     CONTRADICTS_AT,
     SAME_AT,
+    backed,
+    backers,
     contained,
     contradicts,
     holders,
@@ -148,3 +151,54 @@ def test_a_rare_stem_keeps_the_search_from_reading_everything():
 
     assert nearest("Use quartz for crystals", found, at_least=SAME_AT) == []
     assert CONTRADICTS_AT < SAME_AT
+
+
+RULE = "Keep every amount as integer cents"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "VAT amounts are integer cents as well, no floats anywhere.",
+        "The reminder fee is an amount in integer cents too, please no floats.",
+        "Money is kept in whole cents; a float must never get into an amount.",
+        "Amounts are stored as integer cents",
+    ],
+)
+def test_a_rule_is_backed_by_what_says_it_among_other_things(statement):
+    assert backers(RULE, [statement]) == [0]
+    assert backed(statement, ["Prefer tabs in Makefiles", RULE]) == [1]
+
+
+@pytest.mark.parametrize(
+    ("rule", "statement"),
+    [
+        (RULE, "Are amounts integer cents here?"),
+        (RULE, "Never keep an amount as integer cents, use floats"),
+        (
+            RULE,
+            "Amounts and cents of a printed page, a sold book, red houses, cold rivers, old boats and lamps are integer",
+        ),
+        ("Retry uploads 3 times", "Retry uploads 5 times and log each of them"),
+        ("Lock src/a.py before writing", "Lock src/b.py before writing the long report"),
+        ("Use SQLite", "We use SQLite for the long list of red books"),
+    ],
+)
+def test_a_rule_is_not_backed_by_questions_opposites_long_texts_or_other_names(rule, statement):
+    assert backers(rule, [statement]) == []
+    assert backed(statement, [rule]) == []
+
+
+def test_what_is_most_like_a_statement_comes_before_what_it_says_beside():
+    statement = "VAT amounts are integer cents"
+
+    assert backed(statement, ["Amounts are cents as integers", "VAT amounts are integer cents too"]) == [1, 0]
+
+
+def test_many_statements_without_a_rare_word_are_compared_with_a_part_of_them(monkeypatch):
+    monkeypatch.setattr(module, "MOST_PAIRS", 30)
+    statements = [
+        f"{word} red blue green" for word in "fast slow big small old new odd even first last".split()
+    ]
+
+    assert len(nearest("red blue green", statements, at_least=0.1)) == 3

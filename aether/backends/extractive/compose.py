@@ -30,8 +30,8 @@ NOTHING = "Nothing was said that is worth keeping."
 
 # What may be promoted at one sighting (requirements/004).
 PROMOTED = 0.8
-# Entries beside those that must be: a session without an outcome says too little.
-LEAST_ALONE = 2
+# A session of fewer entries says too little, however short it is.
+LEAST_ALONE = 4
 LEAST_WORDS = 5
 # A shorter beginning is no statement without what follows it.
 LEAST_HEAD_CHARS = 20
@@ -67,12 +67,13 @@ def composed(
     """Return the session that holds the clauses `kept` and everything protected."""
     statements = _statements(handoff, clauses, sorted(kept))
     summary = _summary(statements, handoff)
-    rest = [statement for statement in statements if statement not in summary]
+    rest = _without(statements, summary)
     alone = _alone(rest, most=int(target_tokens * STRUCTURE_SHARE / ENTRY_TOKENS))
     decisions = [statement for statement in alone if _is_decision(statement, handoff)]
-    outcomes = [statement for statement in alone if statement not in decisions and _is_outcome(statement)]
-    single = [statement for statement in alone if statement not in decisions and statement not in outcomes]
-    shared = [statement for statement in rest if statement not in alone]
+    others = _without(alone, decisions)
+    outcomes = [statement for statement in others if _is_outcome(statement)]
+    single = _without(others, outcomes)
+    shared = _without(rest, alone)
     name = f"phase_{handoff['phase']}_{handoff['compression_id'].rpartition('_')[2]}"
     return {
         "id": name,
@@ -118,6 +119,11 @@ def _statements(
     return statements
 
 
+def _without(statements: Sequence[Statement], others: Sequence[Statement]) -> list[Statement]:
+    places = {statement.place for statement in others}
+    return [statement for statement in statements if statement.place not in places]
+
+
 def _is_whole(clauses: Sequence[Clause], place: int) -> bool:
     """Return whether the clause at `place` begins a sentence that is not cut further."""
     after = clauses[place + 1] if place + 1 < len(clauses) else None
@@ -127,21 +133,21 @@ def _is_whole(clauses: Sequence[Clause], place: int) -> bool:
 
 
 def _alone(statements: Sequence[Statement], *, most: int) -> list[Statement]:
-    """Return the statements that stand alone, in order: what must survive, and the most telling others.
+    """Return the statements that stand alone, in order: what must survive and what tells most, as structure may cost.
 
-    What may become a pattern stands alone too: its neighbours would become one with it.
+    What may become a pattern always does: in one entry with its neighbours it would become one with them.
     """
-    must = {
-        statement.place for statement in statements if statement.required or statement.relevance > PROMOTED
-    }
+    must = {statement.place for statement in statements if statement.relevance > PROMOTED}
     worthy = [statement for statement in statements if statement.place not in must and _rank(statement) > 0]
     worthy.sort(key=lambda statement: (-_rank(statement), -statement.relevance, statement.place))
-    places = must | {statement.place for statement in worthy[: max(LEAST_ALONE, most - len(must))]}
+    places = must | {statement.place for statement in worthy[: max(LEAST_ALONE, most)]}
     return [statement for statement in statements if statement.place in places]
 
 
 def _rank(statement: Statement) -> int:
     high = statement.relevance > HIGH_RELEVANCE
+    if statement.required:
+        return 5 + bool(_ASKED.fullmatch(statement.text))
     if statement.type in _WORK_TYPES or not (statement.speaker or _reads_alone(statement)):
         return 0
     if statement.type in {"decision", "constraint", "preference"}:

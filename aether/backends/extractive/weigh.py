@@ -119,8 +119,12 @@ def weighed(clauses: Sequence[Clause], handoff: Mapping[str, Any], *, count: Cou
         topical = {term: worth * (1 + TOPIC * math.log(spread[term])) for term, worth in its_terms.items()}
         factor = _factor(clause, items) * _steering(clause, its_terms, signals)
         # Of two that say the same, the required one is kept.
-        again = its_words in (met if clause.required else seen | wanted)
-        tier = CARRIES if not its_words or again else _tier(clause, items[clause.item])
+        again = its_words in met if clause.required else its_words in seen or its_words in wanted
+        tier = (
+            CARRIES
+            if not its_words or again
+            else _tier(clause, items[clause.item], named="required" in handoff)
+        )
         if tier < CARRIES and not clause.required and clause.place in frame:
             tier = FRAMES
         seen.add(its_words)
@@ -182,7 +186,7 @@ def _asks(text: str) -> bool:
     return text.rstrip().endswith(("?", "？"))
 
 
-def _tier(clause: Clause, item: Mapping[str, Any]) -> int:
+def _tier(clause: Clause, item: Mapping[str, Any], *, named: bool) -> int:
     if clause.required:
         return REQUIRED.get(clause.required, RULES)
     if clause.kind == "chatter":
@@ -190,18 +194,20 @@ def _tier(clause: Clause, item: Mapping[str, Any]) -> int:
     opens = clause.leads and item["type"] in LEADING_TYPES
     if clause.speaker or clause.leans_on >= 0:
         return OPENS if opens else WORTH
-    high = item["metadata"].get("relevance_score", 0.5) > HIGH_RELEVANCE
+    if opens and item["type"] in FILE_TYPES:
+        return BLOCKS
     binds = (
-        item["type"] in BINDING_TYPES
-        or (opens and item["type"] in FILE_TYPES)
-        or (item["type"] in REQUEST_TYPES and clause.kind in ASKED_KINDS)
-        or (
-            high
-            and clause.kind in BINDING_KINDS
-            and not (clause.kind == "blocker" and item["type"] in PAST_TYPES)
-        )
+        (item["type"] in REQUEST_TYPES and clause.kind in ASKED_KINDS)
+        # Where it is known what must survive, nothing else binds.
+        or (not named and _binds(clause, item))
     )
     return BINDS if binds else OPENS if opens else WORTH
+
+
+def _binds(clause: Clause, item: Mapping[str, Any]) -> bool:
+    high = item["metadata"].get("relevance_score", 0.5) > HIGH_RELEVANCE
+    past = clause.kind == "blocker" and item["type"] in PAST_TYPES
+    return item["type"] in BINDING_TYPES or (high and clause.kind in BINDING_KINDS and not past)
 
 
 def _signal(signal: Mapping[str, Any]) -> tuple[str, float, frozenset[str]]:

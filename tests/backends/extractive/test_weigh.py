@@ -75,7 +75,7 @@ def test_in_speech_answers_count_more_and_questions_and_remarks_less():
         ("The port is 8080.", "error", 0.5, OPENS),
         ("The port is 8080.", "outcome", 0.5, FRAMES),
         ("The port is 8080.", "blocker", 0.5, BINDS),
-        ("Changed src/app.py", "code_change", 0.5, BINDS),
+        ("Changed src/app.py", "code_change", 0.5, BLOCKS),
         ("Never push to main.", "user_input", 0.5, FRAMES),
         ("Never push to main.", "observation", 0.5, WORTH),
         ("Never push to main.", "observation", 0.8, BINDS),
@@ -144,3 +144,8 @@ def test_a_weak_signal_raises_less():
     )
 
     assert strong > weak
+
+
+def test_where_it_is_known_what_must_survive_nothing_else_of_a_decision_binds():
+    assert weigh(item("The port is 8080.", "decision"), required=[])[0].tier == OPENS
+    assert weigh(item("Never push to main.", "user_input", 0.5), required=[])[0].tier == FRAMES
