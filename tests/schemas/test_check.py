@@ -1,0 +1,103 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from aether.errors import InvalidDocument, NotFound
+from aether.paths import resource
+from aether.schemas import check
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def cases(kind):
+    """Return the example files of this kind: valid or invalid."""
+    return sorted(path.relative_to(EXAMPLES) for path in EXAMPLES.glob(f"*/{kind}/*.json"))
+
+
+def read(relative):
+    return relative.parts[0], json.loads((EXAMPLES / relative).read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def memory():
+    """Return the shipped memory."""
+    return json.loads(resource("data/memory.json").read_bytes())
+
+
+@pytest.mark.parametrize("relative", cases("valid"), ids=str)
+def test_a_valid_example_fits(relative):
+    assert check.findings(*read(relative)) == []
+
+
+@pytest.mark.parametrize("relative", cases("invalid"), ids=str)
+def test_an_invalid_example_does_not_fit(relative):
+    assert check.findings(*read(relative))
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "place"),
+    [
+        ("relevance_above_one", "maximum", "working_memory/items/0/metadata/relevance_score"),
+        ("item_without_id", "required", "working_memory/items/0"),
+        ("tokens_in_words", "type", "working_memory/current_tokens"),
+        ("unknown_pattern_type", "enum", "long_term_memory/patterns/0/type"),
+        ("session_without_summary", "required", "short_term_memory/sessions/0"),
+        ("unknown_link_target", "enum", "working_memory/items/0/associative_links/0/target_type"),
+    ],
+)
+def test_an_invalid_memory_is_found_at_its_place(name, code, place):
+    (found,) = check.findings(*read(Path("memory") / "invalid" / f"{name}.json"))
+
+    assert (found.code, found.where) == (f"schema-{code}", f"memory#/{place}")
+
+
+def test_a_finding_names_the_place_and_the_rule(memory):
+    memory["working_memory"]["items"] = [{"id": "a"}, 7]
+
+    found = check.findings("memory", memory)
+
+    assert ("schema-type", "memory#/working_memory/items/1") in [(one.code, one.where) for one in found]
+    assert {one.level for one in found} == {"error"}
+
+
+def test_the_findings_come_in_the_order_of_their_places(memory):
+    memory["metrics"]["total_compressions"] = -1
+    memory["working_memory"]["current_tokens"] = "many"
+
+    places = [one.where for one in check.findings("memory", memory)]
+
+    assert places == sorted(places)
+    assert len(places) == 2
+
+
+def test_a_long_message_is_shortened(memory):
+    memory["metrics"]["total_compressions"] = "x" * 10_000
+
+    (found,) = check.findings("memory", memory)
+
+    assert len(found.message) <= 203
+    assert found.message.endswith("is not of type 'integer'")
+
+
+def test_a_value_that_is_no_object_is_found_at_the_root():
+    assert check.findings("memory", [])[0].where == "memory#/"
+
+
+def test_requiring_what_fits_does_nothing(memory):
+    check.require("memory", memory, fix="Correct it.")
+
+
+def test_requiring_what_does_not_fit_names_the_first_place_and_counts_the_others(memory):
+    memory["metrics"]["total_compressions"] = -1
+    memory["working_memory"]["current_tokens"] = "many"
+
+    with pytest.raises(
+        InvalidDocument, match=r"^memory#/metrics/total_compressions: .* \(1 more\)\. Correct it\."
+    ):
+        check.require("memory", memory, fix="Correct it.")
+
+
+def test_there_are_only_the_shipped_schemas():
+    with pytest.raises(NotFound):
+        check.schema("nothing")

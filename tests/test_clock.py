@@ -1,0 +1,53 @@
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aether import clock
+from aether.errors import InvalidInput
+
+instants = st.integers(-30_000_000_000_000_000, 250_000_000_000_000_000).map(
+    lambda micros: datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
+)
+
+
+def test_now_is_aware():
+    assert clock.now().utcoffset() == timedelta(0)
+
+
+@given(instants)
+def test_what_is_stamped_is_read_back(instant):
+    assert clock.parse(clock.stamp(instant)) == instant
+
+
+@given(instants, instants)
+def test_stamps_sort_as_their_instants(one, two):
+    assert (clock.stamp(one) < clock.stamp(two)) == (one < two)
+
+
+def test_a_stamp_is_in_utc_whatever_the_zone():
+    there = datetime(2026, 3, 1, 5, 15, tzinfo=timezone(timedelta(hours=-5)))
+
+    assert clock.stamp(there) == "2026-03-01T10:15:00.000000Z"
+
+
+@pytest.mark.parametrize(
+    ("text", "hour"),
+    [
+        ("2026-03-01T10:15:00", 10),
+        ("2026-03-01T10:15:00+02:00", 8),
+        ("2026-03-01", 0),
+        ("20260301T101500Z", 10),
+    ],
+)
+def test_iso_8601_is_read(text, hour):
+    found = clock.parse(text)
+
+    assert (found.hour, found.tzinfo) == (hour, UTC)
+
+
+@pytest.mark.parametrize("text", ["", "yesterday", "2026-13-01", None, 7, "0001-01-01T00:00:00+14:00"])
+def test_what_is_no_time_is_refused_with_its_place(text):
+    with pytest.raises(InvalidInput, match=r"^signal: .* is not a time"):
+        clock.parse(text, where="signal")
