@@ -62,7 +62,7 @@ def find_home(home: str | os.PathLike[str] | None = None) -> Path:
 def _resolved(named: str) -> Path:
     try:
         return Path(os.path.realpath(home_in(Path(named).expanduser())))
-    except (ValueError, RuntimeError) as reason:  # NUL, a lone surrogate, an unknown ~user
+    except (OSError, ValueError, RuntimeError) as reason:  # too long, NUL, a lone surrogate, an unknown ~user
         raise InvalidInput(
             f"{shown(named)} cannot be a path.", fix="Name a directory with --home.", where="home"
         ) from reason

@@ -95,7 +95,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _failed(reason: BaseException, ask: Ask, *, as_data: bool) -> int:
-    from aether.errors import AetherError
+    from aether.errors import AetherError, StorageFailed, shown
 
     if isinstance(reason, (KeyboardInterrupt, click.Abort)):
         say("Interrupted. What was acknowledged is stored.")
@@ -105,6 +105,10 @@ def _failed(reason: BaseException, ask: Ask, *, as_data: bool) -> int:
         return reason.exit_code
     if isinstance(reason, click.ClickException):
         return _tell(_usage(reason), ask, as_data=as_data, code=reason.exit_code)
+    if isinstance(reason, OSError) and not isinstance(reason, AetherError):
+        # Met where the command line itself touches a file: a name that is too long, a directory that is closed.
+        what = f"{shown(str(reason.filename or ''))}: {reason.strerror or reason}."
+        reason = StorageFailed(what, fix="Check the name, and that you may use it.")
     if not isinstance(reason, AetherError):
         raise reason
     words = {"code": reason.code, "where": reason.where, "what": reason.what, "fix": reason.fix}

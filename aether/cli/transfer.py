@@ -121,8 +121,10 @@ def export_command(ask: Ask, output: str | None) -> None:
         emit(ask, whole, as_json(whole))
         return
     path = Path(output)
-    if not path.parent.is_dir():
-        raise NotFound("there is no such directory.", fix="Make it first.", where=str(path.parent))
+    if not path.name or not path.parent.is_dir():
+        raise NotFound(
+            "there is no such directory.", fix="Name a file in one that is there.", where=str(path.parent)
+        )
     with storage(path):
         write_whole(path, codec.document(whole))
     emit(ask, {"output": str(path), "revision": whole["revision"]}, str(path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
@@ -87,7 +88,7 @@ def log(*, limit: int = 20, everything: bool = False, home: Home = None) -> list
             entry.reason,
             [*entry.patches, *entry.appends],
         )
-        for entry in islice(wanted, limit or None)
+        for entry in islice(wanted, min(limit, sys.maxsize) or None)
     ]
 
 

@@ -118,7 +118,7 @@ def _name(file: Any) -> str:
 
 
 def _files(source: Any) -> Iterator[Any]:
-    if not isinstance(source, (str, os.PathLike)) or not Path(source).is_dir():
+    if not isinstance(source, (str, os.PathLike)) or not os.path.isdir(source):
         yield source
         return
     found = [path for path in sorted(Path(source).rglob("*")) if path.is_file() and path.suffix in SUFFIXES]

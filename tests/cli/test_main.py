@@ -1,0 +1,188 @@
+"""The one place that turns every end of a command into words and an exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from aether import errors
+from aether.cli.main import BROKEN_PIPE, INTERRUPTED, cli, main
+from aether.errors import AetherError, InvalidInput, StorageFailed
+from tests.cli import stage
+
+ROOT = Path(__file__).parents[2]
+
+
+def process(directory, *words, **more):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **more.pop("env", {})}
+    return subprocess.Popen(
+        [sys.executable, "-m", "aether", *words], cwd=directory, env=environment,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, **more,
+    )  # fmt: skip
+
+
+def failing(monkeypatch, reason):
+    def raise_it(**options):
+        raise reason
+
+    monkeypatch.setattr(cli, "main", raise_it)
+
+
+def test_the_version_is_one_line(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == "aether 0.1.0\n"
+
+
+def test_no_noun_shows_the_nouns_and_is_a_usage_error(capsys):
+    assert main([]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "memory" in shown.err
+
+
+def test_an_unknown_verb_says_where_help_is(capsys):
+    assert main(["memory", "forget"]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("Error: aether memory: No such command 'forget'.")
+    assert told.endswith(" See aether memory --help.\n")
+
+
+def every_error(kind=AetherError):
+    yield kind
+    for below in kind.__subclasses__():
+        yield from every_error(below)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in every_error() if kind.__module__ == errors.__name__])
+def test_every_error_is_one_line_with_its_own_exit_code(monkeypatch, capsys, kind):
+    failing(monkeypatch, kind("what it is.", fix="What to do.", where="where"))
+
+    assert main(["log"]) == kind.exit_code
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", "Error: where: what it is. What to do.\n")
+
+
+def test_with_json_an_error_is_an_object_on_stdout_and_a_line_on_stderr(monkeypatch, capsys):
+    failing(monkeypatch, InvalidInput("what.", fix="Fix."))
+
+    assert main(["log", "--json"]) == 2
+    shown = capsys.readouterr()
+    assert json.loads(shown.out) == {
+        "error": {"code": "InvalidInput", "where": "", "what": "what.", "fix": "Fix.", "exit_code": 2}
+    }
+    assert shown.err == "Error: what. Fix.\n"
+
+
+def test_an_error_of_the_system_is_told_like_ours(monkeypatch, capsys):
+    failing(monkeypatch, OSError(36, "File name too long", "x" * 300))
+
+    assert main(["log"]) == StorageFailed.exit_code
+    assert "File name too long" in capsys.readouterr().err
+
+
+def test_a_bug_is_not_hidden(monkeypatch):
+    failing(monkeypatch, ZeroDivisionError())
+
+    with pytest.raises(ZeroDivisionError):
+        main(["log"])
+
+
+def test_ctrl_c_is_told_and_has_the_code_that_shells_expect(monkeypatch, capsys):
+    failing(monkeypatch, KeyboardInterrupt())
+
+    assert main(["log"]) == INTERRUPTED
+    assert capsys.readouterr().err == "Interrupted. What was acknowledged is stored.\n"
+
+
+def test_a_fold_that_fails_does_not_deny_what_is_stored(here, monkeypatch, capsys):
+    def full(*arguments, **options):
+        raise StorageFailed("the disk is full.", fix="Free some space.")
+
+    monkeypatch.setattr("aether.store.commit.fold_home", full)
+
+    assert main(["memory", "add", "A note"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.startswith("wm_")
+    assert "stored in the journal, but not folded" in shown.err
+
+
+def test_a_command_leaves_the_documents_folded(here, tmp_path):
+    assert main(["memory", "add", "A note"]) == 0
+
+    memory = json.loads((tmp_path / ".aether/data/memory.json").read_text(encoding="utf-8"))
+    assert memory["working_memory"]["items"][-1]["content"] == "A note"
+
+
+def test_aether_home_names_the_home(here, tmp_path, monkeypatch, capsys):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    monkeypatch.setenv("AETHER_HOME", str(tmp_path))
+    capsys.readouterr()
+
+    assert main(["memory", "status", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["home"] == str(tmp_path / ".aether")
+
+
+def test_a_reader_that_goes_away_is_no_error(here, tmp_path):
+    for words in (["memory", "list"], ["--help"], ["log", "--json"]):
+        running = process(tmp_path, *words)
+        running.stdout.close()
+        told = running.stderr.read()
+        running.stderr.close()
+
+        assert (running.wait(), told) == (BROKEN_PIPE, b"")
+
+
+def test_a_process_that_is_interrupted_exits_130_without_a_traceback(here, tmp_path):
+    waiting = "import time; print(flush=True); time.sleep(60)"
+    (tmp_path / "slow.py").write_text(
+        f"import pathlib; pathlib.Path('begun').touch()\n{waiting}", encoding="utf-8"
+    )
+    running = process(
+        tmp_path, "memory", "compress", "--phase", "1", "--architect", f"command:{sys.executable} slow.py",
+        start_new_session=True,
+    )  # fmt: skip
+    while not (tmp_path / "begun").exists():
+        assert running.poll() is None, running.stderr.read()
+        time.sleep(0.02)
+
+    running.send_signal(signal.SIGINT)
+
+    out, told = running.communicate(timeout=30)
+    assert (running.returncode, out) == (INTERRUPTED, b"")
+    assert b"Interrupted." in told
+    assert b"Traceback" not in told
+
+
+@pytest.mark.parametrize("env", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C"}, {"NO_COLOR": "1"}])
+def test_the_encoding_of_the_terminal_never_stops_a_command(here, tmp_path, env):
+    for words in (
+        ["memory", "add", "日本 → ü"],
+        ["memory", "list"],
+        ["memory", "list", "--json"],
+        ["memory", "status"],
+    ):
+        out, told = process(tmp_path, *words, env=env).communicate(timeout=30)
+
+        assert told == b""
+        assert b"\x1b" not in out
+
+
+def test_exit_codes_reach_the_shell(here, tmp_path):
+    for words, code in ((["memory", "get", "nothing"], 3), (["log", "--limit", "x"], 2), (["doctor"], 0)):
+        running = process(tmp_path, *words)
+        running.communicate(timeout=30)
+
+        assert running.returncode == code
+
+
+def test_the_tree_is_what_the_stage_walks():
+    assert len(stage.NAMES) > 35

@@ -1,0 +1,18 @@
+"""`python -m aether` is the command line."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+
+import pytest
+
+
+def test_the_module_runs_the_command(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["aether", "--version"])
+
+    with pytest.raises(SystemExit) as left:
+        runpy.run_module("aether", run_name="__main__")
+
+    assert left.value.code == 0
+    assert capsys.readouterr().out.startswith("aether ")
