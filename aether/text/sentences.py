@@ -20,6 +20,7 @@ _NO_END = re.compile(
 )
 # What breaks off may go on.
 _OPEN = re.compile(r"(?:…|\.\.)\W*$")
+_OPENERS = "\"'“‘(`["
 # Long enough for the longest abbreviation with the space before it.
 _LOOK_BACK_CHARS = 10
 
@@ -76,10 +77,16 @@ def _continues(before: str, line: str) -> bool:
 
 def _split(block: str) -> list[str]:
     found: list[str] = []
-    start = 0
+    start = ticks = counted = 0
+    last_tick = block.rfind("`")
     for end in _END.finditer(block):
+        ticks += block.count("`", counted, end.end())
+        counted = end.end()
         head = block[max(start, end.end() - _LOOK_BACK_CHARS) : end.end()].rstrip()
-        if _NO_END.search(head) or (_OPEN.search(head) and block[end.end() : end.end() + 1].islower()):
+        after = block[end.end() : end.end() + 1]
+        goes_on = _OPEN.search(head) and after and not (after.isupper() or after in _OPENERS)
+        in_ticks = ticks % 2 and last_tick >= end.end()
+        if goes_on or in_ticks or _NO_END.search(head):
             continue
         found.append(block[start : end.end()].strip())
         start = end.end()

@@ -46,3 +46,10 @@ def test_scripts_without_blanks_end_at_their_own_marks():
 
 def test_blanks_hold_no_sentence():
     assert sentences(" \n\t\n") == []
+
+
+def test_a_command_in_ticks_is_not_cut():
+    text = "Ran `go test ./... -run X. Y` twice."
+
+    assert sentences(text + " It passed.") == [text, "It passed."]
+    assert sentences("An odd ` tick. It ends.") == ["An odd ` tick.", "It ends."]
