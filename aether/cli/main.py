@@ -86,7 +86,10 @@ def main(arguments: list[str]) -> int:
         result = cli.main(args=arguments, prog_name="aether", standalone_mode=False, obj=ask)
         _fold(ask)
         sys.stdout.flush()
-    except (BrokenPipeError, SystemExit):  # click leaves by SystemExit where its own output has no reader
+    except (BrokenPipeError, SystemExit) as left:
+        # click leaves by SystemExit: with 0 after completing a word, else because its output has no reader.
+        if isinstance(left, SystemExit) and left.code == 0:
+            return 0
         _close_stdout()
         return BROKEN_PIPE
     except BaseException as reason:  # noqa: BLE001 - the one place that turns every error into words and a code

@@ -1,0 +1,39 @@
+"""Counting by hand."""
+
+from __future__ import annotations
+
+import json
+
+from aether.cli.main import main
+
+
+def shown(capsys, *words, code=0):
+    capsys.readouterr()
+    assert main(list(words)) == code
+    return capsys.readouterr()
+
+
+def test_files_are_counted_and_it_is_said_by_what(here, tmp_path, capsys):
+    done = shown(capsys, "tokens", "count", "README.md", "session.json")
+
+    assert [line.split()[-1] for line in done.out.splitlines()[2:]] == ["README.md", "session.json"]
+    assert done.err == "Counted by estimate (about ±10 %).\n"
+
+
+def test_a_counter_becomes_the_homes_own(here, vocabulary, capsys):
+    assert shown(capsys, "tokens", "use", "o200k_base").out == "This home counts by o200k_base (exact).\n"
+    assert (
+        json.loads(shown(capsys, "memory", "status", "--json").out)["working_memory"]["counter"]
+        == "o200k_base"
+    )
+
+
+def test_the_estimate_is_measured_and_applied(here, vocabulary, capsys):
+    text = shown(capsys, "tokens", "calibrate", "README.md").out
+    assert text.splitlines()[-1].startswith("factor ")
+
+    assert "(applied)" in shown(capsys, "tokens", "calibrate", "--apply").out
+
+
+def test_fetching_prints_where_the_file_is(here, vocabulary, tmp_path, capsys):
+    assert shown(capsys, "tokens", "fetch", "o200k_base").out == f"{tmp_path / 'o200k_base'}\n"
