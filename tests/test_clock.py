@@ -51,3 +51,10 @@ def test_iso_8601_is_read(text, hour):
 def test_what_is_no_time_is_refused_with_its_place(text):
     with pytest.raises(InvalidInput, match=r"^signal: .* is not a time"):
         clock.parse(text, where="signal")
+
+
+def test_years_before_1000_are_padded_so_that_they_sort_and_are_read_back():
+    early = clock.parse("0099-01-01")
+
+    assert clock.stamp(early) == "0099-01-01T00:00:00.000000Z"
+    assert clock.parse(clock.stamp(early)) == early
