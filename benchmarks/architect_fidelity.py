@@ -31,6 +31,7 @@ from aether.backends.extractive import complete
 from aether.backends.extractive.trim import unbulleted
 from aether.memory import fidelity as gate
 from aether.memory.capture import capture
+from aether.memory.fidelity import demands
 from aether.memory.handoff import protected
 from aether.messages.read import read_records
 from aether.text.anchors import anchors

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple, cast
 
 from aether.memory.cleaning import without_injected
+from aether.memory.rules import bare
 from aether.memory.statements import binding
 from aether.shapes import Counter, Handoff, HighValueItem, Item, JsonObject
 from aether.text.anchors import anchors
@@ -160,7 +161,7 @@ def _said(item: Item) -> Iterator[Required]:
     if not text or not (why or item["metadata"]["relevance_score"] > HIGH_VALUE):
         return
     if why and (len(text) <= WHOLE_CHARS or (len(text) <= STATEMENT_CHARS and text.startswith(ASKED))):
-        yield _required(item, text, why)
+        yield _required(item, bare(text), why)
         return
     found = [
         (sentence, binding(sentence)) for sentence in sentences(text) if len(sentence) <= STATEMENT_CHARS
@@ -171,7 +172,7 @@ def _said(item: Item) -> Iterator[Required]:
         if kind and (kind != "blocker" or item["type"] not in _PAST)
     ]
     for sentence, kind in told:
-        yield _required(item, sentence, cast(Why, kind))
+        yield _required(item, bare(sentence), cast(Why, kind))
     if why and not told and len(text) <= STATEMENT_CHARS:
         yield _required(item, text, why)
 

@@ -9,6 +9,7 @@ pattern that exists is never made again, also when the sessions that showed it a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -30,6 +31,12 @@ HIGH_RELEVANCE = 0.8
 WORK_TYPES = frozenset({"code_change", "command", "error", "code_snippet"})
 # A longer entry is data.
 MOST_PARTS = 40
+
+
+# What an agent says of itself on the way ("I have all I need") is the same in every session.
+_OF_ITSELF = re.compile(
+    r"(?:i|i['’](?:m|ve|ll|d)|let me)\b(?! (?:decided|chose|prefer|always|never)\b)", re.IGNORECASE
+)
 
 
 class Repeated(NamedTuple):
@@ -128,7 +135,7 @@ def _order(statement: Statement) -> int:
 def _deserves(unit: list[Statement], group: list[Statement]) -> bool:
     """Return whether `group`, worded by `unit`, is repeated often enough or its wording has weight by itself."""
     repeated = len({each.session_id for each in group}) >= REPEATED_SESSIONS
-    return repeated or _weighty(unit)
+    return _weighty(unit) or (repeated and not _OF_ITSELF.match(unit[-1].text))
 
 
 def _weighty(unit: list[Statement]) -> bool:

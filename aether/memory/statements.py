@@ -55,6 +55,7 @@ _OVERCOME = re.compile(
     r"\b(?:pass(?:es|ed)?|succeed(?:s|ed)|succeeded|confirmed|verified|green)\b",
     re.IGNORECASE,
 )
+_SUPPOSED = re.compile(r"(?:if|when|whenever|in case)\b", re.IGNORECASE)
 _WAITING = re.compile(r"^\W*waiting (?:on|for)\b", re.IGNORECASE)
 # Who would like something now decides nothing for later, nor does who still has to decide.
 _OF_THE_MOMENT = re.compile(
@@ -94,7 +95,8 @@ def stated(text: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for sentence in _prose(text):
         kind = _STATED.get(_kind(sentence))
-        if kind and _stands_alone(sentence):
+        supposed = kind == "blocker" and _SUPPOSED.match(bare(sentence))
+        if kind and _stands_alone(sentence) and not supposed:
             if kind == "blocker" and _OVERCOME.search(sentence):
                 kind = "outcome"
             found.setdefault(kind, []).append(sentence)
@@ -171,7 +173,8 @@ def binding(sentence: str) -> str:
         return kind if _settles(sentence) else ""
     if kind in ("constraint", "preference"):
         return "constraint" if rule(sentence) else ""
-    return kind if kind == "blocker" and not _OVERCOME.search(sentence) and not _intends(said) else ""
+    open_still = not (_OVERCOME.search(sentence) or _SUPPOSED.match(said) or _intends(said))
+    return kind if kind == "blocker" and open_still else ""
 
 
 def kind_of_paragraph(text: str) -> str:

@@ -224,3 +224,9 @@ def test_demands_name_what_must_survive_in_the_order_in_which_it_goes():
         ("wm3", "constraint"),
         ("wm1", "decision"),
     ]
+
+
+def test_what_is_carried_has_no_bullet():
+    said = "Notes of the day. " * 20 + "\n- We decided to rewrite the lexer by hand."
+
+    assert carried(item("wm1", said, "decision")) == ["We decided to rewrite the lexer by hand."]

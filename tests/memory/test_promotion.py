@@ -262,3 +262,12 @@ def test_what_was_said_with_weight_words_the_pattern_of_two_sessions():
 
     (pattern,) = patterns_of(state)
     assert (pattern["pattern"], pattern["occurrences"]) == (RULE, 2)
+
+
+def test_what_an_agent_says_of_itself_in_every_session_is_no_pattern():
+    said = "I have gathered comprehensive information."
+    state = memory(*(session(f"s{at}", outcomes=[said], day=at + 1) for at in range(3)))
+    decided = memory(*(session(f"s{at}", outcomes=["I decided on SQLite."], day=at + 1) for at in range(3)))
+
+    assert run(state)[0] == state
+    assert len(patterns_of(run(decided)[0])) == 1

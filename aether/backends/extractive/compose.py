@@ -14,7 +14,13 @@ from typing import Any, NamedTuple
 
 from aether.backends.extractive.statements import HIGH_RELEVANCE, Clause
 from aether.backends.extractive.trim import is_machine
-from aether.backends.extractive.weigh import FRAME_CHARS, REQUEST_TYPES, RESULT_TYPES, is_result
+from aether.backends.extractive.weigh import (
+    FRAME_CHARS,
+    LEAST_FRAME_WORDS,
+    REQUEST_TYPES,
+    RESULT_TYPES,
+    is_result,
+)
 from aether.shapes import JsonObject
 from aether.text.sentences import sentences
 
@@ -42,6 +48,7 @@ _IMPACT = re.compile(r",? (?:so|which|reducing|making|allowing|meaning|thus|ther
 _TELLING_KINDS = frozenset({"decision", "constraint", "solution", "blocker", "preference", "outcome"})
 # Records of work read as lists: which files, which commands, which errors.
 _WORK_TYPES = frozenset({"code_change", "command", "error", "code_snippet"})
+_STOPS = tuple(".!…。！")
 _ENDS = tuple(".!?:;。！？…")
 
 
@@ -158,11 +165,10 @@ def _rank(statement: Statement) -> int:
 
 
 def _reads_alone(statement: Statement) -> bool:
-    """Return whether a statement is a sentence that someone said, not a line of output or half of it."""
+    """Return whether a statement is a sentence that someone said, not a heading, output, or half a sentence."""
     text = statement.text
-    return (
-        statement.whole and len(text.split()) >= LEAST_WORDS and not is_machine(text) and text[-1] not in "?:"
-    )
+    ended = text.rstrip("*_`\"')”’").endswith(_STOPS)
+    return statement.whole and ended and len(text.split()) >= LEAST_WORDS and not is_machine(text)
 
 
 def _is_decision(statement: Statement, handoff: Mapping[str, Any]) -> bool:
@@ -187,11 +193,8 @@ def _summary(statements: Sequence[Statement], handoff: Mapping[str, Any]) -> lis
     asked = [entry for entry in opening if entry.type in REQUEST_TYPES][:1]
     done = [entry for entry in opening if is_result(handoff["items"][entry.item])][-1:]
     chosen = [*asked, *done]
-    telling = [
-        entry
-        for entry in fit
-        if entry.type not in RESULT_TYPES and _is_outcome(entry) and _reads_alone(entry)
-    ]
+    told = [entry for entry in fit if entry.type not in RESULT_TYPES | REQUEST_TYPES]
+    telling = [entry for entry in told if _is_outcome(entry) and _reads_alone(entry)]
     others = [entry for entry in fit if entry.speaker]
     for entry in (*reversed(telling), *others):
         room = SUMMARY_CHARS - sum(len(taken.text) for taken in chosen)
@@ -201,7 +204,8 @@ def _summary(statements: Sequence[Statement], handoff: Mapping[str, Any]) -> lis
 
 
 def _ends_well(statement: Statement) -> bool:
-    return statement.whole and len(statement.text) <= FRAME_CHARS and statement.text[-1] not in "?:"
+    said = statement.whole and len(statement.text) <= FRAME_CHARS and statement.text[-1] != ":"
+    return said and len(statement.text.split()) >= LEAST_FRAME_WORDS
 
 
 def _opening(handoff: Mapping[str, Any], statements: Sequence[Statement]) -> str:

@@ -17,8 +17,8 @@ REPEATED = 0.2
 
 
 # Tiers: lower ones come first, whatever they cost.
-FRAMES, RULES, DECIDES, BLOCKS, BINDS, OPENS, WORTH, FILLS, CARRIES = range(9)
-"""Says what it was all for and what came of it; must survive, in this order; was meant to last; says what its item is for; is worth keeping; fills up what is left; is kept only where something leans on it."""
+FRAMES, RULES, DECIDES, BLOCKS, TOUCHED, BINDS, OPENS, WORTH, FILLS, CARRIES = range(10)
+"""Says what it was all for and what came of it; must survive, in this order; names a file that was changed; was meant to last; says what its item is for; is worth keeping; fills up what is left; is kept only where something leans on it."""
 
 
 class Weight(NamedTuple):

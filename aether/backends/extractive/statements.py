@@ -97,7 +97,9 @@ def _cut(clauses: list[Clause], said: _Said, names: frozenset[str]) -> None:
     before = ""
     for sentence in [said.text] if rule else sentences(said.text):
         text = " ".join(sentence.split())
-        content, why = next(((content, why) for content, why in said.required if text in content), ("", ""))
+        plain = unbulleted(text)
+        required = (one for one in said.required if plain in one[0] or one[0] in plain)
+        content, why = next(required, ("", ""))
         kind = classify(sentence)
         if rule or (kind == "constraint" and not said.speaker):
             text = unbulleted(text)  # word for word, as it was meant

@@ -23,6 +23,7 @@ from aether.backends.extractive.select import (
     FRAMES,
     OPENS,
     RULES,
+    TOUCHED,
     WORTH,
     Weight,
 )
@@ -78,6 +79,8 @@ RESULT_TYPES = frozenset({"outcome", "task_result"})
 # A summary needs the purpose and the last result; two more are outcomes.
 LAST_RESULTS = 3
 FRAME_CHARS = 240
+# "Done." says nothing.
+LEAST_FRAME_WORDS = 2
 REQUEST_TYPES = frozenset({"user_input", "user_request", "request"})
 # The opening of these names the file: which files were changed is never left out.
 FILE_TYPES = frozenset({"code_change"})
@@ -138,9 +141,11 @@ def weighed(clauses: Sequence[Clause], handoff: Mapping[str, Any], *, count: Cou
 def _frame(clauses: Sequence[Clause], items: Sequence[Mapping[str, Any]]) -> set[int]:
     """Return the places of what the stretch was for and what came of it last: the summary is made of them."""
     opening = [
-        clause for clause in clauses
-        if clause.leads and not clause.speaker and len(clause.text) <= FRAME_CHARS and not clause.text.endswith(("?", ":"))
-    ]  # fmt: skip
+        clause
+        for clause in clauses
+        if clause.leads and not clause.speaker and len(clause.text) <= FRAME_CHARS and clause.text[-1] != ":"
+        if len(clause.text.split()) >= LEAST_FRAME_WORDS
+    ]
     asked = [clause.place for clause in opening if items[clause.item]["type"] in REQUEST_TYPES]
     done = [clause.place for clause in opening if is_result(items[clause.item])]
     return {*asked[:1], *done[-LAST_RESULTS:]}
@@ -195,7 +200,7 @@ def _tier(clause: Clause, item: Mapping[str, Any], *, named: bool) -> int:
     if clause.speaker or clause.leans_on >= 0:
         return OPENS if opens else WORTH
     if opens and item["type"] in FILE_TYPES:
-        return BLOCKS
+        return TOUCHED
     binds = (
         (item["type"] in REQUEST_TYPES and clause.kind in ASKED_KINDS)
         # Where it is known what must survive, nothing else binds.

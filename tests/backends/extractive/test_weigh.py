@@ -9,6 +9,7 @@ from aether.backends.extractive.select import (
     FRAMES,
     OPENS,
     RULES,
+    TOUCHED,
     WORTH,
 )
 from aether.backends.extractive.statements import read
@@ -75,7 +76,7 @@ def test_in_speech_answers_count_more_and_questions_and_remarks_less():
         ("The port is 8080.", "error", 0.5, OPENS),
         ("The port is 8080.", "outcome", 0.5, FRAMES),
         ("The port is 8080.", "blocker", 0.5, BINDS),
-        ("Changed src/app.py", "code_change", 0.5, BLOCKS),
+        ("Changed src/app.py", "code_change", 0.5, TOUCHED),
         ("Never push to main.", "user_input", 0.5, FRAMES),
         ("Never push to main.", "observation", 0.5, WORTH),
         ("Never push to main.", "observation", 0.8, BINDS),
