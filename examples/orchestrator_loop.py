@@ -1,0 +1,22 @@
+"""An orchestrator's loop: note what happens, mark the phase boundary, let a program of your own compress."""
+
+import sys
+from pathlib import Path
+
+import aether
+
+home = aether.init("colony/.aether")
+aether.start_phase(1, name="storage", home=home)
+aether.add_working_memory_item(
+    "Decided to keep state in JSON, because a person can read it.", "decision", 0.9, home=home
+)
+aether.add_working_memory_item("Looked at three databases and at plain files.", "observation", 0.3, home=home)
+aether.complete_phase(1, home=home)
+
+# Any program may be the architect: the hand-off comes on its stdin, the session goes to its stdout.
+program = Path(__file__).with_name("architect.py")
+done = aether.compress(1, architect=f"command:{sys.executable} {program}", home=home)
+print(
+    f"{done.ingested.items} items became session {done.ingested.session['phase']}, written by {done.architect}"
+)
+print("left in working memory:", len(aether.list_working_memory_items(home=home)))

@@ -1,0 +1,168 @@
+"""The documents: what they show is run, what they name exists, what is generated is up to date."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from aether.cli.main import main
+from aether.paths import resource
+from aether.store import appends, config, documents
+from tests.readme_command import readme_command
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+GLOSSARY = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+FORMATS = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+# The vocabulary: one word per thing.
+WORDS = """
+    home document item session pattern link layer signal caste phase compress architect backend protected receipt
+    archive event snapshot finding journal revision patch fold counter promote stamp hand-off
+""".split()
+
+
+def blocks(text, language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def generate():
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_generated_pages_are_up_to_date(capsys):
+    made = generate()
+
+    assert [
+        name
+        for name, page in made.PAGES.items()
+        if page() != (ROOT / "docs" / name).read_text(encoding="utf-8")
+    ] == []
+    assert (made.main(["--check"]), capsys.readouterr().out) == (0, "")
+
+
+def test_the_python_of_the_readme_prints_what_the_readme_says(tmp_path):
+    (code,) = blocks(README, "python")
+    shown = README.partition(code)[2].partition("```text\n")[2].partition("```")[0]
+
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert (ran.stdout, ran.stderr) == (shown, "")
+
+
+def test_the_steps_of_the_readme_run_one_after_the_other(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    lines = resource("data/samples/colony.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    (tmp_path / "session.jsonl").write_text("".join(lines[:40]), encoding="utf-8")
+    (steps,) = (block for block in blocks(README, "console") if "aether init" in block)
+
+    for line in steps.splitlines():
+        assert main(shlex.split(line.removeprefix("$ aether "))) == 0, (line, capsys.readouterr().err)
+    assert "Nothing is wrong." in capsys.readouterr().out
+
+
+def test_the_set_up_commands_are_what_continuous_integration_uses():
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+    assert "tests/readme_command.py test" in script
+    assert readme_command("demo").endswith(".venv/bin/aether demo")
+    assert ".venv/bin/pytest" in readme_command("test")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_to_a_file(page):
+    targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_every_guarantee_names_a_test_that_is_there():
+    table = README.partition("## What it guarantees")[2].partition("\n## ")[0]
+    named = re.findall(r"`(tests/[^`]+)`", table)
+
+    assert len(named) >= 6
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def test_every_word_of_the_vocabulary_is_defined_once():
+    defined = re.findall(r"^\| \*\*(.+?)\*\* \|", GLOSSARY, re.MULTILINE)
+
+    assert [word for word in WORDS if defined.count(word) != 1] == []
+    assert len(defined) == len(set(defined))
+
+
+def test_every_setting_is_in_the_table():
+    table = FORMATS.partition("## config.toml")[2]
+
+    assert re.findall(r"^\| `(\w+\.\w+)` \|", table, re.MULTILINE) == list(config.KEYS)
+
+
+def test_every_document_and_every_append_only_file_is_described():
+    for name in documents.NAMES:
+        assert f"| `data/{name}.json` |" in FORMATS
+    for kind, path in {**appends.SINGLE, **appends.MONTHLY}.items():
+        assert f"append-only file `{kind}`" in FORMATS
+        assert f"`{path}" in FORMATS
+
+
+def test_every_file_of_a_lived_in_home_is_described(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for line in ("init", "memory add 'Decided to use one file.' --type decision --phase 1", "phase complete 1",
+                 "memory compress --phase 1", "snapshot create", "memory search file"):  # fmt: skip
+        assert main(shlex.split(line)) == 0
+    described = re.findall(r"^\| `([^`]+)` \|", FORMATS, re.MULTILINE)
+    patterns = [
+        re.sub(r"YYYY-MM|REVISION|DOCUMENT|\bID\b", r"[^/]+", re.escape(name).replace(r"\-", "-"))
+        for name in described
+    ]
+
+    found = {
+        path.relative_to(tmp_path / ".aether").as_posix()
+        for path in (tmp_path / ".aether").rglob("*")
+        if path.is_file()
+    }
+
+    assert [
+        name for name in sorted(found) if not any(re.fullmatch(pattern, name) for pattern in patterns)
+    ] == []
+
+
+@pytest.mark.parametrize(
+    ("heading", "fields"),
+    [("## A hand-off", "compressions"), ("## A snapshot", "snapshots")],
+)  # fmt: skip
+def test_every_field_of_a_file_is_named(heading, fields, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for line in ("init", "memory add note --phase 1", "memory prepare --phase 1", "snapshot create"):
+        assert main(line.split()) == 0
+    section = FORMATS.partition(heading)[2].partition("\n## ")[0]
+    (path,) = (tmp_path / ".aether" / fields).iterdir()
+
+    assert [field for field in json.loads(path.read_bytes()) if f"`{field}`" not in section] == []
+
+
+def test_every_field_of_a_line_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for line in ("init", "memory add note --phase 1", "memory compress --phase 1"):
+        assert main(line.split()) == 0
+    data = tmp_path / ".aether" / "data"
+
+    for path in (*data.glob("journal/*.jsonl"), *data.glob("archive/items/*.jsonl"), data / "receipts.jsonl"):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            assert [field for field in json.loads(line) if f"`{field}`" not in FORMATS] == []
