@@ -28,6 +28,7 @@ _LEAD_IN = re.compile(
 )
 _PREFERS = re.compile(
     r"^(?:always |generally |strongly )?(?:prefer|favou?r)\s|^stick (?:to|with)\s"
+    r"|^(?:use|write|keep)\b[^,;.]{0,40}\b(?:spelling|style|naming|conventions?|indentation|tense)\b"
     r"|\b(?:i|we) (?:always |generally |usually |strongly |much )?prefer\s",
     re.IGNORECASE,
 )

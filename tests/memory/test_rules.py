@@ -26,6 +26,7 @@ PREFERENCES = [
     "stick to plain functions rather than classes.",
     "I prefer tabs in Makefiles.",
     "We generally prefer small commits.",
+    "use the british spelling :)",
 ]
 OF_THE_MOMENT = [
     "I need a medium size with high ventilation.",
