@@ -33,15 +33,21 @@ def last_undoable(snapshot: Snapshot) -> int:
     Raises:
         NotFound: there is none.
     """
-    undone: set[int] = set()
-    for entry in newest_first(snapshot):
-        if entry.revision in undone:
-            continue
-        if entry.operation == "undo":
-            undone.add(int(entry.reason.rpartition(" ")[2]))
-        elif entry.operation not in BOOKKEEPING and entry.inverse:
+    history = newest_first(snapshot)
+    undone = _undone(history)
+    for entry in history:
+        if entry.operation not in {"undo", *BOOKKEEPING} and entry.inverse and entry.revision not in undone:
             return entry.revision
     raise NotFound("there is nothing to undo.", fix='See "aether log".', where=str(snapshot.home))
+
+
+def _undone(history: list[Entry]) -> dict[int, int]:
+    """Return the revisions that are taken back at present, each with the one that did it."""
+    undone: dict[int, int] = {}
+    for entry in history:
+        if entry.operation == "undo" and entry.revision not in undone:
+            undone[int(entry.reason.rpartition(" ")[2])] = entry.revision
+    return undone
 
 
 def newest_first(snapshot: Snapshot, *, after: int = 0) -> list[Entry]:
@@ -87,11 +93,18 @@ def undo(snapshot: Snapshot, revision: int) -> Change:
 
     Raises:
         NotFound: there is no such revision.
-        Conflict: a later change depends on it, or it made the document in the first place.
+        Conflict: it is undone already, a later change depends on it, or it made the document in the first place.
     """
     if not 1 <= revision <= snapshot.revision:
         raise _unknown(snapshot, revision)
     steps, before = states_back(snapshot, revision - 1)
+    by = _undone([entry for entry, _ in steps]).get(revision)
+    if by is not None:
+        raise Conflict(
+            f"revision {revision} is undone already, by revision {by}.",
+            fix=f'To have it again, "aether undo {by}".',
+            where=str(snapshot.home),
+        )
     undone, after = steps[-1]
     patches = {}
     for name in undone.patches:

@@ -103,11 +103,26 @@ def test_an_undo_can_be_undone(home):
     assert content(home, "a") == "new"
 
 
-def test_undoing_twice_the_same_change_changes_nothing(home):
+def test_what_is_undone_already_is_not_undone_twice(home):
+    revision = homes.add(home, "a", tokens=5).revision
+    by = take_back(home, revision)
+    homes.add(home, "b", tokens=5)
+
+    with pytest.raises(
+        Conflict, match=f'revision {revision} is undone already, by revision {by}.*"aether undo {by}"'
+    ):
+        take_back(home, revision)
+
+    assert homes.ids(home) == ["b"]
+
+
+def test_what_was_brought_back_can_be_undone_again(home):
     revision = homes.add(home, "a").revision
+    take_back(home, take_back(home, revision))
+    assert homes.ids(home) == ["a"]
+
     take_back(home, revision)
 
-    assert take_back(home, revision) == homes.anew(home).revision
     assert homes.ids(home) == []
 
 
