@@ -17,6 +17,9 @@ LEAST_WORDS = 3
 # What a sentence without a subject is about stands in a short sentence before it.
 SUBJECT_CHARS = 160
 
+# "- ok. And please, note that …" has five; more is no introduction.
+MOST_LEAD_INS = 8
+
 _LEAD_IN = re.compile(
     r"^\W*(?:[-*•+>]|\d{1,3}[.)]|[a-z]\))\s+"
     r"|^(?:ok(?:ay)?|yes|yeah|no|good|great|perfect|right|thanks|thank you|again|reminder|important|note|rule|remember|please|and|also|so|but|"
@@ -78,10 +81,8 @@ def bare(sentence: str) -> str:
     >>> bare("- Keep it short."), bare("And same as always: `make check` has to pass.")
     ('Keep it short.', '`make check` has to pass.')
     """
-    before = ""
     text = sentence.strip()
-    while text != before:
-        before = text
+    for _ in range(MOST_LEAD_INS):
         text = _LEAD_IN.sub("", text, count=1)
     return text or sentence.strip()
 
