@@ -1,4 +1,4 @@
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aether.memory.rules import bare, rule, rules
@@ -26,6 +26,7 @@ def test_the_wording_of_a_rule_stands_in_what_was_said(text):
 
 
 @given(requests())
+@example("- and the amounts must never be floats")
 def test_a_rule_in_its_own_words_is_the_same_rule(text):
     for found in rules(sentences(text), text):
         assert rule(found.text) == found
