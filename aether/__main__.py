@@ -4,4 +4,5 @@ from __future__ import annotations
 
 from aether.cli.main import run
 
-run()
+if __name__ == "__main__":
+    run()

@@ -54,6 +54,11 @@ def test_an_unknown_verb_says_where_help_is(capsys):
     assert told.endswith(" See aether memory --help.\n")
 
 
+def test_an_unknown_noun_is_a_usage_error(capsys):
+    assert main(["bogus"]) == 2
+    assert capsys.readouterr().err.startswith("Error: aether: No such command 'bogus'.")
+
+
 def every_error(kind=AetherError):
     yield kind
     for below in kind.__subclasses__():

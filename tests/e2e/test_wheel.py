@@ -66,12 +66,13 @@ def test_the_main_job_runs_away_from_the_checkout(wheel, tmp_path):
         name: value for name, value in os.environ.items() if name not in ("ANTHROPIC_API_KEY", "AETHER_HOME")
     }
 
-    ran = subprocess.run(
-        [sys.executable, "-c", "import aether; print(aether.__file__); from aether.__main__ import run", "demo"],
-        cwd=away, env={**environment, "PYTHONPATH": str(tmp_path / "installed")},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    def run(*words):
+        return subprocess.run(
+            [sys.executable, *words], cwd=away, env={**environment, "PYTHONPATH": str(tmp_path / "installed")},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
 
+    assert run("-c", "import aether; print(aether.__file__)").stdout.startswith(str(tmp_path / "installed"))
+    ran = run("-m", "aether", "demo")
     assert ran.stderr == "The scratch home is gone. Keep one with: aether demo --keep DIR\n"
-    assert ran.stdout.startswith(str(tmp_path / "installed"))
     assert "5. Nothing is lost" in ran.stdout
