@@ -40,8 +40,8 @@ NUMBER = 1.2
 NAME = 1.6
 NEGATION = 0.5
 # An anchor must win against the words that its length displaces: worth per character, and at least this.
-ANCHOR_PER_CHAR = 0.3
-ANCHOR = 1.5
+ANCHOR_PER_CHAR = 0.5
+ANCHOR = 2.0
 # What is said again and again is the topic: worth per natural logarithm of the number of clauses with the term.
 TOPIC = 0.2
 # A statement costs more than its words: the end mark, the break in the text, the reader's turn of mind. Without this,
@@ -70,9 +70,7 @@ STEERED = 2.0
 RECENCY = 0.1
 
 # What an item of these types opens with is what it is for.
-LEADING_TYPES = frozenset(
-    "constraint decision preference user_input outcome task_result solution blocker error code_change".split()
-)
+LEADING_TYPES = frozenset({"constraint", "decision", "preference", "user_input", "code_change"})
 # What these speak of as failing is what was put right.
 PAST_TYPES = frozenset({"solution", "outcome"})
 RESULT_TYPES = frozenset({"outcome", "task_result"})

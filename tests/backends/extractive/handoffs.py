@@ -29,7 +29,7 @@ def handoff(*items, target=None, protected=(), signals=(), required=None):
     ]
     total = sum(each["token_count"] for each in items)
     return {
-        "compression_id": "compression_1772359200000000_9f86d081",
+        "compression_id": "phase_3_1772359200000000_9f86d081",
         "phase": 3,
         "prepared_at": PREPARED_AT,
         "items": items,

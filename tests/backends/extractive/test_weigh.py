@@ -73,7 +73,7 @@ def test_in_speech_answers_count_more_and_questions_and_remarks_less():
     [
         ("Thanks!", "observation", 0.5, FILLS),
         ("The port is 8080.", "observation", 0.5, WORTH),
-        ("The port is 8080.", "error", 0.5, OPENS),
+        ("The port is 8080.", "error", 0.5, WORTH),
         ("The port is 8080.", "outcome", 0.5, FRAMES),
         ("The port is 8080.", "blocker", 0.5, BINDS),
         ("Changed src/app.py", "code_change", 0.5, TOUCHED),
@@ -93,7 +93,7 @@ def test_the_first_request_and_the_last_results_frame_a_session():
 
     tiers = [each.tier for each in weigh(*asked, *done, item("Is the table dropped?", "outcome"))]
 
-    assert tiers == [FRAMES, BINDS, OPENS, OPENS, FRAMES, FRAMES, FRAMES, OPENS]
+    assert tiers == [FRAMES, BINDS, WORTH, WORTH, FRAMES, FRAMES, FRAMES, WORTH]
 
 
 @pytest.mark.parametrize(("why", "tier"), [("constraint", RULES), ("decision", DECIDES), ("blocker", BLOCKS)])
