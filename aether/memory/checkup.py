@@ -63,8 +63,8 @@ def examine(documents: Mapping[str, Any]) -> list[Finding]:
     patterns = memory["long_term_memory"]["patterns"]
     ids = Tally(entry["id"] for entry in (*items, *sessions, *patterns))
     found += [
-        Finding("error", "repeated-id", f"memory#{id}", f"occurs {times} times.", "Give one of them another id.")
-        for id, times in ids.items() if times > 1
+        Finding("error", "repeated-id", f"memory#{name}", f"occurs {times} times.", "Give one of them another id.")
+        for name, times in ids.items() if times > 1
     ]  # fmt: skip
     usage = memory["working_memory"]
     if usage["current_tokens"] > usage["max_capacity_tokens"]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
@@ -20,6 +21,8 @@ from aether.memory.items import items_of
 from aether.shapes import Change, Handoff, Item, JsonObject, Patch
 
 SCHEMA_VERSION = 1
+# As `ids.new_id` makes them of "phase_<n>": microseconds since 1970, then eight random digits.
+_ID = re.compile(r"phase_\d+_\d{15,}_[0-9a-f]{8}")
 # They say what matters now; the other types are bookkeeping of the colony.
 STEERING = ("FOCUS", "REDIRECT", "FEEDBACK")
 # What a person or a rule asked for must survive word for word, whatever an architect thinks of it.
@@ -54,6 +57,17 @@ def opened(memory: Mapping[str, Any], phase: int, *, compression_id: str, now: d
     }
     patch: Patch = [{"op": "add", "path": "/compression/open/-", "value": record}]
     return Change({"memory": patch}, result=record)
+
+
+def is_id(text: object) -> bool:
+    """Return whether `text` is an id that `prepare` made, so that it can only mean that hand-off."""
+    return isinstance(text, str) and _ID.fullmatch(text) is not None
+
+
+def is_held(memory: Mapping[str, Any], record: JsonObject) -> bool:
+    """Return whether any item of a hand-off is still in working memory, unchanged since."""
+    wanted = record["items"]
+    return any(item["id"] in wanted and digest(item) == wanted[item["id"]] for item in items_of(memory))
 
 
 def closed(memory: Mapping[str, Any], compression_id: str) -> Change:

@@ -151,9 +151,11 @@ def _covered(
     ids = [answer.get(field) for field in ("id", "session_id", "compression_id")]
     ids = [compression_id] if compression_id else ids
     named = [record for record in memory["compression"]["open"] if record["id"] in ids]
-    if compression_id and not named:
+    gone = compression_id or next(filter(handoff.is_id, ids), None)
+    if gone and not named:
+        # To take what is open now would archive items that this architect has never seen.
         raise Conflict(
-            f"the hand-off {shown(compression_id)} is not open any more: another session answered it.",
+            f"the hand-off {shown(gone)} is not open any more: another session answered it.",
             fix='Prepare again: "aether memory prepare".',
             where="compress",
         )

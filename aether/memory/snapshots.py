@@ -8,7 +8,7 @@ the next snapshot would take the name of one that exists. Reading and writing th
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +20,12 @@ from aether.shapes import Change
 from aether.store.patch import diff
 
 MAX_LABEL_CHARS = 200
+
+Current = Callable[[str, Any], Any]
+
+
+def _as_is(_name: str, value: Any) -> Any:
+    return value
 
 
 def take(
@@ -60,8 +66,12 @@ def checksum(documents: Mapping[str, Any]) -> str:
     return sha256(canonical.encode()).hexdigest()
 
 
-def restore(documents: Mapping[str, Any], snapshot: Mapping[str, Any]) -> Change:
+def restore(
+    documents: Mapping[str, Any], snapshot: Mapping[str, Any], *, current: Current = _as_is
+) -> Change:
     """Return the change that takes `documents` back to `snapshot`; its result is the names that change.
+
+    `current` brings a saved document, given its name, to today's version.
 
     A document that the snapshot does not hold stays as it is.
 
@@ -81,7 +91,9 @@ def restore(documents: Mapping[str, Any], snapshot: Mapping[str, Any]) -> Change
                 fix=f"Restore into a colony that has it; this one has {', '.join(documents)}.",
                 where=where,
             )
-        wanted = {**value, "checkpoints": documents[name]["checkpoints"]} if name == DOCUMENT else value
+        wanted = current(name, value)
+        if name == DOCUMENT:
+            wanted = {**wanted, "checkpoints": documents[name]["checkpoints"]}
         patch = diff(documents[name], wanted)
         if patch:
             patches[name] = patch

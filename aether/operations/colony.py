@@ -8,7 +8,7 @@ from typing import Any
 from aether.memory import adaptation, phases, signals
 from aether.memory import colony as colony_state
 from aether.memory.changes import chained
-from aether.operations.edge import Author, Home, change, new_id, now, owned, read
+from aether.operations.edge import Author, Home, change, fold_after, new_id, now, owned, read
 from aether.operations.snapshots import automatic
 from aether.shapes import Change, Finding, JsonObject
 
@@ -121,6 +121,7 @@ def complete_phase(phase: int, *, home: Home = None) -> phases.PhaseChange:
         return chained(documents, complete, adapt)
 
     done: phases.PhaseChange = change(home, plan, Author("complete phase", reason=f"phase {phase}")).result[0]
+    fold_after(home)
     return done
 
 

@@ -14,7 +14,7 @@ from aether.errors import AetherError, NotFound
 from aether.memory import handoff, ingest, sessions, signals
 from aether.memory.ingest import Ingested
 from aether.memory.phase_numbers import check_phase
-from aether.operations.edge import Author, Home, change, counter_of, find, new_id, now, read
+from aether.operations.edge import Author, Home, change, counter_of, find, fold_after, new_id, now, read
 from aether.paths import file_name, inside
 from aether.shapes import Change, Handoff, JsonObject, Session
 from aether.store import codec
@@ -53,7 +53,7 @@ def prepare(phase: int, *, manual: bool = False, new: bool = False, home: Home =
     if reason:
         return Prepared(None, reason)
     record = handoff.open_handoff(snapshot.documents["memory"], phase)
-    if new or record is None or not handoff.held(snapshot.documents["memory"], record):
+    if new or record is None or not handoff.is_held(snapshot.documents["memory"], record):
         at = now()
         compression_id = new_id(f"phase_{phase}", at)
         seen = record
@@ -61,7 +61,7 @@ def prepare(phase: int, *, manual: bool = False, new: bool = False, home: Home =
         def plan(documents: Mapping[str, Any]) -> Change:
             memory = documents["memory"]
             there = handoff.open_handoff(memory, phase)
-            if not new and there is not None and there != seen and handoff.held(memory, there):
+            if not new and there is not None and there != seen and handoff.is_held(memory, there):
                 return Change({}, result=there)  # another process prepared it meanwhile
             return handoff.opened(memory, phase, compression_id=compression_id, now=at)
 
@@ -78,9 +78,14 @@ def _why_not(snapshot: Snapshot, phase: int, *, manual: bool) -> str:
     return ""
 
 
+def file_of(home: Path, record: JsonObject) -> Path:
+    """Return where the hand-off of `record` is, or would be, written."""
+    return inside(home, f"compressions/{file_name(record['id'], what='compression id')}.json")
+
+
 def _written(home: Path, snapshot: Snapshot, record: JsonObject) -> Path:
     """Return the file of the hand-off `record`, written if it is not there or not whole."""
-    path = inside(home, f"compressions/{file_name(record['id'], what='compression id')}.json")
+    path = file_of(home, record)
     try:
         read_handoff(path)
     except AetherError:
@@ -143,6 +148,7 @@ def trigger_phase_boundary_compression(
         )  # fmt: skip
 
     done = change(home, plan, Author("compress", by="architect", reason=f"phase {phase}"))
+    fold_after(home)
     return cast(Ingested, done.result)
 
 

@@ -5,15 +5,17 @@ Every operation goes through `read` or `change`, so that each is written once.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from aether import clock, paths
+from aether.errors import AetherError
 from aether.ids import new_id
 from aether.shapes import Change, Counter
-from aether.store.commit import Author, Committed, commit
+from aether.store.commit import Author, Committed, commit, fold_home
 from aether.store.state import Snapshot, load
 
 Home = str | os.PathLike[str] | None
@@ -38,6 +40,12 @@ def read(home: Home) -> Snapshot:
 def change(home: Home, plan: Callable[[Mapping[str, Any]], Change], author: Author) -> Committed:
     """Commit what `plan` makes of the documents, and return what it did."""
     return commit(find(home), lambda snapshot: plan(snapshot.documents), author, now=now())
+
+
+def fold_after(home: Home) -> None:
+    """Fold at a phase boundary; what was committed stands, so failing here is left to the next command."""
+    with contextlib.suppress(AetherError):
+        fold_home(find(home), now=now())
 
 
 def owned(value: Any) -> Any:

@@ -31,14 +31,12 @@ def search_memory(
 ) -> list[JsonObject]:
     """Return what the colony knows about `query`, best first, having counted the access of what is returned.
 
-    Each hit has id, layer, type, text, relevance (0 to 1), score, and the whole entry.
+    Each hit has id, layer, type, content, relevance (0 to 1), score, and the whole entry.
 
-    Args:
-        limit: hits to return, by layer if `by_layer`; None returns all.
-        layers: working_memory, short_term_memory, long_term_memory, archive; all where empty.
-        types, phase, caste, since, until: return only what is of these; `until` is excluded.
-        by_layer: order by layer, relevance and time instead of by score.
-        context: neighbours in time to add to each hit on either side.
+    `limit` is the number of hits to return, by layer if `by_layer`; None returns all. `layers`, `types`,
+    `phase`, `caste`, `since` and `until` return only what is of these (`until` is excluded). `by_layer` orders
+    by layer, relevance and time instead of by score. `context` adds that many neighbours in time to each hit
+    on either side.
 
     Raises:
         InvalidInput: the query is blank, or an option has an impossible value.

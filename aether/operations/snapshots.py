@@ -104,10 +104,13 @@ def restore_snapshot(snapshot_id: str = "latest", *, home: Home = None) -> list[
     saved = read_back if isinstance(read_back, dict) else {}
 
     def plan(documents: Mapping[str, Any]) -> Change:
-        restored = snapshots.restore(documents, saved)
-        for name, value in saved["documents"].items():
-            check.require(name, migrations.current(name, value), fix="Restore another snapshot.")
-        return restored
+        return snapshots.restore(documents, saved, current=_valid)
 
     changed: list[str] = change(place, plan, Author("restore", reason=snapshot_id)).result
     return changed
+
+
+def _valid(name: str, value: Any) -> Any:
+    present = migrations.current(name, value)
+    check.require(name, present, fix="Restore another snapshot.")
+    return present

@@ -121,10 +121,16 @@ def auto_prepare(home: Home) -> Prepared:
     Where only later phases have items, it is that of the first of them.
     """
     # Half of the start-up of an addition, and seldom needed.
-    from aether.memory import phases
-    from aether.operations.compression import prepare
+    from aether.memory import handoff, phases
+    from aether.operations.compression import Prepared, file_of, prepare
 
-    documents = read(home).documents
+    snapshot = read(home)
+    documents = snapshot.documents
+    for record in documents["memory"]["compression"]["open"]:
+        path = file_of(snapshot.home, record)
+        # Every addition past the threshold comes here: that it is there is enough, `prepare` checks it.
+        if path.exists() and handoff.is_held(documents["memory"], record):
+            return Prepared(path, "", record)
     current = phases.current_phase(documents["COLONY_STATE"])
     first = min(
         (item["metadata"].get("phase", current) for item in items.items_of(documents["memory"])), default=0
@@ -160,10 +166,14 @@ def update_working_memory_item(id: str, updates: Mapping[str, Any], *, home: Hom
 
     def plan(documents: Mapping[str, Any]) -> Change:
         memory = documents["memory"]
-        return items.update(memory, id, wanted, now=now(), count=counter_of(memory))
+        updated = items.update(memory, id, wanted, now=now(), count=counter_of(memory))
+        return chained(documents, lambda _: updated, _signal_threshold)
 
-    updated: Item = owned(change(home, plan, Author("update", reason=id)).result)
-    return updated
+    updated, needed = change(home, plan, Author("update", reason=id)).result
+    if needed:
+        _handed_off(home)
+    item: Item = owned(updated)
+    return item
 
 
 def list_working_memory_items(limit: int = 0, *, home: Home = None) -> list[Item]:

@@ -245,12 +245,13 @@ def test_a_rejected_answer_leaves_everything_as_it_was(home, given):
 @pytest.mark.parametrize("name", ["../x", "a/b", "con", "x" * 200, "\ud800", "\0", "/etc/passwd"])
 def test_a_session_may_have_any_name_and_makes_no_file_of_it(home, name):
     add(home)
-    files = {path.name for path in home.parent.rglob("*")}
+    beside = sorted(home.parent.iterdir())
 
     ingest(home, answer(name))
 
     assert [each["session_id"] for each in sessions(home)] == [name]
-    assert {path.name for path in home.parent.rglob("*")} <= files | {"journal.jsonl"}
+    assert sorted(home.parent.iterdir()) == beside
+    assert not any(path.stem in (name, "x", "b", "passwd") for path in home.rglob("*"))
     aether.evict_short_term_session(name, home=home)
     aether.fold(home=home)
     assert sessions(home) == []
@@ -417,3 +418,27 @@ def test_evicting_from_nothing_is_nothing(home):
 def test_a_handoff_that_is_not_there_is_an_error(home):
     with pytest.raises(NotFound, match="no such hand-off"):
         compression.read_handoff(home / "compressions" / "none.json")
+
+
+def test_an_answer_to_a_handoff_that_was_answered_does_not_take_what_came_later(home):
+    """The architect has never seen it: to archive it under that session would lose it from sight."""
+    add(home)
+    path = aether.prepare_compression_data(1, True, home=home)
+    late = answer(handed(path)["compression_id"])
+    ingest(home, answer("somebody-else"))
+    add(home, ("came later", "note", 0.5))
+    aether.prepare_compression_data(1, True, home=home)
+
+    with pytest.raises(Conflict, match="not open any more"):
+        ingest(home, late)
+
+    assert [each["content"] for each in aether.list_working_memory_items(home=home)] == ["came later"]
+
+
+def test_a_phase_boundary_folds_the_journal_into_the_documents(home):
+    add(home)
+
+    ingest(home, answer("s1"))
+
+    on_disk = json.loads((home / "data" / "memory.json").read_text(encoding="utf-8"))
+    assert [each["id"] for each in on_disk["short_term_memory"]["sessions"]] == ["s1"]

@@ -385,3 +385,26 @@ def test_reading_an_item_does_not_keep_its_addition_from_being_undone(home):
 
     assert aether.undo(home=home).operation == "add"
     assert homes.ids(home) == []
+
+
+def test_an_update_past_the_threshold_prepares_the_handoff_too(home):
+    limits(home, capacity=100)
+    item_id = add(home, "short")
+
+    aether.update_working_memory_item(item_id, {"content": "one two three four " * 22}, home=home)
+
+    assert aether.check_token_threshold(home=home)
+    assert [path.suffix for path in (home / "compressions").iterdir()] == [".json"]
+    signals = aether.show("pheromones", home=home)["active_pheromones"]
+    assert [signal["type"] for signal in signals] == ["TOKEN_THRESHOLD"]
+
+
+def test_past_the_threshold_a_prepared_handoff_is_not_read_again(home, monkeypatch):
+    """Every addition past the threshold asks for it: its cost must not be that of the hand-off."""
+    limits(home, capacity=1000, percent=1)
+    first = add(home, "one two three four five six seven eight nine ten eleven twelve")
+    monkeypatch.setattr(compression, "read_handoff", lambda path: pytest.fail("the hand-off was read"))
+
+    second = add(home, "and another")
+
+    assert first.handoff == second.handoff != ""

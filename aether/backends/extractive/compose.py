@@ -81,7 +81,7 @@ def composed(
     outcomes = [statement for statement in others if _is_outcome(statement)]
     single = _without(others, outcomes)
     shared = _without(rest, alone)
-    name = f"phase_{handoff['phase']}_{handoff['compression_id'].rpartition('_')[2]}"
+    name = handoff["compression_id"]
     return {
         "id": name,
         "session_id": name,
