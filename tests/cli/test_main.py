@@ -189,5 +189,18 @@ def test_exit_codes_reach_the_shell(here, tmp_path):
         assert running.returncode == code
 
 
+def test_a_fresh_process_that_adds_an_item_imports_nothing_it_can_do_without(here, tmp_path):
+    """Start-up is what a hook pays on every call; the milliseconds are measured in the benchmarks."""
+    code = "import sys; from aether.cli.main import main; main(['memory', 'add', 'x']); print(*sys.modules)"
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+
+    needless = {"dataclasses", "tempfile", "random", "orjson", "jsonschema", "filelock", "sqlite3", "tiktoken", "anthropic",
+                "aether.operations.compression", "aether.memory.ingest", "aether.text.likeness", "aether.tokens.exact"}  # fmt: skip
+    assert needless & set(ran.stdout.split()) == set()
+
+
 def test_the_tree_is_what_the_stage_walks():
     assert len(stage.NAMES) > 35
