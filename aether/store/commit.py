@@ -80,7 +80,8 @@ def commit(home: Path, plan: Callable[[Snapshot], Change], author: Author, *, no
 def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime) -> Snapshot:
     state, inverse = dict(snapshot.documents), {}
     for name, patch in change.patches.items():
-        documents.path_of(snapshot.home, name)
+        if name not in state:
+            documents.path_of(snapshot.home, name)  # says which there are
         for step in patch:
             codec.checked(step.get("value"), where=author.operation, above=str(step.get("path")).count("/"))
         state[name], inverse[name] = apply_with_inverse(state[name], patch)

@@ -7,6 +7,7 @@ how this machine works with it. An unknown key is an error that names its path, 
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
@@ -63,7 +64,7 @@ def load(home: Path) -> Config:
     Raises:
         InvalidDocument: it is not TOML, or a key is unknown or of the wrong type.
     """
-    path = home / "config.toml"
+    path = _path(home)
     try:
         found = os.stat(path)
     except OSError:
@@ -73,6 +74,11 @@ def load(home: Path) -> Config:
         known = (found.st_mtime_ns, found.st_size), _parse(path)
         _CACHE[path] = known
     return known[1]
+
+
+@lru_cache(maxsize=64)
+def _path(home: Path) -> Path:
+    return home / "config.toml"
 
 
 def _parse(path: Path) -> Config:

@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from aether.errors import LockTimeout
@@ -32,7 +33,7 @@ def locked(home: Path, *, timeout: float = TIMEOUT_SECONDS) -> Iterator[None]:
         NotFound: the home is gone.
         StorageFailed: the home cannot be written.
     """
-    path = home / "lock"
+    path = _path(home)
     if sys.platform == "win32":  # pragma: no cover - the other branch is what the tests run on
         with _by_filelock(path, timeout):
             yield
@@ -43,6 +44,11 @@ def locked(home: Path, *, timeout: float = TIMEOUT_SECONDS) -> Iterator[None]:
         yield
     finally:
         close(handle)  # closing the only descriptor frees the lock
+
+
+@lru_cache(maxsize=64)
+def _path(home: Path) -> Path:
+    return home / "lock"
 
 
 def _acquire(path: Path, timeout: float) -> int:

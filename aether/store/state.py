@@ -66,6 +66,7 @@ class Snapshot(NamedTuple):
 _CACHE: dict[Path, Snapshot] = {}
 
 
+@lru_cache(maxsize=64)
 def journal_path(home: Path) -> Path:
     """Return the journal of `home`."""
     return home / "data" / "journal.jsonl"
