@@ -1,7 +1,7 @@
 """Ids: unique even for equal content in the same microsecond, made only at the edge.
 
 An id reads `<kind>_<epoch microseconds>_<8 hex digits>`; the digits are random, so two processes
-that never met do not meet in an id either.
+that never met do not meet in an id either. Hand-offs have shorter ones.
 """
 
 from __future__ import annotations
@@ -18,3 +18,11 @@ def new_id(kind: str, now: datetime, nth: int = 0) -> str:
     """
     micros = int(now.timestamp()) * 1_000_000 + now.microsecond + nth
     return f"{kind}_{micros}_{os.urandom(4).hex()}"
+
+
+def short_id(kind: str) -> str:
+    """Return a fresh id such as `phase_3_9f86d081`, for the few things whose id a model must copy.
+
+    Every token of it is paid for in the answer; the caller sees to it that it is not taken.
+    """
+    return f"{kind}_{os.urandom(4).hex()}"

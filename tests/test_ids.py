@@ -1,7 +1,7 @@
 import re
 from datetime import timedelta
 
-from aether.ids import new_id
+from aether.ids import new_id, short_id
 from tests.homes import NOW
 
 
@@ -14,3 +14,10 @@ def test_ids_of_one_instant_differ():
 
     assert len(set(made)) == len(made)
     assert made == sorted(made)
+
+
+def test_a_short_id_has_eight_random_digits_and_no_time():
+    made = {short_id("phase_3") for _ in range(100)}
+
+    assert len(made) == 100
+    assert all(re.fullmatch(r"phase_3_[0-9a-f]{8}", each) for each in made)

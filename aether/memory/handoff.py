@@ -21,8 +21,8 @@ from aether.memory.items import items_of
 from aether.shapes import Change, Handoff, Item, JsonObject, Patch
 
 SCHEMA_VERSION = 1
-# As `ids.new_id` makes them of "phase_<n>": microseconds since 1970, then eight random digits.
-_ID = re.compile(r"phase_\d+_\d{15,}_[0-9a-f]{8}")
+# As `ids.short_id` makes them of "phase_<n>".
+_ID = re.compile(r"phase_\d+_[0-9a-f]{8}")
 # They say what matters now; the other types are bookkeeping of the colony.
 STEERING = ("FOCUS", "REDIRECT", "FEEDBACK")
 # What a person or a rule asked for must survive word for word, whatever an architect thinks of it.
@@ -57,6 +57,13 @@ def opened(memory: Mapping[str, Any], phase: int, *, compression_id: str, now: d
     }
     patch: Patch = [{"op": "add", "path": "/compression/open/-", "value": record}]
     return Change({"memory": patch}, result=record)
+
+
+def is_taken(memory: Mapping[str, Any], compression_id: str) -> bool:
+    """Return whether a hand-off that is open, or a session, has this id."""
+    sessions = memory["short_term_memory"]["sessions"]
+    named = [record["id"] for record in memory["compression"]["open"]]
+    return compression_id in named or any(compression_id == session["session_id"] for session in sessions)
 
 
 def is_id(text: object) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from aether.errors import AetherError, NotFound
+from aether.ids import short_id
 from aether.memory import handoff, ingest, sessions, signals
 from aether.memory.ingest import Ingested
 from aether.memory.phase_numbers import check_phase
@@ -55,7 +56,7 @@ def prepare(phase: int, *, manual: bool = False, new: bool = False, home: Home =
     record = handoff.open_handoff(snapshot.documents["memory"], phase)
     if new or record is None or not handoff.is_held(snapshot.documents["memory"], record):
         at = now()
-        compression_id = new_id(f"phase_{phase}", at)
+        compression_id = _free_id(place, phase)
         seen = record
 
         def plan(documents: Mapping[str, Any]) -> Change:
@@ -68,6 +69,14 @@ def prepare(phase: int, *, manual: bool = False, new: bool = False, home: Home =
         record = cast(JsonObject, change(place, plan, Author("prepare", reason=f"phase {phase}")).result)
         snapshot = read(place)
     return Prepared(_written(place, snapshot, record), "", record)
+
+
+def _free_id(home: Path, phase: int) -> str:
+    memory = read(home).documents["memory"]
+    while True:
+        chosen = short_id(f"phase_{phase}")
+        if not handoff.is_taken(memory, chosen) and not file_of(home, {"id": chosen}).exists():
+            return chosen
 
 
 def _why_not(snapshot: Snapshot, phase: int, *, manual: bool) -> str:

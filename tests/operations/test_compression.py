@@ -442,3 +442,14 @@ def test_a_phase_boundary_folds_the_journal_into_the_documents(home):
 
     on_disk = json.loads((home / "data" / "memory.json").read_text(encoding="utf-8"))
     assert [each["id"] for each in on_disk["short_term_memory"]["sessions"]] == ["s1"]
+
+
+def test_an_id_that_is_taken_is_not_given_to_another_handoff(home, monkeypatch):
+    add(home)
+    first = handed(aether.prepare_compression_data(1, True, home=home))["compression_id"]
+    drawn = iter([first, first, "phase_1_ffffffff"])
+    monkeypatch.setattr(compression, "short_id", lambda kind: next(drawn))
+
+    second = aether.prepare_compression_data(1, True, home=home, new=True)
+
+    assert handed(second)["compression_id"] == "phase_1_ffffffff"
