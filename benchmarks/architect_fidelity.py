@@ -87,7 +87,7 @@ def handoff(texts: list[str], *, types: list[str] | None = None, metadata: list[
     ]
     total = sum(item["token_count"] for item in items)
     return {
-        "compression_id": "phase_1_1772359200000000_9f86d081",
+        "compression_id": "phase_1_9f86d081",
         "phase": 1,
         "prepared_at": "2026-03-01T10:15:00.000000Z",
         "items": items,

@@ -69,7 +69,7 @@ def handoff(tokens: int, *, seed: int) -> dict:
         )
         total += count
     return {
-        "compression_id": "phase_1_1772359200000000_9f86d081",
+        "compression_id": "phase_1_9f86d081",
         "phase": 1,
         "prepared_at": "2026-03-01T10:15:00.000000Z",
         "items": items,
