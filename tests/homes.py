@@ -101,3 +101,8 @@ def ids(home: Path) -> list[str]:
     working = anew(home).documents["memory"]["working_memory"]
     assert working["current_tokens"] == sum(entry["token_count"] for entry in working["items"])
     return [entry["id"] for entry in working["items"]]
+
+
+def plain_environment() -> dict[str, str]:
+    """Return the environment without what makes a child process measure its coverage: that imports much."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("COV_", "COVERAGE_"))}

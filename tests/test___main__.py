@@ -10,6 +10,7 @@ import pytest
 
 def test_the_module_runs_the_command(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["aether", "--version"])
+    monkeypatch.delitem(sys.modules, "aether.__main__", raising=False)
 
     with pytest.raises(SystemExit) as left:
         runpy.run_module("aether", run_name="__main__")

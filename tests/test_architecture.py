@@ -10,6 +10,8 @@ from statistics import median
 
 import pytest
 
+from tests import homes
+
 ROOT = Path(__file__).parents[1]
 MODULES = sorted((ROOT / "aether").rglob("*.py"))
 MAX_MODULE_LINES = 400
@@ -116,7 +118,7 @@ def test_start_up_imports_nothing_heavy(code):
     """What is imported decides how long a hook takes; the milliseconds are measured in benchmarks/startup.py."""
     listed = subprocess.run(
         [sys.executable, "-c", f"{code}\nimport sys; print(' '.join(sys.modules))"],
-        capture_output=True, text=True, check=True,
+        capture_output=True, text=True, check=True, env=homes.plain_environment(),
     )  # fmt: skip
 
     assert HEAVY & set(listed.stdout.split()) == set()

@@ -251,7 +251,7 @@ def _hit(match: _Match, entry: Entry, said: Asked) -> JsonObject:
         "why": _WHY[match.tier],
         "matched": [said.spelled[term] for term in said.weights if term in match.held],
         "type": entry.row.type,
-        "phase": entry.row.phase,
+        "phase": int(entry.row.phase) if entry.row.phase.isdecimal() else None,
         "at": entry.row.at,
         "content": content(entry),
         "entry": entry.value,

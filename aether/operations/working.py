@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from aether.errors import AetherError, InvalidDocument
+from aether.errors import SHOWN_CHARS, AetherError, InvalidDocument, shown
 from aether.memory import items
 from aether.memory.changes import chained
 from aether.memory.threshold import Usage, usage
@@ -74,7 +74,7 @@ def _add(entries: list[JsonObject], home: Home) -> list[ItemId]:
         added = items.add(memory, entries, now=at, new_id=new_id, count=counter_of(memory))
         return chained(documents, lambda _: added, _signal_threshold)
 
-    done = change(home, plan, Author("add", by=entries[0]["source"] if entries else "queen"))
+    done = change(home, plan, _author(entries))
     added, needed = done.result
     path = _handed_off(home) if needed else ""
     made = []
@@ -83,6 +83,16 @@ def _add(entries: list[JsonObject], home: Home) -> list[ItemId]:
         item_id.compression_needed, item_id.evicted, item_id.handoff = needed, added.evicted, path
         made.append(item_id)
     return made
+
+
+def _author(entries: list[JsonObject]) -> Author:
+    if len(entries) == 1:
+        return Author(
+            "add",
+            by=entries[0]["source"],
+            reason=f"{entries[0]['type']} {shown(entries[0]['content'][:SHOWN_CHARS])}",
+        )
+    return Author("add", by=entries[0]["source"] if entries else "queen", reason=f"{len(entries)} items")
 
 
 def _handed_off(home: Home) -> str:

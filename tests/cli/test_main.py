@@ -15,6 +15,7 @@ import pytest
 from aether import errors
 from aether.cli.main import BROKEN_PIPE, INTERRUPTED, cli, main
 from aether.errors import AetherError, InvalidInput, StorageFailed
+from tests import homes
 from tests.cli import stage
 
 ROOT = Path(__file__).parents[2]
@@ -193,7 +194,7 @@ def test_a_fresh_process_that_adds_an_item_imports_nothing_it_can_do_without(her
     """Start-up is what a hook pays on every call; the milliseconds are measured in the benchmarks."""
     code = "import sys; from aether.cli.main import main; main(['memory', 'add', 'x']); print(*sys.modules)"
     ran = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        [sys.executable, "-c", code], cwd=tmp_path, env={**homes.plain_environment(), "PYTHONPATH": str(ROOT)},
         capture_output=True, text=True, check=True,
     )  # fmt: skip
 

@@ -178,7 +178,7 @@ def test_a_hit_says_where_it_is_and_what_matched():
 
     assert hit["entry"] == FULL["working_memory"]["items"][0]
     assert (hit["matched"], hit["type"], hit["phase"], hit["layer_priority"]) == (
-        ["cache", "Deploying"], "observation", "1", 0,
+        ["cache", "Deploying"], "observation", 1, 0,
     )  # fmt: skip
     assert hit["content"] == "deploy the cache"
 

@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+from aether.text.irregular import BASE
+from aether.text.terms import terms
+from aether.text.words import stem
+
+
+def test_every_form_leads_to_a_base_that_is_no_form_itself():
+    assert len(BASE) > 100
+    assert set(BASE.values()).isdisjoint(BASE)
+
+
+def test_forms_that_no_stemmer_brings_together_are_one_term():
+    assert stem("wrote") != stem("written")
+    assert terms("wrote").words == terms("written").words == terms("write").words
