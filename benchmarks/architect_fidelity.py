@@ -16,15 +16,14 @@ Usage: python benchmarks/architect_fidelity.py
 from __future__ import annotations
 
 import json
-import os
-import platform
 import random
 import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
+
+import report
 
 from aether.backends.base import Request, Settings
 from aether.backends.extractive import complete
@@ -41,7 +40,6 @@ from aether.tokens.estimate import estimate
 from aether.tokens.sessions import session_tokens
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-RESULTS = Path(__file__).parent / "results" / "architect_fidelity.json"
 DEVELOPED = (0, 2, 4)
 RATIO = 2.5
 RATIO_WITHIN = 0.1
@@ -65,7 +63,7 @@ def main() -> None:
         name: {part: fidelity(part_of, way) for part, part_of in parts.items()} for name, way in WAYS.items()
     }
     check(talks)
-    report(talks, transcripts())
+    tell(talks, transcripts())
 
 
 def utterances(conversation: dict) -> Iterator[tuple[int, list[dict]]]:
@@ -289,17 +287,9 @@ def check(talks: dict) -> None:
             assert part["mean_ratio"] > RATIO * (1 - RATIO_WITHIN), f"{name} keeps more than the others may"
 
 
-def report(talks: dict, traces: dict) -> None:
-    machine = {"cpus": os.cpu_count(), "python": platform.python_version(), "platform": platform.platform()}
-    found = {
-        "question": "what survives the extractive architect at ratio 2.5",
-        "date": datetime.now(UTC).date().isoformat(),
-        "machine": machine,
-        "conversations": talks,
-        "transcripts": traces,
-    }
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(found, indent=2) + "\n")
+def tell(talks: dict, traces: dict) -> None:
+    question = "what survives the extractive architect at ratio 2.5"
+    report.write(__file__, {"question": question, "conversations": talks, "transcripts": traces})
     for name, parts in talks.items():
         print(f"{name:18}", {part: (row["kept"], row["mean_ratio"]) for part, row in parts.items()})
     print(traces["kept"])

@@ -9,19 +9,16 @@ Usage: python benchmarks/architect_speed.py
 from __future__ import annotations
 
 import json
-import os
-import platform
 import random
 import time
-from datetime import UTC, datetime
-from pathlib import Path
+
+import report
 
 from aether.backends.base import Request, Settings
 from aether.backends.extractive import complete
 from aether.tokens.estimate import estimate
 from aether.tokens.sessions import session_tokens
 
-RESULTS = Path(__file__).parent / "results" / "architect_speed.json"
 SIZES = (25_000, 50_000, 100_000, 200_000)
 ROUNDS = 3
 RATIO = 2.5
@@ -43,7 +40,7 @@ FORMS = (
 def main() -> None:
     rows = [row(size) for size in SIZES]
     check(rows)
-    report(rows)
+    tell(rows)
 
 
 def handoff(tokens: int, *, seed: int) -> dict:
@@ -112,17 +109,8 @@ def check(rows: list[dict]) -> None:
     assert slower < LINEAR_WITHIN, f"a token costs {slower:.2f} times as much in the largest input"
 
 
-def report(rows: list[dict]) -> None:
-    machine = {"cpus": os.cpu_count(), "python": platform.python_version(), "platform": platform.platform()}
-    found = {
-        "question": "time of the extractive architect on doubling inputs",
-        "date": datetime.now(UTC).date().isoformat(),
-        "machine": machine,
-        "rows": rows,
-    }
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(found, indent=2) + "\n")
-    print(json.dumps(rows, indent=2))
+def tell(rows: list[dict]) -> None:
+    report.write(__file__, {"question": "time of the extractive architect on doubling inputs", "rows": rows})
 
 
 if __name__ == "__main__":

@@ -13,9 +13,6 @@ Usage: python benchmarks/durable_add.py
 
 from __future__ import annotations
 
-import json
-import os
-import platform
 import sqlite3
 import statistics
 import subprocess
@@ -26,11 +23,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+import report
+
 import aether
 from aether.store import codec, state
 from aether.store.files import write_whole
 
-RESULTS = Path(__file__).parent / "results" / "durable_add.json"
 RUNS = 3
 ADDITIONS = 60
 CAPACITY = 200_000
@@ -148,25 +146,15 @@ def ratios(run: dict[str, dict[str, float]]) -> dict[str, float]:
 
 
 def main() -> None:
-    load = round(os.getloadavg()[0], 1)
     runs = []
     for _ in range(RUNS):
         with tempfile.TemporaryDirectory() as directory:
             runs.append(one_run(Path(directory)))
     result = {
-        "date": datetime.now(UTC).date().isoformat(),
-        "machine": {
-            "cpus": os.cpu_count(),
-            "python": platform.python_version(),
-            "platform": platform.system(),
-            "load_at_start": load,
-        },
         "additions_per_way_and_run": ADDITIONS,
         "runs": [{"ratios": ratios(run), **run} for run in runs],
     }
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    print(json.dumps(result, indent=2))
+    report.write(__file__, result)
 
 
 if __name__ == "__main__":

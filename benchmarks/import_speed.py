@@ -10,21 +10,19 @@ Usage: python benchmarks/import_speed.py
 from __future__ import annotations
 
 import json
-import os
-import platform
 import re
 import resource
 import subprocess
 import sys
 import tempfile
 import time
-from datetime import UTC, datetime
 from pathlib import Path
+
+import report
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data" / "claude_code"
 SAMPLE = ROOT / "data" / "samples" / "colony.jsonl"
-RESULTS = Path(__file__).parent / "results" / "import_speed.json"
 COPIES = (1, 2, 4, 8)
 ROUNDS = 3
 # Time per byte may not grow by more than this from the smallest to the largest input.
@@ -44,7 +42,7 @@ def main() -> None:
         sizes = [grown(source, copies, Path(directory)) for copies in COPIES]
         rows = [row(copies, path) for copies, path in zip(COPIES, sizes, strict=True)]
     check(rows)
-    report(source.name, rows)
+    report.write(__file__, {"source": source.name, "rows": rows})
 
 
 def grown(source: Path, copies: int, directory: Path) -> Path:
@@ -101,20 +99,6 @@ def check(rows: list[dict]) -> None:
         assert last[f"{what}_peak_mib"] - first[f"{what}_peak_mib"] < FLAT_WITHIN * added, (
             f"{what} holds the file"
         )
-
-
-def report(source: str, rows: list[dict]) -> None:
-    machine = {"cpus": os.cpu_count(), "python": platform.python_version(), "platform": platform.platform()}
-    found = {
-        "question": "import speed and memory on doubling inputs",
-        "date": datetime.now(UTC).date().isoformat(),
-        "machine": machine,
-        "source": source,
-        "rows": rows,
-    }
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(found, indent=2) + "\n")
-    print(json.dumps(rows, indent=2))
 
 
 if __name__ == "__main__":

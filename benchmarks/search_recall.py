@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import platform
 import re
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
+
+import report
 
 from aether import clock
 from aether.memory.search import search
@@ -25,7 +25,6 @@ from aether.text.words import stems
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data" / "locomo" / "locomo_dev6.json"
-RESULTS = Path(__file__).parent / "results" / "search_recall.json"
 CATEGORIES = (1, 2, 3, 4)
 DEVELOPED_ON = 3
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
@@ -139,13 +138,7 @@ def main() -> None:
                 f"{half:13} {name:34} R@5 {one['recall@5']:.3f}  R@10 {one['recall@10']:.3f}  {one['questions']} questions"
             )
         assert table[f"{half}: aether"]["recall@10"] > table[f"{half}: plain BM25"]["recall@10"]
-    machine = {"cpus": os.cpu_count(), "python": platform.python_version(), "platform": platform.system()}
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(
-        json.dumps({"date": f"{datetime.now(UTC):%Y-%m-%d}", "machine": machine, "results": table}, indent=2)
-        + "\n",
-        encoding="utf-8",
-    )
+    report.write(__file__, {"results": table})
 
 
 if __name__ == "__main__":

@@ -14,8 +14,6 @@ Usage: python benchmarks/search_speed.py
 from __future__ import annotations
 
 import json
-import os
-import platform
 import random
 import statistics
 import subprocess
@@ -27,10 +25,11 @@ from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from pathlib import Path
 
+import report
+
 from aether.memory.search import search
 from aether.store import index, rows
 
-RESULTS = Path(__file__).parent / "results" / "search_speed.json"
 SIZES = (1_000, 10_000, 100_000)
 COMPARED_UP_TO = 10_000
 VOCABULARY = 20_000
@@ -45,6 +44,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from aether.memory.search import search
 from aether.store import index
+
 last = json.loads(sys.argv[3])
 head = int(sys.argv[2])
 archive = index.Archive(head, lambda after: iter([(head, last)] if after < head else []))
@@ -156,7 +156,6 @@ def measure(size: int, words: list[str], asked: list[str], folder: Path) -> dict
 
 
 def main() -> None:
-    load = os.getloadavg()[0]
     rng = random.Random(7)
     words = vocabulary(rng)
     asked = queries(words, rng)
@@ -168,21 +167,7 @@ def main() -> None:
             print(json.dumps(one))
     growth = round(measured[-1]["warm"]["p50_ms"] / measured[-2]["warm"]["p50_ms"], 2)
     print(f"ten times the archive, {growth} times the time")
-    machine = {"cpus": os.cpu_count(), "python": platform.python_version(), "platform": platform.system()}
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(
-        json.dumps(
-            {
-                "date": f"{datetime.now(UTC):%Y-%m-%d}",
-                "machine": machine | {"load_at_start": round(load, 1)},
-                "results": measured,
-                "growth_of_p50_from_10^4_to_10^5": growth,
-            },
-            indent=2,
-        )
-        + "\n",
-        encoding="utf-8",
-    )
+    report.write(__file__, {"results": measured, "growth_of_p50_from_10^4_to_10^5": growth})
 
 
 if __name__ == "__main__":

@@ -9,23 +9,21 @@ from __future__ import annotations
 
 import base64
 import json
-import os
-import platform
 import random
 import sys
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+import report  # noqa: E402 - runnable without an installation
+
 from aether.tokens import exact  # noqa: E402 - runnable without an installation
 from aether.tokens.calibrate import Row, calibrate  # noqa: E402
 from aether.tokens.estimate import estimate  # noqa: E402
 
-RESULT = Path(__file__).parent / "results" / "token_estimate.json"
 SAMPLES = ROOT / "tests" / "tokens" / "samples"
 DATA = ROOT.parent / "shared" / "data"
 SPEED_CHARS = 2_000_000
@@ -127,12 +125,6 @@ def main() -> None:
     )
     result = {
         "question": __doc__.splitlines()[0],
-        "date": datetime.now(UTC).date().isoformat(),
-        "machine": {
-            "cpus": os.cpu_count(),
-            "python": platform.python_version(),
-            "platform": platform.platform(),
-        },
         "rank_file": has_ranks,
         "total": shown(found.total),
         "factor": found.factor,
@@ -140,8 +132,7 @@ def main() -> None:
         "kinds": [shown(row) for row in found.rows],
         "megabytes_per_second": speeds(),
     }
-    RESULT.parent.mkdir(exist_ok=True)
-    RESULT.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    report.write(__file__, result)
     for row in result["kinds"]:
         print(
             f"{row['kind']:28} {row['exact']:9} {row['error_percent']:+6.1f} % worst {row['worst_percent']:+6.1f} %"
