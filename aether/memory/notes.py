@@ -1,12 +1,14 @@
 """Notes: drafts of items, each with the place it came from and a key that never changes.
 
-The key is made of what the source calls the record, not of where the file lies or how the note is worded:
-reading the same transcript again, moved or grown, gives the same keys. Long text is shortened to head
-and tail and says so; `pointer` leads to the rest.
+The key is made of what the source calls the record (where it has no unique name, of where it stands and
+what it says), not of where the file lies or how the note is worded: reading the same transcript again,
+moved or grown, gives the same keys. Long text is shortened to head and tail and says so; `pointer` leads
+to the rest.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from hashlib import sha256
 from typing import NamedTuple, TypedDict
@@ -64,6 +66,8 @@ class Mark(TypedDict):
     uuid: str
     time: str
     session: str
+    digest: str
+    """Of what the record says, where its id alone does not tell it from those of other files."""
     caste: str
 
 
@@ -97,18 +101,27 @@ def mark(record: Record, session: str) -> Mark:
         uuid=record.uuid,
         time=record.time,
         session=record.session or session,
+        digest="" if _UUID.fullmatch(record.uuid) else _digest(record),
         caste=record.caste,
     )
+
+
+def _digest(record: Record) -> str:
+    said = json.dumps([record.text, record.tool, dict(record.arguments)], sort_keys=True)
+    return sha256(said.encode()).hexdigest()[:16]
 
 
 def key(at: Mark, slot: str) -> str:
     """Return the key of the note that fills `slot` of a record.
 
-    >>> here = Mark(line=3, part=0, uuid="m1", time="", session="s", caste="")
+    >>> here = Mark(line=3, part=0, uuid="m1", time="", session="s", digest="d", caste="")
     >>> key(here, "said") == key(here | {"line": 99}, "said"), key(here, "said") == key(here, "fixed")
     (True, False)
     """
-    name = at["uuid"] if _UUID.fullmatch(at["uuid"]) else f"{at['session']}/{at['uuid'] or at['line']}"
+    name = at["uuid"]
+    if not _UUID.fullmatch(name):
+        # Many conversations open with the same words, and have the same line numbers.
+        name = f"{at['session']}/{name or at['line']}/{at['digest']}"
     return sha256(f"{name}/{at['part']}/{slot}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 

@@ -265,6 +265,14 @@ def test_the_same_transcript_gives_the_same_keys_wherever_it_lies():
     assert len(set(keys(notes(*story)))) == len(keys(notes(*story)))
 
 
+def test_conversations_that_open_with_the_same_words_do_not_share_keys():
+    opening = user("Please continue with the plan.")
+    one = notes(opening, said("Decided: the queue uses SQLite, because it is one file."))
+    other = notes(opening, said("Decided: the mailer uses Postfix, because it is installed."))
+
+    assert len({*keys(one), *keys(other)}) == 3
+
+
 def test_a_grown_transcript_adds_only_what_is_new():
     story = [user("Do one."), *run("make"), said("Added the page."), user("Do two."), said("Added a test.")]
 

@@ -34,6 +34,13 @@ def test_a_key_follows_the_record_and_not_the_file():
     assert key(at(), "said") != key(at(), "task")
 
 
+def test_records_at_the_same_place_of_two_files_differ_in_key_by_what_they_say():
+    assert key(at(text="a"), "said") == key(at(text="a"), "said")
+    assert key(at(text="a"), "said") != key(at(text="b"), "said")
+    assert key(at(arguments={"x": 1}), "ran") != key(at(arguments={"x": 2}), "ran")
+    assert key(at(uuid=UUID, text="a"), "said") == key(at(uuid=UUID, text="b"), "said")
+
+
 def test_short_text_stays_as_it_is():
     assert shorten("abc", 3) == "abc"
 
