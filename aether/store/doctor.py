@@ -202,23 +202,26 @@ def _newest_stamp(home: Path) -> int:
 def _good_part(home: Path, data: bytes) -> bytes:
     """Return the journal up to the first revision that neither it nor the history has; else a new one."""
     newest = _newest_stamp(home)
-    first, *lines = data.splitlines(keepends=True) or [b""]
-    start = journal.unsealed(first)
-    if start and "base" in start:
-        # A fold that was cut short has its lines in the history already.
-        known = {entry.revision: journal.encode(entry) for entry in folded(home, after=start["base"])}
-        for line in lines:
-            fields = journal.unsealed(line) if line.endswith(b"\n") else None
-            if fields:
-                known.setdefault(fields["revision"], line)
-        revision, good = start["base"] + 1, [first]
-        while revision in known:
-            good.append(known[revision])
-            revision += 1
-        if revision > newest:
-            return b"".join(good)
     last = next(folded(home, newest_first=True), None)
-    return journal.header(max(last.revision if last else 0, newest))
+    reached = max(last.revision if last else 0, newest)
+    lines = data.splitlines(keepends=True)
+    start = journal.unsealed(lines[0]) if lines else None
+    ours: dict[int, bytes] = {}
+    for line in lines:
+        fields = journal.unsealed(line) if line.endswith(b"\n") else None
+        if fields and "revision" in fields:
+            ours.setdefault(fields["revision"], line)
+    # The header alone may be damaged: the commits after it count where they go on from what is known.
+    base = min(min(ours, default=reached + 1) - 1, reached)
+    if start and "base" in start:
+        base = start["base"]
+    # A fold that was cut short has its lines in the history already.
+    known = ours | {entry.revision: journal.encode(entry) for entry in folded(home, after=base)}
+    revision, good = base + 1, [journal.header(base)]
+    while revision in known:
+        good.append(known[revision])
+        revision += 1
+    return b"".join(good) if revision > newest else journal.header(reached)
 
 
 def _repair_document(home: Path, name: str, now: datetime) -> list[str]:

@@ -118,3 +118,33 @@ def test_a_home_whose_journal_was_removed_is_whole(home):
     assert doctor.examine(home) == []
     assert doctor.repair(home, now=homes.NOW) == []
     assert homes.ids(home) == ["one"]
+
+
+@pytest.mark.parametrize("harm", ["a byte", "the whole line", "its end"])
+def test_a_damaged_first_line_of_the_journal_costs_no_commit(home, harm):
+    homes.add(home, "zero")
+    fold_home(home, now=homes.NOW)
+    for name in ("one", "two", "three"):
+        homes.add(home, name)
+    path = state.journal_path(home)
+    first, rest = path.read_bytes().split(b"\n", 1)
+    harmed = {"a byte": b"X" + first[1:] + b"\n", "the whole line": b"", "its end": first[:-3] + b"\n\n"}
+    path.write_bytes(harmed[harm] + rest)
+
+    doctor.repair(home, now=homes.NOW)
+
+    assert homes.ids(home) == ["zero", "one", "two", "three"]
+    assert [one.code for one in doctor.examine(home)] == ["quarantine"]
+
+
+def test_commits_that_do_not_go_on_from_what_is_known_are_only_kept_aside(home):
+    for name in ("one", "two", "three"):
+        homes.add(home, name)
+    path = state.journal_path(home)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"X" + lines[0][1:] + b"X" + lines[1][1:] + b"".join(lines[2:]))
+
+    doctor.repair(home, now=homes.NOW)
+
+    assert homes.ids(home) == []
+    assert lines[3] in next((home / "quarantine").iterdir()).read_bytes()
