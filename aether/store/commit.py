@@ -9,7 +9,7 @@ history, and starts a new journal; crashing anywhere in between, it is simply do
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,10 +23,24 @@ from aether.store.history import folded
 from aether.store.journal import Entry
 from aether.store.lock import locked
 from aether.store.patch import apply_with_inverse, diff
-from aether.store.state import FileId, Pending, Snapshot, file_ids, journal_path, load, read_journal, remember
+from aether.store.state import (
+    FileId,
+    Pending,
+    Snapshot,
+    file_id,
+    file_ids,
+    journal_path,
+    load,
+    read_journal,
+    remember,
+)
 
 # How often a writer whose lock did not hold (some network file systems) plans anew before it gives up.
 CONFLICT_TRIES = 8
+
+
+class _EditedMeanwhile(Exception):
+    """A person saved a document since the snapshot was loaded: it must not be written over."""
 
 
 class Author(NamedTuple):
@@ -68,7 +82,7 @@ def commit(home: Path, plan: Callable[[Snapshot], Change], author: Author, *, no
                 snapshot = settle(load(home), now=now)
                 continue
             if after.end > settings.fold_bytes:
-                _fold_quietly(after)
+                _fold_quietly(after, now)
             return Committed(after.revision, change.result, changed=True)
     raise Conflict(
         f"another process wrote at the same time, {CONFLICT_TRIES} times, although the lock was held.",
@@ -131,6 +145,11 @@ def settle(snapshot: Snapshot, *, now: datetime) -> Snapshot:
     """
     if snapshot.torn:
         snapshot = _cut_torn(snapshot, now)
+    return fold(snapshot, now=now) if snapshot.amiss or snapshot.known else snapshot
+
+
+def _brought_in(snapshot: Snapshot, now: datetime) -> Snapshot:
+    """Return `snapshot` with what the files say committed; what does not parse is kept aside."""
     if not snapshot.amiss and not snapshot.known:
         return snapshot
     with storage(snapshot.home):
@@ -138,7 +157,7 @@ def settle(snapshot: Snapshot, *, now: datetime) -> Snapshot:
             if file.state == "corrupt":
                 data = documents.path_of(snapshot.home, name).read_bytes()
                 documents.quarantine(snapshot.home, name, data, at=clock.stamp(now))
-    return fold(_bring_in(snapshot, now), also=frozenset(snapshot.amiss))
+    return _bring_in(snapshot, now)
 
 
 def _bring_in(snapshot: Snapshot, now: datetime) -> Snapshot:
@@ -162,7 +181,7 @@ def _cut_torn(snapshot: Snapshot, now: datetime) -> Snapshot:
             return load(snapshot.home)
         documents.quarantine(snapshot.home, "journal", tail, at=clock.stamp(now))
         os.truncate(path, snapshot.end)
-    after = snapshot._replace(torn=False, files=file_ids(snapshot.home))
+    after = snapshot._replace(torn=False, files=(file_id(str(path)), *snapshot.files[1:]))
     remember(after)
     return after
 
@@ -173,35 +192,47 @@ def fold_home(home: Path, *, now: datetime) -> Snapshot:
     if not snapshot.amiss and not snapshot.torn and snapshot.end <= len(journal.header(snapshot.revision)):
         return snapshot
     with locked(home, timeout=config.load(home).lock_timeout_seconds):
-        return fold(settle(load(home), now=now))
+        return fold(settle(load(home), now=now), now=now)
 
 
-def _fold_quietly(snapshot: Snapshot) -> None:
+def _fold_quietly(snapshot: Snapshot, now: datetime) -> None:
     try:
-        fold(snapshot)
+        fold(snapshot, now=now)
     except AetherError:
         # The commit is durable already; the next opener folds, and doctor says what is wrong.
         return
 
 
-def fold(snapshot: Snapshot, *, also: frozenset[str] = frozenset()) -> Snapshot:
-    """Return `snapshot` folded; the caller holds the lock. `also` names documents to write in any case.
+def fold(snapshot: Snapshot, *, now: datetime) -> Snapshot:
+    """Return `snapshot` folded, with what was amiss in it; the caller holds the lock.
+
+    A document that a person saved since it was loaded is brought in first, never written over.
 
     Raises:
-        Conflict: another writer was here although the lock was held; nothing of its work is lost.
+        Conflict: another writer was here although the lock was held; nothing of its work is lost. Or a
+            document was edited again and again.
     """
     try:
-        return _fold(snapshot, also)
+        for _ in range(CONFLICT_TRIES):
+            try:
+                return _fold(_brought_in(snapshot, now))
+            except _EditedMeanwhile:
+                snapshot = load(snapshot.home)
     except NotAlone as reason:
         raise Conflict(
             "another process wrote while the journal was folded, although the lock was held.",
             fix="Try again; keep the home on a local disk.",
             where=str(snapshot.home),
         ) from reason
+    raise Conflict(
+        f"a document was edited while it was written, {CONFLICT_TRIES} times.",
+        fix="Try again when the edit is done.",
+        where=str(snapshot.home),
+    )
 
 
-def _fold(snapshot: Snapshot, also: frozenset[str]) -> Snapshot:
-    home = snapshot.home
+def _fold(snapshot: Snapshot) -> Snapshot:
+    home, written = snapshot.home, snapshot.changed | snapshot.amiss.keys()
     with storage(home):
         found = read_journal(home)
         if snapshot.end and found.base + len(found.entries) != snapshot.revision:
@@ -209,16 +240,25 @@ def _fold(snapshot: Snapshot, also: frozenset[str]) -> Snapshot:
         _to_history(home, found)
         _forget(home, config.load(home).history_months)
         appends.fold(home, snapshot.pending)
-        for name in sorted(snapshot.changed | also):
+        _require_unedited(snapshot, documents.NAMES)
+        for name in sorted(written):
+            _require_unedited(snapshot, [name])
             documents.write(home, name, snapshot.documents[name], snapshot.revision)
         end = _start_journal(home, snapshot.revision)
-        stamps = {**snapshot.stamps, **dict.fromkeys(snapshot.changed | also, snapshot.revision)}
+        stamps = {**snapshot.stamps, **dict.fromkeys(written, snapshot.revision)}
         after = snapshot._replace(
             stamps=stamps, changed=frozenset(), pending=(), end=end, torn=False, amiss={}, known={},
             files=file_ids(home),
         )  # fmt: skip
     remember(after)
     return after
+
+
+def _require_unedited(snapshot: Snapshot, names: Iterable[str]) -> None:
+    loaded = dict(zip(documents.NAMES, snapshot.files[1:], strict=True))
+    for name in names:
+        if file_id(str(documents.path_of(snapshot.home, name))) != loaded[name]:
+            raise _EditedMeanwhile
 
 
 def _to_history(home: Path, found: journal.Scan) -> None:

@@ -169,7 +169,7 @@ def repair(home: Path, *, now: datetime) -> list[str]:
             done += _repair_document(home, name, now)
         snapshot = state.load(home)
         amiss = sorted(snapshot.amiss)
-        fold(settle(snapshot, now=now))
+        fold(settle(snapshot, now=now), now=now)
         done += [f"wrote {name}.json anew from what is known" for name in amiss]
     return done
 

@@ -362,7 +362,7 @@ def test_a_fold_that_finds_lines_it_has_not_read_changes_nothing(home):
     )
 
     with pytest.raises(Conflict, match="although the lock was held"):
-        commits.fold(stale)
+        commits.fold(stale, now=homes.NOW)
 
     assert state.load(home).revision == stale.revision + 1
 

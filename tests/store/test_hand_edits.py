@@ -7,7 +7,7 @@ import pytest
 
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocument
 from aether.store import doctor, documents, journal, state
-from aether.store.commit import fold_home
+from aether.store.commit import Author, commit, fold, fold_home
 from aether.store.undo import newest_first
 from tests import homes
 
@@ -365,3 +365,34 @@ def test_an_emptied_object_never_costs_what_cannot_be_undone(lived, data):
 
     seen = [entry for entry in newest_first(homes.anew(lived)) if entry.operation == "add"]
     assert len(seen) == 3
+
+
+@pytest.mark.parametrize("document", ["memory", "pheromones"])
+def test_an_edit_that_is_saved_while_a_commit_is_planned_is_not_written_over(lived, document):
+    (lived / "config.toml").write_text("[store]\nfold_bytes = 1\n")
+    path = documents.path_of(lived, document)
+
+    def plan(found):
+        value = json.loads(path.read_text())
+        value["mine"] = "kept"
+        path.write_text(json.dumps(value))
+        return homes.addition(found, homes.item("four"))
+
+    commit(lived, plan, Author("add"), now=homes.NOW)
+
+    assert state.load(lived).documents[document]["mine"] == "kept"
+    assert homes.ids(lived) == ["one", "two", "three", "four"]
+    assert operations(lived)[:2] == ["edited by hand", "add"]
+
+
+def test_a_document_that_is_edited_without_end_is_never_written_over(lived, monkeypatch):
+    def load_and_edit(home):
+        found = state.load(home)
+        edit(home, lambda value: value.update({f"mine {len(value)}": 1}))
+        return found
+
+    monkeypatch.setattr("aether.store.commit.load", load_and_edit)
+
+    with pytest.raises(Conflict, match="edited while it was written"):
+        fold(load_and_edit(lived), now=homes.NOW)
+    assert sum(name.startswith("mine") for name in json.loads(memory_file(lived).read_text())) > 2
