@@ -71,7 +71,7 @@ def _resolved(named: str) -> Path:
 def home_in(path: Path) -> Path:
     """Return the home that `path` names: itself, or the `.aether/` in it."""
     nested = path / HOME_NAME
-    return nested if nested.is_dir() and not (path / "data").is_dir() else path
+    return nested if path.name != HOME_NAME and nested.is_dir() else path
 
 
 def inside(home: Path, relative: str) -> Path:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from aether.cli import memory_loop
-from aether.cli.memory_views import hit_lines, item_lines, items_table, status_lines, verify_lines
+from aether.cli.memory_views import hit_lines, hit_page, item_lines, items_table, status_lines, verify_lines
 from aether.cli.output import Ask, Group, confirmed, emit, note, pass_ask, read_text, say
 
 LAYERS = ("working_memory", "short_term_memory", "long_term_memory", "archive")
@@ -102,19 +102,28 @@ def _object(text: str, where: str) -> dict[str, Any]:
 
 
 @memory_command.command("get")
-@click.argument("item_id")
+@click.argument("item_id", metavar="ID")
 @pass_ask
 def get(ask: Ask, item_id: str) -> None:
-    """Print one item, and count the access.
+    """Print one item, session or pattern by its id.
+
+    Looks in working memory, where it counts the access, then in the other layers and the archive.
 
     \b
     Example:
       aether memory get "$ITEM"
     """
-    from aether.operations import working
+    from aether.errors import NotFound
+    from aether.operations import searching, working
 
-    item = working.get_working_memory_item(item_id, home=ask.place())
-    emit(ask, item, item_lines(item))
+    place = ask.place()
+    try:
+        item = working.get_working_memory_item(item_id, home=place)
+    except NotFound:
+        hit = searching.find_by_id(item_id, home=place)
+        emit(ask, hit["entry"], hit_page(hit))
+    else:
+        emit(ask, item, item_lines(item))
 
 
 @memory_command.command("update")

@@ -22,6 +22,8 @@ phase_option = click.option(
 def prepare(ask: Ask, phase: int, new: bool) -> int:
     """Write the hand-off for an architect and print its path.
 
+    It holds the items of the phase, of earlier phases and of none. While it is open, the same one is given.
+
     \b
     Example:
       aether memory prepare --phase 1
@@ -35,6 +37,10 @@ def prepare(ask: Ask, phase: int, new: bool) -> int:
         return 1
     data = {"path": str(prepared.path), "reason": "", "record": prepared.record}
     emit(ask, data, str(prepared.path))
+    if prepared.newer:
+        say(
+            f"Note: {prepared.newer} newer item(s) of phase {phase} are not in it; --new makes one that has them."
+        )
     note(
         ask,
         f"""Next:
@@ -77,9 +83,9 @@ def ingest(ask: Ask, phase: int, file: str) -> None:
 )
 @pass_ask
 def compress(ask: Ask, phase: int, architect: str | None) -> int:
-    """Compress a phase's items into a session.
+    """Compress the items up to a phase into a session.
 
-    This is the Queen's own trigger and needs no signal.
+    Items of earlier phases, and of none, go with it. This is the Queen's own trigger and needs no signal.
 
     \b
     Example:
@@ -91,7 +97,7 @@ def compress(ask: Ask, phase: int, architect: str | None) -> int:
     with progress(ask) as tell:
         done = architects.compress(phase, architect=architect, home=place, progress=tell)
     for words in done.notes:
-        say(f"Note: {words}.")
+        say(f"Note: {words.rstrip('.')}.")
     data = {
         "handoff": str(done.prepared.path) if done.prepared.path else None,
         "reason": done.prepared.reason,

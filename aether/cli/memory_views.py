@@ -66,6 +66,16 @@ def hit_lines(hits: Sequence[Mapping[str, Any]]) -> list[str]:
     return table(rows, head=("score", "layer", "id", "text"), right=[0])
 
 
+def hit_page(hit: Mapping[str, Any]) -> list[str]:
+    """Return one hit of any layer, whole."""
+    rows = [(name, hit[name]) for name in ("id", "layer", "type", "phase", "at")]
+    return [
+        *facts([(name, "—" if value in (None, "") else value) for name, value in rows]),
+        "",
+        plain(hit["content"]),
+    ]
+
+
 def status_lines(found: Mapping[str, Any]) -> list[str]:
     """Return the status of the three layers as lines."""
     work, short_term, long_term, metrics = (
@@ -136,6 +146,10 @@ def ingested_lines(done: Any) -> list[str]:
             ]
         ),
     ]
+    if session["compressed_tokens"] >= session["original_tokens"]:
+        lines.append(
+            "  There was too little to compress: the session is no smaller than its items. aether undo takes it back."
+        )
     if done.carried:
         lines.append(f"  Carried over word for word, because the architect left it out: {len(done.carried)}")
         lines += [f"    {short(entry['content'], STATEMENT_COLUMNS)}" for entry in done.carried]

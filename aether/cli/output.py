@@ -52,7 +52,26 @@ class Ask:
         from aether.paths import find_home
 
         self.found = find_home(self.home)
+        self._tell_unreadable()
         return self.found
+
+    def _tell_unreadable(self) -> None:
+        """Say which documents do not parse: what is in them besides is put aside, not taken in."""
+        from aether.errors import AetherError
+        from aether.store.state import load
+
+        if self.found is None:
+            return
+        try:
+            amiss = load(self.found).amiss
+        except AetherError:
+            return  # the operation says it
+        for name, file in amiss.items():
+            if file.state == "corrupt":
+                say(
+                    f"Note: data/{name}.json does not parse. What is in it is kept in quarantine/, and the last "
+                    "good state is used; take an edit from there and make it again."
+                )
 
 
 def _keep(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:

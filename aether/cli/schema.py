@@ -35,6 +35,8 @@ def check(ask: Ask, files: tuple[str, ...], name: str | None) -> int:
     from aether.operations import home
     from aether.store import codec
 
+    for file in files:
+        _require_schema(name or Path(file).name.partition(".")[0], file)
     if files:
         values = [
             (name or Path(file).name.partition(".")[0], codec.parse(read_text(file), where=file))
@@ -53,3 +55,15 @@ def check(ask: Ask, files: tuple[str, ...], name: str | None) -> int:
     text = [f"{finding.where}: {finding.message}" for finding in found]
     emit(ask, [finding._asdict() for finding in found], text or "Every document fits its schema.")
     return int(bool(found))
+
+
+def _require_schema(name: str, file: str) -> None:
+    from aether.errors import InvalidInput, shown
+    from aether.store.documents import NAMES
+
+    if name not in NAMES:
+        raise InvalidInput(
+            f"there is no schema {shown(name)}.",
+            fix=f"Pass --schema with one of {', '.join(NAMES)}.",
+            where=file,
+        )

@@ -21,6 +21,9 @@ from aether.cli.output import (
     wrapped,
 )
 
+# Beyond these the closing words of an import would be a list: `aether log` has all.
+MOST_UNDOS = 3
+
 
 @click.command("import", cls=Command)
 @click.argument("sources", nargs=-1, required=True, metavar="FILE…|DIR|-")
@@ -62,6 +65,10 @@ def import_command(
         line = f"line {bad['line']}: " if bad["line"] else ""
         say(f"{bad['file']}: {line}{bad['reason']}")
     emit(ask, done._asdict(), _imported_lines(done, dry_run=dry_run))
+    if done.revisions:
+        *earlier, last = [f"aether undo {revision}" for revision in reversed(done.revisions)]
+        shown = [*earlier[:MOST_UNDOS], *(["…"] if len(earlier) > MOST_UNDOS else []), last]
+        note(ask, f"To take it back: {', '.join(shown)}")
     if done.phases and not dry_run:
         note(ask, f"Next: aether memory compress --phase {done.phases[0]}")
 
@@ -89,7 +96,7 @@ def _imported_lines(done: Any, *, dry_run: bool) -> list[str]:
     if done.known:
         lines.append(f"{done.known} were known from an earlier import.")
     if done.bad_lines:
-        lines.append(f"{len(done.bad_lines)} line(s) or file(s) could not be read; stderr names them.")
+        lines.append(f"{len(done.bad_lines)} line(s) or file(s) could not be taken; stderr names them.")
     if done.evicted:
         lines.append(
             f"Working memory was full: {len(done.evicted)} item(s) moved to the archive. Compress more often."
@@ -103,7 +110,7 @@ def _imported_lines(done: Any, *, dry_run: bool) -> list[str]:
 def export_command(ask: Ask, output: str | None) -> None:
     """Write the whole colony as JSON.
 
-    The documents, the archive, receipts, events and history, to read or to move; nothing is changed.
+    The documents, the archive, receipts, events and history, to read or to keep; nothing is changed.
 
     \b
     Example:

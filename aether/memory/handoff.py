@@ -90,6 +90,12 @@ def held(memory: Mapping[str, Any], record: JsonObject) -> list[Item]:
     return [item for item in items_of(memory) if item["id"] in wanted and digest(item) == wanted[item["id"]]]
 
 
+def uncovered(memory: Mapping[str, Any], record: JsonObject) -> list[Item]:
+    """Return the items of a hand-off's phase that it does not hold: they came, or changed, later."""
+    there = {item["id"] for item in held(memory, record)}
+    return [item for item in items_until(memory, record["phase"]) if item["id"] not in there]
+
+
 def build(
     documents: Mapping[str, Any], record: JsonObject, items: Sequence[Item], *, revision: int, now: datetime
 ) -> Handoff:

@@ -31,6 +31,8 @@ class Prepared(NamedTuple):
     reason: str
     """Why there is none; empty where there is one."""
     record: JsonObject | None = None
+    newer: int = 0
+    """Items of the phase that came after it was opened and are not in it."""
 
 
 def prepare_compression_data(
@@ -68,7 +70,8 @@ def prepare(phase: int, *, manual: bool = False, new: bool = False, home: Home =
 
         record = cast(JsonObject, change(place, plan, Author("prepare", reason=f"phase {phase}")).result)
         snapshot = read(place)
-    return Prepared(_written(place, snapshot, record), "", record)
+    newer = len(handoff.uncovered(snapshot.documents["memory"], record))
+    return Prepared(_written(place, snapshot, record), "", record, newer)
 
 
 def _free_id(home: Path, phase: int) -> str:

@@ -8,15 +8,17 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from aether import clock, paths
-from aether.errors import AetherError
+from aether.errors import AetherError, NotFound
 from aether.ids import new_id
 from aether.shapes import Change, Counter
 from aether.store.commit import Author, Committed, commit, fold_home
-from aether.store.state import Snapshot, load
+from aether.store.documents import NAMES, path_of
+from aether.store.state import Snapshot, journal_path, load
 
 Home = str | os.PathLike[str] | None
 
@@ -28,8 +30,20 @@ now = clock.now
 
 
 def find(home: Home) -> Path:
-    """Return the resolved home that `home` names, or the one found from here."""
-    return paths.find_home(home)
+    """Return the resolved home that `home` names, or the one found from here.
+
+    Raises:
+        NotFound: there is none, or nothing of ours is in it: any project may have a `data/` of its own.
+    """
+    place = paths.find_home(home)
+    if not any(map(os.path.exists, _marks(place))):
+        raise NotFound("is not a home.", fix='Run "aether init" there.', where=str(place))
+    return place
+
+
+@lru_cache(maxsize=64)
+def _marks(home: Path) -> tuple[str, ...]:
+    return (str(journal_path(home)), *(str(path_of(home, name)) for name in NAMES))
 
 
 def read(home: Home) -> Snapshot:
@@ -39,7 +53,8 @@ def read(home: Home) -> Snapshot:
 
 def change(home: Home, plan: Callable[[Mapping[str, Any]], Change], author: Author) -> Committed:
     """Commit what `plan` makes of the documents, and return what it did."""
-    return commit(find(home), lambda snapshot: plan(snapshot.documents), author, now=now())
+    done = commit(find(home), lambda snapshot: plan(snapshot.documents), author, now=now())
+    return done._replace(result=owned(done.result))
 
 
 def fold_after(home: Home) -> None:
@@ -49,7 +64,7 @@ def fold_after(home: Home) -> None:
 
 
 def owned(value: Any) -> Any:
-    """Return a copy of JSON `value`: what a caller holds is never part of the state, which is shared.
+    """Return a copy of `value`, JSON or tuples of it: what a caller holds is never part of the shared state.
 
     >>> held = {"list": [1]}
     >>> owned(held) == held, owned(held)["list"] is held["list"]
@@ -57,6 +72,9 @@ def owned(value: Any) -> Any:
     """
     if isinstance(value, dict):
         return {key: owned(below) for key, below in value.items()}
+    if isinstance(value, tuple):
+        copies = map(owned, value)
+        return type(value)(*copies) if hasattr(value, "_fields") else tuple(copies)
     return [owned(below) for below in value] if isinstance(value, list) else value
 
 

@@ -9,9 +9,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from aether import paths
 from aether.errors import InvalidInput, NotFound
 from aether.memory import checkup
 from aether.memory.changes import joined
+from aether.operations import snapshots
 from aether.operations.edge import Author, Home, change, find, now, owned, read
 from aether.paths import HOME_NAME
 from aether.schemas import check
@@ -20,10 +22,9 @@ from aether.store import doctor as store_doctor
 from aether.store import documents
 from aether.store.commit import commit, fold_home
 from aether.store.files import storage
-from aether.store.history import folded
 from aether.store.journal import Entry
-from aether.store.state import Snapshot, load, read_journal
-from aether.store.undo import BOOKKEEPING, last_undoable, states_back
+from aether.store.state import Snapshot, load
+from aether.store.undo import BOOKKEEPING, last_undoable, newest_first, states_back
 from aether.store.undo import undo as undo_change
 
 
@@ -37,7 +38,7 @@ def init(home: Home = None) -> Path:
         StorageFailed: the directory cannot be written.
     """
     named = home or os.environ.get("AETHER_HOME") or Path.cwd() / HOME_NAME
-    place = find(named)
+    place = paths.find_home(named)
     with storage(place):
         (place / "data").mkdir(parents=True, exist_ok=True)
     fold_home(place, now=now())
@@ -60,7 +61,7 @@ def show(document: str, *, home: Home = None, revision: int | None = None) -> An
     snapshot = load(place)
     if revision is None:
         return owned(snapshot.documents[document])
-    return states_back(snapshot, revision)[1][document]
+    return owned(states_back(snapshot, revision)[1][document])
 
 
 class LogLine(NamedTuple):
@@ -78,7 +79,7 @@ class LogLine(NamedTuple):
 def log(*, limit: int = 20, everything: bool = False, home: Home = None) -> list[LogLine]:
     """Return the newest `limit` transactions, newest first (0: all); counted reads only if `everything`."""
     snapshot = read(home)
-    wanted = (entry for entry in _entries(snapshot) if everything or entry.operation not in BOOKKEEPING)
+    wanted = (entry for entry in newest_first(snapshot) if everything or entry.operation not in BOOKKEEPING)
     return [
         LogLine(
             entry.revision,
@@ -90,13 +91,6 @@ def log(*, limit: int = 20, everything: bool = False, home: Home = None) -> list
         )
         for entry in islice(wanted, min(limit, sys.maxsize) or None)
     ]
-
-
-def _entries(snapshot: Snapshot) -> Any:
-    fresh: list[Entry] = read_journal(snapshot.home).entries
-    yield from reversed(fresh)
-    first = fresh[0].revision if fresh else snapshot.revision + 1
-    yield from (entry for entry in folded(snapshot.home, newest_first=True) if entry.revision < first)
 
 
 def undo(revision: int | None = None, *, home: Home = None) -> LogLine:
@@ -123,7 +117,7 @@ def examine(*, home: Home = None) -> list[Finding]:
     place = find(home)
     if not place.is_dir():
         raise NotFound("is not a home.", fix='Run "aether init" there.', where=str(place))
-    found = store_doctor.examine(place)
+    found = [*store_doctor.examine(place), *snapshots.examine(place)]
     if not any(finding.level == "error" for finding in found):
         found += checkup.examine(load(place).documents)
     return found
@@ -156,15 +150,15 @@ def check_schema(name: str, value: Any) -> list[Finding]:
 
 
 def export(*, home: Home = None) -> JsonObject:
-    """Return the whole colony as one JSON object: documents, archive, receipts and events, to read only."""
+    """Return the whole colony as one JSON object: documents, archive, receipts and events."""
     from aether.store import appends
 
     snapshot = read(home)
     return {
         "revision": snapshot.revision,
-        "documents": snapshot.documents,
+        "documents": owned(snapshot.documents),
         **{
-            kind: [record for _, record in appends.records(snapshot, kind)]
+            kind: [owned(record) for _, record in appends.records(snapshot, kind)]
             for kind in (*appends.MONTHLY, *appends.SINGLE)
         },
     }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from aether import clock
+from aether.errors import LockTimeout, NotFound, StorageFailed, shown
 from aether.memory import items
 from aether.memory.search import LIMIT, search
 from aether.operations.edge import Author, Home, Snapshot, change, find, now, owned, read
@@ -51,8 +53,29 @@ def search_memory(
     )  # fmt: skip
     found = [hit["id"] for hit in hits if hit["layer"] == "working_memory"]
     if found:
-        count_access(place, found, at)
+        # Counting is bookkeeping: a home that cannot be written can still be searched.
+        with contextlib.suppress(StorageFailed, LockTimeout):
+            count_access(place, found, at)
     return [owned(hit) for hit in hits]
+
+
+def find_by_id(id: str, *, home: Home = None) -> JsonObject:
+    """Return the hit for the item, session or pattern with this id, in whichever layer or archive it is.
+
+    Raises:
+        NotFound: nothing has this id.
+    """
+    snapshot = read(home)
+    source = archive_of(snapshot)
+    for hit in search(snapshot.documents["memory"], id, now=now(), archived=source, limit=1):
+        if hit["id"] == id:
+            found: JsonObject = owned(hit)
+            return found
+    raise NotFound(
+        f"{shown(id)} is in no layer and not in the archive.",
+        fix='See "aether memory search".',
+        where="memory",
+    )
 
 
 def _time(given: str | datetime | None, where: str) -> datetime | None:

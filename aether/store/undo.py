@@ -6,16 +6,17 @@ change stands on what would go, nothing is undone and the error names that chang
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
 from aether.errors import Conflict, NotFound
 from aether.schemas import check
-from aether.shapes import Change
+from aether.shapes import Change, Patch
 from aether.store.history import folded
 from aether.store.journal import Entry
 from aether.store.merge import Place, at, merge, rules_of
-from aether.store.patch import apply, diff, same
+from aether.store.patch import apply, diff, entry_id, keys_of, same
 from aether.store.state import Snapshot, read_journal
 
 # Changes that only count reads: never what a person means by the last change.
@@ -33,7 +34,7 @@ def last_undoable(snapshot: Snapshot) -> int:
     Raises:
         NotFound: there is none.
     """
-    history = newest_first(snapshot)
+    history = list(newest_first(snapshot))
     undone = _undone(history)
     for entry in history:
         if entry.operation not in {"undo", *BOOKKEEPING} and entry.inverse and entry.revision not in undone:
@@ -50,13 +51,14 @@ def _undone(history: list[Entry]) -> dict[int, int]:
     return undone
 
 
-def newest_first(snapshot: Snapshot, *, after: int = 0) -> list[Entry]:
-    """Return every transaction with revision > `after`, newest first."""
+def newest_first(snapshot: Snapshot, *, after: int = 0) -> Iterator[Entry]:
+    """Yield every transaction with revision > `after`, newest first, reading only as far as is asked for."""
     fresh = [entry for entry in entries(snapshot) if entry.revision > after]
+    yield from fresh
     seen = fresh[-1].revision if fresh else snapshot.revision + 1
-    return fresh + [
-        entry for entry in folded(snapshot.home, after=after, newest_first=True) if entry.revision < seen
-    ]
+    for entry in folded(snapshot.home, after=after, newest_first=True):
+        if entry.revision < seen:
+            yield entry
 
 
 def states_back(
@@ -112,13 +114,30 @@ def undo(snapshot: Snapshot, revision: int) -> Change:
             raise Conflict(
                 f"revision {revision} made {name}.json.", fix="Remove the home instead.", where=name
             )
-        merged, conflicts = merge(
-            after[name], snapshot.documents[name], before[name], rules_of(check.schema(name))
-        )
+        rules = rules_of(check.schema(name))
+        merged, conflicts = merge(after[name], snapshot.documents[name], before[name], rules)
+        patches[name] = diff(snapshot.documents[name], merged)
+        if all(tuple(keys_of(step["path"])) in rules for step in patches[name]):
+            conflicts += _gone(undone.patches[name], after[name], snapshot.documents[name])
         if conflicts:
             raise _depends(name, revision, conflicts[0], steps)
-        patches[name] = diff(snapshot.documents[name], merged)
     return Change(patches, result=undone)
+
+
+def _gone(patch: Patch, after: Any, now: Any) -> list[Place]:
+    """Return the places of entries that `patch` added and that are not there any more.
+
+    A later change took them further (compressed, evicted …); where nothing but counters is left to take
+    back, that change must be undone first.
+    """
+    added: list[Place] = []
+    for step in patch:
+        entry = entry_id(step.get("value")) if step["op"] == "add" else None
+        if entry is not None:
+            place = (*keys_of(step["path"])[:-1], entry)
+            if at(after, place) is not None and at(now, place) is None:
+                added.append(place)
+    return added
 
 
 def _depends(name: str, revision: int, place: Place, steps: list[tuple[Entry, dict[str, Any]]]) -> Conflict:

@@ -261,3 +261,18 @@ def test_a_slow_architect_takes_only_the_handoff_it_was_given(noted, monkeypatch
 
     assert len(homes.ids(noted)) == 1
     assert memory(noted)["metrics"]["total_compressions"] == 1
+
+
+def test_compressing_takes_what_came_after_the_open_handoff_too(home):
+    aether.add_working_memory_item(
+        "Decided to keep state in JSON, because people read it.", "decision", home=home
+    )
+    aether.prepare_compression_data(1, True, home=home)
+    aether.add_working_memory_item(
+        "Decided to write with a rename, because power fails.", "decision", home=home
+    )
+
+    done = aether.compress(1, architect="extractive", home=home)
+
+    assert done.ingested.items == 2
+    assert aether.list_working_memory_items(home=home) == []

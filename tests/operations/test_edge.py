@@ -1,10 +1,14 @@
+import json
 import os
 
 import pytest
 
+import aether
 from aether.errors import InvalidInput, NotFound
 from aether.operations import edge
 from aether.shapes import Change
+from aether.store import state
+from tests.operations.calls import answer
 
 
 def test_a_home_is_found_by_name_by_environment_and_from_below(home, monkeypatch):
@@ -56,3 +60,59 @@ def test_the_counter_is_the_one_that_the_home_records(home):
 
     assert once > 0
     assert twice == pytest.approx(2 * once, abs=1)
+
+
+def test_a_data_directory_of_somebody_else_is_no_home(tmp_path):
+    (tmp_path / "project" / "data").mkdir(parents=True)
+    (tmp_path / "project" / "data" / "sales.csv").write_text("1")
+
+    with pytest.raises(NotFound, match="is not a home"):
+        aether.add_working_memory_item("x", "note", home=tmp_path / "project")
+    assert [path.name for path in (tmp_path / "project" / "data").iterdir()] == ["sales.csv"]
+
+
+def test_the_home_in_a_project_is_meant_although_the_project_has_data_of_its_own(tmp_path):
+    (tmp_path / "project" / "data").mkdir(parents=True)
+    place = aether.init(tmp_path / "project" / ".aether")
+
+    aether.add_working_memory_item("x", "note", home=tmp_path / "project")
+
+    assert len(aether.list_working_memory_items(home=place)) == 1
+
+
+def spoil(value):
+    """Change everything in `value` that can be changed."""
+    if isinstance(value, dict):
+        for below in list(value.values()):
+            spoil(below)
+        value["spoilt"] = True
+    elif isinstance(value, list | tuple):
+        for below in value:
+            spoil(below)
+        if isinstance(value, list):
+            value.append("spoilt")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda home: aether.emit_signal("FEEDBACK", "well done", metadata={"a": [1]}, home=home),
+        lambda home: aether.trigger_phase_boundary_compression(1, answer("s1"), home=home),
+        lambda home: aether.export(home=home),
+        lambda home: aether.show("memory", home=home),
+        lambda home: aether.show("memory", revision=1, home=home),
+        lambda home: aether.register_worker("w1", home=home),
+        lambda home: aether.transition_state("INIT", home=home),
+        lambda home: aether.colony(home=home),
+        lambda home: aether.search_memory("note", home=home),
+        lambda home: aether.list_working_memory_items(home=home),
+    ],
+)
+def test_what_a_caller_is_given_is_never_part_of_the_state(home, call):
+    """The state is shared between calls: to change it would write a change that no journal knows."""
+    aether.add_working_memory_item("a note", "note", metadata={"deep": {"list": [1]}}, home=home)
+
+    spoil(call(home))
+
+    cached = state.load(home)
+    assert "spoilt" not in json.dumps([cached.documents, cached.pending])

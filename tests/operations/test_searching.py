@@ -1,7 +1,8 @@
 import pytest
 
 import aether
-from aether.errors import InvalidInput
+from aether.errors import InvalidInput, NotFound, StorageFailed
+from aether.operations import searching
 from tests.operations.calls import answer, memory, snapshot
 
 
@@ -127,3 +128,27 @@ def test_a_damaged_or_missing_index_changes_no_answer(known):
         harm(known / "index.sqlite")
         again = aether.search_memory("harbour", home=known, layers=["archive"])
         assert [hit["id"] for hit in again] == [hit["id"] for hit in before]
+
+
+def test_a_home_that_cannot_be_written_can_be_searched(home, monkeypatch):
+    aether.add_working_memory_item("The importer reads records one by one.", "note", home=home)
+
+    def refuse(*args, **kwargs):
+        raise StorageFailed("Read-only file system.", fix="Make it writable.")
+
+    monkeypatch.setattr(searching, "change", refuse)
+
+    assert [hit["content"] for hit in aether.search_memory("importer", home=home)] == [
+        "The importer reads records one by one."
+    ]
+
+
+def test_anything_is_found_by_its_id_wherever_it_is(home):
+    item_id = aether.add_working_memory_item("The importer reads records one by one.", "note", home=home)
+    aether.clear_working_memory(home=home)
+
+    hit = searching.find_by_id(item_id, home=home)
+
+    assert (hit["id"], hit["layer"]) == (item_id, "archive")
+    with pytest.raises(NotFound, match="in no layer and not in the archive"):
+        searching.find_by_id("wm_0", home=home)

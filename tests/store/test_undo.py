@@ -247,3 +247,13 @@ def test_a_line_that_is_both_folded_and_not_is_one_change(home):
     state.journal_path(home).write_bytes(lines)  # as after a crash before the new journal
 
     assert [entry.revision for entry in undo.newest_first(homes.anew(home))] == [2, 1]
+
+
+def test_what_a_later_change_took_further_is_not_undone_silently(home):
+    """The item has left for the archive: to say that its addition was undone would be untrue."""
+    homes.add(home, "one")
+    added = homes.anew(home).revision
+    homes.remove(home, "one")
+
+    with pytest.raises(Conflict, match=rf"revision {added} cannot be undone: .*one was changed again by"):
+        undo.undo(homes.anew(home), added)
