@@ -13,13 +13,15 @@ from datetime import datetime
 from typing import Any
 
 from aether import clock
-from aether.errors import CorruptDocument, InvalidDocument, shown
+from aether.errors import AetherError, CorruptDocument, InvalidDocument, shown
 from aether.memory.colony import DOCUMENT, MAX_AUTOMATIC
 from aether.memory.colony_shapes import Snapshot
-from aether.shapes import Change
+from aether.shapes import Change, JsonObject
 from aether.store.patch import diff
 
 MAX_LABEL_CHARS = 200
+# What listing and pruning read, and of what type it is.
+_SHOWN = {"snapshot_id": str, "timestamp": str, "label": str, "automatic": bool, "revision": int}
 
 Current = Callable[[str, Any], Any]
 
@@ -100,14 +102,30 @@ def restore(
     return Change(patches, result=list(patches))
 
 
-def expendable(snapshots: Iterable[Mapping[str, Any]], *, keep: int = MAX_AUTOMATIC) -> list[str]:
+def outline(value: Any) -> JsonObject | None:
+    """Return the snapshot `value` without its documents; None where it is not a snapshot of ours."""
+    if not isinstance(value, dict) or any(
+        type(value.get(field)) is not kind for field, kind in _SHOWN.items()
+    ):
+        return None
+    try:
+        clock.parse(value["timestamp"])
+    except AetherError:
+        return None
+    return {field: below for field, below in value.items() if field != "documents"}
+
+
+def order(snapshot: Mapping[str, Any]) -> tuple[int, datetime, str]:
+    """Return what a snapshot is ordered by, older first: a clock may be set back, a revision never is."""
+    return snapshot["revision"], clock.parse(snapshot["timestamp"]), snapshot["snapshot_id"]
+
+
+def expendable(
+    snapshots: Iterable[Mapping[str, Any]], *, taken: str = "", keep: int = MAX_AUTOMATIC
+) -> list[str]:
     """Return the ids of the automatic snapshots beyond the `keep` newest, oldest first.
 
-    Snapshots that a person took are never among them.
+    Snapshots that a person took are never among them, nor is the one that was just `taken`.
     """
-    automatic = sorted(
-        (clock.parse(snapshot["timestamp"]), snapshot["snapshot_id"])
-        for snapshot in snapshots
-        if snapshot["automatic"]
-    )
-    return [snapshot_id for _, snapshot_id in automatic[: max(0, len(automatic) - keep)]]
+    automatic = [each["snapshot_id"] for each in sorted(snapshots, key=order) if each["automatic"]]
+    return [each for each in automatic[: max(0, len(automatic) - keep)] if each != taken]

@@ -14,13 +14,10 @@ from aether.memory import snapshots
 from aether.operations.edge import Author, Home, change, find, new_id, now, read
 from aether.paths import file_name, inside
 from aether.schemas import check, migrations
-from aether.shapes import Change, JsonObject
+from aether.shapes import Change, Finding, JsonObject
 from aether.store import codec
 from aether.store.files import storage, write_whole
 from aether.store.lock import locked
-
-# What the list and the pruning of snapshots read; a file without it is not one of ours.
-_SHOWN = frozenset({"snapshot_id", "timestamp", "automatic"})
 
 
 def create_snapshot(label: str = "", *, home: Home = None) -> JsonObject:
@@ -32,10 +29,11 @@ def automatic(label: str, *, home: Home = None) -> str:
     """Save the colony before or after a transition and return the snapshot's id; old ones give way."""
     taken = _take(label, home, by_itself=True)
     place = find(home)
+    snapshot_id = str(taken["snapshot_id"])
     with locked(place), storage(place):
-        for gone in snapshots.expendable(list_snapshots(home=place)):
+        for gone in snapshots.expendable(list_snapshots(home=place), taken=snapshot_id):
             _path(place, gone).unlink(missing_ok=True)
-    return str(taken["snapshot_id"])
+    return snapshot_id
 
 
 def _take(label: str, home: Home, *, by_itself: bool) -> JsonObject:
@@ -49,7 +47,7 @@ def _take(label: str, home: Home, *, by_itself: bool) -> JsonObject:
     with locked(place), storage(place):
         path.parent.mkdir(exist_ok=True)
         write_whole(path, codec.document(taken))
-    return _outline(taken)
+    return {field: value for field, value in taken.items() if field != "documents"}
 
 
 def list_snapshots(*, home: Home = None) -> list[JsonObject]:
@@ -61,22 +59,29 @@ def list_snapshots(*, home: Home = None) -> list[JsonObject]:
     place = find(home)
     if not (place / "data").is_dir():
         raise NotFound("is not a home: it has no data/.", fix='Run "aether init" there.', where=str(place))
-    found = [_outline(snapshot) for snapshot in _all(place)]
-    return sorted(found, key=lambda snapshot: (snapshot["timestamp"], snapshot["snapshot_id"]), reverse=True)
+    # Restoring one that is not ours says what is wrong; the others are still of use.
+    return sorted(filter(None, dict(_all(place)).values()), key=snapshots.order, reverse=True)
 
 
-def _all(home: Path) -> Iterator[Any]:
+def examine(home: Path) -> list[Finding]:
+    """Return the files that are not a snapshot, though they are JSON."""
+    return [
+        Finding(
+            "warning", "unreadable", f"snapshots/{path.name}", "not a snapshot of aether.",
+            "Remove it, or restore it from a copy.",
+        )
+        for path, outline in sorted(_all(home)) if outline is None
+    ]  # fmt: skip
+
+
+def _all(home: Path) -> Iterator[tuple[Path, JsonObject | None]]:
+    """Yield every file of JSON with its snapshot, None where it holds none, or another's."""
     for path in (home / "snapshots").glob("*.json"):
         try:
-            snapshot = codec.parse(path.read_bytes(), where=path.name)
+            outline = snapshots.outline(codec.parse(path.read_bytes(), where=path.name))
         except AetherError:
-            continue  # restoring it says what is wrong; the others are still of use
-        if isinstance(snapshot, dict) and snapshot.keys() >= _SHOWN:
-            yield snapshot
-
-
-def _outline(snapshot: Mapping[str, Any]) -> JsonObject:
-    return {field: value for field, value in snapshot.items() if field != "documents"}
+            continue
+        yield path, outline if outline and outline["snapshot_id"] == path.stem else None
 
 
 def _path(home: Path, snapshot_id: str) -> Path:

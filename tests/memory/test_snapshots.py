@@ -112,3 +112,26 @@ def test_the_ten_newest_automatic_snapshots_and_all_manual_ones_stay():
 
     assert snapshots.expendable(reversed(kept)) == ["snap_00", "snap_02", "snap_04"]
     assert snapshots.expendable(kept[:6]) == []
+
+
+def test_a_clock_that_was_set_back_makes_no_snapshot_older():
+    kept = [
+        taken({}, snapshot_id=f"snap_{nth}", now=NOW - timedelta(days=nth), revision=nth, automatic=True)
+        for nth in range(4)
+    ]
+
+    assert snapshots.expendable(kept, keep=2) == ["snap_0", "snap_1"]
+    assert snapshots.expendable(kept, keep=2, taken="snap_0") == ["snap_1"]
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        {"timestamp": 5}, {"timestamp": "soon"}, {"snapshot_id": None}, {"automatic": "yes"},
+        {"revision": "7"}, {"revision": True}, {"label": []},
+    ],
+)  # fmt: skip
+def test_what_has_fields_of_other_types_is_no_snapshot(harm):
+    assert snapshots.outline({**taken({}), **harm}) is None
+    assert snapshots.outline([]) is None
+    assert snapshots.outline(taken({}))["snapshot_id"] == "snap_1"

@@ -1,9 +1,11 @@
 import json
+from datetime import timedelta
 
 import pytest
 
 import aether
 from aether.errors import CorruptDocument, InvalidInput, NotFound
+from aether.operations import snapshots as operations
 from tests import homes
 from tests.operations.calls import memory, snapshot, whole
 
@@ -125,3 +127,27 @@ def test_a_snapshot_is_of_the_last_committed_change(home):
     saved = json.loads(path_of(home, taken).read_text())
     assert saved["documents"]["memory"] == memory(home)
     assert taken["revision"] == homes.anew(home).revision
+
+
+@pytest.mark.parametrize("harm", [{"timestamp": 5}, {"snapshot_id": "../x"}])
+def test_a_snapshot_with_impossible_fields_is_passed_over_and_named(home, harm):
+    bad = aether.create_snapshot("bad", home=home)
+    good = aether.create_snapshot("good", home=home)
+    path_of(home, bad).write_text(json.dumps({**json.loads(path_of(home, bad).read_text()), **harm}))
+
+    assert aether.list_snapshots(home=home) == [good]
+    assert [(found.code, found.where) for found in aether.examine(home=home)] == [
+        ("unreadable", f"snapshots/{bad['snapshot_id']}.json")
+    ]
+
+
+def test_with_the_clock_set_back_the_newest_snapshots_stay(home, monkeypatch):
+    for new in ("INIT", "PLANNING", "EXECUTING", "VERIFYING", "COMPLETED"):
+        aether.transition_state(new, home=home)
+    monkeypatch.setattr(operations, "now", lambda: homes.NOW - timedelta(days=9999))
+
+    entry = aether.transition_state("IDLE", home=home)
+
+    listed = aether.list_snapshots(home=home)
+    assert [each["label"] for each in listed[:2]] == ["post_COMPLETED_to_IDLE", "pre_COMPLETED_to_IDLE"]
+    assert entry["checkpoint"] == listed[1]["snapshot_id"]
