@@ -107,7 +107,10 @@ def mark(record: Record, session: str) -> Mark:
 
 
 def _digest(record: Record) -> str:
-    said = json.dumps([record.text, record.tool, dict(record.arguments)], sort_keys=True)
+    try:
+        said = json.dumps([record.text, record.tool, dict(record.arguments)], sort_keys=True)
+    except RecursionError:  # nested deeper than JSON is written: its words have to tell it apart
+        said = json.dumps([record.text, record.tool])
     return sha256(said.encode()).hexdigest()[:16]
 
 

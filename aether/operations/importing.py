@@ -14,15 +14,14 @@ from typing import IO, Any, NamedTuple
 
 from aether import clock
 from aether.errors import InvalidInput, NotFound
-from aether.memory import phases
+from aether.memory import items, phases
 from aether.memory.capture import capture
-from aether.memory.items import items_of
 from aether.messages.read import read_records
 from aether.messages.record import BadLine, Record
-from aether.operations.edge import Home, counter_of, read
-from aether.operations.working import add_working_memory_items
-from aether.shapes import JsonObject
-from aether.store import appends
+from aether.operations.edge import Author, Home, counter_of, read
+from aether.operations.working import store_drafts
+from aether.shapes import Counter, JsonObject
+from aether.store import appends, codec
 from aether.store.state import Snapshot
 
 # One commit each: large enough that the disk is not what takes the time, small enough to lose little.
@@ -31,6 +30,8 @@ BATCH_ITEMS = 500
 BATCH_CHARS = 80_000
 # A batch must fit into a small one whole: few scripts take more than two tokens for a character.
 BATCH_CHARS_PER_TOKEN = 0.5
+# An item stands below the document, working memory and the list of items.
+LEVELS_ABOVE = 3
 SUFFIXES = frozenset({".jsonl", ".json", ".md", ".txt", ".traj"})
 
 
@@ -48,16 +49,25 @@ class Imported(NamedTuple):
     phases: list[int]
     evicted: list[str]
     bad_lines: list[JsonObject]
-    """Lines that could not be read: file, line, reason."""
+    """Lines that could not be read, and items that are impossible: file, line, reason."""
+    revisions: list[int]
+    """What was committed, oldest first: undone newest first, the import is taken back."""
     preview: list[JsonObject]
     """In a dry run, the items."""
 
 
 @dataclass
 class _Tally:
-    """What has been counted so far, and the size of a batch; all here that changes while files are read."""
+    """What has been counted so far, and what limits it; all here that changes while files are read."""
 
-    batch_chars: float
+    capacity: int
+    """Tokens that working memory holds."""
+    count: Counter
+    archive_read: int
+    """Position of the last archived item whose key is known."""
+    foreign: set[str] = field(default_factory=set)
+    """Keys that were found stored when a batch was committed."""
+    revisions: list[int] = field(default_factory=list)
     records: int = 0
     items: int = 0
     known: int = 0
@@ -67,6 +77,10 @@ class _Tally:
     evicted: list[str] = field(default_factory=list)
     bad: list[JsonObject] = field(default_factory=list)
     preview: list[JsonObject] = field(default_factory=list)
+
+    @property
+    def batch_chars(self) -> float:
+        return min(BATCH_CHARS, self.capacity * BATCH_CHARS_PER_TOKEN)
 
 
 def import_transcripts(
@@ -89,8 +103,10 @@ def import_transcripts(
     """
     snapshot = read(home)
     known = _keys(snapshot)
-    capacity = snapshot.documents["memory"]["working_memory"]["max_capacity_tokens"]
-    tally = _Tally(batch_chars=min(BATCH_CHARS, capacity * BATCH_CHARS_PER_TOKEN))
+    memory = snapshot.documents["memory"]
+    tally = _Tally(
+        memory["working_memory"]["max_capacity_tokens"], counter_of(memory), appends.head(snapshot, "items")
+    )
     first = phases.current_phase(snapshot.documents["COLONY_STATE"])
     files = 0
     for source in sources:
@@ -101,7 +117,8 @@ def import_transcripts(
                 _counted(file, format, name, tally, progress), file=name, phase=phase, first_phase=first
             )
             try:
-                _store(_fresh(drafts, known, tally), tally, home, dry_run=dry_run)
+                sound = _sound(_fresh(drafts, known, tally), name, tally)
+                _store(sound, name, tally, home, dry_run=dry_run)
             except InvalidInput as reason:
                 if file is source:
                     raise
@@ -109,7 +126,7 @@ def import_transcripts(
                 tally.bad.append({"file": name, "line": 0, "reason": reason.what})
     return Imported(
         files, tally.records, tally.items, tally.known, tally.tokens, dict(sorted(tally.types.items())),
-        sorted(tally.phases), tally.evicted, tally.bad, tally.preview,
+        sorted(tally.phases), tally.evicted, tally.bad, tally.revisions, tally.preview,
     )  # fmt: skip
 
 
@@ -143,22 +160,48 @@ def _counted(
         yield record
 
 
-def _keys(snapshot: Snapshot) -> set[str]:
-    """Return the keys of all that was imported before, wherever it is now."""
-    held = items_of(snapshot.documents["memory"])
-    gone = (record["item"] for _, record in appends.records(snapshot, "items"))
-    pointers = [item["metadata"].get("pointer") or {} for item in (*held, *gone)]
-    return {str(pointer["key"]) for pointer in pointers if "key" in pointer}
+def _keys(snapshot: Snapshot, *, after: int = -1) -> set[str]:
+    """Return the keys of all that was imported before: in working memory, or archived `after` this position."""
+    held = items.items_of(snapshot.documents["memory"])
+    gone = (record["item"] for _, record in appends.records(snapshot, "items", after=after))
+    return {_key(item) for item in (*held, *gone)} - {""}
+
+
+def _key(entry: Any) -> str:
+    return str((entry["metadata"].get("pointer") or {}).get("key", ""))
 
 
 def _fresh(drafts: Iterable[Any], known: set[str], tally: _Tally) -> Iterator[JsonObject]:
     for draft in drafts:
-        key = str(draft["metadata"].get("pointer", {}).get("key", ""))
+        key = _key(draft)
         if key and key in known:
             tally.known += 1
             continue
         known.add(key)
         yield {**draft, "metadata": _dated(draft["metadata"])}
+
+
+def _sound(drafts: Iterable[JsonObject], name: str, tally: _Tally) -> Iterator[JsonObject]:
+    """Yield the drafts that can be stored, checked; the others are named like bad lines."""
+    for draft in drafts:
+        try:
+            checked = items.draft(**draft)
+            codec.checked(checked, where="item", above=LEVELS_ABOVE)
+            _require_room(checked["content"], tally)
+        except InvalidInput as reason:
+            line = draft["metadata"]["pointer"]["line"]
+            tally.bad.append({"file": name, "line": line, "reason": reason.what})
+        else:
+            yield checked
+
+
+def _require_room(content: str, tally: _Tally) -> None:
+    # Counting is only worth it where the text might be too long.
+    tokens = tally.count(content) if len(content) > tally.batch_chars else 0
+    if tokens > tally.capacity:
+        raise InvalidInput(
+            f"{tokens} tokens do not fit into a working memory of {tally.capacity}.", fix="Split it."
+        )
 
 
 def _dated(metadata: JsonObject) -> JsonObject:
@@ -170,30 +213,45 @@ def _dated(metadata: JsonObject) -> JsonObject:
     return metadata
 
 
-def _store(drafts: Iterator[JsonObject], tally: _Tally, home: Home, *, dry_run: bool) -> None:
+def _store(drafts: Iterator[JsonObject], name: str, tally: _Tally, home: Home, *, dry_run: bool) -> None:
     batch: list[JsonObject] = []
     chars = 0
     for draft in drafts:
         chars += len(draft["content"])
         if batch and (len(batch) == BATCH_ITEMS or chars > tally.batch_chars):
-            _store_batch(batch, tally, home, dry_run=dry_run)
+            _store_batch(batch, name, tally, home, dry_run=dry_run)
             batch, chars = [], len(draft["content"])
         batch.append(draft)
     if batch:
-        _store_batch(batch, tally, home, dry_run=dry_run)
+        _store_batch(batch, name, tally, home, dry_run=dry_run)
 
 
-def _store_batch(batch: list[JsonObject], tally: _Tally, home: Home, *, dry_run: bool) -> None:
+def _store_batch(batch: list[JsonObject], name: str, tally: _Tally, home: Home, *, dry_run: bool) -> None:
     if dry_run:
         tally.preview += batch
     else:
-        for item_id in add_working_memory_items(batch, home=home):
-            tally.evicted += item_id.evicted
-            break  # every id of a batch tells of the same evictions
+        batch = _commit(batch, name, tally, home)
     tally.items += len(batch)
     for draft in batch:
         tally.types[draft["type"]] = tally.types.get(draft["type"], 0) + 1
         if "phase" in draft["metadata"]:
             tally.phases.add(draft["metadata"]["phase"])
-    count = counter_of(read(home).documents["memory"])
-    tally.tokens += sum(count(draft["content"]) for draft in batch)
+        tally.tokens += tally.count(draft["content"])
+
+
+def _commit(batch: list[JsonObject], name: str, tally: _Tally, home: Home) -> list[JsonObject]:
+    """Store `batch` without what another process stored meanwhile, and return what that left."""
+
+    def wanted(snapshot: Snapshot, drafts: list[JsonObject]) -> list[JsonObject]:
+        # Only under the lock is all seen that another process, importing the same, has stored.
+        tally.foreign |= _keys(snapshot, after=tally.archive_read)
+        tally.archive_read = appends.head(snapshot, "items")
+        return [draft for draft in drafts if _key(draft) not in tally.foreign]
+
+    author = Author("import", by=batch[0]["source"], reason=f"{name} ({len(batch)} items)")
+    stored = store_drafts(batch, author, home=home, wanted=wanted)
+    tally.known += len(batch) - len(stored.drafts)
+    if stored.ids:
+        tally.evicted += stored.ids[0].evicted  # every id of a batch tells of the same evictions
+        tally.revisions.append(stored.revision)
+    return stored.drafts

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aether.errors import SHOWN_CHARS, AetherError, InvalidDocument, shown
 from aether.memory import items
 from aether.memory.changes import chained
 from aether.memory.threshold import Usage, usage
-from aether.operations.edge import Author, Home, change, counter_of, new_id, now, owned, read
+from aether.operations.edge import (
+    Author,
+    Home,
+    Snapshot,
+    change,
+    counter_of,
+    find,
+    new_id,
+    now,
+    owned,
+    read,
+)
 from aether.shapes import Change, Item, JsonObject
 from aether.store import codec
+from aether.store.commit import commit
 
 if TYPE_CHECKING:
     from aether.operations.compression import Prepared
@@ -65,24 +77,46 @@ def add_working_memory_items(entries: Iterable[Mapping[str, Any]], *, home: Home
     return _add(items.drafts(entries), home)
 
 
+class Stored(NamedTuple):
+    """What adding drafts did."""
+
+    drafts: list[JsonObject]
+    """Those that were stored, in the order of their ids."""
+    ids: list[ItemId]
+    revision: int
+
+
 def _add(entries: list[JsonObject], home: Home) -> list[ItemId]:
+    return store_drafts(entries, _author(entries), home=home).ids
+
+
+def store_drafts(
+    entries: list[JsonObject],
+    author: Author,
+    *,
+    home: Home,
+    wanted: Callable[[Snapshot, list[JsonObject]], list[JsonObject]] = lambda snapshot, entries: entries,
+) -> Stored:
+    """Store checked drafts in one commit and return what that did; `wanted` chooses among them under its lock."""
     at = now()
     entries = owned(codec.checked(entries, where="item"))
 
-    def plan(documents: Mapping[str, Any]) -> Change:
-        memory = documents["memory"]
-        added = items.add(memory, entries, now=at, new_id=new_id, count=counter_of(memory))
-        return chained(documents, lambda _: added, _signal_threshold)
+    def plan(snapshot: Snapshot) -> Change:
+        memory = snapshot.documents["memory"]
+        chosen = wanted(snapshot, entries)
+        added = items.add(memory, chosen, now=at, new_id=new_id, count=counter_of(memory))
+        whole = chained(snapshot.documents, lambda _: added, _signal_threshold)
+        return whole._replace(result=(chosen, *whole.result))
 
-    done = change(home, plan, _author(entries))
-    added, needed = done.result
+    done = commit(find(home), plan, author, now=at)
+    chosen, added, needed = done.result
     path = _handed_off(home) if needed else ""
     made = []
     for new in added.ids:
         item_id = ItemId(new)
         item_id.compression_needed, item_id.evicted, item_id.handoff = needed, added.evicted, path
         made.append(item_id)
-    return made
+    return Stored(chosen, made, done.revision)
 
 
 def _author(entries: list[JsonObject]) -> Author:

@@ -8,6 +8,7 @@ import sys
 
 import aether
 from aether.cli.main import main
+from aether.operations import importing
 
 
 def shown(capsys, *words, code=0):
@@ -28,10 +29,21 @@ def test_importing_counts_and_importing_again_adds_nothing(here, capsys):
     done = shown(capsys, "import", "session.jsonl", "--phase", "7")
 
     assert "Phases: 7.\n" in done.out
-    assert done.err == "Next: aether memory compress --phase 7\n"
+    newest = aether.log(limit=1)[0].revision
+    assert done.err == f"To take it back: aether undo {newest}\nNext: aether memory compress --phase 7\n"
     assert (
         "were known from an earlier import." in shown(capsys, "import", "session.jsonl", "--phase", "7").out
     )
+
+
+def test_an_import_of_many_batches_says_how_to_take_it_back(here, capsys, monkeypatch):
+    monkeypatch.setattr(importing, "BATCH_ITEMS", 1)
+
+    told = shown(capsys, "import", "session.jsonl").err.splitlines()[0]
+
+    revisions = [line.revision for line in aether.log(limit=0) if line.operation == "import"]
+    undos = [f"aether undo {revision}" for revision in revisions]
+    assert told == f"To take it back: {', '.join([*undos[:3], '…', undos[-1]])}"
 
 
 def test_bad_lines_are_named(here, tmp_path, capsys):
@@ -41,7 +53,7 @@ def test_bad_lines_are_named(here, tmp_path, capsys):
     done = shown(capsys, "import", "session.jsonl")
 
     assert "session.jsonl: line 6: " in done.err
-    assert "1 line(s) or file(s) could not be read" in done.out
+    assert "1 line(s) or file(s) could not be taken" in done.out
 
 
 def test_standard_input_is_read_for_a_dash(here, capsys, monkeypatch):

@@ -41,6 +41,14 @@ def test_records_at_the_same_place_of_two_files_differ_in_key_by_what_they_say()
     assert key(at(uuid=UUID, text="a"), "said") == key(at(uuid=UUID, text="b"), "said")
 
 
+def test_arguments_nested_too_deeply_to_be_written_have_a_key_all_the_same():
+    deep = []
+    for _ in range(5_000):
+        deep = [deep]
+
+    assert key(at(arguments={"x": deep}, text="a"), "ran") != key(at(arguments={"x": deep}), "ran")
+
+
 def test_short_text_stays_as_it_is():
     assert shorten("abc", 3) == "abc"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import aether
-from aether.errors import BudgetExceeded, InvalidInput, NotFound
+from aether.errors import InvalidInput, NotFound
 from aether.operations import importing
 from tests import homes
 from tests.operations.calls import limits, memory, snapshot, whole
@@ -65,7 +65,8 @@ def test_a_dry_run_stores_nothing_and_tells_the_same(home, tmp_path):
     assert snapshot(home) == before
     assert [each["content"] for each in tried.preview] == [note(nth)["content"] for nth in range(5)]
     done = load(home, path)
-    assert tried._replace(preview=[]) == done
+    assert tried.revisions == []
+    assert tried._replace(preview=[], revisions=done.revisions) == done
 
 
 def test_importing_again_adds_nothing_also_after_compression(home, tmp_path):
@@ -154,12 +155,72 @@ def test_a_batch_fits_into_a_small_working_memory(home, tmp_path):
     whole(home)
 
 
-def test_a_note_larger_than_working_memory_is_an_error_and_what_came_before_stays(home, tmp_path):
+@pytest.mark.parametrize(
+    "odd",
+    [
+        note(9, metadata={"z": float("nan")}),
+        note(9, metadata={"z": json.loads("[" * 200 + "]" * 200)}),
+        note(9, metadata={"z": json.loads("[" * 96 + "]" * 96)}),
+        note(9, type="t" * 300),
+        note(9, metadata={"protected": "yes"}),
+        note(9, content="many words in a row " * 60),
+    ],
+    ids=["NaN", "deep", "deep below its document", "type", "protected", "large"],
+)
+def test_an_impossible_item_is_named_like_a_bad_line_and_the_others_are_stored(home, tmp_path, odd):
     limits(home, capacity=60)
+    path = transcript(tmp_path, note(1), odd, note(2))
 
-    with pytest.raises(BudgetExceeded):
-        load(home, transcript(tmp_path, note(1), {"content": "many words in a row " * 60, "type": "x"}))
-    assert contents(home) == [note(1)["content"]]
+    done = load(home, path)
+
+    assert contents(home) == [note(1)["content"], note(2)["content"]]
+    [bad] = done.bad_lines
+    assert (bad["file"], bad["line"]) == ("notes.jsonl", 2)
+    assert bad["reason"]
+    whole(home)
+
+
+def test_what_another_process_imports_meanwhile_is_stored_once(home, tmp_path, monkeypatch):
+    monkeypatch.setattr(importing, "BATCH_ITEMS", 4)
+    path = transcript(tmp_path, *map(note, range(10)))
+    others = []
+
+    def race(records, items):
+        if records == 6 and not others:
+            others.append(load(home, path))
+            aether.clear_working_memory(home=home)
+
+    done = load(home, path, progress=race)
+
+    assert (done.items, done.known) == (4, 6)
+    assert others[0].items == 6
+    gone = [each["item"]["content"] for each in aether.export(home=home)["items"]]
+    assert sorted(gone + contents(home)) == [note(nth)["content"] for nth in range(10)]
+
+
+def test_what_was_imported_at_the_very_same_time_is_stored_once(home, tmp_path, monkeypatch):
+    path = transcript(tmp_path, *map(note, range(3)))
+
+    done = load(home, path, progress=lambda records, items: records == 3 and load(home, path))
+
+    assert (done.items, done.known, done.revisions) == (0, 3, [])
+    assert contents(home) == [note(nth)["content"] for nth in range(3)]
+
+
+def test_the_log_names_the_import_and_undoing_its_revisions_takes_it_back(home, tmp_path, monkeypatch):
+    monkeypatch.setattr(importing, "BATCH_ITEMS", 4)
+
+    done = load(home, transcript(tmp_path, *map(note, range(10))))
+
+    told = [(line.revision, line.operation, line.reason) for line in aether.log(home=home)[:3]]
+    sizes = (2, 4, 4)
+    assert told == [
+        (revision, "import", f"notes.jsonl ({size} items)")
+        for revision, size in zip(reversed(done.revisions), sizes, strict=True)
+    ]
+    for revision in reversed(done.revisions):
+        aether.undo(revision, home=home)
+    assert contents(home) == []
 
 
 def test_stopping_in_the_middle_keeps_whole_batches_and_importing_again_completes_them(
