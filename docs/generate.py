@@ -19,6 +19,9 @@ from aether.cli.main import BROKEN_PIPE, INTERRUPTED, cli
 from aether.store import config
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+import numbers_table as numbers  # noqa: E402 - it stands beside this script
 
 
 def errors_page() -> str:
@@ -118,7 +121,20 @@ def default_of(name: str) -> str:
     return f'"{value}"' if isinstance(value, str) else f"{value}"
 
 
-PAGES = {"errors.md": errors_page, "cli.md": cli_page, "formats.md": formats_page}
+def readme_page() -> str:
+    """Return README.md with the numbers as the benchmarks wrote them; the rest is written by hand."""
+    text = (HERE.parent / "README.md").read_text(encoding="utf-8")
+    before, begin, rest = text.partition("<!-- numbers: generated -->\n")
+    _, end, after = rest.partition("<!-- end -->")
+    return before + begin + "\n" + "\n".join(numbers.table()) + "\n\n" + end + after
+
+
+PAGES = {
+    "errors.md": errors_page,
+    "cli.md": cli_page,
+    "formats.md": formats_page,
+    "../README.md": readme_page,
+}
 
 
 def main(arguments: list[str]) -> int:
