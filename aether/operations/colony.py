@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
+from aether.errors import AetherError
 from aether.memory import adaptation, phases, signals
 from aether.memory import colony as colony_state
 from aether.memory.changes import chained
@@ -74,12 +76,13 @@ def transition_state(new: str, trigger: str = "manual", *, home: Home = None) ->
         ),
         Author("transition", reason=f"{old} to {new}: {trigger}"),
     ).result
-    after = automatic(f"post_{old}_to_{new}", home=home)
-    change(
-        home,
-        lambda documents: colony_state.record_checkpoint(documents["COLONY_STATE"], after),
-        Author("snapshot", by="colony", reason=after),
-    )
+    with contextlib.suppress(AetherError):  # the transition stands, whatever becomes of its second snapshot
+        after = automatic(f"post_{old}_to_{new}", home=home)
+        change(
+            home,
+            lambda documents: colony_state.record_checkpoint(documents["COLONY_STATE"], after),
+            Author("snapshot", by="colony", reason=after),
+        )
     return done
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,12 +13,12 @@ from aether.errors import InvalidInput, NotFound
 from aether.memory import checkup
 from aether.memory.changes import joined
 from aether.operations import snapshots
-from aether.operations.edge import Author, Home, change, find, now, owned, read
+from aether.operations.edge import Author, Home, find, now, owned, read
 from aether.paths import HOME_NAME
 from aether.schemas import check
 from aether.shapes import Change, Finding, JsonObject
+from aether.store import config, documents
 from aether.store import doctor as store_doctor
-from aether.store import documents
 from aether.store.commit import commit, fold_home
 from aether.store.files import storage
 from aether.store.journal import Entry
@@ -128,10 +127,11 @@ def repair(*, home: Home = None) -> list[str]:
     place = find(home)
     done = store_doctor.repair(place, now=now())
 
-    def plan(state: Mapping[str, Any]) -> Change:
-        return checkup.mended(state)
+    def plan(snapshot: Snapshot) -> Change:
+        return checkup.mended(snapshot.documents)
 
-    mended = change(place, plan, Author("repair", by="doctor"))
+    settings = config.or_default(place)  # a broken config.toml must not keep the rest from being mended
+    mended = commit(place, plan, Author("repair", by="doctor"), now=now(), settings=settings)
     fold_home(place, now=now())
     return [*done, *mended.result]
 

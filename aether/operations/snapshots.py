@@ -30,7 +30,7 @@ def automatic(label: str, *, home: Home = None) -> str:
     taken = _take(label, home, by_itself=True)
     place = find(home)
     snapshot_id = str(taken["snapshot_id"])
-    with locked(place), storage(place):
+    with locked(place), storage(place, left="The snapshot was taken."):
         for gone in snapshots.expendable(list_snapshots(home=place), taken=snapshot_id):
             _path(place, gone).unlink(missing_ok=True)
     return snapshot_id

@@ -59,17 +59,24 @@ class Committed(NamedTuple):
     changed: bool
 
 
-def commit(home: Path, plan: Callable[[Snapshot], Change], author: Author, *, now: datetime) -> Committed:
+def commit(
+    home: Path,
+    plan: Callable[[Snapshot], Change],
+    author: Author,
+    *,
+    now: datetime,
+    settings: config.Config | None = None,
+) -> Committed:
     """Return what `plan`, given the present state under the lock, changed durably.
 
-    A plan that changes nothing commits nothing. `plan` may be called again if another writer was in
+    A plan that changes nothing commits nothing. `settings` are those of the home unless given. `plan` may be called again if another writer was in
     between although the lock was held, so it must be pure.
 
     Raises:
         LockTimeout, NotFound, StorageFailed, CorruptDocument, InvalidDocument, Conflict: nothing was
             changed. Whatever `plan` raises passes through.
     """
-    settings = config.load(home)
+    settings = settings or config.load(home)
     with locked(home, timeout=settings.lock_timeout_seconds):
         snapshot = settle(load(home), now=now)
         for _ in range(CONFLICT_TRIES):
@@ -191,7 +198,7 @@ def fold_home(home: Path, *, now: datetime) -> Snapshot:
     snapshot = load(home)
     if not snapshot.amiss and not snapshot.torn and snapshot.end <= len(journal.header(snapshot.revision)):
         return snapshot
-    with locked(home, timeout=config.load(home).lock_timeout_seconds):
+    with locked(home):
         return fold(settle(load(home), now=now), now=now)
 
 
@@ -233,12 +240,12 @@ def fold(snapshot: Snapshot, *, now: datetime) -> Snapshot:
 
 def _fold(snapshot: Snapshot) -> Snapshot:
     home, written = snapshot.home, snapshot.changed | snapshot.amiss.keys()
-    with storage(home):
+    with storage(home, left="What was committed stands in the journal."):
         found = read_journal(home)
         if snapshot.end and found.base + len(found.entries) != snapshot.revision:
             raise NotAlone(home)
         _to_history(home, found)
-        _forget(home, config.load(home).history_months)
+        _forget(home, config.or_default(home).history_months)
         appends.fold(home, snapshot.pending)
         _require_unedited(snapshot, documents.NAMES)
         for name in sorted(written):

@@ -11,13 +11,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
-from aether.errors import InvalidDocument, shown
+from aether.errors import AetherError, InvalidDocument, shown
 from aether.store.files import storage
 
 
 class Config(NamedTuple):
     """The settings of one home; each field is the key `table.name` of `config.toml`."""
 
+    # A commit takes about a millisecond, a fold of a full home about twenty: this is hundreds of holders.
     lock_timeout_seconds: float = 30.0
     """`store.lock_timeout_seconds`: how long a writer waits for another."""
     fold_bytes: int = 1 << 20
@@ -74,6 +75,14 @@ def load(home: Path) -> Config:
         known = (found.st_mtime_ns, found.st_size), _parse(path)
         _CACHE[path] = known
     return known[1]
+
+
+def or_default(home: Path) -> Config:
+    """Return the configuration of `home`; the defaults where it is broken, so that mending still works."""
+    try:
+        return load(home)
+    except AetherError:
+        return Config()
 
 
 @lru_cache(maxsize=64)

@@ -15,7 +15,7 @@ from aether.errors import AetherError, CorruptDocument, InvalidDocument
 from aether.paths import resource
 from aether.schemas import check
 from aether.shapes import Finding, Level
-from aether.store import appends, codec, documents, journal, state
+from aether.store import appends, codec, config, documents, journal, state
 from aether.store.commit import fold, settle
 from aether.store.files import storage, stray_temps, write_whole
 from aether.store.history import folded
@@ -26,7 +26,14 @@ REPAIR = 'Run "aether doctor --repair".'
 
 def examine(home: Path) -> list[Finding]:
     """Return what is wrong with the files of `home`, errors first."""
-    found = [*_temps(home), *_torn(home), *_unreadable_files(home), *_kept_aside(home), *_history(home)]
+    found = [
+        *_temps(home),
+        *_torn(home),
+        *_unreadable_files(home),
+        *_kept_aside(home),
+        *_history(home),
+        *_settings(home),
+    ]
     try:
         snapshot = state.load(home)
     except AetherError as reason:
@@ -153,6 +160,14 @@ def _history(home: Path) -> list[Finding]:
                 )
             ]
         expected = entry.revision + 1
+    return []
+
+
+def _settings(home: Path) -> list[Finding]:
+    try:
+        config.load(home)
+    except AetherError as reason:
+        return [Finding("error", reason.code, "config.toml", reason.what, reason.fix)]
     return []
 
 

@@ -29,12 +29,12 @@ class NotAlone(Exception):
 
 
 @contextlib.contextmanager
-def storage(where: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn an `OSError` of the block into an error of ours that says what to do.
+def storage(where: str | os.PathLike[str], *, left: str = "Nothing was stored.") -> Iterator[None]:
+    """Turn an `OSError` of the block into an error of ours that says what is `left` and what to do.
 
     Raises:
         NotFound: the home, or a directory in it, is gone.
-        StorageFailed: read-only, full, or failing; nothing was stored.
+        StorageFailed: read-only, full, or failing.
     """
     try:
         yield
@@ -55,7 +55,7 @@ def storage(where: str | os.PathLike[str]) -> Iterator[None]:
             errno.EPERM: "Make the home writable, or use another with --home.",
         }.get(reason.errno or 0, "Check the disk, then try again.")
         raise StorageFailed(
-            f"{reason.strerror or reason}. Nothing was stored.", fix=fix, where=os.fspath(where)
+            f"{reason.strerror or reason}. {left}", fix=fix, where=os.fspath(where)
         ) from reason
 
 

@@ -16,17 +16,16 @@ from functools import lru_cache
 from pathlib import Path
 
 from aether.errors import LockTimeout
+from aether.store import config
 from aether.store.files import close, storage
 
-# A commit takes about a millisecond, a fold of a full home about twenty: this is hundreds of holders.
-TIMEOUT_SECONDS = 30.0
 FIRST_WAIT_SECONDS = 0.0005
 LONGEST_WAIT_SECONDS = 0.02
 
 
 @contextlib.contextmanager
-def locked(home: Path, *, timeout: float = TIMEOUT_SECONDS) -> Iterator[None]:
-    """Hold the lock of `home` during the block.
+def locked(home: Path, *, timeout: float | None = None) -> Iterator[None]:
+    """Hold the lock of `home` during the block; `timeout` is the configured one where none is given.
 
     Raises:
         LockTimeout: another process held it for longer than `timeout` seconds.
@@ -34,6 +33,8 @@ def locked(home: Path, *, timeout: float = TIMEOUT_SECONDS) -> Iterator[None]:
         StorageFailed: the home cannot be written.
     """
     path = _path(home)
+    if timeout is None:
+        timeout = config.or_default(home).lock_timeout_seconds
     if sys.platform == "win32":  # pragma: no cover - the other branch is what the tests run on
         with _by_filelock(path, timeout):
             yield

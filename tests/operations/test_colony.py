@@ -4,7 +4,7 @@ import pytest
 
 import aether
 from aether import clock
-from aether.errors import InvalidInput, NotFound
+from aether.errors import InvalidInput, NotFound, StorageFailed
 from aether.operations import colony as colony_operations
 from tests import homes
 from tests.operations.calls import answer, snapshot, whole
@@ -206,3 +206,17 @@ def test_what_is_no_phase_is_refused(home, phase):
         with pytest.raises(InvalidInput):
             call(phase, home=home)
     assert snapshot(home) == before
+
+
+def test_a_transition_stands_where_its_second_snapshot_cannot_be_taken(home, monkeypatch):
+    def full(label, **_):
+        if label.startswith("post"):
+            raise StorageFailed("no space left.", fix="Free some space.")
+        return "snapshot_1"
+
+    monkeypatch.setattr(colony_operations, "automatic", full)
+
+    entry = aether.transition_state("INIT", home=home)
+
+    assert entry["checkpoint"] == "snapshot_1"
+    assert aether.colony(home=home)["colony_status"]["state"] == "INIT"

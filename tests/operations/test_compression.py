@@ -3,7 +3,7 @@ import json
 import pytest
 
 import aether
-from aether.errors import Conflict, InvalidInput, NotFound
+from aether.errors import Conflict, InvalidInput, NotFound, StorageFailed
 from aether.operations import compression
 from tests import homes
 from tests.operations.calls import answer, answer_text, handed, limits, memory, snapshot, whole
@@ -453,3 +453,14 @@ def test_an_id_that_is_taken_is_not_given_to_another_handoff(home, monkeypatch):
     second = aether.prepare_compression_data(1, True, home=home, new=True)
 
     assert handed(second)["compression_id"] == "phase_1_ffffffff"
+
+
+def test_a_handoff_that_cannot_be_written_is_said_to_be_open(home):
+    aether.add_working_memory_item("note", "x", home=home)
+    (home / "compressions").write_text("in the way")
+
+    with pytest.raises(StorageFailed, match="The hand-off is open"):
+        aether.prepare_compression_data(1, manual=True, home=home)
+    (home / "compressions").unlink()
+
+    assert aether.prepare_compression_data(1, manual=True, home=home).exists()

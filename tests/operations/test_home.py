@@ -154,3 +154,14 @@ def test_an_export_holds_the_whole_colony(home):
     assert exported.keys() == {"revision", "documents", "items", "receipts", "events", "history"}
     assert [each["item"]["id"] for each in exported["items"]] == [item]
     assert json.loads(json.dumps(exported)) == exported
+
+
+def test_a_broken_configuration_hinders_no_repair(home):
+    aether.add_working_memory_item("note", "x", home=home)
+    homes.patch(home, {"op": "replace", "path": "/working_memory/current_tokens", "value": 77})
+    (home / "config.toml").write_text("garbage [")
+
+    done = aether.repair(home=home)
+
+    assert any("current_tokens" in each for each in done)
+    assert [finding.where for finding in aether.examine(home=home)] == ["config.toml"]

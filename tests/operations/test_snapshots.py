@@ -4,8 +4,9 @@ from datetime import timedelta
 import pytest
 
 import aether
-from aether.errors import CorruptDocument, InvalidInput, NotFound
+from aether.errors import CorruptDocument, InvalidInput, LockTimeout, NotFound
 from aether.operations import snapshots as operations
+from aether.store.lock import locked
 from tests import homes
 from tests.operations.calls import memory, snapshot, whole
 
@@ -151,3 +152,10 @@ def test_with_the_clock_set_back_the_newest_snapshots_stay(home, monkeypatch):
     listed = aether.list_snapshots(home=home)
     assert [each["label"] for each in listed[:2]] == ["post_COMPLETED_to_IDLE", "pre_COMPLETED_to_IDLE"]
     assert entry["checkpoint"] == listed[1]["snapshot_id"]
+
+
+def test_taking_a_snapshot_waits_for_the_lock_as_long_as_is_configured(home):
+    (home / "config.toml").write_text("[store]\nlock_timeout_seconds = 0\n")
+
+    with locked(home), pytest.raises(LockTimeout, match="0 s"):
+        aether.create_snapshot(home=home)

@@ -1,8 +1,10 @@
 import pytest
 
+from aether.errors import LockTimeout
 from aether.shapes import Change
 from aether.store import appends, doctor, documents, files, journal, state
 from aether.store.commit import Author, commit, fold_home
+from aether.store.lock import locked
 from tests import homes
 
 
@@ -148,3 +150,20 @@ def test_commits_that_do_not_go_on_from_what_is_known_are_only_kept_aside(home):
 
     assert homes.ids(home) == []
     assert lines[3] in next((home / "quarantine").iterdir()).read_bytes()
+
+
+@pytest.mark.parametrize("settings", ["garbage [", "[store]\nfold_bytez = 3\n"])
+def test_a_broken_configuration_is_told_and_hinders_no_repair(home, settings):
+    (home / "config.toml").write_text(settings)
+    documents.path_of(home, "memory").write_bytes(b"{")
+
+    assert ("error", "InvalidDocument", "config.toml") in codes(home)
+    assert doctor.repair(home, now=homes.NOW) == ["wrote memory.json anew from what is known"]
+    assert [one for one in codes(home) if one[0] == "error"] == [("error", "InvalidDocument", "config.toml")]
+
+
+def test_repair_waits_for_the_lock_as_long_as_is_configured(home):
+    (home / "config.toml").write_text("[store]\nlock_timeout_seconds = 0\n")
+
+    with locked(home), pytest.raises(LockTimeout, match="0 s"):
+        doctor.repair(home, now=homes.NOW)
