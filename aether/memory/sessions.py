@@ -74,7 +74,7 @@ def stored(memory: Mapping[str, Any], session: Session) -> Change:
     """Return the change that stores `session`; nothing where the very same one is there already.
 
     Raises:
-        Conflict: another session has its id.
+        Conflict: another session, an item or a pattern has its id.
     """
     there = find(memory, session["session_id"])
     if there is not None:
@@ -85,11 +85,24 @@ def stored(memory: Mapping[str, Any], session: Session) -> Change:
             fix="Give this one an id and session_id of its own.",
             where="short_term_memory",
         )
+    for name in sorted({session["id"], session["session_id"]} & _ids(memory)):
+        raise Conflict(
+            f"{shown(name)} is the id of another session, an item or a pattern.",
+            fix="Give this session an id and session_id of its own.",
+            where="short_term_memory",
+        )
     patch: Patch = [
         {"op": "add", "path": f"{PART}/sessions/-", "value": session},
         _number(len(sessions_of(memory)) + 1),
     ]
     return Change({"memory": patch}, result=session)
+
+
+def _ids(memory: Mapping[str, Any]) -> set[str]:
+    """Return the ids that are taken, whatever they name: links and searches only have the id."""
+    named = {session[field] for session in sessions_of(memory) for field in ("id", "session_id")}
+    others = (*memory["working_memory"]["items"], *memory["long_term_memory"]["patterns"])
+    return named | {other["id"] for other in others}
 
 
 def measured(memory: Mapping[str, Any], session: Session) -> Change:

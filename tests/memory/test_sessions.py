@@ -4,7 +4,7 @@ from aether.clock import stamp
 from aether.errors import Conflict, NotFound
 from aether.memory import sessions
 from aether.tokens.sessions import session_tokens
-from tests.memory.states import NOW, after, answer, count, shipped
+from tests.memory.states import NOW, after, answer, count, shipped, with_items
 
 
 def session(name="s", *, original=100, **fields):
@@ -51,6 +51,17 @@ def test_storing_the_same_session_twice_is_storing_it_once():
 
     assert again.patches == {}
     assert again.result == session("a")
+
+
+@pytest.mark.parametrize("field", ["id", "session_id"])
+def test_a_session_that_takes_the_id_of_something_else_is_refused(field):
+    documents = with_items(stored(session("a", session_id="b")), "An item.")
+    pattern = {"id": "pattern_1", "pattern": "Use it."}
+    documents["memory"]["long_term_memory"]["patterns"] = [pattern]
+
+    for taken in ("a", documents["memory"]["working_memory"]["items"][0]["id"], "pattern_1"):
+        with pytest.raises(Conflict, match="of its own"):
+            sessions.stored(documents["memory"], session("new", **{field: taken}))
 
 
 def test_another_session_of_the_same_name_is_refused():
