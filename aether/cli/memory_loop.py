@@ -54,9 +54,10 @@ def prepare(ask: Ask, phase: int, new: bool) -> int:
 
 @click.command("ingest", cls=Command)
 @phase_option
+@click.option("--handoff", metavar="ID", help="The hand-off that it answers, where several are open")
 @click.argument("file")
 @pass_ask
-def ingest(ask: Ask, phase: int, file: str) -> None:
+def ingest(ask: Ask, phase: int, handoff: str | None, file: str) -> None:
     """Store the session that an architect made of a hand-off.
 
     FILE holds the session JSON, or the architect's whole answer; - is standard input. A rejected answer
@@ -69,8 +70,9 @@ def ingest(ask: Ask, phase: int, file: str) -> None:
     from aether.operations.compression import trigger_phase_boundary_compression
 
     done = trigger_phase_boundary_compression(
-        phase, read_text(file), home=ask.place(), architect={"backend": "manual", "model": ""}
-    )
+        phase, read_text(file), home=ask.place(), architect={"backend": "manual", "model": ""},
+        compression_id=handoff,
+    )  # fmt: skip
     emit(ask, done._asdict(), ingested_lines(done))
 
 

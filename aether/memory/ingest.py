@@ -23,6 +23,9 @@ Step = Callable[[Mapping[str, Any]], Change]
 Instruct = Callable[[JsonObject], JsonObject]
 """Makes the prompt of a hand-off, so that an answer which repeats it is known."""
 
+Rested = Callable[[str, str], Session | None]
+"""Finds the evicted session that has this id and was made of the answer with this digest."""
+
 
 class Ingested(NamedTuple):
     """What ingesting did."""
@@ -54,20 +57,21 @@ class Ingested(NamedTuple):
 def ingest(
     documents: Mapping[str, Any], answer: str | Mapping[str, Any], *, phase: int, now: datetime, new_id: NewId,
     count: Counter, architect: JsonObject, instruct: Instruct, compression_id: str | None = None,
+    rested: Rested = lambda session_id, digest: None,
 ) -> Change:  # fmt: skip
     """Return the change that stores `answer` as the session of `phase`; its result is an `Ingested`.
 
     `compression_id` names the hand-off that it answers; without it, the answer's own ids do, else it is
-    the newest one open for the phase.
+    the one open for the phase. `rested` is asked for a session that is not in short-term memory.
 
     Raises:
         InvalidInput: the answer is rejected, in words that can be sent back to its author.
-        Conflict: another session has its id, or the named hand-off is not open any more.
+        Conflict: something else has its id, the named hand-off is not open any more, or several are open.
     """
     memory = documents["memory"]
     raw = answers.unwrap(answer)
-    there = sessions.find(memory, str(raw.get("session_id")))
-    digest = sessions.answer_digest(raw)
+    name, digest = str(raw.get("session_id")), sessions.answer_digest(raw)
+    there = sessions.find(memory, name) or rested(name, digest)
     if there is not None and there["metadata"].get("answer_sha256") == digest:
         return Change({}, result=_again(there))
     record, held = _covered(memory, raw, phase, compression_id, now)
@@ -94,7 +98,7 @@ def ingest(
     done = Ingested(
         session, True, len(held), gated.carried, gated.left_out, gated.missing_anchors, gated.score, promoted.created,
         [pair._asdict() for pair in promoted.contradictions],
-        evicted, new_id("receipt", now, 0), [f"{note.where}: {note.message}" for note in checked.findings],
+        evicted, new_id("receipt", now, 0), [f"{note.where}: {note.message}" for note in checked.findings] + _unprepared(memory, record),
     )  # fmt: skip
     receipt = _receipt(done, held, record, now)
     event = {
@@ -105,6 +109,12 @@ def ingest(
     }
     appends = {**change.appends, "receipts": [receipt], "events": [*change.appends.get("events", []), event]}
     return Change(change.patches, appends, done)
+
+
+def _unprepared(memory: Mapping[str, Any], record: JsonObject) -> list[str]:
+    if record in memory["compression"]["open"]:
+        return []
+    return [f"nothing was prepared: the session stands for all items up to phase {record['phase']}"]
 
 
 def _castes(held: Sequence[Item]) -> list[str]:
@@ -159,7 +169,7 @@ def _covered(
             fix='Prepare again: "aether memory prepare".',
             where="compress",
         )
-    record = named[0] if named else handoff.open_handoff(memory, phase)
+    record = named[0] if named else _only(memory, phase)
     if record is not None:
         return record, handoff.held(memory, record)
     everything = handoff.items_until(memory, phase)
@@ -171,6 +181,20 @@ def _covered(
         )
     opened = handoff.opened(memory, phase, compression_id=f"phase_{phase}_unprepared", now=now)
     return opened.result, everything
+
+
+def _only(memory: Mapping[str, Any], phase: int) -> JsonObject | None:
+    """Return the hand-off that is open for `phase`; of several, only one may still hold items."""
+    records = [record for record in memory["compression"]["open"] if record["phase"] == phase]
+    holding = [record for record in records if handoff.held(memory, record)]
+    if len(holding) > 1:
+        raise Conflict(
+            f"the answer names none of the hand-offs open for phase {phase}: "
+            f"{', '.join(record['id'] for record in holding)}.",
+            fix="Name the one it answers: aether memory ingest --handoff ID.",
+            where="compress",
+        )
+    return next(reversed(holding or records), None)
 
 
 def _archive(

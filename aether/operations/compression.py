@@ -18,9 +18,10 @@ from aether.memory.phase_numbers import check_phase
 from aether.operations.edge import Author, Home, change, counter_of, find, fold_after, new_id, now, read
 from aether.paths import file_name, inside
 from aether.shapes import Change, Handoff, JsonObject, Session
-from aether.store import codec
+from aether.store import appends, codec
 from aether.store.files import storage, write_whole
 from aether.store.state import Snapshot
+from aether.store.undo import taken_back
 
 
 class Prepared(NamedTuple):
@@ -141,11 +142,11 @@ def trigger_phase_boundary_compression(
     In one transaction: the session is stored, exactly the prepared items move to the archive (what
     arrived meanwhile stays), patterns are promoted, sessions over the limit are evicted, and a receipt is
     written. The same answer again changes nothing. `architect` goes into the receipt; `compression_id`
-    names the hand-off where several may be open (default: the one the answer names, else the newest).
+    names the hand-off where several may be open (default: the one the answer names, else the only one).
 
     Raises:
         InvalidInput: the answer is rejected; nothing changed, and the text says what to correct.
-        Conflict: another session has the same id, or the named hand-off is not open any more.
+        Conflict: something else has its id, the named hand-off is not open any more, or several are open.
     """
     from aether.backends.request import instruction
 
@@ -156,12 +157,26 @@ def trigger_phase_boundary_compression(
         return ingest.ingest(
             documents, compressed_json, phase=phase, now=at, new_id=new_id,
             count=counter_of(documents["memory"]), architect=architect or {}, compression_id=compression_id,
-            instruct=instruction,
+            instruct=instruction, rested=lambda name, digest: _rested(read(home), name, digest),
         )  # fmt: skip
 
     done = change(home, plan, Author("compress", by="architect", reason=f"phase {phase}"))
     fold_after(home)
     return cast(Ingested, done.result)
+
+
+def _rested(snapshot: Snapshot, name: str, digest: str) -> Session | None:
+    """Return the session of this answer from the archive, if it was evicted and that was not undone."""
+    receipts = (record for _, record in appends.records(snapshot, "receipts"))
+    # Receipts are few, the archive is long: it is only read for an answer that was stored before.
+    if not any((it.get("session_id"), it.get("answer_sha256")) == (name, digest) for it in receipts):
+        return None
+    undone = taken_back(snapshot)
+    for _, record in appends.records(snapshot, "items"):
+        session = record.get("session")
+        if session and session["session_id"] == name and record["revision"] not in undone:
+            return cast(Session, session)
+    return None
 
 
 def create_short_term_session(

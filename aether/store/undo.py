@@ -42,6 +42,11 @@ def last_undoable(snapshot: Snapshot) -> int:
     raise NotFound("there is nothing to undo.", fix='See "aether log".', where=str(snapshot.home))
 
 
+def taken_back(snapshot: Snapshot) -> set[int]:
+    """Return the revisions that are undone at present."""
+    return set(_undone(newest_first(snapshot)))
+
+
 def _undone(history: list[Entry]) -> dict[int, int]:
     """Return the revisions that are taken back at present, each with the one that did it."""
     undone: dict[int, int] = {}

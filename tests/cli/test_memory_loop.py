@@ -43,6 +43,18 @@ def test_a_session_written_by_hand_is_stored_once(here, capsys):
     assert again == "Session phase_1_by_hand was stored before; nothing changed.\n"
 
 
+def test_of_several_hand_offs_one_is_named(here, capsys):
+    main(["memory", "prepare", "--phase", "1"])
+    newer = Path(shown(capsys, "memory", "prepare", "--phase", "1", "--new").out.strip()).stem
+
+    told = shown(capsys, "memory", "ingest", "--phase", "1", "session.json", code=11).err
+    assert newer in told
+    assert "--handoff ID" in told
+    shown(capsys, "memory", "ingest", "--phase", "1", "--handoff", newer, "session.json")
+    [session] = aether.show("memory")["short_term_memory"]["sessions"]
+    assert session["metadata"]["compression_id"] == newer
+
+
 def test_a_rejected_answer_says_what_to_correct(here, tmp_path, capsys):
     (tmp_path / "bad.json").write_text('{"summary": 5}', encoding="utf-8")
 

@@ -184,6 +184,31 @@ def test_a_caller_may_name_the_handoff_whatever_the_answer_is_called():
     assert texts(after(documents, ingested(documents, answer(), compression_id="phase_1_a"))) == ["new"]
 
 
+def test_of_several_open_handoffs_the_answer_must_name_one():
+    documents = opened(with_items(worked("old"), "new", at=later(9)), name="phase_1_newer")
+
+    with pytest.raises(Conflict, match=r"phase_1_a, phase_1_newer\..*--handoff"):
+        ingested(documents, answer())
+
+
+def test_an_open_handoff_without_items_does_not_make_several():
+    documents = worked("old")
+    documents = after(documents, items.clear(documents["memory"], now=NOW))
+    documents = opened(with_items(documents, "new", at=later(9)), name="phase_1_newer")
+
+    assert ingested(documents, answer()).result.items == 1
+
+
+def test_the_answer_of_an_evicted_session_changes_nothing():
+    documents = worked()
+    done = ingested(documents, answer()).result.session
+    found = {(done["session_id"], done["metadata"]["answer_sha256"]): done}
+
+    again = ingested(documents, answer(), rested=lambda name, digest: found.get((name, digest)))
+
+    assert (again.patches, again.appends, again.result.stored) == ({}, {}, False)
+
+
 def test_a_handoff_that_was_answered_meanwhile_takes_nothing_else():
     """A slow architect must not archive what arrived after the hand-off it was given."""
     documents = worked("old")
@@ -202,6 +227,9 @@ def test_in_the_original_flow_nothing_has_to_be_prepared():
 
     assert texts(after(documents, change)) == ["of a later phase"]
     assert change.result.session["metadata"]["compression_id"] == "phase_1_unprepared"
+    told = "nothing was prepared: the session stands for all items up to phase 1"
+    assert told in change.appends["receipts"][0]["notes"]
+    assert told not in ingested(worked(), answer()).result.notes
 
 
 def test_with_nothing_to_compress_an_answer_is_refused():

@@ -464,3 +464,23 @@ def test_a_handoff_that_cannot_be_written_is_said_to_be_open(home):
     (home / "compressions").unlink()
 
     assert aether.prepare_compression_data(1, manual=True, home=home).exists()
+
+
+def test_the_answer_of_an_evicted_session_takes_nothing_unless_its_compression_is_undone(home):
+    limits(home, sessions=1)
+    add(home)
+    first = answer_text("first")
+    ingest(home, first)
+    stored = aether.log(limit=1, home=home)[0].revision
+    add(home, ("more", "observation", 0.3))
+    ingest(home, answer_text("second", compressed_at="2026-03-02T12:00:00Z"))
+    evicted = aether.log(limit=1, home=home)[0].revision
+    later = add(home, ("never shown to an architect", "observation", 0.3))
+
+    again = ingest(home, first)
+
+    assert (again.stored, again.items, homes.ids(home)) == (False, 0, later)
+    aether.undo(evicted, home=home)
+    aether.undo(stored, home=home)
+    assert ingest(home, first).stored
+    whole(home)
