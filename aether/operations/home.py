@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from aether import paths
 from aether.errors import InvalidInput, NotFound
-from aether.memory import checkup
+from aether.memory import checkup, departures
 from aether.memory.changes import joined
 from aether.operations import snapshots
 from aether.operations.edge import Author, Home, find, now, owned, read
@@ -102,12 +102,14 @@ def undo(revision: int | None = None, *, home: Home = None) -> LogLine:
     place = find(home)
     chosen = revision if revision is not None else last_undoable(load(place))
 
+    at = now()
+
     def plan(snapshot: Snapshot) -> Change:
-        undone = undo_change(snapshot, chosen)
+        undone = departures.with_archive(snapshot.documents, undo_change(snapshot, chosen), now=at)
         mended = checkup.rederived(snapshot.documents, undone)
         return joined(undone, mended, result=undone.result)
 
-    entry: Entry = commit(place, plan, Author("undo", reason=f"of revision {chosen}"), now=now()).result
+    entry: Entry = commit(place, plan, Author("undo", reason=f"of revision {chosen}"), now=at).result
     return LogLine(entry.revision, entry.at, entry.by, entry.operation, entry.reason, [*entry.patches])
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from aether.errors import AetherError, NotFound, shown
-from aether.memory import snapshots
+from aether.memory import departures, snapshots
 from aether.operations.edge import Author, Home, change, find, new_id, now, read
 from aether.paths import file_name, inside
 from aether.schemas import check, migrations
@@ -108,8 +108,11 @@ def restore_snapshot(snapshot_id: str = "latest", *, home: Home = None) -> list[
     read_back = codec.parse(path.read_bytes(), where=path.name)
     saved = read_back if isinstance(read_back, dict) else {}
 
+    at = now()
+
     def plan(documents: Mapping[str, Any]) -> Change:
-        return snapshots.restore(documents, saved, current=_valid)
+        restored = snapshots.restore(documents, saved, current=_valid)
+        return departures.with_archive(documents, restored, now=at)
 
     changed: list[str] = change(place, plan, Author("restore", reason=snapshot_id)).result
     return changed

@@ -165,3 +165,13 @@ def test_a_broken_configuration_hinders_no_repair(home):
 
     assert any("current_tokens" in each for each in done)
     assert [finding.where for finding in aether.examine(home=home)] == ["config.toml"]
+
+
+def test_what_an_undo_takes_out_of_memory_is_in_the_archive(home):
+    item = aether.add_working_memory_item("a note about the narwhal", "x", home=home)
+
+    aether.undo(home=home)
+
+    assert [found["id"] for found in aether.search_memory("narwhal", home=home)] == [item]
+    [record] = aether.export(home=home)["items"]
+    assert (record["item"]["id"], record["why"]) == (item, "removed")

@@ -159,3 +159,14 @@ def test_taking_a_snapshot_waits_for_the_lock_as_long_as_is_configured(home):
 
     with locked(home), pytest.raises(LockTimeout, match="0 s"):
         aether.create_snapshot(home=home)
+
+
+def test_what_a_restore_takes_out_of_memory_is_in_the_archive(home):
+    aether.create_snapshot(home=home)
+    aether.add_working_memory_item("a note about the walrus", "x", home=home)
+
+    aether.restore_snapshot(home=home)
+
+    assert [found["content"] for found in aether.search_memory("walrus", home=home)] == [
+        "a note about the walrus"
+    ]
