@@ -20,7 +20,7 @@ from aether.shapes import Change, Finding, JsonObject
 from aether.store import config, documents
 from aether.store import doctor as store_doctor
 from aether.store.commit import commit, fold_home
-from aether.store.files import storage
+from aether.store.files import make_directory, storage
 from aether.store.journal import Entry
 from aether.store.state import Snapshot, load
 from aether.store.undo import BOOKKEEPING, last_undoable, newest_first, states_back
@@ -39,7 +39,7 @@ def init(home: Home = None) -> Path:
     named = home or os.environ.get("AETHER_HOME") or Path.cwd() / HOME_NAME
     place = paths.find_home(named)
     with storage(place):
-        (place / "data").mkdir(parents=True, exist_ok=True)
+        make_directory(place / "data")
     fold_home(place, now=now())
     return place
 

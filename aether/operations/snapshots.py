@@ -16,7 +16,7 @@ from aether.paths import file_name, inside
 from aether.schemas import check, migrations
 from aether.shapes import Change, Finding, JsonObject
 from aether.store import codec
-from aether.store.files import storage, write_whole
+from aether.store.files import make_directory, storage, write_whole
 from aether.store.lock import locked
 
 
@@ -45,7 +45,7 @@ def _take(label: str, home: Home, *, by_itself: bool) -> JsonObject:
     )  # fmt: skip
     path = _path(place, taken["snapshot_id"])
     with locked(place), storage(place):
-        path.parent.mkdir(exist_ok=True)
+        make_directory(path.parent)
         write_whole(path, codec.document(taken))
     return {field: value for field, value in taken.items() if field != "documents"}
 

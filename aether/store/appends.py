@@ -13,7 +13,7 @@ from pathlib import Path
 from aether.errors import CorruptDocument, NotFound, shown
 from aether.shapes import JsonObject
 from aether.store import codec
-from aether.store.files import append, cut_torn_end, lines_backwards
+from aether.store.files import append, cut_torn_end, lines_backwards, make_directory
 from aether.store.state import Pending, Snapshot
 
 # Monthly, because it grows without bound; the others are one small line per larger event.
@@ -130,7 +130,7 @@ def fold(home: Path, pending: tuple[Pending, ...]) -> None:
         files = files_of(home, kind)
         done = _done(files)
         for path, lines in _by_file(home, kind, pending, done, files):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_directory(path.parent)
             append(path, b"".join(lines), at=cut_torn_end(path))
 
 

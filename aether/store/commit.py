@@ -18,7 +18,7 @@ from aether import clock
 from aether.errors import AetherError, Conflict
 from aether.shapes import Change
 from aether.store import appends, codec, config, documents, journal
-from aether.store.files import NotAlone, append, cut_torn_end, storage, write_whole
+from aether.store.files import NotAlone, append, cut_torn_end, make_directory, storage, write_whole
 from aether.store.history import folded
 from aether.store.journal import Entry
 from aether.store.lock import locked
@@ -279,7 +279,7 @@ def _to_history(home: Path, found: journal.Scan) -> None:
             path = max([home / "data" / "journal" / f"{entry.at[:7]}.jsonl", *months[-1:], *fresh])
             fresh.setdefault(path, []).append(line)
     for path, lines in fresh.items():
-        path.parent.mkdir(exist_ok=True)
+        make_directory(path.parent)
         append(path, b"".join(lines), at=cut_torn_end(path))
 
 

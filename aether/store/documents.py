@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from aether.errors import AetherError, CorruptDocument, NotFound, shown
 from aether.store import codec, journal
-from aether.store.files import write_whole
+from aether.store.files import make_directory, write_whole
 
 NAMES = ("memory", "pheromones", "COLONY_STATE")
 # Previous versions kept beside each document; older states are reached through the journal.
@@ -119,7 +119,7 @@ def backups(home: Path, name: str) -> list[Path]:
 def quarantine(home: Path, name: str, data: bytes, *, at: str) -> Path:
     """Keep `data`, which does not parse, under `quarantine/`; nothing unreadable is ever deleted."""
     directory = home / "quarantine"
-    directory.mkdir(exist_ok=True)
+    make_directory(directory)
     first = kept = directory / f"{name}.corrupt-{re.sub('[^0-9TZ]', '', at)}"
     others = count(2)
     while kept.exists():

@@ -88,11 +88,12 @@ def write_all(handle: int, data: bytes) -> None:
 
 def keep_copy(path: Path, backup: Path) -> None:
     """Keep the present file of `path` under the name `backup`: a second name, no second write."""
-    backup.parent.mkdir(exist_ok=True)
+    make_directory(backup.parent)
     if backup.exists():
         return
     try:
         os.link(path, backup)
+        sync_directory(backup.parent)
     except OSError:  # a file system without hard links
         write_whole(backup, path.read_bytes())
 
@@ -107,6 +108,15 @@ def _replace(temp: Path, path: Path) -> None:
             time.sleep(0.01)  # pragma: no cover - only Windows refuses while a reader is there
         else:
             return
+
+
+def make_directory(directory: Path) -> None:
+    """Make `directory`, and what it lies in, durably: a file synced in it is lost with its name."""
+    if directory.is_dir():
+        return
+    make_directory(directory.parent)
+    directory.mkdir(exist_ok=True)
+    sync_directory(directory.parent)
 
 
 def sync_directory(directory: Path) -> None:

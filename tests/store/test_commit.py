@@ -7,8 +7,8 @@ import pytest
 
 from aether.errors import Conflict, InvalidInput, NotFound, StorageFailed
 from aether.shapes import Change
+from aether.store import appends, documents, files, journal, state
 from aether.store import commit as commits
-from aether.store import documents, files, journal, state
 from aether.store.commit import Author, commit, fold_home
 from tests import homes
 from tests.crash import faults
@@ -395,3 +395,33 @@ def test_a_line_that_was_torn_when_read_and_is_whole_now_is_not_cut(home):
     assert homes.ids(home) == ["one"]
     assert state.journal_path(home).read_bytes() == journal_bytes != before
     assert settled.revision == torn.revision + 1
+
+
+def test_a_fold_makes_all_it_wrote_durable_before_it_drops_the_journal(tmp_path, monkeypatch):
+    home = homes.fresh(tmp_path)
+    homes.add(home, "one")
+    homes.remove(home, "one")
+    for place in ("data/journal", "data/backups"):
+        shutil.rmtree(home / place, ignore_errors=True)
+    done = []
+    sync, replace, write = files.sync_directory, files._replace, files.append
+    monkeypatch.setattr(
+        files, "sync_directory", lambda path: (sync(path), done.append(("sync", str(path.relative_to(home)))))
+    )
+    monkeypatch.setattr(
+        files, "_replace", lambda temp, path: (replace(temp, path), done.append(("replace", path.name)))
+    )
+    for module in (commits, appends):
+        monkeypatch.setattr(
+            module, "append",
+            lambda path, data, *, at: (write(path, data, at=at), done.append(("append", path.parent.name))),
+        )  # fmt: skip
+
+    fold_home(home, now=homes.NOW)
+
+    dropped = done.index(("replace", "journal.jsonl"))
+    for made, parent in (("journal", "data"), ("items", "data/archive")):
+        assert done.index(("sync", parent)) < done.index(("append", made)) < dropped
+        assert ("sync", f"data/{made}" if made == "journal" else "data/archive/items") in done[:dropped]
+    assert done.index(("sync", "data/backups")) < done.index(("replace", "memory.json")) < dropped
+    assert done[dropped + 1] == ("sync", "data")
