@@ -176,6 +176,8 @@ def _bring_in(snapshot: Snapshot, now: datetime) -> Snapshot:
     words = {"edited": "edited by hand", "unstamped": "brought in", "missing": "made", "corrupt": "made"}
     states = {words[file.state] for name, file in snapshot.amiss.items() if patches.get(name)}
     author = Author(", ".join(sorted(states)) or "migrated", by="hand" if states else "aether")
+    if not snapshot.revision and states == {"made"}:
+        author = Author("init", by="aether")
     return _append(before, Change(patches), author, now)
 
 

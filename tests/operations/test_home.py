@@ -175,3 +175,9 @@ def test_what_an_undo_takes_out_of_memory_is_in_the_archive(home):
     assert [found["id"] for found in aether.search_memory("narwhal", home=home)] == [item]
     [record] = aether.export(home=home)["items"]
     assert (record["item"]["id"], record["why"]) == (item, "removed")
+
+
+def test_a_new_home_begins_with_a_revision_of_our_own(tmp_path):
+    home = aether.init(tmp_path / ".aether")
+
+    assert [(line.operation, line.by) for line in aether.log(home=home)] == [("init", "aether")]
