@@ -35,8 +35,10 @@ def items_until(memory: Mapping[str, Any], phase: int) -> list[Item]:
 
 
 def digest(item: Item) -> str:
-    """Return what changes whenever the words of `item` change."""
-    return hashlib.sha256(json.dumps([item["type"], item["content"]]).encode()).hexdigest()[:16]
+    """Return what changes whenever the words of `item`, its phase or its protection change."""
+    metadata = item["metadata"]
+    said = [item["type"], item["content"], metadata.get("phase"), bool(metadata.get("protected"))]
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
 
 
 def open_handoff(memory: Mapping[str, Any], phase: int) -> JsonObject | None:

@@ -68,6 +68,17 @@ def test_a_handoff_no_longer_holds_what_was_reworded_or_left():
     assert handoff.held(shipped()["memory"], record) == []
 
 
+@pytest.mark.parametrize("changed", [{"phase": 2}, {"protected": True}])
+def test_an_item_that_moved_or_was_protected_since_is_not_held(changed):
+    documents, record = opened(with_items(shipped(), "moved", "same", phase=1))
+    moved = held(documents)[0]["id"]
+    documents = after(
+        documents, items.update(documents["memory"], moved, {"metadata": changed}, now=later(9), count=count)
+    )
+
+    assert [each["content"] for each in handoff.held(documents["memory"], record)] == ["same"]
+
+
 def test_it_says_what_an_architect_must_know():
     documents, record = opened(with_items(shipped(), *["word " * 50] * 2))
     felt = emit(documents["pheromones"], "FOCUS", "payments", now=NOW, id="focus_1")

@@ -132,6 +132,27 @@ def test_a_handoff_whose_items_all_left_is_followed_by_a_new_one(home):
     assert handed(newer)["item_count"] == 2
 
 
+def test_a_handoff_whose_digests_were_made_otherwise_is_prepared_anew_and_closed(home):
+    """An earlier version made them of the words alone."""
+    ids = add(home)
+    path = aether.prepare_compression_data(1, True, home=home)
+    homes.patch(
+        home,
+        {
+            "op": "replace",
+            "path": "/compression/open/0/items",
+            "value": dict.fromkeys(map(str, ids), "0" * 16),
+        },
+    )
+
+    newer = aether.prepare_compression_data(1, True, home=home)
+
+    assert newer != path
+    assert handed(newer)["item_count"] == 2
+    assert ingest(home).items == 2
+    assert memory(home)["compression"]["open"] == []
+
+
 def test_another_process_that_prepared_meanwhile_is_followed(home, monkeypatch):
     add(home)
     real, told = compression.read, []
