@@ -173,7 +173,7 @@ def _rested(snapshot: Snapshot, name: str, digest: str) -> Session | None:
         return None
     undone = taken_back(snapshot)
     for _, record in appends.records(snapshot, "items"):
-        session = record.get("session")
+        session = record.get("session") if record["why"] == "evicted" else None
         if session and session["session_id"] == name and record["revision"] not in undone:
             return cast(Session, session)
     return None

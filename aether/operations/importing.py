@@ -16,6 +16,7 @@ from aether import clock
 from aether.errors import InvalidInput, NotFound
 from aether.memory import items, phases
 from aether.memory.capture import capture
+from aether.memory.departures import WHY
 from aether.messages.read import read_records
 from aether.messages.record import BadLine, Record
 from aether.operations.edge import Author, Home, counter_of, read
@@ -163,7 +164,9 @@ def _counted(
 def _keys(snapshot: Snapshot, *, after: int = -1) -> set[str]:
     """Return the keys of all that was imported before: in working memory, or archived `after` this position."""
     held = items.items_of(snapshot.documents["memory"])
-    gone = (record["item"] for _, record in appends.records(snapshot, "items", after=after))
+    records = (record for _, record in appends.records(snapshot, "items", after=after))
+    # What an undo or a restore took back was as good as never imported.
+    gone = (record["item"] for record in records if record["why"] != WHY)
     return {_key(item) for item in (*held, *gone)} - {""}
 
 

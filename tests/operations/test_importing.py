@@ -210,7 +210,9 @@ def test_what_was_imported_at_the_very_same_time_is_stored_once(home, tmp_path, 
 def test_the_log_names_the_import_and_undoing_its_revisions_takes_it_back(home, tmp_path, monkeypatch):
     monkeypatch.setattr(importing, "BATCH_ITEMS", 4)
 
-    done = load(home, transcript(tmp_path, *map(note, range(10))))
+    path = transcript(tmp_path, *map(note, range(10)))
+
+    done = load(home, path)
 
     told = [(line.revision, line.operation, line.reason) for line in aether.log(home=home)[:3]]
     sizes = (2, 4, 4)
@@ -221,6 +223,7 @@ def test_the_log_names_the_import_and_undoing_its_revisions_takes_it_back(home, 
     for revision in reversed(done.revisions):
         aether.undo(revision, home=home)
     assert contents(home) == []
+    assert load(home, path).items == 10
 
 
 def test_stopping_in_the_middle_keeps_whole_batches_and_importing_again_completes_them(
