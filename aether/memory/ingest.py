@@ -169,6 +169,12 @@ def _covered(
             fix='Prepare again: "aether memory prepare".',
             where="compress",
         )
+    if named and named[0]["phase"] != phase:
+        raise InvalidInput(
+            f"the hand-off {named[0]['id']} is of phase {named[0]['phase']}, not {phase}.",
+            fix=f"Ingest it with --phase {named[0]['phase']}.",
+            where="compress",
+        )
     record = named[0] if named else _only(memory, phase)
     if record is not None:
         return record, handoff.held(memory, record)

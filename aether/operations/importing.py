@@ -34,6 +34,8 @@ BATCH_CHARS_PER_TOKEN = 0.5
 # An item stands below the document, working memory and the list of items.
 LEVELS_ABOVE = 3
 SUFFIXES = frozenset({".jsonl", ".json", ".md", ".txt", ".traj"})
+# Below a directory that is imported: memory itself, and the histories of programs.
+NOT_THEIRS = frozenset({".aether", ".git"})
 
 
 class Imported(NamedTuple):
@@ -139,7 +141,10 @@ def _files(source: Any) -> Iterator[Any]:
     if not isinstance(source, (str, os.PathLike)) or not os.path.isdir(source):
         yield source
         return
-    found = [path for path in sorted(Path(source).rglob("*")) if path.is_file() and path.suffix in SUFFIXES]
+    found = [
+        path for path in sorted(Path(source).rglob("*"))
+        if path.is_file() and path.suffix in SUFFIXES and NOT_THEIRS.isdisjoint(path.relative_to(source).parts)
+    ]  # fmt: skip
     if not found:
         raise NotFound(
             "holds no transcripts.",

@@ -505,3 +505,13 @@ def test_the_answer_of_an_evicted_session_takes_nothing_unless_its_compression_i
     aether.undo(stored, home=home)
     assert ingest(home, first).stored
     whole(home)
+
+
+def test_an_answer_is_not_stored_under_another_phase_than_its_handoff(home):
+    add(home)
+    path = aether.prepare_compression_data(1, True, home=home)
+
+    with pytest.raises(InvalidInput, match=r"is of phase 1, not 2\. Ingest it with --phase 1"):
+        ingest(home, answer(handed(path)["compression_id"]), phase=2)
+
+    assert sessions(home) == []

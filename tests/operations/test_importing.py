@@ -319,3 +319,12 @@ def test_a_real_transcript_becomes_items_and_then_a_session(home, path):
     assert load(home, path).items == 0
     aether.fold(home=home)
     whole(home)
+
+
+def test_a_directory_is_imported_without_the_memory_and_the_history_in_it(home, tmp_path):
+    for name in ("notes.md", ".aether/data/memory.md", ".git/HEAD.md"):
+        path = tmp_path / "project" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("We decided to use SQLite because it needs no server.\n", encoding="utf-8")
+
+    assert aether.import_transcripts([tmp_path / "project"], home=home).files == 1
