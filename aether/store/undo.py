@@ -6,7 +6,7 @@ change stands on what would go, nothing is undone and the error names that chang
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -47,7 +47,7 @@ def taken_back(snapshot: Snapshot) -> set[int]:
     return set(_undone(newest_first(snapshot)))
 
 
-def _undone(history: list[Entry]) -> dict[int, int]:
+def _undone(history: Iterable[Entry]) -> dict[int, int]:
     """Return the revisions that are taken back at present, each with the one that did it."""
     undone: dict[int, int] = {}
     for entry in history:
