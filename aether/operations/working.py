@@ -193,7 +193,7 @@ def get_working_memory_item(id: str, *, home: Home = None) -> Item:
         items.place_of(documents["memory"], id)
         return items.access(documents["memory"], [id], now=now())
 
-    found: Item = owned(change(home, plan, Author("access")).result[0])
+    found: Item = change(home, plan, Author("access")).result[0]
     return found
 
 
@@ -216,7 +216,7 @@ def update_working_memory_item(id: str, updates: Mapping[str, Any], *, home: Hom
     updated, needed = change(home, plan, Author("update", reason=id)).result
     if needed:
         _handed_off(home)
-    item: Item = owned(updated)
+    item: Item = updated
     return item
 
 
