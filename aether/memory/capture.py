@@ -15,9 +15,12 @@ from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from typing import TypedDict
 
-from aether.memory.cleaning import clean, without_injected
 from aether.memory.notes import DEMANDED, STATEMENT_CHARS, Draft, Mark, Note, draft, mark, shorten, spoken
-from aether.memory.statements import (
+from aether.memory.work import Work, called, new_work, returned, unresolved, worked
+from aether.messages.blocks import table, word
+from aether.messages.record import Record
+from aether.text.cleaning import clean, without_injected
+from aether.text.statements import (
     decides,
     is_empty_reply,
     is_reply,
@@ -27,9 +30,6 @@ from aether.memory.statements import (
     stated,
     told,
 )
-from aether.memory.work import Work, called, new_work, returned, unresolved, worked
-from aether.messages.blocks import table, word
-from aether.messages.record import Record
 
 # Characters, at about four to a token: an answer of a page.
 ANSWER_CHARS = 2_000

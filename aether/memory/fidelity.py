@@ -13,14 +13,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple, cast
 
-from aether.memory.cleaning import without_injected
-from aether.memory.rules import bare
-from aether.memory.statements import binding
 from aether.shapes import Counter, Handoff, HighValueItem, Item, JsonObject
 from aether.text.anchors import anchors
 from aether.text.classify import classify
+from aether.text.cleaning import without_injected
 from aether.text.likeness import Index, holders, index, mentions, nearest
+from aether.text.rules import bare
 from aether.text.sentences import sentences
+from aether.text.statements import binding
 
 Why = Literal["protected", "constraint", "decision", "blocker"]
 

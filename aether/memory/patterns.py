@@ -15,9 +15,9 @@ from typing import Any, Literal, NamedTuple
 
 from aether import clock
 from aether.errors import InvalidInput, NotFound, shown
-from aether.memory.cleaning import without_injected
 from aether.memory.links import NewId, new_link, relate
 from aether.shapes import Change, JsonObject, Link, Patch, Pattern
+from aether.text.cleaning import without_injected
 from aether.text.likeness import Index, backed, index, opposites
 from aether.text.words import words
 

@@ -14,13 +14,13 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from aether.memory.cleaning import without_injected
 from aether.memory.links import NewId
 from aether.memory.patterns import REPEATED_SESSIONS, Statement, Support, castes, matching, supported
-from aether.memory.rules import bare
 from aether.shapes import Change, JsonObject, Pattern
+from aether.text.cleaning import without_injected
 from aether.text.gist import gist
 from aether.text.likeness import backers, index
+from aether.text.rules import bare
 from aether.text.sentences import sentences
 
 # requirements/004: relevance above which one session is enough.

@@ -11,13 +11,13 @@ import json
 import re
 from typing import Any, TypedDict
 
-from aether.memory.cleaning import clean, without_escapes, without_injected
-from aether.memory.edits import FileChange, file_changes
 from aether.memory.notes import Mark, Note, shorten, spoken
-from aether.memory.shell import complaint, ending, looks_around, matters, shown_command, signature
-from aether.memory.statements import told
+from aether.messages.edits import FileChange, file_changes
 from aether.messages.record import Record
+from aether.messages.shell import complaint, ending, looks_around, matters, shown_command, signature
 from aether.shapes import JsonObject
+from aether.text.cleaning import clean, without_escapes, without_injected
+from aether.text.statements import told
 
 # An agent has few calls open at a time; more were interrupted and will never answer.
 OPEN_CALLS = 256

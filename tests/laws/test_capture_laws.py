@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from aether.errors import InvalidInput
 from aether.memory.capture import capture
-from aether.memory.cleaning import without_injected
 from aether.messages.jsonl import values
 from aether.messages.read import read_records
 from aether.messages.record import FORMATS
+from aether.text.cleaning import without_injected
 
 SECRET = "zebra-quartz-secret"
 WORDS = [

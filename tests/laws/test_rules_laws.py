@@ -1,9 +1,9 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from aether.memory.rules import bare, rule, rules
-from aether.memory.statements import told
+from aether.text.rules import bare, rule, rules
 from aether.text.sentences import sentences
+from aether.text.statements import told
 
 
 def requests():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from aether.memory.cleaning import without_escapes
+from aether.text.cleaning import without_escapes
 
 COMMAND_CHARS = 200
 RESULT_CHARS = 240

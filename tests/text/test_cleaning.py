@@ -1,6 +1,6 @@
 import pytest
 
-from aether.memory.cleaning import clean, without_escapes, without_injected
+from aether.text.cleaning import clean, without_escapes, without_injected
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import pytest
 
-from aether.memory.statements import (
+from aether.text.statements import (
     binding,
     decides,
     is_empty_reply,

@@ -1,6 +1,6 @@
 import pytest
 
-from aether.memory.edits import file_changes
+from aether.messages.edits import file_changes
 
 PATCH = """*** Begin Patch
 *** Update File: a.go

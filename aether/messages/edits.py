@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from aether.memory.cleaning import without_injected
 from aether.messages.blocks import word
 from aether.shapes import JsonObject
+from aether.text.cleaning import without_injected
 
 _PATH_KEYS = ("file_path", "path", "filename", "notebook_path", "target_file", "filePath")
 _TEXT_KEYS = (

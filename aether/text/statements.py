@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from aether.memory.rules import bare, rule, rules
 from aether.text.classify import classify
+from aether.text.rules import bare, rule, rules
 from aether.text.sentences import sentences
 
 # Shorter sentences lean on their neighbours ("That fixed it.").

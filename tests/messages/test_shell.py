@@ -1,7 +1,7 @@
 import pytest
 
-from aether.memory import shell
-from aether.memory.shell import complaint, ending, looks_around, matters, shown_command, signature
+from aether.messages import shell
+from aether.messages.shell import complaint, ending, looks_around, matters, shown_command, signature
 
 
 @pytest.mark.parametrize(
