@@ -19,8 +19,16 @@ MAX_FUNCTION_LINES = 50
 MAX_MEDIAN_FUNCTION_LINES = 10
 # Each third-party package may be imported in one place only.
 HOMES = {
-    "anthropic": {"aether/backends/anthropic_api.py"},
+    "agents": {"aether/integrations/openai_agents.py"},
+    "anthropic": {"aether/backends/anthropic_api.py", "aether/integrations/anthropic_sdk.py"},
+    "boto3": {"aether/storage/s3.py"},
+    "botocore": {"aether/storage/s3.py"},
     "httpx2": {"aether/backends/anthropic_api.py"},
+    "langchain": {"aether/integrations/langchain.py"},
+    "langchain_core": {"aether/integrations/langchain.py"},
+    "opentelemetry": {"aether/events/otlp.py"},
+    "splintr": {"aether/tokens/exact.py"},
+    "yaml": {"aether/operations/configuration.py"},
     "click": {"aether/cli"},
     "filelock": {"aether/store/lock.py"},
     "jsonschema": {"aether/schemas/check.py"},

@@ -1,0 +1,203 @@
+"""Shapes of compaction: policies, facts, plans, results and receipts.
+
+Tokens are whole tokens by the counter that the caller gave; ratios are shares of the window, 0.85 is 85 %.
+Positions are indices into the list of messages that was given to `plan`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from aether.messages.message import Message, Wire
+from aether.shapes import Finding, JsonObject
+
+Strategy = Literal[
+    "task_state", "brief", "decision_log", "code_delta", "step_ledger", "requirements_ledger"
+]  # fmt: skip
+Step = Literal[
+    "shorten_results", "shorten_arguments", "drop_reasoning", "fold_exploration", "summarise", "select", "reduce",
+]  # fmt: skip
+
+
+class Policy(NamedTuple):
+    """How one conversation is compacted; see docs/compaction.md for each field."""
+
+    name: str = "compact"
+    trigger: float = 0.85
+    """Share of the window from which on a conversation is compacted (requirements/002)."""
+    target: float = 0.60
+    """Share of the window to compact to; below the trigger, or it would fire again on the next turn."""
+    trigger_tokens: int = 0
+    """Tokens from which on it is compacted whatever their share; 0: no such trigger."""
+    trigger_messages: int = 0
+    """Number of messages from which on it is compacted; 0: no such trigger."""
+    reserve: int = 1500
+    """Tokens of the window that stay free for the answer (`hard_cap_buffer`)."""
+    keep_recent_turns: int = 6
+    """Turns at the end that stay as they are; a turn is a user message and all that answers it."""
+    keep_tool_pairs: int = 4
+    """Tool calls at the end, each with its results, that stay (`keep_tool_io_pairs`)."""
+    keep_middle: float = 0.0
+    """Share of the target for older messages kept whole by importance (`window`)."""
+    keep_requests: bool = False
+    """Whether older instructions and explicit requests of the user stay as messages (`window`)."""
+    protected_roles: tuple[str, ...] = ("system", "developer")
+    protected_flag: str = "protected"
+    """Key of `meta` that protects a message where it is truthy."""
+    protected_labels: tuple[str, ...] = ()
+    protected_paths: tuple[str, ...] = ()
+    """Glob patterns: tool calls and results about such files are protected."""
+    min_reclaim: float = 0.05
+    """Least share of the tokens that must go: less is not worth the prompt cache it costs."""
+    min_progress: float = 0.05
+    """Least growth since the last compaction, as share of the window, before another one is tried."""
+    summary_share: float = 0.25
+    """Most of the target that the summary may take."""
+    strategy: Strategy = "task_state"
+    steps: tuple[Step, ...] = (
+        "drop_reasoning", "shorten_results", "shorten_arguments", "fold_exploration", "summarise", "select", "reduce",
+    )  # fmt: skip
+    """Rungs of the ladder in order; a policy without `summarise` never asks a model."""
+
+
+class FileFact(NamedTuple):
+    """A file that the work touched."""
+
+    path: str
+    action: Literal["read", "changed", "created", "deleted"]
+    times: int
+    sha256: str = ""
+    """First 12 hex digits of the hash of what was last read or written, where that stood in the messages whole."""
+
+
+class ErrorFact(NamedTuple):
+    """Something that failed."""
+
+    text: str
+    open: bool
+
+
+class Facts(NamedTuple):
+    """What must not depend on prose: the machine fields of a summary. Every text stands verbatim in the input."""
+
+    goals: tuple[str, ...] = ()
+    """The opening request first, never changed; then each request that revised it, newest last."""
+    requests: tuple[str, ...] = ()
+    """What else the person asked for, newest last."""
+    constraints: tuple[str, ...] = ()
+    decisions: tuple[str, ...] = ()
+    open_calls: tuple[str, ...] = ()
+    files: tuple[FileFact, ...] = ()
+    errors: tuple[ErrorFact, ...] = ()
+    names: tuple[str, ...] = ()
+    """Ids, numbers, URLs, commands and identifiers worth finding again."""
+    lookups: tuple[str, ...] = ()
+    """Where the full text of what was removed is, in words for a model."""
+
+
+class Summary(NamedTuple):
+    """The message that stands for what was removed."""
+
+    version: int
+    facts: Facts
+    prose: str
+
+
+class Said(NamedTuple):
+    """One removed message, or the result of one, as a summariser is given it."""
+
+    at: int
+    role: str
+    tool: str
+    text: str
+
+
+class SummaryTask(NamedTuple):
+    """What a summariser is asked."""
+
+    strategy: Strategy
+    version: int
+    said: tuple[Said, ...]
+    previous: str
+    """Prose of the summary before, which the new one replaces."""
+    facts: Facts
+    """The machine fields that will stand beside the prose, so that it need not repeat them."""
+    max_tokens: int
+
+
+class Kept(NamedTuple):
+    """How many messages stayed for which reason."""
+
+    pinned: int = 0
+    recent: int = 0
+    tool_pairs: int = 0
+    middle: int = 0
+    """Older ones that stayed by importance, or because they fitted."""
+
+
+class Cut(NamedTuple):
+    """A text that was shortened within a message that stayed."""
+
+    at: int
+    block: int
+    tokens_before: int
+    tokens_after: int
+    pointer: str
+    """Where the full text is."""
+
+
+class Receipt(NamedTuple):
+    """The record of one compaction: what went, what stayed, why, and how to undo it."""
+
+    conversation_id: str
+    step: int
+    """1 for the first compaction of the conversation."""
+    at: str
+    policy: JsonObject
+    """The policy as asked for."""
+    effective: JsonObject
+    """What the ladder made of it: keep counts after reduction, window, limit and target in tokens."""
+    trigger: str
+    """Why it was done, in words."""
+    note: str
+    tokens_before: int
+    tokens_after: int
+    counter: str
+    messages_before: int
+    messages_after: int
+    kept: JsonObject
+    removed: list[int]
+    """Positions before that are not in the result."""
+    places: list[int | None]
+    """For each message of the result its position before; None for the summary."""
+    protected: list[int]
+    """Positions before of what was protected; all of them are in the result."""
+    cuts: list[JsonObject]
+    steps: list[str]
+    """The rungs that were tried, with what each brought, in words."""
+    summary: JsonObject
+    """`version`, `tokens`, `strategy`, `backend`, `model`, `input_tokens`, `output_tokens`, `cost_usd`,
+    `prompt_sha256`, `tries`, `rejected`; empty where there is no summary."""
+    sha256_before: str
+    sha256_after: str
+    findings: list[JsonObject]
+
+
+class Compacted(NamedTuple):
+    """A conversation that fits."""
+
+    messages: tuple[Message, ...]
+    wire: Wire
+    triggered: bool
+    tokens_before: int
+    tokens_after: int
+    limit: int
+    """Tokens that the whole may have: the window less the reserve."""
+    summary: Summary | None
+    findings: tuple[Finding, ...]
+    kept: Kept = Kept()
+    effective: Policy = Policy()
+    places: tuple[int | None, ...] = ()
+    cuts: tuple[Cut, ...] = ()
+    steps: tuple[str, ...] = ()
+    protected: tuple[int, ...] = ()

@@ -1,0 +1,1 @@
+"""Message formats: each module reads and writes one provider's spelling, losslessly."""

@@ -1,0 +1,1 @@
+"""Redaction: secrets taken out of whatever leaves the home."""
