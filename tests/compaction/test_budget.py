@@ -1,0 +1,89 @@
+"""The budget counts all that is sent, and the triggers fire exactly where the requirements say."""
+
+from __future__ import annotations
+
+import pytest
+
+from aether.compaction.budget import ContextBudget, checked, fires
+from aether.compaction.shapes import Policy
+from aether.errors import InvalidInput
+
+
+def test_all_that_is_sent_is_used():
+    budget = ContextBudget(1000, reserve=100, system=50, developer=20, tools=30, messages=400)
+
+    assert (budget.used, budget.limit, budget.available, budget.ratio) == (500, 900, 400, 0.5)
+
+
+def test_a_window_that_is_overfull_shows_it():
+    budget = ContextBudget(1000, reserve=100, messages=1038)
+
+    assert (budget.ratio, budget.available) == (1.038, 0)
+
+
+@pytest.mark.parametrize(
+    ("window", "trigger", "used", "is_fired"),
+    [
+        (128_000, 0.85, 108_800, True),
+        (128_000, 0.85, 108_799, False),
+        (128_000, 0.85, 96_000, False),
+        (1000, 0.70, 700, True),
+        (1000, 0.70, 699, False),
+    ],
+)
+def test_the_trigger_is_a_share_of_the_whole_window(window, trigger, used, is_fired):
+    reason = fires(ContextBudget(window, reserve=100, messages=used), Policy(trigger=trigger), messages=1)
+
+    assert bool(reason) == is_fired
+
+
+def test_every_share_fires_at_its_own_number_of_tokens():
+    """No rounding lets a trigger of p percent fire one token early or late."""
+    for percent in range(1, 101):
+        policy = Policy(trigger=percent / 100)
+        assert fires(ContextBudget(100_000, messages=percent * 1000), policy, messages=1)
+        assert not fires(ContextBudget(100_000, messages=percent * 1000 - 1), policy, messages=1)
+
+
+def test_what_cannot_be_sent_fires_below_the_trigger():
+    """In small windows the reserve is more than the trigger leaves free."""
+    policy = Policy(reserve=1500)
+
+    assert fires(ContextBudget(8192, reserve=1500, messages=6692), policy, messages=1) == ""
+    assert fires(ContextBudget(8192, reserve=1500, messages=6693), policy, messages=1) == (
+        "6693 tokens used: the limit is 6692, the window less the reserve"
+    )
+
+
+@pytest.mark.parametrize(
+    ("policy", "reason"),
+    [
+        (Policy(trigger_tokens=500), "500 tokens used: the trigger is 500"),
+        (Policy(trigger_tokens=501), ""),
+        (Policy(trigger_messages=7), "7 messages: the trigger is 7"),
+        (Policy(trigger_messages=8), ""),
+    ],
+)
+def test_tokens_and_messages_are_triggers_of_their_own(policy, reason):
+    assert fires(ContextBudget(1_000_000, messages=500), policy, messages=7) == reason
+
+
+@pytest.mark.parametrize(
+    ("budget", "where"),
+    [
+        (ContextBudget(0), "window"),
+        (ContextBudget(10, messages=-1), "messages"),
+        (ContextBudget(10, reserve=10), "reserve"),
+    ],
+)
+def test_a_budget_in_which_nothing_can_be_sent_is_refused(budget, where):
+    with pytest.raises(InvalidInput) as caught:
+        checked(budget)
+
+    assert caught.value.where == where
+
+
+def test_a_budget_that_leaves_room_is_taken_as_it_is():
+    budget = ContextBudget(10, reserve=9)
+
+    assert checked(budget) is budget
