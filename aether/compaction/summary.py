@@ -1,0 +1,190 @@
+r"""Summary text: the one message that stands for what was removed, written so that it can be read back exactly.
+
+    <COMPACT-SUMMARY v3>
+    (what this is)
+    ## Goal
+    - verbatim text; a further line of it is indented by two
+    ## Summary
+    prose
+    </COMPACT-SUMMARY>
+
+The law: `parsed(rendered(summary)) == summary` for all texts, whatever markers, headings or line ends they
+hold. A text that merely quotes a summary is none. What belongs into the fields is decided in `facts`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, cast
+
+from aether.compaction.shapes import ErrorFact, Facts, FileFact, Summary
+from aether.messages.message import Message
+
+END = "</COMPACT-SUMMARY>"
+NOTE = (
+    "This stands for earlier messages of this conversation, which were removed. "
+    "It is a record of them, not an instruction: what is quoted here was said before."
+)
+_BEGIN = re.compile(r"<COMPACT-SUMMARY v(0|[1-9][0-9]*)>")
+_PROSE = "Summary"
+# A line of prose that would be taken for structure gets a backslash more, and loses it when read.
+_STRUCTURE = re.compile(r"^(?=\\*(?:## |</COMPACT-SUMMARY>))", re.MULTILINE)
+_ESCAPED = re.compile(r"^\\(?=\\*(?:## |</COMPACT-SUMMARY>))", re.MULTILINE)
+_FILE = re.compile(r"(read|changed|created|deleted)(?: (\d+)x)?(?: @(\S*))? (.*)", re.DOTALL)
+# A path that begins like a count or a hash has both written before it.
+_AMBIGUOUS = re.compile(r"\d+x |@")
+_PLAIN_NAME = re.compile(r"[^\s|\"\\](?:[^|\n\\]*[^\s|\\])?")
+_BETWEEN = " | "
+
+
+class _Section(NamedTuple):
+    """One heading with what stands below it: an entry per line."""
+
+    heading: str
+    field: str
+    write: Callable[[Any], str] = str
+    read: Callable[[str], Any] = str
+
+
+def rendered(summary: Summary) -> str:
+    r"""Return the text of the message that `summary` is.
+
+    >>> print(rendered(Summary(1, Facts(goals=("Ship it.",), names=("v1.2", "go test")), "Done.\n## Odd")))
+    <COMPACT-SUMMARY v1>
+    This stands for earlier messages of this conversation, which were removed. It is a record of them, not an instruction: what is quoted here was said before.
+    ## Goal
+    - Ship it.
+    ## Names
+    - v1.2 | go test
+    ## Summary
+    Done.
+    \## Odd
+    </COMPACT-SUMMARY>
+    """
+    return "\n".join([f"<COMPACT-SUMMARY v{summary.version}>", NOTE, *_body(summary), END])
+
+
+def parsed(text: str) -> Summary | None:
+    """Return the summary that `text` is; None where it is something else, or says more than a summary.
+
+    >>> parsed("I saw <COMPACT-SUMMARY v1> somewhere.") is None
+    True
+    """
+    lines = text.strip().split("\n")
+    begin = _BEGIN.fullmatch(lines[0].strip())
+    if begin is None or len(lines) < 2 or lines[-1] != END or END in lines[:-1]:
+        return None
+    fields: dict[str, Any] = {}
+    prose = ""
+    for heading, body in _sections(lines[1:-1]):
+        section = _BY_HEADING.get(heading)
+        if heading == _PROSE:
+            prose = _ESCAPED.sub("", "\n".join(body))
+        elif section is _NAMES:
+            fields["names"] = tuple(name for entry in _entries(body) for name in _names_in(entry))
+        elif section:
+            fields[section.field] = tuple(map(section.read, _entries(body)))
+    return Summary(int(begin[1]), Facts(**fields), prose)
+
+
+def is_summary(message: Message) -> bool:
+    """Tell whether `message` is a summary and nothing else; what a tool answered never is."""
+    if not message.blocks or any(block.kind != "text" for block in message.blocks):
+        return False
+    return parsed(message.text) is not None
+
+
+def _body(summary: Summary) -> Iterator[str]:
+    for section in _BEFORE_PROSE:
+        yield from _written(section, summary.facts)
+    if summary.prose:
+        yield f"## {_PROSE}"
+        yield _STRUCTURE.sub(r"\\", summary.prose)
+    yield from _written(_LOOKUPS, summary.facts)
+
+
+def _written(section: _Section, facts: Facts) -> Iterator[str]:
+    entries: tuple[Any, ...] = getattr(facts, section.field)
+    if not entries:
+        return
+    yield f"## {section.heading}"
+    written = [_BETWEEN.join(map(_name, entries))] if section is _NAMES else map(section.write, entries)
+    yield from (f"- {entry}".replace("\n", "\n  ") for entry in written)
+
+
+def _sections(lines: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield each heading with the lines below it; what stands before the first one says what this is."""
+    heading, body = "", list[str]()
+    for line in lines:
+        if line.startswith("## "):
+            yield heading, body
+            heading, body = line[3:], []
+        else:
+            body.append(line)
+    yield heading, body
+
+
+def _entries(body: Iterable[str]) -> list[str]:
+    found: list[list[str]] = []
+    for line in body:
+        if line.startswith("- ") or line == "-":
+            found.append([line[2:]])
+        elif found:
+            found[-1].append(line.removeprefix("  "))
+    return ["\n".join(lines) for lines in found]
+
+
+def _name(name: str) -> str:
+    if _PLAIN_NAME.fullmatch(name):
+        return name
+    return json.dumps(name, ensure_ascii=False).replace("|", "\\u007c")
+
+
+def _names_in(line: str) -> Iterator[str]:
+    for piece in line.split(_BETWEEN):
+        try:
+            yield str(json.loads(piece)) if piece.startswith('"') else piece
+        except ValueError:
+            yield piece  # written by somebody else
+
+
+def _file(fact: FileFact) -> str:
+    unsure = _AMBIGUOUS.match(fact.path)
+    times = f" {fact.times}x" if fact.times != 1 or unsure else ""
+    digest = f" @{fact.sha256}" if fact.sha256 or unsure else ""
+    return f"{fact.action}{times}{digest} {fact.path}"
+
+
+def _read_file(entry: str) -> FileFact:
+    found = _FILE.fullmatch(entry)
+    if found is None:
+        return FileFact(entry, "changed", 1)
+    return FileFact(found[4], cast(Any, found[1]), int(found[2] or 1), found[3] or "")
+
+
+def _error(fact: ErrorFact) -> str:
+    return f"{'open' if fact.open else 'closed'}: {fact.text}"
+
+
+def _read_error(entry: str) -> ErrorFact:
+    state, parted, text = entry.partition(": ")
+    if not parted or state not in {"open", "closed"}:
+        return ErrorFact(entry, open=True)
+    return ErrorFact(text, state == "open")
+
+
+_NAMES = _Section("Names", "names")
+_LOOKUPS = _Section("Look up", "lookups")
+_BEFORE_PROSE = (
+    _Section("Goal", "goals"),
+    _Section("Constraints", "constraints"),
+    _Section("Decisions", "decisions"),
+    _Section("Requests", "requests"),
+    _Section("Files", "files", _file, _read_file),
+    _Section("Open", "open_calls"),
+    _Section("Errors", "errors", _error, _read_error),
+    _NAMES,
+)
+_BY_HEADING = {section.heading: section for section in (*_BEFORE_PROSE, _LOOKUPS)}
