@@ -28,7 +28,7 @@ from aether.errors import InvalidInput
         ({"roles_never_prune": "system"}, "roles_never_prune must be a list of texts"),
         ({"protected_flag": " "}, "protected_flag must not be empty"),
         ({"strategy": "nonsense"}, "strategy must be one of task_state, brief.*got 'nonsense'"),
-        ({"steps": ("summarise", "dream")}, "steps must be a list of drop_reasoning"),
+        ({"steps": ("summarise", "dream")}, "steps must be a list of .*'dream'"),
     ],
 )
 def test_a_policy_out_of_range_is_refused_by_field(given, words):
@@ -76,8 +76,8 @@ def test_the_defaults_are_those_of_the_requirement():
     config = CompactConfig()
 
     assert (config.model, config.max_context_tokens) == ("gpt-4", 128_000)
-    assert config.policy.policy() == Policy(target=pytest.approx(0.595))
-    assert config.telemetry_enabled and config.storage_enabled and config.redaction_enabled
+    assert config.policy.policy() == Policy()
+    assert (config.telemetry_enabled, config.storage_enabled, config.redaction_enabled) == (True, True, True)
 
 
 def test_every_field_of_the_policy_reaches_the_plan():
