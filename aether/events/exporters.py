@@ -1,0 +1,134 @@
+"""Exporters: the one place where a kind becomes an exporter, and where everything is redacted before it leaves.
+
+An exporter from here never raises and never waits for longer than its timeout. What it is given is copied
+and redacted first; with `rules=None` it is not, and then the first event is preceded by a warning.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable
+from typing import Literal, NamedTuple, get_args
+
+from aether.errors import InvalidInput, shown
+from aether.events import names
+from aether.events.background import TIMEOUT_SECONDS
+from aether.events.direct import Direct
+from aether.events.event import Event, Exporter
+from aether.redact.redaction import DEFAULT, Rules, redacted
+
+Kind = Literal["none", "console", "file", "ariadne", "otlp"]
+
+
+class Carrier(NamedTuple):
+    """An exporter made of three functions."""
+
+    emit: Callable[[Event], None]
+    flush: Callable[[], None]
+    close: Callable[[], None]
+
+
+NONE = Carrier(lambda event: None, lambda: None, lambda: None)
+
+
+def exporter(
+    kind: Kind,
+    *,
+    url: str = "",
+    path: str | os.PathLike[str] = "",
+    timeout_seconds: float = TIMEOUT_SECONDS,
+    content: bool | None = None,
+    rules: Rules | None = DEFAULT,
+) -> Exporter:
+    """Return the exporter of `kind`.
+
+    `url` is where the viewer or collector is, empty for its usual place on this machine; `path` the file that
+    the kind `file` appends to. `content` says whether payloads, which hold texts, are exported; None: by every
+    kind but `otlp`. `rules` say what is redacted; None: nothing.
+
+    Raises:
+        InvalidInput: there is no such kind, or the address, path or timeout cannot be.
+        BackendUnavailable: the kind needs a package that is not installed.
+        StorageFailed: the file cannot be written.
+    """
+    if kind not in get_args(Kind):
+        raise InvalidInput(
+            f"{shown(kind)} is not an exporter.", fix=f"Use one of {', '.join(get_args(Kind))}.", where="exporter"
+        )  # fmt: skip
+    if not 0 < timeout_seconds < float("inf"):
+        raise InvalidInput(
+            f"{shown(timeout_seconds)} is not a timeout.", fix="Use seconds, such as 2.0.", where="exporter"
+        )
+    if kind == "none":
+        return NONE
+    content = kind != "otlp" if content is None else content
+    return screened(_made(kind, url, path, timeout_seconds), kind=kind, content=content, rules=rules)
+
+
+def callback(function: Callable[[Event], None], *, rules: Rules | None = DEFAULT) -> Exporter:
+    """Return the exporter that calls `function` with each event; what it raises is counted, and said once."""
+    return screened(Direct("callback", function), kind="callback", rules=rules)
+
+
+def fan_out(exporters: Iterable[Exporter]) -> Exporter:
+    """Return one exporter that hands everything to each of `exporters`, whatever befalls the others."""
+    each = tuple(exporters)
+
+    def emit(event: Event) -> None:
+        for one in each:
+            with contextlib.suppress(Exception):
+                one.emit(event)
+
+    return Carrier(emit, lambda: _all(one.flush for one in each), lambda: _all(one.close for one in each))
+
+
+def screened(
+    inner: Exporter, *, kind: str = "custom", content: bool = True, rules: Rules | None = DEFAULT
+) -> Exporter:
+    """Return `inner` so that it sees redacted copies only, without payload unless `content`, and cannot raise."""
+    warned: list[bool] = []
+
+    def put(event: Event) -> None:
+        if rules is None and not warned:
+            warned.append(True)
+            at = names.Moment(event.at, event.session_id)
+            inner.emit(names.redaction_disabled(at, f'the exporter "{kind}"'))
+        inner.emit(clean(event, rules=rules, content=content))
+
+    return Carrier(Direct(kind, put).emit, lambda: _all([inner.flush]), lambda: _all([inner.close]))
+
+
+def clean(event: Event, *, rules: Rules | None = DEFAULT, content: bool = True) -> Event:
+    """Return a copy of `event` that may leave: redacted, and without payload unless `content`."""
+    event = event if content else event._replace(payload=None)
+    if rules is None:
+        return event
+    told = {"session_id": event.session_id, "properties": event.properties, "payload": event.payload}
+    return event._replace(**redacted(told, rules))
+
+
+def _made(kind: Kind, url: str, path: str | os.PathLike[str], timeout_seconds: float) -> Exporter:
+    if kind == "console":
+        from aether.events.console import console
+
+        return console()
+    if kind == "file":
+        from aether.events.files import file
+
+        if not path:
+            raise InvalidInput("has no path.", fix="Name the file to append to.", where="exporter 'file'")
+        return file(path)
+    if kind == "ariadne":
+        from aether.events.ariadne import ariadne
+
+        return ariadne(url, timeout_seconds=timeout_seconds)
+    from aether.events.otlp import otlp
+
+    return otlp(url, timeout_seconds=timeout_seconds)
+
+
+def _all(actions: Iterable[Callable[[], None]]) -> None:
+    for action in actions:
+        with contextlib.suppress(Exception):
+            action()
