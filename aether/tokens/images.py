@@ -1,0 +1,200 @@
+"""Media: what pictures, documents and sound cost, from their size and never from their base64.
+
+Of a picture only the head is decoded, as far as its width and height. Providers publish how they charge; where
+newer and older models of one provider differ, the dearer rule is taken: a window that is thought fuller than it
+is costs less than a request that is refused.
+"""
+
+from __future__ import annotations
+
+import binascii
+import math
+from itertools import chain
+from typing import Literal, NamedTuple
+
+from aether.messages.message import Wire
+from aether.shapes import JsonObject
+
+# Base64 characters of a picture that are decoded: past the preview that a camera puts before a JPEG's size.
+HEAD_CHARS = 1 << 18
+
+# Anthropic: width x height / 750; scaled to this edge, never dearer than this (vision guide, models from 4.7 on).
+ANTHROPIC_PIXELS_PER_TOKEN = 750
+ANTHROPIC_EDGE_PIXELS = 2576
+ANTHROPIC_MOST_TOKENS = 4784
+# OpenAI: scaled into a square, then by its shorter side, then cut into tiles (images guide, gpt-4o).
+OPENAI_SQUARE_PIXELS = 2048
+OPENAI_SHORT_PIXELS = 768
+OPENAI_TILE_PIXELS = 512
+OPENAI_TILE_TOKENS = 170
+OPENAI_BASE_TOKENS = 85  # all that a picture costs in low detail
+# Gemini: small pictures are one tile, larger ones are cut into tiles (token guide, models from 2.0 on).
+GEMINI_SMALL_PIXELS = 384
+GEMINI_TILE_PIXELS = 768
+GEMINI_TILE_TOKENS = 258
+# A picture whose size is not known, such as one behind an address: about a full screen.
+PICTURE_TOKENS = 1600
+
+# Anthropic says 1,500 to 3,000 tokens a page, each also shown as a picture; a written page has 30 to 60 kB.
+DOCUMENT_BYTES_PER_TOKEN = 16
+DOCUMENT_LEAST_TOKENS = 1500
+# Sound costs 32 tokens a second (Gemini) at the 16 kB a second of common MP3; film is about as dear per byte.
+SOUND_BYTES_PER_TOKEN = 500
+# English has about four bytes a token.
+TEXT_BYTES_PER_TOKEN = 4
+# What is only named may be anything: two pages, or a minute of sound.
+NAMED_TOKENS = 2000
+
+# Types of blocks that are media, in the spellings of all wires.
+_TYPES = frozenset(
+    """image image_url input_image output_image computer_screenshot document input_file file input_audio audio
+    video video_url input_video""".split()
+)
+# Keys of Gemini's parts that hold media, and keys of other blocks below which media is described.
+_PARTS = ("inlineData", "inline_data", "fileData", "file_data")
+_BELOW = ("source", "image_url", "file", "input_audio", "audio", "video", "video_url")
+_MIME = ("media_type", "mime_type", "mimeType", "format")
+_ADDRESS = ("url", "image_url")
+_PAYLOAD = ("data", "file_data")
+
+
+class Medium(NamedTuple):
+    """What is known of one picture, document, sound or film."""
+
+    kind: Literal["picture", "sound", "text", "document"]
+    base64: str = ""
+    """Empty where it is only named."""
+    detail: str = ""
+
+
+def medium(block: JsonObject) -> Medium | None:
+    """Return what `block` shows, None where it is no media block, or one that holds its text as text.
+
+    >>> medium({"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBOR", "detail": "low"}})
+    Medium(kind='picture', base64='iVBOR', detail='low')
+    >>> medium({"type": "text", "text": "hello"}) is None
+    True
+    """
+    for key in _PARTS:
+        if isinstance(block.get(key), dict):
+            return _medium("", block[key])
+    kind = block.get("type")
+    if not isinstance(kind, str) or kind not in _TYPES:
+        return None
+    below: JsonObject = next((block[key] for key in _BELOW if isinstance(block.get(key), dict)), {})
+    if below.get("type") in ("text", "content"):  # how Anthropic wraps a document that is no file
+        return None
+    return _medium(kind, block | below)
+
+
+def media_tokens(found: Medium, wire: Wire) -> int:
+    """Return about how many tokens the provider of `wire` charges for `found`.
+
+    >>> media_tokens(Medium("picture"), "anthropic"), media_tokens(Medium("sound", "A" * 4000), "gemini")
+    (1600, 6)
+    """
+    size = len(found.base64) * 3 // 4
+    if found.kind == "picture":
+        if found.detail == "low" and wire in ("openai", "responses"):
+            return OPENAI_BASE_TOKENS
+        pixels = dimensions(found.base64)
+        return picture_tokens(*pixels, wire) if pixels else PICTURE_TOKENS
+    if not size:
+        return NAMED_TOKENS
+    if found.kind == "document":
+        return max(DOCUMENT_LEAST_TOKENS, size // DOCUMENT_BYTES_PER_TOKEN)
+    return max(1, size // (TEXT_BYTES_PER_TOKEN if found.kind == "text" else SOUND_BYTES_PER_TOKEN))
+
+
+def picture_tokens(width: int, height: int, wire: Wire) -> int:
+    """Return the tokens of a picture of so many pixels; the plain wire is charged like Anthropic, the dearest.
+
+    >>> [picture_tokens(1024, 1024, wire) for wire in ("anthropic", "openai", "gemini")]
+    [1399, 765, 1032]
+    """
+    if wire in ("openai", "responses"):
+        scale = min(1.0, OPENAI_SQUARE_PIXELS / max(width, height))
+        scale = min(scale, OPENAI_SHORT_PIXELS / min(width, height))
+        tiles = _tiles(width * scale, height * scale, OPENAI_TILE_PIXELS)
+        return OPENAI_BASE_TOKENS + OPENAI_TILE_TOKENS * tiles
+    if wire == "gemini":
+        small = max(width, height) <= GEMINI_SMALL_PIXELS
+        return GEMINI_TILE_TOKENS * (1 if small else _tiles(width, height, GEMINI_TILE_PIXELS))
+    scale = min(1.0, ANTHROPIC_EDGE_PIXELS / max(width, height))
+    tokens = math.ceil(width * height * scale * scale / ANTHROPIC_PIXELS_PER_TOKEN)
+    return min(ANTHROPIC_MOST_TOKENS, tokens)
+
+
+def dimensions(base64: str) -> tuple[int, int] | None:
+    """Return width and height of a PNG, JPEG, GIF or WebP picture, None where its head does not say."""
+    head = _decoded(base64)
+    if head.startswith(b"\x89PNG\r\n\x1a\n"):
+        found = _numbers(head[16:24], "big")
+    elif head.startswith(b"GIF8"):
+        found = _numbers(head[6:10], "little")
+    elif head.startswith(b"RIFF") and head[8:12] == b"WEBP":
+        found = _webp(head)
+    else:
+        found = _jpeg(head) if head.startswith(b"\xff\xd8") else (0, 0)
+    return found if min(found) > 0 else None
+
+
+def _medium(block_type: str, described: JsonObject) -> Medium:
+    mime = _first(described, _MIME)
+    data = _first(described, _PAYLOAD)
+    address = data if data.startswith("data:") else _first(described, _ADDRESS)
+    if address.startswith("data:"):
+        mime, _, data = address.removeprefix("data:").partition(",")
+    about = f"{block_type} {mime}"
+    if "image" in about or "screenshot" in about:
+        return Medium("picture", data, _first(described, ("detail",)))
+    if "audio" in about or "video" in about:
+        return Medium("sound", data)
+    return Medium("text" if mime.startswith("text/") else "document", data)
+
+
+def _first(described: JsonObject, keys: tuple[str, ...]) -> str:
+    return next((described[key] for key in keys if isinstance(described.get(key), str)), "")
+
+
+def _tiles(width: float, height: float, edge: int) -> int:
+    return math.ceil(width / edge) * math.ceil(height / edge)
+
+
+def _decoded(base64: str) -> bytes:
+    head = "".join(base64[:HEAD_CHARS].split()).translate({ord("-"): "+", ord("_"): "/"})
+    try:
+        return binascii.a2b_base64(head[: len(head) // 4 * 4])
+    except ValueError:
+        return b""
+
+
+def _numbers(pair: bytes, order: Literal["big", "little"]) -> tuple[int, int]:
+    half = len(pair) // 2
+    return int.from_bytes(pair[:half], order), int.from_bytes(pair[half:], order)
+
+
+def _webp(head: bytes) -> tuple[int, int]:
+    if head[12:16] == b"VP8X":
+        width, height = _numbers(head[24:30], "little")
+        return width + 1, height + 1
+    if head[12:16] == b"VP8L":
+        bits = int.from_bytes(head[21:25], "little")
+        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    width, height = _numbers(head[26:30], "little")
+    return width & 0x3FFF, height & 0x3FFF
+
+
+def _jpeg(head: bytes) -> tuple[int, int]:
+    at = 2
+    while at + 9 <= len(head) and head[at] == 0xFF:
+        marker = head[at + 1]
+        if marker in _FRAMES:
+            height, width = _numbers(head[at + 5 : at + 9], "big")
+            return width, height
+        at += 1 if marker == 0xFF else 2 + int.from_bytes(head[at + 2 : at + 4], "big")
+    return 0, 0
+
+
+# Markers that begin a frame and so say its size; C4, C8 and CC are tables.
+_FRAMES = frozenset(chain(range(0xC0, 0xC4), range(0xC5, 0xC8), range(0xC9, 0xCC), range(0xCD, 0xD0)))

@@ -1,0 +1,159 @@
+"""Message tokens: what one message, the tool schemas and the system prompt cost when they are sent.
+
+Counted is what a model reads: text, names, arguments, ids, answers, reasoning, and of blocks that nobody here knows
+their JSON; media by its size (`images`), sealed reasoning by its length. To that comes what a provider puts around
+each message. Keys that are never sent, or never read, cost nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from aether.messages.message import Message, Wire
+from aether.shapes import Counter, JsonObject
+from aether.tokens.images import media_tokens, medium
+
+# What a provider puts around a message. OpenAI: three tokens and the role, which is one (its cookbook, "How to
+# count tokens with tiktoken"); nobody else says, so all are taken to do the same.
+MESSAGE_TOKENS = 4
+# A call is addressed: channel, recipient, kind of content (OpenAI's harmony format, less what a message has anyway).
+CALL_TOKENS = 8
+# Anthropic adds a system prompt of its own where there are tools (pricing page, tool use, Claude 4, auto or none).
+ANTHROPIC_TOOL_PROMPT_TOKENS = 346
+# Characters of sealed reasoning (signatures, encrypted content) that stand for one token.
+SEALED_CHARS_PER_TOKEN = 6
+
+# The keys of a message that are sent, by wire; an item of the Responses API is all content.
+_CHAT = (
+    "content",
+    "name",
+    "tool_calls",
+    "function_call",
+    "tool_call_id",
+    "refusal",
+    "reasoning_content",
+    "reasoning",
+)
+_SENT: dict[Wire, tuple[str, ...]] = {
+    "anthropic": ("content",), "gemini": ("parts",), "openai": _CHAT, "plain": _CHAT,
+}  # fmt: skip
+# Keys that no model reads.
+_SILENT = frozenset(
+    "type role id status meta cache_control index is_error annotations logprobs detail thought".split()
+)
+_SEALED = frozenset(("signature", "encrypted_content", "thoughtSignature", "thought_signature"))
+# Keys whose value is data of the tools' own: a model reads it as JSON.
+_DATA = frozenset(("input", "arguments", "args", "response"))
+_CALLS = frozenset(("tool_use", "function_call", "custom_tool_call", "function"))
+_KNOWN = _CALLS | frozenset(
+    """text input_text output_text summary_text reasoning_text refusal message reasoning thinking
+    tool_result function_call_output custom_tool_call_output document""".split()
+)
+
+
+def message_tokens(message: Message, count: Counter) -> int:
+    """Return what `message` costs, what its provider puts around it included.
+
+    >>> said = {"role": "user", "content": "Ship it."}
+    >>> message_tokens(Message("user", (), said, "openai"), lambda text: len(text.split()))
+    6
+    """
+    wire = message.wire
+    keys = _SENT.get(wire)
+    sent = message.raw if keys is None else {key: message.raw[key] for key in keys if key in message.raw}
+    return MESSAGE_TOKENS + _fields(sent, count, wire) + (CALL_TOKENS if _is_call(sent) else 0)
+
+
+def tools_tokens(tools: Any, count: Counter) -> int:
+    """Return what the tool schemas of a request cost: their JSON, and what Anthropic says about them itself.
+
+    >>> tools_tokens([], len), tools_tokens([{"name": "now"}], len)
+    (0, 16)
+    """
+    if not tools:
+        return 0
+    ours = tools if isinstance(tools, list) else [tools]
+    anthropic = any(isinstance(tool, dict) and "input_schema" in tool for tool in ours)
+    return count(_json(tools)) + (ANTHROPIC_TOOL_PROMPT_TOKENS if anthropic else 0)
+
+
+def system_tokens(system: Any, count: Counter) -> int:
+    """Return what a system prompt costs that stands beside the messages: text, blocks, or a Gemini content.
+
+    >>> system_tokens("", len), system_tokens("Be brief.", len), system_tokens([{"type": "text", "text": "Be."}], len)
+    (0, 13, 7)
+    """
+    found = _value(system, count, "plain")
+    return found + MESSAGE_TOKENS if found else 0
+
+
+def _value(value: Any, count: Counter, wire: Wire) -> int:
+    if isinstance(value, str):
+        return count(value)
+    if isinstance(value, dict):
+        return _block(value, count, wire)
+    if isinstance(value, list | tuple):
+        return sum(_value(below, count, wire) for below in value)
+    return 0
+
+
+def _block(block: JsonObject, count: Counter, wire: Wire) -> int:
+    shown = medium(block)
+    if shown:
+        return media_tokens(shown, wire)
+    kind = block.get("type")
+    if kind == "redacted_thinking":
+        return _sealed(block.get("data"))
+    if isinstance(kind, str) and kind not in _KNOWN:
+        return _data(block, count, wire)
+    return _fields(block, count, wire) + (CALL_TOKENS if _is_call(block) else 0)
+
+
+def _is_call(block: JsonObject) -> bool:
+    kind = block.get("type")
+    return (isinstance(kind, str) and kind in _CALLS) or "functionCall" in block
+
+
+def _fields(block: JsonObject, count: Counter, wire: Wire) -> int:
+    total = 0
+    for key, value in block.items():
+        if key in _SILENT:
+            continue
+        if key in _DATA:
+            total += _data(value, count, wire)
+        elif key in _SEALED:
+            total += _sealed(value)
+        else:
+            total += _value(value, count, wire)
+    return total
+
+
+def _sealed(value: Any) -> int:
+    return math.ceil(len(value) / SEALED_CHARS_PER_TOKEN) if isinstance(value, str) else 0
+
+
+def _data(value: Any, count: Counter, wire: Wire) -> int:
+    """Return the tokens of `value` as JSON, with media and sealed reasoning in it taken for what they are."""
+    if not isinstance(value, dict | list):
+        return count(value) if isinstance(value, str) else 0
+    aside: list[int] = []
+    return count(_json(_open(value, aside, wire))) + sum(aside)
+
+
+def _open(value: Any, aside: list[int], wire: Wire) -> Any:
+    if isinstance(value, list):
+        return [_open(below, aside, wire) for below in value]
+    if not isinstance(value, dict):
+        return value
+    shown = medium(value)
+    if shown and shown.base64:  # arguments may well say {"type": "file"} and mean no file
+        aside.append(media_tokens(shown, wire))
+        return None
+    aside.append(_sealed(value.get("encrypted_content")))
+    return {key: _open(below, aside, wire) for key, below in value.items() if key != "encrypted_content"}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
