@@ -104,8 +104,11 @@ def clean(event: Event, *, rules: Rules | None = DEFAULT, content: bool = True) 
     event = event if content else event._replace(payload=None)
     if rules is None:
         return event
-    told = {"session_id": event.session_id, "properties": event.properties, "payload": event.payload}
-    return event._replace(**redacted(told, rules))
+    return event._replace(
+        session_id=redacted(event.session_id, rules),
+        properties=redacted(event.properties, rules),
+        payload=redacted(event.payload, rules),
+    )
 
 
 def _made(kind: Kind, url: str, path: str | os.PathLike[str], timeout_seconds: float) -> Exporter:

@@ -1,0 +1,169 @@
+"""The Ariadne exporter: events as spans of one trace per conversation, posted to the viewer's `/ingest`.
+
+Everything of ours stands under `data`, for the viewer strips what it does not know: a post is
+`{"batch": [trace and span forms]}`, its times end in Z, nothing in it is null, and it is never larger than the
+viewer takes. A larger batch goes in several posts; one event that alone is too large has its strings cut.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+
+from aether import clock
+from aether.errors import AetherError
+from aether.events.background import TIMEOUT_SECONDS, Background, Sent
+from aether.events.direct import say
+from aether.events.event import Event
+from aether.events.http import Address, address, status_of
+from aether.events.record import STRING_CHARS, cut, line, parent_id, record, span_id, trace_id
+from aether.shapes import JsonObject
+
+URL = "http://localhost:5175/ingest"
+# The viewer answers 413 to a longer body.
+BODY_BYTES = 256 * 1024
+# It cuts longer names.
+NAME_CHARS = 1024
+# So long is the string that remains of an event which is too large with longer ones.
+SHORTEST_CHARS = 64
+# Conversations whose trace is known to have arrived; telling a trace again does no harm.
+REMEMBERED_TRACES = 1000
+_AROUND = (b'{"batch":[', b"]}")
+_OK = range(200, 300)
+
+
+def ariadne(url: str = "", *, timeout_seconds: float = TIMEOUT_SECONDS) -> Background:
+    """Return the exporter to the viewer at `url`, whose path may be left out.
+
+    Raises:
+        InvalidInput: `url` is not an http or https address.
+    """
+    to = _ingest(url)
+    arrived: set[str] = set()
+
+    def send(events: Sequence[Event], deadline: float) -> Sent:
+        forms, spoilt = _forms(events, arrived)
+        sent = _post_all(to, forms, deadline)
+        if len(arrived) > REMEMBERED_TRACES:
+            arrived.clear()
+        if not sent.lost:
+            arrived.update(event.session_id for event in events)
+        return Sent(sent.lost + spoilt, sent.trouble or "an event has no time or is too large")
+
+    return Background("Ariadne", send, timeout_seconds=timeout_seconds)
+
+
+def healthy(url: str = "", *, timeout_seconds: float = TIMEOUT_SECONDS) -> bool:
+    """Return whether the viewer at `url` answers its `/healthz` with 200; if not, stderr says why.
+
+    Raises:
+        InvalidInput: `url` is not an http or https address.
+    """
+    to = _ingest(url)
+    place = to._replace(path=to.path.partition("?")[0].removesuffix("/ingest") + "/healthz")
+    try:
+        status = status_of(place, deadline=time.monotonic() + timeout_seconds)
+    except OSError as reason:
+        say("Ariadne", f"{place} does not answer ({reason}).")
+        return False
+    if status != 200:
+        say("Ariadne", f"{place} answered {status}.")
+    return status == 200
+
+
+def _ingest(url: str) -> Address:
+    to = address(url or URL, where="exporter 'ariadne'")
+    return to._replace(path="/ingest") if to.path in {"", "/"} else to
+
+
+def span(event: Event, *, string_chars: int = STRING_CHARS) -> JsonObject:
+    """Return `event` as the viewer's span: an instant, so it ends when it starts.
+
+    Raises:
+        InvalidInput: its time is none.
+    """
+    at = clock.stamp(clock.parse(event.at))
+    parent = {"parent_id": parent} if (parent := parent_id(event)) else {}
+    return {
+        "type": "span", "trace_id": trace_id(event.session_id), "span_id": span_id(event), **parent,
+        "kind": event.name.partition(".")[0], "name": cut(event.name, NAME_CHARS),
+        "started_at": at, "ended_at": at, "status": event.status,
+        "data": record(event, string_chars=string_chars),
+    }  # fmt: skip
+
+
+def trace(event: Event) -> JsonObject:
+    """Return the trace of the conversation of `event`, begun at it."""
+    return {
+        "type": "trace", "trace_id": trace_id(event.session_id),
+        "name": cut(event.session_id, NAME_CHARS) or "conversation",
+        "started_at": clock.stamp(clock.parse(event.at)), "metadata": {"source": "aether"},
+    }  # fmt: skip
+
+
+def _forms(events: Sequence[Event], arrived: set[str]) -> tuple[list[bytes], int]:
+    """Return the forms of `events`, each trace before its first span, and how many events had none."""
+    forms, told, spoilt = [], set(arrived), 0
+    for event in events:
+        try:
+            form = _fitting(event)
+            new = [] if event.session_id in told else [line(trace(event))]
+        except (AetherError, ValueError, RecursionError):
+            spoilt += 1
+            continue
+        told.add(event.session_id)
+        forms += [*new, form]
+    return forms, spoilt
+
+
+def _fitting(event: Event) -> bytes:
+    """Return the span of `event`, its strings cut so far that one post can hold it."""
+    most = BODY_BYTES - sum(map(len, _AROUND))
+    chars = STRING_CHARS
+    while len(form := line(span(event, string_chars=chars))) > most:
+        if chars <= SHORTEST_CHARS:
+            raise ValueError("it is too large")
+        chars //= 2
+    return form
+
+
+def posts(forms: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
+    """Yield bodies that the viewer takes, with the number of spans in each.
+
+    >>> list(posts([b'{"type":"trace"}', b'{"type":"span"}']))
+    [(b'{"batch":[{"type":"trace"},{"type":"span"}]}', 1)]
+    """
+    begin, end = _AROUND
+    held: list[bytes] = []
+    size = len(begin) + len(end)
+    for form in chain(forms, (None,)):
+        if held and (form is None or size + len(form) + 1 > BODY_BYTES):
+            yield begin + b",".join(held) + end, sum(not one.startswith(b'{"type":"trace"') for one in held)
+            held, size = [], len(begin) + len(end)
+        if form is not None:
+            held.append(form)
+            size += len(form) + 1
+    return
+
+
+def _post_all(to: Address, forms: list[bytes], deadline: float) -> Sent:
+    lost, trouble = 0, ""
+    for body, spans in posts(forms):
+        failed = _post(to, body, deadline)
+        lost += spans if failed else 0
+        trouble = trouble or failed
+    return Sent(lost, trouble)
+
+
+def _post(to: Address, body: bytes, deadline: float) -> str:
+    """Return why `body` did not arrive, or nothing; a timeout is tried once more, in the other half of the time."""
+    now = time.monotonic()
+    try:
+        try:
+            status = status_of(to, body=body, deadline=now + (deadline - now) / 2)
+        except TimeoutError:
+            status = status_of(to, body=body, deadline=deadline)
+    except OSError as reason:
+        return f"{to} does not answer ({reason})"
+    return "" if status in _OK else f"{to} answered {status}"

@@ -1,0 +1,131 @@
+"""The OTLP exporter: events as spans for any OpenTelemetry collector, over HTTP with protobuf.
+
+There is no standard for compaction: the attributes are `gen_ai.conversation.id` and `gen_ai.request.model`
+where the GenAI conventions have a name, `aether.compaction.*`, `aether.window.*` and `aether.memory.*` else.
+The spans are made here, whole: the provider and the context of the process are neither used nor changed.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from aether import clock
+from aether.errors import AetherError, BackendUnavailable
+from aether.events.background import TIMEOUT_SECONDS, Background, Sent
+from aether.events.event import Event
+from aether.events.http import address
+from aether.events.record import parent_id, plain, span_id, trace_id
+
+WHERE = "exporter 'otlp'"
+# The collector's usual port (OTLP/HTTP).
+URL = "http://localhost:4318/v1/traces"
+# As many as OpenTelemetry's own processor sends at once; collectors limit the size of a request.
+BATCH_SPANS = 512
+_AREAS = {"compact": "compaction"}
+# Properties that have a name in the GenAI conventions, or stand elsewhere in the span.
+_NAMED = {"model": "gen_ai.request.model"}
+_ELSEWHERE = frozenset({"session_id", "preflight"})
+_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+
+
+def otlp(url: str = "", *, timeout_seconds: float = TIMEOUT_SECONDS) -> Background:
+    """Return the exporter to the collector at `url`, the full address of its traces.
+
+    Where `url` is empty, OpenTelemetry's own environment variables say it, else the usual port of this machine;
+    headers, certificates and compression are always theirs to say.
+
+    Raises:
+        BackendUnavailable: opentelemetry is not installed.
+        InvalidInput: `url` is not an http or https address.
+    """
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace.export import SpanExportResult
+    except ImportError as reason:
+        raise BackendUnavailable(
+            "opentelemetry is not installed.", fix='Run: pip install "aether[otel]"', where=WHERE
+        ) from reason
+    endpoint = _endpoint(url)
+    # A library does not print; without a handler of the host's, logging would write every failure to stderr.
+    logging.getLogger("opentelemetry").addHandler(logging.NullHandler())
+    exporter = OTLPSpanExporter(endpoint=endpoint, timeout=timeout_seconds)
+    resource = Resource.create({"service.name": os.environ.get("OTEL_SERVICE_NAME") or "aether"})
+
+    def send(events: Sequence[Event], deadline: float) -> Sent:
+        spans, lost = [], 0
+        for event in events:
+            try:
+                spans.append(_span(event, resource))
+            except AetherError:
+                lost += 1
+        trouble = "an event has no time" if lost else ""
+        for at in range(0, len(spans), BATCH_SPANS):
+            batch = spans[at : at + BATCH_SPANS]
+            if time.monotonic() > deadline or exporter.export(batch) is not SpanExportResult.SUCCESS:
+                lost, trouble = lost + len(batch), f"{endpoint or 'the collector'} did not take them"
+        return Sent(lost, trouble)
+
+    return Background("OTLP", send, timeout_seconds=timeout_seconds)
+
+
+def _endpoint(url: str) -> str | None:
+    if url:
+        return str(address(url, where=WHERE))
+    return None if any(map(os.environ.get, _VARIABLES)) else URL
+
+
+def _span(event: Event, resource: Any) -> Any:
+    from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.trace import SpanContext, Status, StatusCode, TraceFlags
+
+    def context(span: str) -> SpanContext:
+        sampled = TraceFlags(TraceFlags.SAMPLED)
+        return SpanContext(
+            int(trace_id(event.session_id), 16), int(span, 16), is_remote=False, trace_flags=sampled
+        )
+
+    at = _nanoseconds(event.at)
+    parent = parent_id(event)
+    failed = Status(StatusCode.ERROR, str(event.properties.get("message", "")))
+    return ReadableSpan(
+        name=event.name, context=context(span_id(event)), parent=context(parent) if parent else None,
+        resource=resource, attributes=attributes(event), start_time=at, end_time=at,
+        status=failed if event.status == "error" else Status(StatusCode.UNSET),
+    )  # fmt: skip
+
+
+def attributes(event: Event) -> dict[str, Any]:
+    """Return what `event` says as attributes of a span; objects are spelt out with dots.
+
+    >>> attributes(Event("compact.archival", "2026-03-01T10:15:00.000000Z", "s1", {"step": 1, "model": "m"}))
+    {'gen_ai.conversation.id': 's1', 'aether.compaction.step': 1, 'gen_ai.request.model': 'm'}
+    """
+    area = event.name.partition(".")[0]
+    prefix = f"aether.{_AREAS.get(area, area)}"
+    said = {key: value for key, value in event.properties.items() if key not in _ELSEWHERE}
+    if event.payload:
+        said["payload"] = event.payload
+    flat = _flat(plain(said), prefix)
+    return {"gen_ai.conversation.id": event.session_id} | {
+        _NAMED.get(name.removeprefix(f"{prefix}."), name): value for name, value in flat
+    }
+
+
+def _flat(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, below in value.items():
+            yield from _flat(below, f"{name}.{key}")
+    elif isinstance(value, list):
+        yield name, [str(one) for one in value]  # an attribute's list has one type
+    else:
+        yield name, value
+
+
+def _nanoseconds(at: str) -> int:
+    instant = clock.parse(at)
+    return int(instant.timestamp()) * 1_000_000_000 + instant.microsecond * 1000
