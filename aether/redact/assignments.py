@@ -1,0 +1,259 @@
+"""Assignments of secrets: `password = …`, `"api_key": "…"`, `--token …`, `<secret>…</secret>` anywhere in a text.
+
+A word that may be part of a secret's name is looked for first; then the whole name is read around it, the sign
+that gives it a value, and how far the value goes: to its closing quote, to the end of a YAML line, to the next
+parameter of a URL. What is no secret stays: code that fetches one, type hints, templates, words about passwords.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from aether.redact.names import is_secret_name
+from aether.redact.shapes import PLACEHOLDER
+
+_STEM = re.compile(
+    r"(?i)pass(?:wor[dt]|wd|phrase|code|(?![a-z]))|pwd|secret|token|api[ _-]?key|access[ _-]key|private[ _-]key|key"
+    r"|credential|authorization|cookie|connection[ _-]?string|conn_?str|jwt|_auth"
+)
+_NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
+# Longer runs of such characters are data, not names.
+_LONGEST_NAME = 64
+_REST_OF_NAME = re.compile(r"[A-Za-z0-9_.-]{0,64}")
+
+_SIGN = re.compile(
+    r"""(?:\\{0,4}["'`])?(?:\]|\*\*)?(?:
+      [ ]?,?\s{1,40}["']?value["']?\s{0,4}[:=]\s{0,4}     # {"name": "API_KEY", "value": …}, in JSON and in YAML
+    | [ \t]{0,40}(?P<sign>={1,3}>?|!={1,2}|:=|[?]?:(?!:))(?P<space>[ \t]{0,40}(?:\r?\n[ \t]{0,40}(?=\\{0,4}["']))?)
+    )""",
+    re.VERBOSE,
+)
+_FLAG_SIGN = re.compile(r"""(?P<space>[ \t]{1,8})|\\{0,4}["'],\s{0,40}(?=\\{0,4}["'])""")
+_QUOTED_NEXT = re.compile(r"""[ \t]{1,4}(?=["'])""")
+# `token: str = ` before the value of a parameter.
+_HINT = re.compile(r"[A-Za-z_][\w.]{0,40}(?:\[[\w., |]{0,60}\])?(?:[ ]\|[ ]\w{1,20}){0,3}[ ]=[ ]")
+_QUOTE = re.compile(r"""[frbFRB]{0,2}(?P<slashes>\\{0,8})(?P<quote>\"{3}|'{3}|["'`])""")
+_BLOCK = re.compile(
+    r"[|>][0-9+-]{0,2}[ \t]*\r?\n(?P<indent>[ \t]+)[^\n]*(?:\n(?:(?P=indent)[^\n]*|[ \t]*(?=\r?\n)))*"
+)
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
+_SCHEMA = re.compile(r"""\{\s{0,40}["']?(?:type|description|title|\$ref|anyOf|enum)["']?\s{0,4}:""")
+# A secret's object longer than this, and the objects after so many that never close, are not gone through.
+_LONGEST_OBJECT = 1 << 16
+_UNCLOSED_OBJECTS = 16
+
+_END_OF_LINE = re.compile(r"""\r|\n|\\+[nr]|\\*["'`](?=[\s,;)\]}]|$)|$""")
+_END_OF_SCALAR = re.compile(rf"""\s\#|{_END_OF_LINE.pattern}""")
+_END_WITHIN_LINE = re.compile(
+    rf"""[,;|)\]}}](?=[\s,;)\]}}]|$)|[,;](?=["']?[\w. -]{{1,40}}["']?\s?[:=])|(?=[ \t][\w-]{{1,40}}[:=])|"""
+    rf"""{_END_OF_SCALAR.pattern}"""
+)
+_END_OF_WORD = re.compile(r"""[\s"'`]|[;,&](?=[ ]?[A-Za-z_][\w .-]{0,40}=)|\\+[nr]|\\+["']|$""")
+_END_OF_PARAMETER = re.compile(r"""[\s&;\#"'<>`]|\\+[nr"']|$""")
+_CLOSERS = ",;)]}>"
+# What may stand before a name at the beginning of a line.
+_LINE_START = re.compile(
+    r"""(?:^|\n|\\n)[ \t>*#/|+$-]{0,40}(?:(?:export|set|ENV|const|let|var|env:)[ ])?["'`]?$"""
+)
+_LOOK_BACK = 80
+
+_NOTHING_YET = frozenset(
+    "none null nil undefined true false str string bytes int integer float number bool boolean any optional object "
+    "secretstr char void unknown text varchar uuid required".split()
+)
+_TYPE = re.compile(
+    r"(?i)&?(?:mut )?(?:optional|str|string|bytes|int|number|any|bool|boolean|secretstr|option|promise|list|object)\b"
+    r"(?:[\[<][^\n]{0,60}[\]>])?(?: ?\| ?\w{1,20}){0,3}(?: = (?:none|null|undefined))?[,;)\]}:>]{0,3}"
+)
+_TEMPLATE = re.compile(
+    r"\$\{|\$\(|\$[A-Z_][A-Z0-9_]*$|\{\{?\s?[A-Za-z_][\w. ]*\}|%\(|%s|<[A-Za-z][\w .-]*>$|\[REDACTED\]|[*x.•…]+$|https?://"
+)
+_CALL = re.compile(
+    r"(?:await |new |not )?[A-Za-z_][\w.]{0,80}(?:\((?:[^\n]{0,200}\)|[ \t]*(?:\n|$))|\[[^\n]{0,200}\])"
+)
+_STATEMENT = re.compile(
+    r"(?:return|throw|raise|yield|await|print|pass|break|continue|if|not|lambda|function|async)\b"
+)
+_DOTTED = re.compile(r"([A-Za-z_]\w{0,40})\??(?:\.[A-Za-z_]\w{0,40})+[,;)\]}:]{0,3}")
+_ROOTS = frozenset(
+    "self cls this os sys process env config cfg settings args kwargs request req ctx context options opts params "
+    "event credentials secrets data body user client session response res result".split()
+)
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,60}")
+_PATH = re.compile(r"[~./]|[A-Za-z]:\\|\\\\")
+# What opens a sentence about passwords ("your password: see the docs"), and hardly a passphrase.
+_PROSE = frozenset(
+    "see use click go it this that these those the a an is are was be you we they i please check run if to and or for "
+    "with when which what how why where do don't not never always make set get your our in on at as from by must "
+    "should can will no only option flag".split()
+)
+_AFTER_A_WORD = re.compile(r"(?:^|\s)[a-z']{1,20}[ \t]{1,4}$")
+_COUNTED = re.compile(r"(?i)(?:^|\W)(?:per|each|every|next|first|last|unexpected)[ \t]{1,4}$")
+
+
+class _Place(NamedTuple):
+    """Where a secret's name stands, and what follows it."""
+
+    text: str
+    start: int
+    end: int
+    """Of the name."""
+    value: int
+    """Where the value begins."""
+    sign: str
+    spaced: bool
+
+
+def without_assigned(text: str) -> str:
+    """Return `text` with every value that stands under a secret's name replaced; the names stay.
+
+    >>> without_assigned("login --password hunter2 --retries 3, max_tokens: 512")
+    'login --password <REDACTED> --retries 3, max_tokens: 512'
+    """
+    parts, done = [], 0
+    for start, end in _values(text):
+        parts += [text[done:start], PLACEHOLDER]
+        done = end
+    return "".join([*parts, text[done:]]) if parts else text
+
+
+def _values(text: str) -> Iterator[tuple[int, int]]:
+    """Yield from where to where the values of secrets stand, in order."""
+    at, unclosed = 0, 0
+    while found := _STEM.search(text, at):
+        start, at = _name(text, found)
+        place = _place(text, start, at) if is_secret_name(text[start:at]) else None
+        if place is None:
+            continue
+        begin, end = _extent(place, objects=unclosed < _UNCLOSED_OBJECTS)
+        unclosed += end < begin
+        if begin < end and text[begin:end] != PLACEHOLDER:
+            yield begin, end
+        at = max(at, end)
+
+
+def _name(text: str, found: re.Match[str]) -> tuple[int, int]:
+    start = found.start()
+    least = max(0, start - _LONGEST_NAME)
+    while start > least and text[start - 1] in _NAME_CHARS:
+        start -= 1
+    rest = _REST_OF_NAME.match(text, found.end())
+    return start, rest.end() if rest else found.end()
+
+
+def _place(text: str, start: int, end: int) -> _Place | None:
+    """Return where the value of the name begins, None where it is given none."""
+    if text[start - 1 : start] == "<" and text[end : end + 1] == ">":
+        return _Place(text, start, end, end + 1, ">", spaced=False)
+    if text[start] == "-" and (flag := _FLAG_SIGN.match(text, end)):
+        return _Place(text, start, end, flag.end(), "--", spaced=False)
+    if sign := _SIGN.match(text, end):
+        spaced = bool(sign["space"]) or text[end : end + 1] in (" ", "\t")
+        return _Place(text, start, end, sign.end(), sign["sign"] or ":", spaced)
+    if text[start:end].lower().startswith("passw") and (quoted := _QUOTED_NEXT.match(text, end)):
+        return _Place(text, start, end, quoted.end(), "", spaced=True)
+    return None
+
+
+def _extent(place: _Place, *, objects: bool) -> tuple[int, int]:
+    """Return from where to where the value stands; an empty one is no secret, a negative one never closes."""
+    text, at = place.text, place.value
+    if place.sign == ":" and (hint := _HINT.match(text, at)):
+        at = hint.end()
+    if block := _BLOCK.match(text, at):
+        return block.end("indent"), block.end()
+    if quote := _QUOTE.match(text, at):
+        begin, end = quote.end(), _closing(text, quote)
+        value = text[begin:end]
+        kept = value.lower() in _NOTHING_YET or _TEMPLATE.match(value)
+        return (begin, begin) if kept else (begin, end)
+    if "==" in place.sign or "!" in place.sign or place.sign in ("=>", "", "?:"):
+        return at, at  # compared, not given; an arrow function; a type
+    if text[at : at + 1] in ("{", "[") and not _TEMPLATE.match(text, at):
+        return _object(text, at, look=objects)
+    whole = end = _end(place._replace(value=at))
+    while end > at and (text[end - 1] in _CLOSERS or text[end - 1].isspace()) and text[at:end] != PLACEHOLDER:
+        end -= 1
+    kept = any(_is_no_secret(place, text[at:stop], at, text[stop : stop + 1]) for stop in (whole, end))
+    return (at, at) if kept else (at, end)
+
+
+def _closing(text: str, quote: re.Match[str]) -> int:
+    """Return where the string that `quote` opens ends: at its closing quote, or with its line."""
+    slashes, mark = re.escape(quote["slashes"]), quote["quote"]
+    if len(mark) == 3:
+        end = text.find(mark, quote.end())
+        return len(text) if end < 0 else end
+    within = rf"(?:[^{mark}\\\n]|\\.)*" if not slashes else r"[^\n]*?(?<!\\)"
+    closed = re.compile(rf"{within}(?={slashes}{mark})").match(text, quote.end())
+    if closed:
+        return closed.end()
+    end = text.find("\n", quote.end())
+    return len(text) if end < 0 else end
+
+
+def _object(text: str, at: int, *, look: bool) -> tuple[int, int]:
+    """Return the extent of the list or object at `at`; a JSON schema of a secret is none."""
+    if not look or _SCHEMA.match(text, at):
+        return at, at
+    depth = 0
+    for found in _BRACKETS.finditer(text, at, at + _LONGEST_OBJECT):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(found[0], 0)
+        if not depth:
+            return at, found.end()
+    return at, -1
+
+
+def _end(place: _Place) -> int:
+    """Return where an unquoted value ends."""
+    text, name = place.text, place.text[place.start : place.end].lower()
+    if place.sign == ">":
+        end = text.find("<", place.value)
+        return place.value if end < 0 else end
+    if name.endswith(("authorization", "cookie")):
+        ends = _END_OF_LINE
+    elif text[place.start - 1 : place.start] in ("?", "&", ";"):
+        ends = _END_OF_PARAMETER
+    elif place.sign == "--" or (place.sign == "=" and not place.spaced):
+        ends = _END_OF_WORD
+    else:
+        before = text[max(0, place.start - _LOOK_BACK) : place.start]
+        ends = _END_OF_SCALAR if _LINE_START.search(before) else _END_WITHIN_LINE
+    found = ends.search(text, place.value)
+    return found.start() if found else len(text)
+
+
+def _is_no_secret(place: _Place, value: str, at: int, after: str) -> bool:
+    """Return whether an unquoted value is code, a type, a template, or a word about secrets."""
+    name = place.text[place.start : place.end].lstrip("-")
+    if not value or value.lower() in _NOTHING_YET or _TEMPLATE.match(value) or _TYPE.fullmatch(value):
+        return True
+    if place.sign == "--":
+        return value.startswith("-") or value.lower() in _PROSE or value == name.upper().replace("-", "_")
+    if name.lower() in ("pwd", "oldpwd") and _PATH.match(value):
+        return True
+    return _is_code(name, value, place.text, at, after) or _is_prose(place, value)
+
+
+def _is_code(name: str, value: str, text: str, at: int, after: str) -> bool:
+    if _CALL.match(text, at) or _STATEMENT.match(value):
+        return True
+    if dotted := _DOTTED.fullmatch(value):
+        return dotted[1] in _ROOTS or any(is_secret_name(part) for part in value.split("."))
+    if not _IDENTIFIER.fullmatch(value):
+        return False
+    # `connect(password=password)` hands one on; `PASSWORD=password` is a poor one.
+    same = value.lower() == name.lower()
+    return (same and value[0].isupper() and name != value) or (
+        after in (",", ")", "}") and (same or is_secret_name(value))
+    )
+
+
+def _is_prose(place: _Place, value: str) -> bool:
+    before = place.text[max(0, place.start - _LOOK_BACK) : place.start]
+    if _COUNTED.search(before):
+        return True
+    first, _, rest = value.partition(" ")
+    return place.sign == ":" and bool(rest) and first.lower() in _PROSE and bool(_AFTER_A_WORD.search(before))
