@@ -35,7 +35,7 @@ def records(values: Iterable[tuple[int, Any]], *, caste: str = "") -> Iterator[R
     """Yield the records of a transcript; `caste` names the sub-agent whose own file this is."""
     seen = _Seen(OrderedDict(), OrderedDict(), OrderedDict())
     spoken = announced = False
-    for number, line in _lines(values):
+    for number, line in entries(values):
         for record in _line(number, line, caste, seen):
             if record.kind == "summary":
                 if spoken and not announced:  # older files compact without saying so
@@ -46,7 +46,8 @@ def records(values: Iterable[tuple[int, Any]], *, caste: str = "") -> Iterator[R
             yield record
 
 
-def _lines(values: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, JsonObject]]:
+def entries(values: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, JsonObject]]:
+    """Yield the lines of a transcript that are objects, also of one exported as a single object."""
     for number, value in values:
         if not isinstance(value, dict):
             continue

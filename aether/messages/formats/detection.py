@@ -44,6 +44,8 @@ def _signs(raw: JsonObject) -> Iterator[Wire]:
     called = any(
         isinstance(table(one).get(key), dict) for one in _listed(raw, "tool_calls") for key in _CALLED
     )
+    if _is_mixed(raw):
+        yield "plain"
     answers = raw.get("role") == "tool" and "tool_call_id" in raw
     legacy = raw.get("role") == "function" or isinstance(raw.get("function_call"), dict)
     if called or answers or legacy or isinstance(raw.get("refusal"), str):
@@ -57,6 +59,13 @@ def _signs(raw: JsonObject) -> Iterator[Wire]:
         yield "openai"
     if kinds & _RESPONSES:
         yield "responses"
+
+
+def _is_mixed(raw: JsonObject) -> bool:
+    """Tell whether a message is in the dialect of an agent, which only the plain reader knows."""
+    flat = any(isinstance(table(one).get("function"), str) for one in _listed(raw, "tool_calls"))
+    kinds = {word(table(block).get("type")) for block in _listed(raw, "content")}
+    return flat or bool({"tool_call_ids", "toolCalls", "toolCallId"} & raw.keys()) or "toolCall" in kinds
 
 
 _CALLED = ("function", "custom")

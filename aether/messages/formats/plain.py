@@ -28,7 +28,7 @@ def message(raw: JsonObject) -> Message:
         return Message(role, tuple(_answer(raw)), raw, "plain")
     if role == "user" and listed and all(map(anthropic.is_result, content or ())):
         role = "tool"
-    found = [*openai.thoughts(raw), *_blocks(content), *_calls(raw)]
+    found = [*openai.thoughts(raw), *_blocks(content), *_calls(raw), *_answered_calls(raw)]
     return Message(role, tuple(found), raw, "plain")
 
 
@@ -80,6 +80,21 @@ def _calls(raw: JsonObject) -> list[Block]:
         name = called.get("function", called.get("name"))
         at = ("tool_calls", position, "arguments")
         found[first + position] = call(name, called.get("arguments"), at, called.get("id"))
+    return found
+
+
+def _answered_calls(raw: JsonObject) -> list[Block]:
+    """Return the calls that stand beside the content together with their answers, as Gemini CLI keeps them."""
+    listed = raw.get("toolCalls")
+    found: list[Block] = []
+    for position, called in enumerate(listed if isinstance(listed, list) else []):
+        at, inner = ("toolCalls", position), table(called)
+        found.append(call(inner.get("name"), inner.get("args", {}), (*at, "args"), inner.get("id")))
+        if "result" in inner:
+            broken = inner.get("status") in {"error", "cancelled"}
+            found += result(
+                inner["result"], (*at, "result"), inner.get("id"), tool=inner.get("name"), broken=broken
+            )
     return found
 
 
