@@ -1,0 +1,137 @@
+"""Fitting: the facts that have room in a summary, and by name what has not.
+
+What is easiest to find again goes first: errors that are over, files that were only read, old names, old
+requests (their names stay), then decisions, and only then what describes the present state. Constraints and goals are never
+dropped; where they alone are too long, each keeps its beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from aether.compaction.names import merged_names, names_in
+from aether.compaction.shapes import Facts, Summary
+from aether.compaction.summary import rendered
+from aether.shapes import Counter
+
+# The newest of these say where the work stands; they outlive the older ones of everything else.
+NEWEST = 3
+SHOWN = 3
+SHOWN_CHARS = 60
+# A goal or constraint that is shortened says at least this much.
+LEAST_CHARS = 80
+CUT = "… [the rest of this was removed with the messages; see the archive]"
+# Halvings between the whole text and the least of it.
+_HALVINGS = 12
+
+
+class _Rung(NamedTuple):
+    """One thing that may go: which entries of a field, the oldest first."""
+
+    what: str
+    field: str
+    goes: Callable[[Any], bool] = lambda _: True
+    stay: int = 0
+    """How many of the newest are not dropped on this rung."""
+
+
+_RUNGS = (
+    _Rung("errors that are over", "errors", lambda error: not error.open),
+    _Rung("files that were read", "files", lambda file: file.action == "read"),
+    _Rung("requests", "requests", stay=NEWEST),
+    _Rung("names", "names"),
+    _Rung("decisions", "decisions", stay=NEWEST),
+    _Rung("lookups", "lookups", stay=1),
+    _Rung("requests", "requests"),
+    _Rung("decisions", "decisions"),
+    _Rung("open errors", "errors"),
+    _Rung("open calls", "open_calls"),
+    _Rung("files", "files"),
+    _Rung("lookups", "lookups"),
+)
+
+
+def fitted(facts: Facts, *, count: Counter, most: int) -> tuple[Facts, list[str]]:
+    """Return what of `facts` a summary of `most` tokens without prose holds, and what it does not, in words.
+
+    Goals and constraints stay, shortened at worst; only they can make the result larger than `most`.
+    """
+    dropped: dict[str, list[str]] = {}
+    for rung in _RUNGS:
+        if _tokens(facts, count) <= most:
+            break
+        facts, gone = _without(facts, rung, count=count, most=most)
+        if gone:
+            dropped.setdefault(rung.what, []).extend(gone)
+    findings = [_told(what, gone) for what, gone in dropped.items()]
+    if _tokens(facts, count) > most:
+        shorter = _shortened(facts, count=count, most=most)
+        findings += ["the ends of goals and constraints"] if shorter != facts else []
+        facts = shorter
+    return facts, findings
+
+
+def _tokens(facts: Facts, count: Counter) -> int:
+    return count(rendered(Summary(1, facts, "")))
+
+
+def _without(facts: Facts, rung: _Rung, *, count: Counter, most: int) -> tuple[Facts, list[str]]:
+    """Return `facts` with the fewest entries dropped that make it fit, all that may go where none is enough."""
+    entries: tuple[Any, ...] = getattr(facts, rung.field)
+    places = [at for at, entry in enumerate(entries) if rung.goes(entry)]
+    places = places[: max(0, len(places) - rung.stay)]
+    low, high = 0, len(places)
+    while low < high:
+        middle = (low + high) // 2
+        if _tokens(_dropped(facts, rung, places[:middle]), count) <= most:
+            high = middle
+        else:
+            low = middle + 1
+    return _dropped(facts, rung, places[:low]), [_label(entries[at]) for at in places[:low]]
+
+
+def _dropped(facts: Facts, rung: _Rung, places: Sequence[int]) -> Facts:
+    entries: tuple[Any, ...] = getattr(facts, rung.field)
+    gone = set(places)
+    kept = tuple(entry for at, entry in enumerate(entries) if at not in gone)
+    changed: dict[str, Any] = {rung.field: kept}
+    if rung.field == "requests" and rung.stay:
+        # A request that goes leaves its ids and numbers, which cost little.
+        left = [name for at in places for name in names_in(entries[at])]
+        changed["names"] = merged_names(left, facts.names)
+    return facts._replace(**changed)
+
+
+def _label(entry: Any) -> str:
+    text = entry if isinstance(entry, str) else str(entry[0])
+    line = " ".join(text.split())
+    return line if len(line) <= SHOWN_CHARS else line[: SHOWN_CHARS - 1] + "…"
+
+
+def _told(what: str, gone: Sequence[str]) -> str:
+    more = f" and {len(gone) - SHOWN} more" if len(gone) > SHOWN else ""
+    return f"{what}: {', '.join(gone[:SHOWN])}{more}"
+
+
+def _shortened(facts: Facts, *, count: Counter, most: int) -> Facts:
+    """Return `facts` with goals and constraints cut to the greatest common length that fits."""
+    low, high = LEAST_CHARS, max(map(len, (*facts.goals, *facts.constraints)), default=0)
+    for _ in range(_HALVINGS):
+        middle = (low + high) // 2
+        if _tokens(_cut_to(facts, middle), count) <= most:
+            low = middle
+        else:
+            high = middle
+    return _cut_to(facts, low)
+
+
+def _cut_to(facts: Facts, chars: int) -> Facts:
+    return facts._replace(
+        goals=tuple(_cut(text, chars) for text in facts.goals),
+        constraints=tuple(_cut(text, chars) for text in facts.constraints),
+    )
+
+
+def _cut(text: str, chars: int) -> str:
+    return text if len(text) <= chars + len(CUT) else text[:chars].rstrip() + CUT

@@ -1,0 +1,102 @@
+"""Names: the ids, numbers, URLs, commands, paths and identifiers of a stretch that someone may look for again.
+
+A name is verbatim text. Ranked by use, what the person said first; what only tools said counts where it cannot
+be a word (ids and URLs). Bounded, so that a listing of ten thousand ids costs no more than one of a hundred.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+
+from aether.messages.message import Block, Message
+from aether.text.anchors import Anchors, anchors
+from aether.text.cleaning import clean, without_injected
+
+# About 500 tokens: as much as the rest of the facts of one stretch of work takes.
+MOST_NAMES = 80
+# What has been carried so far and is new together: a summary of eight thousand tokens holds no more.
+MOST_CARRIED = 400
+# Longer ones are data.
+NAME_CHARS = 120
+# Output says what it is about at its two ends.
+_HEAD_CHARS, _TAIL_CHARS = 3_000, 1_500
+# A text beyond this is something pasted; its names stand at its ends, too.
+_TEXT_CHARS = 20_000
+# Weight of one use, by who uses it.
+_BY_PERSON, _BY_MODEL, _BY_CALL, _BY_TOOL = 8, 4, 2, 1
+
+# Small bare numbers count things; they identify nothing.
+_TELLING_NUMBER = re.compile(r".*\d{3}|.*[%$€£¥°]|\D*\d+[.,:]\d+|.*\d[A-Za-zµ]", re.DOTALL)
+_LINE_NUMBER = re.compile(r"\d{1,4}")
+_ID = re.compile(r"(?=.*\d)(?!--?[A-Za-z]).{5,}", re.DOTALL)
+_OPTION = re.compile(r"--?[A-Za-z][\w-]*$")
+
+
+def names_of(messages: Sequence[Message], positions: Iterable[int], *, besides: str = "") -> tuple[str, ...]:
+    """Return the names at `positions` that do not stand in `besides` already, what was used last at the end."""
+    weights: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for order, (weight, found) in enumerate(_uses(messages, positions)):
+        for name in found:
+            weights[name] = weights.get(name, 0) + weight
+            last[name] = order
+    ranked = sorted(weights, key=lambda name: -weights[name])
+    kept = [name for name in ranked if name not in besides][:MOST_NAMES]
+    return tuple(sorted(kept, key=lambda name: last[name]))
+
+
+def names_in(text: str) -> list[str]:
+    """Return the names in what someone said.
+
+    >>> names_in("Order 48213 failed 3 times in fetch_user, see https://x.org/a")
+    ['https://x.org/a', 'fetch_user', '48213']
+    """
+    found = anchors(text)
+    return [name for name in chain(found.urls, found.commands, _words(found), found.paths) if _fits(name)]
+
+
+def merged_names(older: Sequence[str], newer: Sequence[str]) -> tuple[str, ...]:
+    """Return each name once, what is newest at the end; of too many, the oldest go.
+
+    >>> merged_names(["a1", "b2"], ["a1"])
+    ('b2', 'a1')
+    """
+    again = set(newer)
+    every = [*(name for name in older if name not in again), *dict.fromkeys(newer)]
+    return tuple(every[-MOST_CARRIED:])
+
+
+def _uses(messages: Sequence[Message], positions: Iterable[int]) -> Iterator[tuple[int, list[str]]]:
+    for at in positions:
+        for block in messages[at].blocks:
+            if block.kind == "text" and messages[at].role != "system":
+                person = messages[at].role == "user"
+                text = clean(_ends(block.text, _TEXT_CHARS))
+                yield (_BY_PERSON if person else _BY_MODEL), names_in(text)
+            elif block.kind in {"call", "result"}:
+                yield from _used_by_tool(block)
+
+
+def _used_by_tool(block: Block) -> Iterator[tuple[int, list[str]]]:
+    found = anchors(without_injected(_ends(block.text, _HEAD_CHARS)))
+    ids = [name for name in (*found.urls, *found.identifiers, *found.numbers) if _fits(name) and _is_id(name)]
+    yield (_BY_CALL if block.kind == "call" else _BY_TOOL), ids
+
+
+def _ends(text: str, most: int) -> str:
+    return text if len(text) <= most + _TAIL_CHARS else f"{text[:most]}\n{text[-_TAIL_CHARS:]}"
+
+
+def _words(found: Anchors) -> Iterator[str]:
+    yield from (name for name in found.identifiers if not _OPTION.match(name))
+    yield from (number for number in found.numbers if _TELLING_NUMBER.match(number))
+
+
+def _is_id(name: str) -> bool:
+    return bool(_ID.fullmatch(name)) and not _LINE_NUMBER.fullmatch(name)
+
+
+def _fits(name: str) -> bool:
+    return 1 < len(name) <= NAME_CHARS
