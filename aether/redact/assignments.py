@@ -54,9 +54,7 @@ _END_OF_WORD = re.compile(r"""[\s"'`]|[;,&](?=[ ]?[A-Za-z_][\w .-]{0,40}=)|\\+[n
 _END_OF_PARAMETER = re.compile(r"""[\s&;\#"'<>`]|\\+[nr"']|$""")
 _CLOSERS = ",;)]}>"
 # What may stand before a name at the beginning of a line.
-_LINE_START = re.compile(
-    r"""(?:^|\n|\\n)[ \t>*#/|+$-]{0,40}(?:(?:export|set|ENV|const|let|var|env:)[ ])?["'`]?$"""
-)
+_LINE_START = re.compile(r"""(?:^|\n|\\n)[ \t>*#/|+$-]{0,40}(?:(?:export|set|ENV|const|let|var|env:)[ ])?$""")
 _LOOK_BACK = 80
 
 _NOTHING_YET = frozenset(
@@ -167,8 +165,7 @@ def _extent(place: _Place, *, objects: bool) -> tuple[int, int]:
     if quote := _QUOTE.match(text, at):
         begin, end = quote.end(), _closing(text, quote)
         value = text[begin:end]
-        kept = value.lower() in _NOTHING_YET or _TEMPLATE.match(value)
-        return (begin, begin) if kept else (begin, end)
+        return (begin, begin) if value.lower() in _NOTHING_YET or _TEMPLATE.match(value) else (begin, end)
     if "==" in place.sign or "!" in place.sign or place.sign in ("=>", "", "?:"):
         return at, at  # compared, not given; an arrow function; a type
     if text[at : at + 1] in ("{", "[") and not _TEMPLATE.match(text, at):
