@@ -28,10 +28,10 @@ OPENAI_SHORT_PIXELS = 768
 OPENAI_TILE_PIXELS = 512
 OPENAI_TILE_TOKENS = 170
 OPENAI_BASE_TOKENS = 85  # all that a picture costs in low detail
-# Gemini: small pictures are one tile, larger ones are cut into tiles (token guide, models from 2.0 on).
-GEMINI_SMALL_PIXELS = 384
+# Gemini: cut into tiles (token guide, models from 2.0 on), and at least this at the resolution of models from 3 on.
 GEMINI_TILE_PIXELS = 768
 GEMINI_TILE_TOKENS = 258
+GEMINI_LEAST_TOKENS = 1120
 # A picture whose size is not known, such as one behind an address: about a full screen.
 PICTURE_TOKENS = 1600
 
@@ -110,7 +110,7 @@ def picture_tokens(width: int, height: int, wire: Wire) -> int:
     """Return the tokens of a picture of so many pixels; the plain wire is charged like Anthropic, the dearest.
 
     >>> [picture_tokens(1024, 1024, wire) for wire in ("anthropic", "openai", "gemini")]
-    [1399, 765, 1032]
+    [1399, 765, 1120]
     """
     if wire in ("openai", "responses"):
         scale = min(1.0, OPENAI_SQUARE_PIXELS / max(width, height))
@@ -118,8 +118,7 @@ def picture_tokens(width: int, height: int, wire: Wire) -> int:
         tiles = _tiles(width * scale, height * scale, OPENAI_TILE_PIXELS)
         return OPENAI_BASE_TOKENS + OPENAI_TILE_TOKENS * tiles
     if wire == "gemini":
-        small = max(width, height) <= GEMINI_SMALL_PIXELS
-        return GEMINI_TILE_TOKENS * (1 if small else _tiles(width, height, GEMINI_TILE_PIXELS))
+        return max(GEMINI_LEAST_TOKENS, GEMINI_TILE_TOKENS * _tiles(width, height, GEMINI_TILE_PIXELS))
     scale = min(1.0, ANTHROPIC_EDGE_PIXELS / max(width, height))
     tokens = math.ceil(width * height * scale * scale / ANTHROPIC_PIXELS_PER_TOKEN)
     return min(ANTHROPIC_MOST_TOKENS, tokens)

@@ -22,8 +22,9 @@ MESSAGE_TOKENS = 4
 CALL_TOKENS = 8
 # Anthropic adds a system prompt of its own where there are tools (pricing page, tool use, Claude 4, auto or none).
 ANTHROPIC_TOOL_PROMPT_TOKENS = 346
-# Characters of sealed reasoning (signatures, encrypted content) that stand for one token.
-SEALED_CHARS_PER_TOKEN = 6
+# Characters of sealed reasoning (signatures, encrypted content) that stand for one counted token. Measured over the
+# usage of 449 turns of Claude Code with three models: 5.2 to 6.1.
+SEALED_CHARS_PER_TOKEN = 5
 
 # The keys of a message that are sent, by wire; an item of the Responses API is all content.
 _CHAT = (
@@ -48,7 +49,7 @@ _SEALED = frozenset(("signature", "encrypted_content", "thoughtSignature", "thou
 _DATA = frozenset(("input", "arguments", "args", "response"))
 _CALLS = frozenset(("tool_use", "function_call", "custom_tool_call", "function"))
 _KNOWN = _CALLS | frozenset(
-    """text input_text output_text summary_text reasoning_text refusal message reasoning thinking
+    """text input_text output_text summary_text reasoning_text refusal message reasoning
     tool_result function_call_output custom_tool_call_output document""".split()
 )
 
@@ -106,6 +107,10 @@ def _block(block: JsonObject, count: Counter, wire: Wire) -> int:
     kind = block.get("type")
     if kind == "redacted_thinking":
         return _sealed(block.get("data"))
+    if (
+        kind == "thinking"
+    ):  # a signature stands for the text where there is none, and adds nothing where it is
+        return _value(block.get("thinking"), count, wire) or _sealed(block.get("signature"))
     if isinstance(kind, str) and kind not in _KNOWN:
         return _data(block, count, wire)
     return _fields(block, count, wire) + (CALL_TOKENS if _is_call(block) else 0)
