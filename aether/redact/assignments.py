@@ -14,8 +14,9 @@ from typing import NamedTuple
 from aether.redact.names import is_secret_name
 from aether.redact.shapes import PLACEHOLDER
 
+# Searched in small letters.
 _STEM = re.compile(
-    r"(?i)pass(?:wor[dt]|wd|phrase|code|(?![a-z]))|pwd|secret|token|api[ _-]?key|access[ _-]key|private[ _-]key|key"
+    r"pass(?:wor[dt]|wd|phrase|code|(?![a-z]))|pwd|secret|token|api[ _-]?key|access[ _-]key|private[ _-]key|key"
     r"|credential|authorization|cookie|connection[ _-]?string|conn_?str|jwt|_auth"
 )
 _NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
@@ -119,8 +120,9 @@ def without_assigned(text: str) -> str:
 
 def _values(text: str) -> Iterator[tuple[int, int]]:
     """Yield from where to where the values of secrets stand, in order."""
+    lowered = _lowered(text)
     at, unclosed = 0, 0
-    while found := _STEM.search(text, at):
+    while found := _STEM.search(lowered, at):
         start, at = _name(text, found)
         place = _place(text, start, at) if is_secret_name(text[start:at]) else None
         if place is None:
@@ -130,6 +132,14 @@ def _values(text: str) -> Iterator[tuple[int, int]]:
         if begin < end and text[begin:end] != PLACEHOLDER:
             yield begin, end
         at = max(at, end)
+
+
+def _lowered(text: str) -> str:
+    # Searching in capitals and small letters at once takes six times as long.
+    lowered = text.lower()
+    if len(lowered) == len(text):
+        return lowered
+    return re.sub(r"[A-Z]+", lambda capitals: capitals[0].lower(), text)  # some capitals are small as two
 
 
 def _name(text: str, found: re.Match[str]) -> tuple[int, int]:
