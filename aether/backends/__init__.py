@@ -6,10 +6,19 @@ from importlib import import_module
 from typing import cast
 
 from aether.backends.base import Backend, Completion, Request, Settings
-from aether.backends.request import instruction, session_request
+from aether.backends.request import instruction, session_request, summary_request
 from aether.errors import InvalidInput, shown
 
-__all__ = ["Backend", "Completion", "Request", "Settings", "backend", "instruction", "session_request"]
+__all__ = [
+    "Backend",
+    "Completion",
+    "Request",
+    "Settings",
+    "backend",
+    "instruction",
+    "session_request",
+    "summary_request",
+]
 
 _MODULES = {
     "extractive": "extractive",

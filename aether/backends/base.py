@@ -2,7 +2,7 @@
 
 A request carries the same task twice: as data, for a backend that works on data (`extractive`), and
 as a rendered prompt, for a backend that reads (a model, a program). What comes back is text that
-nobody has believed yet: validation and the fidelity gate belong to `memory`.
+nobody has believed yet: judging it belongs to `memory` and `compaction`.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ class Request(NamedTuple):
     """One task for a backend."""
 
     task: str
-    """What is asked: `session` turns a hand-off into session JSON."""
+    """What is asked: `session` turns a hand-off into session JSON, `summary` removed messages into plain text."""
     data: JsonObject
-    """The task as data: for `session`, the hand-off."""
+    """The task as data: for `session` the hand-off, for `summary` a `SummaryTask` as JSON."""
     prompt: str
     """The task as words, rendered from a file in `prompts/`; holds the data."""
     schema: JsonObject
-    """JSON Schema of the answer."""
+    """JSON Schema of the answer; empty where plain text is asked for."""
     target_tokens: int
     """Tokens that the answer should have, by the counter of the home."""
     feedback: str = ""

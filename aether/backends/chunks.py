@@ -103,7 +103,7 @@ def _pieces(items: list[JsonObject], most: int, count: Counter) -> list[tuple[Js
             continue
         frame = _size({**item, "content": ""}, count)
         share = max(1, most - frame) / max(1, size - frame)
-        for content in _cut(item["content"], int(len(item["content"]) * share)):
+        for content in cut(item["content"], int(len(item["content"]) * share)):
             piece = {**item, "content": content}
             found.append((piece, _size(piece, count)))
     return found
@@ -113,7 +113,12 @@ def _size(item: JsonObject, count: Counter) -> int:
     return count(json.dumps(item_line(item), ensure_ascii=False))
 
 
-def _cut(text: str, chars: int) -> list[str]:
+def cut(text: str, chars: int) -> list[str]:
+    """Return `text` in pieces of about `chars` characters, cut at a line or a blank where one is near.
+
+    >>> cut("one two three", 8)
+    ['one two ', 'three']
+    """
     pieces = []
     at, step = 0, max(1, chars)
     while at < len(text):

@@ -1,4 +1,6 @@
-"""The command backend: any program that reads a hand-off on stdin and writes session JSON on stdout.
+"""The command backend: any program that reads a task as JSON on stdin and writes the answer on stdout.
+
+For a hand-off the answer is session JSON, for a summary (`"task": "summary"`) plain text.
 
 The program runs in a process group of its own, without a shell. Whatever ends the wait (its own end,
 the timeout, Ctrl-C, too much output), nothing of the group stays behind.
@@ -35,7 +37,7 @@ _WINDOWS = os.name == "nt"
 
 
 def complete(request: Request, *, settings: Settings, count: Counter) -> Completion:
-    """Return what the program writes when it is given the hand-off, with `feedback` where there is some.
+    """Return what the program writes when it is given the task as data, with `feedback` where there is some.
 
     Raises:
         InvalidInput: the command is empty or its quotes do not match.

@@ -15,7 +15,8 @@ from typing import Literal, NamedTuple
 from aether import prompts
 from aether.backends import chunks, wire
 from aether.backends.base import Completion, Request, Settings
-from aether.backends.request import merge_prompt, session_request
+from aether.backends.passages import passages, said_tokens
+from aether.backends.request import merge_prompt, session_request, summary_request
 from aether.errors import BackendFailed
 from aether.shapes import Counter, JsonObject
 from aether.tokens.sessions import session_tokens
@@ -80,27 +81,63 @@ class _Talk(NamedTuple):
 
 
 def converse(request: Request, model: Model, *, settings: Settings, count: Counter) -> Completion:
-    """Return the session that `model` makes of `request`, in one call or in parts.
+    """Return the answer that `model` gives to `request`, in one call or in parts.
 
     Raises:
         BackendUnavailable: the server, its key or its model is missing.
         BackendFailed: it failed, refused, was cut off twice, or does not take even small parts.
     """
-    talk = _Talk(model, settings, count, list(model.forms), [])
-    most = _most_item_tokens(request, model, count)
+    # Where no schema is asked for, the answer is plain text.
+    talk = _Talk(model, settings, count, list(model.forms) if request.schema else [{}], [])
+    if request.task == "summary":
+        size = said_tokens(request.data, count)
+        text = _halving(
+            lambda most: _in_turn(request, most, talk), _most_said_tokens(request, talk), size, talk
+        )
+    else:
+        size = _item_tokens(request, count)
+        text = _halving(
+            lambda most: _session(request, most, talk), _most_item_tokens(request, model, count), size, talk
+        )
+    return _completion(text, talk)
+
+
+def _halving(attempt: Callable[[int], str | None], most: int, size: int, talk: _Talk) -> str:
+    """Return what `attempt` makes of parts of at most so many tokens, of fewer where they are too long."""
     for _ in range(MOST_HALVINGS + 1):
-        handoffs = chunks.parts(request.data, most_tokens=most, count=count)
-        text = _in_one(request, talk) if len(handoffs) == 1 else _in_parts(request, handoffs, talk)
+        text = attempt(most)
         if text is not None:
-            return _completion(text, talk)
+            return text
         if most <= SMALLEST_PART_TOKENS:
             break
-        most = max(SMALLEST_PART_TOKENS, min(most, _item_tokens(request, count)) // 2)
+        most = max(SMALLEST_PART_TOKENS, min(most, size) // 2)
     raise BackendFailed(
         f"the prompt is too long for the model, even in parts of {most} tokens ({talk.spent[-1].detail}).",
         fix="Take a model with a larger window, or use --architect extractive.",
-        where=model.name,
+        where=talk.model.name,
     )
+
+
+def _session(request: Request, most: int, talk: _Talk) -> str | None:
+    handoffs = chunks.parts(request.data, most_tokens=most, count=talk.count)
+    return _in_one(request, talk) if len(handoffs) == 1 else _in_parts(request, handoffs, talk)
+
+
+def _most_said_tokens(request: Request, talk: _Talk) -> int:
+    empty = summary_request({**request.data, "said": []}, feedback=request.feedback)
+    return max(SMALLEST_PART_TOKENS, talk.model.input_tokens - talk.count(_words(empty)))
+
+
+def _in_turn(request: Request, most: int, talk: _Talk) -> str | None:
+    """Return the summary of all parts: that of each is given to the next one as the summary before."""
+    previous = request.data["previous"]
+    for part in passages(request.data, most_tokens=most, count=talk.count):
+        asked = summary_request({**part, "previous": previous}, feedback=request.feedback)
+        answer = _ask(_words(asked), talk)
+        if answer.outcome == "too long":
+            return None
+        previous = answer.text
+    return str(previous)
 
 
 def _most_item_tokens(request: Request, model: Model, count: Counter) -> int:

@@ -1,4 +1,4 @@
-"""Requests: a hand-off as a task for a backend, in data and in words.
+"""Requests: a hand-off, or a summary to be written, as a task for a backend, in data and in words.
 
 The instruction in a hand-off file speaks about the file it stands in; the prompt of a request holds
 the same instruction and then the contents, as data between markers.
@@ -15,6 +15,15 @@ from aether.paths import resource
 from aether.shapes import JsonObject
 
 SCHEMA = "data/schemas/session_answer.schema.json"
+# The prompt for each strategy of a summary.
+SUMMARIES = {
+    "task_state": "summaries/task_state",
+    "brief": "summaries/brief",
+    "decision_log": "summaries/decision_log",
+    "code_delta": "summaries/code_delta",
+    "step_ledger": "summaries/step_ledger",
+    "requirements_ledger": "summaries/requirements_ledger",
+}
 # What providers accept in a schema for structured output; bounds and titles are refused by some.
 _STRICT_KEYWORDS = ("type", "description", "properties", "items", "enum")
 
@@ -36,6 +45,24 @@ def session_request(handoff: JsonObject, *, feedback: str = "") -> Request:
         prompt=f"{instruction(handoff)['text']}\n{_contents(handoff)}",
         schema=json.loads(resource(SCHEMA).read_text(encoding="utf-8")),
         target_tokens=handoff["target_tokens"],
+        feedback=feedback,
+    )
+
+
+def summary_request(task: JsonObject, *, feedback: str = "") -> Request:
+    """Return the request to write the summary that `task`, a `SummaryTask` as JSON, describes.
+
+    The answer is plain text. A program that is asked is told by `task` and `prompt` in the data what to do.
+    """
+    name = SUMMARIES[task["strategy"]]
+    text = prompts.render(name, max_tokens=str(task["max_tokens"]))
+    asked = {"name": name, "sha256": prompts.load(name).sha256, "text": text}
+    return Request(
+        task="summary",
+        data={**task, "task": "summary", "prompt": asked},
+        prompt=f"{text}\n{_removed(task)}",
+        schema={},
+        target_tokens=task["max_tokens"],
         feedback=feedback,
     )
 
@@ -97,6 +124,21 @@ def _contents(handoff: JsonObject) -> str:
         protected=prompts.quoted(handoff.get("protected", [])),
         signals=prompts.quoted(map(_signal_line, handoff.get("signals", []))),
     )
+
+
+def _removed(task: JsonObject) -> str:
+    previous = [{"text": task["previous"]}] if task["previous"] else []
+    facts = ({name: entries} for name, entries in task["facts"].items() if entries)
+    return prompts.render(
+        "summaries/removed",
+        facts=prompts.quoted(facts),
+        previous=prompts.quoted(previous),
+        messages=prompts.quoted(map(_said_line, task["said"])),
+    )
+
+
+def _said_line(said: JsonObject) -> JsonObject:
+    return {name: value for name, value in said.items() if value != ""}
 
 
 def _signal_line(signal: JsonObject) -> JsonObject:
