@@ -13,13 +13,26 @@ from typing import Any, Protocol
 from aether.errors import InvalidInput, shown
 from aether.messages.blocks import given, word
 from aether.messages.formats import anthropic, gemini, openai, plain, responses
+from aether.messages.formats.conversion import Converted, converted
 from aether.messages.formats.detection import detect_wire
 from aether.messages.formats.pairing import paired
 from aether.messages.formats.places import replaced, retold, value_at
+from aether.messages.formats.turns import Turn
 from aether.messages.message import WIRES, Block, Message, Role, Wire
 from aether.shapes import JsonObject
 
-__all__ = ["META", "bare", "detect_wire", "message", "read", "said", "with_text", "without_reasoning"]
+__all__ = [
+    "META",
+    "Converted",
+    "bare",
+    "convert",
+    "detect_wire",
+    "message",
+    "read",
+    "said",
+    "with_text",
+    "without_reasoning",
+]
 
 META = "meta"
 
@@ -30,6 +43,7 @@ class _Spelling(Protocol):
     def message(self, raw: JsonObject) -> Message: ...
     def said(self, role: Role, text: str) -> JsonObject: ...
     def without_reasoning(self, raw: JsonObject) -> JsonObject: ...
+    def written(self, turn: Turn) -> list[JsonObject]: ...
 
 
 _SPELLINGS: dict[Wire, _Spelling] = {
@@ -158,3 +172,19 @@ def bare(raw: JsonObject) -> JsonObject:
     {'role': 'user', 'content': 'Hi'}
     """
     return {key: value for key, value in raw.items() if key != META} if META in raw else raw
+
+
+def convert(messages: Sequence[Message], wire: Wire, *, system: Any = None) -> Converted:
+    """Return the conversation said in another wire; `system` is its system prompt, where that stands beside it.
+
+    Findings say what could not be said there: reasoning and its signatures, kinds of media, unknown blocks. A
+    message's `meta` stays. A conversation of that wire already is returned as it is.
+
+    Raises:
+        InvalidInput: there is no such wire.
+    """
+    spelling = _spelling(wire)
+    if all(message.wire == wire for message in messages):
+        return Converted(list(messages), [], system)
+    found = converted(messages, wire, spelling, system)
+    return found._replace(messages=paired(found.messages))

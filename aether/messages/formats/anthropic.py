@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from aether.errors import InvalidInput
-from aether.messages.blocks import word
+from aether.messages.blocks import failed, word
 from aether.messages.formats.content import MEDIA, call, media, other, result
 from aether.messages.formats.places import Place, is_text, kind_of
+from aether.messages.formats.turns import Answer, Turn
 from aether.messages.message import Block, Message, Role
 from aether.shapes import JsonObject
 
@@ -82,3 +83,32 @@ def without_reasoning(raw: JsonObject) -> JsonObject:
         return raw
     kept = [block for block in content if not (isinstance(block, dict) and kind_of(block) in THOUGHTS)]
     return {**raw, "content": kept} if kept and len(kept) < len(content) else raw
+
+
+def written(turn: Turn) -> list[JsonObject]:
+    """Return a turn as messages: what is said, and the answers to its calls in one after it."""
+    meta = {"meta": turn.meta} if turn.meta else {}
+    if len(turn.pieces) == 1 and isinstance(turn.pieces[0], Block) and turn.pieces[0].kind == "text":
+        raw: JsonObject = {"role": turn.role, "content": turn.pieces[0].text, **meta}
+    else:
+        raw = {"role": turn.role, "content": [_written(piece) for piece in turn.pieces], **meta}
+    answers = [_tool_result(answer) for answer in turn.answers]
+    return [raw, {"role": "user", "content": answers, **meta}] if answers else [raw]
+
+
+def _written(piece: Block | JsonObject) -> JsonObject:
+    if isinstance(piece, dict):
+        return piece
+    if piece.kind == "text":
+        return {"type": "text", "text": piece.text}
+    return {"type": "tool_use", "id": piece.call_id, "name": piece.tool, "input": dict(piece.arguments)}
+
+
+def _tool_result(answer: Answer) -> JsonObject:
+    block = answer.block
+    raw: JsonObject = {"type": "tool_result", "tool_use_id": block.call_id, "content": block.text}
+    if answer.shown:
+        told: list[JsonObject] = [{"type": "text", "text": block.text}] if block.text.strip() else []
+        raw["content"] = [*told, *answer.shown]
+    # Where the text says it already, readers see it without the flag.
+    return {**raw, "is_error": block.is_error} if block.is_error != failed(block.text) else raw

@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from aether.errors import InvalidInput
-from aether.messages.blocks import table, word
+from aether.messages.blocks import failed, table, word
 from aether.messages.formats.content import as_json, call, media, other, result
 from aether.messages.formats.places import Place
+from aether.messages.formats.turns import Turn
 from aether.messages.message import Block, Message, Role
 from aether.shapes import JsonObject
 
@@ -110,3 +111,28 @@ def without_reasoning(raw: JsonObject) -> JsonObject:
         return raw
     kept = [part for part in parts if not table(part).get("thought")]
     return {**raw, "parts": kept} if kept and len(kept) < len(parts) else raw
+
+
+def written(turn: Turn) -> list[JsonObject]:
+    """Return a turn as contents: what is said with its calls, and all responses in the order of the calls."""
+    meta = {"meta": turn.meta} if turn.meta else {}
+    role = "model" if turn.role == "assistant" else "user"
+    raw = {"role": role, "parts": [_part(piece) for piece in turn.pieces], **meta}
+    calls = [piece.call_id for piece in turn.pieces if isinstance(piece, Block)]
+    ordered = sorted(turn.answers, key=lambda answer: calls.index(answer.block.call_id))
+    answers = [{"functionResponse": _answer(answer.block)} for answer in ordered]
+    return [raw, {"role": "user", "parts": answers, **meta}] if answers else [raw]
+
+
+def _part(piece: Block | JsonObject) -> JsonObject:
+    if isinstance(piece, dict):
+        return piece
+    if piece.kind == "text":
+        return {"text": piece.text}
+    return {"functionCall": {"id": piece.call_id, "name": piece.tool, "args": dict(piece.arguments)}}
+
+
+def _answer(block: Block) -> JsonObject:
+    # Where the text says that it failed, readers see it under any key.
+    key = "error" if block.is_error and not failed(block.text) else "result"
+    return {"id": block.call_id, "name": block.tool, "response": {key: block.text}}

@@ -12,6 +12,7 @@ from aether.errors import InvalidInput
 from aether.messages.blocks import table, word
 from aether.messages.formats.content import MEDIA, call, media, other, result
 from aether.messages.formats.places import Place, is_text, kind_of
+from aether.messages.formats.turns import Turn
 from aether.messages.message import Block, Message, Role
 from aether.shapes import JsonObject
 
@@ -112,3 +113,28 @@ def without_reasoning(raw: JsonObject) -> JsonObject:
     kept = {key: value for key, value in raw.items() if key not in THOUGHTS}
     says = kept.get("content") or kept.get("tool_calls") or kept.get("function_call") or kept.get("refusal")
     return kept if says and len(kept) < len(raw) else raw
+
+
+def written(turn: Turn) -> list[JsonObject]:
+    """Return a turn as messages: what is said with its calls, and one for each answer."""
+    meta = {"meta": turn.meta} if turn.meta else {}
+    parts = [_part(piece) for piece in turn.pieces if isinstance(piece, dict) or piece.kind == "text"]
+    called = [_tool_call(piece) for piece in turn.pieces if isinstance(piece, Block) and piece.kind == "call"]
+    alone = len(parts) == 1 and parts[0]["type"] == "text"
+    content: Any = parts[0]["text"] if alone else parts or None
+    role = "developer" if turn.developer else turn.role
+    raw = {"role": role, "content": content, **({"tool_calls": called} if called else {}), **meta}
+    answers = [
+        {"role": "tool", "tool_call_id": answer.block.call_id, "content": answer.block.text, **meta}
+        for answer in turn.answers
+    ]
+    return [raw, *answers]
+
+
+def _part(piece: Block | JsonObject) -> JsonObject:
+    return piece if isinstance(piece, dict) else {"type": "text", "text": piece.text}
+
+
+def _tool_call(block: Block) -> JsonObject:
+    function = {"name": block.tool, "arguments": block.text or "{}"}
+    return {"id": block.call_id, "type": "function", "function": function}

@@ -13,6 +13,7 @@ from aether.messages.chat import ROLES
 from aether.messages.formats import anthropic, openai
 from aether.messages.formats.content import call, result
 from aether.messages.formats.places import Place, kind_of
+from aether.messages.formats.turns import Turn
 from aether.messages.message import Block, Message, Role
 from aether.shapes import JsonObject
 
@@ -112,3 +113,8 @@ def said(role: Role, text: str) -> JsonObject:
 def without_reasoning(raw: JsonObject) -> JsonObject:
     """Return the message without its reasoning; itself where nothing else would be left."""
     return anthropic.without_reasoning(openai.without_reasoning(raw))
+
+
+def written(turn: Turn) -> list[JsonObject]:
+    """Return a turn as messages, calls and results in the spelling of OpenAI."""
+    return openai.written(turn)

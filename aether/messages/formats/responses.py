@@ -12,6 +12,7 @@ from aether.messages.blocks import flat, word
 from aether.messages.formats.content import call, media, other, result
 from aether.messages.formats.openai import part_of
 from aether.messages.formats.places import kind_of
+from aether.messages.formats.turns import Turn
 from aether.messages.message import Block, Message, Role
 from aether.shapes import JsonObject
 
@@ -80,3 +81,41 @@ def said(role: Role, text: str) -> JsonObject:
 def without_reasoning(raw: JsonObject) -> JsonObject:
     """Return the item itself: reasoning is an item of its own, and goes as a whole."""
     return raw
+
+
+def written(turn: Turn) -> list[JsonObject]:
+    """Return a turn as items: a message for what is said in a row, one for each call and each answer."""
+    meta = {"meta": turn.meta} if turn.meta else {}
+    items: list[JsonObject] = []
+    said: list[JsonObject] = []
+    for piece in turn.pieces:
+        if isinstance(piece, Block) and piece.kind == "call":
+            items += _message(turn, said)
+            said = []
+            items.append(
+                {
+                    "type": "function_call",
+                    "call_id": piece.call_id,
+                    "name": piece.tool,
+                    "arguments": piece.text or "{}",
+                }
+            )
+        elif isinstance(piece, Block):
+            said.append(
+                {"type": "output_text" if turn.role == "assistant" else "input_text", "text": piece.text}
+            )
+        else:
+            said.append(piece)
+    items += _message(turn, said)
+    for answer in turn.answers:
+        told = [{"type": "input_text", "text": answer.block.text}] if answer.block.text else []
+        output: Any = [*told, *answer.shown] if answer.shown else answer.block.text
+        items.append({"type": "function_call_output", "call_id": answer.block.call_id, "output": output})
+    return [{**item, **meta} for item in items]
+
+
+def _message(turn: Turn, said: list[JsonObject]) -> list[JsonObject]:
+    role = "developer" if turn.developer else turn.role
+    if len(said) == 1 and "text" in said[0]:
+        return [{"role": role, "content": said[0]["text"]}]
+    return [{"role": role, "content": said}] if said else []
