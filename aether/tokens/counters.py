@@ -7,7 +7,7 @@ machine. The factor corrects a counter for one home (`calibrate`).
 from __future__ import annotations
 
 import math
-from functools import partial
+from functools import lru_cache, partial
 
 from aether.errors import InvalidInput, shown
 from aether.shapes import Counter
@@ -19,8 +19,9 @@ EXACT = ("o200k_base", "cl100k_base")
 CONSTANT = "constant:"
 
 
+@lru_cache(maxsize=64)
 def counter(name: str, factor: float = 1.0) -> Counter:
-    """Return the function that counts as `name` says, its counts multiplied by `factor`.
+    """Return the function that counts as `name` says, its counts multiplied by `factor`; always the same one.
 
     The names are `estimate`, `o200k_base`, `cl100k_base` and, for tests, `constant:N`, by which
     every text that is not empty has N tokens. Exact vocabularies are loaded at the first count.

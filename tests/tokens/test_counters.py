@@ -44,6 +44,7 @@ def test_an_exact_counter_counts_exactly(monkeypatch):
 
 def test_making_an_exact_counter_needs_no_ranks_but_counting_does(monkeypatch):
     monkeypatch.setattr(exact, "_directories", list)
+    monkeypatch.setattr(exact, "_splintr", lambda name: None)
     exact._encoding.cache_clear()
     count = counter("o200k_base")
 
@@ -81,3 +82,9 @@ def test_a_label_shows_the_factor():
 
 def test_every_vocabulary_that_can_be_fetched_is_a_counter():
     assert [label(name) for name in exact.RANK_FILES] == [f"{name} (exact)" for name in exact.RANK_FILES]
+
+
+def test_one_name_and_factor_are_one_counter():
+    """So that what was counted can be told to be by the same counter."""
+    assert counter("o200k_base", 1.3) is counter("o200k_base", 1.3)
+    assert counter("o200k_base", 1.3) != counter("o200k_base", 1.2)
