@@ -8,13 +8,13 @@ field, however it was given.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, NamedTuple, get_args
 
 from aether.compaction.shapes import Policy, Step, Strategy
 from aether.errors import InvalidInput, shown
+from aether.redact.redaction import rules
 
 Rule = Callable[[Any], str]
 """Value, of the right kind, to what it must be; empty where it is that."""
@@ -66,11 +66,10 @@ def _all_of(names: Iterable[str]) -> Rule:
 
 
 def _expressions(value: tuple[str, ...]) -> str:
-    for pattern in value:
-        try:
-            re.compile(pattern)
-        except re.error as reason:
-            return f"must be a list of regular expressions ({shown(pattern)}: {reason})"
+    try:
+        rules(value)
+    except InvalidInput as reason:
+        return f"must be a list of regular expressions ({reason.where}: {reason.what})"
     return ""
 
 
