@@ -58,9 +58,7 @@ def _plain(name: str) -> Counter:
     if name == ESTIMATE:
         return estimate
     if name in EXACT:
-        from aether.tokens.exact import exact
-
-        return partial(exact, name)
+        return partial(_exact, name)
     number = name.removeprefix(CONSTANT)
     if name.startswith(CONSTANT) and number.isascii() and number.isdigit() and int(number) > 0:
         return partial(_constant, int(number))
@@ -68,6 +66,12 @@ def _plain(name: str) -> Counter:
         f"{shown(name)} is not a token counter.",
         fix=f"Use one of {', '.join([ESTIMATE, *EXACT])}, or constant:N in tests.",
     )
+
+
+def _exact(name: str, text: str) -> int:
+    from aether.tokens import exact
+
+    return exact.exact(name, text)
 
 
 def _scaled(count: Counter, factor: float, text: str) -> int:
