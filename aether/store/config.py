@@ -43,6 +43,20 @@ class Config(NamedTuple):
     """`architect.input_usd_per_million`: price of a million input tokens, for receipts. 0: unknown."""
     architect_output_usd_per_million: float = 0.0
     """`architect.output_usd_per_million`: price of a million output tokens, for receipts. 0: unknown."""
+    compact_backend: str = "extractive"
+    """`compact.backend`: who writes the summaries of compacted conversations."""
+    compact_model: str = ""
+    """`compact.model`: its model; empty: the backend's own default."""
+    compact_timeout_seconds: float = 10.0
+    """`compact.timeout_seconds`: how long one summary may take before a step without a model does it."""
+    compact_storage: str = "none"
+    """`compact.storage`: where redacted copies of what was compacted go: none, fs or s3."""
+    compact_storage_path: str = "./.compact/archive"
+    """`compact.storage_path`: the directory of those copies (fs)."""
+    compact_storage_bucket: str = ""
+    """`compact.storage_bucket`: the bucket of those copies (s3)."""
+    compact_storage_prefix: str = ""
+    """`compact.storage_prefix`: what their keys begin with (s3)."""
 
 
 KEYS = {
@@ -51,9 +65,10 @@ KEYS = {
     "store.history_months": "history_months",
     "architect.default": "architect",
     **{
-        f"architect.{name.removeprefix('architect_')}": name
+        f"{table}.{name.removeprefix(f'{table}_')}": name
+        for table in ("architect", "compact")
         for name in Config._fields
-        if name.startswith("architect_")
+        if name.startswith(f"{table}_")
     },
 }
 _CACHE: dict[Path, tuple[tuple[int, int], Config]] = {}
