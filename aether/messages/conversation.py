@@ -19,11 +19,11 @@ from aether.errors import NotFound
 from aether.messages import chat, openhands, transcripts
 from aether.messages.blocks import table, word
 from aether.messages.detect import detect, unknown
-from aether.messages.formats import detect_wire, read
+from aether.messages.formats import convert, detect_wire, read
 from aether.messages.jsonl import values
 from aether.messages.layout import Layout, dumps, layout_of
 from aether.messages.message import Message, Wire
-from aether.shapes import JsonObject
+from aether.shapes import Finding, JsonObject
 
 KEYS: dict[Wire, str] = {
     "anthropic": "messages",
@@ -230,6 +230,23 @@ def _nth(listed: list[_Found], nth: int, *, name: str) -> _Found:
             f"there is no conversation {nth}.", fix=f"Choose one of 0 to {len(listed) - 1}.", where=name
         )
     return listed[nth]._replace(others=len(listed) - 1)
+
+
+def said_in(conversation: Conversation, wire: Wire) -> tuple[Conversation, list[Finding]]:
+    """Return the conversation in another wire, and what could not be said there.
+
+    Definitions of tools and the rest of the body are spelt for the old provider and are left behind.
+    """
+    if wire == conversation.wire:
+        return conversation, []
+    found = convert(conversation.messages, wire, system=conversation.system)
+    left = ["tools-dropped"] if conversation.tools else []
+    lost = [
+        Finding("warning", code, "tools", "Tools are defined otherwise there.", "Define them.")
+        for code in left
+    ]
+    new = conversation._replace(messages=found.messages, wire=wire, system=found.system, tools=None, frame={})
+    return new, [*found.findings, *lost]
 
 
 def dumped(conversation: Conversation) -> bytes:

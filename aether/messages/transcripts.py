@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from aether.messages.blocks import table, word
 from aether.messages.claude_code import entries
+from aether.messages.formats.content import as_json
 from aether.messages.record import Record
 from aether.shapes import JsonObject
 
@@ -173,7 +174,7 @@ def from_records(records: Iterable[Record]) -> list[JsonObject]:
     raws: list[JsonObject] = []
     for record in records:
         if record.kind == "call":
-            called = {"name": record.tool, "arguments": record.arguments}
+            called = {"name": record.tool, "arguments": as_json(dict(record.arguments))}
             listed = [{"id": record.call_id, "type": "function", "function": called}]
             raws.append({"role": "assistant", "content": None, "tool_calls": listed})
         elif record.kind == "result":

@@ -30,7 +30,7 @@ def seen(block: Any) -> Shown | None:
     if source:
         mime = word(source.get("media_type")) or ("application/pdf" if kind == "document" else "image/*")
         return _shown(mime, source.get("data"), source.get("url"))
-    for key, mime in (("image_url", "image/*"), ("file_url", "application/pdf")):
+    for key, mime in (("image_url", "image/*"), ("image", "image/*"), ("file_url", "application/pdf")):
         if key in raw:
             return _linked(raw[key] if isinstance(raw[key], str) else table(raw[key]).get("url"), mime)
     sound = table(raw.get("input_audio"))
