@@ -121,10 +121,12 @@ def _fitting(event: Event) -> bytes:
     """Return the span of `event`, its strings cut so far that one post can hold it."""
     most = BODY_BYTES - sum(map(len, _AROUND))
     chars = STRING_CHARS
-    while len(form := line(span(event, string_chars=chars))) > most:
-        if chars <= SHORTEST_CHARS:
-            raise ValueError("it is too large")
-        chars //= 2
+    form = line(span(event))
+    if len(form) > most and len(line(span(event, string_chars=SHORTEST_CHARS))) > most:
+        raise ValueError("it is too large")
+    while len(form) > most:
+        chars = max(SHORTEST_CHARS, chars // 2)
+        form = line(span(event, string_chars=chars))
     return form
 
 

@@ -154,5 +154,5 @@ def _renew_all() -> None:
 
 
 atexit.register(_close_all)
-if hasattr(os, "register_at_fork"):
+if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows does not fork
     os.register_at_fork(after_in_child=_renew_all)

@@ -1,0 +1,262 @@
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from aether.events import background
+from aether.events.background import Background, Sent
+from tests.events.samples import summary
+from tests.events.viewers import eventually
+
+ROOT = Path(__file__).parents[2]
+
+
+def taker(batches):
+    """Return a `send` that keeps what it is given."""
+
+    def send(events, deadline):
+        batches.append([event.payload["summary"] for event in events])
+        return Sent()
+
+    return send
+
+
+def holder(release, batches):
+    """Return a `send` that keeps its batch and then waits for `release`."""
+
+    def send(events, deadline):
+        batches.append([event.payload["summary"] for event in events])
+        release.wait(10)
+        return Sent()
+
+    return send
+
+
+def test_an_event_is_sent_at_once_without_a_flush():
+    batches = []
+    one = Background("test", taker(batches))
+
+    one.emit(summary("a"))
+
+    assert eventually(lambda: batches == [["a"]])
+    one.close()
+
+
+def test_what_waits_while_a_batch_is_sent_goes_in_the_next_one_in_order():
+    batches, release = [], threading.Event()
+    one = Background("test", holder(release, batches))
+    one.emit(summary("0"))
+    assert eventually(lambda: batches)
+
+    for nth in range(1, 6):
+        one.emit(summary(str(nth)))
+    release.set()
+    one.close()
+
+    assert batches == [["0"], ["1", "2", "3", "4", "5"]]
+    assert one.lost == 0
+
+
+def test_a_full_queue_drops_its_oldest_and_says_so_once(capsys):
+    batches, release = [], threading.Event()
+    one = Background("test", holder(release, batches), queue_events=3)
+    one.emit(summary("held"))
+    assert eventually(lambda: batches)
+
+    for nth in range(10):
+        one.emit(summary(str(nth)))
+    release.set()
+    one.close()
+
+    assert batches[1] == ["7", "8", "9"]
+    assert one.lost == 7
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_nobody_waits_longer_than_the_timeout(capsys):
+    release, batches = threading.Event(), []
+    one = Background("test", holder(release, batches), timeout_seconds=0.05)
+
+    one.emit(summary("a"))
+    assert eventually(lambda: batches)
+    one.emit(summary("b"))
+    one.flush()
+    one.close()
+
+    assert (one.lost, batches) == (1, [["a"]])
+    assert "[test] 1 event(s) lost: they were not sent within 0.05 s." in capsys.readouterr().err
+    release.set()
+
+
+def test_a_flush_with_nothing_to_send_returns():
+    Background("test", taker([])).flush()
+
+
+def test_a_send_that_raises_loses_its_batch_and_not_the_thread(capsys):
+    batches = []
+
+    def send(events, deadline):
+        if events[0].payload["summary"] == "bad":
+            raise RuntimeError("poison")
+        return taker(batches)(events, deadline)
+
+    one = Background("test", send)
+    one.emit(summary("bad"))
+    one.flush()
+    one.emit(summary("good"))
+    one.close()
+
+    assert (one.lost, batches) == (1, [["good"]])
+    assert "[test] 1 event(s) lost: RuntimeError: poison." in capsys.readouterr().err
+
+
+def test_what_send_could_not_deliver_is_counted_and_said_once(capsys):
+    one = Background("test", lambda events, deadline: Sent(len(events), "nobody listens"))
+
+    for _ in range(3):
+        one.emit(summary())
+        one.flush()
+
+    assert one.lost == 3
+    assert capsys.readouterr().err == (
+        "[test] 1 event(s) lost: nobody listens. Further losses are counted, not told.\n"
+    )
+    one.close()
+
+
+def test_send_is_told_until_when_it_may_take():
+    told = []
+    one = Background("test", lambda events, deadline: told.append(deadline) or Sent(), timeout_seconds=1.5)
+
+    one.emit(summary())
+    one.close()
+
+    assert 0 < told[0] - time.monotonic() <= 1.5
+
+
+def test_what_comes_after_the_end_is_lost(capsys):
+    batches = []
+    one = Background("test", taker(batches))
+    one.close()
+    one.close()
+
+    one.emit(summary())
+
+    assert (one.lost, batches) == (1, [])
+
+
+def test_without_a_thread_the_event_is_lost_and_the_next_one_tries_again(monkeypatch, capsys):
+    batches = []
+    one = Background("test", taker(batches))
+
+    def none_left(thread):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", none_left)
+        one.emit(summary("a"))
+        one.flush()
+    one.emit(summary("b"))
+    one.close()
+
+    assert (one.lost, batches) == (1, [["b"]])
+
+
+def test_the_thread_ends_with_the_exporter():
+    one = Background("ending", taker([]))
+    one.emit(summary())
+
+    one.close()
+
+    assert eventually(lambda: not any("ending" in thread.name for thread in threading.enumerate()))
+
+
+def test_the_end_of_the_process_waits_for_all_exporters_together(monkeypatch):
+    """Each takes all the time it is given: together they take what the slowest may, not the sum."""
+    now, waited = [100.0], []
+
+    def end(one, seconds):
+        waited.append(max(0.0, seconds))
+        now[0] += waited[-1]
+
+    monkeypatch.setattr(background, "_OPEN", set())
+    monkeypatch.setattr(background, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(Background, "_end", end)
+    several = [Background("test", taker([]), timeout_seconds=seconds) for seconds in (1.0, 2.0, 2.0)]
+
+    background._close_all()
+
+    assert len(waited) == len(several)
+    assert sum(waited) == 2.0
+
+
+def test_in_a_child_nothing_of_the_parent_is_waited_for(monkeypatch):
+    """The lock may have been held, the thread is gone, and what waits is the parent's to send."""
+    batches = []
+    one = Background("test", taker(batches))
+    monkeypatch.setattr(background, "_OPEN", {one})
+    one._changed.acquire()
+    one._waiting.append(summary("of the parent"))
+
+    background._renew_all()
+    one.emit(summary("of the child"))
+    one.close()
+
+    assert batches == [["of the child"]]
+
+
+def run(code, *arguments):
+    return subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", code, *arguments],
+        cwd=ROOT, capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+
+
+def test_a_process_that_ends_at_once_still_sends(tmp_path):
+    code = """
+import sys
+from aether.events.background import Background, Sent
+from tests.events.samples import summary
+def send(events, deadline):
+    with open(sys.argv[1], "a") as out:
+        out.write("".join(event.payload["summary"] for event in events))
+    return Sent()
+one = Background("test", send)
+for letter in "abc": one.emit(summary(letter))
+"""
+    run(code, str(tmp_path / "out"))
+
+    assert (tmp_path / "out").read_text() == "abc"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_child_sends_what_is_its_own_and_nothing_twice(tmp_path):
+    """The fork happens while the thread of the parent sends, with an event waiting."""
+    code = """
+import os, sys, threading
+from aether.events.background import Background, Sent
+from tests.events.samples import summary
+begun = threading.Event()
+release = threading.Event()
+def send(events, deadline):
+    begun.set()
+    if os.getpid() == parent: release.wait(10)
+    with open(sys.argv[1], "a") as out:
+        out.writelines(event.payload["summary"] + "\\n" for event in events)
+    return Sent()
+parent = os.getpid()
+one = Background("test", send)
+one.emit(summary("first")); begun.wait(10); one.emit(summary("waiting"))
+child = os.fork()
+if not child:
+    one.emit(summary("child")); one.close(); os._exit(0)
+os.waitpid(child, 0); release.set()
+"""
+    run(code, str(tmp_path / "out"))
+
+    assert sorted((tmp_path / "out").read_text().split()) == ["child", "first", "waiting"]
