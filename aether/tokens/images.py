@@ -48,14 +48,14 @@ NAMED_TOKENS = 2000
 # Types of blocks that are media, in the spellings of all wires.
 _TYPES = frozenset(
     """image image_url input_image output_image computer_screenshot document input_file file input_audio audio
-    video video_url input_video""".split()
+    video video_url input_video image_generation_call""".split()
 )
 # Keys of Gemini's parts that hold media, and keys of other blocks below which media is described.
 _PARTS = ("inlineData", "inline_data", "fileData", "file_data")
 _BELOW = ("source", "image_url", "file", "input_audio", "audio", "video", "video_url")
 _MIME = ("media_type", "mime_type", "mimeType", "format")
 _ADDRESS = ("url", "image_url")
-_PAYLOAD = ("data", "file_data")
+_PAYLOAD = ("data", "file_data", "result")
 
 
 class Medium(NamedTuple):

@@ -1,7 +1,7 @@
 """Message tokens: what one message, the tool schemas and the system prompt cost when they are sent.
 
-Counted is what a model reads: text, names, arguments, ids, answers, reasoning, and of blocks that nobody here knows
-their JSON; media by its size (`images`), sealed reasoning by its length. To that comes what a provider puts around
+Counted is what a model reads: text, names, arguments, answers with the id of their call, reasoning, and of blocks
+that nobody here knows their JSON; media by its size (`images`), sealed reasoning by its length. To that comes what a provider puts around
 each message. Keys that are never sent, or never read, cost nothing.
 """
 
@@ -26,7 +26,7 @@ ANTHROPIC_TOOL_PROMPT_TOKENS = 346
 # usage of 449 turns of Claude Code with three models: 5.2 to 6.1.
 SEALED_CHARS_PER_TOKEN = 5
 
-# The keys of a message that are sent, by wire; an item of the Responses API is all content.
+# The keys of a message that are sent, by wire; an item of the Responses API is a block of its own.
 _CHAT = (
     "content",
     "name",
@@ -61,10 +61,11 @@ def message_tokens(message: Message, count: Counter) -> int:
     >>> message_tokens(Message("user", (), said, "openai"), lambda text: len(text.split()))
     6
     """
-    wire = message.wire
+    raw, wire = message.raw, message.wire
     keys = _SENT.get(wire)
-    sent = message.raw if keys is None else {key: message.raw[key] for key in keys if key in message.raw}
-    return MESSAGE_TOKENS + _fields(sent, count, wire) + (CALL_TOKENS if _is_call(sent) else 0)
+    if keys is None:
+        return MESSAGE_TOKENS + _block({key: raw[key] for key in raw if key != "meta"}, count, wire)
+    return MESSAGE_TOKENS + _fields({key: raw[key] for key in keys if key in raw}, count, wire)
 
 
 def tools_tokens(tools: Any, count: Counter) -> int:
