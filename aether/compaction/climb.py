@@ -1,0 +1,359 @@
+"""The climb: which rungs of the ladder one conversation needs, one after the other, until it fits.
+
+Cheap steps first, and only as far as the goal; if they are enough, nothing is removed. Else what no keep count
+holds goes, and a summary of it comes in; keep counts are lowered, and what stays is shortened, only where the
+result would not stay below its ceiling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from aether.compaction import ladder
+from aether.compaction.bounds import Bounds
+from aether.compaction.carry import FACTS_SHARE, Carried, Sized, carried, gathered, sized, told
+from aether.compaction.ladder import Draft
+from aether.compaction.middle import keep_middle, settle
+from aether.compaction.partition import Parts
+from aether.compaction.refuse import refused
+from aether.compaction.shapes import Cut, Facts, Kept, Policy, SummaryTask
+from aether.messages.message import Message, Wire
+from aether.shapes import Counter, Finding
+
+# Room that the smallest summary gets beyond its frame: a goal and a few names. In a small window a share of the goal.
+LEAST_SUMMARY = 80
+LEAST_SUMMARY_SHARE = 0.05
+# A summary that is longer than half of what it stands for is none, unless goals and constraints alone are.
+SUMMARY_OF_REMOVED = 0.5
+# Each round knows better what the facts need; goals and constraints seldom grow by a second one.
+_ROUNDS = 3
+
+
+class Climbed(NamedTuple):
+    """What the ladder came to; see `Plan` for the fields of the same names."""
+
+    effective: Policy
+    kept: tuple[int, ...]
+    changed: dict[int, Message]
+    tokens: int
+    """Of all that is sent, with a summary without prose."""
+    place: int
+    version: int
+    facts: Facts
+    prose_tokens: int
+    carried: str
+    folded: bool
+    """Whether dropping explorations was enough, so that a model need not be asked."""
+    task: SummaryTask | None
+    protected: tuple[int, ...]
+    required: tuple[int, ...]
+    why: Kept
+    findings: tuple[Finding, ...]
+    cuts: tuple[Cut, ...]
+    steps: tuple[str, ...]
+
+
+class _Climb(NamedTuple):
+    """One climb: what is given, the draft, and what earlier summaries hand on."""
+
+    policy: Policy
+    limits: Bounds
+    draft: Draft
+    before: Carried
+    wire: Wire
+    bare: int
+    """Tokens of a summary that says nothing."""
+
+    @property
+    def frame(self) -> int:
+        """Return the least that a new summary costs."""
+        return self.bare + min(LEAST_SUMMARY, int(LEAST_SUMMARY_SHARE * self.limits.goal))
+
+    @property
+    def has_prose(self) -> bool:
+        """Return whether the policy wants prose beside the facts."""
+        return not {"summarise", "select"}.isdisjoint(self.policy.steps)
+
+    @property
+    def removes(self) -> bool:
+        """Return whether the policy removes what no keep count holds."""
+        return self.has_prose or "reduce" in self.policy.steps
+
+
+class _Summed(NamedTuple):
+    """What the summary gets: its facts, and tokens for prose beside them."""
+
+    facts: Facts
+    lost: list[str]
+    tokens: int
+    """Of its message without prose."""
+    prose: int
+    removed: list[int]
+
+
+def climbed(
+    messages: Sequence[Message],
+    parts: Parts,
+    policy: Policy,
+    count: Counter,
+    *,
+    limits: Bounds,
+    overhead: int,
+    tokens: Sequence[int],
+    pointer: Callable[[int], str],
+) -> Climbed:
+    """Return what the ladder makes of `messages`.
+
+    Raises:
+        BudgetExceeded: what must stay does not fit.
+    """
+    wire: Wire = messages[0].wire if messages else "plain"
+    everything = [True] * len(parts.groups)
+    draft = Draft(messages, parts, count, pointer, overhead, list(tokens), {}, everything, {}, [])
+    before = carried(messages, (parts.groups[at].members[0] for at in parts.summaries))
+    bare = sized(Facts(), before.version + 1, wire, count=count, most=1).tokens
+    climb = _Climb(policy, limits, draft, before, wire, bare)
+    held = ladder.holds(parts, recent=policy.keep_recent_turns, pairs=policy.keep_tool_pairs)
+    loose = ladder.rest(parts, held)
+    if not ladder.hopeless(draft, policy, loose, goal=limits.goal):
+        ladder.lighten(draft, policy.steps, loose, goal=limits.goal)
+    if _within(climb, limits.goal, 0) and len(parts.summaries) <= 1:
+        return _done(climb, policy, None, folded=False)
+    if "fold_exploration" in policy.steps and ladder.fold(draft, loose, goal=limits.goal - climb.frame):
+        _drop_summaries(draft)
+        if _within(climb, limits.ceiling, climb.frame):
+            return _done(climb, policy, _summed(climb, climb.frame), folded=True)
+    return _removed(climb, loose)
+
+
+def _within(climb: _Climb, most: int, more: int) -> bool:
+    """Tell whether the draft, and `more` tokens of one more message, are at most `most`, and few enough messages."""
+    standing = sum(1 for _ in ladder.standing(climb.draft)) + (more > 0)
+    few = not climb.limits.most_messages or standing <= climb.limits.most_messages
+    return few and ladder.used(climb.draft) + more <= most
+
+
+def _drop_summaries(draft: Draft) -> None:
+    for at in draft.parts.summaries:
+        draft.kept[at] = False
+
+
+def _removed(climb: _Climb, loose: Sequence[int]) -> Climbed:
+    """Return what is left when everything loose is gone, and more where that must be."""
+    draft, limits = climb.draft, climb.limits
+    need, steps = climb.frame, len(draft.steps)
+    for _ in range(_ROUNDS):
+        del draft.steps[steps:]
+        effective = _lowered(climb, loose, need)
+        summed = _summed(climb, need)
+        if not summed.removed and len(draft.parts.summaries) <= 1 and _as_it_was(climb):
+            return _done(climb, effective, None, folded=False)
+        if summed.tokens <= need or _within(climb, limits.ceiling, summed.tokens):
+            break
+        need = summed.tokens
+    if "reduce" in climb.policy.steps:
+        summed = _pressed(climb, summed)
+    if ladder.used(draft) + summed.tokens > limits.limit:
+        summed = _squeezed(climb, summed)
+    return _done(climb, effective, summed, folded=False)
+
+
+def _as_it_was(climb: _Climb) -> bool:
+    """Put the earlier summary back where nothing else was removed; tell whether that stays below the ceiling."""
+    for at in climb.draft.parts.summaries:
+        climb.draft.kept[at] = True
+    if _within(climb, climb.limits.ceiling, 0):
+        return True
+    _drop_summaries(climb.draft)
+    return False
+
+
+def _lowered(climb: _Climb, loose: Sequence[int], need: int) -> Policy:
+    """Drop what no keep count holds, with the counts lowered as far as a summary of `need` tokens asks for it."""
+    draft, policy, limits = climb.draft, climb.policy, climb.limits
+    most, fewer = limits.ceiling - need, max(0, limits.most_messages - 1)
+    counts = (policy.keep_recent_turns, policy.keep_tool_pairs)
+    if "reduce" in policy.steps:
+        counts = ladder.reduce(draft, policy, most=most, most_messages=fewer)
+        ladder.release(draft, most=most, most_messages=fewer)
+    elif climb.removes:
+        draft.kept[:] = ladder.holds(draft.parts, recent=counts[0], pairs=counts[1])
+    _drop_summaries(draft)
+    if climb.removes and not limits.most_messages:
+        aim = min(int(policy.summary_share * limits.goal), _tokens_of(draft, loose) // 2)
+        keep_middle(draft, policy, loose, goal=limits.goal, room=max(need, aim), least=need)
+    settle(draft, loose)
+    return policy._replace(keep_recent_turns=counts[0], keep_tool_pairs=counts[1])
+
+
+def _tokens_of(draft: Draft, groups: Sequence[int]) -> int:
+    return sum(ladder.tokens_of(draft, at) for at in groups)
+
+
+def _summed(climb: _Climb, need: int) -> _Summed:
+    """Return what the summary of the draft gets, at least `need` tokens."""
+    draft, limits = climb.draft, climb.limits
+    gone = [at for at, is_kept in enumerate(draft.kept) if not is_kept]
+    removed = sorted(
+        member for at in gone if at not in draft.parts.summaries for member in draft.parts.groups[at].members
+    )
+    held = ladder.used(draft)
+    aim = min(
+        limits.goal - held,
+        int(climb.policy.summary_share * limits.goal),
+        int(SUMMARY_OF_REMOVED * _tokens_of(draft, gone)),
+        limits.ceiling - held,
+    )
+    return _fitted(climb, removed, (), max(need, aim))
+
+
+def _fitted(climb: _Climb, removed: list[int], cut: Sequence[int], most: int) -> _Summed:
+    facts = gathered(climb.draft.messages, removed, cut, climb.before, climb.draft.pointer)
+    share = FACTS_SHARE if climb.has_prose else 1.0
+    found = _sized(climb, facts, int(most * share))
+    prose = most - found.tokens if climb.has_prose or climb.before.prose else 0
+    return _Summed(found.facts, found.lost, found.tokens, max(0, prose), removed)
+
+
+def _sized(climb: _Climb, facts: Facts, most: int) -> Sized:
+    return sized(facts, climb.before.version + 1, climb.wire, count=climb.draft.count, most=most)
+
+
+def _pressed(climb: _Climb, summed: _Summed) -> _Summed:
+    """Shorten what stays: the older of it to stay below the ceiling, the newest and the opening only to fit at all."""
+    draft, limits = climb.draft, climb.limits
+    kept = [at for at, is_kept in enumerate(draft.kept) if is_kept]
+    newest = {at for at in kept if draft.parts.pair[at] == 0 or at == kept[-1]}
+    ladder.harder(draft, [at for at in kept if at not in newest], most=limits.ceiling - summed.tokens)
+    ladder.harder(draft, kept, most=limits.limit - summed.tokens)
+    if not ladder.shorten_opening(draft, most=limits.limit - summed.tokens):
+        return summed
+    return _fitted(climb, summed.removed, (draft.parts.opening,), summed.tokens + summed.prose)
+
+
+def _squeezed(climb: _Climb, summed: _Summed) -> _Summed:
+    """Give the summary only what the limit leaves, at last nothing but its frame.
+
+    Raises:
+        BudgetExceeded: that is too much.
+    """
+    left = climb.limits.limit - ladder.used(climb.draft)
+    found = _sized(climb, summed.facts, left)
+    if found.tokens > left:
+        lost = [f"all facts: {len(summed.facts.goals)} goals, {len(summed.facts.constraints)} constraints"]
+        found = Sized(Facts(), lost, climb.bare)
+    if found.tokens > left:
+        raise refused(climb.draft, climb.limits, climb.bare)
+    return summed._replace(facts=found.facts, lost=[*summed.lost, *found.lost], tokens=found.tokens, prose=0)
+
+
+def _done(climb: _Climb, effective: Policy, summed: _Summed | None, *, folded: bool) -> Climbed:
+    """Return the climb as it ended.
+
+    Raises:
+        BudgetExceeded: it ended over the limit, which a policy with few steps can.
+    """
+    draft, policy, parts = climb.draft, climb.policy, climb.draft.parts
+    tokens = ladder.used(draft) + (summed.tokens if summed else 0)
+    if tokens > climb.limits.limit:
+        raise refused(draft, climb.limits, summed.tokens if summed else 0)
+    if summed:
+        # What was shortened since may have left the prose less room.
+        summed = summed._replace(prose=max(0, min(summed.prose, climb.limits.ceiling - tokens)))
+    kept = tuple(sorted(ladder.standing(draft)))
+    still = set(kept)
+    version = climb.before.version + 1 if summed else 0
+    return Climbed(
+        effective=effective,
+        kept=kept,
+        changed={at: message for at, message in draft.now.items() if at in still},
+        tokens=tokens,
+        place=_place(draft, summed.removed) if summed else -1,
+        version=version,
+        facts=summed.facts if summed else Facts(),
+        prose_tokens=summed.prose if summed else 0,
+        carried=climb.before.prose,
+        folded=folded,
+        task=_task(climb, version, summed) if summed and climb.has_prose else None,
+        protected=tuple(sorted(parts.protected)),
+        required=tuple(sorted({at for at in (parts.opening, parts.newest) if at >= 0})),
+        why=_why(draft, policy),
+        findings=tuple(_findings(climb, tokens, summed)),
+        cuts=tuple(cut for (at, _), cut in sorted(draft.cuts.items()) if at in still),
+        steps=tuple(draft.steps),
+    )
+
+
+def _task(climb: _Climb, version: int, summed: _Summed) -> SummaryTask:
+    said = told(climb.draft.messages, summed.removed)
+    return SummaryTask(climb.policy.strategy, version, said, climb.before.prose, summed.facts, summed.prose)
+
+
+def _place(draft: Draft, removed: Sequence[int]) -> int:
+    """Return the position before which the summary stands: after what opens and is protected, within no group.
+
+    The newest message of the user and what follows it come after the summary, also where they are protected.
+    """
+    parts = draft.parts
+    groups = [group for at, group in enumerate(parts.groups) if draft.kept[at]]
+    loose = (
+        group.members[0]
+        for group in groups
+        if parts.opening not in group.members and parts.protected.isdisjoint(group.members)
+    )
+    first = removed[0] if removed else 0
+    after = (at for at in sorted(ladder.standing(draft)) if at > first)
+    place = next(loose, next(after, len(draft.messages)))
+    if parts.newest > parts.opening:
+        place = min(place, parts.newest)
+    for group in reversed(groups):
+        if group.members[0] < place <= group.members[-1]:
+            place = group.members[0]
+    return place
+
+
+def _why(draft: Draft, policy: Policy) -> Kept:
+    """Return how many messages stayed for which reason."""
+    parts = draft.parts
+    found = {"pinned": 0, "recent": 0, "tool_pairs": 0, "middle": 0}
+    held = ladder.holds(parts, recent=policy.keep_recent_turns, pairs=policy.keep_tool_pairs)
+    for at, group in enumerate(parts.groups):
+        if draft.kept[at]:
+            shielded = parts.opening in group.members or not parts.protected.isdisjoint(group.members)
+            reason = (
+                "pinned" if shielded
+                else "middle" if not held[at]
+                else "recent" if parts.pair[at] < 0
+                else "tool_pairs"
+            )  # fmt: skip
+            found[reason] += len(group.members)
+    return Kept(**found)
+
+
+def _findings(climb: _Climb, tokens: int, summed: _Summed | None) -> Iterator[Finding]:
+    if tokens > climb.limits.ceiling:
+        yield Finding(
+            "warning",
+            "stalled",
+            "conversation",
+            f"{tokens} tokens are left, and from {climb.limits.ceiling + 1} on a compaction is due.",
+            "Protect less, lower the keep counts, or use a larger window.",
+        )
+    opening = climb.draft.parts.opening
+    if opening in climb.draft.now and climb.draft.kept:
+        yield Finding(
+            "warning",
+            "opening-shortened",
+            f"messages[{opening}]",
+            "the opening request was too long to stay whole.",
+            "Use a larger window, or protect it to be told instead.",
+        )
+    for what in summed.lost if summed else ():
+        yield Finding(
+            "info",
+            "facts-left-out",
+            "summary",
+            f"no room for {what}",
+            "They are in the history; raise summary_share to keep more.",
+        )

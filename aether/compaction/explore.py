@@ -1,0 +1,76 @@
+"""Exploration: tool calls that only looked around, which can be told in one line each.
+
+Reads, searches, listings and shell commands that change nothing. What was read stays known by the facts of
+the summary; the contents can be read again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from aether.messages.blocks import word
+from aether.messages.edits import file_changes
+from aether.messages.groups import Group
+from aether.messages.message import Block, Message
+from aether.messages.shell import looks_around
+
+# Two looks may be an answer and a second thought; three are a search.
+LEAST_RUN = 3
+
+_READS = re.compile(
+    r"(?:^|[_\-.])(?:read|view|open|cat|glob|grep|search|find|list|ls|tree|get|fetch|look|browse|show|query|inspect|scan)(?:$|[_\-.s])",
+    re.IGNORECASE,
+)
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_COMMANDS = ("command", "cmd", "script")
+
+
+def explores(messages: Sequence[Message], group: Group) -> bool:
+    """Tell whether all calls of `group` only look, none failed, and nobody says anything beside them."""
+    blocks = [block for at in group.members for block in messages[at].blocks]
+    calls = [block for block in blocks if block.kind == "call"]
+    failed = any(block.kind == "result" and block.is_error for block in blocks)
+    asked = any(
+        messages[at].role == "user" and any(block.kind == "text" for block in messages[at].blocks)
+        for at in group.members
+    )
+    return bool(calls) and not failed and not asked and not group.open and all(map(looks, calls))
+
+
+def looks(call: Block) -> bool:
+    """Tell whether a call only looks.
+
+    >>> looks(Block("call", tool="read_file", arguments={"path": "a.py"})), looks(Block("call", tool="Edit"))
+    (True, False)
+    >>> looks(Block("call", tool="Bash", arguments={"command": "ls src | head"}))
+    True
+    """
+    command = next((call.arguments[key] for key in _COMMANDS if key in call.arguments), None)
+    if isinstance(command, list):
+        command = " ".join(map(str, command))
+    if isinstance(command, str) and not _READS.search(_name(call.tool)):
+        return looks_around(command)
+    if next(file_changes(dict(call.arguments), word(command)), None) is not None:
+        return False
+    return bool(_READS.search(_name(call.tool)))
+
+
+def _name(tool: str) -> str:
+    return _CAMEL.sub("_", tool)
+
+
+def runs(candidates: Iterable[tuple[int, bool]]) -> Iterator[list[int]]:
+    """Yield the runs of at least `LEAST_RUN` explorations among `candidates`, groups in order.
+
+    >>> list(runs([(1, True), (2, True), (4, True), (5, False), (6, True)]))
+    [[1, 2, 4]]
+    """
+    run: list[int] = []
+    for at, looks_only in [*candidates, (-1, False)]:
+        if looks_only:
+            run.append(at)
+            continue
+        if len(run) >= LEAST_RUN:
+            yield run
+        run = []

@@ -1,0 +1,183 @@
+"""Partition: which groups of a conversation always stay, and in which order the others may go.
+
+Membership is by position, never by value: two equal messages are two. Protected content is what the policy
+names; beside it the opening request, the newest message of the user and calls that wait for their results
+always stay. What goes and when is decided in `ladder`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import translate
+from typing import Any, NamedTuple
+
+from aether.compaction.shapes import Policy
+from aether.compaction.summary import is_summary
+from aether.messages.blocks import table, word
+from aether.messages.formats import META
+from aether.messages.groups import Group, groups, turns
+from aether.messages.message import Block, Message
+from aether.shapes import JsonObject
+
+_YES = frozenset({"true", "yes", "1", "on"})
+_HEAD = "<COMPACT-SUMMARY v"
+# A text that is longer holds a file; its path stands in an argument of its own.
+_PATH_CHARS = 4_096
+_BETWEEN_PATHS = re.compile(r"[\s\"'`=:;,|&<>()\[\]{}]+")
+
+
+class Parts(NamedTuple):
+    """The groups of a conversation and what holds each of them."""
+
+    groups: list[Group]
+    protected: frozenset[int]
+    """Positions that the policy protects, with all members of their groups."""
+    pinned: frozenset[int]
+    """Indices of groups that always stay."""
+    summaries: tuple[int, ...]
+    """Indices of groups that are summaries of earlier compactions."""
+    opening: int
+    """Position of the first message of the user; -1 where there is none."""
+    newest: int
+    """Position of the newest message of the user; -1 where there is none."""
+    turn: list[int]
+    """By group, how many turns are after its own."""
+    pair: list[int]
+    """By group, how many groups of tool calls are after it; -1 for what is no tool call."""
+
+    @property
+    def orphans(self) -> frozenset[int]:
+        """Return the indices of results without a call, which nothing but protection keeps."""
+        return frozenset(
+            at for at, group in enumerate(self.groups) if group.kind == "orphan" and self.pair[at] < 0
+        )
+
+
+def partition(messages: Sequence[Message], policy: Policy) -> Parts:
+    """Return the groups of `messages` with what holds them, in time proportional to their number."""
+    found = groups(messages)
+    summaries = tuple(
+        at
+        for at, group in enumerate(found)
+        if len(group.members) == 1 and carries(messages[group.members[0]])
+    )
+    carried = {found[at].members[0] for at in summaries}
+    asked = [at for at, message in enumerate(messages) if at not in carried and _asks(message)]
+    opening, newest = (asked[0], asked[-1]) if asked else (-1, -1)
+    turn = _turns(messages, found, frozenset(summaries))
+    shielded = frozenset(_protected(messages, found, policy)) - carried
+    pinned = {
+        at
+        for at, group in enumerate(found)
+        if not shielded.isdisjoint(group.members)
+        or not {opening, newest}.isdisjoint(group.members)
+        or (group.open and turn[at] == 0)
+    }
+    pair = _pairs(messages, found)
+    pinned.update(_last(found, pair, frozenset(summaries)))
+    return Parts(found, shielded, frozenset(pinned), summaries, opening, newest, turn, pair)
+
+
+def carries(message: Message) -> bool:
+    """Tell whether `message` is the summary of an earlier compaction."""
+    first = message.blocks[0].text if message.blocks else ""
+    return first.lstrip().startswith(_HEAD) and is_summary(message)
+
+
+def _asks(message: Message) -> bool:
+    """Tell whether the user says or shows something in `message`, beside what tools answered."""
+    return message.role == "user" and any(
+        block.kind in ("media", "other") or (block.kind == "text" and block.text.strip())
+        for block in message.blocks
+    )
+
+
+def _turns(messages: Sequence[Message], found: Sequence[Group], summaries: frozenset[int]) -> list[int]:
+    """Return by group how many turns are after its own; a summary begins none, whatever its role."""
+    listed: list[list[int]] = []
+    for members in turns(messages, found):
+        if listed and members[0] in summaries:
+            listed[-1].extend(members)
+        else:
+            listed.append([*members])
+    rank = [0] * len(found)
+    for after, turn in enumerate(reversed(listed)):
+        for at in turn:
+            rank[at] = after
+    return rank
+
+
+def _pairs(messages: Sequence[Message], found: Sequence[Group]) -> list[int]:
+    """Return by group how many groups of calls are after it; plain messages have answers without calls."""
+    rank = [-1] * len(found)
+    after = 0
+    for at in range(len(found) - 1, -1, -1):
+        lonely = found[at].kind == "orphan" and messages[found[at].members[0]].wire == "plain"
+        if found[at].kind == "tools" or lonely:
+            rank[at] = after
+            after += 1
+    return rank
+
+
+def _last(found: Sequence[Group], pair: Sequence[int], summaries: frozenset[int]) -> list[int]:
+    """Return the last group that can stand last: what the model is about to continue."""
+    standing = [
+        at
+        for at in range(len(found))
+        if at not in summaries and (found[at].kind != "orphan" or pair[at] >= 0)
+    ]
+    return [max(standing, key=lambda at: found[at].members[-1])] if standing else []
+
+
+def _protected(messages: Sequence[Message], found: Sequence[Group], policy: Policy) -> Iterator[int]:
+    roles = frozenset(policy.protected_roles)
+    matches = _matcher(policy.protected_paths)
+    for group in found:
+        members = [messages[at] for at in group.members]
+        by_path = matches is not None and any(
+            any(map(matches, paths(block))) for member in members for block in member.blocks
+        )
+        if by_path or any(is_protected(member, policy, roles) for member in members):
+            yield from group.members
+
+
+def is_protected(message: Message, policy: Policy, roles: frozenset[str]) -> bool:
+    """Tell whether the role, the flag or the label of `message` protects it.
+
+    >>> flagged = Message("user", (), {"role": "user", "meta": {"protected": "yes"}}, "plain")
+    >>> is_protected(flagged, Policy(), frozenset())
+    True
+    """
+    if word(message.raw.get("role")) in roles or message.role in roles:
+        return True
+    meta: JsonObject = table(message.raw.get(META))
+    return _is_set(meta.get(policy.protected_flag)) or meta.get("label") in policy.protected_labels
+
+
+def _is_set(flag: Any) -> bool:
+    return flag.strip().lower() in _YES if isinstance(flag, str) else bool(flag)
+
+
+def _matcher(globs: Iterable[str]) -> Any:
+    """Return the test whether a path fits one of `globs`, or ends in something that does; None without globs."""
+    patterns = [translate(glob) for glob in globs]
+    if not patterns:
+        return None
+    return re.compile(f"(?:.*/)?(?:{'|'.join(patterns)})", re.DOTALL).match
+
+
+def paths(block: Block) -> Iterator[str]:
+    """Yield what may be a path in the arguments of a call: short texts, and the words of longer ones."""
+    if block.kind == "call":
+        for text in _texts(block.arguments):
+            yield text
+            yield from _BETWEEN_PATHS.split(text)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value[:_PATH_CHARS]
+    elif isinstance(value, (dict, list)):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _texts(inner)
