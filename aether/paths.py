@@ -6,6 +6,7 @@ it touches the disk; comparison is by path components with symlinks resolved, ne
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from pathlib import Path
@@ -16,6 +17,7 @@ HOME_NAME = ".aether"
 # 255 bytes is the limit of common file systems; suffixes such as `.json` and temp names need room.
 MAX_NAME_CHARS = 120
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 # Windows keeps these for devices, with any extension.
 _RESERVED = frozenset(
     {"con", "prn", "aux", "nul", *(f"{d}{n}" for d in ("com", "lpt") for n in range(1, 10))}
@@ -90,6 +92,31 @@ def inside(home: Path, relative: str) -> Path:
             f"{shown(relative)} leads out of the home.", fix="Use a path below the home.", where=root
         )
     return Path(path)
+
+
+def directory_name(text: str, *, what: str) -> str:
+    """Return the name of the directory of `text`, whatever it is: no two texts have the same one.
+
+    Letters, digits, `_`, `-` and dots inside stay; the bytes of anything else are written `%2f`; a long text is cut
+    and ends in its hash.
+
+    Raises:
+        InvalidInput: it is empty, or no text.
+
+    >>> directory_name("user:42", what="conversation"), directory_name("../evil", what="conversation")
+    ('user%3a42', '%2e.%2fevil')
+    """
+    if not isinstance(text, str) or not text:
+        raise InvalidInput(
+            f"{shown(text)} cannot be the id of a {what}.", fix="Use a text that is not empty.", where=what
+        )
+    data = text.encode("utf-8", "surrogatepass")
+    name = "".join(chr(byte) if chr(byte) in _PLAIN else f"%{byte:02x}" for byte in data)
+    if name[0] in ".-" or name.partition(".")[0].lower() in _RESERVED:
+        name = f"%{ord(name[0]):02x}{name[1:]}"
+    if name[-1] == ".":
+        name = f"{name[:-1]}%2e"
+    return name if len(name) <= MAX_NAME_CHARS else f"{name[:80]}~{hashlib.sha256(data).hexdigest()[:32]}"
 
 
 def file_name(text: str, *, what: str) -> str:

@@ -63,7 +63,11 @@ def encode(entry: Entry) -> bytes:
 
 def sealed(value: JsonObject) -> bytes:
     """Return `value` as a line that ends in the checksum of what stands before it."""
-    body = codec.line(value)
+    return seal(codec.line(value))
+
+
+def seal(body: bytes) -> bytes:
+    """Return the JSON object `body` as a line that ends in its checksum."""
     return body[:-1] + _MARK + checksum(body).encode() + b'"}\n'
 
 
@@ -74,11 +78,16 @@ def checksum(data: bytes) -> str:
 
 def unsealed(line: bytes) -> JsonObject | None:
     """Return the value of a sealed line, or None where the line is torn or damaged."""
+    body = sealed_body(line)
+    return None if body is None else codec.parse(body, where="journal")
+
+
+def sealed_body(line: bytes) -> bytes | None:
+    """Return the JSON of a sealed line without its checksum, or None where the line is torn or damaged."""
     body, mark, seal = line.rpartition(_MARK)
     if not mark or seal.rstrip(b'"}\r\n').decode("ascii", "replace") != checksum(body + b"}"):
         return None
-    value: JsonObject = codec.parse(body + b"}", where="journal")
-    return value
+    return body + b"}"
 
 
 def scan(data: bytes, *, base: int | None = None, where: str) -> Scan:

@@ -1,0 +1,363 @@
+"""Conversations: every message ever said under an id, and which of them are sent to a model now.
+
+Each lies in `conversations/<id>/history.jsonl`, appended to under a lock of its own, one write and one sync per
+call; `conversation_log` reads it. What a compaction replaced stays in the log, so that it can be undone, byte for byte, across several; an undo
+is a record like any other. A line that does not parse keeps its conversation from opening, and no other.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from aether import clock
+from aether.errors import AetherError, Conflict, NotFound, shown
+from aether.shapes import Finding, JsonObject
+from aether.store import codec, config, documents, journal
+from aether.store.conversation_log import FILE, Log, header, load, path_of, ranges
+from aether.store.files import NotAlone, append, make_directory, storage
+from aether.store.lock import locked
+
+# The same as for the home: with a lock that holds, once is enough.
+CONFLICT_TRIES = 5
+
+Plan = Callable[[Log], list[bytes]]
+
+
+class Stored(NamedTuple):
+    """A conversation on disk."""
+
+    id: str
+    bytes: int
+    path: Path
+
+
+class Undone(NamedTuple):
+    """What an undo gave back."""
+
+    messages: list[JsonObject]
+    """The context from now on: what the compaction was given, and what came since."""
+    step: int
+    findings: list[Finding]
+
+
+def context(log: Log) -> list[JsonObject]:
+    """Return the messages that are live now, as fresh copies."""
+    return _messages(log, log.context)
+
+
+def history(log: Log) -> list[JsonObject]:
+    """Return every message that was ever said, in order; not what compactions made."""
+    return _messages(log, [n for n, step in enumerate(log.derived, 1) if not step])
+
+
+def _messages(log: Log, found: Sequence[int]) -> list[JsonObject]:
+    return [codec.parse(log.texts[n - 1], where=str(log.path)) for n in found]
+
+
+def next_step(log: Log) -> int:
+    """Return the step that the next compaction will be."""
+    return len(log.compactions) + 1
+
+
+def compacted(log: Log, step: int) -> tuple[list[JsonObject], list[JsonObject], JsonObject]:
+    """Return the messages before and after compaction `step`, and its receipt.
+
+    Raises:
+        NotFound: there was no such step.
+    """
+    if not 1 <= step <= len(log.compactions):
+        raise NotFound(
+            f"conversation {shown(log.id)} has no compaction {step}; it has had {len(log.compactions)}.",
+            fix="Name one of those, or none for the newest.",
+            where=str(log.path),
+        )
+    found = log.compactions[step - 1]
+    return _messages(log, found.before), _messages(log, found.after), found.receipt
+
+
+def extend(home: Path, id: str, messages: Sequence[JsonObject], *, now: datetime) -> Log:
+    """Append messages to the conversation, all or none of them, and return its log.
+
+    Raises:
+        InvalidInput: a message is not JSON.
+        NotFound: there is no such home.
+        LockTimeout, StorageFailed, CorruptDocument, Conflict: nothing was stored.
+    """
+    texts = [_text(message, nth) for nth, message in enumerate(messages)]
+    at = clock.stamp(now)
+    return _change(home, id, lambda log: _said(len(log.texts) + 1, texts, at), now=now)
+
+
+def pop(home: Path, id: str, *, now: datetime) -> JsonObject | None:
+    """Take the last message back and return it, None where there is none; history keeps it.
+
+    Raises:
+        LockTimeout, StorageFailed, CorruptDocument, Conflict: nothing was changed.
+    """
+    taken: list[JsonObject] = []
+
+    def plan(log: Log) -> list[bytes]:
+        taken[:] = _messages(log, log.context[-1:])
+        return [_line({"pop": log.context[-1]}, clock.stamp(now))] if taken else []
+
+    if load(home, id).context:
+        _change(home, id, plan, now=now)
+    return taken[0] if taken else None
+
+
+def clear(home: Path, id: str, *, now: datetime) -> None:
+    """Begin the context anew, with nothing in it and nothing to undo; history keeps everything.
+
+    Raises:
+        LockTimeout, StorageFailed, CorruptDocument, Conflict: nothing was changed.
+    """
+
+    def plan(log: Log) -> list[bytes]:
+        return [_line({"clear": True}, clock.stamp(now))] if log.context or log.open else []
+
+    if load(home, id).lines:
+        _change(home, id, plan, now=now)
+
+
+def record_compaction(
+    home: Path,
+    id: str,
+    *,
+    before: Sequence[JsonObject],
+    after: Sequence[JsonObject],
+    places: Sequence[int | None],
+    receipt: JsonObject,
+    now: datetime,
+) -> int:
+    """Store one compaction, all of it or nothing, make `after` the context, and return its step.
+
+    `before` is what the caller had. Where it begins as the context does, or as the history, only the rest is stored.
+    `places` says for each message of `after` its position in `before`, None for a new one.
+
+    Raises:
+        InvalidInput: a message or the receipt is not JSON.
+        NotFound: there is no such home.
+        LockTimeout, StorageFailed, CorruptDocument, Conflict: nothing was stored.
+    """
+    had = [_text(message, nth) for nth, message in enumerate(before)]
+    made = [_text(message, nth) for nth, message in enumerate(after)]
+    codec.checked(receipt, where="receipt", above=1)
+    at = clock.stamp(now)
+    steps: list[int] = []
+
+    def plan(log: Log) -> list[bytes]:
+        step, known = next_step(log), _known(log, had)
+        lines = _said(len(log.texts) + 1, had[len(known) :], at)
+        reached = len(log.texts) + len(lines)
+        sources = [*known, *range(len(log.texts) + 1, reached + 1)]
+        results = []
+        for text, place in zip(made, places, strict=True):
+            if place is not None and had[place] == text:
+                results.append(sources[place])
+            else:
+                reached += 1
+                results.append(reached)
+                lines.append(_message_line(reached, text, at, derived=step))
+        steps[:] = [step]
+        change = {"before": ranges(sources), "after": ranges(results), "receipt": {**receipt, "step": step}}
+        return [*lines, _line({"step": step, **change}, at)]
+
+    _change(home, id, plan, now=now)
+    return steps[0]
+
+
+def undo(home: Path, id: str, *, now: datetime) -> Undone:
+    """Take the newest compaction back that was not, and return the context as it is then.
+
+    That is what the compaction was given, and what came since; again takes back the one before. Where the context
+    does not go on from what the compaction made, it is what the compaction was given, and a finding says so.
+
+    Raises:
+        NotFound: there is no such conversation, or no compaction of it to undo.
+        LockTimeout, StorageFailed, CorruptDocument, Conflict: nothing was changed.
+    """
+    done: list[Undone] = []
+
+    def plan(log: Log) -> list[bytes]:
+        step, found, findings = _restored(log)
+        done[:] = [Undone(_messages(log, found), step, findings)]
+        return [_line({"undo": step, "context": ranges(found)}, clock.stamp(now))]
+
+    _restored(load(home, id))
+    _change(home, id, plan, now=now)
+    return done[0]
+
+
+def _restored(log: Log) -> tuple[int, list[int], list[Finding]]:
+    """Return the step to undo, and the numbers of the context that it gives back."""
+    if not log.open:
+        raise NotFound(
+            f"conversation {shown(log.id)} has no compaction to undo.",
+            fix='See its compactions with "aether compact diff".',
+            where=str(log.path),
+        )
+    found = log.compactions[log.open[-1] - 1]
+    live = log.context
+    if tuple(live[: len(found.after)]) == found.after:
+        return found.step, [*found.before, *live[len(found.after) :]], []
+    left = len(set(live) - set(found.before) - set(found.after))
+    finding = Finding(
+        "warning",
+        "not-joined",
+        f"conversation {log.id}",
+        f"it did not go on from what compaction {found.step} made, so it is what that was given; "
+        f"{left} message(s) of it are in the history only.",
+        "Append those that are missed again.",
+    )
+    return found.step, list(found.before), [finding]
+
+
+def conversations(home: Path) -> list[Stored]:
+    """Return the conversations of `home`, by id, with the size of their logs.
+
+    Raises:
+        StorageFailed: they cannot be read.
+    """
+    with storage(home, left="Nothing was read."):
+        found = [Stored(_id(path), path.stat().st_size, path) for path in _logs(home)]
+    return sorted(found)
+
+
+def _logs(home: Path) -> list[Path]:
+    return sorted((home / "conversations").glob(f"*/{FILE}"))
+
+
+def _id(path: Path) -> str:
+    with path.open("rb") as file:
+        first = journal.unsealed(file.readline()) or {}
+    return str(first.get("conversation", path.parent.name))
+
+
+def examine(home: Path) -> list[Finding]:
+    """Return what is wrong with the conversations of `home`."""
+    found = []
+    for stored in conversations(home):
+        path = stored.path
+        place = path.relative_to(home).as_posix()
+        try:
+            log = load(home, stored.id)
+        except AetherError as reason:
+            found.append(Finding("error", reason.code, place, reason.what, reason.fix))
+        else:
+            if log.torn or log.path != path:
+                found.append(_torn(place))
+    return found
+
+
+def _torn(place: str) -> Finding:
+    return Finding(
+        "warning",
+        "torn-line",
+        place,
+        "what was written last was cut off before it was acknowledged.",
+        'Run "aether doctor --repair", or go on: the next message takes its place.',
+    )
+
+
+def mend(home: Path, *, now: datetime) -> list[str]:
+    """Cut off what was never written whole, and return what was done, in words."""
+    done = []
+    for stored in conversations(home):
+        if _is_torn(home, stored.id):
+            with _locked(home, stored.path), storage(stored.path):
+                _end(home, load(home, stored.id), now)
+            done.append(f"cut off the torn end of {stored.path.relative_to(home).as_posix()}")
+    return done
+
+
+def _is_torn(home: Path, id: str) -> bool:
+    try:
+        return bool(load(home, id).torn)
+    except AetherError:
+        return False  # `examine` says what is wrong; it was left as it is
+
+
+def _known(log: Log, had: list[bytes]) -> list[int]:
+    """Return the numbers of the stored messages that `had` begins with."""
+    said = [n for n, step in enumerate(log.derived, 1) if not step]
+    return max((_prefix(log, numbered, had) for numbered in (log.context, said)), key=len)
+
+
+def _prefix(log: Log, numbered: list[int], had: list[bytes]) -> list[int]:
+    same = 0
+    for n, text in zip(numbered, had, strict=False):
+        if log.texts[n - 1] != text:
+            break
+        same += 1
+    return numbered[:same]
+
+
+def _text(message: JsonObject, nth: int) -> bytes:
+    return codec.line(codec.checked(message, where=f"messages[{nth}]", above=1))
+
+
+def _said(first: int, texts: Sequence[bytes], at: str) -> list[bytes]:
+    return [_message_line(n, text, at) for n, text in enumerate(texts, first)]
+
+
+def _message_line(n: int, text: bytes, at: str, *, derived: int = 0) -> bytes:
+    made = f',"derived":{derived}' if derived else ""
+    return f'{{"n":{n},"at":"{at}"{made},"message":'.encode() + text + b"}"
+
+
+def _line(record: JsonObject, at: str) -> bytes:
+    return codec.line({**record, "at": at})
+
+
+def _change(home: Path, id: str, plan: Plan, *, now: datetime) -> Log:
+    """Append the records of `plan` to the log, in one write, and return the log."""
+    path = path_of(home, id)
+    if not home.is_dir():
+        raise NotFound("there is no home.", fix='Run "aether init", or name one.', where=str(home))
+    with storage(home):
+        make_directory(path.parent)
+    with _locked(home, path):
+        for _ in range(CONFLICT_TRIES):
+            log = load(home, id)
+            records = plan(log)
+            if not records:
+                return log
+            try:
+                with storage(path):
+                    append(path, _call(log, records), at=_end(home, log, now))
+            except NotAlone:
+                continue
+            return load(home, id)
+    raise Conflict(
+        f"another process wrote at the same time, {CONFLICT_TRIES} times, although the lock was held.",
+        fix="Keep the home on a local disk: this file system does not honour locks.",
+        where=str(path),
+    )
+
+
+def _locked(home: Path, path: Path) -> AbstractContextManager[None]:
+    return locked(path.parent, timeout=config.or_default(home).lock_timeout_seconds)
+
+
+def _call(log: Log, records: list[bytes]) -> bytes:
+    """Return the lines of one call; a reader that misses the last one takes none of them."""
+    more = [record.replace(b',"message":', b',"more":true,"message":', 1) for record in records[:-1]]
+    lines = b"".join(journal.seal(record) for record in [*more, records[-1]])
+    return lines if log.end else header(log.id) + lines
+
+
+def _end(home: Path, log: Log, now: datetime) -> int:
+    """Return where the log ends, having cut off what was never written whole, and kept what may have been."""
+    if log.torn:
+        if any(
+            line.endswith(b"\n") and journal.sealed_body(line) is None
+            for line in log.torn.splitlines(keepends=True)
+        ):
+            documents.quarantine(home, f"conversation-{log.path.parent.name}", log.torn, at=clock.stamp(now))
+        os.truncate(log.path, log.end)
+    return log.end
