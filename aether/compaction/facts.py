@@ -105,7 +105,7 @@ def _heard(messages: Sequence[Message], said: Iterable[int], summaries: Sequence
         if not text or _CARRIED_OVER.match(text):
             continue
         if message.role == "assistant":
-            yield from (_Heard("decisions", one) for one in stated(text).get("decision", ()))
+            yield from (_Heard("decisions", _unmarked(one)) for one in stated(text).get("decision", ()))
         elif at == opening:
             yield _Heard("goals", _head(text, GOAL_CHARS))
             yield from (_Heard("constraints", one) for kind, one in told(text) if kind in _RULES)
@@ -142,7 +142,7 @@ def _question_before(messages: Sequence[Message], at: int) -> str:
 
 def _asked(text: str, question_before: str) -> Iterator[_Heard]:
     """Yield what a person's message says: the answer to a question, rules, a choice, a request."""
-    if question_before:
+    if question_before and not (is_empty_reply(text) and not decides(question_before)):
         field = "decisions" if decides(question_before) else "requests"
         yield _Heard(field, f"Asked: {question_before}\nAnswered: {text}")
         return
@@ -155,6 +155,11 @@ def _asked(text: str, question_before: str) -> Iterator[_Heard]:
             yield _Heard("decisions", _head(one, STATEMENT_CHARS))
         else:
             yield _Heard("goals" if _REVISES.match(one) else "requests", _head(one, REQUEST_CHARS))
+
+
+def _unmarked(sentence: str) -> str:
+    """Return `sentence` without the mark of a list before it."""
+    return sentence.lstrip("-*•+ ") or sentence
 
 
 def _texts(heard: Iterable[_Heard], field: str) -> list[str]:

@@ -22,7 +22,8 @@ _PATH_KEYS = ("file_path", "path", "notebook_path", "url")
 # Mended in the next call; nobody needs to know of them later.
 _SLIP = re.compile(
     r"\s*(?:<tool_use_error>|File has (?:not been read|been modified)|String to replace not found|"
-    r"Found \d+ matches of the string|No changes to make|InputValidationError|\[Request interrupted|Cancelled)"
+    r"Found \d+ matches of the string|No changes to make|InputValidationError|\[Request interrupted|Cancelled|"
+    r"The user doesn't want to|Permission to use)"
 )
 
 

@@ -93,7 +93,7 @@ def stated(text: str) -> dict[str, list[str]]:
     {'blocker': ['The build failed because the Go version in CI is 1.19.'], 'decision': ['We went with SQLite instead of Postgres.']}
     """
     found: dict[str, list[str]] = {}
-    for sentence in _prose(text):
+    for sentence in prose(text):
         kind = _STATED.get(_kind(sentence))
         supposed = kind == "blocker" and _SUPPOSED.match(bare(sentence))
         if kind and _stands_alone(sentence) and not supposed:
@@ -111,7 +111,7 @@ def told(text: str) -> list[tuple[str, str]]:
     >>> told("Never commit to main."), told("Add a page. Never commit to main.")
     ([('constraint', 'Never commit to main.')], [('user_input', 'Add a page. Never commit to main.'), ('constraint', 'Never commit to main.')])
     """
-    said = _prose(text)
+    said = prose(text)
     found = [(one.kind, one.text) for one in rules(said, text)]
     rest = text
     for _, wording in found:
@@ -144,7 +144,7 @@ def _settles(sentence: str) -> bool:
 
 def kind_of_answer(text: str) -> str:
     """Return the item type of what an assistant said last in a turn; empty where it said nothing."""
-    kinds = Counter(_kind(sentence) for sentence in _prose(text))
+    kinds = Counter(_kind(sentence) for sentence in prose(text))
     if not set(kinds) - {"chatter", "exploration"}:
         return ""
     decided, solved, done = kinds["decision"], kinds["solution"], kinds["outcome"]
@@ -166,7 +166,7 @@ def binding(sentence: str) -> str:
     ('decision', '', '')
     """
     said = bare(sentence)
-    if len(said.split()) < _BINDING_WORDS or _UNSTATED.search(said) or not _prose(sentence):
+    if len(said.split()) < _BINDING_WORDS or _UNSTATED.search(said) or not prose(sentence):
         return ""
     kind = classify(sentence)
     if kind == "decision":
@@ -179,7 +179,7 @@ def binding(sentence: str) -> str:
 
 def kind_of_paragraph(text: str) -> str:
     """Return the item type of a paragraph of plain text; empty where it says nothing."""
-    kinds: list[str] = [_kind_in_prose(sentence) for sentence in _prose(text)]
+    kinds: list[str] = [_kind_in_prose(sentence) for sentence in prose(text)]
     if kinds and all(kind == "chatter" for kind in kinds):
         return ""
     return next((kind for kind in KEPT if kind in kinds), "observation")
@@ -225,7 +225,7 @@ def question(text: str) -> str:
     >>> question("Done. Shall I also update the README?")
     'Shall I also update the README?'
     """
-    asked = [sentence for sentence in _prose(text)[-6:] if sentence.rstrip("*_ ").endswith("?")]
+    asked = [sentence for sentence in prose(text)[-6:] if sentence.rstrip("*_ ").endswith("?")]
     return " ".join(asked)[-_QUESTION_CHARS:]
 
 
@@ -245,7 +245,7 @@ def _intends(said: str) -> bool:
     return bool(_INTENTION.match(said)) and not _REASONED.search(said)
 
 
-def _prose(text: str) -> list[str]:
+def prose(text: str) -> list[str]:
     """Return the sentences of `text` without code, logs and tables."""
     plain = _FENCE.sub("\n", text) if "```" in text or "~~~" in text else text
     lines = (line for line in plain.split("\n") if not _LOG_LINE.match(line) or line.lstrip().startswith("#"))

@@ -1,4 +1,4 @@
-"""The built-in architect: compresses a hand-off by choosing among its own statements, without a model.
+"""The built-in architect and summariser: chooses among what was said, without a model.
 
 Deterministic, offline, and linear in the input. Every statement of the answer stands in the hand-off,
 shortened at most by fillers and whole clauses; protected content stands in it word for word.
@@ -15,6 +15,7 @@ from aether.backends.extractive.compose import composed
 from aether.backends.extractive.fit import fitting
 from aether.backends.extractive.select import ordered
 from aether.backends.extractive.statements import read
+from aether.backends.extractive.summary import summarised
 from aether.backends.extractive.weigh import weighed
 from aether.shapes import Counter
 
@@ -22,11 +23,13 @@ NAME = "extractive"
 
 
 def complete(request: Request, *, settings: Settings, count: Counter) -> Completion:
-    """Return the session that fits the request's target: the statements that say most in least room.
+    """Return the session or summary that fits the request's target: the statements that say most in least room.
 
-    Protected content is kept even where it alone is larger than the target.
+    Protected content of a hand-off is kept even where it alone is larger than the target.
     """
     del settings  # nothing to reach
+    if request.task == "summary":
+        return Completion(text=summarised(request.data, count=count), backend=NAME)
     handoff = request.data
     clauses = read(handoff)
     ranking = ordered(weighed(clauses, handoff, count=count))

@@ -1,0 +1,175 @@
+"""Material: the lines that a summary of removed messages may be made of, each with where it comes from.
+
+Of what was said, the sentences that decide, find, solve, finish or are stuck, and the answer that ended a turn; of what
+tools did, the files they changed and how the commands that matter ended. Lines of the summary before come
+first and are worth more: they were chosen once.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
+from aether.backends.extractive.trim import is_machine, unbulleted
+from aether.messages.edits import file_changes
+from aether.messages.shell import ending, matters, shown_command
+from aether.shapes import JsonObject
+from aether.text.classify import classify
+from aether.text.cleaning import clean, without_injected
+from aether.text.statements import is_empty_reply, prose, stated
+
+Sort = Literal["asked", "decided", "solved", "blocked", "done", "noted", "ran", "changed", "carried"]
+
+# A text beyond this is something pasted; what is said about it stands before and after it.
+HEAD_CHARS, TAIL_CHARS = 6_000, 2_000
+# The answer that ends a turn tells what came of it; this many of its sentences are looked at.
+ANSWER_SENTENCES = 12
+# A request is told by how it begins.
+REQUEST_SENTENCES = 3
+LINE_CHARS = 400
+NAMES = 12
+# Position that no message has: what is carried comes before all of them.
+BEFORE = -1
+
+_SORTS: dict[str, Sort] = {
+    "decision": "decided",
+    "solution": "solved",
+    "blocker": "blocked",
+    "outcome": "done",
+    "observation": "noted",
+}
+_COMMAND_KEYS = ("command", "cmd", "script")
+_MARK = re.compile(r"^(?:\d{1,5}\. |- )")
+_HEADING = re.compile(r"^(?:#{1,6} .*|[A-Z][\w ]{0,20}:)$")
+CHANGE = re.compile(r"(\S+): (created|changed|deleted)(?: \((.*)\))?", re.DOTALL)
+# A person stopped it: nothing ran.
+_REFUSED = re.compile(r"\s*(?:The user doesn't want to|\[Request interrupted|Permission )")
+
+
+class Line(NamedTuple):
+    """One line that a summary may hold."""
+
+    at: int
+    sort: Sort
+    text: str
+
+
+def material(task: JsonObject) -> list[Line]:
+    """Return the lines that a summary for `task` may be made of, in order, each once."""
+    before = list(_carried(task["previous"]))
+    said = list(_said(task["said"]))
+    changed = _changes(before, task["said"])
+    lines = [line for line in before if not CHANGE.fullmatch(line.text)]
+    found: dict[str, Line] = {}
+    for line in sorted([*lines, *said, *changed], key=lambda line: line.at):
+        found.setdefault(line.text, line)
+    return list(found.values())
+
+
+def _carried(previous: str) -> Iterator[Line]:
+    for line in previous.split("\n"):
+        text = _MARK.sub("", line.strip()).strip()
+        if text and not _HEADING.match(text):
+            yield Line(BEFORE, "carried", text)
+
+
+def _said(said: Sequence[JsonObject]) -> Iterator[Line]:
+    yield from _ran(said)
+    last = _ends_of_turns(said)
+    for nth, one in enumerate(said):
+        text = clean(without_injected(_ends(one["text"]))) if not one["tool"] else ""
+        if one["role"] == "user" and text and not is_empty_reply(text):
+            asked = " ".join(_plain(prose(text))[:REQUEST_SENTENCES])
+            yield from _line(one["at"], "asked", asked or text)
+        elif one["role"] == "assistant" and text:
+            yield from _stated(one["at"], text, answers=nth in last)
+
+
+def _stated(at: int, text: str, *, answers: bool) -> Iterator[Line]:
+    for kind, sentences in stated(text).items():
+        for sentence in _plain(sentences):
+            yield from _line(at, _SORTS[kind], sentence)
+    if answers:
+        for sentence in _plain(prose(text))[:ANSWER_SENTENCES]:
+            if classify(sentence) not in {"chatter", "exploration"}:
+                yield from _line(at, "noted", sentence)
+
+
+def _ends_of_turns(said: Sequence[JsonObject]) -> set[int]:
+    """Return the places of what the model said last before a person spoke again, and at the end."""
+    found: set[int] = set()
+    last = -1
+    for nth, one in enumerate(said):
+        if one["role"] == "user" and last >= 0:
+            found.add(last)
+            last = -1
+        elif one["role"] == "assistant" and not one["tool"]:
+            last = nth
+    return found | {last}
+
+
+def _plain(sentences: Iterable[str]) -> list[str]:
+    """Return those of `sentences` that state something, without the marks of a list and of emphasis."""
+    bare = (unbulleted(" ".join(sentence.split())).replace("**", "") for sentence in sentences)
+    return [one for one in bare if not is_machine(one) and not one.endswith(":")]
+
+
+def _line(at: int, sort: Sort, text: str) -> Iterator[Line]:
+    one = " ".join(text.split())
+    if one:
+        yield Line(at, sort, one if len(one) <= LINE_CHARS else one[: LINE_CHARS - 1] + "…")
+
+
+def _ends(text: str) -> str:
+    return text if len(text) <= HEAD_CHARS + TAIL_CHARS else f"{text[:HEAD_CHARS]}\n\n{text[-TAIL_CHARS:]}"
+
+
+def _ran(said: Sequence[JsonObject]) -> Iterator[Line]:
+    """Yield the commands that matter with how they ended; an answer belongs to the oldest open call of its tool."""
+    waiting: dict[str, list[str]] = {}
+    for one in said:
+        if one["tool"] and one["role"] != "tool":
+            waiting.setdefault(one["tool"], []).append(_command(_arguments(one["text"])))
+        elif waiting.get(one["tool"]):
+            command = waiting[one["tool"]].pop(0)
+            if command and matters(command) and not _REFUSED.match(one["text"]):
+                end = ending(without_injected(_ends(one["text"])))
+                yield from _line(
+                    one["at"], "ran", f"Ran `{shown_command(command)}`" + (f": {end}" if end else "")
+                )
+
+
+def _changes(before: Iterable[Line], said: Iterable[JsonObject]) -> Iterator[Line]:
+    """Yield one line for each file that was changed, with what all the changes brought."""
+    found: dict[str, tuple[int, str, dict[str, None]]] = {}
+    for line in before:
+        if told := CHANGE.fullmatch(line.text):
+            found[told[1]] = (BEFORE, told[2], dict.fromkeys(told[3].split(", ") if told[3] else ()))
+    for one in said:
+        if not one["tool"] or one["role"] == "tool":
+            continue
+        arguments = _arguments(one["text"])
+        for change in file_changes(arguments, _command(arguments)):
+            _, action, names = found.pop(change.path, (0, "", {}))
+            action = action if action == "created" and change.action == "changed" else change.action
+            found[change.path] = (one["at"], action, names | dict.fromkeys(change.names))
+    for path, (at, action, names) in found.items():
+        about = f" ({', '.join(list(names)[-NAMES:])})" if names else ""
+        yield Line(at, "changed", f"{path}: {action}{about}")
+
+
+def _arguments(text: str) -> JsonObject:
+    try:
+        found: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    return found if isinstance(found, dict) else {"input": text}
+
+
+def _command(arguments: JsonObject) -> str:
+    value = next((arguments[key] for key in _COMMAND_KEYS if arguments.get(key)), "")
+    if isinstance(value, list):
+        value = value[-1] if value else ""
+    return value if isinstance(value, str) and "path" not in arguments else ""

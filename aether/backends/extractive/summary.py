@@ -1,0 +1,209 @@
+"""Extractive summaries: the lines of removed messages that say most, in the form of each strategy.
+
+Deterministic and offline: the same task gives the same text, never more than its `max_tokens`. Nothing is
+written that was not said, but for the words that name a form ("open", "Done").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from aether.backends.extractive.material import BEFORE, CHANGE, Line, Sort, material
+from aether.backends.extractive.select import ordered
+from aether.backends.extractive.statements import Clause
+from aether.backends.extractive.weigh import weighed
+from aether.shapes import Counter, JsonObject
+from aether.text.classify import classify
+
+# How much sooner a line is taken, as relevance: what was chosen once, then what binds, then what tells.
+WORTH: Mapping[Sort, float] = {
+    "carried": 0.9, "decided": 0.8, "blocked": 0.7, "solved": 0.7, "asked": 0.6, "done": 0.5, "changed": 0.5,
+    "ran": 0.3, "noted": 0.3,
+}  # fmt: skip
+# The newest message against the oldest: what came last is where the work stands.
+RECENCY = 0.3
+# Where the next line is too long, one of these many behind it may still fit.
+TRIED = 20
+PARTS = " :: "
+NOTHING = "-"
+
+_REASON = re.compile(r",? (?:because|since|so that|in order to|due to)\b ?")
+
+
+class _Form(NamedTuple):
+    """What a strategy takes, how it makes lines of its own of it, and how it writes them."""
+
+    takes: frozenset[Sort]
+    write: Callable[[Sequence[Line]], str]
+    made: Callable[[Sequence[Line]], list[Line]] = list
+    repeats: bool = False
+    """Whether it also tells what the facts beside it say already."""
+
+
+def summarised(task: JsonObject, *, count: Counter) -> str:
+    """Return the summary that `task` asks for; empty where nothing was said that belongs there."""
+    form = _FORMS[task["strategy"]]
+    known = "" if form.repeats else _known(task["facts"])
+    made = form.made(material(task))
+    lines = [line for line in made if line.sort in form.takes and line.text not in known]
+    ranking = ordered(weighed([_clause(*each) for each in enumerate(lines)], _handoff(lines), count=count))
+    return _fitting(lines, ranking, form.write, most=task["max_tokens"], count=count)
+
+
+def _known(facts: JsonObject) -> str:
+    texts = (*facts["goals"], *facts["constraints"], *facts["decisions"], *facts["requests"])
+    return "\n".join(" ".join(text.split()) for text in texts)
+
+
+def _clause(place: int, line: Line) -> Clause:
+    return Clause(place, place, "", line.text, "", classify(line.text), -1, leads=True)
+
+
+def _handoff(lines: Sequence[Line]) -> JsonObject:
+    newest = max((line.at for line in lines), default=0) or 1
+    return {
+        "items": [
+            {
+                "id": str(place),
+                "type": line.sort,
+                "content": line.text,
+                "metadata": {"relevance_score": WORTH[line.sort] + RECENCY * max(0, line.at) / newest},
+            }
+            for place, line in enumerate(lines)
+        ],
+        "protected": [],
+        "signals": [],
+        # What must survive stands in the facts.
+        "required": [],
+    }
+
+
+def _fitting(
+    lines: Sequence[Line],
+    ranking: Sequence[int],
+    write: Callable[[Sequence[Line]], str],
+    *,
+    most: int,
+    count: Counter,
+) -> str:
+    """Return what is written of the longest beginning of `ranking` that fits, and of what fits behind it."""
+
+    def written(places: Sequence[int]) -> str:
+        return write([lines[place] for place in sorted(places)])
+
+    low, high = 0, len(ranking)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if count(written(ranking[:middle])) <= most else (low, middle - 1)
+    places = list(ranking[:low])
+    for place in ranking[low + 1 : low + 1 + TRIED]:
+        if count(written([*places, place])) <= most:
+            places.append(place)
+    return written(places)
+
+
+def _bullets(lines: Sequence[Line]) -> str:
+    return "\n".join(f"- {line.text}" for line in lines)
+
+
+def _state(lines: Sequence[Line]) -> str:
+    """Return the lines under plain words for what they say, in order within each."""
+    found: dict[str, list[Line]] = {head: [] for head in _HEADS}
+    for line in lines:
+        found[_head(line)].append(line)
+    return "\n".join(f"{head}:\n{_bullets(some)}" for head, some in found.items() if some)
+
+
+_HEADS = ("Asked", "Decided", "Found", "Changed", "Done", "Open")
+_BY_SORT: Mapping[Sort, str] = {
+    "asked": "Asked", "decided": "Decided", "solved": "Found", "blocked": "Open", "done": "Done", "noted": "Found",
+    "ran": "Done", "changed": "Changed",
+}  # fmt: skip
+_BY_KIND: Mapping[str, str] = {
+    "decision": "Decided",
+    "blocker": "Open",
+    "outcome": "Done",
+    "solution": "Found",
+}
+
+
+def _head(line: Line) -> str:
+    return _BY_SORT.get(line.sort) or _BY_KIND.get(classify(line.text), "Found")
+
+
+def _outlined(lines: Sequence[Line]) -> list[Line]:
+    """Return `lines` with one for each changed file of which more than its path is known: that stands in the facts."""
+    names: dict[str, dict[str, None]] = {}
+    found: list[Line] = []
+    for line in lines:
+        told = CHANGE.fullmatch(line.text) if line.sort == "changed" else None
+        if told is None:
+            found.append(line)
+        elif told[3]:
+            name = told[1].rpartition("/")[2]
+            known = names.setdefault(name, {})
+            known.update(dict.fromkeys(told[3].split(", ")))
+            found = [one for one in found if not (one.sort == "changed" and one.text.startswith(f"{name}: "))]
+            found.append(line._replace(text=f"{name}: {told[2]} ({', '.join(known)})"))
+    return found
+
+
+def _steps(lines: Sequence[Line]) -> str:
+    return "\n".join(f"{nth}. {_step(line)}" for nth, line in enumerate(lines, start=1))
+
+
+def _step(line: Line) -> str:
+    return f"Asked: {line.text}" if line.sort == "asked" else line.text
+
+
+def _plain(lines: Sequence[Line]) -> str:
+    return "\n".join(line.text for line in lines)
+
+
+def _decisions(lines: Sequence[Line]) -> list[Line]:
+    """Return each decision as a line of the log: where it was taken, what, and why."""
+    return [
+        line if line.at == BEFORE else line._replace(text=_decision(line)) for line in lines if _decides(line)
+    ]
+
+
+def _decides(line: Line) -> bool:
+    return line.sort == "decided" or PARTS in line.text
+
+
+def _decision(line: Line) -> str:
+    reason = _REASON.search(line.text)
+    decided = line.text[: reason.start()] if reason else line.text
+    rationale = line.text[reason.end() :] if reason else NOTHING
+    return f"[{line.at}] " + PARTS.join((decided, rationale, NOTHING, NOTHING))
+
+
+def _requirements(lines: Sequence[Line]) -> list[Line]:
+    """Return each request with the last thing that came of it; nothing here proves that one is met."""
+    found: list[Line] = []
+    for line in lines:
+        if line.at == BEFORE:
+            found.append(line if PARTS in line.text else line._replace(text=_requirement(line.text, "")))
+        elif line.sort == "asked":
+            found.append(line)
+        elif line.sort in {"done", "solved", "ran"} and found and found[-1].sort == "asked":
+            asked = found[-1].text.partition(PARTS)[0]
+            found[-1] = found[-1]._replace(text=_requirement(asked, line.text))
+    return [line if PARTS in line.text else line._replace(text=_requirement(line.text, "")) for line in found]
+
+
+def _requirement(asked: str, evidence: str) -> str:
+    return PARTS.join((asked, "partly" if evidence else "open", evidence or NOTHING))
+
+
+_EVERY: frozenset[Sort] = frozenset(WORTH)
+_FORMS: Mapping[str, _Form] = {
+    "task_state": _Form(_EVERY, _state, _outlined),
+    "brief": _Form(_EVERY - {"ran", "changed"}, _bullets),
+    "decision_log": _Form(frozenset({"carried", "decided"}), _plain, _decisions, repeats=True),
+    "code_delta": _Form(frozenset({"carried", "changed", "blocked", "solved"}), _plain, repeats=True),
+    "step_ledger": _Form(_EVERY - {"noted"}, _steps),
+    "requirements_ledger": _Form(frozenset({"carried", "asked"}), _plain, _requirements, repeats=True),
+}
