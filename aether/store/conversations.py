@@ -282,6 +282,12 @@ def _is_torn(home: Path, id: str) -> bool:
         return False  # `examine` says what is wrong; it was left as it is
 
 
+def numbered(log: Log, messages: Sequence[JsonObject]) -> list[int]:
+    """Return the number that each of `messages` has in the log, or will have once they are stored."""
+    known = _known(log, [_text(message, nth) for nth, message in enumerate(messages)])
+    return [*known, *range(len(log.texts) + 1, len(log.texts) + 1 + len(messages) - len(known))]
+
+
 def _known(log: Log, had: list[bytes]) -> list[int]:
     """Return the numbers of the stored messages that `had` begins with."""
     said = [n for n, step in enumerate(log.derived, 1) if not step]

@@ -1,0 +1,231 @@
+"""Compacting, as a caller asks for it: look at a conversation before it is sent, and make it fit.
+
+`preflight` returns the very messages it was given until a trigger of the policy fires; `compact` does not wait
+for one. The whole conversation stands in the home (`conversations/<id>/history.jsonl`) by the same write that
+records the compaction, so `undo_compaction` gives it back byte for byte. What cannot be made to fit changes nothing
+and raises. Copies that leave the home, through a storage adapter or an exporter, are redacted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from aether import clock
+from aether.backends import backend as backend_of
+from aether.backends.base import Settings
+from aether.compaction.budget import fires
+from aether.compaction.plan import LastTime, Plan, apply, plan
+from aether.compaction.shapes import Policy, Receipt
+from aether.errors import AetherError
+from aether.events import names as tell
+from aether.ids import short_id
+from aether.messages.message import Wire
+from aether.operations import compaction_receipts as receipts
+from aether.operations.compaction_case import Case, Options, case
+from aether.operations.edge import Home, find
+from aether.operations.summarising import Summarised, summarised
+from aether.shapes import Finding, JsonObject
+from aether.store import config, conversations
+from aether.store.conversation_log import load, path_of
+
+DEFAULTS = Options()
+
+
+class Compaction(NamedTuple):
+    """A conversation that fits, and what was done to it."""
+
+    messages: list[JsonObject]
+    """As they may be sent, `meta` aside; the very objects that were given where nothing was changed."""
+    triggered: bool
+    reason: str
+    """Why it was compacted, or why it was not."""
+    tokens_before: int
+    tokens_after: int
+    window: int
+    limit: int
+    """Tokens that may be sent: the window less the reserve."""
+    counter: str
+    receipt: Receipt | None
+    findings: list[Finding]
+
+
+class Undone(NamedTuple):
+    """A conversation with its newest compaction taken back."""
+
+    messages: list[JsonObject]
+    step: int
+    findings: list[Finding]
+
+
+def preflight(
+    conversation_id: str,
+    messages: Sequence[JsonObject],
+    *,
+    model: str | None = None,
+    window: int | None = None,
+    policy: str | Policy = "compact",
+    system: Any = None,
+    tools: Any = None,
+    wire: Wire | None = None,
+    options: Options = DEFAULTS,
+    home: Home = None,
+) -> Compaction:
+    """Return `messages` as they may be sent to `model`: the same, or compacted where a trigger fires.
+
+    `window` is the model's own where none is given. `system` and `tools` are counted and never changed.
+
+    Raises:
+        InvalidInput: a message is none, the policy makes no sense, or there is neither a window nor a model.
+        BudgetExceeded: what is protected does not fit; nothing was changed.
+        NotFound: there is no home.
+    """
+    found = case(
+        conversation_id, messages, model=model, window=window, policy=policy, system=system, tools=tools, wire=wire,
+        note="", options=options, home=home,
+    )  # fmt: skip
+    return _done(found, force=False)
+
+
+def compact(
+    conversation_id: str,
+    messages: Sequence[JsonObject],
+    *,
+    model: str | None = None,
+    window: int | None = None,
+    policy: str | Policy = "compact",
+    system: Any = None,
+    tools: Any = None,
+    wire: Wire | None = None,
+    note: str = "manual",
+    options: Options = DEFAULTS,
+    home: Home = None,
+) -> Compaction:
+    """Return `messages` compacted to the target of the policy, whether a trigger fires or not.
+
+    Raises:
+        InvalidInput, BudgetExceeded, NotFound: as `preflight`.
+    """
+    found = case(
+        conversation_id, messages, model=model, window=window, policy=policy, system=system, tools=tools, wire=wire,
+        note=note, options=options, home=home,
+    )  # fmt: skip
+    return _done(found, force=True)
+
+
+def compaction_plan(
+    conversation_id: str,
+    messages: Sequence[JsonObject],
+    *,
+    model: str | None = None,
+    window: int | None = None,
+    policy: str | Policy = "compact",
+    system: Any = None,
+    tools: Any = None,
+    wire: Wire | None = None,
+    force: bool = False,
+    options: Options = DEFAULTS,
+    home: Home = None,
+) -> Plan:
+    """Return what `preflight`, or `compact` with `force`, would do; nothing is changed and nobody is asked.
+
+    Raises:
+        InvalidInput, BudgetExceeded, NotFound: as `preflight`.
+    """
+    found = case(
+        conversation_id, messages, model=model, window=window, policy=policy, system=system, tools=tools, wire=wire,
+        note="", options=options, home=home,
+    )  # fmt: skip
+    return _planned(found, force=force)
+
+
+def undo_compaction(conversation_id: str, *, home: Home = None) -> Undone:
+    """Take the newest compaction of a conversation back and return its messages, byte for byte as they were.
+
+    Raises:
+        NotFound: there is no such conversation, or no compaction that is not undone.
+    """
+    done = conversations.undo(find(home), conversation_id, now=clock.now())
+    return Undone(done.messages, done.step, done.findings)
+
+
+def _done(found: Case, *, force: bool) -> Compaction:
+    at = receipts.moment(found, short_id("preflight"))
+    receipts.counted(found, at)
+    try:
+        if not force and not fires(found.budget, found.policy, len(found.raws)):
+            return _untouched(found, at, [])
+        made = _planned(found, force=force)
+        if not made.triggered:
+            return _untouched(found, at, list(made.findings))
+        return _compacted(found, made, at)
+    except AetherError as reason:
+        receipts.failed(found, at, kind=reason.code, message=reason.what, fallback="none")
+        raise
+    finally:
+        if found.options.exporter:
+            found.options.exporter.flush()
+
+
+def _untouched(found: Case, at: tell.Moment, findings: list[Finding]) -> Compaction:
+    reason = findings[-1].message if findings else "usage_pct < trigger_pct"
+    receipts.decided(found, at, plan=None, reason=reason)
+    used = found.budget.used
+    return Compaction(
+        found.raws, False, reason, used, used, found.budget.window, found.budget.limit, found.counter, None,
+        [*found.findings, *findings],
+    )  # fmt: skip
+
+
+def _planned(found: Case, *, force: bool) -> Plan:
+    log = load(found.record, found.conversation_id)
+    known = conversations.numbered(log, found.raws)
+    where = path_of(found.record, found.conversation_id)
+    last = log.compactions[-1].receipt if log.open else None
+    return plan(
+        found.sums.messages, found.policy, found.sums.count, window=found.budget.window,
+        overhead=found.budget.used - found.budget.messages, tokens=found.sums.tokens, force=force,
+        last=LastTime(last["tokens_after"]) if last else None,
+        pointer=lambda position: f"{where} n={known[position]}",
+    )  # fmt: skip
+
+
+def _compacted(found: Case, made: Plan, at: tell.Moment) -> Compaction:
+    """Carry the plan out: ask for a summary, make the result, record both, and tell of it."""
+    receipts.decided(found, at, plan=made, reason=made.reason)
+    written = _summary(found, made, at)
+    result = apply(made, written.prose)
+    raws = [
+        found.raws[place] if place is not None and message is made.messages[place] else message.raw
+        for place, message in zip(result.places, result.messages, strict=True)
+    ]
+    record = receipts.receipt(found, made, result, written, raws, step=0)
+    step = conversations.record_compaction(
+        found.record, found.conversation_id, before=found.raws, after=raws, places=result.places,
+        receipt=record._asdict(), now=clock.now(),
+    )  # fmt: skip
+    record = record._replace(step=step)
+    receipts.done(found, at, record, result)
+    findings = [*found.findings, *result.findings, *receipts.archived(found, at, record, result)]
+    return Compaction(
+        raws, True, made.reason, result.tokens_before, result.tokens_after, found.budget.window, result.limit,
+        found.counter, record, findings,
+    )  # fmt: skip
+
+
+def _summary(found: Case, made: Plan, at: tell.Moment) -> Summarised:
+    """Return the prose of the summary; each failure on the way is told of."""
+    if made.task is None:
+        return Summarised(None, {}, [])
+    settings = config.or_default(found.record)
+    asked = found.options.backend or settings.compact_backend
+    if isinstance(asked, str):
+        backend_of(asked)  # a name that is none is the caller's mistake, not a failure of a backend
+    reach = found.options.settings or Settings(
+        model=settings.compact_model, timeout_seconds=settings.compact_timeout_seconds
+    )
+    written = summarised(made.task, backend=asked, settings=reach, count=found.sums.count)
+    then = written.record["backend"] if written.prose else "pruning-only"
+    for failure in written.failures:
+        receipts.failed(found, at, kind=failure["error_type"], message=failure["message"], fallback=then)
+    return written

@@ -1,0 +1,144 @@
+"""The case: one call to compact, with everything looked up and counted that a decision needs.
+
+Counting costs what is new: the counts of a conversation stay in memory between calls of one process. Counts are
+those of the home's own counter times the factor that was learned for the model, so that they do not change
+with the machine.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from aether.backends.base import Settings
+from aether.compaction.bounds import Bounds, bounds
+from aether.compaction.budget import ContextBudget
+from aether.compaction.policies import policy as named
+from aether.compaction.policies import validated
+from aether.compaction.shapes import Policy
+from aether.errors import InvalidInput, NotFound
+from aether.events.event import Exporter
+from aether.messages.formats import detect_wire
+from aether.messages.message import Wire
+from aether.operations.edge import Home, find, read
+from aether.operations.summarising import Summariser
+from aether.redact.redaction import DEFAULT, Rules
+from aether.shapes import Counter, Finding, JsonObject
+from aether.storage.adapter import StorageAdapter
+from aether.tokens.counters import counter, label
+from aether.tokens.messages import system_tokens, tools_tokens
+from aether.tokens.profiles import finding as unknown_model
+from aether.tokens.profiles import profile
+from aether.tokens.tally import Tally, tally
+
+# Conversations whose counts stay in memory; an orchestrator has few at a time.
+KEPT_TALLIES = 64
+_TALLIES: OrderedDict[tuple[str, str, str], Tally] = OrderedDict()
+
+
+class Options(NamedTuple):
+    """What an embedding program may replace; an empty value means what the home says."""
+
+    backend: str | Summariser = ""
+    """Who writes the summary: a backend's name, or the caller's own function."""
+    settings: Settings | None = None
+    counter: Counter | None = None
+    counter_name: str = "caller"
+    """What `counter` is called in receipts."""
+    storage: StorageAdapter | None = None
+    exporter: Exporter | None = None
+    rules: Rules | None = DEFAULT
+    """How what leaves the home is redacted; None: not at all, and an event warns of it."""
+    record: Path | None = None
+    """The directory that keeps conversations, where that is not a home."""
+
+
+class Case(NamedTuple):
+    """One call, resolved."""
+
+    conversation_id: str
+    raws: list[JsonObject]
+    sums: Tally
+    budget: ContextBudget
+    limits: Bounds
+    policy: Policy
+    model: str
+    counter: str
+    record: Path
+    options: Options
+    note: str
+    findings: list[Finding]
+
+
+def case(
+    conversation_id: str,
+    raws: Sequence[JsonObject],
+    *,
+    model: str | None,
+    window: int | None,
+    policy: str | Policy,
+    system: Any,
+    tools: Any,
+    wire: Wire | None,
+    note: str,
+    options: Options,
+    home: Home,
+) -> Case:
+    """Return the call with everything that a decision needs.
+
+    Raises:
+        InvalidInput: a message is none, the policy makes no sense, or there is neither a window nor a model.
+        NotFound: there is no home.
+    """
+    record = options.record or find(home)
+    chosen = validated(named(policy) if isinstance(policy, str) else policy)
+    found = profile(model) if model else None
+    if window is None and found is None:
+        raise InvalidInput("there is neither a model nor a window.", fix="Give one of them.", where="window")
+    count, words = (options.counter, options.counter_name) if options.counter else _counter(record)
+    sums = _tally(record, conversation_id, raws, wire or detect_wire(raws), count)
+    limits = bounds(chosen, window if window is not None else found.window if found else 0)
+    budget = ContextBudget(
+        limits.window, limits.reserve,
+        system=system_tokens(system, count), tools=tools_tokens(tools, count), messages=sums.total,
+    )  # fmt: skip
+    doubt = unknown_model(found) if found and window is None else None
+    findings = [*limits.findings, *([doubt] if doubt else [])]
+    return Case(
+        conversation_id,
+        list(raws),
+        sums,
+        budget,
+        limits,
+        chosen,
+        model or "",
+        words,
+        record,
+        options,
+        note,
+        findings,
+    )
+
+
+def _counter(record: Path) -> tuple[Counter, str]:
+    """Return the counter of the home, and what it is called; the estimate where `record` is none."""
+    try:
+        settings = read(record).documents["memory"]["token_counter"]
+    except NotFound:
+        settings = {"counter": "estimate", "factor": 1.0}
+    name, factor = settings["counter"], settings["factor"]
+    return counter(name, factor), label(name, factor)
+
+
+def _tally(
+    record: Path, conversation_id: str, raws: Sequence[JsonObject], wire: Wire, count: Counter
+) -> Tally:
+    """Return the tally of the conversation; what was counted at an earlier call is not counted again."""
+    key = (str(record), conversation_id, wire)
+    sums = tally(raws, wire=wire, count=count, before=_TALLIES.pop(key, None))
+    _TALLIES[key] = sums
+    if len(_TALLIES) > KEPT_TALLIES:
+        _TALLIES.popitem(last=False)
+    return sums
