@@ -15,7 +15,8 @@ from typing import Any
 from aether import clock, paths
 from aether.errors import AetherError, NotFound
 from aether.ids import new_id
-from aether.shapes import Change, Counter
+from aether.operations import telemetry
+from aether.shapes import Change, Counter, JsonObject
 from aether.store.commit import Author, Committed, commit, fold_home
 from aether.store.documents import NAMES, path_of
 from aether.store.state import Snapshot, journal_path, load
@@ -52,8 +53,17 @@ def read(home: Home) -> Snapshot:
 
 
 def change(home: Home, plan: Callable[[Mapping[str, Any]], Change], author: Author) -> Committed:
-    """Commit what `plan` makes of the documents, and return what it did."""
-    done = commit(find(home), lambda snapshot: plan(snapshot.documents), author, now=now())
+    """Commit what `plan` makes of the documents, export the events of it, and return what it did."""
+    told: list[JsonObject] = []
+
+    def planned(snapshot: Snapshot) -> Change:
+        made = plan(snapshot.documents)
+        told[:] = made.appends.get("events", [])
+        return made
+
+    place = find(home)
+    done = commit(place, planned, author, now=now())
+    telemetry.export(place, told)
     return done._replace(result=owned(done.result))
 
 

@@ -57,6 +57,18 @@ class Config(NamedTuple):
     """`compact.storage_bucket`: the bucket of those copies (s3)."""
     compact_storage_prefix: str = ""
     """`compact.storage_prefix`: what their keys begin with (s3)."""
+    telemetry_exporter: str = "none"
+    """`telemetry.exporter`: who carries events away, separated by commas: console, file, ariadne, otlp; or none."""
+    telemetry_ariadne_url: str = ""
+    """`telemetry.ariadne_url`: the viewer; empty: port 5175 of this machine."""
+    telemetry_otlp_url: str = ""
+    """`telemetry.otlp_url`: the traces of the collector; empty: OpenTelemetry's variables, or port 4318 of this machine."""
+    telemetry_path: str = "telemetry.jsonl"
+    """`telemetry.path`: the file that the exporter `file` appends to, seen from the home."""
+    telemetry_timeout_seconds: float = 2.0
+    """`telemetry.timeout_seconds`: how long the end of a command may wait for events to be sent."""
+    telemetry_content: bool = False
+    """`telemetry.content`: whether texts, such as those of signals, are exported too; redacted in any case."""
 
 
 KEYS = {
@@ -66,11 +78,13 @@ KEYS = {
     "architect.default": "architect",
     **{
         f"{table}.{name.removeprefix(f'{table}_')}": name
-        for table in ("architect", "compact")
+        for table in ("architect", "compact", "telemetry")
         for name in Config._fields
         if name.startswith(f"{table}_")
     },
 }
+_KINDS = {str: "a text", bool: "true or false", int: "a number that is not negative"}
+_KINDS[float] = _KINDS[int]
 _CACHE: dict[Path, tuple[tuple[int, int], Config]] = {}
 
 
@@ -140,6 +154,6 @@ def _typed(path: Path, key: str, value: Any) -> Any:
         return value
     raise InvalidDocument(
         f"{key} is {shown(value)}.",
-        fix=f"Use a {'text' if wanted is str else 'number that is not negative'}.",
+        fix=f"Use {_KINDS[wanted]}.",
         where=str(path),
     )

@@ -15,14 +15,14 @@ def test_every_key_can_be_set(tmp_path):
     tables = {}
     for key, field in KEYS.items():
         table, name = key.split(".")
-        value = {str: '"x"', int: "7", float: "7.5"}[type(Config._field_defaults[field])]
+        value = {str: '"x"', int: "7", float: "7.5", bool: "true"}[type(Config._field_defaults[field])]
         tables.setdefault(table, []).append(f"{name} = {value}")
     text = "\n".join(f"[{table}]\n" + "\n".join(lines) for table, lines in tables.items())
     (tmp_path / "config.toml").write_text(text)
 
     found = load(tmp_path)
 
-    assert set(found) == {"x", 7, 7.5}
+    assert set(found) == {"x", 7, 7.5, True}
     assert set(KEYS.values()) == set(Config._fields)
 
 
@@ -43,6 +43,7 @@ def test_a_whole_number_stands_for_a_float(tmp_path):
         ("[store]\nlock_timeout_seconds = nan", "lock_timeout_seconds is nan"),
         ("[store]\nlock_timeout_seconds = -0.5", "lock_timeout_seconds is -0.5"),
         ("[architect]\nmodel = 1", "architect.model is 1. Use a text"),
+        ("[telemetry]\ncontent = 1", "telemetry.content is 1. Use true or false"),
         ("[store", "not TOML"),
     ],
 )
