@@ -73,8 +73,10 @@ def path_of(home: Path, id: str) -> Path:
     return inside(home, f"conversations/{directory_name(id, what='conversation')}") / FILE
 
 
-def load(home: Path, id: str) -> Log:
-    """Return the log of conversation `id`, empty where there is none; only what was appended since is read.
+def load(home: Path, id: str, *, anew: bool = False) -> Log:
+    """Return the log of conversation `id`, empty where there is none.
+
+    Only what was appended since it was read last is read, unless it is asked for `anew`.
 
     Raises:
         CorruptDocument: a line is damaged and others follow it.
@@ -83,7 +85,7 @@ def load(home: Path, id: str) -> Log:
         StorageFailed: it cannot be read.
     """
     path = path_of(home, id)
-    known = _CACHE.pop(path, None)
+    known = None if anew else _CACHE.pop(path, None)
     try:
         with storage(path, left="Nothing was read."), _opened(path) as file:
             inode = os.fstat(file.fileno()).st_ino

@@ -245,23 +245,22 @@ def examine(home: Path) -> list[Finding]:
         path = stored.path
         place = path.relative_to(home).as_posix()
         try:
-            log = load(home, stored.id)
+            log = load(home, stored.id, anew=True)
         except AetherError as reason:
             found.append(Finding("error", reason.code, place, reason.what, reason.fix))
         else:
-            if log.torn or log.path != path:
-                found.append(_torn(place))
+            found += _amiss(log, path, place)
     return found
 
 
-def _torn(place: str) -> Finding:
-    return Finding(
-        "warning",
-        "torn-line",
-        place,
-        "what was written last was cut off before it was acknowledged.",
-        'Run "aether doctor --repair", or go on: the next message takes its place.',
-    )
+def _amiss(log: Log, path: Path, place: str) -> list[Finding]:
+    if log.path != path:
+        what = f"it says that it is conversation {shown(log.id)}, which is kept elsewhere."
+        return [Finding("warning", "misplaced", place, what, "Remove it, if it is a copy.")]
+    if log.torn:
+        what = "what was written last was cut off before it was acknowledged."
+        return [Finding("warning", "torn-line", place, what, 'Run "aether doctor --repair", or go on.')]
+    return []
 
 
 def mend(home: Path, *, now: datetime) -> list[str]:

@@ -15,7 +15,7 @@ from aether.errors import AetherError, CorruptDocument, InvalidDocument
 from aether.paths import resource
 from aether.schemas import check
 from aether.shapes import Finding, Level
-from aether.store import appends, codec, config, documents, journal, state
+from aether.store import appends, codec, config, conversations, documents, journal, state
 from aether.store.commit import fold, settle
 from aether.store.files import storage, stray_temps, write_whole
 from aether.store.history import folded
@@ -32,6 +32,7 @@ def examine(home: Path) -> list[Finding]:
         *_unreadable_files(home),
         *_kept_aside(home),
         *_history(home),
+        *conversations.examine(home),
         *_settings(home),
     ]
     try:
@@ -186,7 +187,7 @@ def repair(home: Path, *, now: datetime) -> list[str]:
         amiss = sorted(snapshot.amiss)
         fold(settle(snapshot, now=now), now=now)
         done += [f"wrote {name}.json anew from what is known" for name in amiss]
-    return done
+    return done + conversations.mend(home, now=now)
 
 
 def _repair_journal(home: Path, now: datetime) -> list[str]:

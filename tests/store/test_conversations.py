@@ -1,0 +1,424 @@
+import errno
+import os
+import stat
+
+import pytest
+
+from aether.errors import Conflict, InvalidInput, LockTimeout, NotFound, StorageFailed
+from aether.store import conversations, doctor, files
+from aether.store.conversation_log import load, path_of
+from aether.store.conversations import (
+    clear,
+    compacted,
+    context,
+    extend,
+    history,
+    next_step,
+    pop,
+    record_compaction,
+    undo,
+)
+from aether.store.lock import locked
+from tests import homes
+
+ID = "user:42/α"
+
+
+def said(*words):
+    return [{"role": "user", "content": word} for word in words]
+
+
+def words(messages):
+    return [message["content"] for message in messages]
+
+
+def talk(home, *told):
+    return extend(home, ID, said(*told), now=homes.NOW)
+
+
+def compact(home, before, summary, kept):
+    """Replace all but the last `kept` messages of `before` by one."""
+    at = len(before) - kept
+    after = [{"role": "assistant", "content": summary}, *before[at:]]
+    places = [None, *range(at, len(before))]
+    record_compaction(home, ID, before=before, after=after, places=places, receipt={"step": 0}, now=homes.NOW)
+    return after
+
+
+def live(home):
+    return context(load(home, ID))
+
+
+def test_what_was_said_is_there_in_order(home):
+    talk(home, "one", "two")
+
+    log = talk(home, "three")
+
+    assert words(context(log)) == words(history(log)) == words(live(home)) == ["one", "two", "three"]
+
+
+def test_messages_come_back_byte_for_byte(home):
+    odd = {"z": 1, "a": [1.0, -0.0, 1e300, 10**40, True, None, "\ud800", "é", "\x00"], "": {"b": {}, "a": []}}
+
+    extend(home, ID, [odd], now=homes.NOW)
+
+    assert repr(live(home)) == repr([odd])
+
+
+def test_what_is_given_out_may_be_changed(home):
+    talk(home, "one")
+
+    live(home)[0]["content"] = "changed"
+
+    assert words(live(home)) == ["one"]
+
+
+def test_appending_nothing_writes_nothing(home):
+    talk(home, "one")
+    before = path_of(home, ID).read_bytes()
+
+    talk(home)
+
+    assert path_of(home, ID).read_bytes() == before
+
+
+def test_no_one_else_may_read_a_conversation(home):
+    talk(home, "one")
+
+    assert stat.S_IMODE(path_of(home, ID).stat().st_mode) == 0o600
+
+
+def test_a_message_that_is_no_json_keeps_all_of_them_out(home):
+    with pytest.raises(InvalidInput, match="messages\\[1\\]"):
+        extend(home, ID, [*said("one"), {"at": float("nan")}], now=homes.NOW)
+
+    assert live(home) == []
+
+
+def test_a_home_that_is_not_there_is_not_made(tmp_path):
+    with pytest.raises(NotFound, match="aether init"):
+        talk(tmp_path / "gone", "one")
+
+    assert not (tmp_path / "gone").exists()
+
+
+def test_the_last_message_can_be_taken_back_and_stays_in_history(home):
+    talk(home, "one", "two")
+
+    assert pop(home, ID, now=homes.NOW) == said("two")[0]
+    assert words(live(home)) == ["one"]
+    assert words(history(load(home, ID))) == ["one", "two"]
+
+
+def test_there_may_be_nothing_to_take_back(home):
+    assert pop(home, ID, now=homes.NOW) is None
+    assert not path_of(home, ID).exists()
+    talk(home, "one")
+    pop(home, ID, now=homes.NOW)
+
+    assert pop(home, ID, now=homes.NOW) is None
+
+
+def test_a_message_that_another_took_back_meanwhile_is_not_taken_twice(home, monkeypatch):
+    talk(home, "one")
+    stale = load(home, ID)
+    pop(home, ID, now=homes.NOW)
+    real, given = conversations.load, iter([stale])
+    monkeypatch.setattr(conversations, "load", lambda *args: next(given, None) or real(*args))
+
+    assert pop(home, ID, now=homes.NOW) is None
+
+
+def test_a_cleared_conversation_begins_anew_and_keeps_its_history(home):
+    talk(home, "one", "two")
+    compact(home, live(home), "S1", 1)
+
+    clear(home, ID, now=homes.NOW)
+    talk(home, "three")
+
+    assert words(live(home)) == ["three"]
+    assert words(history(load(home, ID))) == ["one", "two", "three"]
+    with pytest.raises(NotFound, match="no compaction to undo"):
+        undo(home, ID, now=homes.NOW)
+
+
+def test_clearing_twice_writes_once(home):
+    clear(home, ID, now=homes.NOW)
+    assert not path_of(home, ID).exists()
+    talk(home, "one")
+    clear(home, ID, now=homes.NOW)
+    size = path_of(home, ID).stat().st_size
+
+    clear(home, ID, now=homes.NOW)
+
+    assert path_of(home, ID).stat().st_size == size
+
+
+def test_a_compaction_makes_its_result_the_context(home):
+    talk(home, "one", "two", "three")
+
+    compact(home, live(home), "S1", 1)
+    talk(home, "four")
+
+    assert words(live(home)) == ["S1", "three", "four"]
+    assert words(history(load(home, ID))) == ["one", "two", "three", "four"]
+
+
+def test_a_compaction_stores_what_was_not_stored_and_nothing_twice(home):
+    talk(home, "one", "two")
+
+    compact(home, [*live(home), *said("three")], "S1", 1)
+
+    log = load(home, ID)
+    assert words(history(log)) == ["one", "two", "three"]
+    assert len(log.texts) == 4  # and the summary
+
+
+def test_a_caller_who_never_stored_anything_is_served(home):
+    after = compact(home, said("one", "two", "three"), "S1", 1)
+
+    compact(home, [*after, *said("four")], "S2", 1)
+
+    log = load(home, ID)
+    assert words(history(log)) == ["one", "two", "three", "four"]
+    assert words(context(log)) == ["S2", "four"]
+
+
+def test_a_caller_who_keeps_giving_the_whole_list_stores_it_once(home):
+    compact(home, said("one", "two", "three"), "S1", 1)
+
+    compact(home, said("one", "two", "three", "four"), "S2", 1)
+
+    assert words(history(load(home, ID))) == ["one", "two", "three", "four"]
+
+
+def test_a_message_that_differs_only_in_type_or_order_is_another(home):
+    extend(home, ID, [{"a": 1, "b": True}], now=homes.NOW)
+
+    for other in ({"b": True, "a": 1}, {"a": 1.0, "b": True}, {"a": True, "b": 1}):
+        record_compaction(home, ID, before=[other], after=[], places=[], receipt={}, now=homes.NOW)
+        assert repr(undo(home, ID, now=homes.NOW).messages) == repr([other])
+
+
+def test_a_message_that_was_shortened_is_a_new_one(home):
+    talk(home, "a long one", "two")
+    short = [*said("a …"), live(home)[1]]
+
+    record_compaction(home, ID, before=live(home), after=short, places=[0, 1], receipt={}, now=homes.NOW)
+
+    log = load(home, ID)
+    assert context(log) == short
+    assert log.derived == [0, 0, 1]
+    assert words(history(log)) == ["a long one", "two"]
+
+
+def test_steps_count_up_and_receipts_say_theirs(home):
+    assert next_step(load(home, ID)) == 1
+    after = compact(home, said("one", "two"), "S1", 1)
+    undo(home, ID, now=homes.NOW)
+    compact(home, said("one", "two", "three"), "S2", 1)
+
+    log = load(home, ID)
+    assert [found.receipt for found in log.compactions] == [{"step": 1}, {"step": 2}]
+    assert next_step(log) == 3
+    assert compacted(log, 1) == (said("one", "two"), after, {"step": 1})
+    for step in (0, 3):
+        with pytest.raises(NotFound, match=f"no compaction {step}; it has had 2"):
+            compacted(log, step)
+
+
+def test_a_receipt_that_is_no_json_stores_nothing(home):
+    talk(home, "one")
+
+    with pytest.raises(InvalidInput, match="receipt"):
+        record_compaction(home, ID, before=live(home), after=[], places=[], receipt={"x": {1}}, now=homes.NOW)
+    assert load(home, ID).compactions == []
+
+
+def test_undo_gives_back_what_the_compaction_was_given_and_what_came_since(home):
+    compact(home, said("one", "two", "three"), "S1", 1)
+    talk(home, "four")
+
+    done = undo(home, ID, now=homes.NOW)
+
+    assert words(done.messages) == words(live(home)) == ["one", "two", "three", "four"]
+    assert (done.step, done.findings) == (1, [])
+
+
+def test_undo_goes_back_over_several_compactions(home):
+    compact(home, said("one", "two", "three"), "S1", 1)
+    talk(home, "four", "five")
+    compact(home, live(home), "S2", 1)
+    talk(home, "six")
+
+    once, twice = undo(home, ID, now=homes.NOW), undo(home, ID, now=homes.NOW)
+
+    assert words(once.messages) == ["S1", "three", "four", "five", "six"]
+    assert words(twice.messages) == ["one", "two", "three", "four", "five", "six"]
+    with pytest.raises(NotFound, match="no compaction to undo"):
+        undo(home, ID, now=homes.NOW)
+
+
+def test_after_an_undo_the_conversation_goes_on(home):
+    compact(home, said("one", "two", "three"), "S1", 1)
+    undo(home, ID, now=homes.NOW)
+    talk(home, "four")
+
+    compact(home, live(home), "S2", 1)
+
+    assert words(live(home)) == ["S2", "four"]
+    assert words(undo(home, ID, now=homes.NOW).messages) == ["one", "two", "three", "four"]
+
+
+def test_what_does_not_go_on_from_the_result_is_not_joined_and_said(home):
+    compact(home, said("one", "two", "three"), "S1", 1)
+    compact(home, said("elsewhere", "three"), "S2", 1)
+
+    first, second = undo(home, ID, now=homes.NOW), undo(home, ID, now=homes.NOW)
+
+    assert words(first.messages) == ["elsewhere", "three"]
+    assert words(second.messages) == ["one", "two", "three"]
+    assert [finding.code for finding in second.findings] == ["not-joined"]
+    assert "2 message(s)" in second.findings[0].message
+    assert words(history(load(home, ID))) == ["one", "two", "three", "elsewhere", "three"]
+
+
+def test_a_result_of_which_something_was_taken_back_is_not_joined(home):
+    compact(home, said("one", "two"), "S1", 1)
+    pop(home, ID, now=homes.NOW)
+
+    done = undo(home, ID, now=homes.NOW)
+
+    assert words(done.messages) == ["one", "two"]
+    assert len(done.findings) == 1
+
+
+def test_nothing_can_be_undone_where_nothing_was_compacted(home):
+    with pytest.raises(NotFound):
+        undo(home, ID, now=homes.NOW)
+    assert not path_of(home, ID).exists()
+
+
+def test_conversations_are_listed_by_their_ids(home):
+    assert conversations.conversations(home) == []
+    talk(home, "one")
+    extend(home, "x" * 300, said("one"), now=homes.NOW)
+
+    found = conversations.conversations(home)
+
+    assert [stored.id for stored in found] == [ID, "x" * 300]
+    assert [stored.bytes for stored in found] == [stored.path.stat().st_size for stored in found]
+
+
+def test_a_conversation_whose_first_line_is_damaged_is_listed_by_its_directory(home):
+    extend(home, "talk", said("one"), now=homes.NOW)
+    path = path_of(home, "talk")
+    path.write_bytes(b"x" + path.read_bytes())
+
+    assert [stored.id for stored in conversations.conversations(home)] == ["talk"]
+    assert [(finding.level, finding.code) for finding in doctor.examine(home)] == [
+        ("error", "CorruptDocument")
+    ]
+    assert doctor.repair(home, now=homes.NOW) == []
+    assert path.read_bytes().startswith(b"x")
+
+
+@pytest.mark.parametrize(("torn", "kept"), [(b'{"n":2', 0), (b'{"n":2}\n', 1), (b"\x00\n\x00", 1)])
+def test_doctor_cuts_a_torn_end_off_and_keeps_what_may_have_been_a_message(home, torn, kept):
+    talk(home, "one")
+    path = path_of(home, ID)
+    whole = path.read_bytes()
+    path.write_bytes(whole + torn)
+
+    assert [finding.code for finding in doctor.examine(home)] == ["torn-line"]
+    assert "torn end of conversations/" in doctor.repair(home, now=homes.NOW)[0]
+
+    assert path.read_bytes() == whole
+    assert [file.read_bytes() for file in (home / "quarantine").glob("*")] == [torn] * kept
+
+
+def test_the_next_message_takes_the_place_of_a_torn_end(home):
+    talk(home, "one")
+    with path_of(home, ID).open("ab") as file:
+        file.write(b'{"n":2,"at"')
+
+    talk(home, "two")
+
+    assert words(live(home)) == ["one", "two"]
+    assert doctor.examine(home) == []
+
+
+def test_a_copied_directory_is_found(home):
+    extend(home, "talk", said("one"), now=homes.NOW)
+    copy = home / "conversations" / "copy"
+    copy.mkdir()
+    (copy / "history.jsonl").write_bytes(path_of(home, "talk").read_bytes())
+
+    found = doctor.examine(home)
+
+    assert [(finding.code, finding.where) for finding in found] == [
+        ("misplaced", "conversations/copy/history.jsonl")
+    ]
+
+
+def test_a_conversation_has_a_lock_of_its_own(home):
+    (home / "config.toml").write_text("[store]\nlock_timeout_seconds = 0.01\n")
+    talk(home, "one")
+
+    with locked(home):
+        talk(home, "two")
+    with locked(path_of(home, ID).parent):
+        extend(home, "other", said("one"), now=homes.NOW)
+        with pytest.raises(LockTimeout):
+            talk(home, "three")
+    assert words(live(home)) == ["one", "two"]
+
+
+def test_two_writers_whose_lock_failed_both_get_their_turn(home, monkeypatch):
+    talk(home, "one")
+    real, others = conversations.append, iter([said("two")])
+
+    def append(path, data, *, at):
+        for other in others:
+            real(
+                path,
+                b"".join(
+                    map(
+                        conversations.journal.seal,
+                        conversations._said(2, [conversations._text(m, 0) for m in other], "2026"),
+                    )
+                ),
+                at=at,
+            )
+        return real(path, data, at=at)
+
+    monkeypatch.setattr(conversations, "append", append)
+    talk(home, "three")
+
+    assert words(live(home)) == ["one", "two", "three"]
+
+
+def test_writers_that_meet_again_and_again_are_told(home, monkeypatch):
+    talk(home, "one")
+
+    def append(path, data, *, at):
+        raise files.NotAlone(path)
+
+    monkeypatch.setattr(conversations, "append", append)
+
+    with pytest.raises(Conflict, match="5 times"):
+        talk(home, "two")
+
+
+def test_a_full_disk_stores_nothing_and_says_so(home, monkeypatch):
+    talk(home, "one")
+
+    def full(handle):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(files, "_sync_data", full)
+    with pytest.raises(StorageFailed, match="Nothing was stored"):
+        talk(home, "two")
+    monkeypatch.undo()
+
+    assert words(live(home)) == ["one"]
