@@ -47,7 +47,7 @@ def converted(messages: Sequence[Message], wire: Wire, writer: Writer, system: A
     if wire in _BESIDE:
         said, prompt = _beside(said, wire, system, findings.append)
     elif wire == "responses":
-        prompt = _prompt(system)
+        prompt = _prompt(system) or None
     elif _prompt(system):
         said = [Turn("system", [Block("text", _prompt(system))], [], {}), *said]
     raws = [raw for turn in _named(said, findings.append) for raw in writer.written(turn)]

@@ -23,7 +23,7 @@ CODE = "code_execution"
 def message(raw: JsonObject) -> Message:
     """Return one content as read."""
     parts = raw.get("parts")
-    role: Role = "assistant" if raw.get("role") in {"model", "assistant"} else "user"
+    role: Role = "assistant" if word(raw.get("role")) in {"model", "assistant"} else "user"
     if not isinstance(parts, list):
         return Message(role, () if parts is None else (other(parts),), raw, "gemini")
     found = tuple(block for at, part in enumerate(parts) for block in _blocks(part, ("parts", at)))

@@ -37,7 +37,8 @@ def seen(block: Any) -> Shown | None:
     if sound:
         return _shown(f"audio/{word(sound.get('format'))}", sound.get("data"), None)
     file = table(raw.get("file")) or raw
-    return _linked(file["file_data"], "application/pdf") if "file_data" in file else _part(raw)
+    data = file.get("file_data")
+    return _linked(data, "application/pdf") if isinstance(data, str) else _part(raw)
 
 
 def _part(raw: JsonObject) -> Shown | None:

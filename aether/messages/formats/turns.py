@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from aether.messages.blocks import table
+from aether.messages.blocks import failed, table
 from aether.messages.formats.media import seen, spelt
 from aether.messages.formats.places import value_at
 from aether.messages.message import Block, Message, Role, Wire
@@ -38,6 +38,8 @@ class Turn(NamedTuple):
 Report = Callable[[Finding], None]
 # Where results may hold pictures.
 _SHOWING_RESULTS = ("anthropic", "responses")
+# Where results can be flagged as failures.
+_FLAGGING = ("anthropic", "gemini")
 
 
 class _Heard(NamedTuple):
@@ -145,6 +147,10 @@ def _answered(block: Block, message: Message, at: int, where: str, heard: _Heard
     caller = heard.callers.pop(block.call_id, None)
     if caller is None:
         return False
+    if block.is_error and heard.wire not in _FLAGGING and not failed(block.text):
+        heard.report(
+            Finding("info", "flag-dropped", where, "It cannot be said that a tool failed.", "Say it in text.")
+        )
     caller.answers.append(Answer(block, list(_shown(message, at, where, heard))))
     caller.meta.update(table(message.raw.get("meta")))
     return True

@@ -1,0 +1,184 @@
+"""Laws of the message formats: reading keeps everything, writing changes what it says and nothing else."""
+
+import json
+from copy import deepcopy
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aether.errors import InvalidInput
+from aether.messages.check import check
+from aether.messages.formats import bare, convert, detect_wire, read, said, with_text, without_reasoning
+from aether.messages.formats.places import replaced, value_at
+from aether.messages.message import WIRES
+from tests.laws.histories import broken_histories, histories, junk
+
+PROVIDERS = ("anthropic", "openai", "responses", "gemini")
+wires = st.sampled_from(WIRES)
+
+
+def texts(messages):
+    """Return each text that is said, in order; blank ones no provider takes."""
+    return [b.text for m in messages for b in m.blocks if b.kind == "text" and b.text.strip()]
+
+
+def calls(messages):
+    return [(b.tool, dict(b.arguments)) for m in messages for b in m.blocks if b.kind == "call"]
+
+
+def exchanges(messages):
+    """Return what each call that was answered brought, in the order of the calls."""
+    waiting, answered = {}, {}
+    for block in (block for message in messages for block in message.blocks):
+        if block.kind == "call":
+            waiting[block.call_id] = len(answered) + len(waiting)
+        elif block.kind == "result":
+            answered[waiting.pop(block.call_id)] = block.text
+    return [answered[at] for at in sorted(answered)]
+
+
+def roles(messages):
+    """Return who speaks, each once for what is said in a row."""
+    spoken = [
+        "tool" if block.kind == "result" else message.role
+        for message in messages
+        for block in message.blocks
+        if block.kind in {"call", "result"} or (block.kind == "text" and block.text.strip())
+    ]
+    return spoken[:1] + [after for before, after in pairwise(spoken) if before != after]
+
+
+@given(histories() | broken_histories())
+def test_reading_keeps_each_message_to_the_letter(spelt):
+    wire, raws = spelt
+    before = json.dumps(raws)
+
+    messages = read(raws, wire)
+
+    assert all(message.raw is raw for message, raw in zip(messages, raws, strict=True))
+    assert json.dumps(raws) == before
+
+
+@given(junk(), wires)
+def test_nothing_that_is_an_object_is_too_odd_to_be_read_and_rewritten(raws, wire):
+    before = deepcopy(raws)
+
+    for message in read(raws, wire):
+        assert isinstance(without_reasoning(message).raw, dict)
+        for at, block in enumerate(message.blocks):
+            if block.kind == "result" and block.at:
+                assert with_text(message, at, "short").blocks[at].text == "short"
+        for target in PROVIDERS:
+            convert([message], target)
+
+    detect_wire(raws)
+    assert raws == before
+
+
+@given(histories(), st.text(), st.data())
+def test_a_new_text_is_read_again_and_all_else_stays(spelt, text, data):
+    wire, raws = spelt
+    places = [
+        (message, at)
+        for message in read(raws, wire)
+        for at, block in enumerate(message.blocks)
+        if block.at and block.kind in {"text", "result", "call"}
+    ]
+    if not places:
+        return
+    message, at = data.draw(st.sampled_from(places))
+    held = message.blocks[at]
+    new = json.dumps({"input": text}) if held.kind == "call" else text
+    before = deepcopy(message.raw)
+
+    changed = with_text(message, at, new)
+
+    assert message.raw == before
+    found = changed.blocks[at]
+    assert (found.arguments == {"input": text}) if held.kind == "call" else (found.text == text)
+    assert [block.call_id for block in changed.blocks] == [block.call_id for block in message.blocks]
+    assert replaced(changed.raw, held.at, value_at(message.raw, held.at)) == before
+    assert list(changed.raw) == list(message.raw)
+
+
+@given(wires, st.sampled_from(["system", "user", "assistant"]), st.text())
+def test_what_is_said_is_read(wire, role, text):
+    if (wire, role) == ("gemini", "system"):
+        with pytest.raises(InvalidInput):
+            said(role, text, wire)
+        return
+
+    message = said(role, text, wire)
+
+    assert (message.role, message.text, message.wire) == (role, text, wire)
+    assert read([message.raw], wire) == [message]
+
+
+@given(histories())
+def test_without_reasoning_only_reasoning_is_gone(spelt):
+    wire, raws = spelt
+    for message in read(raws, wire):
+        left = without_reasoning(message)
+
+        kept = [block._replace(at=()) for block in left.blocks if block.kind != "reasoning"]
+        assert kept == [block._replace(at=()) for block in message.blocks if block.kind != "reasoning"]
+        if kept and wire != "responses":
+            assert all(block.kind != "reasoning" for block in left.blocks)
+
+
+@given(histories(*PROVIDERS), wires)
+def test_another_wire_says_the_same_and_its_provider_takes_it(spelt, wire):
+    source, raws = spelt
+    messages = read(raws, source)
+    if any(finding.level == "error" for finding in check(messages, source)):
+        return
+
+    found = convert(messages, wire)
+
+    sent = [message._replace(raw=bare(message.raw)) for message in found.messages]
+    refused = {finding.code for finding in check(sent, wire) if finding.level == "error"}
+    assert refused <= ({"no-messages"} if all(message.role == "system" for message in messages) else set())
+    assert calls(found.messages) == calls(messages)
+    assert exchanges(found.messages) == exchanges(messages)
+    opening = (
+        [found.system]
+        if isinstance(found.system, str)
+        else [p["text"] for p in (found.system or {}).get("parts", [])]
+    )
+    assert opening + texts(found.messages) == texts(messages)
+
+
+@given(histories(*PROVIDERS), wires)
+def test_there_and_back_is_the_same_conversation(spelt, wire):
+    source, raws = spelt
+    messages = [message for message in read(raws, source) if message.role != "system"]
+
+    there = convert(messages, wire)
+    back = convert(there.messages, source, system=there.system)
+
+    assert {message.wire for message in back.messages} <= {source}
+    assert texts(back.messages) == texts(messages)
+    assert calls(back.messages) == calls(messages)
+    assert exchanges(back.messages) == exchanges(messages)
+    assert roles(back.messages) == roles(messages)
+
+
+@given(histories(*PROVIDERS), wires)
+def test_what_is_ours_about_a_message_comes_along(spelt, wire):
+    source, raws = spelt
+    marked = [{**raw, "meta": {"protected": True}} for raw in raws]
+
+    found = convert(read(marked, source), wire)
+
+    assert all(message.raw["meta"] == {"protected": True} for message in found.messages)
+    assert all("meta" not in bare(message.raw) for message in found.messages)
+
+
+@given(histories())
+def test_reading_the_newest_after_the_rest_is_reading_all(spelt):
+    wire, raws = spelt
+    whole = read(raws, wire)
+
+    assert read(raws[len(raws) // 2 :], wire, after=whole[: len(raws) // 2]) == whole[len(raws) // 2 :]

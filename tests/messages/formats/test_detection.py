@@ -1,0 +1,45 @@
+import pytest
+
+from aether.messages.formats.detection import detect_wire
+from tests.laws.histories import history
+
+USER = {"role": "user", "content": "Hi"}
+
+
+@pytest.mark.parametrize("wire", ["anthropic", "openai", "responses", "gemini"])
+def test_every_wire_is_known_by_its_calls(wire):
+    assert {detect_wire(history(seed, wire, tools=1.0)) for seed in range(20)} == {wire}
+
+
+def test_what_any_wire_could_have_said_is_plain():
+    assert {detect_wire(history(seed, "plain")) for seed in range(20)} == {"plain"}
+    assert detect_wire([]) == detect_wire([USER]) == detect_wire([7]) == "plain"
+
+
+@pytest.mark.parametrize(
+    ("raw", "wire"),
+    [
+        ({"role": "user", "content": [{"type": "image", "source": {}}]}, "anthropic"),
+        ({"role": "assistant", "content": [{"type": "thinking"}]}, "anthropic"),
+        ({"role": "user", "content": [{"type": "image_url"}]}, "openai"),
+        ({"role": "assistant", "content": None, "refusal": "No."}, "openai"),
+        ({"role": "function", "name": "f", "content": "ok"}, "openai"),
+        ({"role": "user", "content": [{"type": "input_text", "text": "Hi"}]}, "responses"),
+        ({"type": "reasoning", "summary": []}, "responses"),
+        ({"parts": [{"text": "Hi"}]}, "gemini"),
+        ({"role": "assistant", "tool_calls": [{"function": "f"}]}, "plain"),
+        ({"role": "tool", "tool_call_ids": ["c"], "content": "ok"}, "plain"),
+        ({"role": "assistant", "content": [{"type": "toolCall"}, {"type": "thinking"}]}, "plain"),
+    ],
+)
+def test_one_sign_is_enough(raw, wire):
+    assert detect_wire([USER, raw]) == wire
+
+
+def test_openai_and_anthropic_mixed_are_plain():
+    mixed = [
+        {"role": "tool", "tool_call_id": "c", "content": ""},
+        {"role": "user", "content": [{"type": "tool_result"}]},
+    ]
+
+    assert detect_wire(mixed) == "plain"

@@ -1,0 +1,112 @@
+import pytest
+
+from aether.errors import InvalidInput
+from aether.messages.formats import plain
+from aether.messages.formats.turns import Turn
+from aether.messages.message import Block
+
+
+def read(**raw):
+    return plain.message(raw)
+
+
+@pytest.mark.parametrize(
+    ("role", "seen"),
+    [
+        ("developer", "system"),
+        ("human", "user"),
+        ("ai", "assistant"),
+        ("tool", "tool"),
+        ("robot", "user"),
+        (3, "user"),
+    ],
+)
+def test_roles_of_many_agents_are_known(role, seen):
+    assert read(role=role, content="Hi").role == seen
+
+
+def test_calls_are_read_in_the_spellings_of_others():
+    function = {"id": "c", "function": {"name": "f", "arguments": "{}"}}
+    flat = {"id": "d", "function": "g", "arguments": {"a": 1}}
+    named = {"id": "e", "name": "h", "arguments": "{}"}
+    inside = [
+        {"type": "tool_use", "id": "i", "name": "j", "input": {}},
+        {"type": "toolCall", "id": "k", "name": "l"},
+    ]
+
+    beside = read(role="assistant", content="Go.", tool_calls=[function, flat, named, 7]).blocks
+    within = read(role="assistant", content=inside).blocks
+
+    assert [(block.tool, block.call_id) for block in beside[1:4]] == [("f", "c"), ("g", "d"), ("h", "e")]
+    assert (beside[2].at, beside[4].kind) == (("tool_calls", 1, "arguments"), "other")
+    assert [(block.tool, block.call_id) for block in within] == [("j", "i"), ("l", "k")]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"role": "tool", "tool_call_id": "c"},
+        {"role": "toolResult", "toolCallId": "c"},
+        {"role": "tool", "tool_call_ids": ["c"]},
+    ],
+)
+def test_results_are_read_in_the_spellings_of_others(raw):
+    found = plain.message({**raw, "content": "ok"})
+
+    assert (found.role, found.blocks) == ("tool", (Block("result", "ok", ("content",), "c"),))
+
+
+def test_failures_are_flagged_in_many_ways():
+    for flag in ({"error": {"message": "no"}}, {"isError": True}, {"is_error": True}):
+        assert read(role="tool", content="ok", **flag).blocks[0].is_error
+
+
+def test_results_inside_a_user_message_make_it_the_tools():
+    answer = {"type": "tool_result", "tool_use_id": "c", "content": "ok"}
+
+    assert read(role="user", content=[answer]).role == "tool"
+    assert read(role="user", content=[answer, "and"]).role == "user"
+    assert read(role="tool", content=[answer]).blocks[0].call_id == "c"
+
+
+def test_calls_may_stand_together_with_their_answers():
+    done = {"id": "c", "name": "f", "args": {"a": 1}, "result": "ok", "status": "success"}
+    open_ = {"id": "d", "name": "g"}
+
+    found = read(type="gemini", content="", toolCalls=[done, open_]).blocks
+
+    assert [block.kind for block in found] == ["text", "call", "result", "call"]
+    assert (found[2].call_id, found[2].tool, found[2].text) == ("c", "f", "ok")
+
+
+def test_strings_in_a_list_are_texts_and_reasoning_is_known():
+    found = read(
+        role="assistant",
+        content=["a", {"type": "reasoning", "reasoning": "Hm."}, {"type": "refusal", "refusal": "No."}],
+    )
+
+    assert [(block.kind, block.text) for block in found.blocks] == [
+        ("text", "a"),
+        ("reasoning", "Hm."),
+        ("text", "No."),
+    ]
+
+
+def test_reasoning_goes_wherever_it_stands():
+    raw = {
+        "content": [{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "a"}],
+        "reasoning": "Hm.",
+    }
+
+    assert plain.without_reasoning(raw) == {"content": [{"type": "text", "text": "a"}]}
+
+
+def test_a_tool_says_nothing_without_a_call():
+    with pytest.raises(InvalidInput, match="needs a call"):
+        plain.said("tool", "ok")
+
+
+def test_a_turn_is_written_as_openai_does():
+    assert plain.written(Turn("user", [Block("text", "Hi")], [], {"a": 1})) == [
+        {"role": "user", "content": "Hi", "meta": {"a": 1}}
+    ]
