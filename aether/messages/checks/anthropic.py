@@ -110,7 +110,7 @@ def _block(block: Any, role: Any, where: str) -> Iterator[Finding]:
     if not isinstance(kind, str):
         yield Finding("error", "bad-block", where, f"{shown(block)} is no block.", "Give it a type.")
         return
-    if (kind in USER_ONLY and role == "assistant") or (kind in ASSISTANT_ONLY and role == "user"):
+    if misplaced(kind, role):
         yield Finding(
             "error",
             "wrong-role",
@@ -131,6 +131,13 @@ def _block(block: Any, role: Any, where: str) -> Iterator[Finding]:
             yield from _result(block, where)
         case "thinking" | "redacted_thinking":
             yield from _thought(block, where)
+
+
+def misplaced(kind: str, role: Any) -> bool:
+    """Tell whether a block of this type cannot stand in a message of `role`."""
+    return (kind in USER_ONLY and role in ("assistant", "system")) or (
+        kind in ASSISTANT_ONLY and role in ("user", "system")
+    )
 
 
 def _text(block: JsonObject, where: str) -> Iterator[Finding]:

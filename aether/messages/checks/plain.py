@@ -15,13 +15,22 @@ _CALLS = ("tool_calls", "toolCalls", "function_call")
 def findings(raws: Sequence[JsonObject]) -> Iterator[Finding]:
     """Yield what makes a message of `raws` unusable."""
     for at, raw in enumerate(raws):
-        role, content = raw.get("role"), raw.get("content")
+        role = raw.get("role")
         if not isinstance(role, str) or role not in ROLES:
             yield Finding(
                 "error", "bad-role", f"messages[{at}]", f"{shown(role)} is no role.",
                 f"Use one of {', '.join(sorted(ROLES))}.",
             )  # fmt: skip
-        if not isinstance(content, (str, list)) and not any(raw.get(key) for key in _CALLS):
+        if not says(raw):
             yield Finding(
-                "error", "empty-content", f"messages[{at}]", f"Content is {shown(content)}.", "Give text."
+                "error",
+                "empty-content",
+                f"messages[{at}]",
+                f"Content is {shown(raw.get('content'))}.",
+                "Give text.",
             )
+
+
+def says(raw: JsonObject) -> bool:
+    """Tell whether a message has content, or calls in place of it."""
+    return isinstance(raw.get("content"), (str, list)) or any(raw.get(key) for key in _CALLS)
