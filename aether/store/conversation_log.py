@@ -176,7 +176,7 @@ def _take_change(log: Log, record: JsonObject) -> None:
     else:
         before, after = tuple(numbers(record["before"])), tuple(numbers(record["after"]))
         log.compactions.append(Compaction(record["step"], record["at"], before, after, record["receipt"]))
-        log.context[:] = after
+        log.context[:] = [*after, *numbers(record.get("late", []))]
         log.open.append(record["step"])
 
 

@@ -133,15 +133,18 @@ def record_compaction(
     places: Sequence[int | None],
     receipt: JsonObject,
     now: datetime,
+    read: Log | None = None,
 ) -> int:
     """Store one compaction, all of it or nothing, make `after` the context, and return its step.
 
     `before` is what the caller had. Where it begins as the context does, or as the history, only the rest is stored.
-    `places` says for each message of `after` its position in `before`, None for a new one.
+    `places` says for each message of `after` its position in `before`, None for a new one. `read` is the log that
+    the caller worked on: what others appended since then stays in the context, behind `after`.
 
     Raises:
         InvalidInput: a message or the receipt is not JSON.
         NotFound: there is no such home.
+        Conflict: others compacted, undid or took back since `read`.
         LockTimeout, StorageFailed, CorruptDocument, Conflict: nothing was stored.
     """
     had = [_text(message, nth) for nth, message in enumerate(before)]
@@ -151,7 +154,7 @@ def record_compaction(
     steps: list[int] = []
 
     def plan(log: Log) -> list[bytes]:
-        step, known = next_step(log), _known(log, had)
+        step, known, late = next_step(log), _known(log, had), _late(log, read)
         lines = _said(len(log.texts) + 1, had[len(known) :], at)
         reached = len(log.texts) + len(lines)
         sources = [*known, *range(len(log.texts) + 1, reached + 1)]
@@ -165,10 +168,24 @@ def record_compaction(
                 lines.append(_message_line(reached, text, at, derived=step))
         steps[:] = [step]
         change = {"before": ranges(sources), "after": ranges(results), "receipt": {**receipt, "step": step}}
-        return [*lines, _line({"step": step, **change}, at)]
+        return [*lines, _line({"step": step, **change, **({"late": ranges(late)} if late else {})}, at)]
 
     _change(home, id, plan, now=now)
     return steps[0]
+
+
+def _late(log: Log, read: Log | None) -> list[int]:
+    """Return the numbers of the messages that were appended after `read`."""
+    if read is None:
+        return []
+    size = len(read.context)
+    if log.context[:size] != read.context or len(log.compactions) != len(read.compactions):
+        raise Conflict(
+            f"conversation {shown(log.id)} was changed while it was compacted.",
+            fix="Load it and compact it again.",
+            where=str(log.path),
+        )
+    return log.context[size:]
 
 
 def undo(home: Path, id: str, *, now: datetime) -> Undone:

@@ -293,6 +293,42 @@ def test_a_result_of_which_something_was_taken_back_is_not_joined(home):
     assert len(done.findings) == 1
 
 
+def test_what_others_said_while_it_was_compacted_stays(home):
+    talk(home, "one", "two")
+    read, before = load(home, ID), live(home)
+    talk(home, "meanwhile")
+
+    record_compaction(
+        home, ID, before=before, after=before[1:], places=[1], receipt={}, now=homes.NOW, read=read
+    )
+
+    assert words(live(home)) == ["two", "meanwhile"]
+    assert words(undo(home, ID, now=homes.NOW).messages) == ["one", "two", "meanwhile"]
+
+
+@pytest.mark.parametrize(
+    "meanwhile", [pop, clear, undo, lambda home, *_, now: compact(home, live(home), "S2", 1)]
+)
+def test_a_conversation_that_others_changed_meanwhile_is_not_compacted(home, meanwhile):
+    compact(home, said("one", "two"), "S1", 1)
+    read, before = load(home, ID), live(home)
+    meanwhile(home, ID, now=homes.NOW)
+    changed = live(home)
+
+    with pytest.raises(Conflict, match="compact it again"):
+        record_compaction(home, ID, before=before, after=[], places=[], receipt={}, now=homes.NOW, read=read)
+    assert live(home) == changed
+
+
+def test_a_list_is_numbered_as_it_will_be_stored(home):
+    talk(home, "one", "two")
+
+    found = conversations.numbered(load(home, ID), said("one", "two", "three", "four"))
+
+    assert found == [1, 2, 3, 4]
+    assert conversations.numbered(load(home, ID), said("two")) == [3]
+
+
 def test_nothing_can_be_undone_where_nothing_was_compacted(home):
     with pytest.raises(NotFound):
         undo(home, ID, now=homes.NOW)
