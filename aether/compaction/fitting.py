@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from aether.compaction.names import merged_names, names_in
-from aether.compaction.shapes import Facts, Summary
+from aether.compaction.shapes import Facts, FileFact, Summary
 from aether.compaction.summary import rendered
 from aether.shapes import Counter
 
@@ -31,14 +31,27 @@ class _Rung(NamedTuple):
 
     what: str
     field: str
-    goes: Callable[[Any], bool] = lambda _: True
+    goes: Callable[[Any], object] = lambda _: True
     stay: int = 0
     """How many of the newest are not dropped on this rung."""
+    left: Callable[[Any], Any] = lambda _: None
+    """What is left of an entry that goes; None: nothing."""
+
+
+def _hashless(file: FileFact) -> FileFact:
+    return file._replace(sha256="")
+
+
+def _is_read(file: FileFact) -> bool:
+    return file.action == "read"
 
 
 _RUNGS = (
     _Rung("errors that are over", "errors", lambda error: not error.open),
-    _Rung("files that were read", "files", lambda file: file.action == "read"),
+    _Rung(
+        "hashes of files that were read", "files", lambda file: _is_read(file) and file.sha256, left=_hashless
+    ),
+    _Rung("files that were read", "files", _is_read),
     _Rung("requests", "requests", stay=NEWEST),
     _Rung("names", "names"),
     _Rung("decisions", "decisions", stay=NEWEST),
@@ -47,6 +60,7 @@ _RUNGS = (
     _Rung("decisions", "decisions"),
     _Rung("open errors", "errors"),
     _Rung("open calls", "open_calls"),
+    _Rung("hashes of files", "files", lambda file: file.sha256, left=_hashless),
     _Rung("files", "files"),
     _Rung("lookups", "lookups"),
 )
@@ -94,12 +108,13 @@ def _without(facts: Facts, rung: _Rung, *, count: Counter, most: int) -> tuple[F
 def _dropped(facts: Facts, rung: _Rung, places: Sequence[int]) -> Facts:
     entries: tuple[Any, ...] = getattr(facts, rung.field)
     gone = set(places)
-    kept = tuple(entry for at, entry in enumerate(entries) if at not in gone)
+    left = ((rung.left(entry) if at in gone else entry) for at, entry in enumerate(entries))
+    kept = tuple(entry for entry in left if entry is not None)
     changed: dict[str, Any] = {rung.field: kept}
     if rung.field == "requests" and rung.stay:
         # A request that goes leaves its ids and numbers, which cost little.
-        left = [name for at in places for name in names_in(entries[at])]
-        changed["names"] = merged_names(left, facts.names)
+        names = [name for at in places for name in names_in(entries[at])]
+        changed["names"] = merged_names(names, facts.names)
     return facts._replace(**changed)
 
 

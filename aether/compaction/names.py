@@ -31,6 +31,8 @@ _BY_PERSON, _BY_MODEL, _BY_CALL, _BY_TOOL = 8, 4, 2, 1
 _TELLING_NUMBER = re.compile(r".*\d{3}|.*[%$€£¥°]|\D*\d+[.,:]\d+|.*\d[A-Za-zµ]", re.DOTALL)
 _LINE_NUMBER = re.compile(r"\d{1,4}")
 _ID = re.compile(r"(?=.*\d)(?!--?[A-Za-z]).{5,}", re.DOTALL)
+# Words and numbers on a string ("run-4711", "eu-west-1a", "q21330"): letters and digits in one token.
+_COINED = re.compile(r"(?<![\w./@:-])(?=[\w-]{4})(?=[\w-]{0,60}\d)(?=[\w-]{0,60}[A-Za-z])\w+(?:-\w+)*(?![\w/@-])")
 _OPTION = re.compile(r"--?[A-Za-z][\w-]*$")
 
 
@@ -52,9 +54,12 @@ def names_in(text: str) -> list[str]:
 
     >>> names_in("Order 48213 failed 3 times in fetch_user, see https://x.org/a")
     ['https://x.org/a', 'fetch_user', '48213']
+    >>> names_in("Run run-4711 in eu-west-1a")
+    ['run-4711', 'eu-west-1a']
     """
     found = anchors(text)
-    return [name for name in chain(found.urls, found.commands, _words(found), found.paths) if _fits(name)]
+    every = chain(found.urls, found.commands, _words(found), _COINED.findall(text), found.paths)
+    return [name for name in dict.fromkeys(every) if _fits(name)]
 
 
 def merged_names(older: Sequence[str], newer: Sequence[str]) -> tuple[str, ...]:
@@ -80,8 +85,10 @@ def _uses(messages: Sequence[Message], positions: Iterable[int]) -> Iterator[tup
 
 
 def _used_by_tool(block: Block) -> Iterator[tuple[int, list[str]]]:
-    found = anchors(without_injected(_ends(block.text, _HEAD_CHARS)))
-    ids = [name for name in (*found.urls, *found.identifiers, *found.numbers) if _fits(name) and _is_id(name)]
+    text = without_injected(_ends(block.text, _HEAD_CHARS))
+    found = anchors(text)
+    every = dict.fromkeys((*found.urls, *found.identifiers, *found.numbers, *_COINED.findall(text)))
+    ids = [name for name in every if _fits(name) and _is_id(name)]
     yield (_BY_CALL if block.kind == "call" else _BY_TOOL), ids
 
 
