@@ -223,8 +223,6 @@ def _one_of(found: list[tuple[int, Any]], data: bytes, *, nth: int, name: str) -
 
 
 def _nth(listed: list[_Found], nth: int, *, name: str) -> _Found:
-    if not listed:
-        raise unknown("it holds no conversation.", where=name)
     if not 0 <= nth < len(listed):
         raise NotFound(
             f"there is no conversation {nth}.", fix=f"Choose one of 0 to {len(listed) - 1}.", where=name

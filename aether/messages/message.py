@@ -30,7 +30,7 @@ class Block(NamedTuple):
     """What a model reads of it: of a call its arguments as JSON text, of a result what the tool answered, of media
     and unknown blocks nothing or their JSON."""
     at: tuple[str | int, ...] = ()
-    """Keys that lead from `raw` to where that text stands; empty where it cannot be rewritten."""
+    """Keys that lead from `raw` to where that text stands, of media to their block; empty where it cannot be rewritten."""
     call_id: str = ""
     """Of a call and its result; where a format has no ids, one made of name and order."""
     tool: str = ""

@@ -1,0 +1,270 @@
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from aether.errors import InvalidInput, NotFound
+from aether.messages.conversation import dumped, load, said_in
+from aether.messages.formats import read, said
+from tests.laws.histories import history
+
+DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+FILES = sorted(
+    path
+    for folder in ("claude_code", "codex", "trajectories")
+    for path in (DATA / folder).glob("*.json*")
+    if not path.name.startswith("_")
+)
+USER = {"role": "user", "content": "Hi"}
+REPLY = {"role": "assistant", "content": "Hé"}
+CALL = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": "{}"}}],
+}
+PROVIDERS = ("anthropic", "openai", "responses", "gemini")
+
+
+def stream(*values, **how):
+    return io.BytesIO(b"".join(json.dumps(value, **how).encode() + b"\n" for value in values))
+
+
+def raws(conversation):
+    return [message.raw for message in conversation.messages]
+
+
+def shortened(conversation):
+    """Return the conversation with a summary in the place of its first message."""
+    summary = said("assistant", "Sümmary", conversation.wire)
+    return conversation._replace(messages=[summary, *conversation.messages[1:]])
+
+
+@pytest.mark.parametrize("wire", PROVIDERS)
+@pytest.mark.parametrize("indent", [None, 2])
+def test_lists_and_lines_of_every_wire_come_back_as_they_were(wire, indent):
+    listed = history(1, wire, tools=1.0)
+    for source in (stream(listed, indent=indent), stream(*listed, indent=indent)):
+        found = load(source)
+
+        assert (found.wire, raws(found)) == (wire, listed)
+        assert dumped(found) == source.getvalue()
+        assert raws(load(io.BytesIO(dumped(shortened(found)))))[1:] == listed[1:]
+
+
+@pytest.mark.parametrize(
+    ("body", "wire", "system"),
+    [
+        ({"model": "claude-x", "messages": [USER]}, "anthropic", None),
+        ({"model": "m", "system": "Rules.", "messages": [USER]}, "anthropic", "Rules."),
+        ({"system": "Rules.", "messages": [USER]}, "anthropic", "Rules."),
+        ({"model": "m", "messages": [USER], "tools": [{"input_schema": {}}]}, "anthropic", None),
+        ({"model": "gpt", "messages": [USER]}, "openai", None),
+        ({"messages": [CALL]}, "openai", None),
+        ({"messages": [USER]}, "plain", None),
+        ({"model": "gpt", "instructions": "Rules.", "input": [USER]}, "responses", "Rules."),
+        (
+            {"systemInstruction": {"parts": []}, "contents": [{"parts": [{"text": "Hi"}]}]},
+            "gemini",
+            {"parts": []},
+        ),
+    ],
+)
+def test_a_request_body_tells_its_wire_and_keeps_the_rest(body, wire, system):
+    found = load(stream(body, indent=2))
+
+    assert (found.wire, found.system, found.tools) == (wire, system, body.get("tools"))
+    again = json.loads(dumped(shortened(found)))
+    key = next(key for key in ("messages", "input", "contents") if key in body)
+    assert list(again) == list(body)
+    assert {**again, key: body[key]} == body
+
+
+def test_an_input_that_is_text_is_one_message():
+    source = stream({"model": "gpt", "input": "Hi"})
+
+    found = load(source)
+
+    assert (found.wire, raws(found)) == ("responses", [USER])
+    assert dumped(found) == source.getvalue()
+
+
+def test_a_changed_conversation_is_printed_as_its_source_was():
+    body = {"model": "gpt", "messages": [USER, REPLY], "temperature": 0}
+
+    found = load(stream(body, indent=4, ensure_ascii=False))
+
+    expected = {**body, "messages": [{"role": "assistant", "content": "Sümmary"}, REPLY]}
+    assert dumped(shortened(found)).decode() == json.dumps(expected, indent=4, ensure_ascii=False) + "\n"
+
+
+def test_unchanged_lines_keep_their_bytes():
+    source = b'{"role":"user",  "content":"a"}\n{"role": "user", "content": "b" }\r\n{"role":"user","content":"c"}{"role":"user","content":"d"}'
+
+    new = dumped(shortened(load(io.BytesIO(source)))).splitlines()
+
+    assert new == [
+        '{"role":"assistant","content":"Sümmary"}'.encode(),
+        b'{"role": "user", "content": "b" }',
+        b'{"role":"user","content":"c"}',
+        b'{"role":"user","content":"d"}',
+    ]
+
+
+def test_a_message_over_several_lines_is_printed_on_one():
+    source = stream(USER, indent=2)
+    found = load(io.BytesIO(source.getvalue() * 2))
+
+    assert dumped(found._replace(messages=found.messages[1:])) == b'{"role": "user", "content": "Hi"}\n'
+
+
+def test_what_is_ours_is_kept_in_plain_lines():
+    plain = {"role": "developer", "content": "Rules.", "meta": {"protected": True}}
+
+    found = load(stream(plain, USER))
+
+    assert (found.wire, found.messages[0].role, raws(found)) == ("plain", "system", [plain, USER])
+
+
+def test_a_wire_can_be_given():
+    assert load(stream([USER]), wire="openai").messages == read([USER], "openai")
+
+
+def transcript():
+    line = {"type": "user", "sessionId": "s", "message": USER}
+    boundary = {"type": "system", "subtype": "compact_boundary", "sessionId": "s"}
+    return stream(line, boundary, {**line, "message": REPLY, "type": "assistant"})
+
+
+def test_a_transcript_becomes_a_request_body():
+    whole, context = load(transcript()), load(transcript(), whole=False)
+
+    assert (whole.wire, len(whole.messages), raws(context)) == ("anthropic", 2, [REPLY])
+    assert json.loads(dumped(context)) == {"messages": [REPLY]}
+
+
+def test_a_rollout_becomes_a_request_body_with_its_instructions():
+    meta = {"type": "session_meta", "payload": {"id": "s", "instructions": "Rules."}}
+
+    found = load(stream(meta, {"type": "response_item", "payload": {"type": "message", **USER}}))
+
+    assert found.wire == "responses"
+    assert json.loads(dumped(found)) == {"instructions": "Rules.", "input": [{"type": "message", **USER}]}
+
+
+def test_the_nth_of_several_conversations_is_read_and_the_others_counted():
+    other = {"task_id": 1, "traj": [CALL, USER]}
+    source = stream({"task_id": 0, "traj": [USER]}, other)
+
+    first, second = load(source), load(io.BytesIO(source.getvalue()), nth=1)
+
+    assert (raws(first), first.others, second.others) == ([USER], 1, 1)
+    assert (raws(second), json.loads(dumped(second))) == ([CALL, USER], other)
+    with pytest.raises(NotFound, match=r"no conversation 2\. Choose one of 0 to 1"):
+        load(io.BytesIO(source.getvalue()), nth=2)
+    with pytest.raises(NotFound, match="Choose one of 0 to 0"):
+        load(stream([USER]), nth=1)
+
+
+def test_samples_and_sessions_of_other_agents_are_plain():
+    samples = {"samples": [{"messages": [USER, REPLY]}, {"messages": [REPLY]}]}
+    session = [
+        {"type": "session", "id": "s"},
+        {"type": "message", "message": USER},
+        {"type": "message", "message": REPLY},
+    ]
+
+    sampled, said_line_by_line = load(stream(samples)), load(stream(*session))
+
+    assert (sampled.wire, raws(sampled), sampled.others) == ("plain", [USER, REPLY], 1)
+    assert (said_line_by_line.wire, raws(said_line_by_line)) == ("plain", [USER, REPLY])
+    assert json.loads(dumped(sampled)) == {"messages": [USER, REPLY]}
+
+
+def test_events_of_openhands_are_said_as_messages():
+    events = [
+        {"id": 1, "source": "user", "action": "message", "args": {"content": "Go."}},
+        {"id": 2, "source": "agent", "action": "run", "args": {"command": "ls"}},
+        {"id": 3, "source": "agent", "cause": 2, "observation": "run", "content": "a.py"},
+    ]
+
+    found = load(stream(events))
+
+    assert found.wire == "openai"
+    assert [message.role for message in found.messages] == ["user", "assistant", "tool"]
+
+
+def test_a_conversation_in_another_wire_takes_its_system_prompt_along():
+    body = {
+        "model": "m",
+        "system": "Rules.",
+        "messages": [USER],
+        "tools": [{"name": "f", "input_schema": {}}],
+    }
+
+    new, findings = said_in(load(stream(body)), "openai")
+
+    assert json.loads(dumped(new)) == {"messages": [{"role": "system", "content": "Rules."}, USER]}
+    assert [finding.code for finding in findings] == ["tools-dropped"]
+    back, findings = said_in(new, "gemini")
+    assert (json.loads(dumped(back))["systemInstruction"], findings) == ({"parts": [{"text": "Rules."}]}, [])
+    assert said_in(back, "gemini") == (back, [])
+
+
+def test_another_system_prompt_is_written_under_its_key():
+    found = load(stream({"system_instruction": "Old.", "contents": [{"parts": [{"text": "Hi"}]}]}))
+
+    assert json.loads(dumped(found._replace(system="New.")))["system_instruction"] == "New."
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (b"", "no known format"),
+        (b"Hello.", "no known format"),
+        (b"[]", "no known format"),
+        (b'{"content": "x", "type": "note"}', "holds items"),
+        (b'{"type": "response_item", "payload": {}}', "holds no message"),
+        (b'[{"messages_display": ""}]', "no known format"),
+    ],
+)
+def test_what_holds_no_conversation_is_refused(data, what):
+    with pytest.raises(InvalidInput, match=what):
+        load(io.BytesIO(data))
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(NotFound, match=r"gone\.json: cannot be read"):
+        load(tmp_path / "gone.json")
+
+
+def test_a_file_gives_its_name(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps([USER]))
+
+    assert (load(path).name, load(str(path)).name) == ("a.json", "a.json")
+
+
+@pytest.mark.real_data
+@pytest.mark.skipif(not FILES, reason="the real transcripts are not on this machine")
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name[:60])
+def test_every_real_file_is_read_and_written_back(path):
+    source = path.read_bytes()
+
+    found = load(path)
+
+    assert found.messages
+    # Of several conversations the one that was read is written, of an agent's own log a request body.
+    if found.origin.kind != "derived":
+        assert dumped(found) == (source if not found.others else source.splitlines(keepends=True)[0])
+    again = load(io.BytesIO(dumped(found)), wire=found.wire)
+    assert json.dumps(raws(again)) == json.dumps(raws(found))
+    changed = dumped(found._replace(messages=found.messages[:-1] + read([USER], "openai")))
+    assert json.dumps(raws(load(io.BytesIO(changed)))) == json.dumps([*raws(found)[:-1], USER])
+
+
+@pytest.mark.real_data
+@pytest.mark.skipif(not FILES, reason="the real transcripts are not on this machine")
+def test_an_index_is_no_conversation():
+    with pytest.raises(InvalidInput, match=r"_compaction_index\.json: no known format"):
+        load(DATA / "claude_code" / "_compaction_index.json")
