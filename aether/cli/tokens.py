@@ -124,3 +124,34 @@ def calibrate(ask: Ask, files: tuple[str, ...], against: str, apply: bool) -> No
     }
     text = table(rows, head=("kind", "samples", "exact", "estimate", "error", "worst"), right=range(1, 6))
     emit(ask, data, [*text, f"factor {found.factor:g}{' (applied)' if apply else ''}"])
+
+
+@tokens_command.command("models")
+@click.argument("names", nargs=-1)
+@pass_ask
+def models(ask: Ask, names: tuple[str, ...]) -> None:
+    """List the windows of models, and how each is counted.
+
+    Of NAMES, else of every model that providers reported on and every pattern of models that is known.
+    Where a window is marked with ?, it is assumed.
+
+    \b
+    Example:
+      aether tokens models claude-opus-5-5 gpt-4o
+    """
+    from aether.operations import usage
+
+    found = usage.models(*names, home=ask.home)
+    rows = [
+        (
+            one.model,
+            f"{one.window}{'' if one.known else '?'}",
+            one.output or "",
+            f"{one.factor:g}",
+            one.reports,
+        )
+        for one in found
+    ]
+    text = table(rows, head=("model", "window", "answer", "factor", "reports"), right=range(1, 5))
+    emit(ask, [one._asdict() for one in found], text)
+    note(ask, f"Counted by {found[0].counter.partition(' ×')[0]}, times the factor.")

@@ -22,9 +22,9 @@ MESSAGE_TOKENS = 4
 CALL_TOKENS = 8
 # Anthropic adds a system prompt of its own where there are tools (pricing page, tool use, Claude 4, auto or none).
 ANTHROPIC_TOOL_PROMPT_TOKENS = 346
-# Characters of sealed reasoning (signatures, encrypted content) that stand for one counted token. Measured over the
-# usage of 449 turns of Claude Code with three models: 5.2 to 6.1.
-SEALED_CHARS_PER_TOKEN = 5
+# Characters of sealed reasoning (signatures, encrypted content) that stand for one token of the provider's. Measured
+# over the usage of 449 turns of Claude Code with three models that show no thinking: 3.2, 3.5 and 3.8.
+SEALED_CHARS_PER_TOKEN = 3.5
 
 # The keys of a message that are sent, by wire; an item of the Responses API is a block of its own.
 _CHAT = (

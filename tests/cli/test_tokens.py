@@ -37,3 +37,21 @@ def test_the_estimate_is_measured_and_applied(here, vocabulary, capsys):
 
 def test_fetching_prints_where_the_file_is(here, vocabulary, tmp_path, capsys):
     assert shown(capsys, "tokens", "fetch", "o200k_base").out == f"{tmp_path / 'o200k_base'}\n"
+
+
+def test_models_are_listed_with_their_windows_and_factors(here, capsys):
+    done = shown(capsys, "tokens", "models", "claude-opus-5-5", "home-made")
+
+    assert [line.split() for line in done.out.splitlines()[2:]] == [
+        ["claude-opus-5-5", "1000000", "128000", "1.65", "0"],
+        ["home-made", "8192?", "1", "0"],
+    ]
+    assert done.err == "Counted by estimate (about ±10 %), times the factor.\n"
+
+
+def test_every_known_pattern_is_listed_where_no_model_is_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+
+    listed = json.loads(shown(capsys, "tokens", "models", "--json").out)
+
+    assert {"gpt-4.1*", "gemini-3*"} <= {model["model"] for model in listed}

@@ -85,9 +85,9 @@ def test_an_answer_of_gemini_costs_its_name_and_its_json():
 @pytest.mark.parametrize(
     ("block", "tokens"),
     [
-        ({"type": "thinking", "thinking": "so that", "signature": "S" * 5000}, len("so that")),
-        ({"type": "thinking", "thinking": "", "signature": "S" * 5000}, 1000),
-        ({"type": "redacted_thinking", "data": "S" * 5001}, 1001),
+        ({"type": "thinking", "thinking": "so that", "signature": "S" * 3500}, len("so that")),
+        ({"type": "thinking", "thinking": "", "signature": "S" * 3500}, 1000),
+        ({"type": "redacted_thinking", "data": "S" * 3501}, 1001),
         ({"type": "thinking", "thinking": ""}, 0),
     ],
 )
@@ -100,9 +100,9 @@ def test_sealed_reasoning_of_other_providers_costs_by_its_length():
         "type": "reasoning",
         "id": "rs",
         "summary": [{"type": "summary_text", "text": "why"}],
-        "encrypted_content": "S" * 50,
+        "encrypted_content": "S" * 35,
     }
-    part = {"text": "yes", "thoughtSignature": "S" * 50}
+    part = {"text": "yes", "thoughtSignature": "S" * 35}
 
     assert cost(item, "responses") == len("why") + 10
     assert cost({"role": "model", "parts": [part]}, "gemini") == len("yes") + 10
@@ -147,7 +147,7 @@ def test_arguments_that_look_like_a_file_are_arguments():
 
 
 def test_a_block_that_nobody_knows_costs_its_json():
-    block = {"type": "brand_new", "amount": 12, "words": ["é"], "encrypted_content": "S" * 50}
+    block = {"type": "brand_new", "amount": 12, "words": ["é"], "encrypted_content": "S" * 35}
 
     assert cost({"role": "user", "content": [block]}, "anthropic") == 10 + len(
         '{"type":"brand_new","amount":12,"words":["é"]}'
