@@ -324,6 +324,27 @@ def read_text(source: str) -> str:
         raise InvalidInput("is not UTF-8 text.", fix="Convert it to UTF-8.", where=source) from reason
 
 
+def write_file(output: str, data: bytes) -> None:
+    """Write the whole file that `--output` names, or leave what is there as it is.
+
+    Raises:
+        NotFound: there is no such directory.
+        StorageFailed: the disk refused.
+    """
+    from pathlib import Path
+
+    from aether.errors import NotFound
+    from aether.store.files import storage, write_whole
+
+    path = Path(output)
+    if not path.name or not path.parent.is_dir():
+        raise NotFound(
+            "there is no such directory.", fix="Name a file in one that is there.", where=str(path.parent)
+        )
+    with storage(path):
+        write_whole(path, data)
+
+
 def confirmed(what: str, *, yes: bool) -> bool:
     """Return whether a person agreed to `what`.
 

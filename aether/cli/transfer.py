@@ -19,6 +19,7 @@ from aether.cli.output import (
     short,
     table,
     wrapped,
+    write_file,
 )
 
 # Beyond these the closing words of an import would be a list: `aether log` has all.
@@ -116,22 +117,12 @@ def export_command(ask: Ask, output: str | None) -> None:
     Example:
       aether export --output colony.json
     """
-    from pathlib import Path
-
-    from aether.errors import NotFound
     from aether.operations import home
     from aether.store import codec
-    from aether.store.files import storage, write_whole
 
     whole = home.export(home=ask.place())
     if output is None:
         emit(ask, whole, as_json(whole))
         return
-    path = Path(output)
-    if not path.name or not path.parent.is_dir():
-        raise NotFound(
-            "there is no such directory.", fix="Name a file in one that is there.", where=str(path.parent)
-        )
-    with storage(path):
-        write_whole(path, codec.document(whole))
-    emit(ask, {"output": str(path), "revision": whole["revision"]}, str(path))
+    write_file(output, codec.document(whole))
+    emit(ask, {"output": output, "revision": whole["revision"]}, output)

@@ -22,12 +22,13 @@ from aether.events import names as tell
 from aether.ids import short_id
 from aether.messages.message import Wire
 from aether.operations import compaction_receipts as receipts
-from aether.operations.compaction_case import Case, Options, case
-from aether.operations.edge import Home, find
+from aether.operations.compaction_case import Case, Options, case, place_of
+from aether.operations.edge import Home
 from aether.operations.summarising import Summarised, summarised
 from aether.shapes import Finding, JsonObject
 from aether.store import config, conversations
 from aether.store.conversation_log import load, path_of
+from aether.store.files import make_directory
 
 DEFAULTS = Options()
 
@@ -78,7 +79,7 @@ def preflight(
     Raises:
         InvalidInput: a message is none, the policy makes no sense, or there is neither a window nor a model.
         BudgetExceeded: what is protected does not fit; nothing was changed.
-        NotFound: there is no home.
+        NotFound: the named one is no home.
     """
     found = case(
         conversation_id, messages, model=model, window=window, policy=policy, system=system, tools=tools, wire=wire,
@@ -142,10 +143,12 @@ def compaction_plan(
 def undo_compaction(conversation_id: str, *, home: Home = None) -> Undone:
     """Take the newest compaction of a conversation back and return its messages, byte for byte as they were.
 
+    Doing it again takes the one before back: what was said since each stands at the end.
+
     Raises:
         NotFound: there is no such conversation, or no compaction that is not undone.
     """
-    done = conversations.undo(find(home), conversation_id, now=clock.now())
+    done = conversations.undo(place_of(home), conversation_id, now=clock.now())
     return Undone(done.messages, done.step, done.findings)
 
 
@@ -200,6 +203,7 @@ def _compacted(found: Case, made: Plan, at: tell.Moment) -> Compaction:
         for place, message in zip(result.places, result.messages, strict=True)
     ]
     record = receipts.receipt(found, made, result, written, raws, step=0)
+    make_directory(found.record)
     step = conversations.record_compaction(
         found.record, found.conversation_id, before=found.raws, after=raws, places=result.places,
         receipt=record._asdict(), now=clock.now(),

@@ -7,6 +7,7 @@ with the machine.
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,6 +36,8 @@ from aether.tokens.tally import Tally, tally
 
 # Conversations whose counts stay in memory; an orchestrator has few at a time.
 KEPT_TALLIES = 64
+# Where conversations are kept where there is no home: beside the copies of the default configuration.
+RECORD = ".compact"
 _TALLIES: OrderedDict[tuple[str, str, str], Tally] = OrderedDict()
 
 
@@ -90,9 +93,9 @@ def case(
 
     Raises:
         InvalidInput: a message is none, the policy makes no sense, or there is neither a window nor a model.
-        NotFound: there is no home.
+        NotFound: the named one is no home.
     """
-    record = options.record or find(home)
+    record = options.record or place_of(home)
     chosen = validated(named(policy) if isinstance(policy, str) else policy)
     found = profile(model) if model else None
     if window is None and found is None:
@@ -120,6 +123,22 @@ def case(
         note,
         findings,
     )
+
+
+def place_of(home: Home) -> Path:
+    """Return the directory that keeps conversations: the home, or `.compact/` here where none is named and none found.
+
+    Nothing is made; the first compaction makes it.
+
+    Raises:
+        NotFound: the one that is named is no home.
+    """
+    try:
+        return find(home)
+    except NotFound:
+        if home is not None or os.environ.get("AETHER_HOME"):
+            raise
+    return Path(RECORD).absolute()
 
 
 def _counter(record: Path) -> tuple[Counter, str]:
