@@ -1,0 +1,143 @@
+"""The OpenAI Agents SDK: a session whose history survives, and a filter that sends what fits.
+
+    session = AetherSession("user-42")
+    run_config = RunConfig(call_model_input_filter=compaction_filter(session))
+    await Runner.run(agent, "Hello", session=session, run_config=run_config)
+
+The session keeps every item in `conversations/<id>/history.jsonl`; the filter compacts what is sent and leaves the
+history whole. A call without its output, or an output without its call, as a killed run leaves them, is kept and
+never sent. Disk and summariser work in a thread, so that the event loop goes on. The SDK itself is not imported
+here: its session is a protocol, and the filter is given the objects that it returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+from aether.compaction.shapes import Policy
+from aether.messages import formats
+from aether.messages.repair import repair
+from aether.operations import compacting, conversing
+from aether.operations.compaction_case import Options
+from aether.operations.edge import Home
+from aether.shapes import JsonObject
+
+T = TypeVar("T")
+Filter = Callable[[Any], Awaitable[Any]]
+# What the SDK calls a model that was given as an object without a name: its window is then the smallest known.
+UNNAMED = "unnamed"
+
+
+class AetherSession:
+    """The SDK's `Session`: a conversation of the home, or of `.compact/` where there is none.
+
+    Several processes may use one session at once. Leave `limit` alone with `compaction_filter`: it cuts blindly.
+    """
+
+    def __init__(self, session_id: str, *, home: Home = None, session_settings: Any = None) -> None:
+        self.session_id = session_id
+        self.session_settings = session_settings
+        self.home = home
+
+    async def get_items(self, limit: int | None = None) -> list[JsonObject]:
+        """Return what is live: the newest summary and what was said since; the newest `limit` items of it."""
+        limit = getattr(self.session_settings, "limit", None) if limit is None else limit
+        items = await asyncio.to_thread(conversing.context, self.session_id, home=self.home)
+        if limit is None:
+            return items
+        # An output whose call was cut off is refused by the server, and the SDK would send it.
+        return _sendable(items[-limit:] if limit > 0 else [])
+
+    async def add_items(self, items: Sequence[Any]) -> None:
+        """Append items; all or none of them are stored."""
+        await asyncio.to_thread(conversing.add, self.session_id, list(items), home=self.home)
+
+    async def pop_item(self) -> JsonObject | None:
+        """Take the newest item back and return it; the history keeps it."""
+        return await asyncio.to_thread(conversing.take_back, self.session_id, home=self.home)
+
+    async def clear_session(self) -> None:
+        """Begin anew; the history keeps everything."""
+        await asyncio.to_thread(conversing.begin_anew, self.session_id, home=self.home)
+
+    async def get_history(self) -> list[JsonObject]:
+        """Return every item that was ever added."""
+        return await asyncio.to_thread(conversing.whole, self.session_id, home=self.home)
+
+
+def compaction_filter(
+    session: AetherSession | str,
+    *,
+    model: str | None = None,
+    window: int | None = None,
+    policy: str | Policy = "compact",
+    options: Options = compacting.DEFAULTS,
+    home: Home = None,
+) -> Filter:
+    """Return the `call_model_input_filter` of a run that keeps what is sent within the model's window.
+
+    `session` is the run's own, or, without one, an id to record compactions under. `model` is the agent's unless
+    given, `window` that model's. Where what must stay does not fit, the run ends with `BudgetExceeded` and nothing
+    is sent.
+    """
+    conversation = session if isinstance(session, str) else session.session_id
+    record = options.record or conversing.place(home if isinstance(session, str) else session.home)
+    options = options._replace(record=record)
+    seen: list[tuple[list[Any], list[JsonObject]]] = []
+
+    def compacted(data: Any) -> list[JsonObject]:
+        given = list(data.model_data.input)
+        items = _continued(given, seen)
+        stored = conversing.context(conversation, home=record)
+        if _sendable(stored) == _sendable(items):
+            items = stored  # the SDK leaves out what a killed run left open; recorded is what was said
+        done = compacting.preflight(
+            conversation, items, model=model or _model(data.agent), window=window, policy=policy,
+            system=data.model_data.instructions, tools=_tools(data.agent), wire="responses", options=options,
+        )  # fmt: skip
+        if done.triggered:
+            seen[:] = [(given, done.messages)]
+        return _sendable(done.messages)
+
+    async def call(data: Any) -> Any:
+        items = await asyncio.to_thread(compacted, data)
+        return dataclasses.replace(data.model_data, input=items)
+
+    return call
+
+
+def _continued(given: list[Any], seen: list[tuple[list[Any], list[JsonObject]]]) -> list[Any]:
+    """Return `given` with what was compacted before, earlier in the same run, compacted again in the same way."""
+    for before, after in seen:
+        if given[: len(before)] == before:
+            return [*after, *given[len(before) :]]
+    return given
+
+
+def _sendable(items: Sequence[JsonObject]) -> list[JsonObject]:
+    """Return items as a server takes them: no half of a pair, and nothing of aether's own."""
+    mended = repair(formats.read(items, "responses"), "responses").messages
+    return [formats.bare(message.raw) for message in mended]
+
+
+def _model(agent: Any) -> str:
+    model = getattr(agent, "model", None)
+    name = model if isinstance(model, str) else getattr(model, "model", None)
+    return name if isinstance(name, str) and name else UNNAMED
+
+
+def _tools(agent: Any) -> list[JsonObject]:
+    """Return the schemas of the agent's own tools, as they are sent."""
+    return [
+        {
+            "type": "function",
+            "name": tool.name,
+            "description": getattr(tool, "description", ""),
+            "parameters": tool.params_json_schema,
+        }
+        for tool in getattr(agent, "tools", ())
+        if hasattr(tool, "params_json_schema")
+    ]
