@@ -23,15 +23,13 @@ from aether.errors import InvalidInput, NotFound
 from aether.events.event import Exporter
 from aether.messages.formats import detect_wire
 from aether.messages.message import Wire
-from aether.operations.edge import Home, find, read
+from aether.operations import usage
+from aether.operations.edge import Home, find
 from aether.operations.summarising import Summariser
 from aether.redact.redaction import DEFAULT, Rules
 from aether.shapes import Counter, Finding, JsonObject
 from aether.storage.adapter import StorageAdapter
-from aether.tokens.counters import counter, label
 from aether.tokens.messages import system_tokens, tools_tokens
-from aether.tokens.profiles import finding as unknown_model
-from aether.tokens.profiles import profile
 from aether.tokens.tally import Tally, tally
 
 # Conversations whose counts stay in memory; an orchestrator has few at a time.
@@ -97,18 +95,20 @@ def case(
     """
     record = options.record or place_of(home)
     chosen = validated(named(policy) if isinstance(policy, str) else policy)
-    found = profile(model) if model else None
-    if window is None and found is None:
+    counting = usage.counting(model or "", place=record)
+    if window is None and counting.profile is None:
         raise InvalidInput("there is neither a model nor a window.", fix="Give one of them.", where="window")
-    count, words = (options.counter, options.counter_name) if options.counter else _counter(record)
+    count, words = (
+        (options.counter, options.counter_name) if options.counter else (counting.count, counting.label)
+    )
     sums = _tally(record, conversation_id, raws, wire or detect_wire(raws), count)
-    limits = bounds(chosen, window if window is not None else found.window if found else 0)
+    limits = bounds(chosen, counting.profile.window if window is None and counting.profile else window or 0)
     budget = ContextBudget(
         limits.window, limits.reserve,
         system=system_tokens(system, count), tools=tools_tokens(tools, count), messages=sums.total,
     )  # fmt: skip
-    doubt = unknown_model(found) if found and window is None else None
-    findings = [*limits.findings, *([doubt] if doubt else [])]
+    # A window that the caller names needs no doubt about the model's own.
+    doubts = [one for one in counting.findings if one.code != "unknown-model" or window is None]
     return Case(
         conversation_id,
         list(raws),
@@ -121,7 +121,7 @@ def case(
         record,
         options,
         note,
-        findings,
+        [*limits.findings, *doubts],
     )
 
 
@@ -139,16 +139,6 @@ def place_of(home: Home) -> Path:
         if home is not None or os.environ.get("AETHER_HOME"):
             raise
     return Path(RECORD).absolute()
-
-
-def _counter(record: Path) -> tuple[Counter, str]:
-    """Return the counter of the home, and what it is called; the estimate where `record` is none."""
-    try:
-        settings = read(record).documents["memory"]["token_counter"]
-    except NotFound:
-        settings = {"counter": "estimate", "factor": 1.0}
-    name, factor = settings["counter"], settings["factor"]
-    return counter(name, factor), label(name, factor)
 
 
 def _tally(
