@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from aether.operations.snapshots import restore_snapshot as restore_snapshot
     from aether.operations.status import get_compression_stats as get_compression_stats
     from aether.operations.status import get_memory_status as get_memory_status
+    from aether.operations.usage import record_usage as record_usage
     from aether.operations.working import add_working_memory_item as add_working_memory_item
     from aether.operations.working import add_working_memory_items as add_working_memory_items
     from aether.operations.working import auto_compress_if_needed as auto_compress_if_needed
@@ -82,6 +83,7 @@ _HOMES = {
     "searching": "search_memory",
     "snapshots": "create_snapshot list_snapshots restore_snapshot",
     "status": "get_compression_stats get_memory_status",
+    "usage": "record_usage",
     "working": (
         "add_working_memory_item add_working_memory_items auto_compress_if_needed check_token_threshold "
         "clear_working_memory get_working_memory_item list_working_memory_items update_working_memory_item "
