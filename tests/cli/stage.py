@@ -62,6 +62,7 @@ def prepared(directory: Path) -> dict[str, str]:
     (directory / "session.jsonl").write_text("".join(lines[:40]), encoding="utf-8")
     (directory / "README.md").write_text("# A colony\n\nIt keeps notes.\n", encoding="utf-8")
     (directory / "session.json").write_text(json.dumps(session()), encoding="utf-8")
+    (directory / "request.json").write_text(json.dumps(request()), encoding="utf-8")
     return {"ITEM": str(item), "OTHER": str(other)}
 
 
@@ -77,6 +78,20 @@ def session() -> dict[str, Any]:
         ],
         "outcomes": [{"result": "State survives a crash", "impact": "later phases can rely on it"}],
         "high_value_items": [],
+    }
+
+
+def request() -> dict[str, Any]:
+    """Return a request to Anthropic that it would take."""
+    call = {"type": "tool_use", "id": "call_1", "name": "read_file", "input": {"path": "a.py"}}
+    result = {"type": "tool_result", "tool_use_id": "call_1", "content": "print(1)"}
+    return {
+        "system": "You fix bugs.",
+        "messages": [
+            {"role": "user", "content": "What is in a.py?"},
+            {"role": "assistant", "content": [call]},
+            {"role": "user", "content": [result]},
+        ],
     }
 
 

@@ -117,7 +117,8 @@ def test_json_is_one_value_of_the_commands_own_shape(name, where, here, vocabula
 @pytest.mark.parametrize(
     "name",
     sorted(
-        set(stage.NAMES) - {"init", "demo", "completion", "tokens fetch", "tokens count", "tokens models"}
+        set(stage.NAMES)
+        - {"init", "demo", "completion", "tokens fetch", "tokens count", "tokens models", "messages check"}
     ),
 )
 def test_without_a_home_a_command_says_so_on_one_line(name, here, capsys, monkeypatch, tmp_path):

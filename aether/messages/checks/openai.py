@@ -72,7 +72,7 @@ def _fields(raw: JsonObject, where: str) -> Iterator[Finding]:
     for key in sorted(map(str, raw.keys() - FIELDS)):
         level = "error" if key == "meta" else "warning"
         yield Finding(level, "unknown-field", where, f"{key}: no field of a message.", "Leave it out.")  # type: ignore[arg-type] # a literal of two
-    if "tool_calls" in raw and raw.get("role") != "assistant":
+    if raw.get("tool_calls") and raw.get("role") != "assistant":
         yield Finding(
             "error", "wrong-role", where, "Only the assistant calls tools.", "Leave tool_calls out."
         )

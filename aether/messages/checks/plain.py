@@ -13,22 +13,17 @@ _CALLS = ("tool_calls", "toolCalls", "function_call")
 
 
 def findings(raws: Sequence[JsonObject]) -> Iterator[Finding]:
-    """Yield what makes a message of `raws` unusable."""
+    """Yield what makes a message of `raws` unusable; a role of an agent's own is a warning."""
     for at, raw in enumerate(raws):
-        role = raw.get("role")
-        if not isinstance(role, str) or role not in ROLES:
-            yield Finding(
-                "error", "bad-role", f"messages[{at}]", f"{shown(role)} is no role.",
-                f"Use one of {', '.join(sorted(ROLES))}.",
-            )  # fmt: skip
+        role, where = raw.get("role", raw.get("type")), f"messages[{at}]"
+        fix = f"Use one of {', '.join(sorted(ROLES))}."
+        if not isinstance(role, str):
+            yield Finding("error", "bad-role", where, f"{shown(role)} is no role.", fix)
+        elif role not in ROLES:
+            yield Finding("warning", "bad-role", where, f"{shown(role)} is no common role.", fix)
         if not says(raw):
-            yield Finding(
-                "error",
-                "empty-content",
-                f"messages[{at}]",
-                f"Content is {shown(raw.get('content'))}.",
-                "Give text.",
-            )
+            content = shown(raw.get("content"))
+            yield Finding("error", "empty-content", where, f"Content is {content}.", "Give text.")
 
 
 def says(raw: JsonObject) -> bool:

@@ -46,7 +46,7 @@ def _cleaned(raw: JsonObject, where: str, found: list[Finding]) -> JsonObject | 
         found.append(changed("unknown-field", where, "Left out meta."))
         raw = {key: value for key, value in raw.items() if key != "meta"}
     raw = _content(raw, role, where, found)
-    if "tool_calls" in raw:
+    if raw.get("tool_calls") or (role == "assistant" and "tool_calls" in raw):
         raw = _calls(raw, role, where, found)
     return _kept(raw, where, found)
 
@@ -78,7 +78,8 @@ def _content(raw: JsonObject, role: str, where: str, found: list[Finding]) -> Js
     if kept == content and kept:
         return raw
     if not listed:
-        found.append(lost("bad-block", where, f"Dropped the content {shown(content)}."))
+        note = changed if content == [] else lost
+        found.append(note("empty-content", where, f"Dropped the content {shown(content)}."))
     elif kept:
         found.append(changed("bad-block", where, "Respelt the content, as parts that may stand in it."))
     return {**raw, "content": kept or None}
@@ -113,7 +114,8 @@ def _calls(raw: JsonObject, role: str, where: str, found: list[Finding]) -> Json
     if kept == held and kept:
         return raw
     if not listed:
-        found.append(lost("empty-calls", where, f"Left out tool_calls, {shown(held)}."))
+        note = lost if held else changed
+        found.append(note("empty-calls", where, f"Left out tool_calls, {shown(held)}."))
     return _with_calls(raw, kept)
 
 

@@ -1,0 +1,60 @@
+"""Checking a conversation for a provider: read it in any format, say it in the provider's words, check, mend.
+
+Nothing is stored: the mended conversation comes back as the bytes of a file.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import IO, NamedTuple
+
+from aether.messages.check import check
+from aether.messages.conversation import dumped, load, said_in
+from aether.messages.message import Wire
+from aether.messages.repair import repair as mend
+from aether.shapes import Finding
+
+
+class Checked(NamedTuple):
+    """What a provider would say of a conversation."""
+
+    provider: Wire
+    wire: Wire
+    """How the file spells its messages."""
+    messages: int
+    findings: list[Finding]
+    """What is wrong; after a repair, what still is."""
+    converted: list[Finding]
+    """What could not be said in the provider's words, where the file uses others."""
+    repairs: list[Finding]
+    """What the repair did; `where` counts the messages before it."""
+    others: int
+    """How many more conversations the file holds."""
+    mended: bytes
+    """The conversation after conversion and repair, as a file; empty where no repair was asked for."""
+
+
+def check_messages(
+    source: str | os.PathLike[str] | IO[bytes], *, provider: Wire, repair: bool = False, nth: int = 0
+) -> Checked:
+    """Return every reason for which `provider` would refuse the conversation in `source`, mended if asked.
+
+    Raises:
+        NotFound: there is no such file, or no such conversation in it.
+        InvalidInput: the file holds no conversation.
+    """
+    read = load(source, nth=nth)
+    said, converted = said_in(read, provider)
+    done = mend(said.messages, provider) if repair else None
+    if done:
+        said = said._replace(messages=done.messages)
+    return Checked(
+        provider,
+        read.wire,
+        len(said.messages),
+        check(said.messages, provider, system=said.system, tools=said.tools),
+        converted,
+        done.findings if done else [],
+        read.others,
+        dumped(said) if done else b"",
+    )
