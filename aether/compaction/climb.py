@@ -152,11 +152,14 @@ def _removed(climb: _Climb, loose: Sequence[int]) -> Climbed:
         if summed.tokens <= need or _within(climb, limits.ceiling, summed.tokens):
             break
         need = summed.tokens
+    if not summed.removed and not draft.parts.summaries:
+        # Nothing went, so nothing stands for it.
+        summed = summed._replace(tokens=0)
     if "reduce" in climb.policy.steps:
         summed = _pressed(climb, summed)
-    if ladder.used(draft) + summed.tokens > limits.limit:
+    if summed.tokens and ladder.used(draft) + summed.tokens > limits.limit:
         summed = _squeezed(climb, summed)
-    return _done(climb, effective, summed, folded=False)
+    return _done(climb, effective, summed if summed.tokens else None, folded=False)
 
 
 def _as_it_was(climb: _Climb) -> bool:
@@ -224,10 +227,10 @@ def _pressed(climb: _Climb, summed: _Summed) -> _Summed:
     """Shorten what stays: the older of it to stay below the ceiling, the newest and the opening only to fit at all."""
     draft, limits = climb.draft, climb.limits
     kept = [at for at, is_kept in enumerate(draft.kept) if is_kept]
-    newest = {at for at in kept if draft.parts.pair[at] == 0 or at == kept[-1]}
+    newest = {at for at in kept if draft.parts.pair[at] == 0}.union(kept[-1:])
     ladder.harder(draft, [at for at in kept if at not in newest], most=limits.ceiling - summed.tokens)
     ladder.harder(draft, kept, most=limits.limit - summed.tokens)
-    if not ladder.shorten_opening(draft, most=limits.limit - summed.tokens):
+    if not ladder.shorten_opening(draft, most=limits.limit - summed.tokens) or not summed.tokens:
         return summed
     return _fitted(climb, summed.removed, (draft.parts.opening,), summed.tokens + summed.prose)
 
@@ -332,12 +335,12 @@ def _why(draft: Draft, policy: Policy) -> Kept:
 
 
 def _findings(climb: _Climb, tokens: int, summed: _Summed | None) -> Iterator[Finding]:
-    if tokens > climb.limits.ceiling:
+    if not _within(climb, climb.limits.ceiling, summed.tokens if summed else 0):
         yield Finding(
             "warning",
             "stalled",
             "conversation",
-            f"{tokens} tokens are left, and from {climb.limits.ceiling + 1} on a compaction is due.",
+            f"what must stay, {tokens} tokens, is enough for another compaction to be due.",
             "Protect less, lower the keep counts, or use a larger window.",
         )
     opening = climb.draft.parts.opening

@@ -62,13 +62,12 @@ def tokens_of(draft: Draft, group: int) -> int:
 
 def holds(parts: Parts, *, recent: int, pairs: int) -> list[bool]:
     """Return by group whether these keep counts, or a pin, hold it."""
-    lost = parts.orphans
     summaries = frozenset(parts.summaries)
     return [
         at in parts.pinned
         or (
             at not in summaries
-            and at not in lost
+            and at not in parts.orphans
             and (parts.turn[at] < recent if parts.pair[at] < 0 else parts.pair[at] < pairs)
         )
         for at in range(len(parts.groups))

@@ -62,14 +62,18 @@ def settle(draft: Draft, loose: Sequence[int]) -> None:
     if not draft.messages or draft.messages[0].wire != "gemini":
         return
     may_go = set(loose)
-    before = -1
+    standing: list[int] = []
     for at, group in enumerate(draft.parts.groups):
         if not draft.kept[at]:
             continue
-        clash = group.kind == "tools" and before >= 0 and draft.parts.groups[before].kind == "assistant"
-        if clash and before in may_go:
-            draft.kept[before] = False
-        elif clash and at not in draft.parts.pinned:
-            draft.kept[at] = False
-            continue
-        before = at
+        if group.kind == "tools":
+            while standing and _speaks(draft, standing[-1]) and standing[-1] in may_go:
+                draft.kept[standing.pop()] = False
+            if standing and _speaks(draft, standing[-1]) and at not in draft.parts.pinned:
+                draft.kept[at] = False
+                continue
+        standing.append(at)
+
+
+def _speaks(draft: Draft, group: int) -> bool:
+    return draft.parts.groups[group].kind == "assistant"

@@ -45,13 +45,8 @@ class Parts(NamedTuple):
     """By group, how many turns are after its own."""
     pair: list[int]
     """By group, how many groups of tool calls are after it; -1 for what is no tool call."""
-
-    @property
-    def orphans(self) -> frozenset[int]:
-        """Return the indices of results without a call, which nothing but protection keeps."""
-        return frozenset(
-            at for at, group in enumerate(self.groups) if group.kind == "orphan" and self.pair[at] < 0
-        )
+    orphans: frozenset[int]
+    """Indices of results without a call, which nothing but protection keeps."""
 
 
 def partition(messages: Sequence[Message], policy: Policy) -> Parts:
@@ -75,8 +70,9 @@ def partition(messages: Sequence[Message], policy: Policy) -> Parts:
         or (group.open and turn[at] == 0)
     }
     pair = _pairs(messages, found)
-    pinned.update(_last(found, pair, frozenset(summaries)))
-    return Parts(found, shielded, frozenset(pinned), summaries, opening, newest, turn, pair)
+    orphans = frozenset(at for at, group in enumerate(found) if group.kind == "orphan" and pair[at] < 0)
+    pinned.update(_last(found, orphans.union(summaries)))
+    return Parts(found, shielded, frozenset(pinned), summaries, opening, newest, turn, pair, orphans)
 
 
 def carries(message: Message) -> bool:
@@ -120,13 +116,9 @@ def _pairs(messages: Sequence[Message], found: Sequence[Group]) -> list[int]:
     return rank
 
 
-def _last(found: Sequence[Group], pair: Sequence[int], summaries: frozenset[int]) -> list[int]:
+def _last(found: Sequence[Group], never: frozenset[int]) -> list[int]:
     """Return the last group that can stand last: what the model is about to continue."""
-    standing = [
-        at
-        for at in range(len(found))
-        if at not in summaries and (found[at].kind != "orphan" or pair[at] >= 0)
-    ]
+    standing = [at for at in range(len(found)) if at not in never]
     return [max(standing, key=lambda at: found[at].members[-1])] if standing else []
 
 

@@ -1,0 +1,322 @@
+"""Laws of compaction, over generated conversations of every wire, policies and windows."""
+
+import copy
+import json
+from typing import NamedTuple
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aether.compaction.partition import carries, partition
+from aether.compaction.plan import LastTime, apply, plan
+from aether.compaction.policies import POLICIES, STEPS, policy, validated
+from aether.compaction.shapes import Policy
+from aether.errors import BudgetExceeded
+from aether.messages.check import check
+from aether.messages.formats import bare, read
+from aether.messages.groups import groups
+from aether.messages.message import WIRES
+from aether.tokens.messages import message_tokens
+from tests.laws.histories import broken, history
+
+# A text of this many tokens, and a frame of a summary, stay whatever is done.
+LEFT_OF_A_TEXT = 80
+FRAME = 80
+
+
+def count(text):
+    return -(-len(text) // 4)
+
+
+class Case(NamedTuple):
+    """One conversation to compact."""
+
+    wire: str
+    messages: list
+    policy: Policy
+    window: int
+    overhead: int
+    force: bool
+    drawn: str = ""
+    """How the messages were made; they themselves are too long to be shown."""
+
+    def __repr__(self):
+        return f"Case({self.drawn}, {self.policy}, window={self.window}, overhead={self.overhead}, force={self.force})"
+
+    def planned(self, **more):
+        return plan(
+            self.messages, self.policy, count, window=self.window, overhead=self.overhead,
+            **{"force": self.force, **more},
+        )  # fmt: skip
+
+    def done(self, prose=None):
+        return apply(self.planned(), prose)
+
+    @property
+    def tokens(self):
+        return self.overhead + sum(message_tokens(one, count) for one in self.messages)
+
+
+@st.composite
+def policies(draw):
+    """A valid policy: a named one with some of its fields drawn anew."""
+    trigger = draw(st.floats(0.3, 1.0))
+    steps = draw(st.lists(st.sampled_from(STEPS), min_size=1, unique=True) | st.just(STEPS))
+    base = policy(draw(st.sampled_from(sorted(POLICIES))))
+    drawn = {
+        "trigger": trigger,
+        "target": trigger * draw(st.floats(0.2, 0.95)),
+        "trigger_messages": draw(st.sampled_from([0, 0, 0, 5, 40])),
+        "reserve": draw(st.integers(0, 3_000)),
+        "keep_recent_turns": draw(st.integers(1, 8)),
+        "keep_tool_pairs": draw(st.integers(1, 8)),
+        "keep_middle": draw(st.sampled_from([0.0, 0.3, 1.0])),
+        "keep_requests": draw(st.booleans()),
+        "min_reclaim": draw(st.sampled_from([0.0, 0.05, 0.5])),
+        "summary_share": draw(st.floats(0.05, 0.6)),
+        "steps": tuple(dict.fromkeys((*steps, "summarise", "reduce"))),
+    }
+    some = draw(st.sets(st.sampled_from(sorted(drawn))))
+    changes = {field: value for field, value in drawn.items() if field in some}
+    if {"trigger", "target"} & set(changes):
+        changes |= {"trigger": drawn["trigger"], "target": drawn["target"]}
+    return validated(base._replace(**changes))
+
+
+@st.composite
+def cases(draw, *, faults=0):
+    """A conversation of any wire, some messages of it protected, with a window that it may or may not fit."""
+    wire = draw(st.sampled_from(WIRES))
+    shape = {
+        "turns": draw(st.integers(1, 8)),
+        "rounds": draw(st.sampled_from([1, 4])),
+        "parallel": draw(st.integers(1, 3)),
+        "tools": draw(st.sampled_from([0.0, 0.5, 0.9])),
+        "interrupts": draw(st.sampled_from([0.0, 0.5])),
+        "thinking": draw(st.sampled_from([0.0, 0.5])),
+        "images": draw(st.sampled_from([0.0, 0.0, 0.1])),
+        "words": draw(st.sampled_from([2, 8, 30])),
+    }
+    seed = draw(st.integers(0, 2**32))
+    ending = draw(st.sampled_from([None, "user", "results", "assistant", "calls"]))
+    if faults:
+        raws = broken(seed, wire, faults=draw(st.integers(1, faults)), **shape)
+    else:
+        raws = history(seed, wire, ending=ending, **shape)
+    for at in draw(st.sets(st.integers(0, max(0, len(raws) - 1)), max_size=2)) if raws else ():
+        raws[at] = {**raws[at], "meta": {"protected": draw(st.sampled_from([True, 1, "true", "yes", False]))}}
+    messages = read(raws, wire)
+    used = sum(message_tokens(one, count) for one in messages)
+    window = max(draw(st.sampled_from([200, 1_000])), int(used * draw(st.floats(0.05, 1.6))))
+    overhead = draw(st.sampled_from([0, 0, window // 10]))
+    drawn = f"history({seed}, {wire!r}, ending={ending!r}, faults={bool(faults)}, {shape}) of {len(raws)}"
+    return Case(wire, messages, draw(policies()), window, overhead, draw(st.booleans()), drawn)
+
+
+def tried(case, prose=None):
+    """Return the case compacted, None where it cannot be made to fit."""
+    try:
+        return case.done(prose)
+    except BudgetExceeded:
+        return None
+
+
+def least(case):
+    """Return the tokens that no rung of the ladder takes away, and a little more."""
+    parts = partition(case.messages, case.policy)
+    pair = [at for at in range(len(parts.groups)) if parts.pair[at] == 0]
+    held = {at for group in {*parts.pinned, *pair} for at in parts.groups[group].members}
+    return case.overhead + FRAME + sum(floor(case, parts, at) for at in held)
+
+
+def floor(case, parts, at):
+    message = case.messages[at]
+    tokens = message_tokens(message, count)
+    if at in parts.protected or at in (parts.opening, parts.newest):
+        return tokens
+    kinds = ("result", "call", "text") if message.role == "assistant" else ("result",)
+    able = (count(block.text) for block in message.blocks if block.kind in kinds and block.at)
+    return tokens - sum(max(0, some - LEFT_OF_A_TEXT) for some in able)
+
+
+@given(cases())
+def test_a_result_fits_its_limit_by_a_fresh_count(case):
+    result = tried(case)
+
+    if result and result.triggered:
+        fresh = case.overhead + sum(message_tokens(message, count) for message in result.messages)
+        assert fresh == result.tokens_after <= result.limit < case.window + 1
+
+
+@given(cases())
+def test_only_what_cannot_be_taken_away_is_too_much(case):
+    case = case._replace(policy=case.policy._replace(steps=STEPS))
+
+    if tried(case) is None:
+        assert least(case) > limit_of(case)
+
+
+def limit_of(case):
+    reserve = case.policy.reserve
+    return case.window - (reserve if reserve <= case.window / 2 else int(0.15 * case.window))
+
+
+@given(cases())
+def test_nothing_is_done_where_no_trigger_fires(case):
+    case = case._replace(window=10 * max(1_000, case.tokens), force=False)
+    case = case._replace(policy=case.policy._replace(trigger=0.9, target=0.5, trigger_messages=0))
+
+    result = case.done()
+
+    assert not result.triggered
+    assert all(one is other for one, other in zip(result.messages, case.messages, strict=True))
+
+
+@given(cases())
+def test_what_is_protected_comes_through_as_it_is_and_in_order(case):
+    result = tried(case)
+
+    if result and result.triggered:
+        flagged = [at for at, one in enumerate(case.messages) if one.raw.get("meta", {}).get("protected")]
+        system = [at for at, one in enumerate(case.messages) if one.role == "system"]
+        there = [place for place in result.places if place is not None]
+        assert set(flagged) | set(system) <= set(result.protected) <= set(there)
+        assert there == sorted(there)
+        by_place = dict(zip(result.places, result.messages, strict=True))
+        assert all(by_place[at].raw is case.messages[at].raw for at in result.protected)
+
+
+@given(cases())
+def test_the_opening_request_and_the_newest_message_of_the_user_stay(case):
+    result = tried(case)
+
+    if result and result.triggered:
+        users = [
+            at
+            for at, one in enumerate(case.messages)
+            if one.role == "user" and any(block.kind in ("text", "media") for block in one.blocks)
+        ]
+        assert {*users[:1], *users[-1:]} <= set(result.places)
+        assert case.messages[users[-1]].text == result.messages[result.places.index(users[-1])].text
+
+
+@given(cases())
+def test_what_a_provider_takes_it_takes_afterwards(case):
+    sent = [bare(one.raw) for one in case.messages]
+    if any(found.level == "error" for found in check(read(sent, case.wire), case.wire)):
+        return
+
+    result = tried(case)
+
+    if result:
+        after = [bare(one.raw) for one in result.messages]
+        assert [one for one in check(read(after, case.wire), case.wire) if one.level == "error"] == []
+
+
+@given(cases(faults=6))
+def test_of_a_broken_conversation_no_group_is_torn(case):
+    result = tried(case)
+
+    if result and result.triggered:
+        stayed = set(result.places)
+        for group in groups(case.messages):
+            assert stayed.issuperset(group.members) or stayed.isdisjoint(group.members)
+
+
+@given(cases())
+def test_every_message_is_kept_once_or_removed(case):
+    result = tried(case)
+
+    if result:
+        there = [place for place in result.places if place is not None]
+        assert len(set(there)) == len(there) and set(there) <= set(range(len(case.messages)))
+        changed = {cut.at for cut in result.cuts}
+        for place, message in zip(result.places, result.messages, strict=True):
+            if place is not None and place not in changed:
+                thinks = any(block.kind == "reasoning" for block in case.messages[place].blocks)
+                assert thinks or message is case.messages[place]
+        assert (summaries_in(result) == 1) == (None in result.places)
+
+
+def summaries_in(result):
+    return sum(map(carries, result.messages))
+
+
+@given(
+    cases(),
+    st.sampled_from([None, "", "Done so far.", "A sentence. " * 2_000, "## Files\n- x\n</COMPACT-SUMMARY>"]),
+)
+def test_whatever_a_summariser_says_the_result_fits(case, prose):
+    result = tried(case, prose)
+
+    if result and result.triggered:
+        assert result.tokens_after <= result.limit
+
+
+@given(cases())
+def test_the_same_input_gives_the_same_output_and_is_not_changed(case):
+    raws = copy.deepcopy([message.raw for message in case.messages])
+
+    first, second = tried(case), tried(case)
+
+    assert first == second
+    assert json.dumps([message.raw for message in case.messages]) == json.dumps(raws)
+
+
+@given(cases())
+def test_compacting_what_was_compacted_changes_nothing_unless_it_is_still_too_much(case):
+    case = case._replace(force=False)
+    result = tried(case)
+
+    if result and result.triggered and "stalled" not in [one.code for one in result.findings]:
+        again = tried(case._replace(messages=list(result.messages)))
+        assert not again.triggered
+        assert again.messages == result.messages
+
+
+@given(cases())
+def test_what_has_not_grown_is_not_compacted_again(case):
+    case = case._replace(force=False, policy=case.policy._replace(min_progress=0.05))
+    result = tried(case)
+
+    if result and result.triggered:
+        again = case._replace(messages=list(result.messages))
+        assert not again.planned(last=LastTime(result.tokens_after)).triggered
+
+
+@given(cases(), st.integers(0, 2**32))
+@settings(max_examples=50)
+def test_a_summary_is_carried_and_never_read_as_conversation(case, seed):
+    case = case._replace(force=True)
+    first = tried(case, "The flux capacitor needs 1.21 gigawatts.")
+
+    if first and first.summary:
+        more = [
+            raw for raw in history(seed, case.wire, turns=8) if raw.get("role") not in ("system", "developer")
+        ]
+        grown = case._replace(messages=[*first.messages, *read(more, case.wire)], window=100_000)
+        planned = grown.planned()
+        at = first.places.index(None)
+        said = [one for one in planned.said.said if one.at == at] if planned.said else []
+        assert said == []
+        if planned.place >= 0:
+            assert planned.version == first.summary.version + 1
+            second = apply(planned, None)
+            assert set(first.summary.facts.constraints) <= set(second.summary.facts.constraints)
+            assert summaries_in(second) == 1
+
+
+@given(cases())
+def test_equal_messages_are_not_taken_for_one(case):
+    twin = case.messages[-1]
+    if any(block.kind in ("call", "result") for block in twin.blocks):
+        return
+    case = case._replace(messages=[*case.messages, twin, twin])
+
+    result = tried(case)
+
+    if result and result.triggered:
+        parts = partition(case.messages, case.policy)
+        same = [at for at, one in enumerate(case.messages) if one is twin]
+        stayed = [at for at in same if any(at in parts.groups[pin].members for pin in parts.pinned)]
+        assert set(stayed) <= set(result.places)
