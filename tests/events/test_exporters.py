@@ -40,7 +40,7 @@ def test_none_takes_everything_and_keeps_nothing(capsys):
 def test_console_and_file_and_viewer_get_the_same_events(tmp_path, capsys):
     with viewers.viewer() as found:
         several = fan_out([
-            exporter("console"), exporter("file", path=tmp_path / "events.jsonl"), exporter("ariadne", url=found.url),
+            exporter("console"), exporter("file", path=tmp_path / "events.jsonl"), exporter("ariadne", url=found.url, timeout_seconds=20),
         ])  # fmt: skip
         for event in compaction():
             several.emit(event)

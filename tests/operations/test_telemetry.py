@@ -123,7 +123,7 @@ def test_the_file_of_events_is_no_trouble_to_the_home(home):
 
 def test_a_command_that_ends_at_once_still_delivers(home):
     with viewers.viewer() as found:
-        configured(home, exporter="ariadne", ariadne_url=found.url)
+        configured(home, exporter="ariadne", ariadne_url=found.url, timeout_seconds=20)
         code = "import sys\nfrom tests.operations.test_telemetry import withdrawn\nwithdrawn(sys.argv[1])"
         ran = subprocess.run(
             [sys.executable, "-c", code, str(home)], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
