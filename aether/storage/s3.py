@@ -1,0 +1,179 @@
+"""S3 storage: copies in a bucket, by conditional writes, so that nothing is ever overwritten.
+
+A `PUT` that S3 answered twice, because the first answer was lost, is refused the second time although it won: what
+stands there is read and compared before anyone is told of a conflict.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from aether.errors import BackendUnavailable, InvalidInput, StorageFailed
+from aether.paths import directory_name
+from aether.shapes import JsonObject
+from aether.storage.adapter import EVENTS, lines_of, step_after, summary_file, taken, transcript_file
+from aether.store import codec
+
+# A copy must not hold up the turn that it belongs to for longer than a model call would.
+CONNECT_SECONDS = 3
+READ_SECONDS = 10
+ATTEMPTS = 3
+# Writers of one session are few; the waits sum up to about two seconds.
+CONFLICT_TRIES = 10
+FIRST_WAIT_SECONDS = 0.01
+LONGEST_WAIT_SECONDS = 0.4
+# What stands there is not what was expected, or was written at that moment, or is not there.
+_REFUSED = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey")
+T = TypeVar("T")
+
+
+class S3Storage:
+    """A `StorageAdapter` in a bucket, below `prefix`; `client` is a boto3 S3 client of the caller's own."""
+
+    name = "s3"
+
+    def __init__(self, bucket: str, prefix: str = "", *, kms_key_id: str = "", client: Any = None) -> None:
+        if not bucket:
+            raise InvalidInput("no bucket is named.", fix="Set storage.bucket.", where="storage.bucket")
+        self.bucket = bucket
+        self.prefix = prefix.strip("/")
+        self.encryption = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": kms_key_id} if kms_key_id else {}
+        self.client = client or _client()
+
+    def save_transcript(self, session_id: str, messages: Sequence[JsonObject], step: int) -> str:
+        """Keep the messages as they were before compaction `step`, and return the URL."""
+        return self._once(self._key(session_id, transcript_file(step)), lines_of(messages))
+
+    def save_summary(self, session_id: str, summary: JsonObject, step: int) -> str:
+        """Keep the summary of compaction `step`, and return the URL."""
+        return self._once(self._key(session_id, summary_file(step)), codec.document(summary))
+
+    def save_event(self, session_id: str, event: JsonObject) -> str:
+        """Append one event, and return the URL; S3 cannot append, so the whole object is written again."""
+        key, line = self._key(session_id, EVENTS), codec.line(event) + b"\n"
+        before: bytes | None = None
+        for nth in range(CONFLICT_TRIES):
+            found, tag = self._read(key)
+            if before is not None and found.startswith(before + line):
+                return self._url(key)  # ours: its answer was lost
+            if self._put(key, found + line, {"IfMatch": tag} if tag else {"IfNoneMatch": "*"}):
+                return self._url(key)
+            before = found
+            _wait(nth)
+        raise _busy(self._url(key))
+
+    def next_step(self, session_id: str) -> int:
+        """Return the first step of which nothing is kept, nor of any after it."""
+        start = self._key(session_id, "")
+
+        def names() -> list[str]:
+            pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=start)
+            return [found["Key"].removeprefix(start) for page in pages for found in page.get("Contents", ())]
+
+        return step_after(_answer(names, self._url(start)) or ())
+
+    def _key(self, session_id: str, name: str) -> str:
+        directory = directory_name(session_id, what="session")
+        return "/".join(part for part in (self.prefix, directory) if part) + f"/{name}"
+
+    def _url(self, key: str) -> str:
+        return f"s3://{self.bucket}/{key}"
+
+    def _once(self, key: str, data: bytes) -> str:
+        for nth in range(CONFLICT_TRIES):
+            if self._put(key, data, {"IfNoneMatch": "*"}):
+                return self._url(key)
+            found, tag = self._read(key)
+            if tag and found != data:
+                raise taken(self._url(key))
+            if tag:
+                return self._url(key)
+            _wait(nth)
+        raise _busy(self._url(key))
+
+    def _put(self, key: str, data: bytes, condition: dict[str, str]) -> bool:
+        """Write the object and return True; False where the condition did not hold."""
+        kind = "application/json" if key.endswith(".json") else "application/x-ndjson"
+
+        def put() -> Any:
+            return self.client.put_object(
+                Bucket=self.bucket, Key=key, Body=data, ContentType=kind, **condition, **self.encryption
+            )
+
+        return _answer(put, self._url(key)) is not None
+
+    def _read(self, key: str) -> tuple[bytes, str]:
+        """Return the object and its tag, both empty where there is none."""
+
+        def get() -> tuple[bytes, str]:
+            answer = self.client.get_object(Bucket=self.bucket, Key=key)
+            return answer["Body"].read(), answer["ETag"]
+
+        return _answer(get, self._url(key)) or (b"", "")
+
+
+def _client() -> Any:
+    try:
+        import boto3
+        from botocore.config import Config
+    except ImportError as reason:
+        raise BackendUnavailable(
+            "the storage s3 needs boto3.", fix='Run pip install "aether[s3]".', where="storage.adapter"
+        ) from reason
+    timeouts = Config(
+        connect_timeout=CONNECT_SECONDS,
+        read_timeout=READ_SECONDS,
+        retries={"mode": "standard", "max_attempts": ATTEMPTS},
+    )
+    with _translated("s3"):
+        return boto3.client("s3", config=timeouts)
+
+
+def _answer(ask: Callable[[], T], where: str) -> T | None:
+    """Return what S3 answers, None where a condition did not hold or there is no such object."""
+    from botocore.exceptions import ClientError
+
+    with _translated(where):
+        try:
+            return ask()
+        except ClientError as reason:
+            if reason.response.get("Error", {}).get("Code") in _REFUSED:
+                return None
+            raise
+
+
+@contextlib.contextmanager
+def _translated(where: str) -> Iterator[None]:
+    """Turn what boto3 raises into an error of ours.
+
+    Raises:
+        StorageFailed: S3 refused, or could not be reached in time.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        yield
+    except (BotoCoreError, ClientError, OSError) as reason:
+        raise StorageFailed(
+            f"{str(reason).rstrip('.')}. Nothing was stored.",
+            fix="Check the bucket, its region, the credentials and the network.",
+            where=where,
+        ) from reason
+
+
+def _wait(nth: int) -> None:
+    # Jitter: equal waits would make the same writer lose every round.
+    longest = min(FIRST_WAIT_SECONDS * 2**nth, LONGEST_WAIT_SECONDS)
+    time.sleep(longest * (0.5 + random.random() / 2))  # noqa: S311 - spreading waits, not secrets
+
+
+def _busy(where: str) -> StorageFailed:
+    return StorageFailed(
+        f"others wrote at the same time, {CONFLICT_TRIES} times. Nothing was stored.",
+        fix="Try again.",
+        where=where,
+    )
