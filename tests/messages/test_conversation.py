@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from aether.errors import InvalidInput, NotFound
+from aether.messages.check import check
 from aether.messages.conversation import dumped, load, said_in
 from aether.messages.formats import read, said
 from tests.laws.histories import history
@@ -261,6 +262,25 @@ def test_every_real_file_is_read_and_written_back(path):
     assert json.dumps(raws(again)) == json.dumps(raws(found))
     changed = dumped(found._replace(messages=found.messages[:-1] + read([USER], "openai")))
     assert json.dumps(raws(load(io.BytesIO(changed)))) == json.dumps([*raws(found)[:-1], USER])
+
+
+@pytest.mark.real_data
+@pytest.mark.skipif(not FILES, reason="the real transcripts are not on this machine")
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name[:60])
+def test_every_real_file_that_its_provider_takes_is_taken_by_the_others(path):
+    found = load(path)
+    if found.wire == "plain" or errors(found):
+        pytest.skip("its own provider would refuse it, or it has none")
+
+    for wire in PROVIDERS:
+        new, findings = said_in(found, wire)
+        assert errors(new) == [] or "first-role" in {finding.code for finding in findings}
+
+
+def errors(conversation):
+    return [
+        finding for finding in check(conversation.messages, conversation.wire) if finding.level == "error"
+    ]
 
 
 @pytest.mark.real_data

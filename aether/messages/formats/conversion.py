@@ -66,6 +66,16 @@ def _beside(said: list[Turn], wire: Wire, system: Any, report: Report) -> tuple[
     texts = [_prompt(system), *(text(turn.pieces) for turn in said[:opening])]
     prompt: Any = "\n\n".join(filter(None, texts)) or None
     rest = said[opening:]
+    if rest and rest[0].role == "assistant":
+        report(
+            Finding(
+                "error",
+                "first-role",
+                "messages[0]",
+                "The assistant speaks first.",
+                "Begin with a user message.",
+            )
+        )
     if wire == "gemini":
         prompt = {"parts": [{"text": prompt}]} if prompt else None
         if any(turn.role == "system" for turn in rest):

@@ -55,6 +55,7 @@ def test_ids_and_names_are_made_such_as_all_take():
 
     long = "x" * 50
     raws = [
+        ASKED,
         *pair("a", "f"),
         *pair("a", "f"),
         *pair("a.b", "my tool"),
@@ -77,3 +78,10 @@ def test_a_conversation_of_that_wire_is_returned_as_it_is():
 
     assert convert(messages, "openai", system="Rules.") == (messages, [], "Rules.")
     assert convert([], "gemini").messages == []
+
+
+def test_that_the_assistant_speaks_first_is_said_where_it_may_not():
+    messages = read([RULES, {"role": "assistant", "content": "Hi"}], "openai")
+
+    assert codes(convert(messages, "anthropic")) == codes(convert(messages, "gemini")) == ["first-role"]
+    assert codes(convert(messages, "responses")) == []

@@ -110,3 +110,11 @@ def test_that_a_tool_failed_is_said_where_it_can_be():
 
     assert told(raws, "anthropic", "openai")[1] == ["flag-dropped"]
     assert told(raws, "anthropic", "gemini")[1] == []
+
+
+def test_what_is_ours_of_an_answer_marks_its_response():
+    raws = [call("a"), {**output("a"), "meta": {"protected": True}}]
+
+    [turn], _ = told(raws, "responses", "openai")
+
+    assert turn.meta == {"protected": True}
