@@ -21,7 +21,7 @@ from aether.compaction.shapes import Policy
 from aether.messages import formats
 from aether.messages.repair import repair
 from aether.operations import compacting, conversing
-from aether.operations.compaction_case import Options
+from aether.operations.compaction_case import DEFAULT_OPTIONS, Options
 from aether.operations.edge import Home
 from aether.shapes import JsonObject
 
@@ -74,7 +74,7 @@ def compaction_filter(
     model: str | None = None,
     window: int | None = None,
     policy: str | Policy = "compact",
-    options: Options = compacting.DEFAULTS,
+    options: Options = DEFAULT_OPTIONS,
     home: Home = None,
 ) -> Filter:
     """Return the `call_model_input_filter` of a run that keeps what is sent within the model's window.

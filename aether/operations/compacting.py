@@ -22,15 +22,13 @@ from aether.events import names as tell
 from aether.ids import short_id
 from aether.messages.message import Wire
 from aether.operations import compaction_receipts as receipts
-from aether.operations.compaction_case import Case, Options, case, place_of
+from aether.operations.compaction_case import DEFAULT_OPTIONS, Case, Options, case, place_of
 from aether.operations.edge import Home
 from aether.operations.summarising import Summarised, summarised
 from aether.shapes import Finding, JsonObject
 from aether.store import config, conversations
 from aether.store.conversation_log import load, path_of
 from aether.store.files import make_directory
-
-DEFAULTS = Options()
 
 
 class Compaction(NamedTuple):
@@ -69,7 +67,7 @@ def preflight(
     system: Any = None,
     tools: Any = None,
     wire: Wire | None = None,
-    options: Options = DEFAULTS,
+    options: Options = DEFAULT_OPTIONS,
     home: Home = None,
 ) -> Compaction:
     """Return `messages` as they may be sent to `model`: the same, or compacted where a trigger fires.
@@ -99,7 +97,7 @@ def compact(
     tools: Any = None,
     wire: Wire | None = None,
     note: str = "manual",
-    options: Options = DEFAULTS,
+    options: Options = DEFAULT_OPTIONS,
     home: Home = None,
 ) -> Compaction:
     """Return `messages` compacted to the target of the policy, whether a trigger fires or not.
@@ -125,7 +123,7 @@ def compaction_plan(
     tools: Any = None,
     wire: Wire | None = None,
     force: bool = False,
-    options: Options = DEFAULTS,
+    options: Options = DEFAULT_OPTIONS,
     home: Home = None,
 ) -> Plan:
     """Return what `preflight`, or `compact` with `force`, would do; nothing is changed and nobody is asked.

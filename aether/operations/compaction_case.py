@@ -56,6 +56,9 @@ class Options(NamedTuple):
     """The directory that keeps conversations, where that is not a home."""
 
 
+DEFAULT_OPTIONS = Options()
+
+
 class Case(NamedTuple):
     """One call, resolved."""
 

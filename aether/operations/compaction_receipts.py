@@ -89,7 +89,7 @@ def moment(case: Case, preflight: str) -> tell.Moment:
 
 
 def emit(case: Case, event: Event) -> None:
-    """Hand `event` to the exporter, where there is one; without redaction a warning goes before the first."""
+    """Hand `event` to the exporter, where there is one."""
     if case.options.exporter:
         case.options.exporter.emit(event)
 
@@ -159,6 +159,8 @@ def archived(case: Case, at: tell.Moment, found: Receipt, result: Compacted) -> 
     def clean(value: Any) -> Any:
         return value if case.options.rules is None else redacted(value, case.options.rules)
 
+    if case.options.rules is None:
+        emit(case, tell.redaction_disabled(at, storage.name))
     try:
         place = storage.save_transcript(case.conversation_id, clean(case.raws), found.step)
         if result.summary:

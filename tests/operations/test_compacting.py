@@ -1,0 +1,304 @@
+"""Compacting as a caller asks for it: what is returned, what is kept, what is told, what happens when things fail."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from aether.errors import BudgetExceeded, InvalidInput, NotFound, StorageFailed
+from aether.events.event import Event
+from aether.messages.check import check
+from aether.messages.formats import read
+from aether.operations import compaction_receipts
+from aether.operations.compacting import compact, compaction_plan, preflight, undo_compaction
+from aether.operations.compaction_case import Options
+from aether.store import conversations
+from aether.store.conversation_log import load
+from tests.laws.histories import history
+
+WINDOW = 8_000
+
+
+class Told:
+    """An exporter that remembers."""
+
+    def __init__(self):
+        self.events: list[Event] = []
+
+    def emit(self, event):
+        self.events.append(event)
+
+    def flush(self):
+        pass
+
+    def close(self):
+        pass
+
+
+class Kept:
+    """A storage adapter that remembers, or fails."""
+
+    name = "memory"
+
+    def __init__(self, fails=False):
+        self.fails, self.transcripts, self.summaries = fails, {}, {}
+
+    def save_transcript(self, session_id, messages, step):
+        if self.fails:
+            raise StorageFailed("full.", fix="Free some space.")
+        self.transcripts[step] = messages
+        return f"memory/{step}"
+
+    def save_summary(self, session_id, summary, step):
+        self.summaries[step] = summary
+        return f"memory/{step}"
+
+    def save_event(self, session_id, event):
+        return "memory"
+
+
+def long(wire="openai", turns=40):
+    return history(5, wire, turns=turns)
+
+
+def talk(pairs, words=60):
+    said = [{"role": "system", "content": "Be brief."}]
+    for nth in range(pairs):
+        said.append({"role": "user", "content": f"Question {nth}: " + "why so " * words})
+        said.append({"role": "assistant", "content": f"Answer {nth}: " + "because of " * words})
+    return said
+
+
+def errors(messages, wire):
+    return [finding for finding in check(read(messages, wire), wire) if finding.level == "error"]
+
+
+def test_below_every_trigger_the_very_messages_come_back_and_nothing_is_stored(home):
+    messages = talk(3)
+
+    done = preflight("c", messages, window=100_000, home=home)
+
+    assert not done.triggered
+    assert all(new is old for new, old in zip(done.messages, messages, strict=True))
+    assert done.receipt is None
+    assert list(conversations.conversations(home)) == []
+
+
+@pytest.mark.parametrize("wire", ["openai", "anthropic", "responses", "gemini", "plain"])
+def test_what_is_too_long_fits_afterwards_and_is_valid(home, wire):
+    messages = long(wire)
+
+    done = preflight("c", messages, window=WINDOW, wire=wire, home=home)
+
+    assert done.triggered
+    assert done.tokens_before > WINDOW
+    assert done.tokens_after <= done.limit < WINDOW
+    assert errors(done.messages, wire) == []
+
+
+def test_what_is_given_is_not_changed(home):
+    messages = long()
+    before = json.dumps(messages)
+
+    preflight("c", messages, window=WINDOW, home=home)
+
+    assert json.dumps(messages) == before
+
+
+def test_undo_gives_everything_back_across_several_compactions(home):
+    first = long(turns=20)
+    once = preflight("c", first, window=WINDOW, home=home).messages
+    later = history(6, "openai", turns=20)[1:]
+    twice = preflight("c", [*once, *later], window=WINDOW, home=home)
+    assert twice.triggered
+
+    one = undo_compaction("c", home=home)
+    two = undo_compaction("c", home=home)
+
+    assert json.dumps(one.messages) == json.dumps([*once, *later])
+    assert json.dumps(two.messages) == json.dumps([*first, *later])
+    with pytest.raises(NotFound):
+        undo_compaction("c", home=home)
+
+
+def test_the_receipt_accounts_for_every_message(home):
+    messages = long()
+
+    receipt = preflight("c", messages, window=WINDOW, home=home).receipt
+
+    stayed = [place for place in receipt.places if place is not None]
+    assert sorted([*stayed, *receipt.removed]) == list(range(len(messages)))
+    assert set(receipt.protected) <= set(stayed)
+    assert receipt.sha256_before == compaction_receipts.checksum(messages)
+    assert receipt.step == 1
+    assert receipt.summary["backend"] == "extractive"
+    assert load(home, "c").compactions[0].receipt == json.loads(json.dumps(receipt._asdict()))
+
+
+def test_by_hand_it_is_compacted_below_every_trigger_too(home):
+    messages = talk(30)
+
+    done = compact("c", messages, window=200_000, note="before the release", home=home)
+
+    assert done.triggered
+    assert done.tokens_after <= 0.6 * done.tokens_before
+    assert done.receipt.note == "before the release"
+
+
+def test_a_plan_changes_nothing(home):
+    made = compaction_plan("c", long(), window=WINDOW, home=home)
+
+    assert made.triggered
+    assert made.task is not None
+    assert list(conversations.conversations(home)) == []
+
+
+def test_what_cannot_be_made_to_fit_raises_stores_nothing_and_is_told(home):
+    messages = talk(3)
+    messages.insert(1, {"role": "user", "content": "word " * 9_000, "meta": {"protected": True}})
+    told = Told()
+
+    with pytest.raises(BudgetExceeded, match="protected"):
+        preflight("c", messages, window=WINDOW, options=Options(exporter=told), home=home)
+
+    assert told.events[-1].name == "compact.error"
+    assert list(conversations.conversations(home)) == []
+
+
+def test_neither_a_window_nor_a_model_is_an_error(home):
+    with pytest.raises(InvalidInput, match="neither"):
+        preflight("c", talk(1), home=home)
+
+
+@pytest.mark.parametrize("window", [0, -1])
+def test_a_window_that_is_none_is_refused(home, window):
+    with pytest.raises(InvalidInput, match="not a window"):
+        preflight("c", talk(1), window=window, home=home)
+
+
+def test_an_unknown_model_gets_a_small_window_and_a_finding(home):
+    done = preflight("c", talk(1), model="nobody-knows-it", home=home)
+
+    assert [finding.code for finding in done.findings] == ["unknown-model"]
+    assert preflight("c", talk(1), model="nobody-knows-it", window=9_000, home=home).findings == []
+
+
+def test_an_unknown_backend_is_the_callers_mistake(home):
+    with pytest.raises(InvalidInput, match="nonsense"):
+        preflight("c", long(), window=WINDOW, options=Options(backend="nonsense"), home=home)
+
+    assert list(conversations.conversations(home)) == []
+
+
+def test_what_a_model_writes_stands_in_the_summary(home):
+    options = Options(
+        backend=lambda said, most, strategy: "They settled on the walnut design for the cabinet."
+    )
+
+    done = preflight("c", long(), window=WINDOW, options=options, home=home)
+
+    assert done.receipt.summary["backend"] == "caller"
+    assert sum("walnut design" in json.dumps(message) for message in done.messages) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "",
+        "I'm sorry, but I can't help with that.",
+        '{"error": {"message": "Overloaded"}}',
+        "word " * 50_000,
+        None,
+    ],
+)
+def test_what_is_no_summary_never_becomes_one(home, answer):
+    told = Told()
+    options = Options(backend=lambda said, most, strategy: answer, exporter=told)
+
+    done = preflight("c", long(), window=WINDOW, options=options, home=home)
+
+    assert done.triggered
+    assert done.tokens_after <= done.limit
+    assert done.receipt.summary["backend"] == "extractive"
+    failures = [event for event in told.events if event.name == "compact.error"]
+    assert failures
+    assert {event.properties["fallback"] for event in failures} == {"extractive"}
+
+
+def test_every_decision_is_told(home):
+    told = Told()
+
+    preflight("c", talk(1), window=WINDOW, options=Options(exporter=told), home=home)
+    quiet = [event.name for event in told.events]
+    told.events.clear()
+    preflight("c", long(), window=WINDOW, options=Options(exporter=told, storage=Kept()), home=home)
+
+    assert quiet == ["compact.token_estimate", "compact.trigger_decision"]
+    assert [event.name for event in told.events] == [
+        "compact.token_estimate", "compact.trigger_decision", "compact.summary_created", "compact.pruned_messages",
+        "compact.archival",
+    ]  # fmt: skip
+
+
+def test_copies_are_redacted_and_what_is_sent_is_not(home):
+    key = "sk-ant-" + "api03-" + "a1B2" * 20
+    messages = [*long(), {"role": "user", "content": f"My api_key={key} must work."}]
+    storage = Kept()
+
+    done = preflight("c", messages, window=WINDOW, options=Options(storage=storage), home=home)
+
+    assert key in json.dumps(done.messages)
+    assert key not in json.dumps([storage.transcripts, storage.summaries])
+    assert "<REDACTED>" in json.dumps(storage.transcripts[1])
+    assert len(storage.transcripts[1]) == len(messages)
+
+
+def test_copies_are_whole_where_redaction_is_off_and_a_warning_is_told(home):
+    storage, told = Kept(), Told()
+    messages = [*long(), {"role": "user", "content": "password=hunter2hunter2"}]
+
+    preflight(
+        "c", messages, window=WINDOW, options=Options(storage=storage, exporter=told, rules=None), home=home
+    )
+
+    assert "hunter2hunter2" in json.dumps(storage.transcripts)
+    assert "compact.redaction_disabled" in [event.name for event in told.events]
+
+
+def test_a_copy_that_cannot_be_written_is_a_finding_because_the_home_has_the_whole(home):
+    messages = long()
+
+    done = preflight("c", messages, window=WINDOW, options=Options(storage=Kept(fails=True)), home=home)
+
+    assert "copy-failed" in [finding.code for finding in done.findings]
+    assert json.dumps(undo_compaction("c", home=home).messages) == json.dumps(messages)
+
+
+def test_the_next_summary_counts_on_and_there_is_one_at_a_time(home):
+    messages = long(turns=20)
+    for nth in range(3):
+        done = preflight("c", messages, window=WINDOW, home=home)
+        assert done.receipt.summary["version"] == nth + 1
+        assert sum("<COMPACT-SUMMARY v" in str(message["content"]) for message in done.messages) == 1
+        messages = [*done.messages, *history(30 + nth, "openai", turns=20)[1:]]
+
+
+def test_without_a_home_the_whole_is_kept_in_a_directory_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert not preflight("c", talk(1), window=WINDOW).triggered
+    assert list(tmp_path.iterdir()) == []
+
+    done = preflight("c", long(), window=WINDOW)
+
+    assert done.triggered
+    assert (tmp_path / ".compact" / "conversations").is_dir()
+    assert len(undo_compaction("c").messages) == len(long())
+
+
+def test_a_home_that_is_named_and_none_is_an_error(tmp_path, monkeypatch):
+    with pytest.raises(NotFound):
+        preflight("c", talk(1), window=WINDOW, home=tmp_path / "none")
+    monkeypatch.setenv("AETHER_HOME", str(tmp_path / "none"))
+    with pytest.raises(NotFound):
+        preflight("c", talk(1), window=WINDOW)
