@@ -25,21 +25,21 @@ _LONGEST_NAME = 64
 _REST_OF_NAME = re.compile(r"[A-Za-z0-9_.-]{0,64}")
 
 _SIGN = re.compile(
-    r"""(?:\\{0,4}["'`])?(?:\]|\*\*)?(?:
+    r"""(?:\\{0,16}["'`])?(?:\]|\*\*)?(?:
       [ ]?,?\s{1,40}["']?value["']?\s{0,4}[:=]\s{0,4}     # {"name": "API_KEY", "value": …}, in JSON and in YAML
-    | [ \t]{0,40}(?P<sign>={1,3}>?|!={1,2}|:=|[?]?:(?!:))(?P<space>[ \t]{0,40}(?:\r?\n[ \t]{0,40}(?=\\{0,4}["']))?)
+    | [ \t]{0,40}(?P<sign>={1,3}>?|!={1,2}|:=|[?]?:(?!:))(?P<space>[ \t]{0,40}(?:\r?\n[ \t]{0,40}(?=\\{0,16}["']))?)
     )""",
     re.VERBOSE,
 )
-_FLAG_SIGN = re.compile(r"""(?P<space>[ \t]{1,8})|\\{0,4}["'],\s{0,40}(?=\\{0,4}["'])""")
+_FLAG_SIGN = re.compile(r"""(?P<space>[ \t]{1,8})|\\{0,16}["'],\s{0,40}(?=\\{0,16}["'])""")
 _QUOTED_NEXT = re.compile(r"""[ \t]{1,4}(?=["'])""")
 # `token: str = ` before the value of a parameter.
 _HINT = re.compile(r"[A-Za-z_][\w.]{0,40}(?:\[[\w., |]{0,60}\])?(?:[ ]\|[ ]\w{1,20}){0,3}[ ]=[ ]")
-_QUOTE = re.compile(r"""[frbFRB]{0,2}(?P<slashes>\\{0,8})(?P<quote>\"{3}|'{3}|["'`])""")
+_QUOTE = re.compile(r"""[frbFRB]{0,2}(?P<slashes>\\{0,16})(?P<quote>\"{3}|'{3}|["'`])""")
 _BLOCK = re.compile(
     r"[|>][0-9+-]{0,2}[ \t]*\r?\n(?P<indent>[ \t]+)[^\n]*(?:\n(?:(?P=indent)[^\n]*|[ \t]*(?=\r?\n)))*"
 )
-_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
+_SLASHES = re.compile(r"\\{0,16}")
 _SCHEMA = re.compile(r"""\{\s{0,40}["']?(?:type|description|title|\$ref|anyOf|enum)["']?\s{0,4}:""")
 # A secret's object longer than this, and the objects after so many that never close, are not gone through.
 _LONGEST_OBJECT = 1 << 16
@@ -67,7 +67,7 @@ _TYPE = re.compile(
     r"(?:[\[<][^\n]{0,60}[\]>])?(?: ?\| ?\w{1,20}){0,3}(?: = (?:none|null|undefined))?[,;)\]}:>]{0,3}"
 )
 _TEMPLATE = re.compile(
-    r"\$\{|\$\(|\$[A-Z_][A-Z0-9_]*$|\{\{?\s?[A-Za-z_][\w. ]*\}|%\(|%s|<[A-Za-z][\w .-]*>$|\[REDACTED\]|[*x.•…]+$|https?://"
+    r"\$\{|\$\(|\$[A-Z_][A-Z0-9_]*$|\{\{?\s?[A-Za-z_][\w. ]*\}|%\(|%s|<[A-Za-z][\w .-]*>$|\[REDACTED\]|(?:\*+|[x.•…]{3,})$|https?://"
 )
 _CALL = re.compile(
     r"(?:await |new |not )?[A-Za-z_][\w.]{0,80}(?:\((?:[^\n]{0,200}\)|[ \t]*(?:\n|$))|\[[^\n]{0,200}\])"
@@ -167,9 +167,9 @@ def _place(text: str, start: int, end: int) -> _Place | None:
 
 def _extent(place: _Place, *, objects: bool) -> tuple[int, int]:
     """Return from where to where the value stands; an empty one is no secret, a negative one never closes."""
+    if place.sign == ":" and (hint := _HINT.match(place.text, place.value)):
+        place = place._replace(value=hint.end())
     text, at = place.text, place.value
-    if place.sign == ":" and (hint := _HINT.match(text, at)):
-        at = hint.end()
     if block := _BLOCK.match(text, at):
         return block.end("indent"), block.end()
     if quote := _QUOTE.match(text, at):
@@ -179,8 +179,8 @@ def _extent(place: _Place, *, objects: bool) -> tuple[int, int]:
     if "==" in place.sign or "!" in place.sign or place.sign in ("=>", "", "?:"):
         return at, at  # compared, not given; an arrow function; a type
     if text[at : at + 1] in ("{", "[") and not _TEMPLATE.match(text, at):
-        return _object(text, at, look=objects)
-    whole = end = _end(place._replace(value=at))
+        return _object(place, look=objects)
+    whole = end = _end(place)
     while end > at and (text[end - 1] in _CLOSERS or text[end - 1].isspace()) and text[at:end] != PLACEHOLDER:
         end -= 1
     kept = any(_is_no_secret(place, text[at:stop], at, text[stop : stop + 1]) for stop in (whole, end))
@@ -201,16 +201,26 @@ def _closing(text: str, quote: re.Match[str]) -> int:
     return len(text) if end < 0 else end
 
 
-def _object(text: str, at: int, *, look: bool) -> tuple[int, int]:
-    """Return the extent of the list or object at `at`; a JSON schema of a secret is none."""
+def _object(place: _Place, *, look: bool) -> tuple[int, int]:
+    """Return the extent of the list or object that is the value; a JSON schema of a secret is none."""
+    text, at = place.text, place.value
     if not look or _SCHEMA.match(text, at):
         return at, at
     depth = 0
-    for found in _BRACKETS.finditer(text, at, at + _LONGEST_OBJECT):
+    for found in _brackets(place).finditer(text, at, at + _LONGEST_OBJECT):
         depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(found[0], 0)
         if not depth:
             return at, found.end()
     return at, -1
+
+
+def _brackets(place: _Place) -> re.Pattern[str]:
+    """Return what finds brackets and the strings to pass over, escaped as often as the name is."""
+    slashes = _SLASHES.match(place.text, place.end)
+    if not slashes or not slashes[0]:
+        return re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
+    quote = rf'(?<!\\){re.escape(slashes[0])}"'
+    return re.compile(rf"{quote}[\s\S]*?{quote}|[\[\]{{}}]")
 
 
 def _end(place: _Place) -> int:

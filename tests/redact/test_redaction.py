@@ -1,0 +1,178 @@
+import copy
+import signal
+
+import pytest
+
+from aether.errors import InvalidInput
+from aether.redact.redaction import DEFAULT, MAX_DEPTH, Rules, redact, redacted, rules
+from tests.redact import corpus
+
+
+@pytest.mark.parametrize("case", corpus.CASES, ids=lambda case: case.name)
+def test_the_secret_goes_and_what_is_around_it_stays(case):
+    clean = redact(case.text)
+
+    assert not [secret for secret in case.secrets if secret in clean]
+    assert not [part for part in case.kept if part not in clean]
+    assert redact(clean) == clean
+
+
+@pytest.mark.parametrize("text", corpus.KEPT)
+def test_what_is_no_secret_stays(text):
+    assert redact(text) == text
+
+
+def test_values_are_copied_and_never_changed():
+    value = {"content": "password: hunter2", "meta": {"api_key": "x", "n": [1, 2.5, None, True]}}
+    before = copy.deepcopy(value)
+
+    clean = redacted(value)
+
+    assert clean == {
+        "content": "password: <REDACTED>",
+        "meta": {"api_key": "<REDACTED>", "n": [1, 2.5, None, True]},
+    }
+    assert value == before
+    assert clean["meta"]["n"] is not value["meta"]["n"]
+
+
+@pytest.mark.parametrize("value", ["x", 7, 1.5, ["a"], {"a": "b"}, {"type": "string"}])
+def test_what_stands_under_a_secrets_name_goes_whatever_it_is(value):
+    assert redacted({"apiKey": value}) == {"apiKey": "<REDACTED>"}
+
+
+@pytest.mark.parametrize("value", [None, True, False, ""])
+def test_nothing_is_no_secret(value):
+    assert redacted({"password": value}) == {"password": value}
+
+
+def test_counts_of_tokens_stay():
+    usage = {"max_tokens": 512, "token_count": 3, "total_tokens": 9, "usage": {"input_tokens": 1}}
+
+    assert redacted(usage) == usage
+
+
+def test_names_beside_their_values_are_read():
+    env = [
+        {"name": "DB_PASSWORD", "value": "hunter2"},
+        {"name": "MODE", "value": "fast"},
+        {"key": "token", "value": 1},
+    ]
+
+    assert [entry["value"] for entry in redacted(env)] == ["<REDACTED>", "fast", "<REDACTED>"]
+
+
+def test_arguments_and_headers_in_lists_are_read():
+    assert redacted(["tool", "--password", "hunter2", "--port", "1"]) == [
+        "tool",
+        "--password",
+        "<REDACTED>",
+        "--port",
+        "1",
+    ]
+    assert redacted(["--token=x", "y"]) == ["--token=<REDACTED>", "y"]
+    assert redacted(["Authorization", "x"]) == ["Authorization", "<REDACTED>"]
+    assert redacted(["--token", 1, "required"]) == ["--token", 1, "required"]
+    assert redacted(["token", "name"]) == ["token", "name"]
+    assert redacted(("--token", "x")) == ("--token", "<REDACTED>")
+
+
+def test_keys_are_texts_too_and_none_is_lost():
+    keys = {corpus.SHAPES["github-classic"]: 1, corpus.SHAPES["github-oauth"]: 2, 3: "x"}
+
+    assert redacted(keys) == {"<REDACTED>": 1, "<REDACTED> 2": 2, 3: "x"}
+
+
+def test_what_is_nested_beyond_reason_is_replaced():
+    value = "hunter2"
+    for _ in range(MAX_DEPTH * 20):
+        value = [{"a": value}]
+
+    clean, depth = redacted(value), 0
+    while clean != "<REDACTED>":
+        clean, depth = (clean[0] if isinstance(clean, list) else clean["a"]), depth + 1
+
+    assert depth == MAX_DEPTH
+
+
+def test_own_patterns_replace_their_match_or_their_groups():
+    own = rules([r"ACME-\d+", r"ward (\d+)(?:, bed (\d+))?"])
+
+    assert redact("ACME-12: ward 7, bed 3; ward 8; sk-" + "1" * 20, own) == (
+        "<REDACTED>: ward <REDACTED>, bed <REDACTED>; ward <REDACTED>; <REDACTED>"
+    )
+    assert redacted({"a": ["ACME-1"]}, own) == {"a": ["<REDACTED>"]}
+
+
+def test_groups_inside_groups_go_once():
+    assert redact("a1b", rules([r"a((\d)b)"])) == "a<REDACTED>"
+
+
+def test_own_patterns_do_not_eat_what_was_replaced():
+    own = rules([r"[A-Z]{4,}"])
+
+    once = redact("SECRETS of token=abc", own)
+
+    assert once == redact(once, own) == "<REDACTED> of token=<REDACTED>"
+
+
+def test_the_built_in_rules_can_be_left_out():
+    own = rules([r"ward \d+"], builtin=False)
+
+    assert redact("password: hunter2 in ward 7", own) == "password: hunter2 in <REDACTED>"
+    assert redacted({"password": "x", "args": ["--token", "y"]}, own) == {
+        "password": "x",
+        "args": ["--token", "y"],
+    }
+    assert rules([]) == DEFAULT == Rules()
+
+
+@pytest.mark.parametrize("pattern", ["(", "[a", "*", "(?P<a>x)(?P<a>y)", 7])
+def test_a_pattern_that_is_none_is_named(pattern):
+    with pytest.raises(InvalidInput, match="is not a regular expression") as refused:
+        rules(["ok", pattern])
+    assert refused.value.where == "redaction.patterns[1]"
+
+
+def test_a_pattern_that_matches_everywhere_is_refused():
+    with pytest.raises(InvalidInput, match="matches the empty text") as refused:
+        rules(["a*"], where="COMPACT_REDACTION_PATTERNS")
+    assert refused.value.where == "COMPACT_REDACTION_PATTERNS[0]"
+
+
+HOSTILE = [
+    "a", "key", "token: ", "token=", "token: a, ", "token = {", '"token":{', '"token":[', "password: see ", "://a", "://a:b",
+    "eyJ", "eyJaaaaaaaa.", "-eyJ", "sk-", corpus.BEGIN % "", corpus.END % "", corpus.BEGIN % "" + "\n" + "A" * 64 + "\n",
+    "A" * 20 + "\n", "\\n", " ", "\\", "'", '"', "token: '", 'token: \\"', "password '", "<password>", "--token ", "Bearer ",
+    "?sig=", "login a ", " -u a:", "secret: |\n  a\n", "secret: |\n \n", "token: f(", "token: x[", "[", "key\\\\\\\\", "token=a&",
+    "your token: see ", "\ntoken: see", "AKIA", "123456789:AA", "SG.aaaaaaaaaaaaaaaa.", "token: int[", "token: str | ",
+    "token: \n", "token: " + " " * 50, "token=\t", 'token="""${', "İtoken: a",
+]  # fmt: skip
+# Linear, these take a fraction of a second; quadratic, minutes.
+HOSTILE_CHARS = 1 << 17
+GIVE_UP_SECONDS = 30
+
+
+@pytest.fixture
+def _gives_up():
+    """Stop a test that has used the processor for far too long; other processes do not count."""
+
+    def stop(*_):
+        raise AssertionError("it does not finish")
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, GIVE_UP_SECONDS)
+    yield
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    signal.signal(signal.SIGVTALRM, before)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_gives_up")
+@pytest.mark.parametrize("unit", HOSTILE)
+def test_no_text_keeps_redaction_from_finishing(unit):
+    text = unit * (HOSTILE_CHARS // len(unit))
+
+    once = redact(text)
+
+    assert len(once) <= len(text) * len("<REDACTED>")

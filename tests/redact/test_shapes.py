@@ -1,0 +1,46 @@
+import pytest
+
+from aether.redact.shapes import PLACEHOLDER, without_shapes
+from tests.redact import corpus
+
+
+@pytest.mark.parametrize("name", corpus.SHAPES)
+@pytest.mark.parametrize(
+    "around", [" {} ", '"{}"', "({})", "x={};", "https://example.org/{}/x", "{}\n", "key:{}"]
+)
+def test_a_key_is_known_by_its_shape_wherever_it_stands(name, around):
+    key = corpus.SHAPES[name]
+
+    redacted = without_shapes(around.format(key))
+
+    assert key not in redacted
+    assert PLACEHOLDER in redacted
+
+
+@pytest.mark.parametrize("case", corpus.KEYS, ids=lambda case: case.name)
+def test_a_private_key_goes_whole_however_it_was_cut_or_escaped(case):
+    redacted = without_shapes(case.text)
+
+    assert not [secret for secret in case.secrets if secret in redacted]
+    assert not [part for part in case.kept if part not in redacted]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sk-learn-compatible-estimators", "eyJust words", "Basic authentication", "bearer tokens", "AKIA", "hf_hub",
+        "https://example.org:8080/a", "https://bob@example.org/", "https://example.org/?a=b@c:d@e", "npm_config_cache",
+        corpus.BEGIN % "RSA ", corpus.END % "RSA ", "see " + corpus.END % "" + " at the end",
+        "-----BEGIN CERTIFICATE-----\nTUlJ\n-----END CERTIFICATE-----", "xoxo-hugs",
+    ],
+)  # fmt: skip
+def test_what_only_looks_alike_stays(text):
+    assert without_shapes(text) == text
+
+
+def test_a_key_longer_than_keys_are_goes_from_both_its_ends():
+    body = "\n".join(["A" * 64] * 600)
+
+    redacted = without_shapes(f"a\n{corpus.BEGIN % ''}\n{body}\n{corpus.END % ''}\nb")
+
+    assert redacted == f"a\n{PLACEHOLDER}\nb" or "A" * 64 not in redacted
