@@ -122,11 +122,8 @@ def _opening(messages: Sequence[Message], summaries: Sequence[int]) -> int:
     """Return the position of the request that opened the conversation; -1 where a summary stands for it."""
     end = summaries[0] if summaries else len(messages)
     for at in range(end):
-        if (
-            messages[at].role == "user"
-            and (text := clean(messages[at].text))
-            and not _CARRIED_OVER.match(text)
-        ):
+        text = clean(messages[at].text) if messages[at].role == "user" else ""
+        if text and not _CARRIED_OVER.match(text) and not is_empty_reply(text):
             return at
     return -1
 

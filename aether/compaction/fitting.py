@@ -17,6 +17,8 @@ from aether.shapes import Counter
 
 # The newest of these say where the work stands; they outlive the older ones of everything else.
 NEWEST = 3
+NEWEST_NAMES = 40
+NEWEST_DECISIONS = 10
 SHOWN = 3
 SHOWN_CHARS = 60
 # A goal or constraint that is shortened says at least this much.
@@ -53,8 +55,9 @@ _RUNGS = (
     ),
     _Rung("files that were read", "files", _is_read),
     _Rung("requests", "requests", stay=NEWEST),
+    _Rung("names", "names", stay=NEWEST_NAMES),
+    _Rung("decisions", "decisions", stay=NEWEST_DECISIONS),
     _Rung("names", "names"),
-    _Rung("decisions", "decisions", stay=NEWEST),
     _Rung("lookups", "lookups", stay=1),
     _Rung("requests", "requests"),
     _Rung("decisions", "decisions"),

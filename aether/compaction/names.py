@@ -32,7 +32,9 @@ _TELLING_NUMBER = re.compile(r".*\d{3}|.*[%$€£¥°]|\D*\d+[.,:]\d+|.*\d[A-Za-
 _LINE_NUMBER = re.compile(r"\d{1,4}")
 _ID = re.compile(r"(?=.*\d)(?!--?[A-Za-z]).{5,}", re.DOTALL)
 # Words and numbers on a string ("run-4711", "eu-west-1a", "q21330"): letters and digits in one token.
-_COINED = re.compile(r"(?<![\w./@:-])(?=[\w-]{4})(?=[\w-]{0,60}\d)(?=[\w-]{0,60}[A-Za-z])\w+(?:-\w+)*(?![\w/@-])")
+_COINED = re.compile(
+    r"(?<![\w./@:-])(?=[\w-]{4})(?=[\w-]{0,60}\d)(?=[\w-]{0,60}[A-Za-z])\w+(?:-\w+)*(?![\w/@-])"
+)
 _OPTION = re.compile(r"--?[A-Za-z][\w-]*$")
 
 

@@ -30,8 +30,8 @@ NOTE = (
 _BEGIN = re.compile(r"<COMPACT-SUMMARY v(0|[1-9][0-9]*)>")
 _PROSE = "Summary"
 # A line of prose that would be taken for structure gets a backslash more, and loses it when read.
-_STRUCTURE = re.compile(r"^(?=\\*(?:## |</COMPACT-SUMMARY>))", re.MULTILINE)
-_ESCAPED = re.compile(r"^\\(?=\\*(?:## |</COMPACT-SUMMARY>))", re.MULTILINE)
+_STRUCTURE = re.compile(r"^(?=\\*(?:## |</?COMPACT-SUMMARY))", re.MULTILINE)
+_ESCAPED = re.compile(r"^\\(?=\\*(?:## |</?COMPACT-SUMMARY))", re.MULTILINE)
 _FILE = re.compile(r"(read|changed|created|deleted)(?: (\d+)x)?(?: @(\S*))? (.*)", re.DOTALL)
 # A path that begins like a count or a hash has both written before it.
 _AMBIGUOUS = re.compile(r"\d+x |@")
@@ -74,8 +74,10 @@ def parsed(text: str) -> Summary | None:
     """
     lines = text.strip().split("\n")
     begin = _BEGIN.fullmatch(lines[0].strip())
-    if begin is None or len(lines) < 2 or lines[-1] != END or END in lines[:-1]:
+    if begin is None or len(lines) < 2 or lines[-1] != END:
         return None
+    if any(line == END or _BEGIN.fullmatch(line) for line in lines[1:-1]):
+        return None  # several, or one within another text
     fields: dict[str, Any] = {}
     prose = ""
     for heading, body in _sections(lines[1:-1]):

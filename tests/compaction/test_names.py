@@ -1,0 +1,77 @@
+import pytest
+
+from aether.compaction.names import MOST_CARRIED, MOST_NAMES, merged_names, names_in, names_of
+from tests.compaction.conversations import bash, conversation, model, tool, user
+
+
+def names(*parts, besides=""):
+    messages = conversation(*parts)
+    return names_of(messages, range(len(messages)), besides=besides)
+
+
+def test_what_people_and_models_name_is_kept_verbatim():
+    found = names(
+        user("Ticket PROJ-4821, limit 35027 ms, see https://x.org/a?b=1"), model("fetch_user is in src/a.py.")
+    )
+
+    assert set(found) == {"PROJ-4821", "35027", "https://x.org/a?b=1", "fetch_user", "src/a.py"}
+
+
+def test_of_what_tools_say_only_what_cannot_be_a_word_counts():
+    found = names(bash("make deploy", "[main 9f3c2ab11d04] fix_it\n  12 lines\nrun-4711 on port 48213"))
+
+    assert set(found) == {"9f3c2ab11d04", "run-4711", "48213"}
+
+
+@pytest.mark.parametrize("text", ["I counted 3 of 12.", "Use -x and --verbose.", "Well, good and done."])
+def test_small_counts_options_and_plain_words_are_no_names(text):
+    assert names_in(text) == []
+
+
+def test_what_was_used_last_stands_at_the_end():
+    assert names(user("a_b and c_d"), model("e_f"), user("a_b again")) == ("c_d", "e_f", "a_b")
+
+
+def test_what_stands_elsewhere_is_not_named_twice():
+    assert names(user("a_b and c_d"), besides="we use a_b") == ("c_d",)
+
+
+def test_the_person_counts_more_than_many_ids_of_a_listing():
+    listing = "\n".join(f"item-{n:05}" for n in range(400))
+
+    found = names(user("It is about order W-77123."), tool("list", listing))
+
+    assert len(found) == MOST_NAMES
+    assert "W-77123" in found
+
+
+def test_injected_blocks_and_system_messages_name_nothing():
+    assert (
+        names(
+            user("<aether-memory>secret_name</aether-memory> <system-reminder>other_name</system-reminder>")
+        )
+        == ()
+    )
+
+
+def test_of_a_long_text_both_ends_are_read():
+    found = names(
+        user("first_name " + "word " * 9_000 + " last_name"),
+        tool("t", "id-11111 " + "word " * 9_000 + "id-22222"),
+    )
+
+    assert set(found) == {"first_name", "last_name", "id-11111", "id-22222"}
+
+
+def test_names_that_are_data_are_left_out():
+    assert names_in("x" * 60 + "_" + "y" * 80) == []
+
+
+def test_merging_bounds_what_is_carried_and_drops_the_oldest():
+    older = [f"old_{n}" for n in range(MOST_CARRIED)]
+
+    found = merged_names(older, ["new_1", "old_5", "new_1"])
+
+    assert len(found) == MOST_CARRIED
+    assert found[-2:] == ("new_1", "old_5")
+    assert "old_0" not in found

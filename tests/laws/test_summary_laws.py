@@ -1,0 +1,139 @@
+"""Laws of summaries: they read back exactly, fit their room, lose nothing on the way, and never raise."""
+
+import copy
+import json
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from aether.compaction.calls import calls
+from aether.compaction.facts import facts_of, fitted, merged
+from aether.compaction.gate import rejected
+from aether.compaction.shapes import Facts, Said, Summary, SummaryTask
+from aether.compaction.summary import END, is_summary, parsed, rendered
+from aether.messages.formats import read
+from aether.messages.message import WIRES
+from tests.laws.histories import broken, history
+from tests.laws.summaries import facts, summaries, texts
+
+wires = st.sampled_from(WIRES)
+seeds = st.integers(0, 5_000)
+
+
+def words(text):
+    return len(text.split())
+
+
+@given(summaries())
+def test_a_summary_reads_back_exactly(summary):
+    assert parsed(rendered(summary)) == summary
+
+
+@given(summaries(), texts())
+def test_what_says_more_than_a_summary_is_none(summary, more):
+    assume(more.strip())
+
+    assert parsed(f"{more}\n{rendered(summary)}") is None
+    assert parsed(f"{rendered(summary)}\n{more}") is None
+
+
+@given(texts())
+def test_no_text_breaks_the_reader(text):
+    parsed(text)
+    parsed(f"<COMPACT-SUMMARY v1>\n{text}\n{END}")
+
+
+@given(facts(), st.integers(1, 400))
+def test_fitted_facts_fit_or_only_goals_and_constraints_are_left(found, most):
+    kept, lost = fitted(found, count=len, most=most)
+
+    assert len(rendered(Summary(1, kept, ""))) <= most or kept == Facts(
+        goals=kept.goals, constraints=kept.constraints
+    )
+    assert (kept == found) == (not lost)
+    assert len(kept.goals) == len(found.goals)
+    assert len(kept.constraints) == len(found.constraints)
+
+
+@given(facts())
+def test_merging_with_nothing_changes_nothing_more_the_second_time(found):
+    once = merged(Facts(), found)
+
+    assert merged(Facts(), once) == once
+    assert merged(once, Facts()) == once
+    assert merged(once, once).constraints == once.constraints
+
+
+@given(facts(), facts())
+def test_merging_never_loses_a_goal(older, newer):
+    both = merged(older, newer)
+
+    assert set(both.goals) == {*older.goals, *newer.goals}
+    assert both.goals[: len(set(older.goals))] == tuple(dict.fromkeys(older.goals))
+    assert {file.path for file in both.files} == {file.path for file in (*older.files, *newer.files)}
+
+
+@settings(max_examples=60, deadline=None)
+@given(seeds, wires, st.booleans())
+def test_facts_of_any_history_stand_in_it_and_change_nothing(seed, wire, whole):
+    raws = history(seed, wire) if whole else broken(seed, wire)
+    messages = read(raws, wire)
+    before = copy.deepcopy(raws)
+
+    found = facts_of(messages, range(len(messages)))
+
+    assert raws == before
+    assert found == facts_of(messages, range(len(messages)))
+    said = " ".join(" ".join(block.text for message in messages for block in message.blocks).split())
+    spoken = (*found.goals, *found.requests, *found.constraints)
+    plain = [" ".join(text.split()) for text in spoken if not text.startswith("Asked: ")]
+    assert [text for text in plain if text not in said] == []
+    assert [name for name in found.names if " ".join(name.split()) not in said] == []
+
+
+@settings(max_examples=60, deadline=None)
+@given(seeds, wires)
+def test_every_call_of_a_valid_history_finds_its_own_result(seed, wire):
+    messages = read(history(seed, wire), wire)
+
+    for call in calls(messages):
+        if call.result is not None:
+            assert call.at < call.answered_at
+            assert call.result in messages[call.answered_at].blocks
+
+
+@settings(max_examples=15, deadline=None)
+@given(seeds, st.integers(2, 6))
+def test_goals_and_constraints_survive_twenty_rounds(seed, size):
+    """Each round removes everything but the summary, whose text is all that the next one knows."""
+    asked = ["Build the store for tickets. Never delete a ticket."]
+    text = ""
+    for nth in range(20):
+        rules = [f"Never call service {nth}{digit} without a token." for digit in range(size)]
+        asked += rules
+        raws = [{"role": "assistant", "content": text}] if text else []
+        raws += [{"role": "user", "content": asked[0]}] if not text else []
+        raws += [{"role": "user", "content": f"Please look at part {nth} again. {rule}"} for rule in rules]
+        raws += history(seed + nth, "plain", turns=2)
+        messages = read(raws, "plain")
+        before = [
+            summary for message in messages if is_summary(message) and (summary := parsed(message.text))
+        ]
+        found = facts_of(messages, range(len(messages)))
+        together = merged(before[0].facts, found) if before else found
+        kept, _ = fitted(together, count=words, most=400)
+        text = rendered(Summary(nth + 1, kept, "Prose."))
+    last = parsed(text).facts
+
+    assert last.goals[0] == asked[0]
+    assert set(asked[1:]) <= set(last.constraints)
+
+
+@given(texts(), st.lists(texts(), max_size=3))
+def test_the_gate_answers_for_any_text(prose, said):
+    task = SummaryTask("brief", 1, tuple(Said(0, "user", "", text) for text in said), "", Facts(), 100)
+
+    reason = rejected(prose, task, count=words)
+
+    assert bool(reason) or prose.strip()
+    assert json.dumps(reason)
