@@ -40,7 +40,7 @@ class AetherSession:
     def __init__(self, session_id: str, *, home: Home = None, session_settings: Any = None) -> None:
         self.session_id = session_id
         self.session_settings = session_settings
-        self.home = home
+        self.home = conversing.place(home)
 
     async def get_items(self, limit: int | None = None) -> list[JsonObject]:
         """Return what is live: the newest summary and what was said since; the newest `limit` items of it."""

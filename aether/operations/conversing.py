@@ -9,34 +9,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from aether.errors import NotFound
-from aether.operations.edge import Home, find, now
+from aether.operations.compaction_case import RECORD, place_of
+from aether.operations.edge import Home, now
 from aether.shapes import JsonObject
 from aether.store import conversations
 from aether.store.conversation_log import load
 from aether.store.files import make_directory
 
-# Where conversations are kept where there is no home: beside the copies of the default configuration.
-RECORD = ".compact"
-
 
 def place(home: Home) -> Path:
-    """Return the directory that keeps conversations: the home, or `.compact/` where none is named and none found.
+    """Return the directory that keeps conversations: the home, or `.compact/` here where none is named and none found.
 
-    A directory of that name may be named too; it is made where it is missing.
+    A directory of that name may be named too: a caller who remembers where he began goes on there.
 
     Raises:
         NotFound: the one that is named is no home.
     """
-    if home is None or Path(home).name != RECORD:
-        try:
-            return find(home)
-        except NotFound:
-            if home is not None:
-                raise
-    record = Path(home or RECORD).absolute()
-    make_directory(record)
-    return record
+    if home is not None and Path(home).name == RECORD:
+        return Path(home).absolute()
+    return place_of(home)
 
 
 def add(conversation_id: str, messages: Sequence[JsonObject], *, home: Home = None) -> None:
@@ -47,7 +38,9 @@ def add(conversation_id: str, messages: Sequence[JsonObject], *, home: Home = No
         NotFound: the named one is no home.
     """
     if messages:
-        conversations.extend(place(home), conversation_id, messages, now=now())
+        here = place(home)
+        make_directory(here)
+        conversations.extend(here, conversation_id, messages, now=now())
 
 
 def context(conversation_id: str, *, home: Home = None) -> list[JsonObject]:
@@ -66,6 +59,19 @@ def whole(conversation_id: str, *, home: Home = None) -> list[JsonObject]:
         NotFound: the named one is no home.
     """
     return conversations.history(load(place(home), conversation_id))
+
+
+def since_begun(conversation_id: str, *, home: Home = None) -> list[JsonObject]:
+    """Return every message that was said since the conversation was begun anew.
+
+    Raises:
+        NotFound: the named one is no home.
+    """
+    log = load(place(home), conversation_id)
+    replaced = (n for step in log.open for n in log.compactions[step - 1].before)
+    wanted = {*log.context, *replaced}
+    said = (n for n, step in enumerate(log.derived, 1) if not step)
+    return [message for n, message in zip(said, conversations.history(log), strict=True) if n in wanted]
 
 
 def take_back(conversation_id: str, *, home: Home = None) -> JsonObject | None:

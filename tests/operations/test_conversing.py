@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aether.errors import NotFound
-from aether.operations import conversing
+from aether.operations import compacting, conversing
 
 FIRST, SECOND = {"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}
 
@@ -36,6 +36,25 @@ def test_begun_anew_nothing_is_live(home):
 
     assert conversing.context("c", home=home) == [SECOND]
     assert conversing.whole("c", home=home) == [FIRST, SECOND]
+    assert conversing.since_begun("c", home=home) == [SECOND]
+
+
+def test_what_compactions_replaced_is_part_of_what_was_said_since(home):
+    long = [
+        {"role": role, "content": f"{nth} and so on. " * 9}
+        for nth in range(30)
+        for role in ("user", "assistant")
+    ]
+    conversing.add("c", [FIRST], home=home)
+    conversing.begin_anew("c", home=home)
+    conversing.add("c", long, home=home)
+    for _ in range(2):
+        live = conversing.context("c", home=home)
+        compacting.compact("c", live, window=2000, policy="brief", wire="plain", home=home)
+        conversing.add("c", [SECOND], home=home)
+
+    assert len(conversing.context("c", home=home)) < 40
+    assert conversing.since_begun("c", home=home) == [*long, SECOND, SECOND]
 
 
 def test_without_a_home_there_is_a_directory_of_its_own(tmp_path, monkeypatch):
@@ -49,8 +68,13 @@ def test_without_a_home_there_is_a_directory_of_its_own(tmp_path, monkeypatch):
 
 
 def test_a_directory_of_its_own_may_be_named(tmp_path):
-    assert conversing.place(tmp_path / "deep" / ".compact") == tmp_path / "deep" / ".compact"
-    assert (tmp_path / "deep" / ".compact").is_dir()
+    named = tmp_path / "deep" / ".compact"
+    assert conversing.context("c", home=named) == []
+    assert not named.exists()
+
+    conversing.add("c", [FIRST], home=named)
+
+    assert conversing.context("c", home=named) == [FIRST]
 
 
 def test_a_home_is_used_where_there_is_one(home, monkeypatch):

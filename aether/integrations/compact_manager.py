@@ -1,0 +1,330 @@
+"""The compaction manager of requirement 002: `preflight` before a model call, `manual_compact` when asked.
+
+It holds configuration only; what was done stands on disk, and each method is one operation. Messages are dicts of
+any provider, or `Message` objects; those that stay come back as the very objects they were. Before anything is
+changed, the exact conversation is kept in the home, or in `.compact/` where there is none; the redacted copies that
+`storage` gets are beside it, so that a place for copies that fails costs an event and not the conversation.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, cast
+
+from aether.compaction.config import CompactConfig, CompactPolicy
+from aether.errors import AetherError, BackendFailed, BudgetExceeded, InvalidInput, shown
+from aether.events.event import Event, Exporter
+from aether.events.exporters import callback, screened
+from aether.messages.formats import META, read
+from aether.messages.message import Wire
+from aether.operations import compacting
+from aether.operations.configuration import configuration
+from aether.operations.configured import options_of, rules_of
+from aether.operations.edge import Home
+from aether.operations.usage import counting
+from aether.shapes import Counter, Finding, JsonObject
+from aether.storage.adapter import StorageAdapter
+from aether.tokens.messages import message_tokens, system_tokens, tools_tokens
+
+__all__ = [
+    "CompactConfig", "CompactError", "CompactManager", "CompactPolicy", "CompactionResult", "InsufficientBudgetError",
+    "Message", "SummarizationError", "TokenBudget", "mark_protected",
+]  # fmt: skip
+
+CompactError = AetherError
+InsufficientBudgetError = BudgetExceeded
+SummarizationError = BackendFailed
+
+ROLES = ("system", "developer", "assistant", "user", "tool")
+DEFAULT_SESSION = "default"
+# What of a message is said by keys of its own in a provider's dict, and by `meta` in a `Message`.
+_BESIDE = ("tool_calls", "tool_call_id", "name")
+# How a file or a variable may say that a message is protected.
+_TRUE = ("true", "yes", "on", "1")
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message; calls and results of tools stand in `meta` as OpenAI spells them.
+
+    Raises:
+        InvalidInput: there is no such role.
+    """
+
+    role: str
+    content: str | None
+    meta: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.role not in ROLES:
+            raise InvalidInput(
+                f"{shown(self.role)} is no role.", fix=f"Use one of {', '.join(ROLES)}.", where="role"
+            )
+
+    def is_protected(self, flag: str = "protected") -> bool:
+        """Return whether `meta` protects it: true, 1, "true" and "yes" all do."""
+        value = self.meta.get(flag)
+        return value.strip().lower() in _TRUE if isinstance(value, str) else bool(value)
+
+    def get_label(self) -> str | None:
+        """Return its label, if it has one."""
+        return self.meta.get("label")
+
+
+def mark_protected(content: str, label: str | None = None, **meta: Any) -> Message:
+    """Return a message of the developer that no compaction changes or drops.
+
+    >>> mark_protected("Never deploy on a Friday.", label="policy").meta
+    {'protected': True, 'label': 'policy'}
+    """
+    return Message("developer", content, {"protected": True, **({"label": label} if label else {}), **meta})
+
+
+class TokenBudget(NamedTuple):
+    """Tokens of a request by part."""
+
+    system_tokens: int
+    developer_tokens: int
+    tools_schema_tokens: int
+    messages_tokens: int
+
+    @property
+    def total(self) -> int:
+        """Return their sum."""
+        return sum(self)
+
+
+@dataclass(frozen=True)
+class CompactionResult:
+    """A conversation that fits; iterating gives its messages."""
+
+    messages: list[Any]
+    summary: Any
+    """The message that stands for what was removed; None where there is none."""
+    was_triggered: bool
+    tokens_before: int
+    tokens_after: int
+    pruned_count: int
+    kept: dict[str, int]
+    """How many messages stayed for which reason: `pinned`, `recent_turns`, `tool_pairs`, `middle`."""
+    policy_applied: CompactPolicy
+    """The policy with the keep counts that were used."""
+    findings: list[Finding]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.messages)
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+
+class TokenEstimator(Protocol):
+    """A caller's own counter: texts are counted one by one."""
+
+    def estimate_tokens(self, text: str) -> int:
+        """Return the tokens of `text`."""
+        ...
+
+
+class Summarizer(Protocol):
+    """A caller's own summariser."""
+
+    def summarize(self, messages: list[Message], max_tokens: int, policy: CompactPolicy) -> str:
+        """Return what stands for `messages`."""
+        ...
+
+
+class EventSink(Protocol):
+    """A caller's own exporter, as requirement 002 has it."""
+
+    def emit_event(self, event_type: str, properties: JsonObject, payload: JsonObject | None = None) -> Any:
+        """Take one event."""
+        ...
+
+
+class CompactManager:
+    """Keep the conversations of an agent below its window.
+
+        manager = CompactManager()
+        messages = manager.preflight(session_id, messages).messages
+
+    Without a configuration that of the environment holds. Each part may be the caller's own: `token_estimator` an
+    object with `estimate_tokens` or a function of a text, `storage` a `StorageAdapter`, `exporter` an `Exporter` or
+    an object with `emit_event`, `summarizer` an object with `summarize`. Neither a key nor a network is needed.
+
+    Raises:
+        InvalidInput: the configuration of the environment is not allowed.
+        BackendUnavailable: a package that the configuration asks for is missing.
+    """
+
+    def __init__(
+        self,
+        config: CompactConfig | None = None,
+        *,
+        token_estimator: TokenEstimator | Callable[[str], int] | None = None,
+        storage: StorageAdapter | None = None,
+        exporter: Exporter | EventSink | None = None,
+        summarizer: Summarizer | None = None,
+        home: Home = None,
+    ) -> None:
+        self.config = configuration().config if config is None else config
+        options = options_of(
+            self.config, home=home, storage=storage, exporter=_exporter(self.config, exporter)
+        )
+        if token_estimator is not None:
+            count = cast("Counter", getattr(token_estimator, "estimate_tokens", token_estimator))
+            options = options._replace(
+                counter=count, counter_name=f"{type(token_estimator).__name__} (the caller's own)"
+            )
+        if summarizer is not None:
+            options = options._replace(backend=_summariser(summarizer, self.config.policy))
+        self._options = options
+
+    def preflight(
+        self,
+        session_id: str,
+        messages: Sequence[Any],
+        *,
+        system: Any = None,
+        tools: Any = None,
+        wire: Wire | None = None,
+    ) -> CompactionResult:
+        """Return `messages` as they may be sent: the same, or compacted where the trigger fires.
+
+        `system` and `tools` are what the request holds beside them; they are counted and never changed.
+
+        Raises:
+            InsufficientBudgetError: what is protected does not fit; nothing was changed.
+            InvalidInput: a message is none.
+        """
+        raws = [_raw(message) for message in messages]
+        done = compacting.preflight(
+            session_id, raws, model=self.config.model, window=self.config.max_context_tokens,
+            policy=self.config.policy.policy(), system=system, tools=tools, wire=wire, options=self._options,
+        )  # fmt: skip
+        return self._result(done, messages, raws)
+
+    def manual_compact(
+        self,
+        session_id: str,
+        messages: Sequence[Any],
+        note: str = "manual",
+        *,
+        system: Any = None,
+        tools: Any = None,
+        wire: Wire | None = None,
+    ) -> CompactionResult:
+        """Return `messages` compacted whether a trigger fires or not; `note` says why in event and receipt.
+
+        Raises:
+            InsufficientBudgetError, InvalidInput: as `preflight`.
+        """
+        raws = [_raw(message) for message in messages]
+        done = compacting.compact(
+            session_id, raws, model=self.config.model, window=self.config.max_context_tokens,
+            policy=self.config.policy.policy(), system=system, tools=tools, wire=wire, note=note,
+            options=self._options,
+        )  # fmt: skip
+        return self._result(done, messages, raws)
+
+    def before_model_call(self, ctx: Any) -> Any:
+        """Put what may be sent into `ctx.messages`, and return `ctx`.
+
+        Read are `ctx.session_id`, `messages`, `tools` and `system_prompt`, where it has them.
+
+        Raises:
+            InsufficientBudgetError, InvalidInput: as `preflight`; nothing too large is ever sent on.
+        """
+        session = getattr(ctx, "session_id", None) or DEFAULT_SESSION
+        system, tools = getattr(ctx, "system_prompt", None), getattr(ctx, "tools", None)
+        ctx.messages = self.preflight(session, ctx.messages, system=system, tools=tools).messages
+        return ctx
+
+    def budget(self, messages: Sequence[Any], *, system: Any = None, tools: Any = None) -> TokenBudget:
+        """Return what a request of these parts costs, by the counter of this manager."""
+        count = self._options.counter or counting(self.config.model, place=self._options.record).count
+        counted: dict[str, int] = {}
+        for message in read([_raw(message) for message in messages]):
+            part = message.raw.get("role")
+            part = part if part in ("system", "developer") else ""
+            counted[part] = counted.get(part, 0) + message_tokens(message, count)
+        return TokenBudget(
+            system_tokens(system, count) + counted.get("system", 0),
+            counted.get("developer", 0),
+            tools_tokens(tools, count),
+            counted.get("", 0),
+        )
+
+    def _result(
+        self, done: compacting.Compaction, given: Sequence[Any], raws: Sequence[JsonObject]
+    ) -> CompactionResult:
+        receipt = done.receipt
+        own = {id(raw): message for raw, message in zip(raws, given, strict=True)}
+        objects = any(isinstance(message, Message) for message in given)
+        new = _message if objects else _same
+        messages = [own[id(raw)] if id(raw) in own else new(raw) for raw in done.messages]
+        if receipt is None:
+            kept_as_given = given if isinstance(given, list) and not done.triggered else messages
+            return CompactionResult(
+                kept_as_given, None, done.triggered, done.tokens_before, done.tokens_after, 0, {},
+                self.config.policy, done.findings,
+            )  # fmt: skip
+        summary = next(
+            (message for message, place in zip(messages, receipt.places, strict=True) if place is None), None
+        )
+        kept = {
+            ("recent_turns" if name == "recent" else name): number for name, number in receipt.kept.items()
+        }
+        applied = dataclasses.replace(
+            self.config.policy,
+            keep_recent_turns=receipt.effective["keep_recent_turns"],
+            keep_tool_io_pairs=receipt.effective["keep_tool_pairs"],
+        )
+        return CompactionResult(
+            messages, summary, done.triggered, done.tokens_before, done.tokens_after, len(receipt.removed), kept,
+            applied, done.findings,
+        )  # fmt: skip
+
+
+def _raw(message: Any) -> JsonObject:
+    """Return a message as a dict; a dict is itself."""
+    if not isinstance(message, Message):
+        return message  # type: ignore[no-any-return] # what is no dict is refused, by its position, when it is read
+    beside = {key: message.meta[key] for key in _BESIDE if key in message.meta}
+    meta = {key: value for key, value in message.meta.items() if key not in beside}
+    return {"role": message.role, "content": message.content, **beside, **({META: meta} if meta else {})}
+
+
+def _message(raw: JsonObject) -> Message:
+    beside = {key: raw[key] for key in _BESIDE if key in raw}
+    return Message(raw["role"], raw["content"], {**raw.get(META, {}), **beside})
+
+
+def _same(raw: JsonObject) -> JsonObject:
+    return raw
+
+
+def _exporter(config: CompactConfig, given: Exporter | EventSink | None) -> Exporter | None:
+    """Return the caller's exporter so that it sees redacted copies and cannot get in the way."""
+    if given is None:
+        return None
+    if hasattr(given, "emit"):
+        return screened(cast("Exporter", given), rules=rules_of(config))
+    sink: EventSink = given
+
+    def put(event: Event) -> None:
+        sink.emit_event(
+            event.name, {"session_id": event.session_id, "ts": event.at, **event.properties}, event.payload
+        )
+
+    return callback(put, rules=rules_of(config))
+
+
+def _summariser(own: Summarizer, policy: CompactPolicy) -> Callable[[list[JsonObject], int, str], str]:
+    def ask(said: list[JsonObject], most: int, strategy: str) -> str:
+        messages = [Message(each["role"], each["content"]) for each in said]
+        return own.summarize(messages, most, dataclasses.replace(policy, strategy=strategy))
+
+    return ask

@@ -1,0 +1,122 @@
+"""What a configuration of compaction asks for: its summariser, its place for copies, its exporter, its rules.
+
+Reading a configuration is done in `configuration`; here its words become the parts that `compacting` works with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+from aether.backends.base import Settings
+from aether.compaction.config import CompactConfig
+from aether.errors import StorageFailed
+from aether.events import exporters
+from aether.events.event import Event, Exporter
+from aether.events.names import TOKEN_ESTIMATE, TRIGGER_DECISION
+from aether.events.record import record
+from aether.operations.compaction_case import Options
+from aether.operations.conversing import place
+from aether.operations.edge import Home
+from aether.redact.redaction import Rules, rules
+from aether.shapes import JsonObject
+from aether.storage import storage as storage_of
+from aether.storage.adapter import StorageAdapter
+
+# Told at each turn; on a distant storage each event kept costs several requests.
+_EACH_TURN = frozenset({TOKEN_ESTIMATE, TRIGGER_DECISION})
+
+
+def rules_of(config: CompactConfig) -> Rules | None:
+    """Return how copies are redacted; None where the configuration turns that off."""
+    return rules(config.redaction_patterns) if config.redaction_enabled else None
+
+
+def options_of(
+    config: CompactConfig,
+    *,
+    home: Home = None,
+    storage: StorageAdapter | None = None,
+    exporter: Exporter | None = None,
+) -> Options:
+    """Return what the operations of compaction are to use: the parts that `config` names, or those given.
+
+    Conversations are kept in the home, or in `.compact/` where none is named and none found. Events of a compaction
+    are kept beside its copies.
+
+    Raises:
+        BackendUnavailable: a package that the configuration asks for is missing.
+        InvalidInput: an address cannot be.
+    """
+    kept = _storage(config) if storage is None else guarded(storage)
+    carriers = [_exporter(config) if exporter is None else exporter]
+    if kept is not None:
+        carriers.append(exporters.callback(partial(_keep, kept), rules=rules_of(config)))
+    return Options(
+        backend=config.summarizer_backend,
+        settings=Settings(
+            model=config.summarizer_model,
+            timeout_seconds=config.summarization_timeout,
+        ),
+        storage=kept,
+        exporter=exporters.fan_out(carriers),
+        rules=rules_of(config),
+        record=place(home),
+    )
+
+
+def _storage(config: CompactConfig) -> StorageAdapter | None:
+    if not config.storage_enabled or config.storage_adapter == "none":
+        return None
+    return storage_of(
+        config.storage_adapter,
+        path=config.storage_path,
+        bucket=config.storage_bucket,
+        prefix=config.storage_prefix,
+        kms_key_id=config.storage_kms_key_id,
+    )
+
+
+def _exporter(config: CompactConfig) -> Exporter:
+    url = {"ariadne": config.ariadne_url, "otlp": config.otlp_url}.get(config.exporter, "")
+    return exporters.exporter(
+        cast("exporters.Kind", config.exporter), url=url, path=config.telemetry_path, rules=rules_of(config)
+    )
+
+
+class Copies(NamedTuple):
+    """A storage adapter made of functions."""
+
+    name: str
+    save_transcript: Callable[[str, Sequence[JsonObject], int], str]
+    save_summary: Callable[[str, JsonObject, int], str]
+    save_event: Callable[[str, JsonObject], str]
+
+
+def guarded(storage: StorageAdapter) -> StorageAdapter:
+    """Return a caller's own storage so that whatever it raises is a `StorageFailed`: its copies are not the record."""
+    name = str(getattr(storage, "name", "") or type(storage).__name__)
+    return cast(
+        "StorageAdapter",
+        Copies(name, *(_guarded(getattr(storage, each), name) for each in Copies._fields[1:])),
+    )
+
+
+def _guarded(save: Callable[..., Any], name: str) -> Callable[..., str]:
+    def guard(*arguments: Any) -> str:
+        try:
+            return str(save(*arguments) or name)
+        except Exception as reason:
+            what = f"{type(reason).__name__}: {reason}"
+            raise StorageFailed(
+                what, fix="See to the storage; the home has the whole.", where=name
+            ) from reason
+
+    return guard
+
+
+def _keep(storage: StorageAdapter, event: Event) -> None:
+    """Append an event to those of its session; of turns that are not compacted nothing is kept."""
+    if event.name not in _EACH_TURN or event.properties.get("triggered"):
+        storage.save_event(event.session_id, record(event))

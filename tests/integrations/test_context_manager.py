@@ -1,0 +1,318 @@
+"""The context manager, and the defects of the original that it must not repeat (by their numbers)."""
+
+from __future__ import annotations
+
+import pytest
+
+from aether.errors import BudgetExceeded, Conflict, InvalidInput
+from aether.integrations.context_manager import ContextManager
+from aether.integrations.dialogue import SUMMARY_ID
+
+
+@pytest.fixture(params=["in memory", "in a home"])
+def manager(request, home):
+    """Return what makes managers: in memory, and with a home."""
+    place = home if request.param == "in a home" else None
+    return lambda *sizes, **given: ContextManager(*sizes, **{"home": place, **given})
+
+
+def talk(manager, turns, *, conversation="c", first=0, words=12):
+    for nth in range(first, first + turns):
+        manager.add_message(
+            conversation, "user", f"Look at part {nth}, " + "which is about the store " * (words // 5)
+        )
+        manager.add_message(conversation, "assistant", f"Part {nth} does its work. " * (words // 5))
+
+
+def texts(messages):
+    return [message.content for message in messages]
+
+
+def test_messages_are_stored_and_found_again(manager):
+    made = manager()
+    message = made.add_message("c", "user", " hello ", {"priority": 0.9})
+    made.add_message("c", "assistant", "hi")
+
+    context = made.get_context_for_model("c")
+
+    assert texts(context) == ["hello", "hi"]
+    assert context[0] == message
+    assert (message.metadata.priority, message.token_count > 0) == (0.9, True)
+    assert made.list_conversations() == ["c"]
+
+
+def test_conversations_outlive_the_process(home):
+    """Defect 15: nothing was ever persisted."""
+    talk(ContextManager(1000, home=home), 20)
+
+    again = ContextManager(1000, home=home)
+
+    assert again.list_conversations() == ["c"]
+    assert len(again.create_conversation("d").messages) == 0
+    assert again.get_conversation_stats("c")["total_messages"] == 40
+    assert again.get_window("c").compressed_summary
+    talk(again, 20, first=20)
+    assert again.get_conversation_stats("c")["total_messages"] == 80
+
+
+@pytest.mark.parametrize(("tokens", "fires"), [(699, False), (700, True)])
+def test_compression_starts_at_seventy_percent(tokens, fires):
+    around = 4
+    made = ContextManager(1000, count=len)
+    texts_of = [f"{nth:04}".ljust(50 - around, "x") for nth in range(13)]
+    for nth, text in enumerate(texts_of):
+        made.add_message("c", ("user", "assistant")[nth % 2], text)
+    assert made.get_conversation_stats("c")["context_tokens_used"] == 650
+
+    made.add_message("c", "assistant", "y" * (tokens - 650 - around))
+
+    stats = made.get_conversation_stats("c")
+    assert stats["total_tokens"] == tokens
+    assert (stats["context_tokens_used"] != tokens or stats["context_should_compress"]) is fires
+
+
+def test_a_decision_of_the_first_message_survives_compression_after_compression(manager):
+    """Defects 2 and 3: a second summary replaced the first, and decisions became topic words or nothing."""
+    made = manager(1000)
+    made.add_message("c", "user", "We decided to use PostgreSQL, because two services write.")
+    made.add_message("c", "assistant", "Noted: the budget is 5000 dollars.")
+
+    talk(made, 60)
+
+    window = made.get_window("c")
+    assert "PostgreSQL" in " ".join(texts(made.get_context_for_model("c")))
+    assert window.compressed_summary
+    assert window.budget.used_tokens < window.original_token_count
+    assert sum(message.id == SUMMARY_ID for message in window.messages) == 1
+    assert "Recent: " in made.get_conversation_summary("c")
+
+
+def test_what_was_just_added_is_always_there(manager):
+    """Defect 4: a message was removed by the very call that added it."""
+    made = manager(600)
+    for nth in range(30):
+        role = ("user", "assistant")[nth % 2]
+        made.add_message("c", role, f"note {nth} with some words about the importer and what it reads")
+        assert texts(made.get_context_for_model("c"))[-1].startswith(f"note {nth} ")
+
+
+def test_permanent_messages_and_those_of_the_system_stay_word_for_word(manager):
+    """Defect 8: the sliding window dropped the system and the permanent first."""
+    made = manager(1000)
+    made.add_message("c", "system", "You are kind.")
+    made.add_message("c", "user", "The key facts are permanent.", {"is_permanent": True})
+    talk(made, 40)
+
+    found = texts(made.get_context_for_model("c"))
+
+    assert found[0] == "You are kind."
+    assert "The key facts are permanent." in found
+
+
+def test_explicit_requests_stay_where_there_is_room(manager):
+    made = manager(1500)
+    talk(made, 2)
+    made.add_message("c", "user", "Please fix the lock file first.")
+    made.add_message("c", "assistant", "Understood.")
+    talk(made, 25, first=2)
+
+    assert "Please fix the lock file first." in " ".join(texts(made.get_context_for_model("c")))
+
+
+@pytest.mark.parametrize("limit", [300, 600, 1000, 4000])
+def test_a_context_never_exceeds_its_limit(limit, manager):
+    made = manager(1000)
+    made.add_message("c", "system", "You are kind.")
+    talk(made, 30)
+
+    context = made.get_context_for_model("c", max_tokens=limit)
+
+    assert sum(message.token_count for message in context) <= limit
+    assert context[0].content == "You are kind."
+    assert context[-1].content.startswith("Part 29")
+
+
+def test_each_model_is_sent_what_its_window_holds(manager):
+    """Defect 14: 4096 for every model. A larger window has the whole conversation again."""
+    made = manager(1000)
+    talk(made, 40)
+
+    small, large = (made.get_context_for_model("c", model) for model in (None, "claude-opus-5-5"))
+    again = made.get_context_for_model("c")
+
+    assert len(large) == 80
+    assert len(small) < 80
+    assert texts(small) == texts(again)
+    assert made.get_context_for_model("c", "some-model-nobody-knows")
+
+
+def test_what_cannot_fit_is_said_and_not_sent_empty(manager):
+    """Defect 7: a message of 2000 tokens in a window of 1000 gave an empty context, and nothing showed it."""
+    made = manager(1000)
+    made.add_message("c", "system", "a law of many words " * 400)
+    made.add_message("c", "user", "Go.")
+
+    stats = made.get_conversation_stats("c")
+    assert stats["context_tokens_over"] > 0
+    assert stats["context_usage_percentage"] == 1.0
+    with pytest.raises(BudgetExceeded):
+        made.get_context_for_model("c")
+    assert not made.compress_conversation("c")
+
+
+def test_calls_keep_their_results(manager):
+    """Defect 10: 4 calls and 5 results were kept."""
+    made = manager(1000)
+    made.add_message("c", "user", "Read the parts.")
+    for nth in range(20):
+        made.add_message("c", "tool_call", f'{{"part": {nth}}}', {"tool_name": "read"})
+        made.add_message("c", "tool_result", f"part {nth} says much about itself " * 5, {"tool_name": "read"})
+
+    context = made.get_context_for_model("c")
+
+    roles = [message.role for message in context]
+    assert roles.count("tool_call") == roles.count("tool_result") > 0
+    assert made.get_conversation_stats("c")["messages_by_role"]["tool_call"] == 20
+    with pytest.raises(InvalidInput, match="none is open"):
+        made.add_message("c", "tool_result", "again")
+    with pytest.raises(InvalidInput, match="none is open"):
+        made.add_message("new", "tool_result", "first of all")
+
+
+def test_compressing_by_hand_is_by_tokens(manager):
+    """Defect 6: the ratio was of messages, and 0 and 5 were accepted."""
+    made = manager(8000)
+    talk(made, 30)
+    before = made.get_conversation_stats("c")["context_tokens_used"]
+
+    assert made.compress_conversation("c", 0.4)
+
+    stats = made.get_conversation_stats("c")
+    assert stats["context_tokens_used"] <= 0.45 * before
+    assert stats["context_compressed"]
+    assert stats["total_messages"] == 60
+
+
+@pytest.mark.parametrize("ratio", [0, 1, 5, -0.1])
+def test_a_ratio_out_of_range_is_refused(ratio):
+    with pytest.raises(InvalidInput, match="target_ratio must be between 0 and 1"):
+        ContextManager().compress_conversation("c", ratio)
+
+
+def test_little_is_not_compressed(manager):
+    made = manager()
+    made.add_message("c", "system", "rules")
+    made.add_message("c", "user", "hi")
+
+    assert not made.compress_conversation("c")
+    assert not made.compress_conversation("unknown")
+
+
+def test_the_unknown_has_nothing(manager):
+    made = manager()
+
+    assert made.get_context_for_model("x") == []
+    assert made.get_conversation_summary("x") is None
+    assert made.get_conversation_stats("x") == {}
+    assert made.get_window("x") is None
+    assert made.delete_conversation("x") is False
+    made.clear_conversation("x")
+    assert made.list_conversations() == []
+
+
+def test_a_conversation_is_not_made_twice(manager):
+    """Defect 11: an existing conversation was wiped."""
+    made = manager()
+    created = made.create_conversation("c", 2000)
+    assert created.metadata.context_window_size == 2000
+    made.add_message("c", "user", "hi")
+
+    with pytest.raises(Conflict, match="there is a conversation 'c'"):
+        made.create_conversation("c")
+    assert texts(made.get_context_for_model("c")) == ["hi"]
+
+
+@pytest.mark.parametrize(("keep", "left"), [(True, ["rules"]), (False, [])])
+def test_a_cleared_conversation_keeps_the_system_if_asked(keep, left, manager):
+    """Defect 11: what was kept in the conversation was gone from the context."""
+    made = manager(1000)
+    made.add_message("c", "system", "rules")
+    talk(made, 30)
+
+    made.clear_conversation("c", keep_system=keep)
+
+    assert texts(made.get_context_for_model("c")) == left
+    made.add_message("c", "user", "anew")
+    assert texts(made.get_context_for_model("c")) == [*left, "anew"]
+
+
+def test_a_cleared_conversation_is_the_same_after_a_restart(home):
+    made = ContextManager(1000, home=home)
+    made.add_message("c", "system", "rules")
+    talk(made, 30)
+    made.clear_conversation("c")
+    made.add_message("c", "user", "anew")
+
+    again = ContextManager(1000, home=home)
+
+    assert texts(again.get_context_for_model("c")) == ["rules", "anew"]
+    assert again.get_conversation_stats("c")["total_messages"] == 2
+
+
+def test_a_deleted_conversation_is_not_used_any_more(manager):
+    made = manager()
+    made.add_message("c", "user", "hi")
+
+    assert made.delete_conversation("c")
+    assert made.list_conversations() == []
+    assert made.get_context_for_model("c") == []
+
+
+def test_summaries_in_words(manager):
+    made = manager()
+    assert made.get_conversation_summary("c") is None
+    made.create_conversation("c")
+    assert made.get_conversation_summary("c") is None
+    for nth in range(7):
+        made.add_message("c", "user", f"{nth} " + "x" * 100)
+
+    found = made.get_conversation_summary("c")
+
+    assert found.count("; ") == 4
+    assert found.startswith("user: 2 xxx")
+
+
+def test_stats_have_the_names_of_the_requirement(manager):
+    made = manager(1000)
+    talk(made, 2)
+
+    stats = made.get_conversation_stats("c")
+
+    assert stats.keys() == {
+        "conversation_id", "total_messages", "total_tokens", "session_duration", "messages_by_role",
+        "context_usage_percentage", "context_should_compress", "context_compressed", "context_tokens_used",
+        "context_tokens_max", "context_tokens_over",
+    }  # fmt: skip
+    assert stats["messages_by_role"] == {"user": 2, "assistant": 2}
+    assert stats["session_duration"] >= 0
+
+
+@pytest.mark.parametrize(
+    ("sizes", "words"),
+    [((0,), "default_context_size must be at least 1"), ((10, 0), "compression_threshold must be above 0"),
+     ((10, 70), "compression_threshold must be above 0 and at most 1, got 70")],
+)  # fmt: skip
+def test_sizes_out_of_range_are_refused(sizes, words):
+    with pytest.raises(InvalidInput, match=words):
+        ContextManager(*sizes)
+    with pytest.raises(InvalidInput, match="model_context_size"):
+        ContextManager().create_conversation("c", 0)
+
+
+def test_texts_are_counted_by_script():
+    """Defect 15: the estimate for Chinese was a quarter of the truth."""
+    made = ContextManager()
+
+    assert made.estimate_tokens("") == 0
+    assert made.estimate_tokens("hello world, this is a text") < 12
+    assert made.estimate_tokens("这是一个用中文写的句子而且很长" * 2) > 15
