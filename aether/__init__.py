@@ -12,6 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from aether.errors import AetherError as AetherError
+    from aether.integrations.compact_manager import CompactConfig as CompactConfig
+    from aether.integrations.compact_manager import CompactManager as CompactManager
+    from aether.integrations.compact_manager import CompactPolicy as CompactPolicy
+    from aether.integrations.compact_manager import mark_protected as mark_protected
+    from aether.integrations.context_manager import ContextManager as ContextManager
     from aether.operations.architects import compress as compress
     from aether.operations.colony import active_signals as active_signals
     from aether.operations.colony import adapt_next_phase_from_memory as adapt_next_phase_from_memory
@@ -26,6 +31,13 @@ if TYPE_CHECKING:
     from aether.operations.colony import release_worker as release_worker
     from aether.operations.colony import start_phase as start_phase
     from aether.operations.colony import transition_state as transition_state
+    from aether.operations.compacting import compact as compact
+    from aether.operations.compacting import compaction_plan as compaction_plan
+    from aether.operations.compacting import preflight as preflight
+    from aether.operations.compacting import undo_compaction as undo_compaction
+    from aether.operations.compaction_case import Options as Options
+    from aether.operations.compaction_views import compaction_diff as compaction_diff
+    from aether.operations.compaction_views import conversation_list as conversation_list
     from aether.operations.compression import create_short_term_session as create_short_term_session
     from aether.operations.compression import evict_short_term_session as evict_short_term_session
     from aether.operations.compression import prepare_compression_data as prepare_compression_data
@@ -70,6 +82,8 @@ _HOMES = {
         "active_signals adapt_next_phase_from_memory await_queen_decision colony complete_phase decide detect_crash "
         "emit_signal recover_from_crash register_worker release_worker start_phase transition_state"
     ),
+    "compacting": "compact compaction_plan preflight undo_compaction",
+    "compaction_views": "compaction_diff conversation_list",
     "compression": (
         "create_short_term_session evict_short_term_session prepare_compression_data "
         "trigger_phase_boundary_compression"
@@ -93,7 +107,15 @@ _HOMES = {
 _MODULE_OF = {
     name: f"aether.operations.{module}" for module, names in _HOMES.items() for name in names.split()
 }
-_MODULE_OF["AetherError"] = "aether.errors"
+_MODULE_OF |= {
+    "AetherError": "aether.errors",
+    "CompactConfig": "aether.integrations.compact_manager",
+    "CompactManager": "aether.integrations.compact_manager",
+    "CompactPolicy": "aether.integrations.compact_manager",
+    "ContextManager": "aether.integrations.context_manager",
+    "Options": "aether.operations.compaction_case",
+    "mark_protected": "aether.integrations.compact_manager",
+}
 
 __all__ = ["__version__", *sorted(_MODULE_OF)]  # noqa: PLE0604 - the names stand in _HOMES
 

@@ -56,6 +56,10 @@ def _choices(command: Any) -> Any:
             help="Write the messages as this provider spells them  [default: as the file does]",
         ),
         click.option("--conversation", metavar="ID", help="Its name in the home  [default: the name of the file]"),
+        click.option(
+            "--nth", type=click.IntRange(0), default=0,
+            help="Which conversation of a file that holds several, counted from 0",
+        ),
         click.option("--force", is_flag=True, help="Compact although no trigger fires"),
     )  # fmt: skip
     for option in reversed(options):
@@ -276,9 +280,9 @@ def _loaded(ask: Ask, file: str, chosen: dict[str, Any], tell: Any) -> tuple[Any
             "there is neither a window nor a model.", fix="Give --window or --model.", where=file
         )
     tell("reading")
-    loaded = load(sys.stdin.buffer if file == "-" else file)
+    loaded = load(sys.stdin.buffer if file == "-" else file, nth=chosen["nth"])
     if loaded.others:
-        note(ask, f"The file holds {loaded.others} more conversations; this is the first.")
+        note(ask, f"The file holds {loaded.others} more conversation(s); --nth names one.")
     if chosen["provider"]:
         loaded, findings = said_in(loaded, chosen["provider"])
         for finding in findings:

@@ -15,7 +15,10 @@ from aether.cli.main import cli, main
 from aether.paths import resource
 
 # What must have been run before a command's example makes sense, beside what `prepared` does for all.
+COMPACTED = ["compact run session.jsonl --window 8000 --force --output smaller.json"]
 BEFORE = {
+    "compact diff": COMPACTED,
+    "compact undo": COMPACTED,
     "memory ingest": ["memory prepare --phase 1"],
     "phase decide": ["phase complete 1"],
     "state recover": ["phase start 1"],

@@ -1,0 +1,140 @@
+"""Compaction on the command line."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+
+import pytest
+
+from aether.cli.main import main
+from aether.messages.check import check
+from aether.messages.formats import read
+from tests.laws.histories import history
+
+
+@pytest.fixture
+def talk(here, tmp_path):
+    """Return a conversation of OpenAI messages that stands in `talk.json`."""
+    messages = history(5, "openai", turns=20)
+    (tmp_path / "talk.json").write_text(json.dumps({"model": "m", "messages": messages}), encoding="utf-8")
+    return messages
+
+
+def shown(capsys, *words, code=0):
+    assert main([*words]) == code
+    return capsys.readouterr()
+
+
+def test_a_plan_says_what_would_happen_and_changes_nothing(talk, tmp_path, capsys):
+    out = shown(capsys, "compact", "plan", "talk.json", "--window", "8000").out
+
+    assert "kept:" in out
+    assert "removed:" in out
+    assert not (tmp_path / ".aether" / "conversations").exists()
+
+
+def test_a_plan_of_what_fits_says_so(talk, capsys):
+    assert "Nothing to do" in shown(capsys, "compact", "plan", "talk.json", "--window", "900000").out
+
+
+def test_run_diff_undo_gives_the_file_back(talk, tmp_path, capsys):
+    said = shown(capsys, "compact", "run", "talk.json", "--window", "8000", "--output", "small.json").err
+    body = json.loads((tmp_path / "small.json").read_text(encoding="utf-8"))
+    changes = shown(capsys, "compact", "diff", "talk").out
+    shown(capsys, "compact", "undo", "talk", "--output", "whole.json")
+
+    assert "% less" in said
+    assert body["model"] == "m"
+    assert [one for one in check(read(body["messages"], "openai"), "openai") if one.level == "error"] == []
+    assert "<COMPACT-SUMMARY v1>" in json.dumps(body)
+    assert "+" in changes
+    assert json.loads((tmp_path / "whole.json").read_text(encoding="utf-8")) == talk
+
+
+def test_without_output_the_messages_go_to_stdout(talk, capsys):
+    out = shown(capsys, "compact", "run", "talk.json", "--window", "8000").out
+
+    assert len(json.loads(out)["messages"]) < len(talk)
+    assert json.loads(shown(capsys, "compact", "undo", "talk").out) == talk
+
+
+def test_standard_input_will_do(talk, capsys, monkeypatch):
+    data = json.dumps(talk).encode()
+    monkeypatch.setattr(
+        sys, "stdin", type("In", (), {"buffer": io.BytesIO(data), "isatty": lambda self: False})()
+    )
+
+    shown(capsys, "compact", "run", "-", "--window", "8000")
+
+    assert "input" in shown(capsys, "compact", "list").out
+
+
+def test_another_providers_words_are_valid_there(talk, capsys):
+    out = shown(capsys, "compact", "run", "talk.json", "--window", "8000", "--for", "anthropic").out
+
+    body = json.loads(out)
+    errors = [one for one in check(read(body["messages"], "anthropic"), "anthropic") if one.level == "error"]
+    assert errors == []
+
+
+def test_below_the_trigger_nothing_is_done_unless_it_is_forced(talk, capsys):
+    quiet = shown(capsys, "compact", "run", "talk.json", "--window", "900000")
+    forced = shown(capsys, "compact", "run", "talk.json", "--window", "900000", "--force", "--json")
+
+    assert "Nothing to do" in quiet.err
+    assert json.loads(quiet.out)["messages"] == talk
+    assert json.loads(forced.out)["triggered"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["run", "talk.json"], 2, "neither a window nor a model"),
+        (["run", "none.json", "--window", "8000"], 3, "none.json"),
+        (["plan", "README.md", "--window", "8000"], 2, "README.md"),
+        (["run", "talk.json", "--window", "8000", "--backend", "nonsense"], 2, "nonsense"),
+        (["run", "talk.json", "--window", "8000", "--output", "no/such/place.json"], 3, "no such directory"),
+        (["run", "talk.json", "--window", "40"], 7, ""),
+        (["diff", "never"], 3, "never"),
+        (["undo", "never"], 3, "never"),
+        (["undo", "../../evil"], 3, "evil"),
+    ],
+)
+def test_what_cannot_be_done_is_said_on_one_line(talk, capsys, words, code, said):
+    shown_ = shown(capsys, "compact", *words, code=code)
+
+    assert said in shown_.err
+    assert shown_.err.startswith("Error: ")
+    assert shown_.err.count("\n") == 1
+
+
+def test_a_strategy_is_taken(talk, capsys):
+    out = shown(
+        capsys,
+        "compact",
+        "run",
+        "talk.json",
+        "--window",
+        "8000",
+        "--policy",
+        "window",
+        "--strategy",
+        "brief",
+        "--json",
+    )
+
+    policy = json.loads(out.out)["receipt"]["policy"]
+    assert (policy["name"], policy["strategy"]) == ("window", "brief")
+
+
+def test_a_file_of_several_conversations_says_so(here, tmp_path, capsys):
+    lines = [json.dumps({"messages": history(seed, "openai", turns=2)}) for seed in (1, 2)]
+    (tmp_path / "many.jsonl").write_text("\n".join(lines), encoding="utf-8")
+
+    assert "1 more" in shown(capsys, "compact", "plan", "many.jsonl", "--window", "8000").err
+
+
+def test_the_list_of_no_conversations_says_how_there_come_to_be_some(here, capsys):
+    assert "None yet" in shown(capsys, "compact", "list").err
