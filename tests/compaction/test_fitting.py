@@ -93,7 +93,7 @@ def test_many_that_went_are_counted():
     _, lost = fitted(RICH, count=chars, most=400)
 
     assert any(
-        told.endswith("and 11 more") for told in lost if told.startswith("requests") or told.startswith("dec")
+        told.endswith("and 11 more") for told in lost if told.startswith(("requests", "dec"))
     )
 
 

@@ -1,0 +1,127 @@
+"""Are the files that were edited before a compaction named after it?
+
+Data: the real compactions of Claude Code transcripts in ../shared/data/claude_code, with the summaries that its model
+wrote, as listed in _compaction_index.json. For each: the files that calls of its editing tools name in the segment
+before the boundary, and how many of them the model's summary names (by file name: it never gives a whole path), against
+our summary of the same messages, facts and extractive prose together, in as many tokens as the model's has.
+Compactions whose transcript is not in the folder are counted and left out.
+
+Usage: python benchmarks/compaction_files.py
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import report
+
+from aether.backends import Settings, backend, summary_request
+from aether.compaction.carry import FACTS_SHARE, told
+from aether.compaction.facts import facts_of, fitted
+from aether.compaction.shapes import Summary, SummaryTask
+from aether.compaction.summary import rendered
+from aether.messages.formats import read
+from aether.operations.summarising import as_json
+from aether.tokens.estimate import estimate
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = ROOT.parent / "shared" / "data" / "claude_code"
+EDITORS = ("Edit", "Write", "MultiEdit", "NotebookEdit")
+
+
+class Compaction(NamedTuple):
+    """One real compaction: the messages before it and what the model made of them."""
+
+    name: str
+    raws: list[dict]
+    summary: str
+
+
+def compactions() -> tuple[list[Compaction], int]:
+    """Return the compactions whose transcripts are here, and how many are not."""
+    index = json.loads((DATA / "_compaction_index.json").read_text(encoding="utf-8"))
+    listed = [entry for entry in index["compactions"] if entry.get("segment_starts_line")]
+    found = []
+    for entry in listed:
+        path = DATA / Path(entry["file"]).name
+        if path.exists():
+            # Not splitlines(): inside the JSON stand characters that it takes for line ends.
+            lines = path.read_text(encoding="utf-8").split("\n")
+            segment = lines[entry["segment_starts_line"] - 1 : entry["boundary_line"] - 1]
+            summary = json.loads(lines[entry["summary_line"] - 1])["message"]["content"]
+            text = (
+                summary if isinstance(summary, str) else "\n".join(block.get("text", "") for block in summary)
+            )
+            found.append(Compaction(f"{path.stem}:{entry['boundary_line']}", messages_in(segment), text))
+    return found, len(listed) - len(found)
+
+
+def messages_in(lines: list[str]) -> list[dict]:
+    records = [json.loads(line) for line in lines if line.strip()]
+    spoken = [
+        record
+        for record in records
+        if record.get("type") in {"user", "assistant"} and not record.get("isSidechain")
+    ]
+    return [{"role": record["message"]["role"], "content": record["message"]["content"]} for record in spoken]
+
+
+def edited(raws: list[dict]) -> list[str]:
+    """Return the paths in the calls of editing tools, each once."""
+    blocks = [block for raw in raws if isinstance(raw["content"], list) for block in raw["content"]]
+    calls = [
+        block["input"] for block in blocks if block.get("type") == "tool_use" and block["name"] in EDITORS
+    ]
+    paths = (call.get("file_path") or call.get("notebook_path") for call in calls)
+    return list(dict.fromkeys(path for path in paths if path))
+
+
+def summarised(raws: list[dict], most: int) -> str:
+    """Return our summary of `raws` in at most so many tokens."""
+    messages = read(raws, "anthropic")
+    places = range(len(messages))
+    facts, _ = fitted(facts_of(messages, places), count=estimate, most=int(most * FACTS_SHARE))
+    # Lines are joined anew within the message, which costs a token or two.
+    room = most - estimate(rendered(Summary(1, facts, "Done."))) - 4
+    task = SummaryTask("task_state", 1, told(messages, places), "", facts, room)
+    asked = summary_request(as_json(task))
+    prose = backend("extractive")[0].complete(asked, settings=Settings(), count=estimate).text
+    return rendered(Summary(1, facts, prose))
+
+
+def named(paths: list[str], text: str) -> int:
+    return sum(path.rpartition("/")[2] in text for path in paths)
+
+
+def main() -> None:
+    found, absent = compactions()
+    rows = []
+    for each in found:
+        paths = edited(each.raws)
+        budget = estimate(each.summary)
+        ours = summarised(each.raws, budget)
+        rows.append(
+            {
+                "compaction": each.name,
+                "edited": len(paths),
+                "model_names": named(paths, each.summary),
+                "we_name": named(paths, ours),
+                "we_name_with_path": sum(path in ours for path in paths),
+                "model_tokens": budget,
+                "our_tokens": estimate(ours),
+            }
+        )
+        assert rows[-1]["our_tokens"] <= budget, "the same room for both"
+    sums = {
+        key: sum(row[key] for row in rows)
+        for key in ("edited", "model_names", "we_name", "we_name_with_path")
+    }
+    assert sums["edited"] >= 50, "the real data is here"
+    assert any(row["edited"] == 7 and row["model_names"] == 0 for row in rows), "counted as the index implies"
+    report.write(__file__, {"compactions": len(rows), "transcripts_absent": absent, **sums, "each": rows})
+
+
+if __name__ == "__main__":
+    main()
