@@ -8,7 +8,6 @@ the caller changed in place is noticed all the same. (1, 1.0 and true compare eq
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import takewhile
 from operator import eq
 from typing import Any, NamedTuple
 
@@ -33,47 +32,24 @@ class Tally(NamedTuple):
 def tally(raws: Sequence[JsonObject], *, wire: Wire, count: Counter, before: Tally | None = None) -> Tally:
     """Return what each of `raws` costs; what `before` holds is neither read nor counted again.
 
-    That is the part up to the first difference, and each later message that `before` holds anywhere, so that
+    That is each message that stands where it stood, and each other one that `before` holds anywhere, so that
     a compaction in the middle costs the messages it made. A tally by another counter or wire is of no use.
     """
     if before is None or before.wire != wire or before.count != count:
         before = Tally([], [], [], 0, wire, count)
-    same = _same(raws, before.raws)
-    if same == len(before.raws) == len(raws):
+    same = list(map(eq, raws, before.raws))
+    new = [at for at in range(len(raws)) if at >= len(same) or not same[at]]
+    if not new and len(raws) == len(before.raws):
         return before
-    rest = _rest(raws[same:], before, same)
-    return Tally(
-        before.raws[:same] + [message.raw for message, _ in rest],
-        before.messages[:same] + [message for message, _ in rest],
-        before.tokens[:same] + [tokens for _, tokens in rest],
-        sum(before.tokens[:same]) + sum(tokens for _, tokens in rest),
-        wire,
-        count,
-    )
-
-
-def _same(raws: Sequence[JsonObject], known: list[JsonObject]) -> int:
-    """Return how many messages at the start are equal."""
-    return sum(1 for _ in takewhile(bool, map(eq, raws, known)))
-
-
-def _rest(raws: Sequence[JsonObject], before: Tally, same: int) -> list[tuple[Message, int]]:
-    known = {
-        _key(raw): (message, tokens)
-        for raw, message, tokens in zip(
-            before.raws[same:], before.messages[same:], before.tokens[same:], strict=True
-        )
-    }
-    return (
-        [known.get(_key(raw)) or _counted(raw, before) for raw in raws]
-        if known
-        else [_counted(raw, before) for raw in raws]
-    )
-
-
-def _counted(raw: JsonObject, before: Tally) -> tuple[Message, int]:
-    message = formats.message(_copied(raw), before.wire)
-    return message, message_tokens(message, before.count)
+    gone = [at for at in range(len(before.raws)) if at >= len(same) or not same[at]]
+    moved = {_key(before.raws[at]): at for at in gone}
+    messages, tokens = before.messages[: len(raws)], before.tokens[: len(raws)]
+    for at in new:
+        was = moved.get(_key(raws[at])) if moved else None
+        message = formats.message(_copied(raws[at]), wire) if was is None else before.messages[was]
+        messages[at : at + 1] = [message]
+        tokens[at : at + 1] = [message_tokens(message, count) if was is None else before.tokens[was]]
+    return Tally([message.raw for message in messages], messages, tokens, sum(tokens), wire, count)
 
 
 def _copied(value: Any) -> Any:
