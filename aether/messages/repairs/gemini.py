@@ -80,9 +80,7 @@ def _role(role: Any) -> str:
 
 def _parts(part: Any, role: str, where: str, found: list[Finding]) -> list[JsonObject]:
     """Return the parts that a part holds, each with one datum; what goes with it stays with the last."""
-    if isinstance(part, str):
-        part = {"text": part}
-    held = part if isinstance(part, dict) else {}
+    held = {"text": part} if isinstance(part, str) else part if isinstance(part, dict) else {}
     data = {key: _datum(key, held[key], role) for key in DATA if key in held}
     kept: list[JsonObject] = [{key: value} for key, value in data.items() if value is not None]
     if kept:

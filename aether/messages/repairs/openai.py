@@ -175,7 +175,7 @@ def _paired(entries: Sequence[Entry], found: list[Finding]) -> list[Entry]:
 
 
 def _listed(raw: JsonObject) -> list[JsonObject]:
-    calls: list[JsonObject] = raw.get("tool_calls", [])
+    calls: list[JsonObject] = raw.get("tool_calls") or []
     return calls
 
 

@@ -1,0 +1,189 @@
+"""Laws of groups, checks and repairs, over conversations of every wire: valid, broken, and senseless."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from aether.errors import AetherError
+from aether.messages import formats
+from aether.messages.check import check, refused
+from aether.messages.conversation import load, said_in
+from aether.messages.groups import groups, turns
+from aether.messages.message import WIRES
+from aether.messages.repair import repair
+from tests.laws.histories import Ending, broken_histories, histories, history, junk, seeds
+
+DATA = Path(__file__).parents[2].parent / "shared" / "data"
+# Of a file of many conversations, so many are read.
+MOST_OF_A_FILE = 6
+
+
+def texts(messages):
+    """What users and the assistant say, as a bag; white space at the ends is not said."""
+    return Counter(
+        block.text.strip()
+        for message in messages
+        if message.role in ("user", "assistant")
+        for block in message.blocks
+        if block.kind == "text" and block.text.strip()
+    )
+
+
+def strings(value):
+    if isinstance(value, str):
+        yield value.strip()
+    elif isinstance(value, dict):
+        for below in value.values():
+            yield from strings(below)
+    elif isinstance(value, list):
+        for below in value:
+            yield from strings(below)
+
+
+def errors(messages, wire):
+    """The errors that a repair can do something about: where nothing is left, nothing can be mended."""
+    return [
+        found for found in check(messages, wire) if found.level == "error" and found.code != "no-messages"
+    ]
+
+
+@given(histories())
+def test_a_valid_conversation_is_refused_for_nothing_and_left_alone(case):
+    wire, raws = case
+    messages = formats.read(raws, wire)
+
+    repaired = repair(messages, wire)
+
+    assert errors(messages, wire) == []
+    assert repaired == (messages, [])
+
+
+@given(histories())
+def test_only_the_calls_at_the_very_end_may_lack_results(case):
+    wire, raws = case
+
+    found = groups(formats.read(raws, wire))
+
+    assert not any(group.open for group in found[:-1])
+    assert not any(group.kind == "orphan" for group in found) or wire == "plain"
+
+
+@given(broken_histories())
+def test_after_a_repair_nothing_is_refused(case):
+    wire, raws = case
+
+    assert errors(repair(formats.read(raws, wire), wire).messages, wire) == []
+
+
+@given(broken_histories())
+def test_repairing_twice_is_repairing_once(case):
+    wire, raws = case
+    once = repair(formats.read(raws, wire), wire).messages
+
+    assert repair(once, wire) == (once, [])
+
+
+@given(broken_histories())
+def test_a_repair_loses_no_text_invents_none_and_tells_what_it_did(case):
+    wire, raws = case
+    before = copy.deepcopy(raws)
+    messages = formats.read(raws, wire)
+
+    repaired = repair(messages, wire)
+
+    assert raws == before
+    assert texts(messages) <= texts(repaired.messages)
+    assert texts(repaired.messages).keys() <= set(strings(raws))
+    assert bool(repaired.findings) == (repaired.messages != messages)
+
+
+@given(st.sampled_from(WIRES), junk())
+@example("anthropic", [{"role": "assistant", "content": [{"type": "thinking"}]}])
+def test_whatever_it_is_it_can_be_read_grouped_checked_and_repaired(wire, raws):
+    messages = formats.read(raws, wire)
+
+    repaired = repair(messages, wire).messages
+
+    assert errors(repaired, wire) == []
+    assert repair(repaired, wire) == (repaired, [])
+    require_a_partition(messages)
+
+
+@given(st.one_of(histories(), broken_histories()))
+def test_groups_are_a_partition_and_turns_are_one_of_the_groups(case):
+    wire, raws = case
+
+    require_a_partition(formats.read(raws, wire))
+
+
+def require_a_partition(messages):
+    found = groups(messages)
+    members = [group.members for group in found]
+
+    assert sorted(at for group in members for at in group) == list(range(len(messages)))
+    assert members == sorted(members, key=lambda group: group[0])
+    assert all(list(group) == sorted(group) for group in members)
+    assert [at for turn in turns(messages, found) for at in turn] == list(range(len(found)))
+
+
+@given(histories("anthropic", "openai", "responses", "gemini"), st.sets(st.integers(0, 40)))
+def test_whichever_groups_go_no_result_is_left_without_its_call(case, gone):
+    wire, raws = case
+    messages = formats.read(raws, wire)
+    found = groups(messages)
+
+    kept = sorted(at for number, group in enumerate(found) if number not in gone for at in group.members)
+    left = check([messages[at] for at in kept], wire)
+
+    assert not {
+        "orphan-result",
+        "missing-result",
+        "interleaved-result",
+        "dangling-reasoning",
+        "result-order",
+    } & {one.code for one in left}
+
+
+@given(seeds(), st.sampled_from(WIRES), st.sampled_from(Ending.__args__))
+def test_a_history_is_the_same_each_time_and_ends_as_asked(seed, wire, ending):
+    raws = history(seed, wire, ending=ending)
+
+    assert json.dumps(raws) == json.dumps(history(seed, wire, ending=ending))
+    open_at_the_end = {found.code for found in check(formats.read(raws, wire), wire)} & {"dangling-call"}
+    assert bool(open_at_the_end) == (ending == "calls" and wire != "plain")
+
+
+def conversations(path):
+    """The first few conversations of a file; none where it holds no conversation."""
+    try:
+        first = load(path)
+    except AetherError:
+        return []
+    more = min(first.others, MOST_OF_A_FILE - 1)
+    return [first, *(load(path, nth=number) for number in range(1, more + 1))]
+
+
+@pytest.mark.real_data
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("folder", "least"), [("claude_code", 20), ("codex", 5), ("hooks", 0), ("trajectories", 40)]
+)
+def test_what_real_sessions_hold_is_grouped_checked_and_mended(folder, least):
+    if not (DATA / folder).is_dir():
+        pytest.skip("needs the real transcripts beside the repository")
+    seen = 0
+    for path in sorted((DATA / folder).rglob("*.json*")):
+        for read in conversations(path):
+            for wire in {read.wire, "anthropic", "openai", "responses", "gemini"}:
+                messages = said_in(read, wire)[0].messages
+                assert not refused(check(repair(messages, wire).messages, wire)), (path.name, wire)
+            require_a_partition(read.messages)
+            seen += 1
+    assert seen >= least

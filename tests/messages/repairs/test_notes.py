@@ -1,0 +1,36 @@
+import pytest
+
+from aether.messages.repairs.notes import arguments_text, changed, lost, speaker, unused
+
+
+def test_what_is_lost_is_a_warning_and_what_is_changed_is_not():
+    assert lost("x", "messages[0]", "Dropped it.").level == "warning"
+    assert changed("x", "messages[0]", "Moved it.").level == "info"
+
+
+@pytest.mark.parametrize(
+    ("role", "meant"),
+    [
+        ("user", "user"),
+        ("ai", "assistant"),
+        ("human", "user"),
+        ("developer", "user"),
+        ("robot", "user"),
+        (["ai"], "user"),
+    ],
+)
+def test_a_role_is_the_one_that_is_meant(role, meant):
+    assert speaker(role, {"user", "assistant"}) == meant
+
+
+def test_a_name_that_is_taken_or_too_long_is_numbered():
+    assert unused("call", set(), most=40) == "call"
+    assert unused("call", {"call", "call_2"}, most=40) == "call_3"
+    assert unused("callings", {"call"}, most=4) == "ca_2"
+
+
+@pytest.mark.parametrize(
+    ("given", "text"), [("{", "{"), ({"ü": None}, '{"ü": null}'), (None, None), ([], None)]
+)
+def test_arguments_are_text_or_an_object(given, text):
+    assert arguments_text(given) == text

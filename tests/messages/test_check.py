@@ -1,0 +1,42 @@
+import pytest
+
+from aether.messages import formats
+from aether.messages.check import check, refused
+from aether.messages.message import WIRES
+from aether.shapes import Finding
+
+RAWS = {
+    "anthropic": [{"role": "user", "content": "Go."}],
+    "openai": [{"role": "user", "content": "Go."}],
+    "responses": [{"role": "user", "content": "Go."}],
+    "gemini": [{"role": "user", "parts": [{"text": "Go."}]}],
+    "plain": [{"role": "user", "content": "Go."}],
+}
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_each_provider_has_its_rules(wire):
+    assert check(formats.read(RAWS[wire], wire), wire) == []
+    assert "bad-role" in {found.code for found in check(formats.read([{"role": 7}], wire), wire)}
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_no_messages_are_no_conversation(wire):
+    assert [found.code for found in check([], wire)] == ["no-messages"]
+
+
+def test_system_prompt_and_tools_are_checked_with_the_messages():
+    messages = formats.read(RAWS["anthropic"], "anthropic")
+    tools = [{"name": "read"}, {"name": "read"}]
+
+    found = check(messages, "anthropic", system=[{"type": "text", "text": ""}], tools=tools)
+
+    assert [(one.code, one.where) for one in found] == [
+        ("empty-content", "system[0]"),
+        ("repeated-tool", "tools[1]"),
+    ]
+
+
+@pytest.mark.parametrize(("levels", "answer"), [("error", True), ("warning info", False), ("", False)])
+def test_only_errors_make_a_provider_refuse(levels, answer):
+    assert refused([Finding(level, "x", "", "", "") for level in levels.split()]) is answer

@@ -1,0 +1,42 @@
+import pytest
+
+from aether.messages import formats
+from aether.messages.check import check
+from aether.messages.message import WIRES
+from aether.messages.repair import repair
+from tests.laws.histories import history
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_what_a_provider_takes_comes_back_as_it_was(wire):
+    messages = formats.read(history(1, wire), wire)
+
+    repaired = repair(messages, wire)
+
+    assert all(after is before for after, before in zip(repaired.messages, messages, strict=True))
+    assert repaired.findings == []
+
+
+@pytest.mark.parametrize("wire", ["anthropic", "openai", "responses", "gemini"])
+def test_what_is_mended_is_read_anew(wire):
+    key = "parts" if wire == "gemini" else "content"
+    said = [{"text": "Go."}] if wire == "gemini" else "Go."
+    messages = formats.read([{"role": "robot", key: said}], wire)
+
+    repaired = repair(messages, wire)
+
+    assert [message.raw for message in repaired.messages] == [
+        {"role": "user", key: said}
+    ] or wire == "anthropic"
+    assert [message.text for message in repaired.messages] == ["Go."]
+    assert [found.code for found in repaired.findings] == ["bad-role"]
+    assert check(repaired.messages, wire) == []
+
+
+def test_where_nothing_is_left_there_is_nothing_to_send():
+    messages = formats.read([{"role": "tool", "tool_call_id": "a", "content": "ok"}], "openai")
+
+    repaired = repair(messages, "openai")
+
+    assert repaired.messages == []
+    assert [found.code for found in check(repaired.messages, "openai")] == ["no-messages"]
