@@ -16,6 +16,9 @@ import click
 
 from aether import errors
 from aether.cli.main import BROKEN_PIPE, INTERRUPTED, cli
+from aether.compaction.config import KEYS as CONFIG_KEYS
+from aether.compaction.policies import POLICIES
+from aether.compaction.shapes import Policy
 from aether.store import config
 
 HERE = Path(__file__).parent
@@ -97,17 +100,58 @@ def formats_page() -> str:
     return before + begin + "\n".join(settings_table()) + "\n" + end + after
 
 
-def settings_table() -> list[str]:
-    """Return the settings: key, default, meaning, from the field docstrings."""
-    source = ast.parse(inspect.getsource(config.Config))
+def compaction_page() -> str:
+    """Return docs/compaction.md with the tables of policies and settings as the code has them."""
+    text = (HERE / "compaction.md").read_text(encoding="utf-8")
+    for name, table in (("policy", policy_table()), ("config", compact_config_table())):
+        before, begin, rest = text.partition(f"<!-- {name}: generated -->\n")
+        _, end, after = rest.partition("<!-- end -->")
+        text = before + begin + "\n" + "\n".join(table) + "\n\n" + end + after
+    return text
+
+
+def policy_table() -> list[str]:
+    """Return the fields of a policy with the values of the named ones."""
+    shown = [POLICIES[name] for name in ("compact", "window", "prune-only")]
+    said = field_docs(Policy)
+    lines = ["| field | `compact` | `window` | `prune-only` | means |", "|---|---|---|---|---|"]
+    for field in Policy._fields[1:]:
+        values = " | ".join(cell(getattr(policy, field)) for policy in shown)
+        lines.append(f"| `{field}` | {values} | {said.get(field, '')} |")
+    return lines
+
+
+def cell(value: object) -> str:
+    """Return a value as a cell of a table."""
+    return ", ".join(map(str, value)) or "none" if isinstance(value, tuple) else f"{value}"
+
+
+def compact_config_table() -> list[str]:
+    """Return the settings of compaction: key, default, environment variable, meaning."""
+    lines = ["| key | default | environment | means |", "|---|---|---|---|"]
+    lines += [
+        f"| `{key.path}` | {cell(key.default) or 'none'} | `{key.env}` | {key.meaning} |"
+        for key in CONFIG_KEYS.values()
+    ]
+    return lines
+
+
+def field_docs(kind: type) -> dict[str, str]:
+    """Return what stands below each field of a NamedTuple, on one line."""
+    source = ast.parse(inspect.getsource(kind))
     (body,) = (node for node in source.body if isinstance(node, ast.ClassDef))
-    said = {
-        field.target.id: ast.literal_eval(words.value)
+    return {
+        field.target.id: " ".join(ast.literal_eval(words.value).split())
         for field, words in zip(body.body, body.body[1:], strict=False)
         if isinstance(field, ast.AnnAssign)
         and isinstance(field.target, ast.Name)
         and isinstance(words, ast.Expr)
     }
+
+
+def settings_table() -> list[str]:
+    """Return the settings: key, default, meaning, from the field docstrings."""
+    said = field_docs(config.Config)
     lines = ["| key | default | means |", "|---|---|---|"]
     for key, name in config.KEYS.items():
         meaning = said[name].partition(": ")[2]
@@ -132,6 +176,7 @@ def readme_page() -> str:
 PAGES = {
     "errors.md": errors_page,
     "cli.md": cli_page,
+    "compaction.md": compaction_page,
     "formats.md": formats_page,
     "../README.md": readme_page,
 }

@@ -16,11 +16,13 @@ import pytest
 from aether.cli.main import main
 from aether.paths import resource
 from aether.store import appends, config, documents
+from tests.laws.histories import history
 from tests.readme_command import readme_command
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+COMPACTION = (ROOT / "docs" / "compaction.md").read_text(encoding="utf-8")
 FORMATS = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 # The vocabulary: one word per thing.
@@ -64,6 +66,29 @@ def test_the_python_of_the_readme_prints_what_the_readme_says(tmp_path):
     )  # fmt: skip
 
     assert (ran.stdout, ran.stderr) == (shown, "")
+
+
+@pytest.mark.parametrize("code", blocks(COMPACTION, "python"), ids=range(len(blocks(COMPACTION, "python"))))
+def test_the_python_of_the_page_on_compaction_prints_what_it_says(code, tmp_path):
+    shown = COMPACTION.partition(code)[2].partition("```text\n")[2].partition("```")[0]
+
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert (ran.stdout, ran.stderr) == (shown, "")
+
+
+def test_the_commands_of_the_page_on_compaction_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    messages = history(3, "openai", turns=30)
+    (tmp_path / "session.jsonl").write_text("\n".join(map(json.dumps, messages)), encoding="utf-8")
+
+    for block in blocks(COMPACTION, "console"):
+        for line in block.splitlines():
+            assert main(shlex.split(line.removeprefix("$ aether "))) == 0, (line, capsys.readouterr().err)
+    assert json.loads((tmp_path / "whole.json").read_text(encoding="utf-8")) == messages
 
 
 def test_the_steps_of_the_readme_run_one_after_the_other(tmp_path, monkeypatch, capsys):

@@ -42,9 +42,11 @@ class Policy(NamedTuple):
     keep_requests: bool = False
     """Whether older instructions and explicit requests of the user stay as messages (`window`)."""
     protected_roles: tuple[str, ...] = ("system", "developer")
+    """Roles whose messages no step may change or drop."""
     protected_flag: str = "protected"
     """Key of `meta` that protects a message where it is truthy."""
     protected_labels: tuple[str, ...] = ()
+    """Values of `meta.label` that protect a message."""
     protected_paths: tuple[str, ...] = ()
     """Glob patterns: tool calls and results about such files are protected."""
     min_reclaim: float = 0.05
@@ -54,6 +56,7 @@ class Policy(NamedTuple):
     summary_share: float = 0.25
     """Most of the target that the summary may take."""
     strategy: Strategy = "task_state"
+    """What a summary is about; one prompt each."""
     steps: tuple[Step, ...] = (
         "drop_reasoning", "shorten_results", "shorten_arguments", "fold_exploration", "summarise", "select", "reduce",
     )  # fmt: skip
