@@ -61,8 +61,13 @@ def gathered(
     before: Carried,
     pointer: Callable[[int], str],
 ) -> Facts:
-    """Return the facts of the messages that were removed or cut, after those of the summaries before."""
-    facts = merged(before.facts, facts_of(messages, [*removed, *cut]))
+    """Return the facts of the messages that were removed or cut, after those of the summaries before.
+
+    What was cut still says what it is about: its goals are not repeated.
+    """
+    facts = merged(before.facts, facts_of(messages, removed))
+    if cut:
+        facts = merged(facts, facts_of(messages, cut)._replace(goals=()))
     first = pointer(removed[0]) if removed else ""
     if not first:
         return facts

@@ -116,7 +116,7 @@ def climbed(
     climb = _Climb(policy, limits, draft, before, wire, bare)
     held = ladder.holds(parts, recent=policy.keep_recent_turns, pairs=policy.keep_tool_pairs)
     loose = ladder.rest(parts, held)
-    if not ladder.hopeless(draft, policy, loose, goal=limits.goal):
+    if not climb.removes or not ladder.hopeless(draft, policy, loose, goal=limits.goal):
         ladder.lighten(draft, policy.steps, loose, goal=limits.goal)
     if _within(climb, limits.goal, 0) and len(parts.summaries) <= 1:
         return _done(climb, policy, None, folded=False)

@@ -24,6 +24,12 @@ _READS = re.compile(
 )
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _COMMANDS = ("command", "cmd", "script")
+# What editors with several commands call looking.
+_VIEWS = frozenset({"view", "read", "open"})
+# Output that goes into a file, and looking that ends in doing.
+_WRITES = re.compile(
+    r"(?<![-=])>(?!&|\s*/dev/null)|\s-(?:delete|exec|execdir|i)\b|\bxargs\s+(?!grep|wc|ls|cat|head|rg)\S"
+)
 
 
 def explores(messages: Sequence[Message], group: Group) -> bool:
@@ -50,7 +56,7 @@ def looks(call: Block) -> bool:
     if isinstance(command, list):
         command = " ".join(map(str, command))
     if isinstance(command, str) and not _READS.search(_name(call.tool)):
-        return looks_around(command)
+        return command in _VIEWS or (looks_around(command) and not _WRITES.search(command))
     if next(file_changes(dict(call.arguments), word(command)), None) is not None:
         return False
     return bool(_READS.search(_name(call.tool)))

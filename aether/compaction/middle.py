@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from aether.compaction import ladder
 from aether.compaction.explore import explores
 from aether.compaction.ladder import Draft
-from aether.compaction.select import fitting, importance, is_request
+from aether.compaction.select import LEAST_WEIGHT, fitting, importance, is_request
 from aether.compaction.shapes import Policy
 
 
@@ -44,13 +44,15 @@ def _requests(draft: Draft, group: int) -> bool:
 
 
 def _weightiest(draft: Draft, groups: Sequence[int], *, most: int) -> set[int]:
-    costs = []
+    costs: list[tuple[int, float, int]] = []
     for order, at in enumerate(groups):
         group = draft.parts.groups[at]
         if not explores(draft.messages, group):
             members = [draft.messages[member] for member in group.members]
             newness = order / len(groups)
-            costs.append((at, importance(members, newness=newness), ladder.tokens_of(draft, at)))
+            weight = importance(members, newness=newness)
+            if weight >= LEAST_WEIGHT:
+                costs.append((at, weight, ladder.tokens_of(draft, at)))
     return fitting(costs, most=most)
 
 

@@ -70,6 +70,8 @@ def partition(messages: Sequence[Message], policy: Policy) -> Parts:
         or (group.open and turn[at] == 0)
     }
     pair = _pairs(messages, found)
+    if messages and messages[0].wire == "gemini":
+        pinned.update(_askers(found, turn, pinned))
     orphans = frozenset(at for at, group in enumerate(found) if group.kind == "orphan" and pair[at] < 0)
     pinned.update(_last(found, orphans.union(summaries)))
     return Parts(found, shielded, frozenset(pinned), summaries, opening, newest, turn, pair, orphans)
@@ -114,6 +116,13 @@ def _pairs(messages: Sequence[Message], found: Sequence[Group]) -> list[int]:
             rank[at] = after
             after += 1
     return rank
+
+
+def _askers(found: Sequence[Group], turn: Sequence[int], pinned: set[int]) -> Iterator[int]:
+    """Yield what opened the turns of pinned calls: Gemini takes a call only after the user, or after results."""
+    turns_of = {turn[at] for at in pinned if found[at].kind == "tools"}
+    first = {rank: at for at, rank in reversed([*enumerate(turn)])}
+    yield from (first[rank] for rank in turns_of)
 
 
 def _last(found: Sequence[Group], never: frozenset[int]) -> list[int]:

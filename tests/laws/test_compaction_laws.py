@@ -229,7 +229,8 @@ def test_every_message_is_kept_once_or_removed(case):
 
     if result:
         there = [place for place in result.places if place is not None]
-        assert len(set(there)) == len(there) and set(there) <= set(range(len(case.messages)))
+        assert len(set(there)) == len(there)
+        assert set(there) <= set(range(len(case.messages)))
         changed = {cut.at for cut in result.cuts}
         for place, message in zip(result.places, result.messages, strict=True):
             if place is not None and place not in changed:

@@ -1,0 +1,125 @@
+"""What earlier summaries said is carried on; what is removed now is told, and says where it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from aether.compaction.carry import (
+    Carried,
+    carried,
+    gathered,
+    sized,
+    summary_message,
+    summary_role,
+    tokens_around,
+    told,
+)
+from aether.compaction.partition import carries
+from aether.compaction.shapes import Facts, Said, Summary
+from aether.messages.formats import said
+from aether.messages.message import WIRES
+from aether.tokens.messages import message_tokens
+from tests.compaction.conversations import bash, conversation, model, user
+
+
+def count(text):
+    return -(-len(text) // 4)
+
+
+def nowhere(at):
+    return ""
+
+
+def where(at):
+    return f"line {at}"
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_summary_can_be_told_from_its_message_in_every_wire(wire):
+    summary = Summary(4, Facts(goals=("Ship it.",)), "Done.\n## Files")
+
+    message = summary_message(summary, wire)
+
+    assert carries(message)
+    assert carried([message], [0]) == Carried(4, summary.facts, summary.prose)
+
+
+def test_the_user_says_it_where_a_response_could_not_stand_there():
+    assert {wire: summary_role(wire) for wire in WIRES} == {
+        "anthropic": "user", "gemini": "user", "openai": "assistant", "responses": "assistant", "plain": "assistant",
+    }  # fmt: skip
+
+
+def test_several_summaries_become_one_in_order():
+    messages = [
+        summary_message(Summary(2, Facts(goals=("First.",), constraints=("Never a.",)), "One."), "openai"),
+        said("user", "Go on.", "openai"),
+        summary_message(Summary(5, Facts(goals=("Second.",)), "Two."), "openai"),
+    ]
+
+    found = carried(messages, [0, 2])
+
+    assert (found.version, found.prose) == (5, "One.\nTwo.")
+    assert found.facts.goals == ("First.", "Second.")
+    assert found.facts.constraints == ("Never a.",)
+
+
+def test_without_summaries_nothing_is_carried():
+    assert carried([], []) == Carried(0, Facts(), "")
+
+
+def test_facts_of_before_and_of_what_is_removed_stand_together_with_where_it_is():
+    messages = conversation(user("Ship it."), user("Never push to main."), model("Fine."))
+    before = Carried(
+        1, Facts(constraints=("Always test the parser.",), lookups=("2 messages in full: line 9",)), ""
+    )
+
+    found = gathered(messages, [1, 2], (), before, where)
+
+    assert found.constraints == ("Always test the parser.", "Never push to main.")
+    assert found.lookups == ("2 messages in full: line 9", "2 messages in full: line 1 to line 2")
+
+
+def test_where_it_is_is_said_once_and_only_where_it_is_known():
+    messages = conversation(user("Ship it."), model("Fine."))
+    before = Carried(1, Facts(lookups=("1 messages in full: line 1",)), "")
+
+    assert gathered(messages, [1], (), before, where).lookups == ("1 messages in full: line 1",)
+    assert gathered(messages, [1], (), Carried(0, Facts(), ""), nowhere).lookups == ()
+    assert gathered(messages, [], (), Carried(0, Facts(), ""), where).lookups == ()
+
+
+def test_what_was_cut_gives_its_facts_too():
+    messages = conversation(user("Ship it. Never push to main."), model("Fine."))
+
+    assert gathered(messages, [], (0,), Carried(0, Facts(), ""), nowhere).constraints == (
+        "Never push to main.",
+    )
+
+
+def test_facts_are_sized_as_the_message_they_will_be():
+    facts = Facts(goals=("Ship it.",), names=tuple(f"name_{at}" for at in range(200)))
+
+    found = sized(facts, 1, "anthropic", count=count, most=150)
+
+    assert (
+        found.tokens
+        == message_tokens(summary_message(Summary(1, found.facts, ""), "anthropic"), count)
+        <= 150
+    )
+    assert found.facts.goals == ("Ship it.",)
+    assert found.lost
+    assert tokens_around("anthropic", count) < 10
+
+
+def test_what_was_said_called_and_received_is_told_and_what_was_thought_is_not():
+    messages = conversation(user("Go."), bash("make", "built"), model("Done."))
+    messages[3].raw["content"] = "Done."
+
+    found = told(messages, [1, 2, 3])
+
+    assert found == (
+        Said(1, "assistant", "Bash", '{"command": "make"}'),
+        Said(2, "tool", "Bash", "built"),
+        Said(3, "assistant", "", "Done."),
+    )

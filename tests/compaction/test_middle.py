@@ -1,0 +1,124 @@
+"""Of the middle the requests stay first, then what matters most, as far as the goal leaves room."""
+
+from __future__ import annotations
+
+from aether.compaction import ladder
+from aether.compaction.middle import keep_middle, settle
+from aether.compaction.shapes import Policy
+from aether.messages.formats import read
+from tests.compaction.conversations import bash, conversation, model, tool, user
+from tests.compaction.test_ladder import draft_of
+
+WINDOW = Policy("window", keep_middle=0.5, keep_requests=True)
+
+
+def middle_of(draft, policy=WINDOW, *, goal, room=0, least=0):
+    held = ladder.holds(draft.parts, recent=1, pairs=1)
+    loose = ladder.rest(draft.parts, held)
+    draft.kept[:] = held
+    keep_middle(draft, policy, loose, goal=goal, room=room, least=least)
+    return [at for at in loose if draft.kept[at]]
+
+
+TALK = conversation(
+    user("Hello there."),
+    model("Thanks, sounds good!"),
+    user("Please never use floats for money."),
+    model("We decided to use PostgreSQL because of joins."),
+    tool("Read", "x " * 50, file_path="a.py"),
+    user("Hm, the sky is blue."),
+    model("Good."),
+    bash("make"),
+    user("And now?"),
+)
+
+
+def test_requests_stay_before_anything_else():
+    draft = draft_of(TALK)
+    least = ladder.used(draft)
+
+    assert middle_of(draft, WINDOW._replace(keep_middle=0.0), goal=least) == [2]
+
+
+def test_what_was_decided_stays_before_small_talk_and_explorations_never_do():
+    draft = draft_of(TALK)
+
+    assert middle_of(draft, WINDOW._replace(keep_requests=False), goal=75) == [2, 3]
+    assert 4 not in middle_of(draft, goal=10_000)
+    assert draft.steps[-1] == "select: 3 older groups kept"
+
+
+def test_nothing_stays_where_the_goal_leaves_no_room():
+    draft = draft_of(TALK)
+
+    assert middle_of(draft, goal=20) == []
+    assert middle_of(draft, goal=10_000, room=10_000, least=10_000) == []
+    assert draft.steps == []
+
+
+def test_a_result_without_a_call_is_never_chosen():
+    raws = [
+        {"role": "user", "content": "Go."},
+        {"role": "tool", "tool_call_id": "x", "content": "We decided."},
+        {"role": "user", "content": "Now?"},
+    ]
+
+    assert middle_of(draft_of(read(raws, "openai")), goal=10_000) == []
+
+
+def says(text):
+    return {"role": "model", "parts": [{"text": text}]}
+
+
+def asks(text):
+    return {"role": "user", "parts": [{"text": text}]}
+
+
+def calls(name):
+    return [
+        {"role": "model", "parts": [{"functionCall": {"name": name, "args": {}}}]},
+        {"role": "user", "parts": [{"functionResponse": {"name": name, "response": {"result": "ok"}}}]},
+    ]
+
+
+GEMINI = [
+    asks("Go."),
+    says("One."),
+    asks("More."),
+    says("Two."),
+    asks("Then?"),
+    *calls("run"),
+    says("Three."),
+    asks("And?"),
+]
+"""Groups: 0 asks, 1 says, 2 asks, 3 says, 4 asks, 5 calls, 6 says, 7 asks."""
+
+
+def settled(raws, kept, loose):
+    draft = draft_of(read(raws, "gemini"))
+    draft.kept[:] = [at in kept for at in range(len(draft.kept))]
+    settle(draft, loose)
+    return [at for at, is_kept in enumerate(draft.kept) if is_kept]
+
+
+def test_gemini_texts_that_only_their_weight_kept_make_way_for_calls():
+    assert settled(GEMINI, {0, 1, 3, 5, 6, 7}, loose=[1, 2, 3, 4]) == [0, 5, 6, 7]
+
+
+def test_gemini_calls_go_where_the_text_before_them_must_stay():
+    assert settled(GEMINI, {0, 1, 5, 6, 7}, loose=[2, 3, 4]) == [0, 1, 6, 7]
+
+
+def test_gemini_calls_after_the_user_or_after_results_stay():
+    assert settled(GEMINI, {0, 1, 4, 5, 7}, loose=[2, 3]) == [0, 1, 4, 5, 7]
+    assert settled([asks("Go."), *calls("run"), *calls("run")], {0, 1, 2}, loose=[]) == [0, 1, 2]
+
+
+def test_other_providers_take_calls_after_texts():
+    draft = draft_of(TALK)
+    before = list(draft.kept)
+
+    settle(draft, [1])
+    settle(draft_of([]), [])
+
+    assert draft.kept == before

@@ -1,0 +1,211 @@
+"""The partition goes by position, counts turns as pairs, and knows what is protected."""
+
+from __future__ import annotations
+
+import pytest
+
+from aether.compaction.ladder import holds, rest
+from aether.compaction.partition import carries, partition, paths
+from aether.compaction.shapes import Facts, Policy, Summary
+from aether.compaction.summary import rendered
+from aether.messages.formats import read
+from aether.messages.message import Block
+from tests.compaction.conversations import bash, conversation, model, tool, user
+
+SUMMARY = rendered(Summary(3, Facts(goals=("Ship it.",)), "Done."))
+
+
+def eligible(messages, policy=Policy()):  # noqa: B008 - a policy is a constant
+    parts = partition(messages, policy)
+    held = holds(parts, recent=policy.keep_recent_turns, pairs=policy.keep_tool_pairs)
+    return parts, rest(parts, held)
+
+
+def pairs(number):
+    return [part for at in range(number) for part in (user(f"question {at}"), model(f"answer {at}"))]
+
+
+def test_of_twenty_pairs_fourteen_may_go_beside_the_opening_request():
+    parts, loose = eligible(conversation(*pairs(20)))
+
+    assert len({parts.turn[at] for at in loose}) == 14
+    assert len(loose) == 2 * 14 - 1
+    assert parts.opening == 0
+
+
+def test_of_ten_tool_pairs_six_may_go():
+    messages = conversation(user("Go."), *(bash(f"make {at}") for at in range(10)), model("Done."))
+
+    parts, loose = eligible(messages)
+
+    assert [parts.groups[at].members for at in loose] == [(1 + 2 * at, 2 + 2 * at) for at in range(6)]
+
+
+def test_equal_messages_are_told_apart_by_position():
+    messages = conversation(*[part for _ in range(12) for part in (user("again"), model("same"))])
+
+    parts, loose = eligible(messages)
+
+    assert (parts.opening, parts.newest) == (0, 22)
+    assert len(loose) == 2 * 6 - 1
+
+
+@pytest.mark.parametrize(
+    ("meta", "is_protected"),
+    [
+        ({"protected": True}, True), ({"protected": 1}, True), ({"protected": "true"}, True), ({"protected": "Yes"}, True),
+        ({"protected": False}, False), ({"protected": "no"}, False), ({"protected": None}, False), ({"other": True}, False),
+        ({"label": "spec"}, True), ({"label": "note"}, False), ({"label": ["spec"]}, False), ("protected", False),
+    ],
+)  # fmt: skip
+def test_a_flag_or_a_label_protects(meta, is_protected):
+    raws = [{"role": role, "content": "x"} for role in ("user", "assistant", "user", "assistant")]
+    raws[1]["meta"] = meta
+
+    parts = partition(read(raws, "plain"), Policy(protected_labels=("spec",)))
+
+    assert parts.protected == ({1} if is_protected else set())
+
+
+def test_the_flag_that_protects_is_the_policys():
+    raws = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "meta": {"keep": "1"}}]
+
+    assert partition(read(raws, "plain"), Policy(protected_flag="keep")).protected == {1}
+
+
+def test_roles_protect_by_either_name():
+    raws = [{"role": role, "content": "x"} for role in ("developer", "user", "system", "assistant")]
+
+    assert partition(read(raws, "openai"), Policy()).protected == {0, 2}
+    assert partition(read(raws, "openai"), Policy(protected_roles=("assistant",))).protected == {3}
+
+
+def test_a_protected_answer_protects_its_call():
+    messages = conversation(user("Go."), bash("make"), bash("make test"))
+    messages[2].raw["meta"] = {"protected": True}
+
+    assert partition(messages, Policy()).protected == {1, 2}
+
+
+@pytest.mark.parametrize(
+    ("globs", "protected"),
+    [
+        (("src/store/*.py",), {1, 2}),
+        (("lock.py",), {1, 2}),
+        (("*.toml",), {3, 4}),
+        (("store",), set()),
+        (("docs/*", "pyproject.toml"), {3, 4}),
+    ],
+)
+def test_calls_about_protected_paths_are_protected(globs, protected):
+    messages = conversation(
+        user("Go."),
+        tool("Read", "text", file_path="/home/me/src/store/lock.py"),
+        bash("cat 'pyproject.toml' | head"),
+    )
+
+    assert partition(messages, Policy(protected_paths=globs)).protected == protected
+
+
+def test_paths_are_found_in_nested_arguments():
+    call = Block("call", arguments={"edits": [{"path": "a.py"}, 7], "command": "cp b.py c.py"})
+
+    assert {"a.py", "b.py", "c.py"} <= set(paths(call))
+    assert list(paths(Block("text", "a.py"))) == []
+
+
+def test_an_earlier_summary_is_neither_request_nor_turn_nor_protected():
+    messages = conversation(user("Ship it."), user(SUMMARY), bash("make"), user("And now?"), model("Done."))
+
+    parts = partition(messages, Policy(protected_roles=("user",)))
+
+    assert parts.summaries == (1,)
+    assert (parts.opening, parts.newest) == (0, 4)
+    assert parts.turn == [1, 1, 1, 0, 0]
+    assert 1 not in parts.protected
+
+
+def test_who_quotes_a_summary_is_heard():
+    messages = conversation(user(f"What does this mean?\n{SUMMARY}"), user(f"{SUMMARY}\nNo end."))
+
+    assert not any(map(carries, messages))
+    assert partition(messages, Policy()).summaries == ()
+
+
+def test_calls_that_wait_for_their_results_stay():
+    messages = conversation(user("Go."), *(bash(f"make {at}") for at in range(3)), bash("make last", None))
+
+    parts, loose = eligible(messages, Policy(keep_tool_pairs=1))
+
+    assert len(parts.groups) - 1 in parts.pinned
+    assert len(loose) == 3
+
+
+def test_an_old_call_that_was_never_answered_may_go():
+    messages = conversation(
+        user("Go."), bash("make", None), user("Stop."), *(bash("ls") for _ in range(4)), model("Hm.")
+    )
+
+    _, loose = eligible(messages)
+
+    assert loose == [1]
+
+
+def test_results_without_a_call_are_held_by_nothing():
+    raws = [{"role": "user", "content": "a"}, {"role": "tool", "tool_call_id": "x", "content": "lost"}]
+
+    parts, loose = eligible(read(raws, "openai"))
+
+    assert loose == [1]
+    assert parts.orphans == {1}
+
+
+def test_plain_answers_of_tools_count_as_tool_pairs():
+    raws = [{"role": "user", "content": "a"}, *({"role": "tool", "content": f"b{at}"} for at in range(6))]
+
+    _, loose = eligible(read(raws, "plain"))
+
+    assert loose == [1, 2]
+
+
+def test_the_newest_words_of_the_user_stay_where_they_stand_beside_results():
+    use = {"type": "tool_use", "id": "a", "name": "Bash", "input": {"command": "make"}}
+    beside = [
+        {"type": "tool_result", "tool_use_id": "a", "content": "ok"},
+        {"type": "text", "text": "Stop that."},
+    ]
+    messages = read(
+        [{"role": "user", "content": "Go."}, {"role": "assistant", "content": [use]}, {"role": "user", "content": beside},
+         {"role": "assistant", "content": "Stopped."}],
+        "anthropic",
+    )  # fmt: skip
+
+    parts = partition(messages, Policy())
+
+    assert parts.newest == 2
+    assert 1 in parts.pinned
+
+
+def test_gemini_is_kept_what_asked_for_protected_calls():
+    calls = [
+        {"role": "model", "parts": [{"functionCall": {"name": "run", "args": {}}}]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "run", "response": {"result": "ok"}}}]},
+    ]
+    says = [
+        {"role": "user", "parts": [{"text": "Go."}]},
+        *calls,
+        {"role": "model", "parts": [{"text": "Done."}]},
+    ]
+    raws = [{**raw} for _ in range(3) for raw in says]
+    raws[5]["meta"] = {"protected": True}
+
+    parts = partition(read(raws, "gemini"), Policy())
+
+    assert parts.protected == {5, 6}
+    assert 3 in parts.pinned  # the group of raws[4], the request
+
+
+def test_an_empty_conversation_has_no_parts():
+    parts = partition([], Policy())
+
+    assert (parts.groups, parts.opening, parts.newest, parts.pinned) == ([], -1, -1, frozenset())
