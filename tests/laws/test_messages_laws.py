@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from aether.errors import AetherError
@@ -21,6 +21,8 @@ from aether.messages.repair import repair
 from tests.laws.histories import Ending, broken_histories, histories, history, junk, seeds
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
+# A fault matters in some wires and some places only: the usual 100 examples miss it now and then.
+thoroughly = settings(max_examples=400, deadline=None)
 # Of a file of many conversations, so many are read.
 MOST_OF_A_FILE = 6
 
@@ -75,6 +77,7 @@ def test_only_the_calls_at_the_very_end_may_lack_results(case):
     assert not any(group.kind == "orphan" for group in found) or wire == "plain"
 
 
+@thoroughly
 @given(broken_histories())
 def test_after_a_repair_nothing_is_refused(case):
     wire, raws = case
@@ -82,6 +85,7 @@ def test_after_a_repair_nothing_is_refused(case):
     assert errors(repair(formats.read(raws, wire), wire).messages, wire) == []
 
 
+@thoroughly
 @given(broken_histories())
 def test_repairing_twice_is_repairing_once(case):
     wire, raws = case
@@ -90,6 +94,7 @@ def test_repairing_twice_is_repairing_once(case):
     assert repair(once, wire) == (once, [])
 
 
+@thoroughly
 @given(broken_histories())
 def test_a_repair_loses_no_text_invents_none_and_tells_what_it_did(case):
     wire, raws = case
