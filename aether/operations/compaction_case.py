@@ -21,7 +21,6 @@ from aether.compaction.policies import validated
 from aether.compaction.shapes import Policy
 from aether.errors import InvalidInput, NotFound
 from aether.events.event import Exporter
-from aether.messages.formats import detect_wire
 from aether.messages.message import Wire
 from aether.operations import usage
 from aether.operations.edge import Home, find
@@ -36,7 +35,7 @@ from aether.tokens.tally import Tally, tally
 KEPT_TALLIES = 64
 # Where conversations are kept where there is no home: beside the copies of the default configuration.
 RECORD = ".compact"
-_TALLIES: OrderedDict[tuple[str, str, str], Tally] = OrderedDict()
+_TALLIES: OrderedDict[tuple[str, str], Tally] = OrderedDict()
 
 
 class Options(NamedTuple):
@@ -104,7 +103,7 @@ def case(
     count, words = (
         (options.counter, options.counter_name) if options.counter else (counting.count, counting.label)
     )
-    sums = _tally(record, conversation_id, raws, wire or detect_wire(raws), count)
+    sums = _tally(record, conversation_id, raws, wire, count)
     limits = bounds(chosen, counting.profile.window if window is None and counting.profile else window or 0)
     budget = ContextBudget(
         limits.window, limits.reserve,
@@ -145,10 +144,10 @@ def place_of(home: Home) -> Path:
 
 
 def _tally(
-    record: Path, conversation_id: str, raws: Sequence[JsonObject], wire: Wire, count: Counter
+    record: Path, conversation_id: str, raws: Sequence[JsonObject], wire: Wire | None, count: Counter
 ) -> Tally:
     """Return the tally of the conversation; what was counted at an earlier call is not counted again."""
-    key = (str(record), conversation_id, wire)
+    key = (str(record), conversation_id)
     sums = tally(raws, wire=wire, count=count, before=_TALLIES.pop(key, None))
     _TALLIES[key] = sums
     if len(_TALLIES) > KEPT_TALLIES:

@@ -29,16 +29,20 @@ class Tally(NamedTuple):
     count: Counter
 
 
-def tally(raws: Sequence[JsonObject], *, wire: Wire, count: Counter, before: Tally | None = None) -> Tally:
+def tally(
+    raws: Sequence[JsonObject], *, wire: Wire | None, count: Counter, before: Tally | None = None
+) -> Tally:
     """Return what each of `raws` costs; what `before` holds is neither read nor counted again.
 
     That is each message that stands where it stood, and each other one that `before` holds anywhere, so that
     a compaction in the middle costs the messages it made. A tally by another counter or wire is of no use.
+    Without a wire it is that of `before` until a new message speaks against it, and else the one they look like.
     """
-    if before is None or before.wire != wire or before.count != count:
-        before = Tally([], [], [], 0, wire, count)
-    same = list(map(eq, raws, before.raws))
+    same = list(map(eq, raws, before.raws)) if before else []
     new = [at for at in range(len(raws)) if at >= len(same) or not same[at]]
+    wire = wire or _wire(raws, new, before)
+    if before is None or before.wire != wire or before.count != count:
+        before, same, new = Tally([], [], [], 0, wire, count), [], list(range(len(raws)))
     if not new and len(raws) == len(before.raws):
         return before
     gone = [at for at in range(len(before.raws)) if at >= len(same) or not same[at]]
@@ -50,6 +54,14 @@ def tally(raws: Sequence[JsonObject], *, wire: Wire, count: Counter, before: Tal
         messages[at : at + 1] = [message]
         tokens[at : at + 1] = [message_tokens(message, count) if was is None else before.tokens[was]]
     return Tally([message.raw for message in messages], messages, tokens, sum(tokens), wire, count)
+
+
+def _wire(raws: Sequence[JsonObject], new: Sequence[int], before: Tally | None) -> Wire:
+    if before and before.wire != "plain":
+        found = formats.detect_wire([raws[at] for at in new], after=before.wire)
+        if found == before.wire:
+            return found
+    return formats.detect_wire(raws)
 
 
 def _copied(value: Any) -> Any:

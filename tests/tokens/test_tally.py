@@ -6,6 +6,7 @@ import copy
 
 import pytest
 
+from aether.messages.formats import detect_wire
 from aether.tokens.messages import message_tokens
 from aether.tokens.tally import tally
 
@@ -120,3 +121,49 @@ def test_what_a_tally_holds_is_not_the_callers():
         == found.raws[0]
         == {"role": "user", "content": [{"type": "text", "text": "yes"}]}
     )
+
+
+CALLED = {"role": "tool", "tool_call_id": "a", "content": "ok"}
+SAID = {"role": "user", "content": "And now?"}
+
+
+def test_without_a_wire_the_messages_tell_it():
+    assert tally([SAID], wire=None, count=len).wire == "plain"
+    assert tally([SAID, CALLED], wire=None, count=len).wire == "openai"
+
+
+def test_a_wire_that_is_known_is_not_looked_for_again(monkeypatch):
+    """To look at ten thousand messages at every preflight costs more than all the rest of it."""
+    before = tally([CALLED, SAID], wire=None, count=len)
+    looked = []
+
+    def spying(raws, **settings):
+        looked.append(list(raws))
+        return detect_wire(raws, **settings)
+
+    monkeypatch.setattr("aether.messages.formats.detect_wire", spying)
+    after = tally([CALLED, SAID, {"role": "user", "content": "More."}], wire=None, count=len, before=before)
+
+    assert after.wire == "openai"
+    assert looked == [[{"role": "user", "content": "More."}]]
+
+
+def test_a_conversation_turns_out_to_be_of_a_wire_when_that_shows():
+    before = tally([SAID], wire=None, count=len)
+
+    after = tally([SAID, CALLED], wire=None, count=len, before=before)
+
+    assert after == tally([SAID, CALLED], wire="openai", count=len)
+
+
+def test_another_conversation_of_the_same_name_has_its_own_wire():
+    before = tally([CALLED], wire=None, count=len)
+    other = [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "ok"}]}]
+
+    assert tally(other, wire=None, count=len, before=before) == tally(other, wire="anthropic", count=len)
+
+
+def test_a_summary_of_all_that_told_the_wire_leaves_it_known():
+    before = tally([SAID, CALLED], wire=None, count=len)
+
+    assert tally([SAID, {"role": "assistant", "content": "A summary."}], wire=None, count=len, before=before).wire == "openai"  # fmt: skip

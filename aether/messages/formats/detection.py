@@ -18,15 +18,19 @@ _RESPONSES = frozenset({"input_text", "output_text", "input_image", "input_file"
 _ITEMS = frozenset({"reasoning", "item_reference", "compaction"})
 
 
-def detect_wire(raws: Sequence[Any]) -> Wire:
+def detect_wire(raws: Sequence[Any], *, after: Wire = "plain") -> Wire:
     """Return the wire of `raws`: `plain` where nothing tells, or where OpenAI and Anthropic are mixed.
+
+    `after` is the wire of the messages before them, where only the newest are looked at.
 
     >>> detect_wire([{"role": "user", "content": "Hi"}])
     'plain'
     >>> detect_wire([{"role": "tool", "tool_call_id": "c1", "content": "ok"}])
     'openai'
+    >>> detect_wire([{"role": "user", "content": "Hi"}], after="gemini")
+    'gemini'
     """
-    found: set[Wire] = set()
+    found: set[Wire] = {after} - {"plain"}
     for raw in raws:
         found.update(_signs(table(raw)))
     for wire in ("gemini", "responses"):

@@ -43,3 +43,12 @@ def test_openai_and_anthropic_mixed_are_plain():
     ]
 
     assert detect_wire(mixed) == "plain"
+
+
+def test_newer_messages_are_of_the_wire_of_those_before_unless_they_say_otherwise():
+    said = {"role": "user", "content": "Go on."}
+    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "ok"}]}
+
+    assert detect_wire([said], after="openai") == "openai"
+    assert detect_wire([result], after="openai") == "plain"
+    assert detect_wire([said], after="plain") == "plain"
