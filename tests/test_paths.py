@@ -1,6 +1,9 @@
 import os
+import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from aether import paths
 from aether.errors import InvalidInput, NotFound, UnsafePath
@@ -134,3 +137,40 @@ def test_finding_a_home_makes_nothing(tmp_path):
     paths.find_home(tmp_path / "new")
 
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["user:42/α", "../evil", "..", ".", "/etc/passwd", "a/../b", "con", "NUL.txt", "a.", "-rf", "~", "a b", "%41", "\x00", "\ud800",
+     "x" * 500, "é" * 100, "C:\\evil"],
+)  # fmt: skip
+def test_any_text_becomes_one_safe_directory(made, text):
+    name = paths.directory_name(text, what="conversation")
+
+    assert re.fullmatch(r"[A-Za-z0-9_%][A-Za-z0-9._%~-]*", name)
+    assert len(name) <= paths.MAX_NAME_CHARS
+    assert paths.inside(made, name).parent == made
+    assert not name.endswith(".")
+    assert name.partition(".")[0].lower() not in ("con", "nul")
+
+
+@given(
+    st.lists(
+        st.text(st.characters(exclude_categories=[]), min_size=1)
+        | st.sampled_from(["%2e", ".", "%", "a.", "a%2e", "con", "%63on"]),
+        unique=True,
+    )
+)
+def test_no_two_texts_share_a_directory(texts):
+    assert len({paths.directory_name(text, what="conversation") for text in texts}) == len(texts)
+
+
+def test_a_plain_id_is_its_own_directory():
+    for text in ("0f9c1b7e-6a59-4c0e-8d57-1f2f4a6e7d10", "Session_7", "run.2026-03-01"):
+        assert paths.directory_name(text, what="conversation") == text
+
+
+@pytest.mark.parametrize("text", ["", None, 7])
+def test_what_is_no_text_names_no_directory(text):
+    with pytest.raises(InvalidInput, match="cannot be the id of a conversation"):
+        paths.directory_name(text, what="conversation")

@@ -48,11 +48,13 @@ _UNCLOSED_OBJECTS = 16
 _END_OF_LINE = re.compile(r"""\r|\n|\\+[nr]|\\*["'`](?=[\s,;)\]}]|$)|$""")
 _END_OF_SCALAR = re.compile(rf"""\s\#|{_END_OF_LINE.pattern}""")
 _END_WITHIN_LINE = re.compile(
-    rf"""[,;|)\]}}](?=[\s,;)\]}}]|$)|[,;](?=["']?[\w. -]{{1,40}}["']?\s?[:=])|(?=[ \t][\w-]{{1,40}}[:=])|"""
+    rf"""[,;|)\]}}](?=[\s,;:)\]}}]|$)|[,;](?=["']?[\w. -]{{1,40}}["']?\s?[:=])|(?=[ \t][\w-]{{1,40}}[:=])|"""
     rf"""{_END_OF_SCALAR.pattern}"""
 )
 _END_OF_WORD = re.compile(r"""[\s"'`]|[;,&](?=[ ]?[A-Za-z_][\w .-]{0,40}=)|\\+[nr]|\\+["']|$""")
 _END_OF_PARAMETER = re.compile(r"""[\s&;\#"'<>`]|\\+[nr"']|$""")
+_SCHEME = re.compile(r"(?i)(?:bearer|basic|token|digest|negotiate|apikey)[ ]{1,4}")
+_ELEMENT = re.compile(r"[^<]{0,4096}(?=</)")
 _CLOSERS = ",;)]}>"
 # What may stand before a name at the beginning of a line.
 _LINE_START = re.compile(r"""(?:^|\n|\\n)[ \t>*#/|+$-]{0,40}(?:(?:export|set|ENV|const|let|var|env:)[ ])?$""")
@@ -67,13 +69,13 @@ _TYPE = re.compile(
     r"(?:[\[<][^\n]{0,60}[\]>])?(?: ?\| ?\w{1,20}){0,3}(?: = (?:none|null|undefined))?[,;)\]}:>]{0,3}"
 )
 _TEMPLATE = re.compile(
-    r"\$\{|\$\(|\$[A-Z_][A-Z0-9_]*$|\{\{?\s?[A-Za-z_][\w. ]*\}|%\(|%s|<[A-Za-z][\w .-]*>$|\[REDACTED\]|(?:\*+|[x.•…]{3,})$|https?://"
+    r"[$#]\{|\$\(|\$[A-Z_][A-Z0-9_]*$|\{\{?\s?[.$A-Za-z_][\w. ]*\}|%\(|%[-+#0-9.]{0,4}[a-zA-Z]$|<[A-Za-z][\w .-]*>$|\[REDACTED\]|(?:\*+|[x.•…]{3,})$|https?://"
 )
 _CALL = re.compile(
     r"(?:await |new |not )?[A-Za-z_][\w.]{0,80}(?:\((?:[^\n]{0,200}\)|[ \t]*(?:\n|$))|\[[^\n]{0,200}\])"
 )
 _STATEMENT = re.compile(
-    r"(?:return|throw|raise|yield|await|print|pass|break|continue|if|not|lambda|function|async)\b"
+    r"(?:return|throw|raise|yield|await|print|pass|break|continue|if|not|lambda|function|async|range)\b"
 )
 _DOTTED = re.compile(r"([A-Za-z_]\w{0,40})\??(?:\.[A-Za-z_]\w{0,40})+[,;)\]}:]{0,3}")
 _ROOTS = frozenset(
@@ -173,18 +175,34 @@ def _extent(place: _Place, *, objects: bool) -> tuple[int, int]:
     if block := _BLOCK.match(text, at):
         return block.end("indent"), block.end()
     if quote := _QUOTE.match(text, at):
-        begin, end = quote.end(), _closing(text, quote)
+        if _closes(place, quote):
+            return at, at
+        begin, end = _after_scheme(place, quote.end()), _closing(text, quote)
         value = text[begin:end]
         return (begin, begin) if value.lower() in _NOTHING_YET or _TEMPLATE.match(value) else (begin, end)
     if "==" in place.sign or "!" in place.sign or place.sign in ("=>", "", "?:"):
         return at, at  # compared, not given; an arrow function; a type
     if text[at : at + 1] in ("{", "[") and not _TEMPLATE.match(text, at):
         return _object(place, look=objects)
+    at = _after_scheme(place, at)
     whole = end = _end(place)
     while end > at and (text[end - 1] in _CLOSERS or text[end - 1].isspace()) and text[at:end] != PLACEHOLDER:
         end -= 1
     kept = any(_is_no_secret(place, text[at:stop], at, text[stop : stop + 1]) for stop in (whole, end))
     return (at, at) if kept else (at, end)
+
+
+def _after_scheme(place: _Place, at: int) -> int:
+    """Return where the credentials of an Authorization header begin: after `Bearer `, which stays."""
+    scheme = _SCHEME.match(place.text, at)
+    named = place.text[place.start : place.end].lower().endswith("authorization")
+    return scheme.end() if scheme and named else at
+
+
+def _closes(place: _Place, quote: re.Match[str]) -> bool:
+    """Return whether the quote closes one that was opened before the name: at the `Password:` prompt."""
+    bare = place.text[place.end : place.end + 1] == place.sign == ":" and not place.spaced
+    return bare and place.text[quote.end() : quote.end() + 1] in ("", " ", ",", ".", ")", ";", "\n")
 
 
 def _closing(text: str, quote: re.Match[str]) -> int:
@@ -227,8 +245,8 @@ def _end(place: _Place) -> int:
     """Return where an unquoted value ends."""
     text, name = place.text, place.text[place.start : place.end].lower()
     if place.sign == ">":
-        end = text.find("<", place.value)
-        return place.value if end < 0 else end
+        element = _ELEMENT.match(text, place.value)
+        return element.end() if element else place.value
     if name.endswith(("authorization", "cookie")):
         ends = _END_OF_LINE
     elif text[place.start - 1 : place.start] in ("?", "&", ";"):
@@ -262,7 +280,9 @@ def _is_code(name: str, value: str, text: str, at: int, after: str) -> bool:
     if not _IDENTIFIER.fullmatch(value):
         return False
     # `connect(password=password)` hands one on; `PASSWORD=password` is a poor one.
-    same = value.lower() == name.lower()
+    same = value.lower() == name.lower().rpartition(".")[2]
+    if same and "." in name:
+        return True
     return (same and value[0].isupper() and name != value) or (
         after in (",", ")", "}") and (same or is_secret_name(value))
     )

@@ -30,7 +30,7 @@ _SECRET_ENDS = (
 # `<one of these>_key`: the services are those whose keys are met most often.
 _KEY_OF = frozenset(
     "api access private secret signing encryption account master auth service subscription ssh deploy shared "
-    "storage admin app application consumer client crypto hmac aes host function functions licence license webhook "
+    "admin app application consumer client crypto hmac aes host function functions licence license webhook "
     "openai anthropic claude gemini google azure aws mistral cohere groq deepseek openrouter together replicate "
     "huggingface hf stripe twilio sendgrid mailgun datadog sentry algolia pinecone tavily serp supabase firebase "
     "cloudflare github gitlab slack notion linear telegram discord".split()

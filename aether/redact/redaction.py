@@ -18,6 +18,8 @@ from aether.redact.shapes import PLACEHOLDER, without_shapes
 T = TypeVar("T")
 # What is nested deeper is replaced whole: no message is, and a parser that is not ours may give up on it.
 MAX_DEPTH = 200
+# What was replaced may have hidden something: two keys without a space between them. Each pass leaves less to find.
+MOST_PASSES = 8
 # A list of two that begins with one of these is a header and what it says.
 _HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key"})
 
@@ -72,6 +74,14 @@ def redact(text: str, rules: Rules = DEFAULT) -> str:
     >>> redact("api_key=sk-abc123, max_tokens: 512")
     'api_key=<REDACTED>, max_tokens: 512'
     """
+    for _ in range(MOST_PASSES):
+        before, text = text, _once(text, rules)
+        if text == before:
+            break
+    return text
+
+
+def _once(text: str, rules: Rules) -> str:
     for pattern in rules.patterns:
         # What is replaced already is not looked at again, whatever the pattern.
         text = PLACEHOLDER.join(pattern.sub(_without_groups, part) for part in text.split(PLACEHOLDER))
@@ -80,7 +90,7 @@ def redact(text: str, rules: Rules = DEFAULT) -> str:
 
 def _without_groups(found: re.Match[str]) -> str:
     spans = [found.span(group) for group in range(1, len(found.groups()) + 1)]
-    spans = sorted(span for span in spans if span[0] < span[1]) if spans else [found.span()]
+    spans = sorted(span for span in spans or [found.span()] if span[0] < span[1])
     parts, at = [], found.start()
     for start, end in spans:
         if start >= at:

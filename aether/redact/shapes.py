@@ -7,6 +7,7 @@ that grows with the length of the text alone: what repeats is bounded, or cannot
 
 from __future__ import annotations
 
+import base64
 import re
 
 PLACEHOLDER = "<REDACTED>"
@@ -26,6 +27,7 @@ _KEYS = re.compile(
     | (?:gsk|r8|glsa|shpat|shpss|shpca|figd|sbp|ntn|dop_v1|lin_api|lsv2_pt|lsv2_sk|sntrys)_[A-Za-z0-9_-]{20,}
     | (?:xai|pplx|nvapi|tvly|NRAK|PMAK)-[A-Za-z0-9_-]{20,}
     | hvs\.[A-Za-z0-9_-]{20,} | dapi[0-9a-f]{32} | key-[0-9a-f]{32} | sq0[a-z]{3}-[A-Za-z0-9_-]{20,}
+    | (?<![+/-])[A-Za-z0-9+/]{86}==                             # Azure storage; sha512- before one is a hash
     | [0-9]{8,10}:AA[A-Za-z0-9_-]{30,} | AGE-SECRET-KEY-1[A-Z0-9]{40,}
     )""",
     re.VERBOSE,
@@ -45,7 +47,8 @@ _TOKEN_AS_USER = re.compile(r"(?<=://)[A-Za-z0-9_-]{20,256}@")
 _SIGNATURES = re.compile(
     r"""(?i)(?<=[?&])((?:sig|signature|x-(?:amz|goog)-(?:signature|credential))=)[^&\s"'<>#]+"""
 )
-_SCHEMES = re.compile(r"(?i)\b(bearer|basic)(\s{1,4})([A-Za-z0-9._~+/-]{6,}={0,2})")
+_BEARER = re.compile(r"(?i)\b(bearer\s{1,4})([A-Za-z0-9._~+/-]{6,}={0,2})")
+_BASIC = re.compile(r"(?i)\b(basic\s{1,4})([A-Za-z0-9+/]{6,}={0,2})")
 _LOGIN = re.compile(r"(?i)\b(login\s{1,8}\S{1,200}\s{1,8}password\s{1,8})\S+")
 _CURL_USER = re.compile(r"""(\s(?:-u|--user|--proxy-user)[\s=]{1,4}["']?[^\s:"'$]{1,100}:)(?!\$)[^\s"']+""")
 
@@ -70,7 +73,8 @@ def without_shapes(text: str) -> str:
     text = _KEYS.sub(PLACEHOLDER, text)
     text = _DASHED.sub(_if_it_has_a_digit, text) if "sk-" in text else text
     text = _JWT.sub(PLACEHOLDER, text)
-    text = _SCHEMES.sub(_unless_a_word, text)
+    text = _BEARER.sub(_unless_a_word, text)
+    text = _BASIC.sub(_if_credentials, text)
     if "://" in text:
         text = _HOOKS.sub(rf"\1{PLACEHOLDER}", text)
         text = _USERINFO.sub(rf"\1:{PLACEHOLDER}@", text)
@@ -85,10 +89,17 @@ def _if_it_has_a_digit(found: re.Match[str]) -> str:
 
 
 def _unless_a_word(found: re.Match[str]) -> str:
-    """Keep `Basic authentication` and `bearer tokens`: credentials have a digit, or capitals inside."""
-    text = found[3]
+    """Keep `bearer tokens` and `Bearer authentication`: a token has a digit, or capitals inside."""
+    text = found[2]
     secret = any(map(str.isdigit, text)) or text[1:] != text[1:].lower() or len(text) > 30
-    return f"{found[1]}{found[2]}{PLACEHOLDER}" if secret else found[0]
+    return f"{found[1]}{PLACEHOLDER}" if secret else found[0]
+
+
+def _if_credentials(found: re.Match[str]) -> str:
+    """Keep `Basic authentication` and `basic JavaScript`: credentials are a user, a colon and a password."""
+    whole = found[2].rstrip("=")
+    said = base64.b64decode(whole[: len(whole) // 4 * 4])
+    return f"{found[1]}{PLACEHOLDER}" if b":" in said else found[0]
 
 
 def _without_private_keys(text: str) -> str:

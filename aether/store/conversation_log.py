@@ -50,6 +50,8 @@ class Log(NamedTuple):
     """For each message the step of the compaction that made it, 0 where someone said it."""
     context: list[int]
     """Numbers of the messages that are live, in order."""
+    said: list[int]
+    """Numbers of what the context would be without any compaction."""
     compactions: list[Compaction]
     open: list[int]
     """Steps that can be undone, newest last."""
@@ -96,8 +98,8 @@ def load(home: Path, id: str, *, anew: bool = False) -> Log:
             file.seek(known.end if known else 0)
             data = file.read()
     except _Missing:
-        return Log(path, id, [], [], [], [], [])
-    log = followed(known or Log(path, id, [], [], [], [], [], inode=inode), data)
+        return Log(path, id, [], [], [], [], [], [])
+    log = followed(known or Log(path, id, [], [], [], [], [], [], inode=inode), data)
     _CACHE[path] = log
     if len(_CACHE) > _CACHED:
         _CACHE.pop(next(iter(_CACHE)), None)
@@ -122,7 +124,7 @@ def followed(log: Log, data: bytes) -> Log:
         CorruptDocument, Conflict, InvalidDocument: as `load` says.
     """
     grown = log._replace(
-        texts=log.texts.copy(), derived=log.derived.copy(), context=log.context.copy(),
+        texts=log.texts.copy(), derived=log.derived.copy(), context=log.context.copy(), said=log.said.copy(),
         compactions=log.compactions.copy(), open=log.open.copy(),
     )  # fmt: skip
     at, end, last, number, good, bad = log.end, log.end, log.last, log.lines, log.lines, 0
@@ -160,6 +162,7 @@ def _take(log: Log, body: bytes, number: int) -> None:
         log.derived.append(int(found[2] or 0))
         if not found[2]:
             log.context.append(len(log.texts))
+            log.said.append(len(log.texts))
     else:
         _take_change(log, codec.parse(body, where=str(log.path)))
 
@@ -167,8 +170,10 @@ def _take(log: Log, body: bytes, number: int) -> None:
 def _take_change(log: Log, record: JsonObject) -> None:
     if "clear" in record:
         log.context.clear()
+        log.said.clear()
         log.open.clear()
     elif "pop" in record:
+        log.said[:] = [n for n in log.said if n != log.context[-1]]
         log.context.pop()
     elif "undo" in record:
         log.context[:] = numbers(record["context"])

@@ -242,7 +242,7 @@ def conversations(home: Path) -> list[Stored]:
     """
     with storage(home, left="Nothing was read."):
         found = [Stored(_id(path), path.stat().st_size, path) for path in _logs(home)]
-    return sorted(found)
+    return sorted(stored for stored in found if stored.bytes)  # an empty one was begun and never acknowledged
 
 
 def _logs(home: Path) -> list[Path]:
@@ -252,7 +252,11 @@ def _logs(home: Path) -> list[Path]:
 def _id(path: Path) -> str:
     with path.open("rb") as file:
         first = journal.unsealed(file.readline()) or {}
-    return str(first.get("conversation", path.parent.name))
+    if "conversation" in first:
+        return str(first["conversation"])
+    from urllib.parse import unquote  # seldom needed
+
+    return unquote(path.parent.name, errors="surrogatepass")
 
 
 def examine(home: Path) -> list[Finding]:
@@ -305,9 +309,11 @@ def numbered(log: Log, messages: Sequence[JsonObject]) -> list[int]:
 
 
 def _known(log: Log, had: list[bytes]) -> list[int]:
-    """Return the numbers of the stored messages that `had` begins with."""
-    said = [n for n, step in enumerate(log.derived, 1) if not step]
-    return max((_prefix(log, numbered, had) for numbered in (log.context, said)), key=len)
+    """Return the numbers of the stored messages that `had` begins with: of the context, or all that was said."""
+    live = _prefix(log, log.context, had)
+    if len(live) == len(log.context):
+        return live
+    return max(live, _prefix(log, log.said, had), key=len)
 
 
 def _prefix(log: Log, numbered: list[int], had: list[bytes]) -> list[int]:

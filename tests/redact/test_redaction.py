@@ -108,6 +108,16 @@ def test_groups_inside_groups_go_once():
     assert redact("a1b", rules([r"a((\d)b)"])) == "a<REDACTED>"
 
 
+def test_own_patterns_that_match_between_characters_replace_nothing():
+    assert redact("a b", rules([r"\b"])) == "a b"
+
+
+def test_keys_without_a_space_between_them_all_go():
+    keys = [corpus.SHAPES[name] for name in ("age", "databricks", "github-classic")]
+
+    assert redact("".join(keys)) == "<REDACTED>" * 3
+
+
 def test_own_patterns_do_not_eat_what_was_replaced():
     own = rules([r"[A-Z]{4,}"])
 

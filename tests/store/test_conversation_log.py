@@ -57,7 +57,9 @@ def _short(home):
     path = path_of(home, "talk")
     data = path.read_bytes()
     before = b"".join(data.splitlines(keepends=True)[:-1])
-    return followed(conversation_log.Log(path, "talk", [], [], [], [], [], inode=path.stat().st_ino), before)
+    return followed(
+        conversation_log.Log(path, "talk", [], [], [], [], [], [], inode=path.stat().st_ino), before
+    )
 
 
 def test_a_log_that_was_read_does_not_change(talked):

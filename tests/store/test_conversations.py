@@ -142,6 +142,25 @@ def test_a_cleared_conversation_begins_anew_and_keeps_its_history(home):
         undo(home, ID, now=homes.NOW)
 
 
+def test_what_is_said_again_after_clearing_is_said_twice(home):
+    compact(home, said("one", "two"), "S1", 1)
+    clear(home, ID, now=homes.NOW)
+
+    compact(home, said("one", "two"), "S1", 1)
+
+    assert words(history(load(home, ID))) == ["one", "two", "one", "two"]
+
+
+def test_a_whole_list_is_known_after_something_was_taken_back(home):
+    compact(home, said("one", "two"), "S1", 1)
+    talk(home, "three")
+    pop(home, ID, now=homes.NOW)
+
+    compact(home, said("one", "two", "four"), "S2", 1)
+
+    assert words(history(load(home, ID))) == ["one", "two", "three", "four"]
+
+
 def test_clearing_twice_writes_once(home):
     clear(home, ID, now=homes.NOW)
     assert not path_of(home, ID).exists()
@@ -357,6 +376,19 @@ def test_a_conversation_whose_first_line_is_damaged_is_listed_by_its_directory(h
     ]
     assert doctor.repair(home, now=homes.NOW) == []
     assert path.read_bytes().startswith(b"x")
+
+
+@pytest.mark.parametrize("begun", [b"", b'{"conversation":"us'])
+def test_a_conversation_whose_first_write_failed_can_begin_anew(home, begun):
+    talk(home, "one")
+    path_of(home, ID).write_bytes(begun)
+
+    assert [stored.id for stored in conversations.conversations(home)] == [ID] * bool(begun)
+    doctor.repair(home, now=homes.NOW)
+    assert doctor.examine(home) == []
+    talk(home, "two")
+
+    assert words(live(home)) == ["two"]
 
 
 @pytest.mark.parametrize(("torn", "kept"), [(b'{"n":2', 0), (b'{"n":2}\n', 1), (b"\x00\n\x00", 1)])
