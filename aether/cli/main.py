@@ -86,11 +86,11 @@ def run(arguments: list[str] | None = None) -> None:
     sys.exit(main(sys.argv[1:] if arguments is None else arguments))
 
 
-def main(arguments: list[str]) -> int:
-    """Run one command line and return its exit code."""
+def main(arguments: list[str], *, command: click.Command = cli, name: str = "aether") -> int:
+    """Run one command line, of `command` under its name, and return its exit code."""
     ask = Ask()
     try:
-        result = cli.main(args=arguments, prog_name="aether", standalone_mode=False, obj=ask)
+        result = command.main(args=arguments, prog_name=name, standalone_mode=False, obj=ask)
         _fold(ask)
         sys.stdout.flush()
     except (BrokenPipeError, SystemExit) as left:

@@ -1,0 +1,275 @@
+"""The command `compactctl` of requirement 002: check a configuration, and try, compare and do compactions by it.
+
+It works by a configuration file and `COMPACT_*` variables where `aether compact` works by options. Every failure ends
+with 1, as the requirement has it; which error it was is on stderr, and with --json in `error`.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from aether.cli.main import BROKEN_PIPE, INTERRUPTED, main
+from aether.cli.output import (
+    Ask,
+    Group,
+    as_json,
+    emit,
+    facts,
+    note,
+    pass_ask,
+    plain,
+    say,
+    short,
+    table,
+    write_file,
+)
+
+if TYPE_CHECKING:
+    from aether.messages.conversation import Conversation
+    from aether.operations.configuration import Configured
+
+FAILED = 1
+_SIGNS = {"kept": " ", "removed": "-", "added": "+"}
+
+
+@click.group("compactctl", cls=Group)
+def compactctl() -> None:
+    """Try and do compactions by a configuration.
+
+    Settings come from COMPACT_* variables, else from the file of --config, else from the defaults; "compactctl
+    create-config" lists them. Failures end with 1.
+
+    \b
+    Example:
+      compactctl dry-run --messages messages.json
+    """
+
+
+_CONFIG = click.option("--config", metavar="FILE", help="Settings in TOML, YAML or JSON")
+_MESSAGES = click.option(
+    "--messages",
+    metavar="JSON|FILE|-",
+    required=True,
+    help="A list of messages, a file that holds them, or stdin",
+)
+
+
+@compactctl.command("validate-config")
+@_CONFIG
+@click.option("--merge-env", is_flag=True, help="Check it as it is under the COMPACT_* variables")
+@pass_ask
+def validate_config(ask: Ask, config: str | None, merge_env: bool) -> None:
+    """Check a configuration and print what it comes to.
+
+    \b
+    Example:
+      compactctl validate-config --config compact.yaml
+    """
+    from aether.compaction.config import KEYS
+    from aether.compaction.settings import tree_of, value_of
+    from aether.operations.configuration import configuration
+
+    found = configuration(config, environ=None if merge_env else {})
+    for finding in found.findings:
+        say(plain(f"{finding.level}: {finding.where} {finding.message} {finding.fix}"))
+    rows = [(path, as_json(value_of(found.config, key)), found.origins[path]) for path, key in KEYS.items()]
+    data = {
+        "valid": True,
+        "config": tree_of(found.config),
+        "origins": found.origins,
+        "findings": [finding._asdict() for finding in found.findings],
+    }
+    emit(
+        ask,
+        data,
+        table(
+            ((path, origin, " ".join(value.split())) for path, value, origin in rows),
+            head=("setting", "from", "value"),
+        ),
+    )
+    note(ask, "The configuration is valid.")
+
+
+@compactctl.command("dry-run")
+@_MESSAGES
+@_CONFIG
+@pass_ask
+def dry_run(ask: Ask, messages: str, config: str | None) -> None:
+    """Show what a preflight would do; nothing is changed.
+
+    Neither a model nor a key is needed.
+
+    \b
+    Example:
+      compactctl dry-run --messages messages.json
+    """
+    from aether.operations.trial import trial
+
+    found, loaded = _settings(config), _loaded(messages)
+    done = trial(
+        _raws(loaded), found.config, system=loaded.system, tools=loaded.tools, wire=loaded.wire, home=ask.home
+    )
+    data = {name: value for name, value in done._asdict().items() if name not in ("after", "findings")}
+    rows = [
+        ("total messages", done.total), ("pinned", done.pinned), ("recent", done.recent), ("tool I/O", done.tool_io),
+        ("eligible", done.eligible), ("tokens", f"{done.tokens} of {done.max_tokens}"),
+        ("trigger", f"Yes: {done.reason}" if done.trigger else "No"),
+    ]  # fmt: skip
+    emit(ask, data, facts(rows, indent=0, room=14))
+    for finding in done.findings:
+        note(ask, plain(f"{finding.level}: {finding.message}"))
+
+
+@compactctl.command("diff")
+@_MESSAGES
+@click.option(
+    "--after", metavar="FILE", help="Compare with these instead of with what a compaction would leave"
+)
+@_CONFIG
+@pass_ask
+def diff(ask: Ask, messages: str, after: str | None, config: str | None) -> None:
+    """Compare the messages before and after a compaction.
+
+    \b
+    Example:
+      compactctl diff --messages messages.json
+    """
+    from aether.operations.trial import difference, trial
+
+    loaded = _loaded(messages)
+    before = _raws(loaded)
+    if after is None:
+        settings = _settings(config).config
+        then = trial(
+            before,
+            settings,
+            system=loaded.system,
+            tools=loaded.tools,
+            wire=loaded.wire,
+            force=True,
+            home=ask.home,
+        ).after
+    else:
+        then = _raws(_loaded(after))
+    rows = difference(before, then)
+    changed = [(_SIGNS[row.change], row.role, short(row.text)) for row in rows if row.change != "kept"]
+    data = [row._asdict() for row in rows]
+    emit(ask, data, [f"{len(before)} -> {len(then)} messages", *table(changed)])
+    note(ask, "- removed   + added")
+
+
+@compactctl.command("compact")
+@_MESSAGES
+@click.option("--output", type=click.Path(dir_okay=False), help="Write to this file instead of stdout")
+@click.option(
+    "--session",
+    default="compactctl",
+    show_default=True,
+    help="Name that the whole conversation is kept under",
+)
+@click.option("--note", "why", default="manual", show_default=True, help="Why, for the receipt and the event")
+@_CONFIG
+@pass_ask
+def compact(
+    ask: Ask, *, messages: str, output: str | None, session: str, why: str, config: str | None
+) -> None:
+    """Compact messages now, and keep the whole of them.
+
+    Prints messages and statistics as JSON. The whole conversation is kept in the home, or in .compact/ where there is
+    none.
+
+    \b
+    Example:
+      compactctl compact --messages messages.json --output smaller.json
+    """
+    import dataclasses
+
+    from aether.messages.formats import bare
+    from aether.operations import compacting
+    from aether.operations.configured import options_of
+
+    settings, loaded = _settings(config), _loaded(messages)
+    chosen = settings.config
+    if settings.origins["telemetry.exporter"] == "default" and not chosen.ariadne_url:
+        # On the command line stderr is for words; who wants events there asks for them.
+        chosen = dataclasses.replace(chosen, telemetry_enabled=False)
+    done = compacting.compact(
+        session, _raws(loaded), model=chosen.model, window=chosen.max_context_tokens, policy=chosen.policy.policy(),
+        system=loaded.system, tools=loaded.tools, wire=loaded.wire, note=why, options=options_of(chosen, home=ask.home),
+    )  # fmt: skip
+    data = {
+        "messages": [bare(raw) for raw in done.messages],
+        "statistics": {
+            "tokens_before": done.tokens_before,
+            "tokens_after": done.tokens_after,
+            "pruned_count": len(done.receipt.removed) if done.receipt else 0,
+        },
+    }
+    if output is not None:
+        write_file(output, (as_json(data) + "\n").encode("utf-8", "surrogatepass"))
+    emit(ask, data, output or as_json(data))
+    for finding in done.findings:
+        note(ask, plain(f"{finding.level}: {finding.message}"))
+    note(ask, f"{done.tokens_before} -> {done.tokens_after} tokens, by {done.counter}.")
+
+
+@compactctl.command("create-config")
+@click.option("--output", metavar="FILE", help="Write to this new file; its name says the form")
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(("toml", "yaml", "json")),
+    default="yaml",
+    show_default=True,
+    help="The form on stdout",
+)
+@pass_ask
+def create_config(ask: Ask, output: str | None, kind: str) -> None:
+    """Write an example of every setting at its default.
+
+    \b
+    Example:
+      compactctl create-config --output compact.toml
+    """
+    from aether.compaction.settings import example
+    from aether.operations.configuration import create_configuration, kind_of
+
+    if output is None:
+        text = example(kind)
+        emit(ask, {"output": None, "format": kind, "text": text}, text.rstrip("\n"))
+        return
+    path = create_configuration(output)
+    emit(ask, {"output": str(path), "format": kind_of(path), "text": None}, str(path))
+
+
+def _settings(config: str | None) -> Configured:
+    from aether.operations.configuration import configuration
+
+    found = configuration(config)
+    for finding in found.findings:
+        say(plain(f"{finding.level}: {finding.where} {finding.message} {finding.fix}"))
+    return found
+
+
+def _loaded(messages: str) -> Conversation:
+    """Return the conversation that JSON text, a file or stdin holds."""
+    from io import BytesIO
+
+    from aether.messages.conversation import load
+
+    if messages.lstrip()[:1] in ("[", "{"):
+        return load(BytesIO(messages.encode("utf-8", "surrogateescape")))
+    return load(sys.stdin.buffer if messages == "-" else messages)
+
+
+def _raws(loaded: Conversation) -> list[dict[str, Any]]:
+    return [message.raw for message in loaded.messages]
+
+
+def run(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit: 0 done, 1 for every failure."""
+    code = main(sys.argv[1:] if arguments is None else arguments, command=compactctl, name="compactctl")
+    sys.exit(code if code in (0, INTERRUPTED, BROKEN_PIPE) else FAILED)
