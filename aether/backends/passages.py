@@ -39,7 +39,7 @@ def said_tokens(task: JsonObject, count: Counter) -> int:
 
 def _pieces(said: JsonObject, most: int, count: Counter) -> list[tuple[JsonObject, int]]:
     size = _size(said, count)
-    if size <= most:
+    if size <= most or not said["text"]:
         return [(said, size)]
     frame = _size({**said, "text": ""}, count)
     share = max(1, most - frame) / max(1, size - frame)

@@ -130,6 +130,8 @@ def _opening(messages: Sequence[Message], summaries: Sequence[int]) -> int:
 
 def _question_before(messages: Sequence[Message], at: int) -> str:
     for before in reversed(messages[max(0, at - _LOOK_BACK) : at]):
+        if is_summary(before):
+            break
         if before.role == "assistant" and (text := clean(before.text)):
             return question(text)
         if before.role == "user" and clean(before.text):

@@ -392,3 +392,21 @@ def python(code):
     import shlex
 
     return shlex.join([sys.executable, "-c", code])
+
+
+def said(at, text, role="user", tool=""):
+    return {"at": at, "role": role, "tool": tool, "text": text}
+
+
+def summary_task(*messages, strategy="task_state", previous="", max_tokens=200, **facts):
+    """Return what a summariser is asked, as JSON, with these messages or a short conversation."""
+    fields = "goals requests constraints decisions open_calls files errors names lookups".split()
+    return {
+        "strategy": strategy,
+        "version": 1,
+        "said": list(messages)
+        or [said(0, "Fix the login."), said(1, "The login is fixed in src/auth.py now.", "assistant")],
+        "previous": previous,
+        "facts": {field: [] for field in fields} | facts,
+        "max_tokens": max_tokens,
+    }

@@ -4,7 +4,7 @@ import pytest
 
 from aether.backends import dialog
 from aether.backends.base import Settings
-from aether.backends.request import session_request
+from aether.backends.request import session_request, summary_request
 from aether.backends.wire import Reply
 from aether.errors import BackendFailed
 from tests.backends import fakes
@@ -156,3 +156,53 @@ def test_feedback_goes_to_every_part():
 
     assert len(heard) == 2
     assert all("name the files" in prompt for prompt in heard)
+
+
+SAID = [fakes.said(nth, f"Note {nth}. " + "word " * 200) for nth in range(4)]
+
+
+def test_a_summary_that_fits_is_one_call_for_plain_text():
+    request = summary_request(fakes.summary_task())
+    forms = []
+
+    def exchange(prompt, _room, form):
+        forms.append((prompt, form))
+        return Reply(200, {"text": "Done: the login."})
+
+    model = dialog.Model(
+        "fake", "nowhere", exchange, lambda body: dialog.Answer("whole", body["text"]), ({"format": "json"}, {}), {},
+        100_000, 6_000, 500,
+    )  # fmt: skip
+    completion = dialog.converse(request, model, settings=Settings(backoff_seconds=0), count=fakes.quarter)
+
+    assert completion.text == "Done: the login."
+    assert forms == [(request.prompt, {})]
+
+
+def test_a_long_summary_is_written_in_turn_each_part_after_the_one_before():
+    request = summary_request(fakes.summary_task(*SAID, previous="The start."), feedback="It is empty.")
+    window = fakes.quarter(request.prompt) - 300
+
+    completion, heard = talk(request, "First half.", "Both halves.", input_tokens=window)
+
+    assert len(heard) == 2
+    assert '{"text":"The start."}' in heard[0]
+    assert '{"text":"First half."}' in heard[1]
+    assert "Note 0." in heard[0]
+    assert "Note 0." not in heard[1]
+    assert all("It is empty." in prompt and fakes.quarter(prompt) <= window for prompt in heard)
+    assert (completion.text, completion.calls) == ("Both halves.", 2)
+
+
+def test_a_summary_whose_parts_are_too_long_starts_over_in_smaller_ones():
+    request = summary_request(fakes.summary_task(*SAID))
+
+    completion, heard = talk(request, Reply(413, {}, "too large"), "One.", "Two.")
+
+    assert len(heard) == 3
+    assert completion.text == "Two."
+
+
+def test_a_summary_that_no_part_is_small_enough_for_is_given_up():
+    with pytest.raises(BackendFailed, match="even in parts of 200 tokens"):
+        talk(summary_request(fakes.summary_task(*SAID)), Reply(413, {}, "too large"))

@@ -107,6 +107,18 @@ def test_a_question_that_someone_else_answered_is_not_asked_again():
     assert found.decisions == ()
 
 
+def test_a_summary_asks_nothing_nor_do_tools():
+    asked = rendered(Summary(1, Facts(), "Shall I use Redis?"))
+
+    assert facts(model(asked), user("keep it local")).requests == ("keep it local",)
+    assert (
+        facts(
+            *[bash("ls", "a?")] * 3, user("Fix a."), bash("ls"), bash("ls"), user("keep it local")
+        ).decisions
+        == ()
+    )
+
+
 def test_only_constraints_of_people_count():
     assert (
         facts(user(OPENING), model("You must never use floats for money."), positions=[1]).constraints == ()
@@ -213,3 +225,18 @@ def test_more_statements_than_can_be_compared_are_only_told_apart_by_their_words
 
 def test_an_open_call_that_was_carried_is_not_repeated_when_it_is_still_open():
     assert merged(Facts(open_calls=("a", "b")), Facts(open_calls=("a",))).open_calls == ("b", "a")
+
+
+def test_a_rule_in_a_later_request_is_a_constraint_beside_it():
+    found = facts(user(OPENING), user("Add a page for it. Never use floats for money."), positions=[1])
+
+    assert found.requests == ("Add a page for it. Never use floats for money.",)
+    assert found.constraints == ("Never use floats for money.",)
+
+
+def test_a_request_whose_room_ends_between_two_sentences_is_cut_there():
+    text = "Abcde fgh. " + "Mind the x " * 53 + "now.   " + "And the rest of it is told here. " * 9
+
+    (request,) = facts(user(OPENING), user(text), positions=[1]).requests
+
+    assert request.endswith("now.")

@@ -92,9 +92,7 @@ def test_hashes_go_before_their_files():
 def test_many_that_went_are_counted():
     _, lost = fitted(RICH, count=chars, most=400)
 
-    assert any(
-        told.endswith("and 11 more") for told in lost if told.startswith(("requests", "dec"))
-    )
+    assert any(told.endswith("and 11 more") for told in lost if told.startswith(("requests", "dec")))
 
 
 def test_goals_and_constraints_that_alone_are_too_long_keep_their_beginnings():

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from aether.backends import Settings, backend, session_request
+from aether.backends import Settings, backend, session_request, summary_request
 from aether.errors import BackendFailed, BackendUnavailable
 from tests.backends import fakes
 
@@ -90,6 +90,46 @@ def test_the_extractive_backend_keeps_the_contract():
     module, _ = backend("extractive")
 
     check_backend(module, Settings(), session_request(fakes.handoff(*ITEMS)))
+
+
+def check_summary(module, settings):
+    """Hold one backend against what `Backend` promises for a summary: plain text, the same for the same task."""
+    request = summary_request(fakes.summary_task())
+    before = copy.deepcopy(request)
+
+    first = module.complete(request, settings=settings, count=fakes.quarter)
+    second = module.complete(request, settings=settings, count=fakes.quarter)
+
+    assert request == before
+    assert first.backend == module.NAME
+    assert "src/auth.py" in first.text
+    assert second.text == first.text
+
+
+SUMMARISE = (
+    "import json,sys; t=json.load(sys.stdin);"
+    "assert t['task'] == 'summary' and 'At most 200 tokens' in t['prompt']['text'];"
+    "print('Done: ' + t['said'][1]['text'] + t.get('feedback', ''))"
+)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_backend_writes_summaries_as_plain_text(start, name):
+    module, settings, fake = start(name, fakes.says("Done: the login, in src/auth.py."))
+
+    check_summary(module, settings)
+
+    assert not {"response_format", "format", "output_config"} & fake.requests[0].keys()
+
+
+def test_a_program_writes_summaries_as_plain_text():
+    module, overrides = backend(f"command:{fakes.python(SUMMARISE)}")
+
+    check_summary(module, Settings(**overrides))
+
+
+def test_the_extractive_backend_writes_summaries_as_plain_text():
+    check_summary(backend("extractive")[0], Settings())
 
 
 @pytest.mark.parametrize("name", MODELS)

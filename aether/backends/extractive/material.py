@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from aether.backends.extractive.trim import is_machine, unbulleted
@@ -18,7 +18,7 @@ from aether.messages.shell import ending, matters, shown_command
 from aether.shapes import JsonObject
 from aether.text.classify import classify
 from aether.text.cleaning import clean, without_injected
-from aether.text.statements import is_empty_reply, prose, stated
+from aether.text.statements import decides, is_empty_reply, is_reply, prose, question, stated
 
 Sort = Literal["asked", "decided", "solved", "blocked", "done", "noted", "ran", "changed", "carried"]
 
@@ -32,6 +32,7 @@ LINE_CHARS = 400
 NAMES = 12
 # Position that no message has: what is carried comes before all of them.
 BEFORE = -1
+RAN = "Ran `"
 
 _SORTS: dict[str, Sort] = {
     "decision": "decided",
@@ -60,8 +61,11 @@ def material(task: JsonObject) -> list[Line]:
     """Return the lines that a summary for `task` may be made of, in order, each once."""
     before = list(_carried(task["previous"]))
     said = list(_said(task["said"]))
-    changed = _changes(before, task["said"])
-    lines = [line for line in before if not CHANGE.fullmatch(line.text)]
+    changed = _changes(
+        {told[1]: told for line in before if (told := CHANGE.fullmatch(line.text))}, task["said"]
+    )
+    again = {line.text.partition(": ")[0] for line in changed}
+    lines = [line for line in before if line.sort != "changed" or line.text.partition(": ")[0] not in again]
     found: dict[str, Line] = {}
     for line in sorted([*lines, *said, *changed], key=lambda line: line.at):
         found.setdefault(line.text, line)
@@ -72,29 +76,44 @@ def _carried(previous: str) -> Iterator[Line]:
     for line in previous.split("\n"):
         text = _MARK.sub("", line.strip()).strip()
         if text and not _HEADING.match(text):
-            yield Line(BEFORE, "carried", text)
+            yield Line(BEFORE, "changed" if CHANGE.fullmatch(text) else "carried", text)
 
 
 def _said(said: Sequence[JsonObject]) -> Iterator[Line]:
     yield from _ran(said)
     last = _ends_of_turns(said)
+    before = ""
     for nth, one in enumerate(said):
         text = clean(without_injected(_ends(one["text"]))) if not one["tool"] else ""
-        if one["role"] == "user" and text and not is_empty_reply(text):
-            asked = " ".join(_plain(prose(text))[:REQUEST_SENTENCES])
-            yield from _line(one["at"], "asked", asked or text)
-        elif one["role"] == "assistant" and text:
+        if not text:
+            continue
+        if one["role"] == "user":
+            yield from _asked(one["at"], text, question(before) if is_reply(text) else "")
+            before = ""
+        elif one["role"] == "assistant":
             yield from _stated(one["at"], text, answers=nth in last)
+            before = text
+
+
+def _asked(at: int, text: str, question_before: str) -> Iterator[Line]:
+    if question_before and (decides(question_before) or not is_empty_reply(text)):
+        yield _line(
+            at,
+            "decided" if decides(question_before) else "asked",
+            f"Asked: {question_before} Answered: {text}",
+        )
+    elif not is_empty_reply(text):
+        yield _line(at, "asked", " ".join(_plain(prose(text))[:REQUEST_SENTENCES]) or text)
 
 
 def _stated(at: int, text: str, *, answers: bool) -> Iterator[Line]:
     for kind, sentences in stated(text).items():
         for sentence in _plain(sentences):
-            yield from _line(at, _SORTS[kind], sentence)
+            yield _line(at, _SORTS[kind], sentence)
     if answers:
         for sentence in _plain(prose(text))[:ANSWER_SENTENCES]:
             if classify(sentence) not in {"chatter", "exploration"}:
-                yield from _line(at, "noted", sentence)
+                yield _line(at, "noted", sentence)
 
 
 def _ends_of_turns(said: Sequence[JsonObject]) -> set[int]:
@@ -116,10 +135,9 @@ def _plain(sentences: Iterable[str]) -> list[str]:
     return [one for one in bare if not is_machine(one) and not one.endswith(":")]
 
 
-def _line(at: int, sort: Sort, text: str) -> Iterator[Line]:
+def _line(at: int, sort: Sort, text: str) -> Line:
     one = " ".join(text.split())
-    if one:
-        yield Line(at, sort, one if len(one) <= LINE_CHARS else one[: LINE_CHARS - 1] + "…")
+    return Line(at, sort, one if len(one) <= LINE_CHARS else one[: LINE_CHARS - 1] + "…")
 
 
 def _ends(text: str) -> str:
@@ -136,28 +154,31 @@ def _ran(said: Sequence[JsonObject]) -> Iterator[Line]:
             command = waiting[one["tool"]].pop(0)
             if command and matters(command) and not _REFUSED.match(one["text"]):
                 end = ending(without_injected(_ends(one["text"])))
-                yield from _line(
-                    one["at"], "ran", f"Ran `{shown_command(command)}`" + (f": {end}" if end else "")
-                )
+                yield _line(one["at"], "ran", f"{RAN}{shown_command(command)}`" + (f": {end}" if end else ""))
 
 
-def _changes(before: Iterable[Line], said: Iterable[JsonObject]) -> Iterator[Line]:
-    """Yield one line for each file that was changed, with what all the changes brought."""
+def _changes(before: Mapping[str, re.Match[str]], said: Iterable[JsonObject]) -> list[Line]:
+    """Return one line for each file that was changed, with what all its changes brought, also those `before`."""
     found: dict[str, tuple[int, str, dict[str, None]]] = {}
-    for line in before:
-        if told := CHANGE.fullmatch(line.text):
-            found[told[1]] = (BEFORE, told[2], dict.fromkeys(told[3].split(", ") if told[3] else ()))
     for one in said:
         if not one["tool"] or one["role"] == "tool":
             continue
         arguments = _arguments(one["text"])
         for change in file_changes(arguments, _command(arguments)):
-            _, action, names = found.pop(change.path, (0, "", {}))
+            _, action, names = found.get(change.path) or _known(before.get(change.path))
+            found.pop(change.path, None)
             action = action if action == "created" and change.action == "changed" else change.action
             found[change.path] = (one["at"], action, names | dict.fromkeys(change.names))
-    for path, (at, action, names) in found.items():
-        about = f" ({', '.join(list(names)[-NAMES:])})" if names else ""
-        yield Line(at, "changed", f"{path}: {action}{about}")
+    return [_change(path, *what) for path, what in found.items()]
+
+
+def _known(told: re.Match[str] | None) -> tuple[int, str, dict[str, None]]:
+    return (BEFORE, told[2], dict.fromkeys((told[3] or "").split(", "))) if told else (BEFORE, "", {})
+
+
+def _change(path: str, at: int, action: str, names: Iterable[str]) -> Line:
+    about = ", ".join(list(filter(None, names))[-NAMES:])
+    return Line(at, "changed", f"{path}: {action}" + (f" ({about})" if about else ""))
 
 
 def _arguments(text: str) -> JsonObject:

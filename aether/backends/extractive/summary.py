@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from aether.backends.extractive.material import BEFORE, CHANGE, Line, Sort, material
+from aether.backends.extractive.material import BEFORE, CHANGE, RAN, Line, Sort, material
 from aether.backends.extractive.select import ordered
 from aether.backends.extractive.statements import Clause
 from aether.backends.extractive.weigh import weighed
@@ -116,28 +116,36 @@ def _state(lines: Sequence[Line]) -> str:
     return "\n".join(f"{head}:\n{_bullets(some)}" for head, some in found.items() if some)
 
 
-_HEADS = ("Asked", "Decided", "Found", "Changed", "Done", "Open")
+_HEADS = ("Asked", "Decided", "Found", "Changed", "Done", "Problems")
 _BY_SORT: Mapping[Sort, str] = {
-    "asked": "Asked", "decided": "Decided", "solved": "Found", "blocked": "Open", "done": "Done", "noted": "Found",
+    "asked": "Asked", "decided": "Decided", "solved": "Found", "blocked": "Problems", "done": "Done", "noted": "Found",
     "ran": "Done", "changed": "Changed",
 }  # fmt: skip
 _BY_KIND: Mapping[str, str] = {
     "decision": "Decided",
-    "blocker": "Open",
+    "blocker": "Problems",
     "outcome": "Done",
     "solution": "Found",
 }
 
 
 def _head(line: Line) -> str:
+    if line.sort == "carried" and line.text.startswith(RAN):
+        return _BY_SORT["ran"]
     return _BY_SORT.get(line.sort) or _BY_KIND.get(classify(line.text), "Found")
 
 
 def _outlined(lines: Sequence[Line]) -> list[Line]:
-    """Return `lines` with one for each changed file of which more than its path is known: that stands in the facts."""
+    """Return `lines` as the present state: the last run of each command, one line for each changed file.
+
+    Of a file whose path is all that is known there is none: that stands in the facts.
+    """
     names: dict[str, dict[str, None]] = {}
     found: list[Line] = []
     for line in lines:
+        if line.text.startswith(RAN):
+            command = line.text.partition("`: ")[0]
+            found = [one for one in found if one.text.partition("`: ")[0] != command]
         told = CHANGE.fullmatch(line.text) if line.sort == "changed" else None
         if told is None:
             found.append(line)
