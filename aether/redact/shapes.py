@@ -106,9 +106,8 @@ def _without_private_keys(text: str) -> str:
     parts, at = [], 0
     ends = [(found.start(), found.end()) for found in _END.finditer(text)]
     for start, stop in _spans(text, ends):
-        if start >= at:
-            parts += [text[at:start], PLACEHOLDER]
-        at = max(at, stop)
+        parts += [text[at:start], PLACEHOLDER]
+        at = stop
     return "".join([*parts, text[at:]])
 
 

@@ -96,6 +96,7 @@ ASSIGNED = (
     Case("json thrice", f'\\\\\\"token\\\\\\":\\\\\\"{_RAW}\\\\\\",\\\\\\"n\\\\\\":1', (_RAW,), ('\\\\\\"n\\\\\\":1',)),
     Case("json with quote", f'{{"password": "a\\"{_RAW}", "n": 1}}', (_RAW,), ('"n": 1',)),
     Case("json object", f'{{"credentials": {{"user": "x", "pin": "{_RAW}"}}, "n": 1}}', (_RAW,), ('"n": 1',)),
+    Case("escaped object", f'{{\\"token\\": {{\\"x\\": [\\"}}\\", \\"{_RAW}\\"]}}, \\"n\\": 1}}', (_RAW,), ('\\"token\\": <REDACTED>, \\"n\\": 1}',)),
     Case("json list", f'{{"secrets": ["a", "{_RAW}"], "n": 1}}', (_RAW,), ('"n": 1',)),
     Case("json next line", f'"password":\n    "{_RAW}",\n"n": 1', (_RAW,), ('"n": 1',)),
     Case("json cut", f'{{"password": "{_PHRASE}', (_PHRASE,), ()),

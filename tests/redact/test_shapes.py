@@ -43,4 +43,6 @@ def test_a_key_longer_than_keys_are_goes_from_both_its_ends():
 
     redacted = without_shapes(f"a\n{corpus.BEGIN % ''}\n{body}\n{corpus.END % ''}\nb")
 
-    assert redacted == f"a\n{PLACEHOLDER}\nb" or "A" * 64 not in redacted
+    assert redacted.startswith(f"a\n{PLACEHOLDER}")
+    assert "A" * 64 not in redacted
+    assert redacted.endswith("b")
