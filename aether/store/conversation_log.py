@@ -123,6 +123,8 @@ def followed(log: Log, data: bytes) -> Log:
     Raises:
         CorruptDocument, Conflict, InvalidDocument: as `load` says.
     """
+    if log.end and data == log.torn:
+        return log
     grown = log._replace(
         texts=log.texts.copy(), derived=log.derived.copy(), context=log.context.copy(), said=log.said.copy(),
         compactions=log.compactions.copy(), open=log.open.copy(),
