@@ -242,13 +242,29 @@ def _squeezed(climb: _Climb, summed: _Summed) -> _Summed:
         BudgetExceeded: that is too much.
     """
     left = climb.limits.limit - ladder.used(climb.draft)
-    found = _sized(climb, summed.facts, left)
-    if found.tokens > left:
-        lost = [f"all facts: {len(summed.facts.goals)} goals, {len(summed.facts.constraints)} constraints"]
-        found = Sized(Facts(), lost, climb.bare)
-    if found.tokens > left:
+    if climb.bare > left:
         raise refused(climb.draft, climb.limits, climb.bare)
-    return summed._replace(facts=found.facts, lost=[*summed.lost, *found.lost], tokens=found.tokens, prose=0)
+    found = _sized(climb, summed.facts, left)
+    goals, constraints = len(found.facts.goals), len(found.facts.constraints)
+    while found.tokens > left:
+        found = _sized(climb, _half(found.facts), left)
+    lost = [
+        f"{before - len(after)} {what}"
+        for what, before, after in (
+            ("goals", goals, found.facts.goals),
+            ("constraints", constraints, found.facts.constraints),
+        )
+        if before > len(after)
+    ]
+    return summed._replace(
+        facts=found.facts, lost=[*summed.lost, *found.lost, *lost], tokens=found.tokens, prose=0
+    )
+
+
+def _half(facts: Facts) -> Facts:
+    """Return the facts with the newer half of the constraints, and with the opening half of the goals."""
+    goals, constraints = len(facts.goals), len(facts.constraints)
+    return Facts(goals=facts.goals[: goals // 2], constraints=facts.constraints[(constraints + 1) // 2 :])
 
 
 def _done(climb: _Climb, effective: Policy, summed: _Summed | None, *, folded: bool) -> Climbed:

@@ -13,6 +13,7 @@ from aether.compaction.explore import explores, runs
 from aether.compaction.partition import Parts
 from aether.compaction.shapes import Cut, Policy, Step
 from aether.compaction.shorten import MARKER_TOKENS, Shortened, shortened, thoughtless
+from aether.messages.formats import without_reasoning
 from aether.messages.message import BlockKind, Message
 from aether.shapes import Counter
 
@@ -130,6 +131,11 @@ def _lighter(draft: Draft, step: str, group: int, at: int, short: int) -> Shorte
         return thoughtless(message, draft.count) if draft.parts.turn[group] > 0 else None
     if draft.tokens[at] <= SHORTEN_FROM * short // SHORT:
         return None
+    if step == "shorten_arguments" and any(block.kind == "reasoning" for block in message.blocks):
+        # Reasoning is signed for what it led to: what is rewritten loses it, and what goes on is not rewritten.
+        if draft.parts.turn[group] == 0:
+            return None
+        message = without_reasoning(message)
     return shortened(message, _CHEAP[step], at=at, most=short, count=draft.count, pointer=draft.pointer(at))
 
 

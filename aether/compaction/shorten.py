@@ -42,7 +42,7 @@ def shorter(text: str, *, most: int, count: Counter, tokens: int, pointer: str =
     Below what the marker needs, the marker alone is returned, and no tokens are promised.
 
     >>> shorter("one two three four five six " * 9, most=30, count=lambda text: len(text.split()), tokens=54)
-    'one two three\n[… 48 tokens cut]\nfour five six'
+    'one two three four\n[… 48 tokens cut]\nfive six'
     """
     width = int(len(text) / max(1, tokens) * max(0, most - MARKER_TOKENS))
     for _ in range(_TRIES):

@@ -112,6 +112,10 @@ def test_facts_are_sized_as_the_message_they_will_be():
     assert tokens_around("anthropic", count) < 10
 
 
+def test_what_says_nothing_is_not_told():
+    assert told(conversation(user(" \n"), model("")), [0, 1]) == ()
+
+
 def test_what_was_said_called_and_received_is_told_and_what_was_thought_is_not():
     messages = conversation(user("Go."), bash("make", "built"), model("Done."))
     messages[3].raw["content"] = "Done."

@@ -195,7 +195,19 @@ def test_facts_that_cannot_fit_go_at_last_and_that_is_said():
     found = climb(messages, policy("compact"), window=1_000)
 
     assert found.tokens <= 850
-    assert "facts-left-out" in [finding.code for finding in found.findings]
+    told = [finding.message for finding in found.findings if finding.code == "facts-left-out"]
+    assert told[-1].endswith(f"{400 - len(found.facts.constraints)} constraints")
+
+
+def test_of_constraints_that_cannot_all_fit_the_newest_stay():
+    rules = [user(f"Never touch the file number {at} of the vendor directory.") for at in range(100)]
+    messages = conversation(user("Go."), *rules, user("word " * 480), model("Done."))
+
+    found = climb(messages, policy("compact"), window=1_000)
+
+    assert found.tokens <= 850
+    assert found.facts.constraints[-1] == "Never touch the file number 99 of the vendor directory."
+    assert len(found.facts.constraints) > 3
 
 
 def test_a_policy_that_only_shortens_removes_nothing_and_may_fail():

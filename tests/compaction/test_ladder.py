@@ -98,6 +98,21 @@ def test_reasoning_goes_but_not_that_of_the_turn_that_goes_on():
     assert sorted(draft.now) == [1]
 
 
+def thinking_call():
+    thought = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+    [call, result] = tool("Write", content=LONG)
+    return [{**call, "content": [thought, *call["content"]]}, result]
+
+
+def test_a_call_that_is_rewritten_loses_its_reasoning_and_one_of_the_turn_that_goes_on_is_not_rewritten():
+    draft = draft_of(conversation(user("Go."), thinking_call(), user("More."), thinking_call(), bash("make")))
+
+    ladder.lighten(draft, ("shorten_arguments",), [1, 3], goal=1)
+
+    assert sorted(draft.now) == [1]
+    assert [block["type"] for block in draft.now[1].raw["content"]] == ["tool_use"]
+
+
 def test_cheap_steps_that_cannot_help_are_not_taken():
     draft = draft_of(
         conversation(

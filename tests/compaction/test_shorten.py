@@ -60,6 +60,10 @@ def test_a_dense_head_takes_less_of_it():
     assert dense(shorter(text, most=120, count=dense, tokens=dense(text))) <= 120
 
 
+def test_a_counter_that_sees_no_difference_is_not_asked_for_ever():
+    assert "tokens cut" in shorter(LINES, most=100, count=lambda text: 1_000, tokens=1_000)
+
+
 def test_with_room_for_nothing_the_marker_alone_stays():
     assert shorter(LINES, most=3, count=count, tokens=4_000) == "[… 4,000 tokens cut]"
 

@@ -4,6 +4,7 @@ import copy
 import json
 from typing import NamedTuple
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -321,3 +322,21 @@ def test_equal_messages_are_not_taken_for_one(case):
         same = [at for at, one in enumerate(case.messages) if one is twin]
         stayed = [at for at in same if any(at in parts.groups[pin].members for pin in parts.pinned)]
         assert set(stayed) <= set(result.places)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("named", ["compact", "window", "prune-only"])
+def test_long_conversations_stay_valid_through_several_compactions(wire, named):
+    for seed in range(4):
+        messages = []
+        for part in range(3):
+            more = history(seed * 10 + part, wire, turns=12, rounds=4, words=8, images=0)
+            messages += read(
+                [raw for raw in more if not part or raw.get("role") not in ("system", "developer")], wire
+            )
+            case = Case(wire, messages, policy(named), 2_000 + 2_000 * seed, 0, force=False)
+            result = case.done()
+            raws = [bare(one.raw) for one in result.messages]
+            found = [one for one in check(read(raws, wire), wire) if one.level == "error"]
+            assert [one for one in found if one.code != "repeated-id"] == []
+            messages = read([one.raw for one in result.messages], wire)
