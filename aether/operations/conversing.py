@@ -74,6 +74,21 @@ def since_begun(conversation_id: str, *, home: Home = None) -> list[JsonObject]:
     return [message for n, message in zip(said, conversations.history(log), strict=True) if n in wanted]
 
 
+def continued(conversation_id: str, messages: Sequence[JsonObject], *, home: Home = None) -> list[JsonObject]:
+    """Return `messages`, the whole of a conversation, with what was compacted before as it was compacted.
+
+    For callers who hold the whole themselves and pass all of it each time: what is recorded goes on from there.
+
+    Raises:
+        NotFound: the named one is no home.
+    """
+    here = place(home)
+    said = since_begun(conversation_id, home=here)
+    if not said or list(messages[: len(said)]) != said:
+        return list(messages)
+    return [*context(conversation_id, home=here), *messages[len(said) :]]
+
+
 def take_back(conversation_id: str, *, home: Home = None) -> JsonObject | None:
     """Take the newest live message back and return it; None where there is none.
 

@@ -86,3 +86,20 @@ def test_a_home_is_used_where_there_is_one(home, monkeypatch):
 def test_a_named_directory_that_is_no_home_is_refused(tmp_path):
     with pytest.raises(NotFound):
         conversing.add("c", [FIRST], home=tmp_path)
+
+
+def test_who_passes_the_whole_each_time_goes_on_from_what_was_compacted(home):
+    long = [
+        {"role": role, "content": f"{nth} and so on. " * 9}
+        for nth in range(30)
+        for role in ("user", "assistant")
+    ]
+    assert conversing.continued("c", long, home=home) == long
+
+    compacting.compact("c", long, window=2000, wire="plain", home=home)
+
+    found = conversing.continued("c", [*long, FIRST], home=home)
+    assert found == [*conversing.context("c", home=home), FIRST]
+    assert len(found) < 40
+    assert conversing.continued("c", [SECOND, *long], home=home) == [SECOND, *long]
+    assert conversing.continued("c", long[:-1], home=home) == long[:-1]

@@ -1,0 +1,86 @@
+"""The Anthropic SDK: the arguments of `messages.create`, made to fit before they are sent.
+
+    answer = client.messages.create(**compacted("user-42", {"model": …, "max_tokens": …, "messages": messages}))
+
+The caller keeps the whole list and goes on appending to it; what was compacted once is not compacted again. The SDK
+itself is not imported: with `client`, the token-count endpoint is asked through it, once for each request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from aether.compaction.policies import policy as named
+from aether.compaction.shapes import Policy
+from aether.messages import formats
+from aether.messages.repair import repair
+from aether.operations import compacting, conversing
+from aether.operations.compaction_case import DEFAULT_OPTIONS, Options
+from aether.operations.edge import Home
+from aether.operations.usage import counting
+from aether.shapes import Counter, JsonObject
+from aether.tokens.messages import message_tokens, system_tokens, tools_tokens
+
+# What the endpoint counts of a request; other arguments cost nothing.
+_COUNTED = ("model", "messages", "system", "tools", "tool_choice", "thinking")
+
+
+def compacted(
+    conversation_id: str,
+    request: Mapping[str, Any],
+    *,
+    client: Any = None,
+    window: int | None = None,
+    policy: str | Policy = "compact",
+    options: Options = DEFAULT_OPTIONS,
+    home: Home = None,
+) -> JsonObject:
+    """Return `request`, the arguments of `messages.create`, with messages that fit the model's window.
+
+    System prompt and tools are counted, and `max_tokens` stays free for the answer. With `client` the messages are
+    counted by the provider's own count of this request.
+
+    Raises:
+        BudgetExceeded: what must stay does not fit.
+        InvalidInput: a message is none.
+    """
+    place = options.record or conversing.place(home)
+    chosen = named(policy) if isinstance(policy, str) else policy
+    chosen = chosen._replace(reserve=max(chosen.reserve, request.get("max_tokens", 0)))
+    messages = conversing.continued(conversation_id, request["messages"], home=home)
+    system, tools = request.get("system"), request.get("tools")
+    if client is not None:
+        count = _exact(
+            client,
+            {**request, "messages": _sendable(messages)},
+            counting(request["model"], place=place).count,
+        )
+        options = options._replace(counter=count, counter_name="count_tokens")
+    done = compacting.preflight(
+        conversation_id, messages, model=request["model"], window=window, policy=chosen, system=system, tools=tools,
+        wire="anthropic", options=options._replace(record=place),
+    )  # fmt: skip
+    return {**request, "messages": _sendable(done.messages)}
+
+
+def _sendable(messages: list[JsonObject]) -> list[JsonObject]:
+    """Return messages as the provider takes them: no half of a pair, and nothing of aether's own."""
+    mended = repair(formats.read(messages, "anthropic"), "anthropic").messages
+    return [formats.bare(message.raw) for message in mended]
+
+
+def _exact(client: Any, request: Mapping[str, Any], count: Counter) -> Counter:
+    """Return `count` times what the endpoint says of the request for what `count` says of it."""
+    asked = {name: request[name] for name in _COUNTED if name in request}
+    exact = client.messages.count_tokens(**asked).input_tokens
+    counted = sum(
+        message_tokens(message, count) for message in formats.read(request["messages"], "anthropic")
+    )
+    counted += system_tokens(request.get("system"), count) + tools_tokens(request.get("tools"), count)
+    return partial(_scaled, count, exact / max(1, counted))
+
+
+def _scaled(count: Counter, factor: float, text: str) -> int:
+    return round(count(text) * factor)

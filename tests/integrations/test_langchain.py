@@ -1,0 +1,229 @@
+"""The LangChain middleware, with the real package and a scripted model: what is sent is valid and fits."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import json
+from itertools import pairwise
+
+import pytest
+
+pytest.importorskip("langchain", reason="needs the package langchain")
+
+from langchain.agents import create_agent
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, convert_to_openai_messages
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+
+from aether.errors import BackendUnavailable, BudgetExceeded
+from aether.integrations.langchain import compaction_middleware
+from aether.messages import formats
+from aether.messages.check import check
+from aether.operations import conversing
+from aether.store.conversation_log import load
+from aether.tokens.counters import counter
+from aether.tokens.messages import message_tokens
+
+WINDOW = 6_000
+
+
+class Scripted(BaseChatModel):
+    """A model that calls two tools at once, then answers, again and again; it keeps what it was sent."""
+
+    sent: list = []  # noqa: RUF012 - a field of a pydantic model
+    made: int = 0
+
+    @property
+    def _llm_type(self):
+        return "scripted"
+
+    def bind_tools(self, tools, **_):
+        return self
+
+    def _generate(self, messages, stop=None, run_manager=None, **_):
+        self.sent.append(list(messages))
+        self.made += 1
+        nth = self.made
+        if isinstance(messages[-1], ToolMessage):
+            said = AIMessage(f"Part {nth} is fine.", id=f"ai{nth}")
+        else:
+            calls = [{"name": "read", "args": {"part": nth}, "id": f"{side}{nth}"} for side in "ab"]
+            said = AIMessage("", tool_calls=calls, id=f"ai{nth}")
+        return ChatResult(generations=[ChatGeneration(message=said)])
+
+
+@tool
+def read(part: int) -> str:
+    """Read a part."""
+    return f"part {part} says: " + "it takes a lock and gives it back; " * 25
+
+
+def agent_with(model, home, *names, **given):
+    middleware = compaction_middleware(*names, **{"window": WINDOW, "home": home, **given})
+    return create_agent(
+        model, [read], system_prompt="You are kind.", middleware=[middleware], checkpointer=InMemorySaver()
+    )
+
+
+def ask(agent, text, thread="t"):
+    message = HumanMessage(text, additional_kwargs={"kept": True})
+    return agent.invoke({"messages": [message]}, {"configurable": {"thread_id": thread}})
+
+
+def require_fit(model):
+    count = counter("estimate")
+    for sent in model.sent:
+        raws = convert_to_openai_messages(sent)
+        messages = formats.read(raws, "openai")
+        assert [found for found in check(messages, "openai") if found.level == "error"] == []
+        assert sum(message_tokens(one, count) for one in messages) <= WINDOW
+
+
+def test_a_long_thread_fits_and_the_state_stays_whole(home):
+    model = Scripted()
+    agent = agent_with(model, home)
+    for nth in range(30):
+        state = ask(agent, f"Look at part {nth}.")
+
+    require_fit(model)
+    assert len(state["messages"]) == 30 * 5
+    assert 5 <= len(load(home, "t").compactions) < 30
+    assert sum("<COMPACT-SUMMARY" in str(message.content) for message in model.sent[-1]) == 1
+    assert model.sent[-1][1].content == "Look at part 0."
+
+
+def test_what_stays_is_the_very_message_of_the_state(home):
+    model = Scripted()
+    agent = agent_with(model, home)
+    for nth in range(20):
+        state = ask(agent, f"Look at part {nth}.")
+
+    own = {id(message) for message in state["messages"]}
+    kept = [message for message in model.sent[-1] if id(message) in own]
+
+    assert len(kept) > 5
+    assert kept[0].additional_kwargs == {"kept": True}
+    places = [[id(one) for one in state["messages"]].index(id(message)) for message in kept]
+    assert all(one < two for one, two in pairwise(places))
+
+
+def test_another_process_goes_on_from_what_was_compacted(home):
+    """What was compacted is recorded: nothing is summarised twice because the agent was started anew."""
+    model = Scripted()
+    agent = agent_with(model, home)
+    for nth in range(20):
+        state = ask(agent, f"Look at part {nth}.")
+    before = len(load(home, "t").compactions)
+
+    again = agent_with(Scripted(), home)
+    again.invoke(
+        {"messages": [*state["messages"], HumanMessage("Go on.")]}, {"configurable": {"thread_id": "t"}}
+    )
+
+    assert len(load(home, "t").compactions) - before <= 1
+    calls = [call["id"] for raw in conversing.whole("t", home=home) for call in raw.get("tool_calls", ())]
+    assert len(calls) == len(set(calls))
+
+
+def test_threads_are_conversations_and_a_name_overrides(home):
+    agent = agent_with(Scripted(), home)
+    for thread in ("one", "two"):
+        for nth in range(12):
+            ask(agent, f"Look at part {nth}.", thread)
+    named = agent_with(Scripted(), home, "mine")
+    for nth in range(12):
+        ask(named, f"Look at part {nth}.", "three")
+
+    assert conversing.names(home=home) == ["mine", "one", "two"]
+
+
+def test_without_a_thread_there_is_a_default(home):
+    middleware = compaction_middleware(window=WINDOW, home=home)
+    model = Scripted()
+    agent = create_agent(model, [read], middleware=[middleware])
+    history = [HumanMessage("word " * 40) if nth % 2 == 0 else AIMessage("word " * 60) for nth in range(120)]
+
+    agent.invoke({"messages": [*history, HumanMessage("Go.")]})
+
+    require_fit(model)
+    assert conversing.names(home=home) == ["default"]
+
+
+def test_it_works_in_an_event_loop_too(home):
+    model = Scripted()
+    agent = agent_with(model, home)
+
+    async def run():
+        for nth in range(15):
+            await agent.ainvoke(
+                {"messages": [HumanMessage(f"Part {nth}?")]}, {"configurable": {"thread_id": "t"}}
+            )
+
+    asyncio.run(run())
+
+    require_fit(model)
+    assert load(home, "t").compactions
+
+
+def test_protected_messages_are_those_whose_meta_says_so(home):
+    model = Scripted()
+    agent = agent_with(model, home)
+    law = HumanMessage("Never touch the lock.", additional_kwargs={"meta": {"protected": True}})
+    config = {"configurable": {"thread_id": "t"}}
+    for nth in range(20):
+        agent.invoke({"messages": [law] if nth == 3 else [HumanMessage(f"Part {nth}?")]}, config)
+
+    assert "Never touch the lock." in [message.content for message in model.sent[-1]]
+    assert "meta" not in json.dumps(convert_to_openai_messages(model.sent[-1]))
+
+
+def test_halves_of_pairs_are_never_sent(home):
+    model = Scripted()
+    agent = agent_with(model, home)
+    stray = [
+        HumanMessage("Begin."),
+        AIMessage("", tool_calls=[{"name": "read", "args": {}, "id": "lost"}]),
+        HumanMessage("Go on."),
+        ToolMessage("stray", tool_call_id="nobody"),
+        HumanMessage("And on."),
+    ]
+
+    agent.invoke({"messages": stray}, {"configurable": {"thread_id": "t"}})
+
+    require_fit(model)
+    assert "lost" not in str(model.sent[0])
+    assert "nobody" not in str(model.sent[0])
+
+
+def test_what_cannot_fit_is_not_sent(home):
+    model = Scripted()
+
+    with pytest.raises(BudgetExceeded):
+        ask(agent_with(model, home), "word " * 20_000)
+
+    assert model.sent == []
+
+
+def test_a_window_is_the_models_own_where_none_is_given(home):
+    middleware = compaction_middleware(home=home)
+    agent = create_agent(Scripted(), [read], middleware=[middleware], checkpointer=InMemorySaver())
+    for nth in range(25):
+        ask(agent, f"Look at part {nth}.")
+
+    assert load(home, "t").compactions[0].receipt["effective"]["window"] == 8_192
+
+
+def test_without_langchain_the_fix_is_named(monkeypatch):
+    real = builtins.__import__
+
+    def missing(name, *rest):
+        if name.startswith("langchain"):
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", missing)
+    with pytest.raises(BackendUnavailable, match=r'pip install "aether\[langchain\]"'):
+        compaction_middleware()
