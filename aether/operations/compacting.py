@@ -17,7 +17,7 @@ from aether.backends.base import Settings
 from aether.compaction.budget import fires
 from aether.compaction.plan import LastTime, Plan, apply, plan
 from aether.compaction.shapes import Policy, Receipt
-from aether.errors import AetherError
+from aether.errors import AetherError, Conflict
 from aether.events import names as tell
 from aether.ids import short_id
 from aether.messages.message import Wire
@@ -27,8 +27,11 @@ from aether.operations.edge import Home
 from aether.operations.summarising import Summarised, summarised
 from aether.shapes import Finding, JsonObject
 from aether.store import config, conversations
-from aether.store.conversation_log import load, path_of
+from aether.store.conversation_log import Log, load, path_of
 from aether.store.files import make_directory
+
+# Two that compact one conversation at once meet rarely; a third time in a row something else is wrong.
+CONFLICT_TRIES = 3
 
 
 class Compaction(NamedTuple):
@@ -135,7 +138,7 @@ def compaction_plan(
         conversation_id, messages, model=model, window=window, policy=policy, system=system, tools=tools, wire=wire,
         note="", options=options, home=home,
     )  # fmt: skip
-    return _planned(found, force=force)
+    return _planned(found, load(found.record, found.conversation_id), force=force)
 
 
 def undo_compaction(conversation_id: str, *, home: Home = None) -> Undone:
@@ -156,16 +159,27 @@ def _done(found: Case, *, force: bool) -> Compaction:
     try:
         if not force and not fires(found.budget, found.policy, len(found.raws)):
             return _untouched(found, at, [])
-        made = _planned(found, force=force)
-        if not made.triggered:
-            return _untouched(found, at, list(made.findings))
-        return _compacted(found, made, at)
+        return _tried(found, at, force=force)
     except AetherError as reason:
         receipts.failed(found, at, kind=reason.code, message=reason.what, fallback="none")
         raise
     finally:
         if found.options.exporter:
             found.options.exporter.flush()
+
+
+def _tried(found: Case, at: tell.Moment, *, force: bool, left: int = CONFLICT_TRIES) -> Compaction:
+    """Plan and carry out; where another process compacted the same conversation meanwhile, plan anew."""
+    log = load(found.record, found.conversation_id)
+    made = _planned(found, log, force=force)
+    if not made.triggered:
+        return _untouched(found, at, list(made.findings))
+    try:
+        return _compacted(found, made, log, at)
+    except Conflict:
+        if left <= 1:
+            raise
+    return _tried(found, at, force=force, left=left - 1)
 
 
 def _untouched(found: Case, at: tell.Moment, findings: list[Finding]) -> Compaction:
@@ -178,8 +192,7 @@ def _untouched(found: Case, at: tell.Moment, findings: list[Finding]) -> Compact
     )  # fmt: skip
 
 
-def _planned(found: Case, *, force: bool) -> Plan:
-    log = load(found.record, found.conversation_id)
+def _planned(found: Case, log: Log, *, force: bool) -> Plan:
     known = conversations.numbered(log, found.raws)
     where = path_of(found.record, found.conversation_id)
     last = log.compactions[-1].receipt if log.open else None
@@ -191,7 +204,7 @@ def _planned(found: Case, *, force: bool) -> Plan:
     )  # fmt: skip
 
 
-def _compacted(found: Case, made: Plan, at: tell.Moment) -> Compaction:
+def _compacted(found: Case, made: Plan, log: Log, at: tell.Moment) -> Compaction:
     """Carry the plan out: ask for a summary, make the result, record both, and tell of it."""
     receipts.decided(found, at, plan=made, reason=made.reason)
     written = _summary(found, made, at)
@@ -204,7 +217,7 @@ def _compacted(found: Case, made: Plan, at: tell.Moment) -> Compaction:
     make_directory(found.record)
     step = conversations.record_compaction(
         found.record, found.conversation_id, before=found.raws, after=raws, places=result.places,
-        receipt=record._asdict(), now=clock.now(),
+        receipt=record._asdict(), now=clock.now(), read=log,
     )  # fmt: skip
     record = record._replace(step=step)
     receipts.done(found, at, record, result)

@@ -161,12 +161,18 @@ def archived(case: Case, at: tell.Moment, found: Receipt, result: Compacted) -> 
 
     if case.options.rules is None:
         emit(case, tell.redaction_disabled(at, storage.name))
+    # Copies may be older than the home: a step that they have already is not written over.
+    step = (
+        max(found.step, storage.next_step(case.conversation_id))
+        if hasattr(storage, "next_step")
+        else found.step
+    )
     try:
-        place = storage.save_transcript(case.conversation_id, clean(case.raws), found.step)
+        place = storage.save_transcript(case.conversation_id, clean(case.raws), step)
         if result.summary:
             about = {"text": rendered(result.summary), **found.summary, "receipt": found._asdict()}
-            storage.save_summary(case.conversation_id, clean(about), found.step)
-        emit(case, tell.archival(at, step=found.step, storage_adapter=storage.name, place=place))
+            storage.save_summary(case.conversation_id, clean(about), step)
+        emit(case, tell.archival(at, step=step, storage_adapter=storage.name, place=place))
     except AetherError as reason:
         failed(case, at, kind=reason.code, message=reason.what, fallback="home")
         return [Finding("warning", "copy-failed", storage.name, reason.what, reason.fix)]

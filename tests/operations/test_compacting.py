@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
-from aether.errors import BudgetExceeded, InvalidInput, NotFound, StorageFailed
+from aether import clock
+from aether.errors import BudgetExceeded, Conflict, InvalidInput, NotFound, StorageFailed
 from aether.events.event import Event
 from aether.messages.check import check
 from aether.messages.formats import read
 from aether.operations import compaction_receipts
 from aether.operations.compacting import compact, compaction_plan, preflight, undo_compaction
 from aether.operations.compaction_case import Options
+from aether.storage.files import FileStorage
 from aether.store import conversations
 from aether.store.conversation_log import load
 from tests.laws.histories import history
@@ -302,3 +305,59 @@ def test_a_home_that_is_named_and_none_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setenv("AETHER_HOME", str(tmp_path / "none"))
     with pytest.raises(NotFound):
         preflight("c", talk(1), window=WINDOW)
+
+
+def test_what_another_process_appended_meanwhile_stays_in_the_context(home):
+    messages = long(turns=20)
+    conversations.extend(home, "c", messages, now=clock.now())
+
+    def slow(said, most, strategy):
+        conversations.extend(home, "c", [{"role": "user", "content": "Said meanwhile."}], now=clock.now())
+        return "They settled on the walnut design for the cabinet, after looking at three others."
+
+    done = preflight("c", messages, window=WINDOW, options=Options(backend=slow), home=home)
+
+    live = conversations.context(load(home, "c"))
+    assert live == [*done.messages, {"role": "user", "content": "Said meanwhile."}]
+
+
+def test_two_that_compact_one_conversation_at_once_both_succeed(home):
+    messages = long(turns=20)
+    conversations.extend(home, "c", messages, now=clock.now())
+    others = []
+
+    def slow(said, most, strategy):
+        if not others:
+            others.append(preflight("c", messages, window=WINDOW, home=home))
+        return "They settled on the walnut design for the cabinet, after looking at three others."
+
+    done = preflight("c", messages, window=WINDOW, options=Options(backend=slow), home=home)
+
+    assert (others[0].receipt.step, done.receipt.step) == (1, 2)
+    assert conversations.context(load(home, "c")) == done.messages
+
+
+def test_who_is_always_overtaken_is_told(home):
+    messages = long(turns=20)
+    conversations.extend(home, "c", messages, now=clock.now())
+
+    def slow(said, most, strategy):
+        preflight("c", messages, window=WINDOW, home=home)
+        return "They settled on the walnut design for the cabinet, after looking at three others."
+
+    with pytest.raises(Conflict):
+        preflight("c", messages, window=WINDOW, options=Options(backend=slow), home=home)
+
+
+def test_copies_that_are_older_than_the_home_are_not_written_over(home, tmp_path):
+    messages = long(turns=20)
+    options = Options(storage=FileStorage(tmp_path / "copies"))
+    preflight("c", messages, window=WINDOW, options=options, home=home)
+    shutil.rmtree(home / "conversations")
+
+    done = preflight(
+        "c", [*messages, {"role": "user", "content": "New."}], window=WINDOW, options=options, home=home
+    )
+
+    assert [finding.code for finding in done.findings if finding.code == "copy-failed"] == []
+    assert len(list((tmp_path / "copies").rglob("transcript-*"))) == 2
