@@ -9,7 +9,13 @@ import sys
 import pytest
 
 from aether.tokens import exact
-from aether.tokens.estimate import WINDOW_CHARS, estimate
+from aether.tokens.estimate import (
+    REMEMBERED_CHARS,
+    REMEMBERED_PIECES,
+    WINDOW_CHARS,
+    _remembered,
+    estimate,
+)
 from tests.tokens.samples import DIRECTORY, O200K_COUNTS, text_of
 
 TOLERANCE = 0.10
@@ -119,3 +125,14 @@ def test_counting_imports_no_tokenizer():
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
 
     assert ran.stdout == "False\n"
+
+
+def test_prices_that_are_remembered_stay_small():
+    """What is remembered is bounded by number and by length, whatever is counted."""
+    long = "x" * (REMEMBERED_CHARS + 1)
+    remembered = _remembered(ascii_only=True)
+    before = remembered.cache_info()
+
+    assert estimate(long) == estimate(long) > 1
+    assert remembered.cache_info().misses == before.misses
+    assert before.maxsize == REMEMBERED_PIECES
