@@ -1,0 +1,26 @@
+"""An agent of the OpenAI Agents SDK whose session outgrows its window; here a script stands for the model."""
+
+from agents import Agent, RunConfig, Runner, set_tracing_disabled
+from agents.testing import ScriptedModel, assistant_message
+
+from aether.integrations.openai_agents import AetherSession, compaction_filter
+
+set_tracing_disabled(True)
+model = ScriptedModel([[assistant_message(f"Chapter {nth} is about ants. " * 40)] for nth in range(20)])
+agent = Agent(name="reader", model=model)
+
+# begin: all that compaction takes
+session = AetherSession("book-club")
+config = RunConfig(call_model_input_filter=compaction_filter(session, window=3_000))
+for nth in range(20):
+    Runner.run_sync(agent, f"Read chapter {nth}.", session=session, run_config=config)
+# end
+
+sent = model.calls[-1].input
+print(
+    "sent fewer than 39 items:",
+    len(sent) < 39,
+    "- summaries among them:",
+    str(sent).count("<COMPACT-SUMMARY v"),
+)
+print("the opening request is still there:", sent[0]["content"])

@@ -1,0 +1,14 @@
+"""The arguments of the Anthropic SDK's `messages.create`, made to fit; the caller keeps the whole list."""
+
+from aether.integrations.anthropic_sdk import compacted
+
+messages = []
+for nth in range(20):
+    messages.append({"role": "user", "content": f"Read chapter {nth}."})
+    request = {"model": "claude-haiku-5-5", "max_tokens": 300, "system": "Be brief.", "messages": messages}
+    fitting = compacted("book-club", request, window=4_000)
+    # answer = client.messages.create(**fitting) - with client=client above, the provider counts
+    messages.append({"role": "assistant", "content": f"Chapter {nth} is about ants. " * 30})
+
+print("kept:", len(messages), "- sent fewer than 39:", len(fitting["messages"]) < 39)
+print("the opening request is still there:", fitting["messages"][0]["content"])

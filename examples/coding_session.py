@@ -1,0 +1,23 @@
+"""A coding session: a policy that nothing may touch, a preflight before each call, and /compact by hand."""
+
+from aether.integrations.compact_manager import CompactConfig, CompactManager, Message, mark_protected
+
+# telemetry_exporter="ariadne" with ariadne_url=... would show the decisions in a viewer.
+manager = CompactManager(CompactConfig(max_context_tokens=4_000, telemetry_enabled=False))
+policy = mark_protected("Never change the public API. Never force-push.", label="policy")
+messages = [policy, Message("user", "Port the parser to Rust.")]
+compactions = 0
+for step in range(40):
+    messages.append(Message("user", f"Now module {step}."))
+    messages.append(
+        Message("assistant", f"Decided to keep src/m{step}.rs small. " + "It parses one rule. " * 20)
+    )
+    result = manager.preflight("port", messages)
+    messages = result.messages
+    compactions += result.was_triggered
+
+by_hand = manager.manual_compact("port", messages, note="/compact")
+print("compacted on the way:", compactions > 1, "- by hand, tokens fewer by 40 % or more:", end=" ")
+print(by_hand.tokens_after <= 0.6 * by_hand.tokens_before)
+print("the policy is the very same message:", by_hand.messages[0] is policy)
+print("the goal is still there:", any(message.content == "Port the parser to Rust." for message in by_hand))
