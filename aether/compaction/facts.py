@@ -16,7 +16,7 @@ from aether.compaction.calls import Call, calls
 from aether.compaction.failures import failures_of, merged_failures
 from aether.compaction.files import files_of, merged_files
 from aether.compaction.fitting import fitted
-from aether.compaction.names import merged_names, names_of
+from aether.compaction.names import merged_names, names_in, names_of
 from aether.compaction.shapes import ErrorFact, Facts
 from aether.compaction.summary import is_summary, parsed
 from aether.messages.message import Message
@@ -92,7 +92,7 @@ def merged(older: Facts, newer: Facts) -> Facts:
         errors=merged_failures(older.errors, newer.errors),
         lookups=_newest_once((*older.lookups, *newer.lookups)),
     )
-    told_already = _told_in(found)
+    told_already = set(names_in(_told_in(found)))
     names = merged_names(older.names, newer.names)
     return found._replace(names=tuple(name for name in names if name not in told_already))
 

@@ -19,6 +19,10 @@ from aether.shapes import Counter
 NEWEST = 3
 NEWEST_NAMES = 40
 NEWEST_DECISIONS = 10
+# The newest of the dropped requests, whose names may stay.
+NAMED_REQUESTS = 100
+# On average no text has longer tokens.
+LONGEST_TOKEN_CHARS = 20
 SHOWN = 3
 SHOWN_CHARS = 60
 # A goal or constraint that is shortened says at least this much.
@@ -75,14 +79,16 @@ def fitted(facts: Facts, *, count: Counter, most: int) -> tuple[Facts, list[str]
     Goals and constraints stay, shortened at worst; only they can make the result larger than `most`.
     """
     dropped: dict[str, list[str]] = {}
+    tokens = _tokens(facts, count)
     for rung in _RUNGS:
-        if _tokens(facts, count) <= most:
+        if tokens <= most:
             break
         facts, gone = _without(facts, rung, count=count, most=most)
         if gone:
+            tokens = _tokens(facts, count)
             dropped.setdefault(rung.what, []).extend(gone)
     findings = [_told(what, gone) for what, gone in dropped.items()]
-    if _tokens(facts, count) > most:
+    if tokens > most:
         shorter = _shortened(facts, count=count, most=most)
         findings += ["the ends of goals and constraints"] if shorter != facts else []
         facts = shorter
@@ -98,7 +104,7 @@ def _without(facts: Facts, rung: _Rung, *, count: Counter, most: int) -> tuple[F
     entries: tuple[Any, ...] = getattr(facts, rung.field)
     places = [at for at, entry in enumerate(entries) if rung.goes(entry)]
     places = places[: max(0, len(places) - rung.stay)]
-    low, high = 0, len(places)
+    low, high = _hopeless([len(_text(entries[at])) for at in places], most), len(places)
     while low < high:
         middle = (low + high) // 2
         if _tokens(_dropped(facts, rung, places[:middle]), count) <= most:
@@ -106,6 +112,16 @@ def _without(facts: Facts, rung: _Rung, *, count: Counter, most: int) -> tuple[F
         else:
             low = middle + 1
     return _dropped(facts, rung, places[:low]), [_label(entries[at]) for at in places[:low]]
+
+
+def _hopeless(lengths: Sequence[int], most: int) -> int:
+    """Return how many of the first entries have no room whatever else goes: counting thousands of texts takes long."""
+    room = most * LONGEST_TOKEN_CHARS
+    for newest, length in enumerate(reversed(lengths)):
+        room -= length
+        if room < 0:
+            return len(lengths) - newest
+    return 0
 
 
 def _dropped(facts: Facts, rung: _Rung, places: Sequence[int]) -> Facts:
@@ -116,14 +132,17 @@ def _dropped(facts: Facts, rung: _Rung, places: Sequence[int]) -> Facts:
     changed: dict[str, Any] = {rung.field: kept}
     if rung.field == "requests" and rung.stay:
         # A request that goes leaves its ids and numbers, which cost little.
-        names = [name for at in places for name in names_in(entries[at])]
+        names = [name for at in places[-NAMED_REQUESTS:] for name in names_in(entries[at])]
         changed["names"] = merged_names(names, facts.names)
     return facts._replace(**changed)
 
 
+def _text(entry: Any) -> str:
+    return entry if isinstance(entry, str) else str(entry[0])
+
+
 def _label(entry: Any) -> str:
-    text = entry if isinstance(entry, str) else str(entry[0])
-    line = " ".join(text.split())
+    line = " ".join(_text(entry).split())
     return line if len(line) <= SHOWN_CHARS else line[: SHOWN_CHARS - 1] + "…"
 
 

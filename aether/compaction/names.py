@@ -47,7 +47,9 @@ def names_of(messages: Sequence[Message], positions: Iterable[int], *, besides: 
             weights[name] = weights.get(name, 0) + weight
             last[name] = order
     ranked = sorted(weights, key=lambda name: -weights[name])
-    kept = [name for name in ranked if name not in besides][:MOST_NAMES]
+    # As a set: looking for each name in the whole text would be quadratic in a long stretch.
+    known = set(names_in(besides))
+    kept = [name for name in ranked if name not in known][:MOST_NAMES]
     return tuple(sorted(kept, key=lambda name: last[name]))
 
 

@@ -115,3 +115,19 @@ def test_no_room_at_all_leaves_the_least_of_goals_and_constraints():
 
 def test_facts_without_goals_can_become_nothing():
     assert fitted(Facts(names=("a_b",)), count=chars, most=1) == (Facts(), ["names: a_b"])
+
+
+def test_thousands_of_entries_cost_no_counting_of_what_has_no_room():
+    counted = []
+    many = Facts(requests=tuple(f"Look at part {n} of the ledger again." for n in range(5_000)))
+
+    def count(text):
+        counted.append(len(text))
+        return len(text)
+
+    kept, lost = fitted(many, count=count, most=2_000)
+
+    assert kept.requests == many.requests[-len(kept.requests) :]
+    assert len(kept.requests) > 10
+    assert sum(size > 50_000 for size in counted) == 1
+    assert lost[0].endswith("more")

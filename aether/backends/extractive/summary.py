@@ -16,6 +16,7 @@ from aether.backends.extractive.statements import Clause
 from aether.backends.extractive.weigh import weighed
 from aether.shapes import Counter, JsonObject
 from aether.text.classify import classify
+from aether.text.sentences import sentences
 
 # How much sooner a line is taken, as relevance: what was chosen once, then what binds, then what tells.
 WORTH: Mapping[Sort, float] = {
@@ -26,6 +27,8 @@ WORTH: Mapping[Sort, float] = {
 RECENCY = 0.3
 # Where the next line is too long, one of these many behind it may still fit.
 TRIED = 20
+# Lines that are weighed, the newest: of more, none would be read anyway.
+MOST_LINES = 2_000
 PARTS = " :: "
 NOTHING = "-"
 
@@ -45,16 +48,21 @@ class _Form(NamedTuple):
 def summarised(task: JsonObject, *, count: Counter) -> str:
     """Return the summary that `task` asks for; empty where nothing was said that belongs there."""
     form = _FORMS[task["strategy"]]
-    known = "" if form.repeats else _known(task["facts"])
+    known = frozenset[str]() if form.repeats else _known(task["facts"])
     made = form.made(material(task))
-    lines = [line for line in made if line.sort in form.takes and line.text not in known]
+    lines = [line for line in made if line.sort in form.takes and not known.issuperset(sentences(line.text))]
+    lines = [line for line in lines[:-MOST_LINES] if line.at == BEFORE] + lines[-MOST_LINES:]
     ranking = ordered(weighed([_clause(*each) for each in enumerate(lines)], _handoff(lines), count=count))
     return _fitting(lines, ranking, form.write, most=task["max_tokens"], count=count)
 
 
-def _known(facts: JsonObject) -> str:
+def _known(facts: JsonObject) -> frozenset[str]:
+    """Return the sentences that stand in the facts already."""
     texts = (*facts["goals"], *facts["constraints"], *facts["decisions"], *facts["requests"])
-    return "\n".join(" ".join(text.split()) for text in texts)
+    plain = [" ".join(text.split()) for text in texts]
+    # A question that was answered stands there with its answer.
+    plain += [text.removeprefix("Asked: ") for text in plain if text.startswith("Asked: ")]
+    return frozenset(sentence for text in plain for sentence in sentences(text))
 
 
 def _clause(place: int, line: Line) -> Clause:

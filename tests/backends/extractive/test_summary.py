@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aether.backends.extractive.summary import summarised
+from aether.backends.extractive.summary import MOST_LINES, summarised
 from aether.backends.request import SUMMARIES
 from tests.backends.fakes import said, summary_task
 
@@ -167,3 +167,15 @@ def test_of_a_command_that_ran_again_only_the_last_run_counts():
         "- Ran `pytest -q`: 13 passed in 0.5s",
     ]
     assert found.index("- Ran `make`: built") > found.index("Done:")
+
+
+def test_of_thousands_of_lines_the_newest_and_the_carried_are_weighed():
+    many = (
+        said(n, f"We decided to keep way{n} for queue q{n}.", "assistant") for n in range(MOST_LINES + 50)
+    )
+
+    found = "\n".join(summary("brief", *many, previous="We chose way-old.", max_tokens=10**6))
+
+    assert "way-old" in found
+    assert "way49 " not in found
+    assert "way50 " in found
