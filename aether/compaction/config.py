@@ -10,18 +10,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import Field, dataclass, field, fields
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
-from aether.compaction.shapes import Policy, Step, Strategy
+from aether.compaction.policies import ROLES, STEPS, STRATEGIES
+from aether.compaction.shapes import Policy
 from aether.errors import InvalidInput, shown
 from aether.redact.redaction import rules
 
 Rule = Callable[[Any], str]
 """Value, of the right kind, to what it must be; empty where it is that."""
 
-STRATEGIES: tuple[str, ...] = get_args(Strategy)
-STEPS: tuple[str, ...] = get_args(Step)
-ROLES = ("system", "developer", "user", "assistant", "tool")
 EXPORTERS = ("console", "file", "ariadne", "otlp", "none")
 STORAGES = ("fs", "s3", "none")
 # Where an Ariadne viewer listens unless told otherwise (facts of requirement 002).

@@ -158,6 +158,9 @@ def test_what_cannot_fit_is_said_and_not_sent_empty(manager):
     with pytest.raises(BudgetExceeded):
         made.get_context_for_model("c")
     assert not made.compress_conversation("c")
+    talk(made, 2)
+    assert not made.compress_conversation("c")
+    assert made.get_conversation_stats("c")["total_messages"] == 6
 
 
 def test_calls_keep_their_results(manager):
