@@ -91,6 +91,17 @@ def test_the_commands_of_the_page_on_compaction_run(tmp_path, monkeypatch, capsy
     assert json.loads((tmp_path / "whole.json").read_text(encoding="utf-8")) == messages
 
 
+def test_the_steps_of_compaction_in_the_readme_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    messages = history(3, "openai", turns=30)
+    (tmp_path / "talk.json").write_text(json.dumps(messages), encoding="utf-8")
+    (steps,) = (block for block in blocks(README, "console") if "compact" in block)
+
+    for line in steps.splitlines():
+        assert main(shlex.split(line.removeprefix("$ aether "))) == 0, (line, capsys.readouterr().err)
+    assert json.loads((tmp_path / "whole.json").read_text(encoding="utf-8")) == messages
+
+
 def test_the_steps_of_the_readme_run_one_after_the_other(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     lines = resource("data/samples/colony.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
