@@ -21,10 +21,10 @@ NAME = "anthropic"
 # The cheapest current model: condensing notes is not what the dear ones are for.
 DEFAULT_MODEL = "claude-haiku-5-5"
 _FIXES = {
-    0: "Check the connection and ANTHROPIC_BASE_URL, or use --architect extractive.",
-    401: "Check ANTHROPIC_API_KEY, or use --architect extractive.",
-    403: "Check what ANTHROPIC_API_KEY may do, or use --architect extractive.",
-    404: "Check AETHER_MODEL and ANTHROPIC_BASE_URL, or use --architect extractive.",
+    0: "Check the connection and ANTHROPIC_BASE_URL, or use the extractive backend.",
+    401: "Check ANTHROPIC_API_KEY, or use the extractive backend.",
+    403: "Check what ANTHROPIC_API_KEY may do, or use the extractive backend.",
+    404: "Check AETHER_MODEL and ANTHROPIC_BASE_URL, or use the extractive backend.",
 }
 _OUTCOMES: dict[str, dialog.Outcome] = {
     "max_tokens": "cut",
@@ -66,7 +66,7 @@ def _client(settings: Settings) -> Anthropic:
     except ImportError as reason:
         raise BackendUnavailable(
             f"the package anthropic cannot be imported ({reason}).",
-            fix="Install it with pip install anthropic, or use --architect extractive.",
+            fix="Install it with pip install anthropic, or use the extractive backend.",
             where=NAME,
         ) from reason
     key = wire.chosen(settings.api_key, "ANTHROPIC_API_KEY")
@@ -86,7 +86,7 @@ def _client(settings: Settings) -> Anthropic:
 
 
 def _no_key(what: str) -> BackendUnavailable:
-    return BackendUnavailable(what, fix="Set ANTHROPIC_API_KEY, or use --architect extractive.", where=NAME)
+    return BackendUnavailable(what, fix="Set ANTHROPIC_API_KEY, or use the extractive backend.", where=NAME)
 
 
 def _exchange(client: Anthropic, model: str, prompt: str, room: int, form: JsonObject) -> wire.Reply:

@@ -90,7 +90,7 @@ def _start(words: list[str]) -> subprocess.Popen[bytes]:
     if program is None:
         raise BackendUnavailable(
             f"there is no program {shown(words[0])}.",
-            fix="Check its spelling and PATH, or use --architect extractive.",
+            fix="Check its spelling and PATH, or use the extractive backend.",
             where=NAME,
         )
     own_group: dict[str, Any] = (
@@ -110,7 +110,7 @@ def _start(words: list[str]) -> subprocess.Popen[bytes]:
     except (OSError, ValueError) as reason:
         raise BackendUnavailable(
             f"{shown(words[0])} cannot be run ({reason}).",
-            fix="Make it executable, or use --architect extractive.",
+            fix="Make it executable, or use the extractive backend.",
             where=NAME,
         ) from reason
 
@@ -209,6 +209,6 @@ def _failed(what: str, words: list[str], tail: str) -> BackendFailed:
     said = f" Its last words: {tail}" if tail else ""
     return BackendFailed(
         f"{shown(words[0])} {what}{said}",
-        fix="Run it by hand on the hand-off file, or use --architect extractive.",
+        fix="Run it by hand on the hand-off file, or use the extractive backend.",
         where=NAME,
     )

@@ -113,7 +113,7 @@ def _halving(attempt: Callable[[int], str | None], most: int, size: int, talk: _
         most = max(SMALLEST_PART_TOKENS, min(most, size) // 2)
     raise BackendFailed(
         f"the prompt is too long for the model, even in parts of {most} tokens ({talk.spent[-1].detail}).",
-        fix="Take a model with a larger window, or use --architect extractive.",
+        fix="Take a model with a larger window, or use the extractive backend.",
         where=talk.model.name,
     )
 
@@ -170,7 +170,7 @@ def _in_parts(request: Request, handoffs: list[JsonObject], talk: _Talk) -> str 
         if session is None:
             raise BackendFailed(
                 f"the answer to part {nth} of {len(handoffs)} was not a session, twice.",
-                fix="Try again, take a stronger model, or use --architect extractive.",
+                fix="Try again, take a stronger model, or use the extractive backend.",
                 where=talk.model.name,
             )
         sessions.append(session)
@@ -199,19 +199,19 @@ def _ask(prompt: str, talk: _Talk) -> Answer:
     if answer.outcome == "cut":
         raise BackendFailed(
             f"the answer was cut off at {2 * talk.model.room} tokens ({answer.detail}).",
-            fix="Raise max_output_tokens, compress less at once, or use --architect extractive.",
+            fix="Raise max_output_tokens, compress less at once, or use the extractive backend.",
             where=talk.model.name,
         )
     if answer.outcome == "refused":
         raise BackendFailed(
             f"the model refused to answer ({answer.detail}).",
-            fix="Take another model, or use --architect extractive.",
+            fix="Take another model, or use the extractive backend.",
             where=talk.model.name,
         )
     if answer.outcome == "whole" and not answer.text.strip():
         raise BackendFailed(
             "the answer was empty.",
-            fix="Try again, take another model, or use --architect extractive.",
+            fix="Try again, take another model, or use the extractive backend.",
             where=talk.model.name,
         )
     return answer

@@ -40,7 +40,7 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
     if not name:
         raise BackendUnavailable(
             "no model is chosen.",
-            fix='Name one of "ollama list" in AETHER_MODEL, or use --architect extractive.',
+            fix='Name one of "ollama list" in AETHER_MODEL, or use the extractive backend.',
             where=NAME,
         )
 
@@ -61,8 +61,8 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
         read=_read,
         forms=({"format": strict(request.schema)}, {"format": "json"}, {}),
         fixes={
-            0: 'Start it with "ollama serve", check OLLAMA_HOST, or use --architect extractive.',
-            404: f'Run "ollama pull {name}", or use --architect extractive.',
+            0: 'Start it with "ollama serve", check OLLAMA_HOST, or use the extractive backend.',
+            404: f'Run "ollama pull {name}", or use the extractive backend.',
         },
         input_tokens=settings.window_tokens or INPUT_TOKENS,
         answer_tokens=min(ANSWER_TOKENS, settings.max_output_tokens),

@@ -16,10 +16,10 @@ from aether.shapes import Counter, JsonObject
 NAME = "openai"
 HOSTED = "https://api.openai.com/v1"
 _FIXES = {
-    0: "Start it, check OPENAI_BASE_URL, or use --architect extractive.",
-    401: "Check OPENAI_API_KEY, or use --architect extractive.",
-    403: "Check what OPENAI_API_KEY may do, or use --architect extractive.",
-    404: "Check AETHER_MODEL and OPENAI_BASE_URL (it mostly ends in /v1), or use --architect extractive.",
+    0: "Start it, check OPENAI_BASE_URL, or use the extractive backend.",
+    401: "Check OPENAI_API_KEY, or use the extractive backend.",
+    403: "Check what OPENAI_API_KEY may do, or use the extractive backend.",
+    404: "Check AETHER_MODEL and OPENAI_BASE_URL (it mostly ends in /v1), or use the extractive backend.",
 }
 _OUTCOMES: dict[str, dialog.Outcome] = {"length": "cut", "content_filter": "refused"}
 
@@ -37,13 +37,13 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
     if server == HOSTED and not key:
         raise BackendUnavailable(
             "OPENAI_API_KEY is not set.",
-            fix="Set it, name a local server in OPENAI_BASE_URL, or use --architect extractive.",
+            fix="Set it, name a local server in OPENAI_BASE_URL, or use the extractive backend.",
             where=NAME,
         )
     if not name:
         raise BackendUnavailable(
             f"no model is chosen for {server}.",
-            fix="Name one in AETHER_MODEL, or use --architect extractive.",
+            fix="Name one in AETHER_MODEL, or use the extractive backend.",
             where=NAME,
         )
 

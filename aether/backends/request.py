@@ -49,6 +49,11 @@ def session_request(handoff: JsonObject, *, feedback: str = "") -> Request:
     )
 
 
+def prompt_sha256(strategy: str) -> str:
+    """Return the checksum of the prompt that asks for a summary of this strategy."""
+    return prompts.load(SUMMARIES[strategy]).sha256
+
+
 def summary_request(task: JsonObject, *, feedback: str = "") -> Request:
     """Return the request to write the summary that `task`, a `SummaryTask` as JSON, describes.
 
@@ -56,7 +61,7 @@ def summary_request(task: JsonObject, *, feedback: str = "") -> Request:
     """
     name = SUMMARIES[task["strategy"]]
     text = prompts.render(name, max_tokens=str(task["max_tokens"]))
-    asked = {"name": name, "sha256": prompts.load(name).sha256, "text": text}
+    asked = {"name": name, "sha256": prompt_sha256(task["strategy"]), "text": text}
     return Request(
         task="summary",
         data={**task, "task": "summary", "prompt": asked},

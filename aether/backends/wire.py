@@ -151,13 +151,13 @@ def fail(found: Reply, *, where: str, server: str, settings: Settings, fixes: Ma
     if found.trouble == "timeout":
         raise BackendFailed(
             f"no answer within {settings.timeout_seconds:g} s.",
-            fix="Raise the timeout, take a faster model, or use --architect extractive.",
+            fix="Raise the timeout, take a faster model, or use the extractive backend.",
             where=where,
         )
     if found.trouble == "dropped":
         raise BackendFailed(
             f"the connection to {server} broke before the answer was whole ({found.text}).",
-            fix="Try again, or use --architect extractive.",
+            fix="Try again, or use the extractive backend.",
             where=where,
         )
     kind = BackendUnavailable if found.status in {401, 403, 404} else BackendFailed
@@ -171,8 +171,8 @@ def fail(found: Reply, *, where: str, server: str, settings: Settings, fixes: Ma
 
 def _general_fix(status: int) -> str:
     if status in RETRIED or status >= 500:
-        return "It was tried again without success; wait a while, or use --architect extractive."
-    return "Correct what it names, or use --architect extractive."
+        return "It was tried again without success; wait a while, or use the extractive backend."
+    return "Correct what it names, or use the extractive backend."
 
 
 def _may_pass(found: Reply) -> bool:

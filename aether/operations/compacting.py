@@ -239,7 +239,9 @@ def _summary(found: Case, made: Plan, at: tell.Moment) -> Summarised:
     reach = found.options.settings or Settings(
         model=settings.compact_model, timeout_seconds=settings.compact_timeout_seconds
     )
-    written = summarised(made.task, backend=asked, settings=reach, count=found.sums.count)
+    written = summarised(
+        made.task, backend=asked, settings=reach, count=found.sums.count, rules=found.options.rules
+    )
     then = written.record["backend"] if written.prose else "pruning-only"
     for failure in written.failures:
         receipts.failed(found, at, kind=failure["error_type"], message=failure["message"], fallback=then)

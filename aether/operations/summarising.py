@@ -14,13 +14,16 @@ from typing import Any, NamedTuple, cast
 
 from aether.backends import backend as backend_of
 from aether.backends.base import Completion, Settings
-from aether.backends.request import summary_request
+from aether.backends.request import prompt_sha256, summary_request
 from aether.compaction.gate import rejected
 from aether.compaction.shapes import SummaryTask
 from aether.errors import AetherError, BackendFailed
+from aether.redact.redaction import DEFAULT, Rules, redacted
 from aether.shapes import Counter, JsonObject
 
 FALLBACK = "extractive"
+# How the receipt calls a summariser that is the caller's own function.
+CALLER = "caller"
 # Shares of the wanted size: a model that was too long, or refused, is asked twice more (facts of requirement 002).
 SHARES = (1.0, 0.5, 0.25)
 # A try at less than this asks for nothing that could be a summary.
@@ -42,16 +45,33 @@ class Summarised(NamedTuple):
 
 
 def summarised(
-    task: SummaryTask, *, backend: str | Summariser, settings: Settings, count: Counter
+    task: SummaryTask,
+    *,
+    backend: str | Summariser,
+    settings: Settings,
+    count: Counter,
+    rules: Rules | None = DEFAULT,
 ) -> Summarised:
-    """Return the prose for `task` by `backend`, else by the extractive one, with what it took."""
+    """Return the prose for `task` by `backend`, else by the extractive one, with what it took.
+
+    What a backend other than the extractive one is sent leaves this machine, so it is redacted by `rules`.
+    """
     spent: list[Completion] = []
     failures: list[JsonObject] = []
-    for name, ask, wanted in _tries(task, backend, settings, count):
-        if failures and failures[-1]["backend"] == name and failures[-1]["final"]:
+    for name, wanted in _tries(task, backend):
+        last = failures[-1] if failures else {}
+        if last.get("backend") == name and last["final"]:
             continue
         try:
-            answer = ask(wanted)
+            answer = _asked(
+                name,
+                wanted,
+                backend,
+                settings=settings,
+                count=count,
+                rules=rules,
+                feedback=last.get("feedback", ""),
+            )
         except AetherError as reason:
             refused = isinstance(reason, BackendFailed) and "refused" in reason.what
             failures.append(_failure(name, reason.code, reason.what, final=not refused))
@@ -61,36 +81,34 @@ def summarised(
         fault = "" if name == FALLBACK and answer.text.strip() else rejected(answer.text, wanted, count=count)
         if not fault:
             return Summarised(answer.text, _record(spent, wanted, failures), _told(failures))
-        failures.append(_failure(name, "Rejected", fault, final=False))
+        failures.append({**_failure(name, "Rejected", fault, final=False), "feedback": fault})
     return Summarised(None, _record(spent, task, failures), _told(failures))
 
 
-def _tries(
-    task: SummaryTask, backend: str | Summariser, settings: Settings, count: Counter
-) -> Iterator[tuple[str, Callable[[SummaryTask], Completion], SummaryTask]]:
-    """Yield who is asked, how, and for what."""
-    if callable(backend):
-        own = backend
-        for wanted in _smaller(task):
-            yield "caller", lambda wanted: _by_caller(own, wanted, settings), wanted
-    elif backend != FALLBACK:
-        for wanted in _smaller(task):
-            yield backend, lambda wanted: _by_backend(str(backend), wanted, settings, count), wanted
-    yield FALLBACK, lambda wanted: _by_backend(FALLBACK, wanted, settings, count), task
+def _tries(task: SummaryTask, backend: str | Summariser) -> Iterator[tuple[str, SummaryTask]]:
+    """Yield who is asked for what."""
+    name = backend if isinstance(backend, str) else CALLER
+    if name != FALLBACK:
+        yield name, task
+        for share in SHARES[1:]:
+            most = int(task.max_tokens * share)
+            if most >= LEAST_TOKENS:
+                yield name, task._replace(strategy="brief", max_tokens=most)
+    yield FALLBACK, task
 
 
-def _smaller(task: SummaryTask) -> Iterator[SummaryTask]:
-    yield task
-    for share in SHARES[1:]:
-        most = int(task.max_tokens * share)
-        if most >= LEAST_TOKENS:
-            yield task._replace(strategy="brief", max_tokens=most)
-
-
-def _by_backend(name: str, task: SummaryTask, settings: Settings, count: Counter) -> Completion:
+def _asked(
+    name: str, task: SummaryTask, backend: str | Summariser, *, settings: Settings, count: Counter,
+    rules: Rules | None, feedback: str,
+) -> Completion:  # fmt: skip
+    if name == CALLER and callable(backend):
+        return _by_caller(backend, task, settings)
     module, overrides = backend_of(name)
     reach = settings._replace(**cast(Any, overrides))
-    return module.complete(summary_request(as_json(task)), settings=reach, count=count)
+    data = as_json(task)
+    if name != FALLBACK and rules is not None:
+        data = redacted(data, rules)
+    return module.complete(summary_request(data, feedback=feedback), settings=reach, count=count)
 
 
 def _by_caller(own: Summariser, task: SummaryTask, settings: Settings) -> Completion:
@@ -115,7 +133,7 @@ def _by_caller(own: Summariser, task: SummaryTask, settings: Settings) -> Comple
         )
     if not isinstance(found[0], str):
         raise BackendFailed(f"{found[0]!r}.", fix="See what it raised or returned.", where="summarizer")
-    return Completion(text=found[0], backend="caller")
+    return Completion(text=found[0], backend=CALLER)
 
 
 def as_json(task: SummaryTask) -> JsonObject:
@@ -136,7 +154,7 @@ def _failure(backend: str, kind: str, message: str, *, final: bool) -> JsonObjec
 
 
 def _told(failures: list[JsonObject]) -> list[JsonObject]:
-    return [{key: value for key, value in each.items() if key != "final"} for each in failures]
+    return [{key: each[key] for key in ("backend", "error_type", "message")} for each in failures]
 
 
 def _record(spent: list[Completion], task: SummaryTask, failures: list[JsonObject]) -> JsonObject:
@@ -149,6 +167,7 @@ def _record(spent: list[Completion], task: SummaryTask, failures: list[JsonObjec
         "input_tokens": sum(one.input_tokens for one in spent),
         "output_tokens": sum(one.output_tokens for one in spent),
         "cost_usd": round(sum(costs), 6) if costs else None,
+        "prompt_sha256": "" if last.backend in (FALLBACK, CALLER) else prompt_sha256(task.strategy),
         "tries": sum(one.calls for one in spent),
         "rejected": [f"{each['backend']}: {each['message']}" for each in failures],
     }

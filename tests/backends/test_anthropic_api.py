@@ -18,7 +18,7 @@ def complete(**settings):
 
 
 def test_without_a_key_the_variable_and_the_way_out_are_named():
-    with pytest.raises(BackendUnavailable, match=r"ANTHROPIC_API_KEY is not set\. .*--architect extractive"):
+    with pytest.raises(BackendUnavailable, match=r"ANTHROPIC_API_KEY is not set\. .*the extractive backend"):
         complete()
 
 

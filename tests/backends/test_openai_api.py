@@ -19,7 +19,7 @@ def complete(**settings):
 
 
 def test_without_a_key_openai_itself_is_not_asked():
-    with pytest.raises(BackendUnavailable, match=r"OPENAI_API_KEY is not set\. .*--architect extractive"):
+    with pytest.raises(BackendUnavailable, match=r"OPENAI_API_KEY is not set\. .*the extractive backend"):
         complete(model="m")
 
 

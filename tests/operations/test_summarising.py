@@ -98,7 +98,7 @@ def test_a_backend_that_is_not_there_leaves_it_to_the_extractive_one():
 
 def test_where_nobody_writes_one_there_is_none(monkeypatch):
     silent = Completion(text=" ", backend="extractive")
-    monkeypatch.setattr(summarising, "_by_backend", lambda name, task, settings, count: silent)
+    monkeypatch.setattr(summarising, "_asked", lambda *given, **named: silent)
 
     found = ask("extractive")
 
@@ -120,3 +120,28 @@ def test_a_task_is_json():
     assert data["said"][1]["at"] == 1
     assert data["facts"]["files"] == []
     assert data["max_tokens"] == 200
+
+
+def test_a_model_is_told_what_was_wrong_and_never_sees_a_secret(monkeypatch):
+    asked = []
+
+    class Model:
+        NAME = "openai"
+
+        @staticmethod
+        def complete(request, *, settings, count):
+            asked.append(request)
+            return Completion(
+                text="" if len(asked) == 1 else GOOD, backend="openai", model="m", input_tokens=9
+            )
+
+    secret = "hunter2" * 3
+    said = (Said(0, "user", "", f"password={secret} is what the server takes."), *task().said)
+    monkeypatch.setattr(summarising, "backend_of", lambda name: (Model, {}))
+
+    found = summarised(task()._replace(said=said), backend="openai", settings=Settings(), count=estimate)
+
+    assert [request.feedback for request in asked] == ["", "It is empty."]
+    assert secret not in str(asked)
+    assert found.record["input_tokens"] == 18
+    assert len(found.record["prompt_sha256"]) == 64
