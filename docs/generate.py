@@ -105,13 +105,11 @@ def formats_page() -> str:
 
 
 def compaction_page() -> str:
-    """Return docs/compaction.md with the tables of policies and settings as the code has them."""
+    """Return docs/compaction.md with the table of policies as the code has it."""
     text = (HERE / "compaction.md").read_text(encoding="utf-8")
-    for name, table in (("policy", policy_table()), ("config", compact_config_table())):
-        before, begin, rest = text.partition(f"<!-- {name}: generated -->\n")
-        _, end, after = rest.partition("<!-- end -->")
-        text = before + begin + "\n" + "\n".join(table) + "\n\n" + end + after
-    return text
+    before, begin, rest = text.partition("<!-- policy: generated -->\n")
+    _, end, after = rest.partition("<!-- end -->")
+    return before + begin + "\n" + "\n".join(policy_table()) + "\n\n" + end + after
 
 
 def policy_table() -> list[str]:
@@ -128,16 +126,6 @@ def policy_table() -> list[str]:
 def cell(value: object) -> str:
     """Return a value as a cell of a table."""
     return ", ".join(map(str, value)) or "none" if isinstance(value, tuple) else f"{value}"
-
-
-def compact_config_table() -> list[str]:
-    """Return the settings of compaction: key, default, environment variable, meaning."""
-    lines = ["| key | default | environment | means |", "|---|---|---|---|"]
-    lines += [
-        f"| `{key.path}` | {cell(key.default) or 'none'} | `{key.env}` | {key.meaning} |"
-        for key in CONFIG_KEYS.values()
-    ]
-    return lines
 
 
 def field_docs(kind: type) -> dict[str, str]:
