@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from aether.operations.colony import release_worker as release_worker
     from aether.operations.colony import start_phase as start_phase
     from aether.operations.colony import transition_state as transition_state
+    from aether.operations.compacting import answered as answered
     from aether.operations.compacting import compact as compact
     from aether.operations.compacting import compaction_plan as compaction_plan
     from aether.operations.compacting import preflight as preflight
@@ -82,7 +83,7 @@ _HOMES = {
         "active_signals adapt_next_phase_from_memory await_queen_decision colony complete_phase decide detect_crash "
         "emit_signal recover_from_crash register_worker release_worker start_phase transition_state"
     ),
-    "compacting": "compact compaction_plan preflight undo_compaction",
+    "compacting": "answered compact compaction_plan preflight undo_compaction",
     "compaction_views": "compaction_diff conversation_list",
     "compression": (
         "create_short_term_session evict_short_term_session prepare_compression_data "

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any
 
 from aether.compaction.shapes import Policy
@@ -17,14 +18,12 @@ from aether.errors import BackendUnavailable
 from aether.messages import formats
 from aether.messages.repair import repair
 from aether.operations import compacting, conversing
-from aether.operations.compaction_case import DEFAULT_OPTIONS, Options
+from aether.operations.compaction_case import DEFAULT_OPTIONS, UNNAMED, Options
 from aether.operations.edge import Home
 from aether.shapes import JsonObject
 
 # The conversation of an agent without a checkpointer's thread.
 NO_THREAD = "default"
-# A chat model that does not say its name has the smallest window that is known.
-UNNAMED = "unnamed"
 
 
 def compaction_middleware(
@@ -52,48 +51,78 @@ def compaction_middleware(
 
     def fitted(request: Any) -> Any:
         messages = _fitted(
-            conversation_id or _thread(), request, model=model, window=window, policy=policy, options=options, home=home
+            conversation_id or _thread(), request, model=model, window=window, policy=policy,
+            options=options._replace(record=options.record or conversing.place(home)),
         )  # fmt: skip
         return request.override(messages=messages)
 
+    def learned(response: Any) -> None:
+        usage = _usage(response)
+        if usage:
+            compacting.answered(conversation_id or _thread(), usage, home=options.record or home)
+
     class Compaction(AgentMiddleware):
-        """Compacts before each call of the model; it holds configuration only."""
+        """Compacts before each call of the model, and learns from what it cost; it holds configuration only."""
 
         def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-            return handler(fitted(request))
+            response = handler(fitted(request))
+            learned(response)
+            return response
 
         async def awrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-            return await handler(await asyncio.to_thread(fitted, request))
+            response = await handler(await asyncio.to_thread(fitted, request))
+            await asyncio.to_thread(learned, response)
+            return response
 
     return Compaction()
 
 
 def _fitted(
-    conversation_id: str, request: Any, *, model: str | None, window: int | None, policy: str | Policy,
-    options: Options, home: Home,
+    conversation_id: str, request: Any, *, model: str | None, window: int | None, policy: str | Policy, options: Options
 ) -> list[Any]:  # fmt: skip
-    raws = _raws(request.messages)
-    own = {_key(raw): message for raw, message in zip(raws, request.messages, strict=True)}
+    spelled = _spelled(request.messages)
+    raws = [raw for several in spelled for raw in several]
     done = compacting.preflight(
-        conversation_id, conversing.continued(conversation_id, raws, home=home), model=model or _name(request.model),
-        window=window, policy=policy, system=request.system_prompt, tools=_tools(request.tools), wire="openai",
-        options=options, home=home,
+        conversation_id, conversing.continued(conversation_id, raws, home=options.record),
+        model=model or _name(request.model), window=window, policy=policy, system=request.system_prompt,
+        tools=_tools(request.tools), wire="openai", options=options,
     )  # fmt: skip
     mended = repair(formats.read(done.messages, "openai"), "openai").messages
-    return [own.get(_key(message.raw)) or _message(message.raw) for message in mended]
+    return _own(spelled, request.messages, [message.raw for message in mended])
 
 
-def _raws(messages: Sequence[Any]) -> list[JsonObject]:
+def _spelled(messages: Sequence[Any]) -> list[list[JsonObject]]:
+    """Return each message as OpenAI spells it: in several where it holds results of tools."""
     from langchain_core.messages import convert_to_openai_messages
 
-    found = convert_to_openai_messages(list(messages))
-    raws: list[JsonObject] = json.loads(json.dumps(found, default=str))
-    for raw, message in zip(raws, messages, strict=True):
-        # What is protected says so in LangChain's own place for what is not sent.
-        meta = message.additional_kwargs.get(formats.META)
-        if isinstance(meta, dict):
+    return [_with_meta(convert_to_openai_messages([message]), message) for message in messages]
+
+
+def _with_meta(found: Any, message: Any) -> list[JsonObject]:
+    # Results come first: they answer the message before, and LangChain puts the text ahead of them.
+    results_first = sorted(found, key=lambda raw: raw["role"] != "tool")
+    raws: list[JsonObject] = json.loads(json.dumps(results_first, default=str))
+    # What is protected says so in LangChain's own place for what is not sent.
+    meta = message.additional_kwargs.get(formats.META)
+    if isinstance(meta, dict):
+        for raw in raws:
             raw[formats.META] = json.loads(json.dumps(meta, default=str))
     return raws
+
+
+def _own(
+    spelled: Sequence[list[JsonObject]], messages: Sequence[Any], kept: Sequence[JsonObject]
+) -> list[Any]:
+    """Return what was kept as LangChain's messages: the very ones of the state where nothing of them was changed."""
+    owner = {id(raw): at for at, raws in enumerate(spelled) for raw in raws}
+    found: list[Any] = []
+    for at, group in groupby(kept, key=lambda raw: owner.get(id(raw))):
+        raws = list(group)
+        if at is not None and len(raws) == len(spelled[at]):
+            found.append(messages[at])
+        else:
+            found += map(_message, raws)
+    return found
 
 
 def _message(raw: JsonObject) -> Any:
@@ -103,8 +132,13 @@ def _message(raw: JsonObject) -> Any:
     return message
 
 
-def _key(raw: JsonObject) -> str:
-    return json.dumps(raw, sort_keys=True)
+def _usage(response: Any) -> int:
+    """Return the input tokens that the answer reports, cached ones included; 0 where it reports none."""
+    for message in getattr(response, "result", ()):
+        usage = getattr(message, "usage_metadata", None)
+        if usage:
+            return int(usage["input_tokens"])
+    return 0
 
 
 def _tools(tools: Sequence[Any]) -> list[Any]:

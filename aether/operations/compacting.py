@@ -8,7 +8,8 @@ and raises. Copies that leave the home, through a storage adapter or an exporter
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from aether import clock
@@ -22,7 +23,17 @@ from aether.events import names as tell
 from aether.ids import short_id
 from aether.messages.message import Wire
 from aether.operations import compaction_receipts as receipts
-from aether.operations.compaction_case import DEFAULT_OPTIONS, Case, Options, case, place_of
+from aether.operations import usage as usages
+from aether.operations.compaction_case import (
+    DEFAULT_OPTIONS,
+    KEPT_TALLIES,
+    UNNAMED,
+    Case,
+    Options,
+    case,
+    place_of,
+)
+from aether.operations.conversing import place
 from aether.operations.edge import Home
 from aether.operations.summarising import Summarised, summarised
 from aether.shapes import Finding, JsonObject
@@ -32,6 +43,8 @@ from aether.store.files import make_directory
 
 # Two that compact one conversation at once meet rarely; a third time in a row something else is wrong.
 CONFLICT_TRIES = 3
+# By record and conversation: the model that is asked next, and what its request was counted as.
+_ASKED: dict[tuple[Path, str], tuple[str, int]] = {}
 
 
 class Compaction(NamedTuple):
@@ -141,6 +154,21 @@ def compaction_plan(
     return _planned(found, load(found.record, found.conversation_id), force=force)
 
 
+def answered(conversation_id: str, usage: int | Mapping[str, Any], *, home: Home = None) -> bool:
+    """Learn from the `usage` that a provider reports of the request that was last made to fit; return whether it did.
+
+    `usage` is the number of input tokens, cached ones included, or the usage object of the answer. Nothing is learned
+    without a home, about a model without a name, where the caller's own counter counted, or from what is no usage:
+    an answer that is there is never lost for it.
+    """
+    try:
+        model, counted = _ASKED.pop((place(home), conversation_id))
+        usages.record_usage(model, counted, usage, home=home)
+    except (KeyError, AetherError):
+        return False
+    return True
+
+
 def undo_compaction(conversation_id: str, *, home: Home = None) -> Undone:
     """Take the newest compaction of a conversation back and return its messages, byte for byte as they were.
 
@@ -158,14 +186,25 @@ def _done(found: Case, *, force: bool) -> Compaction:
     receipts.counted(found, at)
     try:
         if not force and not fires(found.budget, found.policy, len(found.raws)):
-            return _untouched(found, at, [])
-        return _tried(found, at, force=force)
+            return _noted(found, _untouched(found, at, []))
+        return _noted(found, _tried(found, at, force=force))
     except AetherError as reason:
         receipts.failed(found, at, kind=reason.code, message=reason.what, fallback="none")
         raise
     finally:
         if found.options.exporter:
             found.options.exporter.flush()
+
+
+def _noted(found: Case, done: Compaction) -> Compaction:
+    """Return `done`; remembered is what is asked, until its provider reports what it was (`answered`)."""
+    key = (found.record, found.conversation_id)
+    _ASKED.pop(key, None)
+    if found.model not in ("", UNNAMED) and found.options.counter is None:
+        _ASKED[key] = (found.model, done.tokens_after)
+        if len(_ASKED) > KEPT_TALLIES:
+            _ASKED.pop(next(iter(_ASKED)), None)
+    return done
 
 
 def _tried(found: Case, at: tell.Moment, *, force: bool, left: int = CONFLICT_TRIES) -> Compaction:

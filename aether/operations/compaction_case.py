@@ -35,6 +35,8 @@ from aether.tokens.tally import Tally, tally
 KEPT_TALLIES = 64
 # Where conversations are kept where there is no home: beside the copies of the default configuration.
 RECORD = ".compact"
+# What integrations call a model that does not say its name: its window is the smallest known, and nothing is learned.
+UNNAMED = "unnamed"
 _TALLIES: OrderedDict[tuple[str, str], Tally] = OrderedDict()
 
 

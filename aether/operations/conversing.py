@@ -13,8 +13,13 @@ from aether.operations.compaction_case import RECORD, place_of
 from aether.operations.edge import Home, now
 from aether.shapes import JsonObject
 from aether.store import conversations
-from aether.store.conversation_log import load
+from aether.store.conversation_log import Log, load
 from aether.store.files import make_directory
+
+# Conversations of which is remembered what was said; an agent has few at a time.
+KEPT_HERE = 64
+# What was said, by the log that it was read from; never handed out, since a caller may change what he is given.
+_SAID: dict[Path, tuple[Log, dict[int, JsonObject]]] = {}
 
 
 def place(home: Home) -> Path:
@@ -67,26 +72,43 @@ def since_begun(conversation_id: str, *, home: Home = None) -> list[JsonObject]:
     Raises:
         NotFound: the named one is no home.
     """
-    log = load(place(home), conversation_id)
+    return list(_since_begun(load(place(home), conversation_id)).values())
+
+
+def _since_begun(log: Log) -> dict[int, JsonObject]:
+    """Return what was said since the conversation was begun anew, by number."""
     replaced = (n for step in log.open for n in log.compactions[step - 1].before)
     wanted = {*log.context, *replaced}
     said = (n for n, step in enumerate(log.derived, 1) if not step)
-    return [message for n, message in zip(said, conversations.history(log), strict=True) if n in wanted]
+    return {n: message for n, message in zip(said, conversations.history(log), strict=True) if n in wanted}
 
 
 def continued(conversation_id: str, messages: Sequence[JsonObject], *, home: Home = None) -> list[JsonObject]:
     """Return `messages`, the whole of a conversation, with what was compacted before as it was compacted.
 
-    For callers who hold the whole themselves and pass all of it each time: what is recorded goes on from there.
+    For callers who hold the whole themselves and pass all of it each time: what is recorded goes on from there. What
+    no compaction made comes back as the very object that was given.
 
     Raises:
         NotFound: the named one is no home.
     """
-    here = place(home)
-    said = since_begun(conversation_id, home=here)
-    if not said or list(messages[: len(said)]) != said:
+    log = load(place(home), conversation_id)
+    said = _said(log)
+    if not said or list(messages[: len(said)]) != list(said.values()):
         return list(messages)
-    return [*context(conversation_id, home=here), *messages[len(said) :]]
+    given = dict(zip(said, messages, strict=False))
+    live = zip(log.context, conversations.context(log), strict=True)
+    return [*(given.get(n, made) for n, made in live), *messages[len(said) :]]
+
+
+def _said(log: Log) -> dict[int, JsonObject]:
+    """Return what was said since `log` was begun anew, read once for as long as the log does not grow."""
+    known = _SAID.pop(log.path, None)
+    said = known[1] if known and known[0] is log else _since_begun(log)
+    _SAID[log.path] = (log, said)
+    if len(_SAID) > KEPT_HERE:
+        _SAID.pop(next(iter(_SAID)), None)
+    return said
 
 
 def take_back(conversation_id: str, *, home: Home = None) -> JsonObject | None:

@@ -1,7 +1,8 @@
 """Usage: what providers report, and the factor by which it corrects what is counted here, model by model.
 
-The factor of a model is the median of its last reports, each one reported tokens by plainly counted ones. It belongs
-to one model and one counter: nothing is carried over to another of either. Where a model's reports are kept is
+The factor of a model is the median of its last reports, each one reported tokens by plainly counted ones; it moves
+only when that median has, so that what is counted stays counted. It belongs to one model and one counter: nothing is
+carried over to another of either. Where a model's reports are kept is
 decided in `operations.usage`.
 """
 
@@ -24,6 +25,9 @@ MOST_FACTOR = 3.0
 # Below this many tokens what stands around the messages outweighs what is in them.
 LEAST_COUNTED = 200
 FACTOR_PLACES = 3
+# A factor that differs by less than this share stays: a new one has every message of a conversation counted anew, and
+# the built-in estimate is less exact than that anyway (within 10 %).
+STEADY = 0.02
 # What the providers call the input tokens of a request. Only Anthropic leaves the cached ones out of the first.
 _REPORTED = (
     ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"),
@@ -41,12 +45,15 @@ class Reports(NamedTuple):
     """The counter that they correct."""
     ratios: tuple[float, ...] = ()
     """Oldest first."""
+    before: float = 0.0
+    """The correction before the newest report; 0 where there was none."""
 
     @property
     def factor(self) -> float:
         """Return the correction, within its bounds; 1 where nothing was reported."""
         middle = median(self.ratios) if self.ratios else 1.0
-        return round(min(MOST_FACTOR, max(LEAST_FACTOR, middle)), FACTOR_PLACES)
+        found = round(min(MOST_FACTOR, max(LEAST_FACTOR, middle)), FACTOR_PLACES)
+        return self.before if abs(found - self.before) <= STEADY * self.before else found
 
 
 def reported(usage: int | Mapping[str, Any]) -> int:
@@ -83,7 +90,8 @@ def after(reports: Reports, counter: str, plain: float, tokens: int) -> Reports:
     if plain < LEAST_COUNTED:
         return reports
     known = reports.ratios if reports.counter == counter else ()
-    return Reports(counter, (*known, round(tokens / plain, FACTOR_PLACES))[-KEPT_REPORTS:])
+    ratios = (*known, round(tokens / plain, FACTOR_PLACES))[-KEPT_REPORTS:]
+    return Reports(counter, ratios, reports.factor if known else 0.0)
 
 
 def parsed(value: Any, *, where: str) -> dict[str, Reports]:
@@ -99,13 +107,16 @@ def parsed(value: Any, *, where: str) -> dict[str, Reports]:
             fix="Remove it: what it held is learned anew.",
             where=where,
         )
-    return {model: Reports(held["counter"], tuple(held["ratios"])) for model, held in models.items()}
+    return {
+        model: Reports(held["counter"], tuple(held["ratios"]), held.get("before", 0.0))
+        for model, held in models.items()
+    }
 
 
 def written(reports: Mapping[str, Reports]) -> JsonObject:
     """Return `reports` as their file holds them."""
     models = {
-        model: {"counter": held.counter, "ratios": list(held.ratios)}
+        model: {"counter": held.counter, "ratios": list(held.ratios), "before": held.before}
         for model, held in sorted(reports.items())
     }
     return {"schema_version": 1, "models": models}
@@ -116,5 +127,9 @@ def _is_report(held: Any) -> bool:
         isinstance(held, dict)
         and isinstance(held.get("counter"), str)
         and isinstance(held.get("ratios"), list)
-        and all(isinstance(one, int | float) and math.isfinite(one) and one >= 0 for one in held["ratios"])
+        and all(map(_is_ratio, (*held["ratios"], held.get("before", 0.0))))
     )
+
+
+def _is_ratio(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value) and value >= 0

@@ -15,19 +15,20 @@ from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, convert_to_openai_messages
 from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.tools import tool
+from langchain_core.tools import ToolException, tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from aether.errors import BackendUnavailable, BudgetExceeded
 from aether.integrations.langchain import compaction_middleware
 from aether.messages import formats
 from aether.messages.check import check
-from aether.operations import conversing
+from aether.operations import conversing, usage
 from aether.store.conversation_log import load
 from aether.tokens.counters import counter
 from aether.tokens.messages import message_tokens
 
 WINDOW = 6_000
+LITTLE = 4_500
 
 
 class Scripted(BaseChatModel):
@@ -35,6 +36,8 @@ class Scripted(BaseChatModel):
 
     sent: list = []  # noqa: RUF012 - a field of a pydantic model
     made: int = 0
+    model_name: str = ""
+    costs: float = 0
 
     @property
     def _llm_type(self):
@@ -52,13 +55,26 @@ class Scripted(BaseChatModel):
         else:
             calls = [{"name": "read", "args": {"part": nth}, "id": f"{side}{nth}"} for side in "ab"]
             said = AIMessage("", tool_calls=calls, id=f"ai{nth}")
+        if self.costs:
+            tokens = round(self.costs * estimated(messages))
+            said.usage_metadata = {"input_tokens": tokens, "output_tokens": 1, "total_tokens": tokens + 1}
         return ChatResult(generations=[ChatGeneration(message=said)])
+
+
+def estimated(sent):
+    count = counter("estimate")
+    return sum(message_tokens(one, count) for one in formats.read(convert_to_openai_messages(sent), "openai"))
 
 
 @tool
 def read(part: int) -> str:
     """Read a part."""
+    if part % 5 == 0:
+        raise ToolException(f"part {part} is locked")
     return f"part {part} says: " + "it takes a lock and gives it back; " * 25
+
+
+read.handle_tool_error = True
 
 
 def agent_with(model, home, *names, **given):
@@ -73,24 +89,23 @@ def ask(agent, text, thread="t"):
     return agent.invoke({"messages": [message]}, {"configurable": {"thread_id": thread}})
 
 
-def require_fit(model):
-    count = counter("estimate")
+def require_fit(model, window=WINDOW):
     for sent in model.sent:
-        raws = convert_to_openai_messages(sent)
-        messages = formats.read(raws, "openai")
+        messages = formats.read(convert_to_openai_messages(sent), "openai")
         assert [found for found in check(messages, "openai") if found.level == "error"] == []
-        assert sum(message_tokens(one, count) for one in messages) <= WINDOW
+        assert estimated(sent) <= window
 
 
 def test_a_long_thread_fits_and_the_state_stays_whole(home):
     model = Scripted()
-    agent = agent_with(model, home)
-    for nth in range(30):
+    agent = agent_with(model, home, window=LITTLE)
+    for nth in range(45):
         state = ask(agent, f"Look at part {nth}.")
 
-    require_fit(model)
-    assert len(state["messages"]) == 30 * 5
-    assert 5 <= len(load(home, "t").compactions) < 30
+    require_fit(model, LITTLE)
+    assert len(state["messages"]) == 45 * 5
+    assert sum(message.content.endswith("is locked") for message in state["messages"]) >= 10
+    assert 10 <= len(load(home, "t").compactions) < 30
     assert sum("<COMPACT-SUMMARY" in str(message.content) for message in model.sent[-1]) == 1
     assert model.sent[-1][1].content == "Look at part 0."
 
@@ -181,6 +196,69 @@ def test_protected_messages_are_those_whose_meta_says_so(home):
 
     assert "Never touch the lock." in [message.content for message in model.sent[-1]]
     assert "meta" not in json.dumps(convert_to_openai_messages(model.sent[-1]))
+
+
+def results(nth):
+    """Return a turn as Anthropic's models are told of it: results of tools are part of the user's message."""
+    call = {"name": "read", "args": {"part": nth}, "id": f"x{nth}"}
+    block = {"type": "tool_result", "tool_use_id": f"x{nth}", "content": f"part {nth} says " + "much " * 60}
+    return [
+        HumanMessage(f"Look at part {nth}."),
+        AIMessage("", tool_calls=[call]),
+        HumanMessage([block, {"type": "text", "text": f"And what of {nth}?"}]),
+        AIMessage("Fine."),
+    ]
+
+
+@pytest.mark.parametrize("count", [3, 40])
+def test_a_message_of_the_user_that_holds_results_of_tools_is_one_message(count, home):
+    model = Scripted()
+    history = [message for nth in range(count) for message in results(nth)]
+
+    agent_with(model, home).invoke(
+        {"messages": [*history, HumanMessage("Go on.")]}, {"configurable": {"thread_id": "t"}}
+    )
+
+    sent = model.sent[0][1:]
+    own = {id(message) for message in history}
+    assert len(load(home, "t").compactions) == (count == 40)
+    assert [message for message in sent if isinstance(message.content, list) and id(message) not in own] == []
+    assert estimated(sent) <= WINDOW
+    if count == 3:
+        assert all(one is two for one, two in zip(sent, history, strict=False))
+    opened = [call["id"] for message in sent for call in getattr(message, "tool_calls", ())]
+    answered = [
+        block["tool_use_id"]
+        for message in sent
+        if isinstance(message.content, list)
+        for block in message.content[:1]
+    ]
+    answered += [message.tool_call_id for message in sent if isinstance(message, ToolMessage)]
+    assert sorted(opened) == sorted(answered)
+
+
+def test_what_the_provider_reports_corrects_the_next_count(home):
+    model = Scripted(model_name="some-model", costs=1.5)
+    agent = agent_with(model, home)
+    for nth in range(4):
+        ask(agent, f"Look at part {nth}.")
+
+    (listed,) = usage.models("some-model", home=home)
+    assert listed.reports >= 3
+    assert (
+        1.3 < listed.factor < 1.55
+    )  # the schema of the tool, which this model does not charge for, is counted
+
+
+def test_without_a_home_a_report_is_of_no_use_and_harms_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    agent = agent_with(Scripted(model_name="some-model", costs=1.5), None)
+
+    asyncio.run(
+        agent.ainvoke({"messages": [HumanMessage("word " * 300)]}, {"configurable": {"thread_id": "t"}})
+    )
+
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_halves_of_pairs_are_never_sent(home):

@@ -12,8 +12,8 @@ from aether.errors import BudgetExceeded, Conflict, InvalidInput, NotFound, Stor
 from aether.events.event import Event
 from aether.messages.check import check
 from aether.messages.formats import read
-from aether.operations import compaction_receipts
-from aether.operations.compacting import compact, compaction_plan, preflight, undo_compaction
+from aether.operations import compacting, compaction_receipts, usage
+from aether.operations.compacting import answered, compact, compaction_plan, preflight, undo_compaction
 from aether.operations.compaction_case import Options
 from aether.storage.files import FileStorage
 from aether.store import conversations
@@ -361,3 +361,73 @@ def test_copies_that_are_older_than_the_home_are_not_written_over(home, tmp_path
 
     assert [finding.code for finding in done.findings if finding.code == "copy-failed"] == []
     assert len(list((tmp_path / "copies").rglob("transcript-*"))) == 2
+
+
+def spoken(count):
+    said = ("What of the parser? " * 20, "It takes a lock and gives it back. " * 20)
+    return [{"role": ("user", "assistant")[nth % 2], "content": said[nth % 2]} for nth in range(count)]
+
+
+def test_what_the_provider_reports_corrects_the_next_count(home):
+    asked = preflight("c", spoken(10), model="some-model", home=home)
+
+    assert answered("c", {"prompt_tokens": 2 * asked.tokens_after}, home=home)
+
+    again = preflight("c", spoken(10), model="some-model", home=home)
+    assert again.tokens_after == pytest.approx(2 * asked.tokens_after, rel=0.05)
+    assert again.counter.endswith("× 2")
+    (listed,) = usage.models("some-model", home=home)
+    assert (listed.factor, listed.reports) == (2.0, 1)
+
+
+def test_what_was_compacted_is_what_a_report_is_about(home):
+    asked = preflight("c", spoken(200), model="some-model", window=WINDOW, home=home)
+    assert asked.triggered
+
+    assert answered("c", asked.tokens_after, home=home)
+
+    assert usage.counting("some-model", place=home).factor == 1.0
+
+
+def test_a_request_is_reported_on_once(home):
+    preflight("c", spoken(10), model="some-model", home=home)
+
+    assert [answered("c", 900, home=home) for _ in range(2)] == [True, False]
+    assert not answered("another", 900, home=home)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"window": WINDOW}, {"model": "unnamed"}, {"model": "some-model", "options": Options(counter=len)}],
+    ids=["no model", "no name", "the caller counts"],
+)
+def test_nothing_is_learned_where_it_would_be_about_something_else(given, home):
+    preflight("c", spoken(10), model="some-model", home=home)
+    preflight("c", spoken(10), home=home, **{"window": 90_000, **given})
+
+    assert not answered("c", 900, home=home)
+    assert not (home / "data" / "usage.json").exists()
+
+
+@pytest.mark.parametrize("report", [0, {}, {"input_tokens": None}])
+def test_what_is_no_report_harms_nothing(report, home):
+    preflight("c", spoken(10), model="some-model", home=home)
+
+    assert not answered("c", report, home=home)
+
+
+def test_without_a_home_nothing_is_learned_and_nothing_fails(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    preflight("c", spoken(10), model="some-model")
+
+    assert not answered("c", 900)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_of_few_requests_is_remembered_that_they_were_made(home, monkeypatch):
+    monkeypatch.setattr(compacting, "KEPT_TALLIES", 2)
+    monkeypatch.setattr(compacting, "_ASKED", {})
+    for name in "abc":
+        preflight(name, spoken(10), model="some-model", home=home)
+
+    assert [answered(name, 900, home=home) for name in "abc"] == [False, True, True]

@@ -101,5 +101,40 @@ def test_who_passes_the_whole_each_time_goes_on_from_what_was_compacted(home):
     found = conversing.continued("c", [*long, FIRST], home=home)
     assert found == [*conversing.context("c", home=home), FIRST]
     assert len(found) < 40
+    assert sum(any(one is given for given in long) for one in found) == len(found) - 2
     assert conversing.continued("c", [SECOND, *long], home=home) == [SECOND, *long]
     assert conversing.continued("c", long[:-1], home=home) == long[:-1]
+
+
+def test_what_was_said_is_read_once_for_as_long_as_nothing_is_added(home, monkeypatch):
+    conversing.add("c", [FIRST, SECOND], home=home)
+    read = []
+    real = conversing.conversations.history
+    monkeypatch.setattr(conversing.conversations, "history", lambda log: read.append(log) or real(log))
+
+    for _ in range(3):
+        assert conversing.continued("c", [FIRST, SECOND], home=home) == [FIRST, SECOND]
+    assert len(read) == 1
+
+    conversing.add("c", [FIRST], home=home)
+    assert conversing.continued("c", [FIRST, SECOND], home=home) == [FIRST, SECOND]
+    assert conversing.continued("c", [FIRST, SECOND, FIRST, SECOND], home=home)[-1] == SECOND
+    assert len(read) == 2
+
+
+def test_what_is_changed_by_a_caller_is_not_what_was_said(home):
+    conversing.add("c", [FIRST, SECOND], home=home)
+    given = [dict(FIRST), dict(SECOND)]
+
+    conversing.continued("c", given, home=home)[0]["content"] = "changed"
+
+    assert conversing.continued("c", [FIRST, SECOND], home=home) == [FIRST, SECOND]
+
+
+def test_few_conversations_are_remembered(home, monkeypatch):
+    monkeypatch.setattr(conversing, "KEPT_HERE", 2)
+    monkeypatch.setattr(conversing, "_SAID", {})
+    for name in "abc":
+        conversing.continued(name, [FIRST], home=home)
+
+    assert len(conversing._SAID) == 2

@@ -26,7 +26,22 @@ def test_one_odd_report_moves_nothing():
     for tokens in (1300, 1310, 2900, 1290, 1305):
         reports = after(reports, "estimate", 1000, tokens)
 
-    assert reports.factor == 1.305
+    assert reports.factor == 1.3
+
+
+def test_a_correction_moves_only_when_the_reports_have():
+    """A new factor has every message of every conversation counted anew, so noise must not make one."""
+    reports = Reports("estimate")
+    noisy = [1300, 1290, 1320, 1310, 1284, 1316] * 6
+    factors = []
+    for tokens in noisy:
+        reports = after(reports, "estimate", 1000, tokens)
+        factors.append(reports.factor)
+    assert factors == [1.3] * len(noisy)
+
+    for _ in range(KEPT_REPORTS):
+        reports = after(reports, "estimate", 1000, 1400)
+    assert reports.factor == 1.4
 
 
 def test_only_the_last_reports_count():
@@ -83,7 +98,7 @@ def test_what_reports_no_input_tokens_is_refused(usage):
 
 def test_reports_are_written_as_their_schema_says_and_read_back():
     schema = json.loads(resource("data/schemas/usage.schema.json").read_bytes())
-    reports = {"b": Reports("estimate", (1.25, 1.3)), "a": Reports("o200k_base")}
+    reports = {"b": Reports("estimate", (1.25, 1.3), 1.25), "a": Reports("o200k_base")}
 
     value = written(reports)
 
@@ -103,6 +118,7 @@ def test_reports_are_written_as_their_schema_says_and_read_back():
         {"models": {"a": {"counter": "estimate", "ratios": ["1"]}}},
         {"models": {"a": {"counter": "estimate", "ratios": [-1]}}},
         {"models": {"a": {"counter": "estimate", "ratios": [float("inf")]}}},
+        {"models": {"a": {"counter": "estimate", "ratios": [], "before": "1"}}},
     ],
 )  # fmt: skip
 def test_what_is_no_file_of_reports_is_refused_with_its_name(value):
