@@ -2,6 +2,7 @@
 
 limit    what may be sent: the window less the reserve
 ceiling  from here on a trigger fires; a result stays below, or it would be compacted again at once
+roomy    a worthwhile step below the ceiling; keep counts are lowered for it, or every other turn would compact again
 goal     what a compaction aims for, so that it is not needed again soon
 """
 
@@ -19,6 +20,9 @@ CLAMPED_RESERVE_SHARE = 0.15
 # Who asks for a compaction wants to see one, however empty the window is: 45 % of what is used may stay
 # (requirements/002: a compaction by hand takes at least 40 %).
 BY_HAND_SHARE = 0.45
+# Between two compactions there is room for twice the least progress, a tenth of the window by default: else a session
+# whose kept calls nearly fill the window is compacted at almost every call.
+ROOM_OF_PROGRESS = 2
 
 
 class Bounds(NamedTuple):
@@ -28,6 +32,7 @@ class Bounds(NamedTuple):
     reserve: int
     limit: int
     ceiling: int
+    roomy: int
     goal: int
     most_messages: int
     """As many as fire no trigger; 0: any number."""
@@ -40,10 +45,10 @@ def bounds(policy: Policy, window: int) -> Bounds:
     Raises:
         InvalidInput: the window is not positive.
 
-    >>> bounds(Policy(), 128_000)[:5]
-    (128000, 1500, 126500, 108799, 76800)
-    >>> bounds(Policy(), 1_000)[:5]
-    (1000, 150, 850, 849, 600)
+    >>> bounds(Policy(), 128_000)[:6]
+    (128000, 1500, 126500, 108799, 95999, 76800)
+    >>> bounds(Policy(), 1_000)[:6]
+    (1000, 150, 850, 849, 749, 600)
     """
     reserve = policy.reserve
     findings: tuple[Finding, ...] = ()
@@ -56,7 +61,8 @@ def bounds(policy: Policy, window: int) -> Bounds:
     goal = max(
         1, min(int(policy.target * window), int(ceiling * policy.target / policy.trigger + 1), ceiling)
     )
-    return Bounds(window, reserve, limit, ceiling, goal, max(0, policy.trigger_messages - 1), findings)
+    roomy = max(goal, ceiling - int(ROOM_OF_PROGRESS * policy.min_progress * window))
+    return Bounds(window, reserve, limit, ceiling, roomy, goal, max(0, policy.trigger_messages - 1), findings)
 
 
 def _below(tokens: float) -> int:

@@ -18,7 +18,7 @@ from aether.shapes import Counter
 from aether.tokens.messages import message_tokens
 
 # Of the room of a summary the machine fields may take so much where prose is wanted beside them.
-FACTS_SHARE = 0.6
+FACTS_SHARE = 0.75
 # Tokens: with less room than this, prose says nothing worth asking a model for.
 LEAST_PROSE = 40
 # A call that is only named is told by this many characters of its arguments.
@@ -57,17 +57,11 @@ def carried(messages: Sequence[Message], positions: Iterable[int]) -> Carried:
 def gathered(
     messages: Sequence[Message],
     removed: Sequence[int],
-    cut: Sequence[int],
     before: Carried,
     pointer: Callable[[int], str],
 ) -> Facts:
-    """Return the facts of the messages that were removed or cut, after those of the summaries before.
-
-    What was cut still says what it is about: its goals are not repeated.
-    """
+    """Return the facts of the messages that were removed, after those of the summaries before."""
     facts = merged(before.facts, facts_of(messages, removed))
-    if cut:
-        facts = merged(facts, facts_of(messages, cut)._replace(goals=()))
     first = pointer(removed[0]) if removed else ""
     if not first:
         return facts
@@ -75,6 +69,11 @@ def gathered(
     where = first if first == last else f"{first} to {last}"
     told = f"{len(removed)} messages in full: {where}"
     return facts._replace(lookups=(*(one for one in facts.lookups if one != told), told))
+
+
+def with_cut(facts: Facts, messages: Sequence[Message], at: int) -> Facts:
+    """Return `facts` with those of a message that was cut; it still says what it is about, so without its goals."""
+    return merged(facts, facts_of(messages, [at])._replace(goals=()))
 
 
 def sized(facts: Facts, version: int, wire: Wire, *, count: Counter, most: int) -> Sized:

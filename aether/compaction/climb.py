@@ -1,23 +1,23 @@
 """The climb: which rungs of the ladder one conversation needs, one after the other, until it fits.
 
-Cheap steps first, and only as far as the goal; if they are enough, nothing is removed. Else what no keep count
-holds goes, and a summary of it comes in; keep counts are lowered, and what stays is shortened, only where the
-result would not stay below its ceiling.
+Cheap steps first, and only as far as the goal; if they are enough, nothing is removed. Else the oldest of what no
+keep count holds goes, and a summary of it comes in. Where what is held leaves too little room, results among it are
+shortened, then the keep counts are lowered, then the rest of it is shortened; the summary has its share throughout.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from aether.compaction import ladder
+from aether.compaction import ladder, report
 from aether.compaction.bounds import Bounds
-from aether.compaction.carry import FACTS_SHARE, Carried, Sized, carried, gathered, sized, told
+from aether.compaction.carry import FACTS_SHARE, Carried, Sized, carried, gathered, sized, told, with_cut
 from aether.compaction.ladder import Draft
 from aether.compaction.middle import keep_middle, settle
 from aether.compaction.partition import Parts
-from aether.compaction.refuse import refused
-from aether.compaction.shapes import Cut, Facts, Kept, Policy, SummaryTask
+from aether.compaction.shapes import Cut, Facts, Kept, Policy, Summary, SummaryTask
+from aether.compaction.summary import rendered
 from aether.messages.message import Message, Wire
 from aether.shapes import Counter, Finding
 
@@ -26,6 +26,11 @@ LEAST_SUMMARY = 80
 LEAST_SUMMARY_SHARE = 0.05
 # A summary that is longer than half of what it stands for is none, unless goals and constraints alone are.
 SUMMARY_OF_REMOVED = 0.5
+# Of the limit a summary may have so much before it says less, if there is so much to say: what is held is shortened and
+# its keep counts are lowered for it. With less the real sessions of 100k tokens and more lose decisions and files.
+FAIR_SHARE = 0.15
+# Of the limit the newest results keep so much while anything else can give way.
+NEWEST_SHARE = 0.25
 # Each round knows better what the facts need; goals and constraints seldom grow by a second one.
 _ROUNDS = 3
 
@@ -71,6 +76,11 @@ class _Climb(NamedTuple):
         return self.bare + min(LEAST_SUMMARY, int(LEAST_SUMMARY_SHARE * self.limits.goal))
 
     @property
+    def fair(self) -> int:
+        """Return what a summary may have before it says less than there is to say."""
+        return min(int(FAIR_SHARE * self.limits.limit), int(self.policy.summary_share * self.limits.goal))
+
+    @property
     def has_prose(self) -> bool:
         """Return whether the policy wants prose beside the facts."""
         return not {"summarise", "select"}.isdisjoint(self.policy.steps)
@@ -84,12 +94,20 @@ class _Climb(NamedTuple):
 class _Summed(NamedTuple):
     """What the summary gets: its facts, and tokens for prose beside them."""
 
+    whole: Facts
+    """All that there are."""
     facts: Facts
+    """Those that there is room for."""
     lost: list[str]
     tokens: int
     """Of its message without prose."""
     prose: int
     removed: list[int]
+
+    @property
+    def room(self) -> int:
+        """Return the most tokens that it may come to."""
+        return self.tokens + self.prose
 
 
 def climbed(
@@ -110,7 +128,7 @@ def climbed(
     """
     wire: Wire = messages[0].wire if messages else "plain"
     everything = [True] * len(parts.groups)
-    draft = Draft(messages, parts, count, pointer, overhead, list(tokens), {}, everything, {}, [])
+    draft = Draft(messages, parts, count, pointer, overhead, tokens, list(tokens), {}, everything, {}, [])
     before = carried(messages, (parts.groups[at].members[0] for at in parts.summaries))
     bare = sized(Facts(), before.version + 1, wire, count=count, most=1).tokens
     climb = _Climb(policy, limits, draft, before, wire, bare)
@@ -123,7 +141,7 @@ def climbed(
     if "fold_exploration" in policy.steps and ladder.fold(draft, loose, goal=limits.goal - climb.frame):
         _drop_summaries(draft)
         if _within(climb, limits.ceiling, climb.frame):
-            return _done(climb, policy, _summed(climb, climb.frame), folded=True)
+            return _done(climb, policy, _summed(climb, climb.frame, {}), folded=True)
     return _removed(climb, loose)
 
 
@@ -140,26 +158,36 @@ def _drop_summaries(draft: Draft) -> None:
 
 
 def _removed(climb: _Climb, loose: Sequence[int]) -> Climbed:
-    """Return what is left when everything loose is gone, and more where that must be."""
+    """Return what is left when the oldest that is loose is gone, and more where that must be."""
     draft, limits = climb.draft, climb.limits
-    need, steps = climb.frame, len(draft.steps)
+    need, known = climb.frame, dict[tuple[int, ...], Facts]()
     for _ in range(_ROUNDS):
-        del draft.steps[steps:]
+        draft.steps.clear()
         effective = _lowered(climb, loose, need)
-        summed = _summed(climb, need)
+        summed = _summed(climb, need, known)
         if not summed.removed and len(draft.parts.summaries) <= 1 and _as_it_was(climb):
             return _done(climb, effective, None, folded=False)
-        if summed.tokens <= need or _within(climb, limits.ceiling, summed.tokens):
+        more = _wanted(climb, summed)
+        if more <= max(need, summed.room) and _within(climb, limits.ceiling, summed.tokens):
             break
-        need = summed.tokens
+        need = max(need, more)
     if not summed.removed and not draft.parts.summaries:
         # Nothing went, so nothing stands for it.
-        summed = summed._replace(tokens=0)
+        summed = summed._replace(tokens=0, prose=0)
     if "reduce" in climb.policy.steps:
         summed = _pressed(climb, summed)
     if summed.tokens and ladder.used(draft) + summed.tokens > limits.limit:
         summed = _squeezed(climb, summed)
     return _done(climb, effective, summed if summed.tokens else None, folded=False)
+
+
+def _wanted(climb: _Climb, summed: _Summed) -> int:
+    """Return the tokens that the summary should have: its fair share, where it would say less with fewer."""
+    if not summed.lost or summed.room >= climb.fair:
+        return summed.tokens
+    share = FACTS_SHARE if climb.has_prose else 1.0
+    whole = climb.draft.count(rendered(Summary(climb.before.version + 1, summed.whole, "")))
+    return max(summed.tokens, min(climb.fair, int(whole / share) + climb.bare))
 
 
 def _as_it_was(climb: _Climb) -> bool:
@@ -175,48 +203,58 @@ def _as_it_was(climb: _Climb) -> bool:
 def _lowered(climb: _Climb, loose: Sequence[int], need: int) -> Policy:
     """Drop what no keep count holds, with the counts lowered as far as a summary of `need` tokens asks for it."""
     draft, policy, limits = climb.draft, climb.policy, climb.limits
-    most, fewer = limits.ceiling - need, max(0, limits.most_messages - 1)
+    most, fewer = limits.roomy - need, max(0, limits.most_messages - 1)
     counts = (policy.keep_recent_turns, policy.keep_tool_pairs)
+    if climb.removes:
+        draft.kept[:] = ladder.holds(draft.parts, recent=counts[0], pairs=counts[1])
     if "reduce" in policy.steps:
+        share = int(NEWEST_SHARE * limits.limit)
+        ladder.lean(draft, policy.steps, most=most, limit=limits.limit - need, share=share)
         counts = ladder.reduce(draft, policy, most=most, most_messages=fewer)
         ladder.release(draft, most=most, most_messages=fewer)
-    elif climb.removes:
-        draft.kept[:] = ladder.holds(draft.parts, recent=counts[0], pairs=counts[1])
     _drop_summaries(draft)
-    if climb.removes and not limits.most_messages:
-        aim = min(int(policy.summary_share * limits.goal), _tokens_of(draft, loose) // 2)
-        keep_middle(draft, policy, loose, goal=limits.goal, room=max(need, aim), least=need)
+    if climb.removes:
+        room = max(need, min(int(policy.summary_share * limits.goal), _worth(climb, loose)))
+        aim = int(limits.most_messages * policy.target / policy.trigger)
+        keep_middle(draft, policy, loose, goal=limits.goal, room=room, least=need, most_messages=aim)
     settle(draft, loose)
     return policy._replace(keep_recent_turns=counts[0], keep_tool_pairs=counts[1])
 
 
-def _tokens_of(draft: Draft, groups: Sequence[int]) -> int:
-    return sum(ladder.tokens_of(draft, at) for at in groups)
+def _worth(climb: _Climb, gone: Sequence[int]) -> int:
+    """Return the most tokens that a summary of these groups is worth, beside what earlier ones hand on."""
+    parts, given = climb.draft.parts, climb.draft.given
+    said = sum(
+        given[at] for group in gone if group not in parts.summaries for at in parts.groups[group].members
+    )
+    return int(SUMMARY_OF_REMOVED * said) + sum(given[parts.groups[at].members[0]] for at in parts.summaries)
 
 
-def _summed(climb: _Climb, need: int) -> _Summed:
-    """Return what the summary of the draft gets, at least `need` tokens."""
+def _summed(climb: _Climb, need: int, known: dict[tuple[int, ...], Facts]) -> _Summed:
+    """Return what the summary of the draft gets, at least `need` tokens; `known` holds the facts of what is removed."""
     draft, limits = climb.draft, climb.limits
     gone = [at for at, is_kept in enumerate(draft.kept) if not is_kept]
     removed = sorted(
         member for at in gone if at not in draft.parts.summaries for member in draft.parts.groups[at].members
     )
+    key = tuple(removed)
+    if key not in known:
+        known[key] = gathered(draft.messages, removed, climb.before, draft.pointer)
     held = ladder.used(draft)
     aim = min(
         limits.goal - held,
         int(climb.policy.summary_share * limits.goal),
-        int(SUMMARY_OF_REMOVED * _tokens_of(draft, gone)),
+        _worth(climb, gone),
         limits.ceiling - held,
     )
-    return _fitted(climb, removed, (), max(need, aim))
+    return _fitted(climb, removed, known[key], max(need, aim))
 
 
-def _fitted(climb: _Climb, removed: list[int], cut: Sequence[int], most: int) -> _Summed:
-    facts = gathered(climb.draft.messages, removed, cut, climb.before, climb.draft.pointer)
+def _fitted(climb: _Climb, removed: list[int], facts: Facts, most: int) -> _Summed:
     share = FACTS_SHARE if climb.has_prose else 1.0
     found = _sized(climb, facts, int(most * share))
     prose = most - found.tokens if climb.has_prose or climb.before.prose else 0
-    return _Summed(found.facts, found.lost, found.tokens, max(0, prose), removed)
+    return _Summed(facts, found.facts, found.lost, found.tokens, max(0, prose), removed)
 
 
 def _sized(climb: _Climb, facts: Facts, most: int) -> Sized:
@@ -228,11 +266,12 @@ def _pressed(climb: _Climb, summed: _Summed) -> _Summed:
     draft, limits = climb.draft, climb.limits
     kept = [at for at, is_kept in enumerate(draft.kept) if is_kept]
     newest = {at for at in kept if draft.parts.pair[at] == 0}.union(kept[-1:])
-    ladder.harder(draft, [at for at in kept if at not in newest], most=limits.ceiling - summed.tokens)
+    ladder.harder(draft, [at for at in kept if at not in newest], most=limits.roomy - summed.tokens)
     ladder.harder(draft, kept, most=limits.limit - summed.tokens)
     if not ladder.shorten_opening(draft, most=limits.limit - summed.tokens) or not summed.tokens:
         return summed
-    return _fitted(climb, summed.removed, (draft.parts.opening,), summed.tokens + summed.prose)
+    facts = with_cut(summed.whole, draft.messages, draft.parts.opening)
+    return _fitted(climb, summed.removed, facts, summed.room)
 
 
 def _squeezed(climb: _Climb, summed: _Summed) -> _Summed:
@@ -243,12 +282,12 @@ def _squeezed(climb: _Climb, summed: _Summed) -> _Summed:
     """
     left = climb.limits.limit - ladder.used(climb.draft)
     if climb.bare > left:
-        raise refused(climb.draft, climb.limits, climb.bare)
-    found = _sized(climb, summed.facts, left)
-    goals, constraints = len(found.facts.goals), len(found.facts.constraints)
+        raise report.refused(climb.draft, climb.limits, climb.bare)
+    found = _sized(climb, summed.whole, left)
+    goals, constraints, lost = len(found.facts.goals), len(found.facts.constraints), found.lost
     while found.tokens > left:
         found = _sized(climb, _half(found.facts), left)
-    lost = [
+    lost += [
         f"{before - len(after)} {what}"
         for what, before, after in (
             ("goals", goals, found.facts.goals),
@@ -256,9 +295,7 @@ def _squeezed(climb: _Climb, summed: _Summed) -> _Summed:
         )
         if before > len(after)
     ]
-    return summed._replace(
-        facts=found.facts, lost=[*summed.lost, *found.lost, *lost], tokens=found.tokens, prose=0
-    )
+    return summed._replace(facts=found.facts, lost=lost, tokens=found.tokens, prose=0)
 
 
 def _half(facts: Facts) -> Facts:
@@ -276,7 +313,7 @@ def _done(climb: _Climb, effective: Policy, summed: _Summed | None, *, folded: b
     draft, policy, parts = climb.draft, climb.policy, climb.draft.parts
     tokens = ladder.used(draft) + (summed.tokens if summed else 0)
     if tokens > climb.limits.limit:
-        raise refused(draft, climb.limits, summed.tokens if summed else 0)
+        raise report.refused(draft, climb.limits, summed.tokens if summed else 0)
     if summed:
         # What was shortened since may have left the prose less room.
         summed = summed._replace(prose=max(0, min(summed.prose, climb.limits.ceiling - tokens)))
@@ -297,10 +334,16 @@ def _done(climb: _Climb, effective: Policy, summed: _Summed | None, *, folded: b
         task=_task(climb, version, summed) if summed and climb.has_prose else None,
         protected=tuple(sorted(parts.protected)),
         required=tuple(sorted({at for at in (parts.opening, parts.newest) if at >= 0})),
-        why=_why(draft, policy),
-        findings=tuple(_findings(climb, tokens, summed)),
+        why=report.why(draft, policy),
+        findings=tuple(
+            report.findings(
+                draft,
+                summed.lost if summed else (),
+                stalled=0 if _within(climb, climb.limits.ceiling, summed.tokens if summed else 0) else tokens,
+            )
+        ),
         cuts=tuple(cut for (at, _), cut in sorted(draft.cuts.items()) if at in still),
-        steps=tuple(draft.steps),
+        steps=report.steps(draft, policy, folded=folded),
     )
 
 
@@ -330,49 +373,3 @@ def _place(draft: Draft, removed: Sequence[int]) -> int:
         if group.members[0] < place <= group.members[-1]:
             place = group.members[0]
     return place
-
-
-def _why(draft: Draft, policy: Policy) -> Kept:
-    """Return how many messages stayed for which reason."""
-    parts = draft.parts
-    found = {"pinned": 0, "recent": 0, "tool_pairs": 0, "middle": 0}
-    held = ladder.holds(parts, recent=policy.keep_recent_turns, pairs=policy.keep_tool_pairs)
-    for at, group in enumerate(parts.groups):
-        if draft.kept[at]:
-            shielded = parts.opening in group.members or not parts.protected.isdisjoint(group.members)
-            reason = (
-                "pinned" if shielded
-                else "middle" if not held[at]
-                else "recent" if parts.pair[at] < 0
-                else "tool_pairs"
-            )  # fmt: skip
-            found[reason] += len(group.members)
-    return Kept(**found)
-
-
-def _findings(climb: _Climb, tokens: int, summed: _Summed | None) -> Iterator[Finding]:
-    if not _within(climb, climb.limits.ceiling, summed.tokens if summed else 0):
-        yield Finding(
-            "warning",
-            "stalled",
-            "conversation",
-            f"what must stay, {tokens} tokens, is enough for another compaction to be due.",
-            "Protect less, lower the keep counts, or use a larger window.",
-        )
-    opening = climb.draft.parts.opening
-    if opening in climb.draft.now and climb.draft.kept:
-        yield Finding(
-            "warning",
-            "opening-shortened",
-            f"messages[{opening}]",
-            "the opening request was too long to stay whole.",
-            "Use a larger window, or protect it to be told instead.",
-        )
-    for what in summed.lost if summed else ():
-        yield Finding(
-            "info",
-            "facts-left-out",
-            "summary",
-            f"no room for {what}",
-            "They are in the history; raise summary_share to keep more.",
-        )

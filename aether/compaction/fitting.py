@@ -19,12 +19,11 @@ from aether.shapes import Counter
 NEWEST = 3
 NEWEST_NAMES = 40
 NEWEST_DECISIONS = 10
+NEWEST_FILES = 12
 # The newest of the dropped requests, whose names may stay.
 NAMED_REQUESTS = 100
 # On average no text has longer tokens.
 LONGEST_TOKEN_CHARS = 20
-SHOWN = 3
-SHOWN_CHARS = 60
 # A goal or constraint that is shortened says at least this much.
 LEAST_CHARS = 80
 CUT = "… [the rest of this was removed with the messages; see the archive]"
@@ -64,10 +63,13 @@ _RUNGS = (
     _Rung("names", "names"),
     _Rung("lookups", "lookups", stay=1),
     _Rung("requests", "requests"),
-    _Rung("decisions", "decisions"),
-    _Rung("open errors", "errors"),
-    _Rung("open calls", "open_calls"),
+    _Rung("decisions", "decisions", stay=NEWEST),
+    _Rung("open errors", "errors", stay=NEWEST),
     _Rung("hashes of files", "files", lambda file: file.sha256, left=_hashless),
+    _Rung("open errors", "errors"),
+    _Rung("files", "files", stay=NEWEST_FILES),
+    _Rung("decisions", "decisions"),
+    _Rung("open calls", "open_calls"),
     _Rung("files", "files"),
     _Rung("lookups", "lookups"),
 )
@@ -78,7 +80,7 @@ def fitted(facts: Facts, *, count: Counter, most: int) -> tuple[Facts, list[str]
 
     Goals and constraints stay, shortened at worst; only they can make the result larger than `most`.
     """
-    dropped: dict[str, list[str]] = {}
+    dropped: dict[str, int] = {}
     tokens = _tokens(facts, count)
     for rung in _RUNGS:
         if tokens <= most:
@@ -86,8 +88,8 @@ def fitted(facts: Facts, *, count: Counter, most: int) -> tuple[Facts, list[str]
         facts, gone = _without(facts, rung, count=count, most=most)
         if gone:
             tokens = _tokens(facts, count)
-            dropped.setdefault(rung.what, []).extend(gone)
-    findings = [_told(what, gone) for what, gone in dropped.items()]
+            dropped[rung.what] = dropped.get(rung.what, 0) + gone
+    findings = [f"{number} {what}" for what, number in dropped.items()]
     if tokens > most:
         shorter = _shortened(facts, count=count, most=most)
         findings += ["the ends of goals and constraints"] if shorter != facts else []
@@ -99,8 +101,8 @@ def _tokens(facts: Facts, count: Counter) -> int:
     return count(rendered(Summary(1, facts, "")))
 
 
-def _without(facts: Facts, rung: _Rung, *, count: Counter, most: int) -> tuple[Facts, list[str]]:
-    """Return `facts` with the fewest entries dropped that make it fit, all that may go where none is enough."""
+def _without(facts: Facts, rung: _Rung, *, count: Counter, most: int) -> tuple[Facts, int]:
+    """Return `facts` with the fewest entries dropped that make it fit, all that may go where none is enough; and their number."""
     entries: tuple[Any, ...] = getattr(facts, rung.field)
     places = [at for at, entry in enumerate(entries) if rung.goes(entry)]
     places = places[: max(0, len(places) - rung.stay)]
@@ -111,7 +113,7 @@ def _without(facts: Facts, rung: _Rung, *, count: Counter, most: int) -> tuple[F
             high = middle
         else:
             low = middle + 1
-    return _dropped(facts, rung, places[:low]), [_label(entries[at]) for at in places[:low]]
+    return _dropped(facts, rung, places[:low]), low
 
 
 def _hopeless(lengths: Sequence[int], most: int) -> int:
@@ -139,16 +141,6 @@ def _dropped(facts: Facts, rung: _Rung, places: Sequence[int]) -> Facts:
 
 def _text(entry: Any) -> str:
     return entry if isinstance(entry, str) else str(entry[0])
-
-
-def _label(entry: Any) -> str:
-    line = " ".join(_text(entry).split())
-    return line if len(line) <= SHOWN_CHARS else line[: SHOWN_CHARS - 1] + "…"
-
-
-def _told(what: str, gone: Sequence[str]) -> str:
-    more = f" and {len(gone) - SHOWN} more" if len(gone) > SHOWN else ""
-    return f"{what}: {', '.join(gone[:SHOWN])}{more}"
 
 
 def _shortened(facts: Facts, *, count: Counter, most: int) -> Facts:

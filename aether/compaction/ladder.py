@@ -34,6 +34,8 @@ class Draft(NamedTuple):
     count: Counter
     pointer: Callable[[int], str]
     overhead: int
+    given: Sequence[int]
+    """By position, the tokens of the message as it was given."""
     tokens: list[int]
     """By position, of the message as it would be now."""
     now: dict[int, Message]
@@ -42,6 +44,7 @@ class Draft(NamedTuple):
     """By group."""
     cuts: dict[tuple[int, int], Cut]
     steps: list[str]
+    """What was kept and lowered, in words; what was shortened is seen in the messages."""
 
 
 def used(draft: Draft) -> int:
@@ -94,10 +97,7 @@ def hopeless(draft: Draft, policy: Policy, groups: Sequence[int], *, goal: int) 
         members = draft.parts.groups[at].members
         drops = folds and explores(draft.messages, draft.parts.groups[at])
         most += sum(max(0, draft.tokens[member] - (0 if drops else _short(goal))) for member in members)
-    if used(draft) - most <= goal:
-        return False
-    draft.steps.append(f"shortening: at most {most} tokens, too few")
-    return True
+    return used(draft) - most > goal
 
 
 def _short(goal: int) -> int:
@@ -111,12 +111,56 @@ def lighten(draft: Draft, steps: Iterable[Step], groups: Sequence[int], *, goal:
         excess = used(draft) - goal
         if excess <= 0 or step not in _CHEAP:
             continue
-        before = excess
         for group in groups:
-            for at in draft.parts.groups[group].members:
-                if excess > 0 and at not in draft.parts.protected:
-                    excess -= _taken(draft, at, _lighter(draft, step, group, at, short))
-        _told(draft, step, before - excess)
+            if excess > 0:
+                excess -= _lightened(draft, step, group, short, excess)
+
+
+def lighten_group(draft: Draft, steps: Iterable[Step], group: int, *, goal: int) -> None:
+    """Take the cheap steps in one group, however much it brings."""
+    for step in steps:
+        if step in _CHEAP:
+            _lightened(draft, step, group, _short(goal), tokens_of(draft, group))
+
+
+def _lightened(draft: Draft, step: str, group: int, short: int, excess: int) -> int:
+    saved = 0
+    for at in draft.parts.groups[group].members:
+        if saved < excess and at not in draft.parts.protected:
+            saved += _taken(draft, at, _lighter(draft, step, group, at, short))
+    return saved
+
+
+def restore(draft: Draft, group: int) -> None:
+    """Put the messages of one group back as they were given."""
+    for at in draft.parts.groups[group].members:
+        draft.tokens[at] = draft.given[at]
+        changed = draft.now.pop(at, draft.messages[at])
+        for block in range(len(changed.blocks)):
+            draft.cuts.pop((at, block), None)
+
+
+def lean(draft: Draft, steps: Iterable[Step], *, most: int, limit: int, share: int) -> None:
+    """Shorten the results of calls that are kept, oldest first, until at most `most` tokens are left.
+
+    The model works on the newest: they are shortened last, only to come below `limit`, and keep `share` tokens.
+    """
+    if "shorten_results" not in steps:
+        return
+    rank = draft.parts.pair
+    kept = [at for at, is_kept in enumerate(draft.kept) if is_kept and rank[at] >= 0]
+    lighten(draft, ("shorten_results",), [at for at in kept if rank[at] > 0], goal=most)
+    excess = used(draft) - limit
+    for group in kept:
+        results = draft.parts.groups[group].members
+        for at in results if rank[group] == 0 else ():
+            if excess > 0 and at not in draft.parts.protected:
+                size = max(share // len(results), draft.tokens[at] - excess - MARKER_TOKENS)
+                message = draft.now.get(at, draft.messages[at])
+                lighter = shortened(
+                    message, ("result",), at=at, most=size, count=draft.count, pointer=draft.pointer(at)
+                )
+                excess -= _taken(draft, at, lighter)
 
 
 _CHEAP: dict[str, tuple[BlockKind, ...]] = {
@@ -152,18 +196,13 @@ def _taken(draft: Draft, at: int, lighter: Shortened | None) -> int:
     return saved
 
 
-def _told(draft: Draft, step: str, brought: int) -> None:
-    draft.steps.append(f"{step}: {brought} tokens" if brought else f"{step}: nothing")
-
-
 def fold(draft: Draft, groups: Sequence[int], *, goal: int) -> bool:
     """Drop runs of exploration among these groups, oldest first; tell whether that reaches the goal."""
-    excess = before = used(draft) - goal
+    excess = used(draft) - goal
     for run in runs((at, explores(draft.messages, draft.parts.groups[at])) for at in groups):
         for at in run if excess > 0 else ():
             draft.kept[at] = False
             excess -= tokens_of(draft, at)
-    _told(draft, "fold_exploration", before - excess)
     return excess <= 0
 
 
@@ -194,7 +233,7 @@ def reduce(draft: Draft, policy: Policy, *, most: int, most_messages: int) -> tu
         which = 1 - which
     if counts == before:
         return policy.keep_recent_turns, policy.keep_tool_pairs
-    draft.steps.append(f"reduce: {counts[0]} turns and {counts[1]} tool pairs kept")
+    draft.steps.append(f"reduce: {counts[0]} turns and {counts[1]} tool calls kept")
     return counts[0], counts[1]
 
 
@@ -220,19 +259,17 @@ def release(draft: Draft, *, most: int, most_messages: int) -> None:
             excess -= tokens_of(draft, at)
             over -= len(draft.parts.groups[at].members)
     if excess < before:
-        draft.steps.append(f"reduce: {before - excess} tokens said between calls")
+        draft.steps.append(f"reduce: {before - excess:,} tokens said between calls")
 
 
 def harder(draft: Draft, groups: Sequence[int], *, most: int) -> None:
     """Shorten what stays in these groups, oldest first and ever harder, until at most `most` tokens are left."""
-    excess = before = used(draft) - most
+    excess = used(draft) - most
     for size in HARDER:
         for group in groups:
             for at in draft.parts.groups[group].members:
                 if excess > 0 and draft.tokens[at] > size and at not in draft.parts.protected:
                     excess -= _taken(draft, at, _much_lighter(draft, group, at, size, excess))
-    if excess < before:
-        draft.steps.append(f"reduce: {before - excess} tokens of what stays")
 
 
 def _much_lighter(draft: Draft, group: int, at: int, size: int, excess: int) -> Shortened | None:
@@ -267,6 +304,4 @@ def shorten_opening(draft: Draft, *, most: int) -> bool:
                 message, ("text",), at=at, most=size, count=draft.count, pointer=draft.pointer(at)
             )
             saved += _taken(draft, at, lighter)
-    if saved:
-        draft.steps.append(f"reduce: {saved} tokens of the opening request")
     return saved > 0

@@ -1,6 +1,7 @@
 """The middle: older messages that stay although no keep count holds them.
 
-Requests and instructions of the user first, then what matters most, in what room is left. What stays is whole
+Requests and instructions of the user first, then what matters most, as the policy asks; then the newest of the
+rest, as far as the goal leaves room, so that the oldest go and no more of them than must. What stays is whole
 groups.
 """
 
@@ -16,14 +17,33 @@ from aether.compaction.shapes import Policy
 
 
 def keep_middle(
-    draft: Draft, policy: Policy, loose: Sequence[int], *, goal: int, room: int, least: int
+    draft: Draft,
+    policy: Policy,
+    loose: Sequence[int],
+    *,
+    goal: int,
+    room: int,
+    least: int,
+    most_messages: int = 0,
 ) -> None:
-    """Keep of the loose groups what the policy asks for and the goal leaves beside a summary of `room` tokens.
+    """Keep of the loose groups what the policy asks for and what the goal leaves beside a summary of `room` tokens.
 
-    Requests may leave the summary as little as `least`.
+    Requests may leave the summary as little as `least`. Where the number of messages counts, what is newest stays.
     """
     parts = draft.parts
     open_to = [at for at in loose if not draft.kept[at] and at not in parts.orphans]
+    if not most_messages:
+        _weighed(draft, policy, open_to, goal=goal, room=room, least=least)
+    left = most_messages - sum(1 for _ in ladder.standing(draft)) if most_messages else len(draft.messages)
+    newest = [at for at in reversed(open_to) if not draft.kept[at]]
+    _fill(draft, policy, newest, most=goal - ladder.used(draft) - room, most_messages=left, goal=goal)
+
+
+def _weighed(
+    draft: Draft, policy: Policy, open_to: Sequence[int], *, goal: int, room: int, least: int
+) -> None:
+    """Keep what the user asked for and what matters most, as far as the policy wants it."""
+    parts = draft.parts
     chosen: set[int] = set()
     if policy.keep_requests:
         asked = [at for at in open_to if parts.groups[at].kind == "user" and _requests(draft, at)]
@@ -36,7 +56,32 @@ def keep_middle(
     for at in chosen:
         draft.kept[at] = True
     if chosen:
-        draft.steps.append(f"select: {len(chosen)} older groups kept")
+        draft.steps.append(f"select: {len(chosen)} older groups kept for what they say")
+
+
+def _fill(
+    draft: Draft, policy: Policy, newest: Sequence[int], *, most: int, most_messages: int, goal: int
+) -> None:
+    """Keep these groups, the newest first, until one has no room.
+
+    Each is kept whole where it fits, without reasoning that is over, else shortened; looking around, which can
+    be done again, is shortened at once.
+    """
+    kept = 0
+    thoughts = [step for step in policy.steps if step == "drop_reasoning"]
+    for at in newest:
+        size = len(draft.parts.groups[at].members)
+        ladder.restore(draft, at)
+        ladder.lighten_group(draft, thoughts, at, goal=goal)
+        if ladder.tokens_of(draft, at) > most or explores(draft.messages, draft.parts.groups[at]):
+            ladder.lighten_group(draft, policy.steps, at, goal=goal)
+        cost = ladder.tokens_of(draft, at)
+        if cost > most or size > most_messages:
+            break
+        draft.kept[at] = True
+        most, most_messages, kept = most - cost, most_messages - size, kept + 1
+    if kept:
+        draft.steps.append(f"select: {kept} newer groups kept, as there is room")
 
 
 def _requests(draft: Draft, group: int) -> bool:

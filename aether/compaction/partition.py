@@ -51,7 +51,8 @@ class Parts(NamedTuple):
 
 def partition(messages: Sequence[Message], policy: Policy) -> Parts:
     """Return the groups of `messages` with what holds them, in time proportional to their number."""
-    found = groups(messages)
+    # A summary is a group of its own: a response of the model neither goes on in it nor begins with it.
+    found = groups([_apart(one) if carries(one) else one for one in messages])
     summaries = tuple(
         at
         for at, group in enumerate(found)
@@ -81,6 +82,10 @@ def carries(message: Message) -> bool:
     """Tell whether `message` is the summary of an earlier compaction."""
     first = message.blocks[0].text if message.blocks else ""
     return first.lstrip().startswith(_HEAD) and is_summary(message)
+
+
+def _apart(summary: Message) -> Message:
+    return summary._replace(role="user", blocks=summary.blocks[:1])
 
 
 def _asks(message: Message) -> bool:

@@ -13,6 +13,7 @@ from aether.compaction.carry import (
     summary_role,
     tokens_around,
     told,
+    with_cut,
 )
 from aether.compaction.partition import carries
 from aether.compaction.shapes import Facts, Said, Summary
@@ -74,7 +75,7 @@ def test_facts_of_before_and_of_what_is_removed_stand_together_with_where_it_is(
         1, Facts(constraints=("Always test the parser.",), lookups=("2 messages in full: line 9",)), ""
     )
 
-    found = gathered(messages, [1, 2], (), before, where)
+    found = gathered(messages, [1, 2], before, where)
 
     assert found.constraints == ("Always test the parser.", "Never push to main.")
     assert found.lookups == ("2 messages in full: line 9", "2 messages in full: line 1 to line 2")
@@ -84,16 +85,16 @@ def test_where_it_is_is_said_once_and_only_where_it_is_known():
     messages = conversation(user("Ship it."), model("Fine."))
     before = Carried(1, Facts(lookups=("1 messages in full: line 1",)), "")
 
-    assert gathered(messages, [1], (), before, where).lookups == ("1 messages in full: line 1",)
-    assert gathered(messages, [1], (), Carried(0, Facts(), ""), nowhere).lookups == ()
-    assert gathered(messages, [], (), Carried(0, Facts(), ""), where).lookups == ()
+    assert gathered(messages, [1], before, where).lookups == ("1 messages in full: line 1",)
+    assert gathered(messages, [1], Carried(0, Facts(), ""), nowhere).lookups == ()
+    assert gathered(messages, [], Carried(0, Facts(), ""), where).lookups == ()
 
 
 def test_what_was_cut_gives_its_facts_too():
     messages = conversation(user("Ship it. Never push to main."), model("Fine."))
 
-    assert gathered(messages, [], (0,), Carried(0, Facts(), ""), nowhere).constraints == (
-        "Never push to main.",
+    assert with_cut(Facts(goals=("Ship it.",)), messages, 0) == Facts(
+        goals=("Ship it.",), constraints=("Never push to main.",)
     )
 
 

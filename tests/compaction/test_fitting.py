@@ -47,7 +47,7 @@ def test_a_little_too_much_costs_only_an_error_that_is_over():
     kept, lost = fitted(RICH, count=chars, most=size(RICH) - 1)
 
     assert kept == RICH._replace(errors=RICH.errors[1:])
-    assert lost == ["errors that are over: $ make no rule"]
+    assert lost == ["1 errors that are over"]
 
 
 def test_a_request_that_goes_leaves_its_names():
@@ -57,7 +57,7 @@ def test_a_request_that_goes_leaves_its_names():
     assert 0 < gone <= 5
     assert kept.requests == RICH.requests[gone:]
     assert kept.names == (*(f"T-{n}0001" for n in range(gone)), *RICH.names)
-    assert lost[-1].startswith("requests: Please look at part 0")
+    assert lost[-1] == f"{gone} requests"
 
 
 def test_the_oldest_names_go_before_the_newest_and_before_decisions():
@@ -82,9 +82,9 @@ def test_hashes_go_before_their_files():
     assert fitted(some, count=chars, most=size(bare)) == (
         bare,
         [
-            "hashes of files that were read: read.py",
-            "files that were read: read.py, last.py",
-            "hashes of files: made.py",
+            "1 hashes of files that were read",
+            "2 files that were read",
+            "1 hashes of files",
         ],
     )
 
@@ -92,7 +92,7 @@ def test_hashes_go_before_their_files():
 def test_many_that_went_are_counted():
     _, lost = fitted(RICH, count=chars, most=400)
 
-    assert any(told.endswith("and 11 more") for told in lost if told.startswith(("requests", "dec")))
+    assert "8 requests" in lost
 
 
 def test_goals_and_constraints_that_alone_are_too_long_keep_their_beginnings():
@@ -114,7 +114,7 @@ def test_no_room_at_all_leaves_the_least_of_goals_and_constraints():
 
 
 def test_facts_without_goals_can_become_nothing():
-    assert fitted(Facts(names=("a_b",)), count=chars, most=1) == (Facts(), ["names: a_b"])
+    assert fitted(Facts(names=("a_b",)), count=chars, most=1) == (Facts(), ["1 names"])
 
 
 def test_thousands_of_entries_cost_no_counting_of_what_has_no_room():
@@ -130,4 +130,4 @@ def test_thousands_of_entries_cost_no_counting_of_what_has_no_room():
     assert kept.requests == many.requests[-len(kept.requests) :]
     assert len(kept.requests) > 10
     assert sum(size > 50_000 for size in counted) == 1
-    assert lost[0].endswith("more")
+    assert lost[0].endswith(" requests")

@@ -12,11 +12,11 @@ from tests.compaction.test_ladder import draft_of
 WINDOW = Policy("window", keep_middle=0.5, keep_requests=True)
 
 
-def middle_of(draft, policy=WINDOW, *, goal, room=0, least=0):
+def middle_of(draft, policy=WINDOW, *, goal, room=0, least=0, most_messages=0):
     held = ladder.holds(draft.parts, recent=1, pairs=1)
     loose = ladder.rest(draft.parts, held)
     draft.kept[:] = held
-    keep_middle(draft, policy, loose, goal=goal, room=room, least=least)
+    keep_middle(draft, policy, loose, goal=goal, room=room, least=least, most_messages=most_messages)
     return [at for at in loose if draft.kept[at]]
 
 
@@ -35,17 +35,47 @@ TALK = conversation(
 
 def test_requests_stay_before_anything_else():
     draft = draft_of(TALK)
-    least = ladder.used(draft)
+    goal = sum(ladder.tokens_of(draft, at) for at in (0, 2, 7, 8))
 
-    assert middle_of(draft, WINDOW._replace(keep_middle=0.0), goal=least) == [2]
+    assert middle_of(draft, WINDOW._replace(keep_middle=0.0), goal=goal) == [2]
+    assert draft.steps == ["select: 1 older groups kept for what they say"]
 
 
-def test_what_was_decided_stays_before_small_talk_and_explorations_never_do():
+def test_what_was_decided_stays_before_small_talk():
     draft = draft_of(TALK)
 
-    assert middle_of(draft, WINDOW._replace(keep_requests=False), goal=75) == [2, 3]
-    assert 4 not in middle_of(draft, goal=10_000)
-    assert draft.steps[-1] == "select: 3 older groups kept"
+    assert middle_of(draft, WINDOW._replace(keep_requests=False, keep_middle=1.0), goal=72) == [2, 3]
+
+
+def test_the_newest_stay_as_far_as_there_is_room_and_then_no_older_one():
+    draft = draft_of(TALK)
+    some = sum(ladder.tokens_of(draft, at) for at in (0, 7, 8, 6, 5))
+
+    assert middle_of(draft, Policy(), goal=some) == [5, 6]
+    assert middle_of(draft, Policy(), goal=10_000) == [1, 2, 3, 4, 5, 6]
+    assert middle_of(draft, Policy(), goal=10_000, most_messages=6) == [5, 6]
+    assert draft.steps[-1] == "select: 2 newer groups kept, as there is room"
+
+
+def test_what_was_shortened_in_vain_is_whole_again_where_it_stays():
+    messages = conversation(
+        user("Go."), bash("make", "x" * 4_000), tool("Read", "y" * 4_000, file_path="a.py"), bash("make")
+    )
+    draft = draft_of(messages)
+    ladder.lighten(draft, ("shorten_results",), [1, 2], goal=1)
+
+    assert middle_of(draft, Policy(), goal=10_000) == [1, 2]
+    assert sorted(draft.now) == [4]
+    assert sorted(at for at, _ in draft.cuts) == [4]
+    assert draft.tokens[:4] == list(draft.given[:4])
+
+
+def test_what_does_not_fit_whole_may_fit_shortened():
+    messages = conversation(user("Go."), bash("make", "x" * 4_000), bash("make", "x" * 4_000), bash("make"))
+    draft = draft_of(messages)
+
+    assert middle_of(draft, Policy(), goal=1_500) == [1, 2]
+    assert sorted(draft.now) == [2]
 
 
 def test_nothing_stays_where_the_goal_leaves_no_room():
