@@ -105,11 +105,16 @@ def formats_page() -> str:
 
 
 def compaction_page() -> str:
-    """Return docs/compaction.md with the table of policies as the code has it."""
+    """Return docs/compaction.md with the policies as the code has them, and the numbers as the benchmarks wrote them."""
     text = (HERE / "compaction.md").read_text(encoding="utf-8")
-    before, begin, rest = text.partition("<!-- policy: generated -->\n")
+    return filled(filled(text, "policy", policy_table()), "measured", numbers.peers_table())
+
+
+def filled(text: str, block: str, lines: list[str]) -> str:
+    """Return `text` with `lines` in the generated block of that name."""
+    before, begin, rest = text.partition(f"<!-- {block}: generated -->\n")
     _, end, after = rest.partition("<!-- end -->")
-    return before + begin + "\n" + "\n".join(policy_table()) + "\n\n" + end + after
+    return before + begin + "\n" + "\n".join(lines) + "\n\n" + end + after
 
 
 def policy_table() -> list[str]:
@@ -160,9 +165,7 @@ def default_of(name: str) -> str:
 def readme_page() -> str:
     """Return README.md with the numbers as the benchmarks wrote them; the rest is written by hand."""
     text = (HERE.parent / "README.md").read_text(encoding="utf-8")
-    before, begin, rest = text.partition("<!-- numbers: generated -->\n")
-    _, end, after = rest.partition("<!-- end -->")
-    return before + begin + "\n" + "\n".join(numbers.table()) + "\n\n" + end + after
+    return filled(text, "numbers", numbers.table())
 
 
 def configuration_page() -> str:

@@ -17,7 +17,7 @@ def result(name: str) -> Any:
 
 def rows() -> list[tuple[str, str, str]]:
     """Return question, answer and benchmark, one row a number."""
-    return [*_speed(), *_quality()]
+    return [*_speed(), *_quality(), *_compaction()]
 
 
 def _speed() -> list[tuple[str, str, str]]:
@@ -94,6 +94,105 @@ def _quality() -> list[tuple[str, str, str]]:
             "token_estimate",
         ),
     ]
+
+
+def _compaction() -> list[tuple[str, str, str]]:
+    looked = result("compaction_preflight")
+    session, grown = looked["session"], looked["grown_by_one"]
+    counted = result("message_counting")["by_counter"]
+    kept = result("compaction_decay")["kept_verbatim"]
+    files = result("compaction_files")
+    by_hand = result("compaction_by_hand")["policies"].values()
+    five = [one for name, one in kept.items() if name.endswith("_after_5")]
+    twenty = [one for name, one in kept.items() if name.endswith("_after_20")]
+    return [
+        (
+            f"looking at {looked['messages']:,} messages before a model call, none due",
+            f"{grown['median_ms']:.0f} ms when one message is new, {grown['first_ms'] / 1e3:.1f} s in a new process",
+            "compaction_preflight",
+        ),
+        (
+            f"preflight in a session of {session['turns']:,} turns with {session['compactions']} compactions",
+            f"{100 * session['share_of_wall_time']:.1f} % of the wall time (goal 1 %), {session['preflight_ms_per_turn']:.0f} ms a turn",
+            "compaction_preflight",
+        ),
+        (
+            "counting messages",
+            ", ".join(f"{name} {one['megabytes_per_second']:.0f} MB/s" for name, one in counted.items()),
+            "message_counting",
+        ),
+        (
+            "planted facts still there verbatim, without a model: after 5 compactions, and after 20",
+            f"{_least(five, 'first', 'together')}, {_least(twenty, 'first', 'together')}; goals {_least(twenty, 'all', 'goal')}, constraints {_least(twenty, 'all', 'constraint')} (worst window)",
+            "compaction_decay",
+        ),
+        (
+            "files edited before real compactions that are named after them",
+            f"{files['we_name']} of {files['edited']} (Claude Code's own summaries, as long: {files['model_names']})",
+            "compaction_files",
+        ),
+        (
+            "a coding session compacted by hand, far from its trigger",
+            f"{100 * min(one['smaller_by'] for one in by_hand):.0f} % smaller at least, over all policies",
+            "compaction_by_hand",
+        ),
+    ]
+
+
+def _least(measured: list[Any], which: str, kind: str) -> str:
+    return f"{min(one[which][kind] for one in measured):.2f}"
+
+
+_PEERS = {
+    "aether": "aether",
+    "langchain": "LangChain",
+    "langchain_keep_tenth": "LangChain, keep a tenth",
+    "agent_framework": "Agent Framework, composed",
+    "agent_framework_window": "Agent Framework, window",
+}
+_COLUMNS = {
+    "compactions": "compactions",
+    "invalid_for_openai": "results OpenAI would refuse",
+    "sent_over_budget": "calls sent over the budget",
+    "worst_over_budget": "the worst, as a multiple of it",
+    "raised": "errors raised",
+    "opening_request_gone": "opening request gone",
+    "newest_request_gone": "newest request gone",
+    "rule_gone": "rule gone",
+    "error_text_became_memory": "error text became memory",
+    "empty_summary_replaced_history": "empty summary replaced history",
+    "median_ms": "median, ms",
+    "p95_ms": "p95, ms",
+}
+
+
+def peers_table() -> list[str]:
+    """Return what the systems made of the same histories, one row a question, one table a scenario."""
+    measured = result("compaction_peers")
+    lines = []
+    for scenario, found in measured["found"].items():
+        calls = found["aether"]["model_calls"]
+        number = found["aether"]["conversations"]
+        lines += [
+            f"{scenario.replace('_', ' ').capitalize()}; {number} conversations, {calls:,} model calls:",
+            "",
+            "| | " + " | ".join(_named(name, measured["versions"]) for name in found) + " |",
+            "|---" * (len(found) + 1) + "|",
+        ]
+        for key, words in _COLUMNS.items():
+            lines.append(f"| {words} | " + " | ".join(_cell(key, one[key]) for one in found.values()) + " |")
+        lines.append("")
+    return lines[:-1]
+
+
+def _named(name: str, versions: dict[str, str]) -> str:
+    return _PEERS[name] if name == "aether" else f"{_PEERS[name]} ({versions[name]})"
+
+
+def _cell(key: str, value: float) -> str:
+    if key == "worst_over_budget":
+        return f"{value:.2f}" if value else "—"
+    return f"{value:.1f}" if key.endswith("_ms") else f"{value:,}"
 
 
 def table() -> list[str]:
