@@ -209,7 +209,7 @@ def _lowered(climb: _Climb, loose: Sequence[int], need: int) -> Policy:
         draft.kept[:] = ladder.holds(draft.parts, recent=counts[0], pairs=counts[1])
     if "reduce" in policy.steps:
         share = int(NEWEST_SHARE * limits.limit)
-        ladder.lean(draft, policy.steps, most=most, limit=limits.limit - need, share=share)
+        ladder.lean(draft, policy.steps, most=limits.goal - need, limit=limits.limit - need, share=share)
         counts = ladder.reduce(draft, policy, most=most, most_messages=fewer)
         ladder.release(draft, most=most, most_messages=fewer)
     _drop_summaries(draft)

@@ -125,7 +125,9 @@ def test_looking_around_among_what_stays_is_shortened_and_what_was_done_stays_wh
 
 
 def test_held_results_are_shortened_before_the_summary_is_stunted():
-    decided = [model(f"We decided to use variant {at} because it is short.") for at in range(60)]
+    decided = [
+        model(f"We decided to use variant {at} because it is short. " + "word " * 80) for at in range(60)
+    ]
     messages = conversation(
         user("Please port the parser. Never use floats."),
         *decided,

@@ -14,7 +14,7 @@ from aether.compaction.policies import POLICIES, STEPS, policy, validated
 from aether.compaction.shapes import Policy
 from aether.errors import BudgetExceeded
 from aether.messages.check import check
-from aether.messages.formats import bare, read
+from aether.messages.formats import bare, convert, read
 from aether.messages.groups import groups
 from aether.messages.message import WIRES
 from aether.tokens.messages import message_tokens
@@ -322,6 +322,34 @@ def test_equal_messages_are_not_taken_for_one(case):
         same = [at for at, one in enumerate(case.messages) if one is twin]
         stayed = [at for at in same if any(at in parts.groups[pin].members for pin in parts.pinned)]
         assert set(stayed) <= set(result.places)
+
+
+def steady_call(at, size):
+    """Return one call and its result of so many characters, as OpenAI spells them."""
+    call = {"id": f"c{at}", "type": "function", "function": {"name": "run", "arguments": f'{{"at": {at}}}'}}
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": f"c{at}", "content": f"{at} " + "x" * size},
+    ]
+
+
+@given(st.sampled_from(WIRES), st.floats(0.03, 0.2), st.integers(2_000, 12_000))
+@settings(max_examples=25, deadline=None)
+def test_a_steady_stream_of_calls_is_not_compacted_at_every_call(wire, share, window):
+    raws = [{"role": "user", "content": "Go."}]
+    messages = convert(read(raws, "openai"), wire).messages
+    fired = []
+    for at in range(60):
+        call = read(steady_call(at, int(4 * share * window)), "openai")
+        messages = [*messages, *convert(call, wire).messages]
+        result = Case(wire, messages, policy("compact"), window, 0, force=False).done()
+        messages = list(result.messages)
+        if result.triggered:
+            fired.append(at)
+
+    assert fired
+    # Between two of them there is room for a tenth of the window, or for one call where that is larger.
+    assert len(fired) <= 2 + 60 / max(1.5, 0.1 / share)
 
 
 @pytest.mark.parametrize("wire", WIRES)
