@@ -18,7 +18,7 @@ from aether.backends.base import Settings
 from aether.compaction.budget import fires
 from aether.compaction.plan import LastTime, Plan, apply, plan
 from aether.compaction.shapes import Policy, Receipt
-from aether.errors import AetherError, Conflict
+from aether.errors import AetherError, Conflict, shown
 from aether.events import names as tell
 from aether.ids import short_id
 from aether.messages.message import Wire
@@ -209,7 +209,7 @@ def _noted(found: Case, done: Compaction) -> Compaction:
 
 def _tried(found: Case, at: tell.Moment, *, force: bool, left: int = CONFLICT_TRIES) -> Compaction:
     """Plan and carry out; where another process compacted the same conversation meanwhile, plan anew."""
-    log = load(found.record, found.conversation_id)
+    log = _read(found)
     made = _planned(found, log, force=force)
     if not made.triggered:
         return _untouched(found, at, list(made.findings))
@@ -219,6 +219,21 @@ def _tried(found: Case, at: tell.Moment, *, force: bool, left: int = CONFLICT_TR
         if left <= 1:
             raise
     return _tried(found, at, force=force, left=left - 1)
+
+
+def _read(found: Case) -> Log:
+    """Return the log of the conversation as far as the caller knows it."""
+    log = load(found.record, found.conversation_id)
+    if found.options.unsaved is None:
+        return log
+    known = log._replace(context=log.context[: len(found.raws)])
+    if conversations.context(known) != found.raws:
+        raise Conflict(
+            f"what is live of conversation {shown(log.id)} is no longer what was read.",
+            fix="Read it again, and compact that.",
+            where=str(log.path),
+        )
+    return known
 
 
 def _untouched(found: Case, at: tell.Moment, findings: list[Finding]) -> Compaction:
@@ -232,14 +247,15 @@ def _untouched(found: Case, at: tell.Moment, findings: list[Finding]) -> Compact
 
 
 def _planned(found: Case, log: Log, *, force: bool) -> Plan:
-    known = conversations.numbered(log, found.raws)
     where = path_of(found.record, found.conversation_id)
+    # Asked for only where something is shortened: it reads every message.
+    known = cache(lambda: conversations.numbered(log, found.raws))
     last = log.compactions[-1].receipt if log.open else None
     return plan(
         found.sums.messages, found.policy, found.sums.count, window=found.budget.window,
         overhead=found.budget.used - found.budget.messages, tokens=found.sums.tokens, force=force,
         last=LastTime(last["tokens_after"]) if last else None,
-        pointer=lambda position: f"{where} n={known[position]}",
+        pointer=lambda position: f"{where} n={known()[position]}",
     )  # fmt: skip
 
 
