@@ -1,0 +1,191 @@
+"""A crash at any system call leaves a compaction wholly recorded or not at all; many at once lose nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import signal
+
+import pytest
+
+from aether.errors import AetherError, Conflict
+from aether.operations.compacting import preflight, undo_compaction
+from aether.operations.compaction_case import Options
+from aether.storage import storage
+from aether.store import conversation_log, conversations, doctor
+from aether.store.conversation_log import load
+from tests import homes
+from tests.crash import faults
+from tests.crash.test_writers import start
+from tests.laws.histories import history
+
+ID = "user:42"
+WINDOW = 1_500
+PROCESSES = 16
+# Of the calls that change nothing one in so many fails: there are two hundred, and one is like another.
+READS_EVERY = 7
+ROUNDS = 4
+FIRST = history(1, "openai", turns=5, images=0, words=12)
+MORE = history(2, "openai", turns=5, images=0, words=12)[1:]
+
+
+def _options(home):
+    """Copies go to a directory beside the home, so that their system calls fail too."""
+    return Options(counter=lambda text: -(-len(text) // 4), storage=storage("fs", path=str(home / "copies")))
+
+
+def _compact(home, messages):
+    return preflight(ID, messages, window=WINDOW, wire="openai", options=_options(home), home=home)
+
+
+def _bare(home):
+    """A home without conversations; what will be compacted first."""
+    homes.fresh(home.parent)
+    return FIRST
+
+
+def _compacted(home):
+    """A home whose conversation was compacted once; what will be compacted next."""
+    done = _compact(home, _bare(home))
+    assert done.triggered
+    return [*done.messages, *MORE]
+
+
+def seen(home):
+    """Return what a new reader sees."""
+    log = load(home, ID, anew=True)
+    return conversations.context(log), conversations.history(log), log.compactions, list(log.open)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # what an exception cuts short the collector closes
+@pytest.mark.parametrize("kind", ["raised", "killed"])
+@pytest.mark.parametrize("made", [_bare, _compacted])
+def test_a_fault_at_any_call_leaves_the_whole_compaction_or_nothing(made, kind, tmp_path, copies):
+    original = tmp_path / "original" / ".aether"
+    messages = made(original)
+    given = json.dumps(messages)
+    before = seen(original)
+    for _ in range(2):  # the first time reads what stays in memory
+        home = copies(original)
+        with faults.injected(faults.Calls()) as measured:
+            assert _compact(home, messages).triggered
+
+    for number, name in enumerate(measured.names):
+        if name in faults.READS and number % READS_EVERY:
+            continue
+        for fault in faults.RAISED if kind == "raised" else faults.KILLED:
+            if faults.apply_to(name, fault):
+                home = copies(original)
+                where = f"{fault.name} at call {number} ({name})"
+                acknowledged = _struck(home, messages, faults.Calls(number, fault))
+                assert json.dumps(messages) == given, where
+                _whole_or_nothing(home, messages, before, acknowledged, where)
+                # What is left on the disk is the same, whichever exception it was.
+                if name not in faults.READS and not fault.name.startswith(("EIO", "KeyboardInterrupt")):
+                    _mended(home, messages, len(before[2]), where)
+
+    gc.collect()
+    conversation_log._CACHE.clear()
+    assert len(measured.names) >= 20
+
+
+def _struck(home, messages, calls):
+    """Compact with a fault; return what it returned, None where it did not."""
+    if calls.fault.make is None:
+
+        def child():
+            with faults.injected(calls):
+                _compact(home, messages)
+
+        assert faults.in_child(child) == -signal.SIGKILL
+        return None
+    try:
+        with faults.injected(calls):
+            return _compact(home, messages)
+    except (OSError, AetherError, KeyboardInterrupt):
+        return None
+    finally:
+        assert calls.struck
+
+
+def _whole_or_nothing(home, messages, before, acknowledged, where):
+    """See that the compaction is there, as it was returned, or that nothing is."""
+    found = seen(home)
+    recorded = len(found[2]) > len(before[2])
+    assert recorded or found == before, where
+    assert recorded or acknowledged is None, where
+    assert acknowledged is None or found[0] == acknowledged.messages, where
+
+
+def _mended(home, messages, before, where):
+    """Mend, and see that it changed nothing, and that undo and another compaction work."""
+    found = seen(home)
+    doctor.repair(home, now=homes.NOW)
+    assert seen(home) == found, where
+    assert {one.code for one in doctor.examine(home)} <= {"quarantine"}, where
+    if len(found[2]) > before:
+        assert json.dumps(undo_compaction(ID, home=home).messages) == json.dumps(messages), where
+    assert _compact(home, messages).triggered, where
+
+
+def _rounds(home, who, id):
+    """Talk and compact, by oneself; note what was said, and what undo must give back at each step."""
+    context, said = [], []
+    done = 0
+    for nth in range(ROUNDS):
+        more = history(100 * who + nth, "openai", turns=6, images=0)[bool(nth) :]
+        context, said = [*context, *more], [*said, *more]
+        found = preflight(id, context, window=WINDOW, wire="openai", home=home)
+        assert found.tokens_after <= found.limit
+        context, done = found.messages, done + found.triggered
+    (home / f"said{who}").write_text(json.dumps([said, done]))
+
+
+@pytest.mark.slow
+def test_sixteen_processes_compact_sixteen_conversations_and_each_is_undone_by_itself(home):
+    children = [start(_rounds, home, who, f"own {who}") for who in range(PROCESSES)]
+
+    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+
+    assert codes == [0] * PROCESSES
+    for who in range(PROCESSES):
+        said, times = json.loads((home / f"said{who}").read_text())
+        assert times >= 2
+        assert conversations.history(load(home, f"own {who}", anew=True))[: len(said)] == said
+        undone = [undo_compaction(f"own {who}", home=home) for _ in range(times)]
+        assert json.dumps(undone[-1].messages) == json.dumps(said)
+        assert not any(one.findings for one in undone)
+    assert doctor.examine(home) == []
+
+
+def _same(home, who):
+    """Compact what one process holds of a conversation that all the others compact as well."""
+    messages = history(who, "openai", turns=8, images=0)
+    found = None
+    for _ in range(PROCESSES):
+        with contextlib.suppress(Conflict):  # others were quicker, thrice; nothing was recorded then
+            found = found or preflight("same", messages, window=WINDOW, wire="openai", home=home)
+    assert found.triggered
+    (home / f"given{who}").write_text(json.dumps([messages, found.receipt.step, found.messages]))
+
+
+@pytest.mark.slow
+def test_sixteen_processes_compact_the_same_conversation_and_nothing_is_lost(home):
+    children = [start(_same, home, who) for who in range(PROCESSES)]
+
+    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+
+    assert codes == [0] * PROCESSES
+    log = load(home, "same", anew=True)
+    steps = []
+    for who in range(PROCESSES):
+        messages, step, after = json.loads((home / f"given{who}").read_text())
+        steps.append(step)
+        had, came, receipt = conversations.compacted(log, step)
+        assert (json.dumps(had), json.dumps(came)) == (json.dumps(messages), json.dumps(after))
+        assert receipt["step"] == step
+    assert sorted(steps) == list(range(1, PROCESSES + 1))
+    assert doctor.examine(home) == []
