@@ -124,10 +124,15 @@ def _too_long(text: str, task: SummaryTask, count: Counter) -> str:
     most = int(task.max_tokens * SLACK)
     if tokens > most:
         return f"It has {tokens} tokens; {task.max_tokens} were asked for."
-    given = count(task.previous) + sum(count(said.text) for said in task.said)
-    if tokens > LEAST_COMPARED_TOKENS and tokens >= given:
-        return f"It has {tokens} tokens, no fewer than the {given} that it stands for."
-    return ""
+    if tokens <= LEAST_COMPARED_TOKENS:
+        return ""
+    given = 0
+    for told in (task.previous, *(said.text for said in task.said)):
+        given += count(told)
+        if given > tokens:
+            # The rest need not be counted, which takes long after thousands of messages.
+            return ""
+    return f"It has {tokens} tokens, no fewer than the {given} that it stands for."
 
 
 def _echo(text: str, task: SummaryTask) -> str:
@@ -135,10 +140,12 @@ def _echo(text: str, task: SummaryTask) -> str:
     if len(said) < LEAST_ECHO_WORDS:
         return ""
     mine = _runs(said)
-    most = max((len(mine & _runs(words(each.text))) for each in task.said), default=0)
-    return "It copies one message." if most >= ECHOED_SHARE * len(mine) else ""
+    least = ECHOED_SHARE * len(mine)
+    # A message with fewer characters than that has fewer words, too.
+    copies = (len(mine & _runs(words(each.text))) >= least for each in task.said if len(each.text) >= least)
+    return "It copies one message." if any(copies) else ""
 
 
 def _runs(said: Iterable[str]) -> set[tuple[str, ...]]:
     listed = list(said)
-    return {tuple(listed[at : at + RUN_WORDS]) for at in range(len(listed) - RUN_WORDS + 1)}
+    return set(zip(*(listed[at:] for at in range(RUN_WORDS)), strict=False))

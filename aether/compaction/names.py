@@ -24,6 +24,8 @@ NAME_CHARS = 120
 _HEAD_CHARS, _TAIL_CHARS = 3_000, 1_500
 # A text beyond this is something pasted; its names stand at its ends, too.
 _TEXT_CHARS = 20_000
+# What tools said longer ago is in the history; the newest so many calls and results bound the time this takes.
+_MOST_BY_TOOL = 600
 # Weight of one use, by who uses it.
 _BY_PERSON, _BY_MODEL, _BY_CALL, _BY_TOOL = 8, 4, 2, 1
 
@@ -36,6 +38,8 @@ _COINED = re.compile(
     r"(?<![\w./@:-])(?=[\w-]{4})(?=[\w-]{0,60}\d)(?=[\w-]{0,60}[A-Za-z])\w+(?:-\w+)*(?![\w/@-])"
 )
 _OPTION = re.compile(r"--?[A-Za-z][\w-]*$")
+
+_BY_TOOLS = frozenset({"call", "result"})
 
 
 def names_of(messages: Sequence[Message], positions: Iterable[int], *, besides: str = "") -> tuple[str, ...]:
@@ -78,14 +82,18 @@ def merged_names(older: Sequence[str], newer: Sequence[str]) -> tuple[str, ...]:
 
 
 def _uses(messages: Sequence[Message], positions: Iterable[int]) -> Iterator[tuple[int, list[str]]]:
-    for at in positions:
+    listed = list(positions)
+    by_tool = sum(block.kind in _BY_TOOLS for at in listed for block in messages[at].blocks)
+    for at in listed:
         for block in messages[at].blocks:
             if block.kind == "text" and messages[at].role != "system":
                 person = messages[at].role == "user"
                 text = clean(_ends(block.text, _TEXT_CHARS))
                 yield (_BY_PERSON if person else _BY_MODEL), names_in(text)
-            elif block.kind in {"call", "result"}:
-                yield from _used_by_tool(block)
+            elif block.kind in _BY_TOOLS:
+                by_tool -= 1
+                if by_tool < _MOST_BY_TOOL:
+                    yield from _used_by_tool(block)
 
 
 def _used_by_tool(block: Block) -> Iterator[tuple[int, list[str]]]:

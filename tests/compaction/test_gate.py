@@ -141,3 +141,16 @@ def test_quoting_one_sentence_is_no_echo_but_copying_a_message_is():
     assert rejected(f"{sentence} {own} {own[::-1]}", TASK, count=count) == ""
     copied = " ".join(LONG.split()[: LEAST_ECHO_WORDS + 20])
     assert rejected(copied, TASK, count=count) == "It copies one message."
+
+
+def test_what_it_stands_for_is_counted_only_as_far_as_needed():
+    counted = []
+
+    def counting(text):
+        counted.append(text)
+        return count(text)
+
+    many = TASK._replace(said=tuple(Said(at, "user", "", "other words " * 200) for at in range(50)))
+
+    assert rejected("It goes on with the parser of the ledger. " * 12, many, count=counting) == ""
+    assert len(counted) < 5

@@ -75,3 +75,11 @@ def test_merging_bounds_what_is_carried_and_drops_the_oldest():
     assert len(found) == MOST_CARRIED
     assert found[-2:] == ("new_1", "old_5")
     assert "old_0" not in found
+
+
+def test_of_very_many_answers_of_tools_the_newest_are_read():
+    found = names(user("It is about W-77123."), *(tool("t", f"id-{at:05}") for at in range(400)))
+
+    assert "W-77123" in found
+    assert "id-00100" in found
+    assert "id-00099" not in found
