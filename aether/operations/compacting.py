@@ -9,6 +9,7 @@ and raises. Copies that leave the home, through a storage adapter or an exporter
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
