@@ -15,14 +15,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
-from aether.errors import NotFound
+from aether.errors import InvalidInput, NotFound, shown
 from aether.messages import chat, openhands, transcripts
 from aether.messages.blocks import table, word
-from aether.messages.detect import detect, unknown
+from aether.messages.detect import detect
 from aether.messages.formats import convert, detect_wire, read
 from aether.messages.jsonl import values
 from aether.messages.layout import Layout, dumps, layout_of
 from aether.messages.message import Message, Wire
+from aether.messages.record import BadLine, Format
 from aether.shapes import Finding, JsonObject
 
 KEYS: dict[Wire, str] = {
@@ -35,6 +36,7 @@ KEYS: dict[Wire, str] = {
 _SYSTEM_KEYS: dict[Wire, str] = {"responses": "instructions", "gemini": "systemInstruction"}
 _SYSTEM = ("system", "instructions", "systemInstruction", "system_instruction")
 _HEAD_VALUES = 32
+_KNOWN = "Give a request body, a list or lines of messages, or the log of an agent."
 
 
 class Origin(NamedTuple):
@@ -65,6 +67,8 @@ class Conversation(NamedTuple):
     others: int = 0
     """How many more conversations the file holds."""
     origin: Origin = Origin()
+    unread: tuple[Finding, ...] = ()
+    """Lines that do not parse: what stands in them is not among the messages."""
 
 
 class _Found(NamedTuple):
@@ -92,15 +96,16 @@ def load(
 
     Raises:
         NotFound: there is no such file, or no such conversation in it.
-        InvalidInput: the file holds no conversation.
+        InvalidInput: the file holds no conversation, or something among its messages that is none.
     """
     data, name = _bytes(source)
-    found = list(values(io.BytesIO(data)))
+    bad: list[BadLine] = []
+    found = list(values(io.BytesIO(data), on_bad=bad.append))
     chosen = _found(found, data, name=name, whole=whole, nth=nth)
     spelt = wire or chosen.wire or detect_wire(chosen.raws)
     messages = read(chosen.raws, spelt)
     if not messages:
-        raise unknown("it holds no message.", where=name)
+        raise InvalidInput("it holds no message.", fix=_KNOWN, where=name)
     return Conversation(
         messages,
         spelt,
@@ -110,7 +115,13 @@ def load(
         name=name,
         others=chosen.others,
         origin=chosen.origin._replace(wire=spelt, raws=tuple(message.raw for message in messages)),
+        unread=tuple(map(_unread, bad)),
     )
+
+
+def _unread(line: BadLine) -> Finding:
+    what = f"It is left out, for it is {line.reason}."
+    return Finding("warning", "unread-line", f"line {line.line}", what, "Complete it, or take it out.")
 
 
 def _bytes(source: str | os.PathLike[str] | IO[bytes]) -> tuple[bytes, str]:
@@ -130,7 +141,7 @@ def _found(found: list[tuple[int, Any]], data: bytes, *, name: str, whole: bool,
     alone = alone or _lines(found, data)
     if alone and nth == 0:
         return alone
-    match detect([value for _, value in found[:_HEAD_VALUES]], where=name):
+    match _format([value for _, value in found[:_HEAD_VALUES]], name):
         case "claude_code":
             return _Found(transcripts.claude_code(found, whole=whole), "anthropic")
         case "codex":
@@ -140,9 +151,16 @@ def _found(found: list[tuple[int, Any]], data: bytes, *, name: str, whole: bool,
             listed = [_events(value) for value in found if openhands.events_of(value[1])]
             return _nth(listed, nth, name=name)
         case "items":
-            raise unknown("it holds items, and no messages.", where=name)
+            raise InvalidInput("it holds items, and no messages.", fix=_KNOWN, where=name)
         case _:
             return _one_of(found, data, nth=nth, name=name)
+
+
+def _format(head: list[Any], name: str) -> Format:
+    try:
+        return detect(head, where=name)
+    except InvalidInput as reason:
+        raise InvalidInput(reason.what, fix=_KNOWN, where=name) from reason
 
 
 def _alone(value: Any, source: bytes) -> _Found | None:
@@ -157,12 +175,28 @@ def _body(value: Any, source: bytes) -> _Found | None:
         listed = value.get(key)
         if key == "input" and isinstance(listed, str) and "role" not in value:
             listed = [{"role": "user", "content": listed}]
-        if isinstance(listed, list) and listed and all(map(_is_raw, listed)):
+        if isinstance(listed, list) and _are_messages(listed, key):
             system = next((value[name] for name in _SYSTEM if value.get(name)), None)
             wire = _wire_of_body(value, key, listed)
             origin = Origin("body", source=source, key=key)
             return _Found(listed, wire, {**value, key: None}, system, origin=origin)
     return None
+
+
+def _are_messages(listed: list[Any], where: str) -> bool:
+    """Tell whether these are messages, be there such among them as no provider takes.
+
+    Raises:
+        InvalidInput: some are, and something among them is no object.
+    """
+    if not any(map(_is_raw, listed)):
+        return False
+    for at, value in enumerate(listed):
+        if not isinstance(value, dict):
+            raise InvalidInput(
+                f"it is {shown(value)}, and no message.", fix="Take it out.", where=f"{where}[{at}]"
+            )
+    return True
 
 
 def _is_raw(value: Any) -> bool:
@@ -187,17 +221,21 @@ def _wire_of_body(body: JsonObject, key: str, raws: list[JsonObject]) -> Wire | 
 
 
 def _list(value: Any, source: bytes) -> _Found | None:
-    if isinstance(value, list) and value and all(map(_is_raw, value)):
+    if isinstance(value, list) and _are_messages(value, "messages"):
         return _Found(value, origin=Origin("list", source=source))
     return None
 
 
 def _lines(found: list[tuple[int, Any]], source: bytes) -> _Found | None:
     """Return the conversation that is one message per line."""
-    if not found or not all(_is_raw(value) for _, value in found):
+    if not any(_is_raw(value) for _, value in found) or not all(_may_be_raw(value) for _, value in found):
         return None
     origin = Origin("lines", source=source, lines=tuple(number for number, _ in found))
     return _Found([value for _, value in found], origin=origin)
+
+
+def _may_be_raw(value: Any) -> bool:
+    return isinstance(value, dict) and ("role" in value or "content" in value or _is_raw(value))
 
 
 def _events(value: tuple[int, Any]) -> _Found:

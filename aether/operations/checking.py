@@ -8,11 +8,15 @@ from __future__ import annotations
 import os
 from typing import IO, NamedTuple
 
+from aether.messages.chat import is_message
 from aether.messages.check import check
-from aether.messages.conversation import dumped, load, said_in
+from aether.messages.conversation import Conversation, dumped, load, said_in
 from aether.messages.message import Wire
 from aether.messages.repair import repair as mend
 from aether.shapes import Finding
+
+# What is wrong with a message of nobody in particular, and gone once it is said in a provider's words.
+_MENDED_BY_CONVERSION = frozenset({"bad-role", "empty-content"})
 
 
 class Checked(NamedTuple):
@@ -45,6 +49,7 @@ def check_messages(
     """
     read = load(source, nth=nth)
     said, converted = said_in(read, provider)
+    hidden = _hidden(read)
     done = mend(said.messages, provider) if repair else None
     if done:
         said = said._replace(messages=done.messages)
@@ -52,9 +57,21 @@ def check_messages(
         provider,
         read.wire,
         len(said.messages),
-        check(said.messages, provider, system=said.system, tools=said.tools),
-        converted,
+        [
+            *read.unread,
+            *([] if repair else hidden),
+            *check(said.messages, provider, system=said.system, tools=said.tools),
+        ],
+        [*(hidden if repair else []), *converted],
         done.findings if done else [],
         read.others,
         dumped(said) if done else b"",
     )
+
+
+def _hidden(read: Conversation) -> list[Finding]:
+    """Return what is wrong with plain messages as they stand, and no longer is when they are converted."""
+    known = read.wire != "plain" or read.origin.kind == "derived"
+    if known or all(is_message(message.raw) for message in read.messages):
+        return []  # the words of an agent's own dialect are nothing wrong
+    return [found for found in check(read.messages, "plain") if found.code in _MENDED_BY_CONVERSION]

@@ -234,6 +234,33 @@ def test_what_holds_no_conversation_is_refused(data, what):
         load(io.BytesIO(data))
 
 
+@pytest.mark.parametrize("key", ["messages", "input"])
+def test_what_is_no_object_among_messages_is_refused_and_not_passed_over(key):
+    body = {key: [{"role": "user", "content": "Go."}, 5]}
+
+    with pytest.raises(InvalidInput, match=rf"{key}\[1\]: it is 5"):
+        load(io.BytesIO(json.dumps(body).encode()))
+
+
+@pytest.mark.parametrize("odd", [{"role": "assistant"}, {"content": "Hm."}, {"role": "robot", "content": ""}])
+def test_messages_that_are_odd_are_read_and_written_back(odd):
+    listed = [{"role": "user", "content": "Go."}, odd]
+    lines = b"".join(json.dumps(raw).encode() + b"\n" for raw in listed)
+
+    for data in (json.dumps(listed).encode(), lines):
+        found = load(io.BytesIO(data))
+
+        assert [message.raw for message in found.messages] == listed
+        assert dumped(found) == data
+
+
+def test_the_words_of_an_error_name_no_option_that_is_not_there():
+    with pytest.raises(InvalidInput) as refused:
+        load(io.BytesIO(b"Hello."))
+
+    assert "--format" not in str(refused.value)
+
+
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(NotFound, match=r"gone\.json: cannot be read"):
         load(tmp_path / "gone.json")

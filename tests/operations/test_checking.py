@@ -62,3 +62,41 @@ def test_of_a_file_of_several_conversations_one_is_chosen():
 def test_a_file_that_is_not_there_is_not_found(tmp_path):
     with pytest.raises(NotFound):
         check_messages(tmp_path / "none.json", provider="openai")
+
+
+@pytest.mark.parametrize(
+    ("odd", "code"),
+    [
+        ({"role": "assistant"}, "empty-content"),
+        ({"content": "Who said this?"}, "bad-role"),
+        ({"role": "robot", "content": "I."}, "bad-role"),
+        ({"role": None, "content": "I."}, "bad-role"),
+    ],
+)
+@pytest.mark.parametrize("body", [False, True])
+def test_a_message_that_no_provider_takes_is_reported_and_not_passed_over(odd, code, body):
+    listed = [{"role": "user", "content": "Go."}, odd, {"role": "user", "content": "On."}]
+    source = {"model": "gpt-4o", "messages": listed} if body else listed
+
+    found = check_messages(stream(source), provider="openai")
+    mended = check_messages(stream(source), provider="openai", repair=True)
+
+    assert [(one.code, one.where) for one in found.findings] == [(code, "messages[1]")]
+    assert mended.findings == []
+    assert code in {one.code for one in (*mended.converted, *mended.repairs)}
+
+
+def test_the_words_of_an_agents_own_dialect_are_nothing_wrong():
+    listed = [{"role": "human", "content": "Go."}, {"role": "ai", "content": "Gone."}]
+
+    assert check_messages(stream(listed), provider="openai").findings == []
+
+
+def test_a_line_that_does_not_parse_is_told_of():
+    lines = b'{"role": "user", "content": "Go."}\n{"role": "assis'
+
+    found = check_messages(io.BytesIO(lines), provider="openai")
+
+    assert [(one.level, one.code, one.where) for one in found.findings] == [
+        ("warning", "unread-line", "line 2")
+    ]
