@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
+from threading import Lock
 
 # Runs written without spaces between words: Thai to Khmer, kana, Han, and the planes of rarer Han.
 UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -26,6 +27,9 @@ STOPWORDS = frozenset(
     "which what when where why how am is are was were be been being have has had having do does did doing "
     "will would can could shall may might just also very too s t re ve ll d m".split()
 )
+
+# The library's stemmer keeps the word it is at work on: two threads in it would mix their words.
+_STEMMING = Lock()
 
 
 def runs(text: str) -> list[str]:
@@ -79,7 +83,8 @@ def stem(word: str) -> str:
     """Return the English stem of a case-folded word; other scripts and numbers stay as they are."""
     if not word.isascii() or not word.isalpha() or len(word) < 3:
         return word.removesuffix("'s")
-    return str(_stemmer().stemWord(word))
+    with _STEMMING:
+        return str(_stemmer().stemWord(word))
 
 
 @lru_cache(maxsize=1)

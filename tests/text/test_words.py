@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from aether.text.words import STOPWORDS, parts, stem, stems, words
@@ -49,3 +52,19 @@ def test_stopwords_go_unless_asked_for():
 
 def test_what_turns_a_meaning_round_is_no_stopword():
     assert STOPWORDS.isdisjoint({"not", "never", "no", "must", "should", "without", "only", "always"})
+
+
+def test_threads_do_not_mix_their_words():
+    """The library's stemmer keeps the word it is at work on."""
+    made = [f"{one}{two}{end}" for one in ("conn", "relat", "gener", "oper") for two in "aeioulrst" for end in
+            ("ational", "fulness", "ingly", "ization", "ements", "ed")]  # fmt: skip
+    alone = [stem.__wrapped__(word) for word in made]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(lambda _: [stem.__wrapped__(word) for word in made], range(8)))
+    finally:
+        sys.setswitchinterval(before)
+
+    assert found == [alone] * 8
