@@ -13,28 +13,31 @@ here: its session is a protocol, and the filter is given the objects that it ret
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from aether.compaction.shapes import Policy
+from aether.errors import BackendUnavailable, BudgetExceeded, Conflict
+from aether.ids import short_id
 from aether.messages import formats
 from aether.messages.repair import repair
 from aether.operations import compacting, conversing
-from aether.operations.compaction_case import DEFAULT_OPTIONS, Options
+from aether.operations.compaction_case import DEFAULT_OPTIONS, UNNAMED, Options
 from aether.operations.edge import Home
 from aether.shapes import JsonObject
 
-T = TypeVar("T")
 Filter = Callable[[Any], Awaitable[Any]]
-# What the SDK calls a model that was given as an object without a name: its window is then the smallest known.
-UNNAMED = "unnamed"
+# Ends the name under which is recorded what is sent, where that is not what the session holds.
+AS_SENT = " (as sent)"
 
 
 class AetherSession:
     """The SDK's `Session`: a conversation of the home, or of `.compact/` where there is none.
 
-    Several processes may use one session at once. Leave `limit` alone with `compaction_filter`: it cuts blindly.
+    Several processes may use one session at once. With `compaction_filter` no `limit` is needed: what it cuts off is
+    not in the summary.
     """
 
     def __init__(self, session_id: str, *, home: Home = None, session_settings: Any = None) -> None:
@@ -80,27 +83,39 @@ def compaction_filter(
     """Return the `call_model_input_filter` of a run that keeps what is sent within the model's window.
 
     `session` is the run's own, or, without one, an id to record compactions under. `model` is the agent's unless
-    given, `window` that model's. Where what must stay does not fit, the run ends with `BudgetExceeded` and nothing
-    is sent.
+    given, `window` that model's. What is sent and is not what the session holds, as with a `session_input_callback`,
+    a limit, or a nested hand-off, is compacted beside it, and the session stays as it is. Where what must stay does
+    not fit, the run ends with `BudgetExceeded` and nothing is sent.
     """
-    conversation = session if isinstance(session, str) else session.session_id
+    own = session if isinstance(session, str) else session.session_id
+    beside = own if isinstance(session, str) else own + AS_SENT
     record = options.record or conversing.place(home if isinstance(session, str) else session.home)
-    options = options._replace(record=record)
     seen: list[tuple[list[Any], list[JsonObject]]] = []
 
-    def compacted(data: Any) -> list[JsonObject]:
-        given = list(data.model_data.input)
-        items = _continued(given, seen)
-        stored = conversing.context(conversation, home=record)
-        if _sendable(stored) == _sendable(items):
-            items = stored  # the SDK leaves out what a killed run left open; recorded is what was said
+    def preflight(
+        data: Any, name: str, items: list[JsonObject], unsaved: list[JsonObject] | None = None
+    ) -> list[JsonObject]:
         done = compacting.preflight(
-            conversation, items, model=model or _model(data.agent), window=window, policy=policy,
-            system=data.model_data.instructions, tools=_tools(data.agent), wire="responses", options=options,
+            name, items, model=model or _model(data.agent), window=window, policy=policy,
+            system=data.model_data.instructions, tools=_tools(data.agent), wire="responses",
+            options=options._replace(record=record, unsaved=unsaved),
         )  # fmt: skip
+        fitting = [*done.messages, *(unsaved or ())]
         if done.triggered:
-            seen[:] = [(given, done.messages)]
-        return _sendable(done.messages)
+            seen[:] = [(list(data.model_data.input), fitting)]
+        return _sendable(fitting)
+
+    def compacted(data: Any) -> list[JsonObject]:
+        items = _continued(list(data.model_data.input), seen)
+        stored = [] if own == beside else conversing.context(own, home=record)
+        unsaved = _behind(stored, items) if stored else None
+        if unsaved is not None:
+            # Another process may have compacted it just now; or what is not saved yet is too large to stay as it is.
+            with contextlib.suppress(Conflict, BudgetExceeded):
+                return preflight(data, own, stored, unsaved)
+        with contextlib.suppress(Conflict):
+            return preflight(data, beside, conversing.continued(beside, items, home=record))
+        return preflight(data, f"{beside} {short_id('run')}", items)  # many runs at once are in each other's way
 
     async def call(data: Any) -> Any:
         items = await asyncio.to_thread(compacted, data)
@@ -109,12 +124,52 @@ def compaction_filter(
     return call
 
 
+def usage_hooks(session: AetherSession | str, *, home: Home = None) -> Any:
+    """Return `RunHooks` by which the counts of this session's models are corrected by what their answers report.
+
+    Without a home nothing is learned.
+
+    Raises:
+        BackendUnavailable: openai-agents is not installed.
+    """
+    try:
+        from agents import RunHooks
+    except ImportError as reason:
+        raise BackendUnavailable(
+            "openai-agents is not installed.", fix='pip install "aether[agents]".', where="agents"
+        ) from reason
+    own, record = (session, home) if isinstance(session, str) else (session.session_id, session.home)
+
+    def learned(tokens: int) -> None:
+        if not compacting.answered(own + AS_SENT, tokens, home=record):
+            compacting.answered(own, tokens, home=record)
+
+    class Usage(RunHooks):
+        """Learns after each call of a model; it holds configuration only."""
+
+        async def on_llm_end(self, _context: Any, _agent: Any, response: Any) -> None:
+            await asyncio.to_thread(learned, response.usage.input_tokens)
+
+    return Usage()
+
+
 def _continued(given: list[Any], seen: list[tuple[list[Any], list[JsonObject]]]) -> list[Any]:
     """Return `given` with what was compacted before, earlier in the same run, compacted again in the same way."""
     for before, after in seen:
         if given[: len(before)] == before:
             return [*after, *given[len(before) :]]
     return given
+
+
+def _behind(stored: list[JsonObject], items: list[JsonObject]) -> list[JsonObject] | None:
+    """Return what stands in `items` behind what is stored; None where they do not begin with that.
+
+    The SDK leaves out what a killed run left open, and stores some items only after the model answered.
+    """
+    for known, said in ((stored, items), (_sendable(stored), _sendable(items))):
+        if said[: len(known)] == known:
+            return said[len(known) :]
+    return None
 
 
 def _sendable(items: Sequence[JsonObject]) -> list[JsonObject]:

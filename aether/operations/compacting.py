@@ -192,9 +192,6 @@ def _done(found: Case, *, force: bool) -> Compaction:
     except AetherError as reason:
         receipts.failed(found, at, kind=reason.code, message=reason.what, fallback="none")
         raise
-    finally:
-        if found.options.exporter:
-            found.options.exporter.flush()
 
 
 def _noted(found: Case, done: Compaction) -> Compaction:

@@ -21,6 +21,7 @@ from aether.compaction.policies import validated
 from aether.compaction.shapes import Policy
 from aether.errors import InvalidInput, NotFound
 from aether.events.event import Exporter
+from aether.messages import formats
 from aether.messages.message import Wire
 from aether.operations import usage
 from aether.operations.edge import Home, find
@@ -28,7 +29,7 @@ from aether.operations.summarising import Summariser
 from aether.redact.redaction import DEFAULT, Rules
 from aether.shapes import Counter, Finding, JsonObject
 from aether.storage.adapter import StorageAdapter
-from aether.tokens.messages import system_tokens, tools_tokens
+from aether.tokens.messages import message_tokens, system_tokens, tools_tokens
 from aether.tokens.tally import Tally, tally
 
 # Conversations whose counts stay in memory; an orchestrator has few at a time.
@@ -55,6 +56,10 @@ class Options(NamedTuple):
     """How what leaves the home is redacted; None: not at all, and an event warns of it."""
     record: Path | None = None
     """The directory that keeps conversations, where that is not a home."""
+    unsaved: Sequence[JsonObject] | None = None
+    """What is sent behind the messages and is recorded by someone else. Where it is given, also empty, the messages
+    are what is live in the record: what others add meanwhile stays, and where it is live no longer, nothing is
+    changed (`Conflict`)."""
 
 
 DEFAULT_OPTIONS = Options()
@@ -107,9 +112,10 @@ def case(
     )
     sums = _tally(record, conversation_id, raws, wire, count)
     limits = bounds(chosen, counting.profile.window if window is None and counting.profile else window or 0)
+    behind = sum(message_tokens(one, count) for one in formats.read(options.unsaved or (), wire))
     budget = ContextBudget(
         limits.window, limits.reserve,
-        system=system_tokens(system, count), tools=tools_tokens(tools, count), messages=sums.total,
+        system=system_tokens(system, count) + behind, tools=tools_tokens(tools, count), messages=sums.total,
     )  # fmt: skip
     # A window that the caller names needs no doubt about the model's own.
     doubts = [one for one in counting.findings if one.code != "unknown-model" or window is None]

@@ -3,25 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+import builtins
 import json
 import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 agents = pytest.importorskip("agents", reason="needs the package openai-agents")
 
-from agents import Agent, RunConfig, Runner, SQLiteSession, function_tool, set_tracing_disabled  # noqa: E402
+from agents import (  # noqa: E402
+    Agent,
+    RunConfig,
+    Runner,
+    SQLiteSession,
+    Usage,
+    function_tool,
+    set_tracing_disabled,
+)
 from agents.memory import Session  # noqa: E402
 from agents.testing import ScriptedModel, assistant_message, function_call  # noqa: E402
 
-from aether.errors import BudgetExceeded  # noqa: E402
-from aether.integrations.openai_agents import AetherSession, compaction_filter  # noqa: E402
+from aether.errors import BackendUnavailable, BudgetExceeded  # noqa: E402
+from aether.integrations.openai_agents import (  # noqa: E402
+    AS_SENT,
+    AetherSession,
+    compaction_filter,
+    usage_hooks,
+)
 from aether.messages import formats  # noqa: E402
 from aether.messages.check import check  # noqa: E402
-from aether.operations import conversing  # noqa: E402
+from aether.operations import conversing, usage  # noqa: E402
 from aether.store.conversation_log import load  # noqa: E402
 from aether.tokens.counters import counter  # noqa: E402
 from aether.tokens.messages import message_tokens, system_tokens  # noqa: E402
@@ -308,3 +323,202 @@ def test_another_session_than_ours_is_filtered_too(home):
     session.close()
 
     require_fit(model.calls)
+
+
+def named(item):
+    """Return what tells an item from every other one of these tests."""
+    if "call_id" in item:
+        return item["type"], item["call_id"]
+    content = item["content"]
+    return item["role"], content if isinstance(content, str) else content[0]["text"]
+
+
+def require_each_once(home, count):
+    """Everything that was said is in the history once, and nothing is live twice."""
+    whole = Counter(map(named, conversing.whole("s", home=home)))
+    assert [one for one, times in whole.items() if times > 1] == []
+    assert len(whole) == count
+    live = Counter(map(named, conversing.context("s", home=home)))
+    assert [one for one, times in live.items() if times > 1] == []
+
+
+async def ask(agent, text, session, config, *, streamed=False):
+    if not streamed:
+        await Runner.run(agent, text, session=session, run_config=config, max_turns=40)
+        return
+    run = Runner.run_streamed(agent, text, session=session, run_config=config, max_turns=40)
+    async for _ in run.stream_events():
+        pass
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_however_a_run_goes_each_item_is_kept_once(streamed, home):
+    """A streamed run stores what the user says only after the model has begun to answer."""
+    session, model = AetherSession("s", home=home), turns(12)
+
+    async def run():
+        config = RunConfig(call_model_input_filter=compaction_filter(session, window=WINDOW))
+        for nth in range(12):
+            await ask(agent_with(model), f"Look at {nth}.", session, config, streamed=streamed)
+
+    asyncio.run(run())
+
+    require_fit(model.calls)
+    require_each_once(home, 12 * 6)
+    assert len(load(home, "s").compactions) >= 3
+    assert len(conversing.context("s", home=home)) < 40
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_hand_off_keeps_each_item_once(nested, home):
+    session, sent = AetherSession("s", home=home), []
+
+    async def run():
+        config = RunConfig(
+            call_model_input_filter=compaction_filter(session, window=WINDOW), nest_handoff_history=nested
+        )
+        for nth in range(8):
+            second = turns(1, first=100 + nth)
+            other = Agent(name="second", model=second, tools=TOOLS, instructions=INSTRUCTIONS)
+            first = ScriptedModel(
+                [
+                    [function_call("read_file", {"path": "x"}, call_id=f"h{nth}")],
+                    [function_call("transfer_to_second", {}, call_id=f"t{nth}")],
+                ]
+            )
+            agent = Agent(name="first", model=first, tools=TOOLS, instructions=INSTRUCTIONS, handoffs=[other])
+            await ask(agent, f"Ask {nth}.", session, config)
+            sent.extend([*first.calls, *second.calls])
+
+    asyncio.run(run())
+
+    require_fit(sent)
+    require_each_once(home, 8 * 10)
+    assert load(home, "s").compactions
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"session_input_callback": lambda history, new: [*history[-12:], *new]},
+        {"session_input_callback": lambda history, new: [{"role": "user", "content": "Today."}, *history, *new]},
+        {"session_settings": agents.SessionSettings(limit=13)},
+    ],
+    ids=["the newest", "more than the session holds", "a limit"],
+)  # fmt: skip
+def test_what_is_not_what_the_session_holds_is_compacted_beside_it(given, home):
+    session, model = AetherSession("s", home=home), turns(12)
+
+    async def run():
+        config = RunConfig(call_model_input_filter=compaction_filter(session, window=2_000), **given)
+        for nth in range(12):
+            await ask(agent_with(model), f"Look at {nth}.", session, config)
+
+    asyncio.run(run())
+
+    require_fit(model.calls)
+    history = [item for item in conversing.whole("s", home=home) if item.get("content") != "Today."]
+    assert len(history) == len({named(item) for item in history}) == 12 * 6
+    assert load(home, "s" + AS_SENT).compactions
+
+
+def test_runs_at_once_lose_nothing_and_keep_nothing_twice(home):
+    async def run():
+        models = [turns(6, first=100 * nth) for nth in range(3)]
+        await asyncio.gather(
+            *(
+                play(agent_with(model), AetherSession("s", home=home), [f"{nth}.{at}" for at in range(6)])
+                for nth, model in enumerate(models)
+            )
+        )
+        return [call for model in models for call in model.calls]
+
+    require_fit(asyncio.run(run()))
+    require_each_once(home, 3 * 6 * 6)
+
+
+def test_an_item_that_is_taken_back_in_a_run_is_said_once_more(home):
+    """The runner takes items back before it tries again."""
+    session, model = AetherSession("s", home=home), turns(10)
+
+    async def run():
+        config = RunConfig(call_model_input_filter=compaction_filter(session, window=WINDOW))
+        for nth in range(10):
+            await session.add_items([{"role": "user", "content": "lost"}])
+            assert await session.pop_item() == {"role": "user", "content": "lost"}
+            await ask(agent_with(model), f"Look at {nth}.", session, config)
+
+    asyncio.run(run())
+
+    require_fit(model.calls)
+    assert "lost" not in str(model.calls)
+    assert sum("content" in item for item in conversing.whole("s", home=home)) == 10 * 3
+
+
+def test_what_a_provider_reports_corrects_the_next_count(home):
+    session = AetherSession("s", home=home)
+    model = ScriptedModel(
+        [[assistant_message(f"Answer {nth}.")] for nth in range(4)],
+        default_usage=Usage(requests=1, input_tokens=1_500, output_tokens=1, total_tokens=1_501),
+    )
+
+    async def run():
+        config = RunConfig(
+            call_model_input_filter=compaction_filter(session, model="some-model", window=9_000)
+        )
+        for nth in range(4):
+            await Runner.run(
+                agent_with(model), "word " * 250 + str(nth), session=session, run_config=config, hooks=usage_hooks(session)
+            )  # fmt: skip
+
+    asyncio.run(run())
+
+    (listed,) = usage.models("some-model", home=home)
+    assert listed.reports == 4
+    assert listed.factor != 1.0
+
+
+def test_a_report_is_about_what_was_sent_without_a_session_too(home):
+    model = ScriptedModel(
+        [[assistant_message("Fine.")]],
+        default_usage=Usage(requests=1, input_tokens=900, output_tokens=1, total_tokens=901),
+    )
+
+    async def run():
+        config = RunConfig(call_model_input_filter=compaction_filter("s", model="some-model", home=home))
+        await Runner.run(
+            agent_with(model), "word " * 400, run_config=config, hooks=usage_hooks("s", home=home)
+        )
+
+    asyncio.run(run())
+
+    assert usage.models("some-model", home=home)[0].reports == 1
+
+
+def test_without_a_home_a_report_is_of_no_use_and_harms_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    session, model = AetherSession("s"), turns(1)
+
+    async def run():
+        config = RunConfig(call_model_input_filter=compaction_filter(session, model="some-model"))
+        await Runner.run(
+            agent_with(model), "Go.", session=session, run_config=config, hooks=usage_hooks(session)
+        )
+
+    asyncio.run(run())
+
+    assert not list(tmp_path.rglob("usage.json"))
+    assert len(conversing.whole("s")) == 6
+
+
+def test_without_the_sdk_the_fix_is_named(monkeypatch):
+    real = builtins.__import__
+
+    def missing(name, *rest):
+        if name == "agents":
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", missing)
+    with pytest.raises(BackendUnavailable, match=r'pip install "aether\[agents\]"'):
+        usage_hooks("s")
