@@ -91,12 +91,12 @@ def hopeless(draft: Draft, policy: Policy, groups: Sequence[int], *, goal: int) 
     """
     if policy.keep_middle or policy.keep_requests:
         return False
-    folds = "fold_exploration" in policy.steps
-    most = 0
+    folds = _explorations(draft, groups) if "fold_exploration" in policy.steps else []
+    drops = {at for run in folds for at in run}
+    most = sum(tokens_of(draft, at) for at in drops)
     for at in groups:
-        members = draft.parts.groups[at].members
-        drops = folds and explores(draft.messages, draft.parts.groups[at])
-        most += sum(max(0, draft.tokens[member] - (0 if drops else _short(goal))) for member in members)
+        for member in draft.parts.groups[at].members if at not in drops else ():
+            most += max(0, draft.tokens[member] - _short(goal))
     return used(draft) - most > goal
 
 
@@ -199,11 +199,15 @@ def _taken(draft: Draft, at: int, lighter: Shortened | None) -> int:
 def fold(draft: Draft, groups: Sequence[int], *, goal: int) -> bool:
     """Drop runs of exploration among these groups, oldest first; tell whether that reaches the goal."""
     excess = used(draft) - goal
-    for run in runs((at, explores(draft.messages, draft.parts.groups[at])) for at in groups):
+    for run in _explorations(draft, groups):
         for at in run if excess > 0 else ():
             draft.kept[at] = False
             excess -= tokens_of(draft, at)
     return excess <= 0
+
+
+def _explorations(draft: Draft, groups: Sequence[int]) -> list[list[int]]:
+    return list(runs((at, explores(draft.messages, draft.parts.groups[at])) for at in groups))
 
 
 def reduce(draft: Draft, policy: Policy, *, most: int, most_messages: int) -> tuple[int, int]:
