@@ -24,12 +24,9 @@ from tests.compaction.conversations import bash, model, tool, user
 GOLDEN = Path(__file__).parents[1] / "golden" / "compaction"
 # The conversation takes so much of its window: every policy fires.
 USED = 0.92
-LINE = 100
 TEXT_WIDTH = 84
 
-LOADER = "\n".join(
-    f"{at:6}→    records.append(parse(raw, encoding="utf-8"))" for at in range(1, 24)
-)
+LOADER = "\n".join(f"{at:6}→    records.append(parse(raw, encoding=None))" for at in range(1, 24))
 LOG = "\n".join(
     f"tests/ingest/test_{name}.py::test_{name} PASSED" for name in ("load", "parse", "rows", "types")
 )

@@ -35,6 +35,8 @@ SKEW = 3.5
 # A conversation is so many windows long.
 WINDOWS = 2.0
 WORDS_PER_TOKEN = 0.7
+# An image is some 1,600 tokens, and the newest of the user stays.
+LEAST_FOR_IMAGES = 10_000
 # What does not fit now may fit when other calls are the newest; not for ever.
 MOST_REFUSALS = 3
 PROSE = (
@@ -99,12 +101,12 @@ def drawn_policy(random):
 
 def drawn_raws(random, wire, window):
     """Return a conversation of about `WINDOWS` windows; the larger the window, the longer each message."""
-    messages = random.choice((30, 50, 80))
+    messages = random.choice((20, 40, 70))
     words = max(2, int(WINDOWS * window * WORDS_PER_TOKEN / messages / 4))
     density = random.random()
     return history(
         random.getrandbits(32), wire, turns=max(3, int(messages / (2 + 6 * density))), rounds=4, parallel=3,
-        tools=density, interrupts=random.choice((0.0, 0.3)), thinking=random.choice((0.0, 0.5)), words=words,
+        tools=density, interrupts=random.choice((0.0, 0.3)), thinking=random.choice((0.0, 0.5)), words=words, images=0.05 if window >= LEAST_FOR_IMAGES else 0.0,
     )  # fmt: skip
 
 
@@ -193,7 +195,7 @@ def test_no_conversation_is_ever_too_long_refused_or_robbed(batch):
 
     assert failures == []
     assert sum(one.compactions for one in came) >= 2 * len(came)
-    assert sum(one.refused > 0 for one in came) <= len(came) / 3
+    assert sum(one.refused > 0 for one in came) <= len(came) / 5
 
 
 @pytest.mark.slow
