@@ -16,6 +16,7 @@ from aether.compaction.shapes import Compacted, Policy, Receipt, Summary
 from aether.compaction.summary import rendered
 from aether.errors import AetherError
 from aether.events import names as tell
+from aether.events.direct import say
 from aether.events.event import Event
 from aether.operations.compaction_case import Case
 from aether.operations.summarising import Summarised
@@ -89,9 +90,12 @@ def moment(case: Case, preflight: str) -> tell.Moment:
 
 
 def emit(case: Case, event: Event) -> None:
-    """Hand `event` to the exporter, where there is one."""
+    """Hand `event` to the exporter, where there is one; nobody waits for it to arrive."""
     if case.options.exporter:
-        case.options.exporter.emit(event)
+        try:
+            case.options.exporter.emit(event)
+        except Exception as reason:  # noqa: BLE001 - telling of the work must not end the work
+            say("exporter", f"an event was lost: {type(reason).__name__}: {reason}")
 
 
 def counted(case: Case, at: tell.Moment) -> None:
@@ -161,13 +165,13 @@ def archived(case: Case, at: tell.Moment, found: Receipt, result: Compacted) -> 
 
     if case.options.rules is None:
         emit(case, tell.redaction_disabled(at, storage.name))
-    # Copies may be older than the home: a step that they have already is not written over.
-    step = (
-        max(found.step, storage.next_step(case.conversation_id))
-        if hasattr(storage, "next_step")
-        else found.step
-    )
     try:
+        # Copies may be older than the home: a step that they have already is not written over.
+        step = (
+            max(found.step, storage.next_step(case.conversation_id))
+            if hasattr(storage, "next_step")
+            else found.step
+        )
         place = storage.save_transcript(case.conversation_id, clean(case.raws), step)
         if result.summary:
             about = {"text": rendered(result.summary), **found.summary, "receipt": found._asdict()}
@@ -176,4 +180,7 @@ def archived(case: Case, at: tell.Moment, found: Receipt, result: Compacted) -> 
     except AetherError as reason:
         failed(case, at, kind=reason.code, message=reason.what, fallback="home")
         return [Finding("warning", "copy-failed", storage.name, reason.what, reason.fix)]
+    except Exception as reason:  # noqa: BLE001 - a caller's own adapter raises what its library does
+        failed(case, at, kind=type(reason).__name__, message=str(reason), fallback="home")
+        return [Finding("warning", "copy-failed", storage.name, str(reason), "Mend the adapter.")]
     return []

@@ -9,7 +9,7 @@ summariser does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from threading import Thread
+from threading import TIMEOUT_MAX, Thread
 from typing import Any, NamedTuple, cast
 
 from aether.backends import backend as backend_of
@@ -126,7 +126,7 @@ def _by_caller(own: Summariser, task: SummaryTask, settings: Settings) -> Comple
 
     thread = Thread(target=work, daemon=True)
     thread.start()
-    thread.join(settings.timeout_seconds)
+    thread.join(min(settings.timeout_seconds, TIMEOUT_MAX))
     if not found:
         raise BackendFailed(
             f"no answer within {settings.timeout_seconds:g} s.", fix="Raise the timeout.", where="summarizer"

@@ -278,6 +278,40 @@ def test_a_copy_that_cannot_be_written_is_a_finding_because_the_home_has_the_who
     assert json.dumps(undo_compaction("c", home=home).messages) == json.dumps(messages)
 
 
+@pytest.mark.parametrize("broken", ["next_step", "save_transcript", "save_summary"])
+@pytest.mark.parametrize("error", [StorageFailed("gone.", fix="Wait."), RuntimeError("gone.")])
+def test_a_place_for_copies_that_fails_anyhow_never_fails_the_compaction(home, broken, error):
+    class Broken(Kept):
+        def next_step(self, session_id):
+            return 1
+
+    def fail(*arguments):
+        raise error
+
+    storage, told, messages = Broken(), Told(), long()
+    setattr(storage, broken, fail)
+
+    done = preflight("c", messages, window=WINDOW, options=Options(storage=storage, exporter=told), home=home)
+
+    assert "copy-failed" in [finding.code for finding in done.findings]
+    assert [e.properties["message"] for e in told.events if e.name == "compact.error"] == ["gone."]
+    assert json.dumps(undo_compaction("c", home=home).messages) == json.dumps(messages)
+
+
+def test_nobody_waits_for_events_to_arrive_and_no_exporter_ends_the_work(home, capsys):
+    class Bad(Told):
+        def emit(self, event):
+            raise RuntimeError("no viewer")
+
+        def flush(self):
+            raise AssertionError("it waits for the viewer")
+
+    done = preflight("c", long(), window=WINDOW, options=Options(exporter=Bad()), home=home)
+
+    assert done.triggered
+    assert "[exporter] an event was lost: RuntimeError: no viewer" in capsys.readouterr().err
+
+
 def test_the_next_summary_counts_on_and_there_is_one_at_a_time(home):
     messages = long(turns=20)
     for nth in range(3):
