@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
 COMPACTION = (ROOT / "docs" / "compaction.md").read_text(encoding="utf-8")
+INTEGRATIONS = (ROOT / "docs" / "integrations.md").read_text(encoding="utf-8")
 FORMATS = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 # The vocabulary: one word per thing.
@@ -68,9 +69,20 @@ def test_the_python_of_the_readme_prints_what_the_readme_says(tmp_path):
     assert (ran.stdout, ran.stderr) == (shown, "")
 
 
-@pytest.mark.parametrize("code", blocks(COMPACTION, "python"), ids=range(len(blocks(COMPACTION, "python"))))
-def test_the_python_of_the_page_on_compaction_prints_what_it_says(code, tmp_path):
-    shown = COMPACTION.partition(code)[2].partition("```text\n")[2].partition("```")[0]
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("page", "nth"),
+    [
+        *((COMPACTION, nth) for nth in range(len(blocks(COMPACTION, "python")))),
+        *((INTEGRATIONS, nth) for nth in range(len(blocks(INTEGRATIONS, "python")))),
+    ],
+    ids=lambda value: value.splitlines()[0][2:] if isinstance(value, str) else str(value),
+)
+def test_the_python_of_a_page_prints_what_it_says(page, nth, tmp_path):
+    code = blocks(page, "python")[nth]
+    for package in re.findall(r"^from (agents|langchain)\b", code, re.MULTILINE)[:1]:
+        pytest.importorskip(package, reason=f"needs the package {package}")
+    shown = page.partition(code)[2].partition("```text\n")[2].partition("```")[0]
 
     ran = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},

@@ -1,6 +1,7 @@
 """The Anthropic SDK: the arguments of `messages.create`, made to fit before they are sent.
 
     answer = client.messages.create(**compacted("user-42", {"model": …, "max_tokens": …, "messages": messages}))
+    answered("user-42", answer)  # what it cost corrects the next count
 
 The caller keeps the whole list and goes on appending to it; what was compacted once is not compacted again. The SDK
 itself is not imported: with `client`, the token-count endpoint is asked through it, once for each request.
@@ -25,6 +26,9 @@ from aether.tokens.messages import message_tokens, system_tokens, tools_tokens
 
 # What the endpoint counts of a request; other arguments cost nothing.
 _COUNTED = ("model", "messages", "system", "tools", "tool_choice", "thinking")
+
+# The parts of a usage that are input: Anthropic leaves the cached ones out of the first.
+_INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
 def compacted(
@@ -63,6 +67,16 @@ def compacted(
         wire="anthropic", options=options._replace(record=place),
     )  # fmt: skip
     return {**request, "messages": _sendable(done.messages)}
+
+
+def answered(conversation_id: str, answer: Any, *, home: Home = None) -> bool:
+    """Learn from what the `answer` of `messages.create` says that its request cost; return whether it did.
+
+    Nothing is learned without a home, or where the provider had counted already.
+    """
+    usage = getattr(answer, "usage", None)
+    tokens = [getattr(usage, name, None) or 0 for name in _INPUT]
+    return compacting.answered(conversation_id, sum(tokens), home=home)
 
 
 def _sendable(messages: list[JsonObject]) -> list[JsonObject]:

@@ -9,7 +9,7 @@ changed, the exact conversation is kept in the home, or in `.compact/` where the
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -241,6 +241,21 @@ class CompactManager:
         system, tools = getattr(ctx, "system_prompt", None), getattr(ctx, "tools", None)
         ctx.messages = self.preflight(session, ctx.messages, system=system, tools=tools).messages
         return ctx
+
+    def after_model_call(self, ctx: Any) -> Any:
+        """Learn from `ctx.usage`, what the provider reports of the call, where there is one, and return `ctx`."""
+        usage = getattr(ctx, "usage", None)
+        if usage is not None:
+            self.record_usage(getattr(ctx, "session_id", None) or DEFAULT_SESSION, usage)
+        return ctx
+
+    def record_usage(self, session_id: str, usage: int | Mapping[str, Any]) -> bool:
+        """Learn from the `usage` that a provider reports of what `preflight` let through; return whether it did.
+
+        `usage` is the number of input tokens, cached ones included, or the usage object of the answer. Nothing is
+        learned without a home, a model in the configuration, or with the caller's own counter.
+        """
+        return compacting.answered(session_id, usage, home=self._options.record)
 
     def budget(self, messages: Sequence[Any], *, system: Any = None, tools: Any = None) -> TokenBudget:
         """Return what a request of these parts costs, by the counter of this manager."""

@@ -115,7 +115,8 @@ def compaction_filter(
                 return preflight(data, own, stored, unsaved)
         with contextlib.suppress(Conflict):
             return preflight(data, beside, conversing.continued(beside, items, home=record))
-        return preflight(data, f"{beside} {short_id('run')}", items)  # many runs at once are in each other's way
+        # Many runs at once are in each other's way: this one is recorded by itself.
+        return preflight(data, f"{beside} {short_id('run')}", items)
 
     async def call(data: Any) -> Any:
         items = await asyncio.to_thread(compacted, data)

@@ -6,20 +6,23 @@ import copy
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 
 import pytest
 
 from aether.errors import BudgetExceeded
-from aether.integrations.anthropic_sdk import compacted
+from aether.integrations.anthropic_sdk import answered, compacted
 from aether.messages import formats
 from aether.messages.check import check
-from aether.operations import conversing
+from aether.operations import compacting, conversing, usage
 from aether.store.conversation_log import load
 
 MODEL = "claude-haiku-5-5"
 WINDOW = 6_000
 # What the server's count is of the length of a request in characters.
 CHARS_PER_TOKEN = 1
+# A server notices that it is to end after so long.
+POLL_SECONDS = 0.01
 
 
 class Fake(BaseHTTPRequestHandler):
@@ -56,7 +59,7 @@ def tokens_of(body):
 def server():
     with ThreadingHTTPServer(("127.0.0.1", 0), Fake) as running:
         running.asked = []
-        thread = threading.Thread(target=running.serve_forever, daemon=True)
+        thread = threading.Thread(target=running.serve_forever, args=(POLL_SECONDS,), daemon=True)
         thread.start()
         yield running
         running.shutdown()
@@ -172,3 +175,38 @@ def test_without_a_home_and_a_window_it_works_too(tmp_path, monkeypatch):
     sent = compacted("s", request(turn(0)[:1]))
 
     assert sent["messages"] == turn(0)[:1]
+
+
+def test_what_the_provider_reports_corrects_the_next_count(home, client):
+    sent = compacted("s", request(turn(0)[:3]), home=home)
+    before = usage.counting(MODEL, place=home).factor
+
+    assert answered("s", client.messages.create(**sent), home=home)
+
+    (listed,) = usage.models(MODEL, home=home)
+    assert listed.reports == 1
+    assert listed.factor > before
+
+
+def test_cached_tokens_were_sent_too(home):
+    compacted("s", request(turn(0)[:3]), home=home)
+    counted = compacting.preflight(
+        "t", turn(0)[:3], model=MODEL, system="You are kind.", wire="anthropic", home=home
+    ).tokens_after
+    factor = usage.counting(MODEL, place=home).factor
+    cost = SimpleNamespace(
+        input_tokens=2, cache_creation_input_tokens=None, cache_read_input_tokens=2 * counted - 2
+    )
+
+    assert answered("s", SimpleNamespace(usage=cost), home=home)
+
+    assert usage.counting(MODEL, place=home).factor == pytest.approx(min(3.0, 2 * factor), rel=0.01)
+
+
+def test_an_answer_without_usage_or_a_home_teaches_nothing(home, tmp_path_factory, monkeypatch):
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    compacted("s", request(turn(0)[:3]))
+    compacted("s", request(turn(0)[:3]), home=home)
+
+    assert not answered("s", SimpleNamespace(usage=SimpleNamespace(input_tokens=900)))
+    assert not answered("s", SimpleNamespace(), home=home)

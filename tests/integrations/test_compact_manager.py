@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,7 +23,7 @@ from aether.integrations.compact_manager import (
 )
 from aether.messages import formats
 from aether.messages.check import check
-from aether.operations import conversing
+from aether.operations import conversing, usage
 
 
 @pytest.fixture(autouse=True)
@@ -499,3 +500,29 @@ def test_manual_compaction_always_runs_and_takes_two_fifths():
 def test_the_errors_are_those_of_aether():
     assert issubclass(InsufficientBudgetError, CompactError)
     assert issubclass(SummarizationError, CompactError)
+
+
+def test_what_the_provider_reports_corrects_the_next_count(home):
+    manager = CompactManager(config(9_000, model="some-model"), home=home)
+    ctx = SimpleNamespace(session_id="s", messages=pairs(12))
+    before = manager.preflight("s", ctx.messages).tokens_after
+
+    ctx = manager.before_model_call(ctx)
+    ctx.usage = {"prompt_tokens": 2 * before}
+    assert manager.after_model_call(ctx) is ctx
+
+    assert manager.preflight("s", ctx.messages).tokens_after == pytest.approx(2 * before, rel=0.1)
+    (listed,) = usage.models("some-model", home=home)
+    assert (listed.factor, listed.reports) == (2.0, 1)
+    assert manager.record_usage("s", 2 * before)
+    assert not manager.record_usage("s", 2 * before)
+
+
+def test_without_a_home_or_a_report_nothing_is_learned(tmp_path):
+    manager = CompactManager(config(9_000, model="some-model"))
+    manager.preflight("default", pairs(12))
+
+    manager.after_model_call(SimpleNamespace())
+    assert not manager.record_usage("default", 900)
+
+    assert not list(tmp_path.rglob("usage.json"))

@@ -96,6 +96,7 @@ def require_fit(model, window=WINDOW):
         assert estimated(sent) <= window
 
 
+@pytest.mark.slow
 def test_a_long_thread_fits_and_the_state_stays_whole(home):
     model = Scripted()
     agent = agent_with(model, home, window=LITTLE)
@@ -125,6 +126,7 @@ def test_what_stays_is_the_very_message_of_the_state(home):
     assert all(one < two for one, two in pairwise(places))
 
 
+@pytest.mark.slow
 def test_another_process_goes_on_from_what_was_compacted(home):
     """What was compacted is recorded: nothing is summarised twice because the agent was started anew."""
     model = Scripted()

@@ -107,11 +107,12 @@ def test_it_is_a_session_of_the_sdk(home):
     assert isinstance(AetherSession("s", home=home), Session)
 
 
+@pytest.mark.slow
 def test_a_long_session_compacts_again_and_again_and_stays_whole(home):
     session = AetherSession("user:42/α", home=home)
-    model = turns(30)
+    model = turns(20)
 
-    asyncio.run(play(agent_with(model), session, [f"Look at module {nth}." for nth in range(30)]))
+    asyncio.run(play(agent_with(model), session, [f"Look at module {nth}." for nth in range(20)]))
 
     model.assert_complete()
     require_fit(model.calls)
@@ -119,11 +120,11 @@ def test_a_long_session_compacts_again_and_again_and_stays_whole(home):
     assert len(log.compactions) >= 10
     history = conversing.whole("user:42/α", home=home)
     assert [item["content"] for item in history if item.get("role") == "user"] == [
-        f"Look at module {nth}." for nth in range(30)
+        f"Look at module {nth}." for nth in range(20)
     ]
-    assert len([item for item in history if item.get("type") == "function_call"]) == 60
-    assert len([item for item in history if item.get("type") == "function_call_output"]) == 60
-    assert len(history) == 30 * 6
+    assert len([item for item in history if item.get("type") == "function_call"]) == 40
+    assert len([item for item in history if item.get("type") == "function_call_output"]) == 40
+    assert len(history) == 20 * 6
     assert asyncio.run(session.get_history()) == history
 
 
@@ -192,6 +193,7 @@ def test_what_a_killed_run_left_open_is_kept_and_never_sent(home):
     assert [item["content"] for item in history if item.get("role") == "user"] == ["Begin.", *["Go on."] * 8]
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_goes_on_in_another_process(home):
     program = f"""
 import asyncio, os, signal, sys
@@ -351,6 +353,7 @@ async def ask(agent, text, session, config, *, streamed=False):
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("streamed", [False, True])
 def test_however_a_run_goes_each_item_is_kept_once(streamed, home):
     """A streamed run stores what the user says only after the model has begun to answer."""
@@ -369,6 +372,7 @@ def test_however_a_run_goes_each_item_is_kept_once(streamed, home):
     assert len(conversing.context("s", home=home)) < 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nested", [False, True])
 def test_a_hand_off_keeps_each_item_once(nested, home):
     session, sent = AetherSession("s", home=home), []
@@ -422,6 +426,7 @@ def test_what_is_not_what_the_session_holds_is_compacted_beside_it(given, home):
     assert load(home, "s" + AS_SENT).compactions
 
 
+@pytest.mark.slow
 def test_runs_at_once_lose_nothing_and_keep_nothing_twice(home):
     async def run():
         models = [turns(6, first=100 * nth) for nth in range(3)]
