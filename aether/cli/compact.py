@@ -228,18 +228,23 @@ def undo(ask: Ask, conversation: str, output: str | None) -> None:
     """Take the newest compaction back, byte for byte.
 
     Prints the messages as they are from now on: those from before the compaction, then what was said since. Once
-    more takes the one before back.
+    more takes the one before back. Where the file cannot be written, they go to stdout.
 
     \b
     Example:
       aether compact undo session --output whole.json
     """
+    from aether.errors import AetherError
     from aether.operations import compacting
     from aether.store import codec
 
     done = compacting.undo_compaction(conversation, home=ask.home)
+    unwritten: AetherError | None = None
     if output is not None:
-        write_file(output, codec.document(done.messages))
+        try:
+            write_file(output, codec.document(done.messages))
+        except AetherError as reason:  # it is undone: who asked must have the messages all the same
+            unwritten, output = reason, None
     data = {
         "conversation": conversation, "step": done.step, "count": len(done.messages), "output": output,
         "messages": None if output else done.messages, "findings": [finding._asdict() for finding in done.findings],
@@ -248,6 +253,12 @@ def undo(ask: Ask, conversation: str, output: str | None) -> None:
     note(ask, f"Compaction {done.step} is undone: {len(done.messages)} messages.")
     for line in _findings(data["findings"]):
         say(line)
+    if unwritten:
+        raise type(unwritten)(
+            "this file could not be written; the compaction is undone, and the messages are on stdout.",
+            fix="Keep them from there.",
+            where=unwritten.where,
+        ) from unwritten
 
 
 @compact_command.command("list")
@@ -265,6 +276,9 @@ def list_(ask: Ask) -> None:
     rows = [(one.messages, one.context, one.compactions, one.undone, one.conversation) for one in found]
     head = ("said", "live", "compactions", "undone", "conversation")
     emit(ask, [one._asdict() for one in found], table(rows, head=head, right=range(4)))
+    for one in found:
+        if one.problem:
+            say(plain(f"{one.conversation}: {one.problem}"))
     if not found:
         note(ask, "None yet: a conversation is kept when it is compacted.")
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Literal, NamedTuple
 
+from aether.errors import AetherError
 from aether.messages.formats import read
 from aether.messages.message import Message
 from aether.operations.compaction_case import place_of
 from aether.operations.edge import Home
 from aether.shapes import JsonObject
 from aether.store import conversations
-from aether.store.conversation_log import Log, load
+from aether.store.conversation_log import load
+from aether.store.conversations import Stored
 
 
 class Row(NamedTuple):
@@ -48,6 +51,8 @@ class Listed(NamedTuple):
     compactions: int
     undone: int
     bytes: int
+    problem: str = ""
+    """Why it cannot be opened; the numbers before are 0 then."""
 
 
 def compaction_diff(conversation_id: str, *, step: int | None = None, home: Home = None) -> Difference:
@@ -64,19 +69,23 @@ def compaction_diff(conversation_id: str, *, step: int | None = None, home: Home
 
 
 def conversation_list(*, home: Home = None) -> list[Listed]:
-    """Return the conversations that are kept, by name.
+    """Return the conversations that are kept, by name, with what is wrong with those that cannot be opened.
 
     Raises:
         NotFound: the named one is no home.
     """
     place = place_of(home)
-    return [_listed(load(place, found.id), found.bytes) for found in conversations.conversations(place)]
+    return [_listed(place, found) for found in conversations.conversations(place)]
 
 
-def _listed(log: Log, size: int) -> Listed:
+def _listed(place: Path, found: Stored) -> Listed:
+    try:
+        log = load(place, found.id)
+    except AetherError as reason:
+        return Listed(found.id, 0, 0, 0, 0, found.bytes, reason.what)
     said = sum(1 for step in log.derived if not step)
     done = len(log.compactions)
-    return Listed(log.id, said, len(log.context), done, done - len(log.open), size)
+    return Listed(log.id, said, len(log.context), done, done - len(log.open), found.bytes)
 
 
 def _rows(before: list[JsonObject], after: list[JsonObject], receipt: JsonObject) -> Iterator[Row]:

@@ -138,3 +138,20 @@ def test_a_file_of_several_conversations_says_so(here, tmp_path, capsys):
 
 def test_the_list_of_no_conversations_says_how_there_come_to_be_some(here, capsys):
     assert "None yet" in shown(capsys, "compact", "list").err
+
+
+def test_what_is_undone_is_shown_where_its_file_cannot_be_written(talk, tmp_path, capsys):
+    shown(capsys, "compact", "run", "talk.json", "--window", "8000", "--output", "small.json")
+
+    told = shown(capsys, "compact", "undo", "talk", "--output", "nowhere/whole.json", code=3)
+
+    assert json.loads(told.out) == talk
+    assert "the compaction is undone" in told.err
+
+
+def test_a_conversation_that_is_damaged_is_named_in_the_list(talk, tmp_path, capsys):
+    shown(capsys, "compact", "run", "talk.json", "--window", "8000", "--output", "small.json")
+    (log,) = tmp_path.rglob("history.jsonl")
+    log.write_bytes(log.read_bytes().replace(b'"role":"user"', b'"role":"loser"', 1))
+
+    assert "talk: line" in shown(capsys, "compact", "list").err

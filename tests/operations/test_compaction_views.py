@@ -60,3 +60,16 @@ def test_the_conversations_are_listed(home):
     assert listed[:5] == ("c", len(messages), len(done.messages), 1, 0)
     undo_compaction("c", home=home)
     assert conversation_list(home=home)[0].undone == 1
+
+
+def test_one_that_is_damaged_is_named_and_hides_no_other(home):
+    compacted(home)
+    preflight("damaged", history(5, "openai", turns=20), window=8_000, home=home)
+    log = home / "conversations" / "damaged" / "history.jsonl"
+    log.write_bytes(log.read_bytes().replace(b'"role":"user"', b'"role":"loser"', 1))
+
+    whole, damaged = conversation_list(home=home)
+
+    assert (whole.conversation, whole.compactions, whole.problem) == ("c", 1, "")
+    assert (damaged.conversation, damaged.compactions) == ("damaged", 0)
+    assert "is damaged" in damaged.problem
