@@ -65,6 +65,18 @@ def test_steps_are_taken_in_the_order_of_the_policy_and_others_are_not():
     assert sorted(draft.now) == [1, 2]
 
 
+def test_kept_results_are_shortened_before_the_newest_and_only_by_a_policy_that_shortens():
+    draft = draft_of(conversation(user("Go."), *(bash("make", LONG) for _ in range(3))))
+    ladder.lean(draft, ("reduce",), most=1, limit=1, share=100)
+    assert draft.now == {}
+
+    ladder.lean(draft, ("shorten_results",), most=1, limit=1, share=1_000)
+
+    assert sorted(draft.now) == [2, 4, 6]
+    assert draft.tokens[2] < 300
+    assert draft.tokens[4] < draft.tokens[6] <= 1_100
+
+
 def test_what_is_protected_is_not_shortened():
     messages = conversation(user("Go."), bash("make", LONG), bash("make", LONG), model("Done."))
     messages[2].raw["meta"] = {"protected": True}
