@@ -18,10 +18,12 @@ from aether.shapes import JsonObject
 from aether.storage.adapter import EVENTS, lines_of, step_after, summary_file, taken, transcript_file
 from aether.store import codec
 
-# A copy must not hold up the turn that it belongs to for longer than a model call would.
-CONNECT_SECONDS = 3
-READ_SECONDS = 10
-ATTEMPTS = 3
+# A copy must not hold up the turn that it belongs to for longer than a model call would: ten seconds at the worst.
+CONNECT_SECONDS = 2
+READ_SECONDS = 5
+ATTEMPTS = 2
+# A turn makes half a dozen requests: one that was not answered stands for those after it, and for the next turns.
+REST_SECONDS = 60.0
 # Writers of one session are few; the waits sum up to about two seconds.
 CONFLICT_TRIES = 10
 FIRST_WAIT_SECONDS = 0.01
@@ -43,6 +45,7 @@ class S3Storage:
         self.prefix = prefix.strip("/")
         self.encryption = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": kms_key_id} if kms_key_id else {}
         self.client = client or _client()
+        self._rests_until = 0.0
 
     def save_transcript(self, session_id: str, messages: Sequence[JsonObject], step: int) -> str:
         """Keep the messages as they were before compaction `step`, and return the URL."""
@@ -74,7 +77,7 @@ class S3Storage:
             pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=start)
             return [found["Key"].removeprefix(start) for page in pages for found in page.get("Contents", ())]
 
-        return step_after(_answer(names, self._url(start)) or ())
+        return step_after(self._answer(names, self._url(start)) or ())
 
     def _key(self, session_id: str, name: str) -> str:
         directory = directory_name(session_id, what="session")
@@ -104,7 +107,7 @@ class S3Storage:
                 Bucket=self.bucket, Key=key, Body=data, ContentType=kind, **condition, **self.encryption
             )
 
-        return _answer(put, self._url(key)) is not None
+        return self._answer(put, self._url(key)) is not None
 
     def _read(self, key: str) -> tuple[bytes, str]:
         """Return the object and its tag, both empty where there is none."""
@@ -113,7 +116,30 @@ class S3Storage:
             answer = self.client.get_object(Bucket=self.bucket, Key=key)
             return answer["Body"].read(), answer["ETag"]
 
-        return _answer(get, self._url(key)) or (b"", "")
+        return self._answer(get, self._url(key)) or (b"", "")
+
+    def _answer(self, ask: Callable[[], T], where: str) -> T | None:
+        """Return what S3 answers, None where a condition did not hold or there is no such object."""
+        if time.monotonic() < self._rests_until:
+            raise StorageFailed(
+                "it did not answer a moment ago. Nothing was stored.",
+                fix=f"Check the network; it is asked again after {REST_SECONDS:g} s.",
+                where=where,
+            )
+        from botocore.exceptions import ClientError
+
+        try:
+            with _translated(where):
+                try:
+                    return ask()
+                except ClientError as reason:
+                    if reason.response.get("Error", {}).get("Code") in _REFUSED:
+                        return None
+                    raise
+        except StorageFailed as reason:
+            if not isinstance(reason.__cause__, ClientError):  # nobody answered
+                self._rests_until = time.monotonic() + REST_SECONDS
+            raise
 
 
 def _client() -> Any:
@@ -131,19 +157,6 @@ def _client() -> Any:
     )
     with _translated("s3"):
         return boto3.client("s3", config=timeouts)
-
-
-def _answer(ask: Callable[[], T], where: str) -> T | None:
-    """Return what S3 answers, None where a condition did not hold or there is no such object."""
-    from botocore.exceptions import ClientError
-
-    with _translated(where):
-        try:
-            return ask()
-        except ClientError as reason:
-            if reason.response.get("Error", {}).get("Code") in _REFUSED:
-                return None
-            raise
 
 
 @contextlib.contextmanager

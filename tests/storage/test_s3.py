@@ -8,7 +8,7 @@ import pytest
 
 from aether.errors import Conflict, StorageFailed
 from aether.storage import s3, storage
-from aether.storage.s3 import S3Storage
+from aether.storage.s3 import REST_SECONDS, S3Storage
 
 boto3 = pytest.importorskip("boto3", reason="boto3 is not installed")
 stub = pytest.importorskip("botocore.stub")
@@ -119,6 +119,29 @@ def test_a_server_that_is_not_there_is_said(monkeypatch):
 
     with pytest.raises(StorageFailed, match="Check the bucket"):
         S3Storage("copies").save_event("s1", {})
+
+
+def test_a_server_that_does_not_answer_is_asked_once_and_again_after_a_rest(monkeypatch):
+    from botocore.exceptions import ReadTimeoutError
+
+    asked, now = [], [1000.0]
+    monkeypatch.setattr("aether.storage.s3.time.monotonic", lambda: now[0])
+
+    class Silent:
+        def put_object(self, **request):
+            asked.append(request["Key"])
+            raise ReadTimeoutError(endpoint_url="http://silent")
+
+    storing = S3Storage("copies", client=Silent())
+
+    for step in (1, 2):
+        with pytest.raises(StorageFailed, match="Nothing was stored"):
+            storing.save_transcript("s1", [{"a": 1}], step)
+    now[0] += REST_SECONDS
+    with pytest.raises(StorageFailed, match="timeout"):
+        storing.save_transcript("s1", [{"a": 1}], 3)
+
+    assert asked == ["s1/transcript-pre-compact-001.jsonl", "s1/transcript-pre-compact-003.jsonl"]
 
 
 def test_a_client_that_cannot_be_made_is_said(monkeypatch):
