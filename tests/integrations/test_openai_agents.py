@@ -27,7 +27,7 @@ from agents import (  # noqa: E402
 from agents.memory import Session  # noqa: E402
 from agents.testing import ScriptedModel, assistant_message, function_call  # noqa: E402
 
-from aether.errors import BackendUnavailable, BudgetExceeded  # noqa: E402
+from aether.errors import BackendUnavailable, BudgetExceeded, Conflict  # noqa: E402
 from aether.integrations.openai_agents import (  # noqa: E402
     AS_SENT,
     AetherSession,
@@ -36,7 +36,7 @@ from aether.integrations.openai_agents import (  # noqa: E402
 )
 from aether.messages import formats  # noqa: E402
 from aether.messages.check import check  # noqa: E402
-from aether.operations import conversing, usage  # noqa: E402
+from aether.operations import compacting, conversing, usage  # noqa: E402
 from aether.store.conversation_log import load  # noqa: E402
 from aether.tokens.counters import counter  # noqa: E402
 from aether.tokens.messages import message_tokens, system_tokens  # noqa: E402
@@ -110,9 +110,9 @@ def test_it_is_a_session_of_the_sdk(home):
 @pytest.mark.slow
 def test_a_long_session_compacts_again_and_again_and_stays_whole(home):
     session = AetherSession("user:42/α", home=home)
-    model = turns(20)
+    model = turns(30)
 
-    asyncio.run(play(agent_with(model), session, [f"Look at module {nth}." for nth in range(20)]))
+    asyncio.run(play(agent_with(model), session, [f"Look at module {nth}." for nth in range(30)]))
 
     model.assert_complete()
     require_fit(model.calls)
@@ -120,11 +120,11 @@ def test_a_long_session_compacts_again_and_again_and_stays_whole(home):
     assert len(log.compactions) >= 10
     history = conversing.whole("user:42/α", home=home)
     assert [item["content"] for item in history if item.get("role") == "user"] == [
-        f"Look at module {nth}." for nth in range(20)
+        f"Look at module {nth}." for nth in range(30)
     ]
-    assert len([item for item in history if item.get("type") == "function_call"]) == 40
-    assert len([item for item in history if item.get("type") == "function_call_output"]) == 40
-    assert len(history) == 20 * 6
+    assert len([item for item in history if item.get("type") == "function_call"]) == 60
+    assert len([item for item in history if item.get("type") == "function_call_output"]) == 60
+    assert len(history) == 30 * 6
     assert asyncio.run(session.get_history()) == history
 
 
@@ -442,6 +442,26 @@ def test_runs_at_once_lose_nothing_and_keep_nothing_twice(home):
     require_each_once(home, 3 * 6 * 6)
 
 
+def test_a_run_that_is_always_overtaken_is_recorded_by_itself(home, monkeypatch):
+    real, names = compacting.preflight, []
+
+    def preflight(name, *arguments, **given):
+        names.append(name)
+        if name in ("s", "s" + AS_SENT):
+            raise Conflict("it was changed.", fix="Read it again.", where=name)
+        return real(name, *arguments, **given)
+
+    monkeypatch.setattr(compacting, "preflight", preflight)
+    session, model = AetherSession("s", home=home), turns(1)
+    asyncio.run(session.add_items([{"role": "user", "content": "Begin."}]))
+
+    asyncio.run(play(agent_with(model), session, ["Go on."]))
+
+    model.assert_complete()
+    assert names[:2] == ["s", "s" + AS_SENT]
+    assert names[2].startswith("s" + AS_SENT + " run_")
+
+
 def test_an_item_that_is_taken_back_in_a_run_is_said_once_more(home):
     """The runner takes items back before it tries again."""
     session, model = AetherSession("s", home=home), turns(10)
@@ -481,6 +501,26 @@ def test_what_a_provider_reports_corrects_the_next_count(home):
     (listed,) = usage.models("some-model", home=home)
     assert listed.reports == 4
     assert listed.factor != 1.0
+
+
+def test_a_report_is_about_what_was_sent_beside_the_session_too(home):
+    session = AetherSession("s", home=home)
+    usage_of_each = Usage(requests=1, input_tokens=900, output_tokens=1, total_tokens=901)
+    model = ScriptedModel([[assistant_message("Fine.")]] * 3, default_usage=usage_of_each)
+
+    async def run():
+        config = RunConfig(
+            call_model_input_filter=compaction_filter(session, model="some-model"),
+            session_input_callback=lambda _, new: new,
+        )
+        for _ in range(3):
+            await Runner.run(
+                agent_with(model), "word " * 400, session=session, run_config=config, hooks=usage_hooks(session)
+            )  # fmt: skip
+
+    asyncio.run(run())
+
+    assert usage.models("some-model", home=home)[0].reports == 3
 
 
 def test_a_report_is_about_what_was_sent_without_a_session_too(home):

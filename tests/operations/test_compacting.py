@@ -12,7 +12,7 @@ from aether.errors import BudgetExceeded, Conflict, InvalidInput, NotFound, Stor
 from aether.events.event import Event
 from aether.messages.check import check
 from aether.messages.formats import read
-from aether.operations import compacting, compaction_receipts, usage
+from aether.operations import compacting, compaction_receipts, conversing, usage
 from aether.operations.compacting import answered, compact, compaction_plan, preflight, undo_compaction
 from aether.operations.compaction_case import Options
 from aether.storage.files import FileStorage
@@ -465,3 +465,38 @@ def test_of_few_requests_is_remembered_that_they_were_made(home, monkeypatch):
         preflight(name, spoken(10), model="some-model", home=home)
 
     assert [answered(name, 900, home=home) for name in "abc"] == [False, True, True]
+
+
+def test_what_is_live_no_longer_is_not_compacted_as_if_it_were(home):
+    """Another process compacts between the reading and the compacting of this one."""
+    said = spoken(200)
+    conversing.add("c", said, home=home)
+    compact("c", said, window=WINDOW, home=home)
+
+    with pytest.raises(Conflict, match="no longer what was read"):
+        compact("c", said, window=WINDOW, options=Options(unsaved=()), home=home)
+
+    assert conversing.whole("c", home=home) == said
+    assert len(load(home, "c").compactions) == 1
+
+
+def test_what_others_added_after_the_reading_stays_live(home):
+    said, late = spoken(200), {"role": "user", "content": "And the lexer?"}
+    conversing.add("c", [*said, late], home=home)
+
+    done = compact("c", said, window=WINDOW, options=Options(unsaved=()), home=home)
+
+    assert conversing.context("c", home=home) == [*done.messages, late]
+    assert conversing.whole("c", home=home) == [*said, late]
+
+
+def test_what_is_not_saved_yet_counts_and_is_not_recorded(home):
+    said, behind = spoken(40), spoken(20)
+    conversing.add("c", said, home=home)
+    assert not preflight("c", said, window=WINDOW, home=home).triggered
+
+    done = preflight("c", said, window=WINDOW, options=Options(unsaved=behind), home=home)
+
+    assert done.triggered
+    assert done.tokens_before == preflight("d", [*said, *behind], window=90_000, home=home).tokens_before
+    assert conversing.whole("c", home=home) == said
