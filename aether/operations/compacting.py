@@ -18,7 +18,7 @@ from aether.backends import backend as backend_of
 from aether.backends.base import Settings
 from aether.compaction.budget import fires
 from aether.compaction.plan import LastTime, Plan, apply, plan
-from aether.compaction.shapes import Policy, Receipt
+from aether.compaction.shapes import Policy, Receipt, SummaryTask
 from aether.errors import AetherError, Conflict, shown
 from aether.events import names as tell
 from aether.ids import short_id
@@ -42,8 +42,8 @@ from aether.store import config, conversations
 from aether.store.conversation_log import Log, load, path_of
 from aether.store.files import make_directory
 
-# Two that compact one conversation at once meet rarely; a third time in a row something else is wrong.
-CONFLICT_TRIES = 3
+# Each try ends one of those that compact one conversation at once: this is twice as many as a colony has workers.
+CONFLICT_TRIES = 16
 # By record and conversation: the model that is asked next, and what its request was counted as.
 _ASKED: dict[tuple[Path, str], tuple[str, int]] = {}
 
@@ -205,18 +205,26 @@ def _noted(found: Case, done: Compaction) -> Compaction:
     return done
 
 
-def _tried(found: Case, at: tell.Moment, *, force: bool, left: int = CONFLICT_TRIES) -> Compaction:
-    """Plan and carry out; where another process compacted the same conversation meanwhile, plan anew."""
-    log = _read(found)
-    made = _planned(found, log, force=force)
-    if not made.triggered:
-        return _untouched(found, at, list(made.findings))
-    try:
-        return _compacted(found, made, log, at)
-    except Conflict:
-        if left <= 1:
-            raise
-    return _tried(found, at, force=force, left=left - 1)
+def _tried(found: Case, at: tell.Moment, *, force: bool) -> Compaction:
+    """Plan and carry out; where another process compacted the same conversation meanwhile, plan anew.
+
+    A summary that was asked for is not asked for again while the task is the same.
+    """
+    asked: dict[SummaryTask | None, Summarised] = {}
+    for left in reversed(range(CONFLICT_TRIES)):
+        log = _read(found)
+        made = _planned(found, log, force=force)
+        if not made.triggered:
+            break
+        if made.task not in asked:
+            receipts.decided(found, at, plan=made, reason=made.reason)
+            asked[made.task] = _summary(found, made, at)
+        try:
+            return _compacted(found, made, log, at, asked[made.task])
+        except Conflict:
+            if not left:
+                raise
+    return _untouched(found, at, list(made.findings))
 
 
 def _read(found: Case) -> Log:
@@ -257,10 +265,8 @@ def _planned(found: Case, log: Log, *, force: bool) -> Plan:
     )  # fmt: skip
 
 
-def _compacted(found: Case, made: Plan, log: Log, at: tell.Moment) -> Compaction:
-    """Carry the plan out: ask for a summary, make the result, record both, and tell of it."""
-    receipts.decided(found, at, plan=made, reason=made.reason)
-    written = _summary(found, made, at)
+def _compacted(found: Case, made: Plan, log: Log, at: tell.Moment, written: Summarised) -> Compaction:
+    """Carry the plan out: make the result, record both, and tell of it."""
     result = apply(made, written.prose)
     raws = [
         found.raws[place] if place is not None and message is made.messages[place] else message.raw
@@ -274,11 +280,22 @@ def _compacted(found: Case, made: Plan, log: Log, at: tell.Moment) -> Compaction
     )  # fmt: skip
     record = record._replace(step=step)
     receipts.done(found, at, record, result)
-    findings = [*found.findings, *result.findings, *receipts.archived(found, at, record, result)]
+    findings = [
+        *found.findings, *_not_taken(written), *result.findings, *receipts.archived(found, at, record, result),
+    ]  # fmt: skip
     return Compaction(
         raws, True, made.reason, result.tokens_before, result.tokens_after, found.budget.window, result.limit,
         found.counter, record, findings,
     )  # fmt: skip
+
+
+def _not_taken(written: Summarised) -> list[Finding]:
+    """Return what became of the summariser that was asked for, where it failed."""
+    fix = f"Nothing to do: {written.record.get('backend') or 'nobody'} wrote it."
+    return [
+        Finding("warning", "summary-not-taken", failure["backend"], failure["message"], fix)
+        for failure in written.failures
+    ]
 
 
 def _summary(found: Case, made: Plan, at: tell.Moment) -> Summarised:

@@ -298,6 +298,17 @@ def test_a_place_for_copies_that_fails_anyhow_never_fails_the_compaction(home, b
     assert json.dumps(undo_compaction("c", home=home).messages) == json.dumps(messages)
 
 
+def test_a_summariser_that_fails_is_told_of_in_the_findings(home):
+    def broken(said, most, strategy):
+        raise RuntimeError("no model today")
+
+    done = preflight("c", long(), window=WINDOW, options=Options(backend=broken), home=home)
+
+    (told,) = {finding for finding in done.findings if finding.code == "summary-not-taken"}
+    assert "no model today" in told.message
+    assert "extractive" in told.fix
+
+
 def test_nobody_waits_for_events_to_arrive_and_no_exporter_ends_the_work(home, capsys):
     class Bad(Told):
         def emit(self, event):
@@ -371,16 +382,30 @@ def test_two_that_compact_one_conversation_at_once_both_succeed(home):
     assert conversations.context(load(home, "c")) == done.messages
 
 
-def test_who_is_always_overtaken_is_told(home):
+def test_who_is_overtaken_does_not_ask_a_model_again(home):
     messages = long(turns=20)
     conversations.extend(home, "c", messages, now=clock.now())
+    asked = []
 
     def slow(said, most, strategy):
+        asked.append(most)
         preflight("c", messages, window=WINDOW, home=home)
         return "They settled on the walnut design for the cabinet, after looking at three others."
 
+    done = preflight("c", messages, window=WINDOW, options=Options(backend=slow), home=home)
+
+    assert len(asked) == 1
+    assert done.receipt.step == 2
+
+
+def test_who_is_always_overtaken_is_told(home, monkeypatch):
+    def overtaken(*given, **named):
+        raise Conflict("changed.", fix="Load it and compact it again.")
+
+    monkeypatch.setattr(conversations, "record_compaction", overtaken)
+
     with pytest.raises(Conflict):
-        preflight("c", messages, window=WINDOW, options=Options(backend=slow), home=home)
+        preflight("c", long(turns=20), window=WINDOW, home=home)
 
 
 def test_copies_that_are_older_than_the_home_are_not_written_over(home, tmp_path):
