@@ -111,11 +111,14 @@ def _replace(temp: Path, path: Path) -> None:
 
 
 def make_directory(directory: Path) -> None:
-    """Make `directory`, and what it lies in, durably: a file synced in it is lost with its name."""
+    """Make `directory`, and what it lies in, durably: a file synced in it is lost with its name.
+
+    It is its owner's alone: the names in a home are those of conversations.
+    """
     if directory.is_dir():
         return
     make_directory(directory.parent)
-    directory.mkdir(exist_ok=True)
+    directory.mkdir(mode=0o700, exist_ok=True)
     sync_directory(directory.parent)
 
 

@@ -15,6 +15,12 @@ def test_a_whole_file_is_written_with_nothing_beside_it(tmp_path):
     assert (tmp_path / "a.json").stat().st_mode & 0o777 == 0o600
 
 
+def test_a_directory_is_its_owners_alone(tmp_path):
+    files.make_directory(tmp_path / "a" / "b")
+
+    assert [(tmp_path / name).stat().st_mode & 0o777 for name in ("a", "a/b")] == [0o700, 0o700]
+
+
 def test_the_previous_version_is_kept_as_a_backup(tmp_path):
     files.write_whole(tmp_path / "a", b"old")
 
