@@ -293,7 +293,13 @@ def _not_taken(written: Summarised) -> list[Finding]:
     """Return what became of the summariser that was asked for, where it failed."""
     fix = f"Nothing to do: {written.record.get('backend') or 'nobody'} wrote it."
     return [
-        Finding("warning", "summary-not-taken", failure["backend"], failure["message"], fix)
+        Finding(
+            "warning",
+            "summary-not-taken",
+            failure["backend"],
+            f"{failure['backend']}: {failure['message']}",
+            fix,
+        )
         for failure in written.failures
     ]
 
