@@ -37,6 +37,7 @@ from aether.operations.compaction_case import (
 from aether.operations.conversing import place
 from aether.operations.edge import Home
 from aether.operations.summarising import Summarised, summarised
+from aether.redact.redaction import redact
 from aether.shapes import Finding, JsonObject
 from aether.store import config, conversations
 from aether.store.conversation_log import Log, load, path_of
@@ -281,7 +282,7 @@ def _compacted(found: Case, made: Plan, log: Log, at: tell.Moment, written: Summ
     record = record._replace(step=step)
     receipts.done(found, at, record, result)
     findings = [
-        *found.findings, *_not_taken(written), *result.findings, *receipts.archived(found, at, record, result),
+        *found.findings, *_not_taken(found, written), *result.findings, *receipts.archived(found, at, record, result),
     ]  # fmt: skip
     return Compaction(
         raws, True, made.reason, result.tokens_before, result.tokens_after, found.budget.window, result.limit,
@@ -289,18 +290,16 @@ def _compacted(found: Case, made: Plan, log: Log, at: tell.Moment, written: Summ
     )  # fmt: skip
 
 
-def _not_taken(written: Summarised) -> list[Finding]:
-    """Return what became of the summariser that was asked for, where it failed."""
+def _not_taken(found: Case, written: Summarised) -> list[Finding]:
+    """Return what became of the summariser that was asked for, where it failed; its last words may hold secrets."""
     fix = f"Nothing to do: {written.record.get('backend') or 'nobody'} wrote it."
+    said = [
+        (failure["backend"], f"{failure['backend']}: {failure['message']}") for failure in written.failures
+    ]
+    rules = found.options.rules
     return [
-        Finding(
-            "warning",
-            "summary-not-taken",
-            failure["backend"],
-            f"{failure['backend']}: {failure['message']}",
-            fix,
-        )
-        for failure in written.failures
+        Finding("warning", "summary-not-taken", name, redact(words, rules) if rules else words, fix)
+        for name, words in said
     ]
 
 

@@ -300,12 +300,12 @@ def test_a_place_for_copies_that_fails_anyhow_never_fails_the_compaction(home, b
 
 def test_a_summariser_that_fails_is_told_of_in_the_findings(home):
     def broken(said, most, strategy):
-        raise RuntimeError("no model today")
+        raise RuntimeError("no model today, api_key=sk-abc123")
 
     done = preflight("c", long(), window=WINDOW, options=Options(backend=broken), home=home)
 
     (told,) = {finding for finding in done.findings if finding.code == "summary-not-taken"}
-    assert "no model today" in told.message
+    assert "no model today, api_key=<REDACTED>" in told.message
     assert "extractive" in told.fix
 
 
