@@ -48,7 +48,9 @@ def otlp(url: str = "", *, timeout_seconds: float = TIMEOUT_SECONDS) -> Backgrou
         from opentelemetry.sdk.trace.export import SpanExportResult
     except ImportError as reason:
         raise BackendUnavailable(
-            "opentelemetry is not installed.", fix='Run: pip install "aether[otel]"', where=WHERE
+            "opentelemetry is not installed.",
+            fix="Run pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http.",
+            where=WHERE,
         ) from reason
     endpoint = _endpoint(url)
     # A library does not print; without a handler of the host's, logging would write every failure to stderr.

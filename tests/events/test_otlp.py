@@ -24,7 +24,7 @@ VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 @pytest.fixture
 def extra(monkeypatch):
     """Skip where the optional packages are absent; forget what the machine's environment says about them."""
-    pytest.importorskip("opentelemetry.exporter.otlp.proto.http.trace_exporter", reason="needs aether[otel]")
+    pytest.importorskip("opentelemetry.exporter.otlp.proto.http.trace_exporter", reason="needs opentelemetry")
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
 
@@ -56,7 +56,7 @@ def test_without_the_packages_it_says_what_to_install(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", absent)
 
-    with pytest.raises(BackendUnavailable, match=r"pip install \"aether\[otel\]\""):
+    with pytest.raises(BackendUnavailable, match="pip install opentelemetry-sdk"):
         otlp()
 
 
@@ -180,7 +180,7 @@ def test_only_http_addresses_are_taken(extra):
 
 def test_the_provider_of_the_process_is_not_touched():
     """In a process of its own, for the provider is set once for all."""
-    pytest.importorskip("opentelemetry.sdk.trace", reason="needs aether[otel]")
+    pytest.importorskip("opentelemetry.sdk.trace", reason="needs opentelemetry")
     code = (
         "import sys\nfrom opentelemetry import trace\nbefore = type(trace.get_tracer_provider()).__name__\n"
         "from aether.events.otlp import otlp\nfrom tests.events.samples import summary\n"
