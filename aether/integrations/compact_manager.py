@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from os import PathLike
 from typing import Any, NamedTuple, Protocol, cast
 
 from aether.compaction.config import CompactConfig, CompactPolicy
@@ -73,13 +74,18 @@ class Message:
         return self.meta.get("label")
 
 
-def mark_protected(content: str, label: str | None = None, **meta: Any) -> Message:
-    """Return a message of the developer that no compaction changes or drops.
+def mark_protected(content: str | JsonObject, label: str | None = None, **meta: Any) -> Any:
+    """Return a message of the developer that no compaction changes or drops; of a message, the same one protected.
 
     >>> mark_protected("Never deploy on a Friday.", label="policy").meta
     {'protected': True, 'label': 'policy'}
+    >>> mark_protected({"role": "user", "content": "Keep the API."})["meta"]
+    {'protected': True}
     """
-    return Message("developer", content, {"protected": True, **({"label": label} if label else {}), **meta})
+    about = {"protected": True, **({"label": label} if label else {}), **meta}
+    if isinstance(content, dict):
+        return {**content, META: {**content.get(META, {}), **about}}
+    return Message("developer", content, about)
 
 
 class TokenBudget(NamedTuple):
@@ -150,18 +156,20 @@ class CompactManager:
         manager = CompactManager()
         messages = manager.preflight(session_id, messages).messages
 
-    Without a configuration that of the environment holds. Each part may be the caller's own: `token_estimator` an
+    `config` is a configuration, or the name of a file that holds one: TOML, YAML or JSON. Of a file, and where nothing
+    is named, the `COMPACT_*` variables win; a variable that is no setting is a finding of each result. Each part may be the caller's own: `token_estimator` an
     object with `estimate_tokens` or a function of a text, `storage` a `StorageAdapter`, `exporter` an `Exporter` or
     an object with `emit_event`, `summarizer` an object with `summarize`. Neither a key nor a network is needed.
 
     Raises:
-        InvalidInput: the configuration of the environment is not allowed.
+        InvalidInput: the configuration of the file or the environment is not allowed.
+        NotFound: there is no such file.
         BackendUnavailable: a package that the configuration asks for is missing.
     """
 
     def __init__(
         self,
-        config: CompactConfig | None = None,
+        config: CompactConfig | str | PathLike[str] | None = None,
         *,
         token_estimator: TokenEstimator | Callable[[str], int] | None = None,
         storage: StorageAdapter | None = None,
@@ -169,7 +177,11 @@ class CompactManager:
         summarizer: Summarizer | None = None,
         home: Home = None,
     ) -> None:
-        self.config = configuration().config if config is None else config
+        self._doubts: list[Finding] = []
+        if isinstance(config, CompactConfig):
+            self.config = config
+        else:
+            self.config, _, self._doubts = configuration(config)
         options = options_of(
             self.config, home=home, storage=storage, exporter=_exporter(self.config, exporter)
         )
@@ -284,7 +296,7 @@ class CompactManager:
             kept_as_given = given if isinstance(given, list) and not done.triggered else messages
             return CompactionResult(
                 kept_as_given, None, done.triggered, done.tokens_before, done.tokens_after, 0, {},
-                self.config.policy, done.findings,
+                self.config.policy, [*self._doubts, *done.findings],
             )  # fmt: skip
         summary = next(
             (message for message, place in zip(messages, receipt.places, strict=True) if place is None), None
@@ -299,7 +311,7 @@ class CompactManager:
         )
         return CompactionResult(
             messages, summary, done.triggered, done.tokens_before, done.tokens_after, len(receipt.removed), kept,
-            applied, done.findings,
+            applied, [*self._doubts, *done.findings],
         )  # fmt: skip
 
 

@@ -31,10 +31,11 @@ from aether.operations.compaction_case import (
     UNNAMED,
     Case,
     Options,
+    as_dicts,
     case,
     place_of,
 )
-from aether.operations.conversing import place
+from aether.operations.conversing import continued_in, place
 from aether.operations.edge import Home
 from aether.operations.summarising import Summarised, summarised
 from aether.redact.redaction import redact
@@ -85,20 +86,27 @@ def preflight(
     system: Any = None,
     tools: Any = None,
     wire: Wire | None = None,
+    resume: bool = True,
     options: Options = DEFAULT_OPTIONS,
     home: Home = None,
 ) -> Compaction:
     """Return `messages` as they may be sent to `model`: the same, or compacted where a trigger fires.
 
-    `window` is the model's own where none is given. `system` and `tools` are counted and never changed.
+    Go on from what it returns, or pass the whole conversation each time: what was compacted before is then not
+    compacted again, unless `resume` is off. `window` is the model's own where none is given. `system` and `tools`
+    are counted and never changed.
 
     Raises:
         InvalidInput: a message is none, the policy makes no sense, or there is neither a window nor a model.
         BudgetExceeded: what is protected does not fit; nothing was changed.
         NotFound: the named one is no home.
+        Conflict, LockTimeout, StorageFailed, CorruptDocument: it could not be recorded, and was not done.
     """
+    given = as_dicts(messages)
+    if resume and isinstance(options, Options) and options.unsaved is None:
+        given = continued_in(options.record or place_of(home), conversation_id, given)
     found = case(
-        conversation_id, messages, model=model, window=window, policy=policy, system=system, tools=tools, wire=wire,
+        conversation_id, given, model=model, window=window, policy=policy, system=system, tools=tools, wire=wire,
         note="", options=options, home=home,
     )  # fmt: skip
     return _done(found, force=False)
@@ -124,7 +132,7 @@ def compact(
         InvalidInput, BudgetExceeded, NotFound: as `preflight`.
     """
     found = case(
-        conversation_id, messages, model=model, window=window, policy=policy, system=system, tools=tools, wire=wire,
+        conversation_id, as_dicts(messages), model=model, window=window, policy=policy, system=system, tools=tools, wire=wire,
         note=note, options=options, home=home,
     )  # fmt: skip
     return _done(found, force=True)
@@ -150,7 +158,7 @@ def compaction_plan(
         InvalidInput, BudgetExceeded, NotFound: as `preflight`.
     """
     found = case(
-        conversation_id, messages, model=model, window=window, policy=policy, system=system, tools=tools, wire=wire,
+        conversation_id, as_dicts(messages), model=model, window=window, policy=policy, system=system, tools=tools, wire=wire,
         note="", options=options, home=home,
     )  # fmt: skip
     return _planned(found, load(found.record, found.conversation_id), force=force)

@@ -19,10 +19,10 @@ from aether.compaction.budget import ContextBudget
 from aether.compaction.policies import policy as named
 from aether.compaction.policies import validated
 from aether.compaction.shapes import Policy
-from aether.errors import InvalidInput, NotFound
+from aether.errors import InvalidInput, NotFound, shown
 from aether.events.event import Exporter
 from aether.messages import formats
-from aether.messages.message import Wire
+from aether.messages.message import Message, Wire
 from aether.operations import usage
 from aether.operations.edge import Home, find
 from aether.operations.summarising import Summariser
@@ -36,6 +36,8 @@ from aether.tokens.tally import Tally, tally
 KEPT_TALLIES = 64
 # Where conversations are kept where there is no home: beside the copies of the default configuration.
 RECORD = ".compact"
+# What of a message is said by keys of its own in a provider's dict, and by `meta` in an object.
+BESIDE = ("tool_calls", "tool_call_id", "name")
 # What integrations call a model that does not say its name: its window is the smallest known, and nothing is learned.
 UNNAMED = "unnamed"
 _TALLIES: OrderedDict[tuple[str, str], Tally] = OrderedDict()
@@ -102,6 +104,7 @@ def case(
         InvalidInput: a message is none, the policy makes no sense, or there is neither a window nor a model.
         NotFound: the named one is no home.
     """
+    _require_parts(model, window, policy, options)
     record = options.record or place_of(home)
     chosen = validated(named(policy) if isinstance(policy, str) else policy)
     counting = usage.counting(model or "", place=record)
@@ -131,8 +134,89 @@ def case(
         record,
         options,
         note,
-        [*limits.findings, *doubts],
+        [*limits.findings, *doubts, *unpaired(sums.messages)],
     )
+
+
+def as_dicts(messages: Sequence[Any]) -> list[JsonObject]:
+    """Return messages as dicts: a dict is itself; what has `role`, `content` and `meta` says the same as one.
+
+    Raises:
+        InvalidInput: they are no list, or one is neither.
+    """
+    if not isinstance(messages, Sequence) or isinstance(messages, (str, bytes)):
+        raise InvalidInput(f"{shown(messages)} is no list.", fix="Give a list of messages.", where="messages")
+    return [_as_dict(message, position) for position, message in enumerate(messages)]
+
+
+def _as_dict(message: Any, position: int) -> JsonObject:
+    if isinstance(message, dict):
+        return message
+    meta = getattr(message, "meta", None)
+    if not (isinstance(meta, dict) and hasattr(message, "role") and hasattr(message, "content")):
+        raise InvalidInput(
+            f"{shown(message)} is no message.",
+            fix="Give each message as an object.",
+            where=f"messages[{position}]",
+        )
+    beside = {key: meta[key] for key in BESIDE if key in meta}
+    own = {key: value for key, value in meta.items() if key not in beside}
+    return {
+        "role": message.role,
+        "content": message.content,
+        **beside,
+        **({formats.META: own} if own else {}),
+    }
+
+
+def unpaired(messages: Sequence[Message]) -> list[Finding]:
+    """Return what a provider would refuse of calls and results: it came so, and is passed on so.
+
+    Calls that nothing but results follows are still being run.
+    """
+    calls: dict[str, int] = {}
+    orphans: list[int] = []
+    spoken = -1
+    for position, message in enumerate(messages):
+        if message.role == "user" and any(block.kind == "text" for block in message.blocks):
+            spoken = position
+        for block in message.blocks:
+            if block.kind == "call":
+                calls[block.call_id] = position
+            elif block.kind == "result" and calls.pop(block.call_id, None) is None:
+                orphans.append(position)
+    dangling = [position for position in calls.values() if position < spoken]
+    return [
+        Finding(
+            "warning", code, f"messages[{found[0]}]", f"{len(found)} {what}, the first here.",
+            "See aether.messages.repair, or aether messages check --repair.",
+        )
+        for code, found, what in (
+            ("orphan-result", orphans, "result(s) of tools have no call"),
+            ("missing-result", dangling, "call(s) of tools were never answered"),
+        )
+        if found
+    ]  # fmt: skip
+
+
+def _require_parts(model: Any, window: Any, policy: Any, options: Options) -> None:
+    wanted = {
+        "model": model is None or isinstance(model, str),
+        "window": window is None or (isinstance(window, int) and not isinstance(window, bool)),
+        "policy": isinstance(policy, (str, Policy)),
+        "options": isinstance(options, Options),
+    }
+    for name, fits in wanted.items():
+        if not fits:
+            raise InvalidInput(f"{name} is of the wrong kind.", fix=f"See help on {name}.", where=name)
+    for name, method in (("storage", "save_transcript"), ("exporter", "emit")):
+        part = getattr(options, name)
+        if part is not None and not hasattr(part, method):
+            raise InvalidInput(
+                f"{shown(part)} has no {method}.",
+                fix=f"Give an object that is a {name}.",
+                where=f"options.{name}",
+            )
 
 
 def place_of(home: Home) -> Path:

@@ -53,13 +53,21 @@ def configuration(
         key: "environment" if key in in_environment else "file" if key in in_file else "default"
         for key in KEYS
     }
-    return Configured(config, origins, [_stranger(name) for name in settings.strangers(around)])
+    return Configured(config, origins, slips(around))
 
 
-def _stranger(name: str) -> Finding:
-    return Finding(
-        "warning", "unknown-variable", name, "is no setting of aether.", "Correct its name, or ignore this."
-    )
+def slips(environ: Mapping[str, str]) -> list[Finding]:
+    """Return a finding for each `COMPACT_*` variable that is no setting."""
+    return [
+        Finding(
+            "warning",
+            "unknown-variable",
+            name,
+            "is no setting of aether.",
+            "Correct its name, or ignore this.",
+        )
+        for name in settings.strangers(environ)
+    ]
 
 
 def _tree(path: Path) -> Mapping[str, Any]:
@@ -106,11 +114,20 @@ def _parsed(text: str, kind: Kind, path: Path) -> Any:
                 return yaml.safe_load(text)
             except yaml.YAMLError as reason:
                 raise ValueError(reason) from reason
-        return tomllib.loads(text) if kind == "toml" else json.loads(text)
+        return tomllib.loads(text) if kind == "toml" else json.loads(text, object_pairs_hook=_once)
     except (ValueError, RecursionError) as reason:
         raise InvalidInput(
             f"is not {kind.upper()}: {reason}.", fix="Correct the file.", where=str(path)
         ) from reason
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of `pairs`; of two of one key it would be unsaid which holds."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{next(shown(name) for name in names if names.count(name) > 1)} is given twice")
+    return found
 
 
 def create_configuration(path: str | os.PathLike[str]) -> Path:

@@ -92,7 +92,12 @@ def continued(conversation_id: str, messages: Sequence[JsonObject], *, home: Hom
     Raises:
         NotFound: the named one is no home.
     """
-    log = load(place(home), conversation_id)
+    return continued_in(place(home), conversation_id, messages)
+
+
+def continued_in(record: Path, conversation_id: str, messages: Sequence[JsonObject]) -> list[JsonObject]:
+    """Return what `continued` does, of the conversations that the directory `record` keeps."""
+    log = load(record, conversation_id)
     said = _said(log)
     if not said or list(messages[: len(said)]) != list(said.values()):
         return list(messages)

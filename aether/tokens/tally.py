@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from operator import eq
 from typing import Any, NamedTuple
 
+from aether.errors import InvalidInput, shown
 from aether.messages import formats
 from aether.messages.message import Message, Wire
 from aether.shapes import Counter, JsonObject
@@ -50,7 +51,11 @@ def tally(
     messages, tokens = before.messages[: len(raws)], before.tokens[: len(raws)]
     for at in new:
         was = moved.get(_key(raws[at])) if moved else None
-        message = formats.message(_copied(raws[at]), wire) if was is None else before.messages[was]
+        message = (
+            formats.message(_copied(raws[at], f"messages[{at}]"), wire)
+            if was is None
+            else before.messages[was]
+        )
         messages[at : at + 1] = [message]
         tokens[at : at + 1] = [message_tokens(message, count) if was is None else before.tokens[was]]
     return Tally([message.raw for message in messages], messages, tokens, sum(tokens), wire, count)
@@ -64,10 +69,16 @@ def _wire(raws: Sequence[JsonObject], new: Sequence[int], before: Tally | None) 
     return formats.detect_wire(raws)
 
 
-def _copied(value: Any) -> Any:
+def _copied(value: Any, where: str) -> Any:
     if isinstance(value, dict):
-        return {key: _copied(below) for key, below in value.items()}
-    return [_copied(below) for below in value] if isinstance(value, list) else value
+        return {key: _copied(below, where) for key, below in value.items()}
+    if isinstance(value, list):
+        return [_copied(below, where) for below in value]
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    raise InvalidInput(
+        f"{shown(value)} is not JSON.", fix="Give text, numbers, lists and objects.", where=where
+    )
 
 
 def _key(value: Any) -> Any:

@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+import aether
 from aether import clock
 from aether.errors import BudgetExceeded, Conflict, InvalidInput, NotFound, StorageFailed
 from aether.events.event import Event
@@ -525,3 +526,79 @@ def test_what_is_not_saved_yet_counts_and_is_not_recorded(home):
     assert done.triggered
     assert done.tokens_before == preflight("d", [*said, *behind], window=90_000, home=home).tokens_before
     assert conversing.whole("c", home=home) == said
+
+
+def test_who_passes_the_whole_each_time_pays_for_no_compaction_twice(home):
+    asked = []
+
+    def writes(said, most, strategy):
+        asked.append(most)
+        return "They settled on the walnut design for the cabinet, after looking at three others."
+
+    options = Options(backend=writes)
+    whole = long(turns=20)
+    first = preflight("c", whole, window=WINDOW, options=options, home=home)
+    whole += [{"role": "user", "content": "And now?"}]
+
+    again = preflight("c", whole, window=WINDOW, options=options, home=home)
+
+    assert first.triggered
+    assert not again.triggered
+    assert again.messages == [*first.messages, {"role": "user", "content": "And now?"}]
+    assert len(asked) == 1
+    assert preflight("c", whole, window=WINDOW, resume=False, options=options, home=home).triggered
+
+
+def test_a_protected_message_is_taken_as_it_was_marked(home):
+    rule = aether.mark_protected("Never deploy on a Friday.")
+    messages = [rule, *long()]
+
+    done = preflight("c", messages, window=WINDOW, home=home)
+
+    expected = {"role": "developer", "content": "Never deploy on a Friday.", "meta": {"protected": True}}
+    assert done.messages[0] == expected
+    assert 0 in done.receipt.protected
+
+
+def test_calls_and_results_that_lost_each_other_are_told_of(home):
+    call = {"id": "1", "type": "function", "function": {"name": "run", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": "Run it."},
+        {"role": "tool", "tool_call_id": "0", "content": "ok"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "user", "content": "And?"},
+        {"role": "assistant", "content": None, "tool_calls": [{**call, "id": "2"}]},
+    ]
+
+    found = preflight("c", messages, window=WINDOW, home=home).findings
+
+    assert [(one.code, one.where) for one in found] == [
+        ("orphan-result", "messages[1]"), ("missing-result", "messages[2]"),
+    ]  # fmt: skip
+    assert preflight("d", long(), window=900_000, home=home).findings == []
+
+
+@pytest.mark.parametrize(
+    ("given", "where"),
+    [
+        ({"messages": None}, "messages"),
+        ({"messages": iter([])}, "messages"),
+        ({"messages": "hello"}, "messages"),
+        ({"messages": ["hello"]}, "messages[0]"),
+        ({"messages": [{"role": "user", "content": {1, 2}}]}, "messages[0]"),
+        ({"window": "8000"}, "window"),
+        ({"window": True}, "window"),
+        ({"window": 1.5}, "window"),
+        ({"model": 5}, "model"),
+        ({"policy": 5}, "policy"),
+        ({"options": {}}, "options"),
+        ({"options": Options(storage="./copies")}, "options.storage"),
+        ({"options": Options(exporter="console")}, "options.exporter"),
+    ],
+)
+def test_what_is_of_the_wrong_kind_is_refused_before_anything_is_done(home, given, where):
+    for _ in range(2):
+        with pytest.raises(InvalidInput) as caught:
+            preflight("c", **{"messages": long(), "window": WINDOW, "home": home, **given})
+        assert caught.value.where == where
+    assert list(conversations.conversations(home)) == []
