@@ -85,6 +85,13 @@ _CUES: tuple[tuple[Kind, str], ...] = (
         ),
     ),
 )
+# Said of oneself and done: whatever the sentence opens with, this is what it tells.
+_TAKEN = re.compile(
+    r"(?<!what )(?<!why )(?<!how )(?<!when )(?<!whether )(?<!if )(?<!once )(?<!that )"
+    r"\b(?:i|we)(?:'ve| have)? (?:(?:now|therefore|thus|finally|also) )?(?:decided|chose|chosen|opted|settled on|agreed|went with)\b"
+    r"|[,:;] (?:so )?(?:i|we)(?:'ll| will) (?:use|keep|store|go with|adopt|ship) [^?]*\b(?:instead of|rather than|because)\b",
+    re.IGNORECASE,
+)
 _TABLE = tuple((kind, re.compile(cues, re.IGNORECASE)) for kind, cues in _CUES)
 
 # A sentence says what it is near its beginning; the rest of a very long one is data.
@@ -103,10 +110,21 @@ def classify(sentence: str) -> Kind:
     sentence = sentence[:_READ_CHARS].replace("’", "'").lstrip("-*+•># \t")
     if _is_chatter(sentence):
         return "chatter"
+    if tells_choice(sentence):
+        return "decision"
     for kind, cues in _TABLE:
         if cues.search(sentence):
             return kind
     return "fact"
+
+
+def tells_choice(sentence: str) -> bool:
+    """Tell whether whoever speaks says what they chose, however the sentence opens.
+
+    >>> tells_choice("Checking the tables, we decided on pgloader."), tells_choice("Let me see what we decided.")
+    (True, False)
+    """
+    return not sentence.rstrip().endswith("?") and bool(_TAKEN.search(sentence.replace("’", "'")))
 
 
 def _is_chatter(sentence: str) -> bool:

@@ -18,6 +18,9 @@ _NO_END = re.compile(
     r"(?:^|[\s(\"'])(?:[A-Za-z]|e\.g|i\.e|cf|vs|etc|approx|resp|incl|mr|mrs|ms|dr|prof|st|no|fig|sec|al|\d{1,3})\.$",
     re.IGNORECASE,
 )
+# A number behind a word ends a sentence where another one opens ("step 3. We …"), unless it numbers a figure.
+_COUNTED = re.compile(r"(?<!\bno\.)(?<!\bfig\.)(?<!\bsec\.)(?<=[a-z][a-z.]) \d{1,3}\.$", re.IGNORECASE)
+_PRONOUN = re.compile(r"(?:I|We|It|The|This|That|There|They|You|Now|So|All|Then|Next|But|And)\b")
 # What breaks off may go on.
 _OPEN = re.compile(r"(?:…|\.\.)\W*$")
 _OPENERS = "\"'“‘(`["
@@ -86,7 +89,8 @@ def _split(block: str) -> list[str]:
         after = block[end.end() : end.end() + 1]
         goes_on = _OPEN.search(head) and after and not (after.isupper() or after in _OPENERS)
         in_ticks = ticks % 2 and last_tick >= end.end()
-        if goes_on or in_ticks or _NO_END.search(head):
+        counted_up = _COUNTED.search(head) and _PRONOUN.match(block, end.end())
+        if goes_on or in_ticks or (_NO_END.search(head) and not counted_up):
             continue
         found.append(block[start : end.end()].strip())
         start = end.end()

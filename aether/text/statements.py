@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from aether.text.classify import classify
+from aether.text.classify import classify, tells_choice
 from aether.text.rules import bare, rule, rules
 from aether.text.sentences import sentences
 
@@ -240,6 +240,8 @@ def _stands_alone(sentence: str) -> bool:
 
 def _intends(said: str) -> bool:
     """Return whether `said` only tells what is being done or about to be."""
+    if tells_choice(said):
+        return False
     if _NARRATION.search(said) or _WAITING.match(said):
         return True
     return bool(_INTENTION.match(said)) and not _REASONED.search(said)

@@ -41,3 +41,16 @@ def test_marks_of_a_list_and_curly_quotes_change_nothing():
 
 def test_a_long_sentence_is_never_chatter():
     assert classify(" ".join(["thanks"] * 20)) == "fact"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "kind"),
+    [
+        ("Checking the tables: I decided to use pgloader.", "decision"),
+        ("Looking at the schema, we will use pgloader instead of COPY.", "decision"),
+        ("Looking at what we decided.", "exploration"),
+        ("Let me see whether we chose it.", "exploration"),
+    ],
+)
+def test_a_choice_is_one_however_the_sentence_opens(sentence, kind):
+    assert classify(sentence) == kind

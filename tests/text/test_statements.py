@@ -172,3 +172,13 @@ def test_the_question_is_what_stands_at_the_end():
     assert not decides("How can I help you today?")
     assert not decides("Want me to go ahead?")
     assert not decides("Would you like to proceed with this option or the other?")
+
+
+@pytest.mark.parametrize(
+    "opening",
+    ["Looking at step 0. ", "Checking the tables: ", "Let me check the schema. ", "Running it now. "],
+)
+def test_a_decision_is_found_behind_any_opening(opening):
+    text = f"{opening}I decided to use pgloader, because it keeps memory low."
+
+    assert stated(text)["decision"][0].endswith("I decided to use pgloader, because it keeps memory low.")
