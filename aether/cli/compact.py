@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +146,8 @@ def run(ask: Ask, /, file: str, force: bool, backend: str | None, output: str | 
         loaded, asked = _loaded(ask, file, chosen, tell)
         tell("compacting")
         options = Options(backend=backend or "")
-        do = compacting.compact if force else compacting.preflight
+        # The file is what is meant, not what an earlier run made of it.
+        do = compacting.compact if force else partial(compacting.preflight, resume=False)
         done = do(**asked, options=options)
     messages = read([bare(raw) for raw in done.messages], loaded.wire)
     data = dumped(loaded._replace(messages=messages if done.triggered else loaded.messages))
