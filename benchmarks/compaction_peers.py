@@ -13,7 +13,7 @@ aether                   policy `compact`; the record of each conversation is wr
 langchain                SummarizationMiddleware; keeps as many tokens as aether aims for. The system prompt stands beside
                          the messages, as `create_agent` has it, and its tokens are taken from the trigger. What is
                          summarised is not trimmed. A failing call is tried three times, without waiting.
-langchain_keep_tenth     the same, keeping a tenth of the window, which is what deepagents sets
+langchain_keep_tenth     the same, keeping a tenth of the window
 agent_framework          TokenBudgetComposedStrategy of ToolResultCompactionStrategy, SummarizationStrategy and
                          SlidingWindowStrategy with the settings of its samples; its budget is its trigger and its target
 agent_framework_window   ContextWindowCompactionStrategy with its default thresholds, keeping the first user message; it
