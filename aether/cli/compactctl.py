@@ -72,9 +72,7 @@ def validate_config(ask: Ask, config: str | None, merge_env: bool) -> None:
     from aether.compaction.settings import tree_of, value_of
     from aether.operations.configuration import configuration
 
-    found = configuration(config, environ=None if merge_env else {})
-    for finding in found.findings:
-        say(plain(f"{finding.level}: {finding.where} {finding.message} {finding.fix}"))
+    found = _settings(config) if merge_env else configuration(config, environ={})
     rows = [(path, as_json(value_of(found.config, key)), found.origins[path]) for path, key in KEYS.items()]
     data = {
         "valid": True,
@@ -185,17 +183,11 @@ def compact(
     Example:
       compactctl compact --messages messages.json --output smaller.json
     """
-    import dataclasses
-
     from aether.messages.formats import bare
     from aether.operations import compacting
     from aether.operations.configured import options_of
 
-    settings, loaded = _settings(config), _loaded(messages)
-    chosen = settings.config
-    if settings.origins["telemetry.exporter"] == "default" and not chosen.ariadne_url:
-        # On the command line stderr is for words; who wants events there asks for them.
-        chosen = dataclasses.replace(chosen, telemetry_enabled=False)
+    chosen, loaded = _settings(config).config, _loaded(messages)
     done = compacting.compact(
         session, _raws(loaded), model=chosen.model, window=chosen.max_context_tokens, policy=chosen.policy.policy(),
         system=loaded.system, tools=loaded.tools, wire=loaded.wire, note=why, options=options_of(chosen, home=ask.home),
@@ -246,12 +238,14 @@ def create_config(ask: Ask, output: str | None, kind: str) -> None:
 
 
 def _settings(config: str | None) -> Configured:
-    from aether.operations.configuration import configuration
+    """Return the configuration under the variables; slips in their names are said first, whatever else is wrong."""
+    import os
 
-    found = configuration(config)
-    for finding in found.findings:
+    from aether.operations.configuration import configuration, slips
+
+    for finding in slips(os.environ):
         say(plain(f"{finding.level}: {finding.where} {finding.message} {finding.fix}"))
-    return found
+    return configuration(config)
 
 
 def _loaded(messages: str) -> Conversation:

@@ -16,14 +16,20 @@ from aether.compaction.policies import ROLES, STEPS, STRATEGIES
 from aether.compaction.shapes import Policy
 from aether.errors import InvalidInput, shown
 from aether.redact.redaction import rules
+from aether.tokens.profiles import profile
 
 Rule = Callable[[Any], str]
 """Value, of the right kind, to what it must be; empty where it is that."""
 
 EXPORTERS = ("console", "file", "ariadne", "otlp", "none")
 STORAGES = ("fs", "s3", "none")
+BACKENDS = ("extractive", "anthropic", "openai", "ollama", "command")
 # Where an Ariadne viewer listens unless told otherwise (facts of requirement 002).
 ARIADNE_URL = "http://localhost:5175/ingest"
+# Model and window that requirement 002 has where neither is set, and tokens below which nothing can be compacted.
+MODEL, WINDOW, LEAST_WINDOW = "gpt-4", 128_000, 1000
+# Seconds: an hour, longer than any model writes a summary; sockets refuse times that are far longer.
+MOST_SECONDS = 3600.0
 # A target this far below a low trigger leaves room for several turns before the next compaction.
 TARGET_OF_TRIGGER = 0.75
 _WANTED = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", tuple: "a list of texts"}  # fmt: skip
@@ -41,8 +47,30 @@ def _part(value: float) -> str:
     return "" if 0 <= value < 1 else "must be in range [0.0, 1.0)"
 
 
-def _positive(value: float) -> str:
-    return "" if 0 < value < float("inf") else "must be > 0"
+def _seconds(value: float) -> str:
+    return "" if 0 < value <= MOST_SECONDS else f"must be > 0 and at most {MOST_SECONDS:g}"
+
+
+def _window(value: int) -> str:
+    return "" if not value or value >= LEAST_WINDOW else f"must be >= {LEAST_WINDOW}"
+
+
+def _address(value: str) -> str:
+    from aether.events.http import address
+
+    try:
+        if value:
+            address(value, where="")
+    except InvalidInput:
+        return f"must be the address of a server such as {ARIADNE_URL}, without a password"
+    return ""
+
+
+def _backend(value: str) -> str:
+    name, _, program = value.partition(":")
+    if name in BACKENDS and bool(program.strip()) == (name == "command"):
+        return ""
+    return f"must be one of {', '.join(BACKENDS[:-1])}, command:PROGRAM"
 
 
 def _not_empty(value: str) -> str:
@@ -153,22 +181,29 @@ class CompactPolicy:
 class CompactConfig:
     """What `CompactManager` and `compactctl` work by; values out of range raise `InvalidInput`."""
 
-    model: str = _setting("gpt-4", "model whose tokens are counted and which events name", _not_empty)
-    max_context_tokens: int = _setting(128_000, "window of the model in tokens", _at_least(1000))
+    model: str = _setting(MODEL, "model whose tokens are counted and which events name", _not_empty)
+    max_context_tokens: int = _setting(
+        0,
+        f"window of the model in tokens; 0: what the model named above is known to take, else {WINDOW}",
+        _window,
+    )
     policy: CompactPolicy = field(default_factory=CompactPolicy)
     telemetry_enabled: bool = _setting(True, "whether events are sent", path="telemetry.enabled")
     telemetry_exporter: str = _setting(
         "",
-        f"who carries events: {', '.join(EXPORTERS)}; empty: ariadne where its URL is set, else console",
+        f"who carries events: {', '.join(EXPORTERS)}; empty: ariadne or otlp where its URL is set, else none",
         _one_of(("", *EXPORTERS)),
         path="telemetry.exporter",
     )
     telemetry_path: str = _setting("", "file that the exporter `file` appends to", path="telemetry.path")
     ariadne_url: str = _setting(
-        "", f"address of an Ariadne viewer, such as {ARIADNE_URL}", path="telemetry.ariadne_url"
+        "", f"address of an Ariadne viewer, such as {ARIADNE_URL}", _address, path="telemetry.ariadne_url"
     )
     otlp_url: str = _setting(
-        "", "address of an OTLP/HTTP receiver; empty: OpenTelemetry's own default", path="telemetry.otlp_url"
+        "",
+        "address of an OTLP/HTTP receiver; empty: OpenTelemetry's own default",
+        _address,
+        path="telemetry.otlp_url",
     )
     storage_enabled: bool = _setting(True, "whether redacted copies are kept", path="storage.enabled")
     storage_adapter: str = _setting(
@@ -191,21 +226,28 @@ class CompactConfig:
     summarizer_backend: str = _setting(
         "extractive",
         "who writes summaries: extractive (no model, no key), anthropic, openai, ollama, command:PROGRAM",
-        _not_empty,
+        _backend,
         path="summarizer.backend",
     )
     summarizer_model: str = _setting("", "model of that backend; empty: its default", path="summarizer.model")
     summarization_timeout: float = _setting(
-        10.0, "seconds that one summary may take", _positive, path="summarizer.timeout"
+        10.0, "seconds that one summary may take", _seconds, path="summarizer.timeout"
     )
 
     def __post_init__(self) -> None:
         _require(self)
+        if not self.max_context_tokens:
+            known = profile(self.model) if self.model != MODEL else None
+            object.__setattr__(self, "max_context_tokens", known.window if known and known.known else WINDOW)
         if self.policy.hard_cap_buffer >= self.max_context_tokens:
             raise InvalidInput(
                 f"policy.hard_cap_buffer must be below max_context_tokens ({self.max_context_tokens}), "
                 f"got {self.policy.hard_cap_buffer}.",
                 fix="Lower the buffer, or raise the window.",
+            )
+        if self.exporter == "file" and not self.telemetry_path:
+            raise InvalidInput(
+                "telemetry.path must not be empty with the exporter file.", fix="Name the file."
             )
         if self.storage_enabled and self.storage_adapter == "s3" and not self.storage_bucket:
             raise InvalidInput(
@@ -217,7 +259,9 @@ class CompactConfig:
         """Return who carries events away, `none` where nobody does."""
         if not self.telemetry_enabled:
             return "none"
-        return self.telemetry_exporter or ("ariadne" if self.ariadne_url else "console")
+        if self.telemetry_exporter:
+            return self.telemetry_exporter
+        return "ariadne" if self.ariadne_url else "otlp" if self.otlp_url else "none"
 
 
 class Key(NamedTuple):
@@ -268,8 +312,9 @@ def typed(key: Key, value: Any, *, called: str = "", where: str = "") -> Any:
         value = tuple(value)
     what = key.rule(value) if type(value) is wanted else f"must be {_WANTED[wanted]}"
     if what:
+        got = "" if key.rule is _address else f", got {shown(value)}"  # an address may hold a password
         raise InvalidInput(
-            f"{called or key.path} {what}, got {shown(value)}.",
+            f"{called or key.path} {what}{got}.",
             fix=f"The default is {json.dumps(key.default)}: {key.meaning}.",
             where=where,
         )

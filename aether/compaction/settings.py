@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from aether.compaction.config import KEYS, CompactConfig, CompactPolicy, Key, typed
@@ -30,13 +31,20 @@ def of_tree(tree: Mapping[str, Any], *, where: str = "") -> dict[str, Any]:
     for path, value in _leaves(tree, where):
         key = KEYS.get(path) or _FLAT.get(path)
         if key is None:
-            raise InvalidInput(
-                f"{shown(path)} is not a setting.", fix=f"Use one of {', '.join(KEYS)}.", where=where
-            )
+            raise InvalidInput(f"{shown(path)} is not a setting.", fix=_meant(path), where=where)
         if key.path in found:
             raise InvalidInput(f"{key.path} is given twice.", fix="Leave one of them out.", where=where)
         found[key.path] = typed(key, value, where=where)
     return found
+
+
+def _meant(path: str) -> str:
+    """Return which settings a slip may have meant: those spelt like it, in whatever table they stand."""
+    names = {key.path.rpartition(".")[2]: key.path for key in KEYS.values()}
+    found = get_close_matches(path, [*KEYS, *_FLAT], n=1)
+    found = found or [names[one] for one in get_close_matches(path.rpartition(".")[2], names, n=1)]
+    meant = f"Did you mean {found[0]}? " if found else ""
+    return f'{meant}"compactctl create-config" lists all settings.'
 
 
 def _leaves(tree: Mapping[str, Any], where: str) -> Iterable[tuple[str, Any]]:

@@ -244,3 +244,14 @@ def test_without_arguments_those_of_the_process_hold(monkeypatch):
     with pytest.raises(SystemExit) as left:
         module.run()
     assert left.value.code == 0
+
+
+def test_a_slip_in_the_name_of_a_variable_is_said_though_another_is_refused(capsys, monkeypatch):
+    monkeypatch.setenv("COMPACT_FOO", "1")
+    monkeypatch.setenv("COMPACT_TRIGGER_PCT", "2")
+
+    assert called("dry-run", "--messages", "messages.json") == 1
+
+    told = capsys.readouterr().err
+    assert "warning: COMPACT_FOO" in told
+    assert "COMPACT_TRIGGER_PCT: policy.trigger_pct must be" in told

@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from aether.compaction.config import KEYS, CompactConfig, CompactPolicy, typed
+from aether.backends import backend
+from aether.compaction.config import BACKENDS, KEYS, CompactConfig, CompactPolicy, typed
 from aether.compaction.shapes import Policy
 from aether.errors import InvalidInput
 
@@ -43,6 +44,13 @@ def test_a_policy_out_of_range_is_refused_by_field(given, words):
         ({"max_context_tokens": 999}, "max_context_tokens must be >= 1000, got 999"),
         ({"max_context_tokens": 1500}, r"policy.hard_cap_buffer must be below max_context_tokens \(1500\), got 1500"),
         ({"telemetry_exporter": "pigeon"}, "telemetry_exporter must be one of console, file"),
+        ({"telemetry_exporter": "file"}, "telemetry.path must not be empty with the exporter file"),
+        ({"ariadne_url": "nonsense"}, r"ariadne_url must be the address of a server such as http://localhost"),
+        ({"otlp_url": "ftp://x"}, "otlp_url must be the address of a server"),
+        ({"summarizer_backend": "nope"}, "summarizer_backend must be one of extractive, .*command:PROGRAM, got 'nope'"),
+        ({"summarizer_backend": "command:"}, "summarizer_backend must be one of"),
+        ({"summarizer_backend": "openai:gpt"}, "summarizer_backend must be one of"),
+        ({"summarization_timeout": 1e308}, "summarization_timeout must be > 0 and at most 3600"),
         ({"storage_adapter": "ftp"}, "storage_adapter must be one of fs, s3, none"),
         ({"storage_adapter": "s3"}, "storage.bucket must not be empty"),
         ({"redaction_patterns": ("a", "(")}, r"redaction_patterns must be a list of regular expressions \(redaction.patterns\[1\]: '\('"),
@@ -106,14 +114,44 @@ def test_a_target_left_out_is_below_any_trigger(trigger):
 @pytest.mark.parametrize(
     ("given", "exporter"),
     [
-        ({}, "console"),
+        ({}, "none"),
+        ({"otlp_url": "http://localhost:4318/v1/traces"}, "otlp"),
         ({"ariadne_url": "http://localhost:5175/ingest"}, "ariadne"),
-        ({"ariadne_url": "http://localhost:5175/ingest", "telemetry_exporter": "file"}, "file"),
+        (
+            {
+                "ariadne_url": "http://localhost:5175/ingest",
+                "telemetry_exporter": "file",
+                "telemetry_path": "x",
+            },
+            "file",
+        ),
         ({"telemetry_enabled": False, "telemetry_exporter": "file"}, "none"),
     ],
 )
 def test_events_go_where_the_settings_point(given, exporter):
     assert CompactConfig(**given).exporter == exporter
+
+
+def test_the_window_is_the_models_own_where_none_is_set():
+    assert CompactConfig(model="gpt-4-turbo").max_context_tokens == 128_000
+    assert CompactConfig(model="gpt-4-32k").max_context_tokens == 32_768
+    assert CompactConfig(model="gpt-4-32k", max_context_tokens=20_000).max_context_tokens == 20_000
+    assert CompactConfig(model="home-made").max_context_tokens == 128_000
+
+
+def test_the_summarisers_are_the_backends_there_are():
+    for name in BACKENDS:
+        spec = "command:cat" if name == "command" else name
+
+        assert backend(spec)
+        assert CompactConfig(summarizer_backend=spec).summarizer_backend == spec
+
+
+def test_a_password_in_an_address_is_not_shown():
+    with pytest.raises(InvalidInput) as caught:
+        CompactConfig(ariadne_url="http://someone:hunter2hunter2@viewer/ingest")
+
+    assert "hunter2" not in str(caught.value)
 
 
 def test_every_setting_has_its_own_variable_and_says_what_it_means():

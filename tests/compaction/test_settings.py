@@ -111,7 +111,13 @@ def test_variables_of_others_are_named_not_refused():
 @pytest.mark.parametrize(
     ("tree", "words"),
     [
-        ({"policy": {"triger_pct": 0.5}}, "'policy.triger_pct' is not a setting. Use one of model"),
+        (
+            {"policy": {"triger_pct": 0.5}},
+            "'policy.triger_pct' is not a setting. Did you mean policy.trigger_pct",
+        ),
+        ({"policy": {"keep_last_turns": 5}}, "Did you mean policy.keep_recent_turns"),
+        ({"keep_recent_turn": 5}, "Did you mean policy.keep_recent_turns"),
+        ({"xyzzy": 5}, "'xyzzy' is not a setting. \"compactctl create-config\" lists"),
         ({"trigger": 0.5}, "'trigger' is not a setting"),
         ({"telemetry": {"ariadne": {"url": "x"}}}, "'telemetry.ariadne' is not a setting"),
         ({"policy": 0.5}, "policy must be a table of settings, got 0.5"),

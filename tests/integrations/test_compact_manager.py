@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from aether.errors import AetherError, StorageFailed
+from aether.errors import AetherError, NotFound, StorageFailed
 from aether.integrations.compact_manager import (
     CompactConfig,
     CompactError,
@@ -526,3 +526,30 @@ def test_without_a_home_or_a_report_nothing_is_learned(tmp_path):
     assert not manager.record_usage("default", 900)
 
     assert not list(tmp_path.rglob("usage.json"))
+
+
+def test_nothing_is_told_of_unless_it_is_asked_for(capsys):
+    CompactManager().preflight("quiet", [{"role": "user", "content": "Hi."}])
+
+    assert capsys.readouterr().err == ""
+
+
+def test_the_name_of_a_file_stands_for_the_configuration_in_it(tmp_path, monkeypatch):
+    (tmp_path / "compact.toml").write_text("max_context_tokens = 5000\n[policy]\ntrigger_pct = 0.5\n")
+    monkeypatch.setenv("COMPACT_TRIGGER_PCT", "0.7")
+
+    config = CompactManager(str(tmp_path / "compact.toml")).config
+
+    assert (config.max_context_tokens, config.policy.trigger_pct) == (5000, 0.7)
+    with pytest.raises(NotFound, match=r"none.toml"):
+        CompactManager(tmp_path / "none.toml")
+
+
+def test_a_variable_with_a_slip_is_a_finding_of_each_result(monkeypatch):
+    monkeypatch.setenv("COMPACT_FOO", "1")
+    said = [{"role": "user", "content": f"Read page {nth}. " * 300} for nth in range(40)]
+
+    manager = CompactManager()
+    calm, made = manager.preflight("a", said[:1]), manager.manual_compact("b", said)
+
+    assert [result.findings[0].where for result in (calm, made)] == ["COMPACT_FOO", "COMPACT_FOO"]

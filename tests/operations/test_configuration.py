@@ -64,6 +64,7 @@ def test_a_variable_with_a_slip_is_a_finding():
         ("c.yaml", b"!!python/object/apply:os.getcwd []", InvalidInput, "is not YAML"),
         ("c.json", b"{", InvalidInput, "is not JSON"),
         ("c.json", b"[" * 100_000, InvalidInput, "is not JSON"),
+        ("c.json", b'{"model": "a", "model": "b"}', InvalidInput, "is not JSON: 'model' is given twice"),
         ("c.json", b"[]", InvalidInput, r"must hold settings by name, got \[\]"),
         ("c.ini", b"", InvalidInput, "is no kind of configuration file. Use .toml, .yaml, .yml, .json"),
         ("c.toml", b"\xff\xfe", InvalidInput, "is not UTF-8"),

@@ -25,7 +25,12 @@ def decided(*, triggered):
 
 def test_the_parts_are_those_that_are_named(tmp_path, capsys):
     options = options_of(
-        CompactConfig(summarizer_backend="ollama", summarizer_model="small", summarization_timeout=3.0)
+        CompactConfig(
+            summarizer_backend="ollama",
+            summarizer_model="small",
+            summarization_timeout=3.0,
+            telemetry_exporter="console",
+        )
     )
 
     assert options.backend == "ollama"
