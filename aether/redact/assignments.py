@@ -11,13 +11,14 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from aether.redact.names import is_secret_name
+from aether.redact.names import FOREIGN, is_secret_name
 from aether.redact.shapes import PLACEHOLDER
 
 # Searched in small letters.
 _STEM = re.compile(
     r"pass(?:wor[dt]|wd|phrase|code|(?![a-z]))|pwd|secret|token|api[ _-]?key|access[ _-]key|private[ _-]key|key"
     r"|credential|authorization|cookie|connection[ _-]?string|conn_?str|jwt|_auth"
+    rf"|senha|kennwort|{'|'.join(FOREIGN)}"
 )
 _NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 # Longer runs of such characters are data, not names.
@@ -27,11 +28,16 @@ _REST_OF_NAME = re.compile(r"[A-Za-z0-9_.-]{0,64}")
 _SIGN = re.compile(
     r"""(?:\\{0,16}["'`])?(?:\]|\*\*)?(?:
       [ ]?,?\s{1,40}["']?value["']?\s{0,4}[:=]\s{0,4}     # {"name": "API_KEY", "value": …}, in JSON and in YAML
-    | [ \t]{0,40}(?P<sign>={1,3}>?|!={1,2}|:=|[?]?:(?!:))(?P<space>[ \t]{0,40}(?:\r?\n[ \t]{0,40}(?=\\{0,16}["']))?)
+    | [ \t]{0,40}(?P<sign>={1,3}>?|!={1,2}|:=|[?]?:(?!:)|：)(?P<space>[ \t]{0,40}(?:\r?\n[ \t]{0,40}(?=\\{0,16}["']))?)
     )""",
     re.VERBOSE,
 )
 _FLAG_SIGN = re.compile(r"""(?P<space>[ \t]{1,8})|\\{0,16}["'],\s{0,40}(?=\\{0,16}["'])""")
+# `define('DB_PASSWORD', 'x')`, `localStorage.setItem("token", "x")`: what sets takes the name and the value.
+_SETTER = re.compile(
+    r"""(?i)(?:define|\bset(?:_?env|default|item|header|requestheader|property|_?var)?|addheader)\(\s{0,8}\\{0,16}["']\Z"""
+)
+_NEXT_ARGUMENT = re.compile(r"""\\{0,16}["']\s{0,8},\s{0,40}(?=\\{0,16}["'])""")
 _QUOTED_NEXT = re.compile(r"""[ \t]{1,4}(?=["'])""")
 # `token: str = ` before the value of a parameter.
 _HINT = re.compile(r"[A-Za-z_][\w.]{0,40}(?:\[[\w., |]{0,60}\])?(?:[ ]\|[ ]\w{1,20}){0,3}[ ]=[ ]")
@@ -44,6 +50,8 @@ _SCHEMA = re.compile(r"""\{\s{0,40}["']?(?:type|description|title|\$ref|anyOf|en
 # A secret's object longer than this, and the objects after so many that never close, are not gone through.
 _LONGEST_OBJECT = 1 << 16
 _UNCLOSED_OBJECTS = 16
+# Code and words that stay are known by then; what follows them is not gone through for each name before it.
+_LONGEST_LOOK = 1 << 10
 
 _END_OF_LINE = re.compile(r"""\r|\n|\\+[nr]|\\*["'`](?=[\s,;)\]}]|$)|$""")
 _END_OF_SCALAR = re.compile(rf"""\s\#|{_END_OF_LINE.pattern}""")
@@ -120,6 +128,15 @@ def without_assigned(text: str) -> str:
     return "".join([*parts, text[done:]]) if parts else text
 
 
+def is_template(value: str) -> bool:
+    """Return whether `value` only stands for a secret: `${PASSWORD}`, `<your password>`, `****`.
+
+    >>> is_template("$DB_PASSWORD"), is_template("hunter2")
+    (True, False)
+    """
+    return bool(_TEMPLATE.match(value))
+
+
 def _values(text: str) -> Iterator[tuple[int, int]]:
     """Yield from where to where the values of secrets stand, in order."""
     lowered = _lowered(text)
@@ -162,6 +179,9 @@ def _place(text: str, start: int, end: int) -> _Place | None:
     if sign := _SIGN.match(text, end):
         spaced = bool(sign["space"]) or text[end : end + 1] in (" ", "\t")
         return _Place(text, start, end, sign.end(), sign["sign"] or ":", spaced)
+    before = text[max(0, start - _LOOK_BACK) : start]
+    if (argument := _NEXT_ARGUMENT.match(text, end)) and _SETTER.search(before):
+        return _Place(text, start, end, argument.end(), ",", spaced=False)
     if text[start:end].lower().startswith("passw") and (quoted := _QUOTED_NEXT.match(text, end)):
         return _Place(text, start, end, quoted.end(), "", spaced=True)
     return None
@@ -179,13 +199,22 @@ def _extent(place: _Place, *, objects: bool) -> tuple[int, int]:
             return at, at
         begin, end = _after_scheme(place, quote.end()), _closing(text, quote)
         value = text[begin:end]
-        return (begin, begin) if value.lower() in _NOTHING_YET or _TEMPLATE.match(value) else (begin, end)
+        return (begin, begin) if value.lower() in _NOTHING_YET or is_template(value) else (begin, end)
     if "==" in place.sign or "!" in place.sign or place.sign in ("=>", "", "?:"):
         return at, at  # compared, not given; an arrow function; a type
     if text[at : at + 1] in ("{", "[") and not _TEMPLATE.match(text, at):
         return _object(place, look=objects)
+    return _unquoted(place)
+
+
+def _unquoted(place: _Place) -> tuple[int, int]:
+    text, at = place.text, place.value
+    if not text[place.start : place.end].isascii() and not text[at : at + 1].isascii():
+        return at, at  # 密码：请输入 - more words about passwords
     at = _after_scheme(place, at)
-    whole = end = _end(place)
+    whole = end = _end(place, at + _LONGEST_LOOK)
+    if end > at + _LONGEST_LOOK - _LOOK_BACK and not _is_no_secret(place, text[at:end], at, ""):
+        whole = end = _end(place, len(text))
     while end > at and (text[end - 1] in _CLOSERS or text[end - 1].isspace()) and text[at:end] != PLACEHOLDER:
         end -= 1
     kept = any(_is_no_secret(place, text[at:stop], at, text[stop : stop + 1]) for stop in (whole, end))
@@ -241,8 +270,8 @@ def _brackets(place: _Place) -> re.Pattern[str]:
     return re.compile(rf"{quote}[\s\S]*?{quote}|[\[\]{{}}]")
 
 
-def _end(place: _Place) -> int:
-    """Return where an unquoted value ends."""
+def _end(place: _Place, most: int) -> int:
+    """Return where an unquoted value ends, `most` where it does not end before."""
     text, name = place.text, place.text[place.start : place.end].lower()
     if place.sign == ">":
         element = _ELEMENT.match(text, place.value)
@@ -256,8 +285,8 @@ def _end(place: _Place) -> int:
     else:
         before = text[max(0, place.start - _LOOK_BACK) : place.start]
         ends = _END_OF_SCALAR if _LINE_START.search(before) else _END_WITHIN_LINE
-    found = ends.search(text, place.value)
-    return found.start() if found else len(text)
+    found = ends.search(text, place.value, most)
+    return found.start() if found else min(most, len(text))
 
 
 def _is_no_secret(place: _Place, value: str, at: int, after: str) -> bool:

@@ -14,8 +14,11 @@ _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _SECRET = frozenset(
     "password passwort passwd passphrase passcode pwd secret secrets credential credentials authorization cookie "
     "cookies apikey authkey authtoken accesstoken refreshtoken idtoken sessiontoken apitoken bottoken secretkey "
-    "accesskey privatekey accountkey signingkey encryptionkey sharedaccesskey connectionstring jwt".split()
+    "accesskey privatekey accountkey signingkey encryptionkey sharedaccesskey connectionstring jwt identitytoken "
+    "registrytoken senha kennwort".split()
 )
+# "Password" where it is not written in ASCII letters alone, or in several words; a name that ends in one is a secret's.
+FOREIGN = ("密码", "密碼", "口令", "パスワード", "비밀번호", "пароль", "contraseña", "mot de passe")
 # So does one word that ends in these, such as `userpassword` and `PGPASSWORD`.
 _SECRET_ENDS = (
     "password",
@@ -60,6 +63,8 @@ def is_secret_name(key: str) -> bool:
     words = [word.lower() for word in _WORDS.findall(key)]
     while len(words) > 1 and (words[-1] in _MODIFIERS or words[-1].isdigit()):
         words.pop()
+    if key.lower().endswith(FOREIGN):
+        return True
     if not words:
         return False
     last, before = words[-1], words[-2] if len(words) > 1 else ""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from aether.errors import InvalidInput, shown
 from aether.redact.assignments import without_assigned
+from aether.redact.commands import is_docker_auth, without_commands
 from aether.redact.names import is_secret_name
 from aether.redact.shapes import PLACEHOLDER, without_shapes
 
@@ -85,7 +86,7 @@ def _once(text: str, rules: Rules) -> str:
     for pattern in rules.patterns:
         # What is replaced already is not looked at again, whatever the pattern.
         text = PLACEHOLDER.join(pattern.sub(_without_groups, part) for part in text.split(PLACEHOLDER))
-    return without_assigned(without_shapes(text)) if rules.builtin else text
+    return without_assigned(without_commands(without_shapes(text))) if rules.builtin else text
 
 
 def _without_groups(found: re.Match[str]) -> str:
@@ -123,12 +124,14 @@ def _copied(value: Any, rules: Rules, depth: int) -> Any:
 
 
 def _copied_dict(value: dict[Any, Any], rules: Rules, depth: int) -> dict[Any, Any]:
-    named = value.get("name", value.get("key"))
-    pair = rules.builtin and isinstance(named, str) and is_secret_name(named)
+    beside = value.get("name", value.get("key"))
+    pair = isinstance(beside, str) and is_secret_name(beside)
     copied: dict[Any, Any] = {}
     for key, entry in value.items():
         kept = _free_key(_copied(key, rules, depth) if isinstance(key, str) else key, copied)
-        if rules.builtin and isinstance(key, str) and ((pair and key == "value") or is_secret_name(key)):
+        docker = key == "auth" and isinstance(entry, str) and is_docker_auth(entry)
+        named = docker or (pair and key == "value") or (isinstance(key, str) and is_secret_name(key))
+        if rules.builtin and named:
             copied[kept] = entry if entry is None or isinstance(entry, bool) or entry == "" else PLACEHOLDER
         else:
             copied[kept] = _copied(entry, rules, depth)

@@ -50,3 +50,10 @@ def test_so_many_objects_never_close_and_then_none_is_looked_for():
 
     assert "hunter2" not in without_assigned(text)
     assert without_assigned(text).endswith('"secrets": ["a"]')
+
+
+@pytest.mark.parametrize("length", [*range(1018, 1026), 10_000])
+def test_a_value_of_any_length_goes_whole(length):
+    secret = "k" * length + ",rest" + "y" * 100
+
+    assert without_assigned(f"INFO token: {secret}\nn: 1") == "INFO token: <REDACTED>\nn: 1"

@@ -81,6 +81,13 @@ def test_arguments_and_headers_in_lists_are_read():
     assert redacted(("--token", "x")) == ("--token", "<REDACTED>")
 
 
+def test_what_docker_keeps_under_auth_goes():
+    config = {"auths": {"r": {"auth": "Ym9iOmh1bnRlcjI="}}, "auth": "required"}
+
+    assert redacted(config) == {"auths": {"r": {"auth": "<REDACTED>"}}, "auth": "required"}
+    assert redacted(config, rules([r"\d{9}"], builtin=False)) == config
+
+
 def test_keys_are_texts_too_and_none_is_lost():
     keys = {corpus.SHAPES["github-classic"]: 1, corpus.SHAPES["github-oauth"]: 2, 3: "x"}
 
@@ -181,6 +188,9 @@ HOSTILE = [
     "?sig=", "login a ", " -u a:", "secret: |\n  a\n", "secret: |\n \n", "token: f(", "token: x[", "[", "key\\\\\\\\", "token=a&",
     "your token: see ", "\ntoken: see", "AKIA", "123456789:AA", "SG.aaaaaaaaaaaaaaaa.", "token: int[", "token: str | ",
     "token: \n", "token: " + " " * 50, "token=\t", 'token="""${', "İtoken: a",
+    "mysql ", "mysql -p", "mysql -p'", "mysql -p'\\", 'mysql;"', "mysql\\\n", "sshpass ", "sshpass -P a ", "sshpass -p'", "''", "IDENTIFIED BY '",
+    "IDENTIFIED BY \\", "identified with a ", "user a identified by 'b ", "SET PASSWORD FOR a", "SET PASSWORD FOR a='", '"auth":"', "auth\\",
+    "define('key',", "define('DB_PASSWORD', '", "set('token','a')", "密码：", "密码：f()", "token:f()", "пароль", "mot de passe : a",
 ]  # fmt: skip
 # Linear, these take a fraction of a second; quadratic, minutes.
 HOSTILE_CHARS = 1 << 17
