@@ -68,7 +68,7 @@ class Conversation(NamedTuple):
     """How many more conversations the file holds."""
     origin: Origin = Origin()
     unread: tuple[Finding, ...] = ()
-    """Lines that do not parse: what stands in them is not among the messages."""
+    """Lines that do not parse, or hold no message: what stands in them is not among the messages."""
 
 
 class _Found(NamedTuple):
@@ -80,6 +80,8 @@ class _Found(NamedTuple):
     system: Any = None
     others: int = 0
     origin: Origin = Origin()
+    strays: tuple[BadLine, ...] = ()
+    """Lines among its messages that hold none."""
 
 
 def load(
@@ -115,7 +117,7 @@ def load(
         name=name,
         others=chosen.others,
         origin=chosen.origin._replace(wire=spelt, raws=tuple(message.raw for message in messages)),
-        unread=tuple(map(_unread, bad)),
+        unread=tuple(map(_unread, sorted([*bad, *chosen.strays]))),
     )
 
 
@@ -227,11 +229,19 @@ def _list(value: Any, source: bytes) -> _Found | None:
 
 
 def _lines(found: list[tuple[int, Any]], source: bytes) -> _Found | None:
-    """Return the conversation that is one message per line."""
-    if not any(_is_raw(value) for _, value in found) or not all(_may_be_raw(value) for _, value in found):
+    """Return the conversation that is one message per line, be there lines between that hold nothing of one."""
+    held = [(number, value) for number, value in found if not _is_stray(value)]
+    if not any(_is_raw(value) for _, value in held) or not all(_may_be_raw(value) for _, value in held):
         return None
-    origin = Origin("lines", source=source, lines=tuple(number for number, _ in found))
-    return _Found([value for _, value in found], origin=origin)
+    strays = (
+        BadLine(number, f"{shown(value)}, and no message") for number, value in found if _is_stray(value)
+    )
+    origin = Origin("lines", source=source, lines=tuple(number for number, _ in held))
+    return _Found([value for _, value in held], origin=origin, strays=tuple(strays))
+
+
+def _is_stray(value: Any) -> bool:
+    return not value or not isinstance(value, (dict, list))
 
 
 def _may_be_raw(value: Any) -> bool:

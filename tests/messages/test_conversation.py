@@ -254,6 +254,22 @@ def test_messages_that_are_odd_are_read_and_written_back(odd):
         assert dumped(found) == data
 
 
+@pytest.mark.parametrize("stray", ["5", "null", "{}", '"Go."', "[]"])
+def test_lines_that_are_no_message_are_left_out_and_told(stray):
+    source = f'{stray}\n{{"role": "user", "content": "Go."}}\n{{torn\n{stray}\n'.encode()
+
+    found = load(io.BytesIO(source))
+
+    assert [message.raw for message in found.messages] == [{"role": "user", "content": "Go."}]
+    assert [(finding.code, finding.where) for finding in found.unread] == [
+        ("unread-line", "line 1"),
+        ("unread-line", "line 3"),
+        ("unread-line", "line 4"),
+    ]
+    assert "and no message" in str(found.unread[0])
+    assert dumped(found) == source
+
+
 def test_the_words_of_an_error_name_no_option_that_is_not_there():
     with pytest.raises(InvalidInput) as refused:
         load(io.BytesIO(b"Hello."))
