@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from aether import clock
@@ -18,13 +20,16 @@ from aether.errors import AetherError, BackendUnavailable
 from aether.events.background import TIMEOUT_SECONDS, Background, Sent
 from aether.events.event import Event
 from aether.events.http import address
-from aether.events.record import parent_id, plain, span_id, trace_id
+from aether.events.record import cut, parent_id, plain, span_id, trace_id
+from aether.redact.redaction import redact
 
 WHERE = "exporter 'otlp'"
 # The collector's usual port (OTLP/HTTP).
 URL = "http://localhost:4318/v1/traces"
 # As many as OpenTelemetry's own processor sends at once; collectors limit the size of a request.
 BATCH_SPANS = 512
+# Of what the library says of a failure: an address and an error fit, a page of HTML does not.
+REASON_CHARS = 300
 _AREAS = {"compact": "compaction"}
 # Properties that have a name in the GenAI conventions, or stand elsewhere in the span.
 _NAMED = {"model": "gen_ai.request.model"}
@@ -56,6 +61,7 @@ def otlp(url: str = "", *, timeout_seconds: float = TIMEOUT_SECONDS) -> Backgrou
     # A library does not print; without a handler of the host's, logging would write every failure to stderr.
     logging.getLogger("opentelemetry").addHandler(logging.NullHandler())
     exporter = OTLPSpanExporter(endpoint=endpoint, timeout=timeout_seconds)
+    to = endpoint or "the collector"
     resource = Resource.create({"service.name": os.environ.get("OTEL_SERVICE_NAME") or "aether"})
 
     def send(events: Sequence[Event], deadline: float) -> Sent:
@@ -68,11 +74,41 @@ def otlp(url: str = "", *, timeout_seconds: float = TIMEOUT_SECONDS) -> Backgrou
         trouble = "an event has no time" if lost else ""
         for at in range(0, len(spans), BATCH_SPANS):
             batch = spans[at : at + BATCH_SPANS]
-            if time.monotonic() > deadline or exporter.export(batch) is not SpanExportResult.SUCCESS:
-                lost, trouble = lost + len(batch), f"{endpoint or 'the collector'} did not take them"
+            if time.monotonic() > deadline:
+                lost, trouble = lost + len(batch), trouble or f"{to} took too long"
+                continue
+            with _overheard() as words:
+                failed = exporter.export(batch) is not SpanExportResult.SUCCESS
+            if failed:
+                lost, trouble = lost + len(batch), f"{to} did not take them{_reason(words)}"
         return Sent(lost, trouble)
 
     return Background("OTLP", send, timeout_seconds=timeout_seconds)
+
+
+@contextmanager
+def _overheard() -> Iterator[list[str]]:
+    """Yield what the library logs in this thread meanwhile: only there does it say why an export failed."""
+    words: list[str] = []
+    thread = threading.get_ident()
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.thread == thread:
+                words.append(record.getMessage())
+
+    listener, logger = Listener(logging.WARNING), logging.getLogger("opentelemetry")
+    logger.addHandler(listener)
+    try:
+        yield words
+    finally:
+        logger.removeHandler(listener)
+
+
+def _reason(words: list[str]) -> str:
+    """Return the first of `words` in brackets: those after it tell of giving up."""
+    said = " ".join(words[0].split()).rstrip(".") if words else ""
+    return f" ({cut(redact(said), REASON_CHARS)})" if said else ""
 
 
 def _endpoint(url: str) -> str | None:

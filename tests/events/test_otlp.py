@@ -2,12 +2,14 @@ import builtins
 import logging
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from aether.errors import BackendUnavailable, InvalidInput
 from aether.events import otlp as module
+from aether.events.background import Sent
 from aether.events.event import Event
 from aether.events.exporters import exporter
 from aether.events.otlp import attributes, otlp
@@ -158,6 +160,52 @@ def test_a_collector_that_fails_costs_its_events_and_nothing_else(extra, step, c
         one.close()
 
     assert capsys.readouterr().err.count("[OTLP]") == 1
+
+
+@pytest.mark.parametrize(("step", "reason"), [(400, "400"), (403, "403")])
+def test_the_reason_of_a_refusal_is_told(extra, step, reason, capsys):
+    with viewers.collector(step) as found:
+        sent(otlp(found.url, timeout_seconds=PATIENT), [summary()])
+
+    said = capsys.readouterr().err
+    assert f"{found.url} did not take them (" in said
+    assert reason in said.partition(" did not take them")[2]
+
+
+def test_that_nobody_listens_is_told(extra, capsys):
+    with viewers.collector() as found:
+        pass
+
+    sent(otlp(found.url, timeout_seconds=3.0), [summary()])
+
+    assert "refused" in capsys.readouterr().err
+
+
+def test_what_is_late_is_not_tried_and_counted(extra, monkeypatch):
+    monkeypatch.setattr(module, "BATCH_SPANS", 1)
+    one = otlp("http://127.0.0.1:9/v1/traces")
+
+    late = one._send([summary(), summary()], 0.0)
+    one.close()
+
+    assert late == Sent(2, "http://127.0.0.1:9/v1/traces took too long")
+
+
+def test_a_failure_without_words_has_no_reason_and_a_long_one_is_cut():
+    assert module._reason([]) == ""
+    assert module._reason(["It  failed.\n", "Gave up."]) == " (It failed)"
+    assert len(module._reason(["x" * 999])) < 999
+    assert "hunter2" not in module._reason(["https://a:hunter2@b refused"])
+
+
+def test_what_other_threads_log_is_no_reason():
+    with module._overheard() as words:
+        other = threading.Thread(target=logging.getLogger("opentelemetry").warning, args=("elsewhere",))
+        other.start()
+        other.join()
+        logging.getLogger("opentelemetry.exporter").warning("here")
+
+    assert words == ["here"]
 
 
 def test_the_environment_says_where_the_collector_is(extra, monkeypatch):
