@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +16,8 @@ from aether.cli.output import (
     as_json,
     emit,
     facts,
+    gathered,
+    need_output,
     note,
     pass_ask,
     plain,
@@ -22,12 +25,18 @@ from aether.cli.output import (
     say,
     short,
     table,
+    wrapped,
     write_file,
 )
+
+if TYPE_CHECKING:
+    from aether.messages.conversation import Conversation
+    from aether.shapes import Finding
 
 PROVIDERS = ("anthropic", "openai", "responses", "gemini", "plain")
 STRATEGIES = ("task_state", "brief", "decision_log", "code_delta", "step_ledger", "requirements_ledger")
 POLICIES = ("compact", "window", "prune-only")
+_KEPT = {"pinned": "pinned", "recent": "recent", "tool_pairs": "calls", "middle": "older"}
 _SIGNS = {"kept": " ", "shortened": "~", "removed": "-", "added": "+"}
 
 
@@ -56,7 +65,7 @@ def _choices(command: Any) -> Any:
             "--for", "provider", type=click.Choice(PROVIDERS),
             help="Write the messages as this provider spells them  [default: as the file does]",
         ),
-        click.option("--conversation", metavar="ID", help="Its name in the home  [default: the name of the file]"),
+        click.option("--conversation", metavar="ID", help="Its name in the home  [default: that of the file]"),
         click.option(
             "--nth", type=click.IntRange(0), default=0,
             help="Which conversation of a file that holds several, counted from 0",
@@ -80,11 +89,14 @@ def plan(ask: Ask, /, file: str, force: bool, **chosen: Any) -> None:
     Example:
       aether compact plan session.jsonl --window 8000
     """
+    from aether.compaction.plan import apply
     from aether.operations import compacting
 
     with progress(ask) as tell:
         loaded, asked = _loaded(ask, file, chosen, tell)
         made = compacting.compaction_plan(**asked, force=force)
+        after = apply(made, None).tokens_after if made.triggered else made.tokens_before
+    findings = [*_doubts(asked), *made.findings]
     data = {
         "conversation": asked["conversation_id"],
         "wire": loaded.wire,
@@ -93,6 +105,7 @@ def plan(ask: Ask, /, file: str, force: bool, **chosen: Any) -> None:
         "window": made.bounds.window,
         "limit": made.bounds.limit,
         "goal": made.bounds.goal,
+        "tokens_after": after,
         "triggered": made.triggered,
         "reason": made.reason,
         "kept": made.why._asdict(),
@@ -101,21 +114,33 @@ def plan(ask: Ask, /, file: str, force: bool, **chosen: Any) -> None:
         "protected": len(made.protected),
         "asks_a_summariser": made.task is not None,
         "steps": list(made.steps),
-        "findings": [finding._asdict() for finding in made.findings],
+        "findings": [finding._asdict() for finding in findings],
     }
     emit(ask, data, _plan_lines(data))
 
 
+def _doubts(asked: dict[str, Any]) -> tuple[Finding, ...]:
+    """Return what to tell where the window is that of a model that nobody knows."""
+    from aether.operations.compaction_case import place_of
+    from aether.operations.usage import counting
+
+    if asked["window"]:
+        return ()
+    return counting(asked["model"], place=place_of(asked["home"])).findings
+
+
 def _plan_lines(data: dict[str, Any]) -> list[str]:
-    used = f"{data['tokens']} of {data['window']} ({100 * data['tokens'] / data['window']:.1f} %)"
-    lines = facts(
-        [("messages", data["messages"]), ("tokens", used), ("limit", data["limit"])], indent=0, room=9
-    )
+    used = f"{data['tokens']:,} of {data['window']:,} ({100 * data['tokens'] / data['window']:.1f} %)"
+    pairs = [("messages", data["messages"]), ("tokens", used), ("limit", f"{data['limit']:,}")]
     if not data["triggered"]:
-        return [*lines, "Nothing to do: no trigger fires.", *_findings(data["findings"])]
-    kept = ", ".join(f"{name.replace('_', ' ')} {number}" for name, number in data["kept"].items() if number)
-    lines += facts([("why", data["reason"]), ("kept", kept), ("removed", data["removed"]),
-                    ("shortened", data["shortened"]), ("aims for", f"{data['goal']} tokens")], indent=0, room=9)  # fmt: skip
+        why = (
+            [] if data["findings"] else ["Nothing to do: no trigger fires; --force shows what one would do."]
+        )
+        return [*facts(pairs, indent=0), *why, *_findings(data["findings"])]
+    kept = ", ".join(f"{_KEPT[name]} {number}" for name, number in data["kept"].items() if number)
+    pairs += [("why", data["reason"]), ("kept", kept), ("removed", data["removed"]), ("shortened", data["shortened"]),
+              ("after", f"{data['tokens_after']:,} tokens, by a summary without a model")]  # fmt: skip
+    lines = facts(pairs, indent=0)
     lines += [f"  {nth}. {step}" for nth, step in enumerate(data["steps"], start=1)]
     return [*lines, *_findings(data["findings"])]
 
@@ -137,11 +162,15 @@ def run(ask: Ask, /, file: str, force: bool, backend: str | None, output: str | 
     Example:
       aether compact run session.jsonl --window 8000 --force --output smaller.json
     """
+    from aether.compaction.config import KEYS, typed
     from aether.messages.conversation import dumped
     from aether.messages.formats import bare, read
     from aether.operations import compacting
     from aether.operations.compaction_case import Options
 
+    need_output(ask, output, what="the conversation")
+    if backend is not None:
+        typed(KEYS["summarizer.backend"], backend, called="--backend")
     with progress(ask) as tell:
         loaded, asked = _loaded(ask, file, chosen, tell)
         tell("compacting")
@@ -162,26 +191,23 @@ def run(ask: Ask, /, file: str, force: bool, backend: str | None, output: str | 
         "findings": [finding._asdict() for finding in done.findings],
     }  # fmt: skip
     emit(ask, about, output or data.decode("utf-8", "surrogatepass").rstrip("\n"))
-    _tell_run(ask, about)
+    _tell_run(ask, about, forced=force)
 
 
-def _tell_run(ask: Ask, about: dict[str, Any]) -> None:
+def _tell_run(ask: Ask, about: dict[str, Any], *, forced: bool) -> None:
+    before, after = about["tokens_before"], about["tokens_after"]
     if not about["triggered"]:
-        note(
-            ask,
-            f"Nothing to do: {about['tokens_before']} tokens, and no trigger fires. --force compacts anyway.",
-        )
-        return
-    share = 100 * (1 - about["tokens_after"] / about["tokens_before"])
-    note(
-        ask,
-        f"{about['tokens_before']} -> {about['tokens_after']} tokens ({share:.0f} % less), by {about['counter']}.",
-    )
+        why = "what stays anyway is all there is" if forced else "no trigger fires. --force compacts anyway"
+        note(ask, f"Nothing to do: {before:,} tokens, and {why}.")
+    else:
+        share = 100 * (1 - after / before)
+        note(ask, f"{before:,} -> {after:,} tokens ({share:.0f} % less), by {about['counter']}.")
     for line in _findings(about["findings"]):
         say(line)
-    note(
-        ask, f"To see it: aether compact diff {about['conversation']}; to take it back: aether compact undo."
-    )
+    if about["triggered"]:
+        name = shlex.quote(about["conversation"])
+        note(ask, f"To see it: aether compact diff {name}")
+        note(ask, f"To take it back: aether compact undo {name}")
 
 
 def _findings(findings: Any) -> list[str]:
@@ -213,11 +239,9 @@ def diff(ask: Ask, conversation: str, step: int | None, everything: bool) -> Non
     ]
     receipt = found.receipt
     head = f"Compaction {receipt['step']} of {conversation}: "
-    head += f"{receipt['tokens_before']} -> {receipt['tokens_after']} tokens, "
+    head += f"{receipt['tokens_before']:,} -> {receipt['tokens_after']:,} tokens, "
     head += f"{receipt['messages_before']} -> {receipt['messages_after']} messages."
-    lines = [head, *table(rows, right=[1])]
-    emit(ask, data, lines)
-    note(ask, "- removed   ~ shortened   + added")
+    emit(ask, data, [*wrapped(head), *table(rows, right=[1]), "- removed   ~ shortened   + added"])
 
 
 @compact_command.command("undo")
@@ -229,8 +253,8 @@ def diff(ask: Ask, conversation: str, step: int | None, everything: bool) -> Non
 def undo(ask: Ask, conversation: str, output: str | None) -> None:
     """Take the newest compaction back, byte for byte.
 
-    Prints the messages as they are from now on: those from before the compaction, then what was said since. Once
-    more takes the one before back. Where the file cannot be written, they go to stdout.
+    Prints the list of messages as they are from now on: those from before the compaction, then what was said since;
+    what else stood in the file that was compacted, that file has. Once more takes the one before back. Where the file cannot be written, they go to stdout.
 
     \b
     Example:
@@ -240,6 +264,7 @@ def undo(ask: Ask, conversation: str, output: str | None) -> None:
     from aether.operations import compacting
     from aether.store import codec
 
+    need_output(ask, output, what="the conversation")
     done = compacting.undo_compaction(conversation, home=ask.home)
     unwritten: AetherError | None = None
     if output is not None:
@@ -276,7 +301,7 @@ def list_(ask: Ask) -> None:
 
     found = compaction_views.conversation_list(home=ask.home)
     rows = [(one.messages, one.context, one.compactions, one.undone, one.conversation) for one in found]
-    head = ("said", "live", "compactions", "undone", "conversation")
+    head = ("messages", "context", "compactions", "undone", "conversation")
     emit(ask, [one._asdict() for one in found], table(rows, head=head, right=range(4)))
     for one in found:
         if one.problem:
@@ -301,14 +326,28 @@ def _loaded(ask: Ask, file: str, chosen: dict[str, Any], tell: Any) -> tuple[Any
         note(ask, f"The file holds {loaded.others} more conversation(s); --nth names one.")
     if chosen["provider"]:
         loaded, findings = said_in(loaded, chosen["provider"])
-        for finding in findings:
+        for finding in gathered(findings):
             note(ask, f"{finding.where}: {plain(finding.message)}")
     tell("counting")
     rules = policy(chosen["policy"])
     rules = rules._replace(strategy=chosen["strategy"]) if chosen["strategy"] else rules
     return loaded, {
-        "conversation_id": chosen["conversation"] or Path(loaded.name).stem or "input",
+        "conversation_id": chosen["conversation"] or _name(ask, file, loaded),
         "messages": [message.raw for message in loaded.messages],
         "model": chosen["model"], "window": chosen["window"], "policy": rules, "system": loaded.system,
         "tools": loaded.tools, "wire": loaded.wire, "home": ask.home,
     }  # fmt: skip
+
+
+def _name(ask: Ask, file: str, loaded: Conversation) -> str:
+    """Return what to call the conversation of a file: its path below the directory of the home, in words.
+
+    Two files of one name in two directories are two conversations; that of a file elsewhere begins with its directory.
+    """
+    from aether.operations.compaction_case import place_of
+
+    if file == "-":
+        return Path(loaded.name).stem or "input"
+    path, base = Path(file).resolve(), place_of(ask.home).parent.resolve()
+    within = path.relative_to(base) if path.is_relative_to(base) else Path(path.parent.name, path.name)
+    return "-".join(within.with_suffix("").parts)

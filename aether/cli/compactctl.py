@@ -18,6 +18,7 @@ from aether.cli.output import (
     as_json,
     emit,
     facts,
+    need_output,
     note,
     pass_ask,
     plain,
@@ -114,7 +115,7 @@ def dry_run(ask: Ask, messages: str, config: str | None) -> None:
     rows = [
         ("total messages", done.total), ("pinned", done.pinned), ("recent", done.recent), ("tool I/O", done.tool_io),
         ("eligible", done.eligible), ("tokens", f"{done.tokens} of {done.max_tokens}"),
-        ("trigger", f"Yes: {done.reason}" if done.trigger else "No"),
+        ("trigger", f"Yes: {done.reason}" if done.trigger else "No"), ("after", f"{done.tokens_after} tokens"),
     ]  # fmt: skip
     emit(ask, data, facts(rows, indent=0, room=14))
     for finding in done.findings:
@@ -155,8 +156,11 @@ def diff(ask: Ask, messages: str, after: str | None, config: str | None) -> None
     rows = difference(before, then)
     changed = [(_SIGNS[row.change], row.role, short(row.text)) for row in rows if row.change != "kept"]
     data = [row._asdict() for row in rows]
-    emit(ask, data, [f"{len(before)} -> {len(then)} messages", *table(changed)])
-    note(ask, "- removed   + added")
+    emit(
+        ask,
+        data,
+        [f"{len(before)} -> {len(then)} messages", *table(changed), "- removed   + added"],
+    )
 
 
 @compactctl.command("compact")
@@ -187,6 +191,7 @@ def compact(
     from aether.operations import compacting
     from aether.operations.configured import options_of
 
+    need_output(ask, output, what="the conversation")
     chosen, loaded = _settings(config).config, _loaded(messages)
     done = compacting.compact(
         session, _raws(loaded), model=chosen.model, window=chosen.max_context_tokens, policy=chosen.policy.policy(),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aether.cli.output import Ask, Group, emit, note, pass_ask, plain
+from aether.cli.output import Ask, Group, emit, gathered, note, pass_ask, plain
 
 if TYPE_CHECKING:
     from aether.shapes import Finding
@@ -32,8 +32,7 @@ def messages_command() -> None:
     "--for",
     "provider",
     type=click.Choice(PROVIDERS),
-    required=True,
-    help="Whose rules; other formats are converted first",
+    help="Whose rules; other formats are converted first  [default: the provider whose words the file uses]",
 )
 @click.option("--repair", is_flag=True, help="Mend what can be mended without inventing content")
 @click.option("--output", type=click.Path(dir_okay=False), help="Write the mended conversation to this file")
@@ -53,7 +52,7 @@ def check(ask: Ask, file: str, *, provider: Any, repair: bool, output: str | Non
 
     \b
     Example:
-      aether messages check request.json --for anthropic
+      aether messages check request.json
       aether messages check request.json --for openai --repair --output mended.json
     """
     from aether.operations.checking import check_messages
@@ -70,6 +69,11 @@ def check(ask: Ask, file: str, *, provider: Any, repair: bool, output: str | Non
         key: [one._asdict() for one in value] for key, value in fields.items() if isinstance(value, list)
     }
     emit(ask, {"file": file, **fields, **lists, "output": output or ""}, _lines(found))
+    if found.wire != found.provider and found.wire in PROVIDERS:
+        note(
+            ask,
+            f"Checked as converted for {found.provider}; --for {found.wire} checks the file as it stands.",
+        )
     if found.others:
         note(ask, f"{found.others} more conversation(s) in the file: choose with --nth.")
     if repair and output is None:
@@ -80,14 +84,15 @@ def check(ask: Ask, file: str, *, provider: Any, repair: bool, output: str | Non
 def _lines(found: Any) -> Iterator[str]:
     yield from _told("converted", found.converted)
     yield from _told("repaired", found.repairs)
-    for finding in found.findings:
+    for finding in gathered(found.findings):
         yield _line(finding.level, finding)
     if not found.findings:
-        yield f"{found.provider} takes these {found.messages} messages."
+        converted = "" if found.wire == found.provider else f", converted from {found.wire}"
+        yield f"{found.provider} takes these {found.messages} messages{converted}."
 
 
 def _told(what: str, findings: Iterable[Finding]) -> Iterator[str]:
-    return (_line(what, finding) for finding in findings)
+    return (_line(what, finding) for finding in gathered(findings))
 
 
 def _line(what: str, finding: Finding) -> str:

@@ -18,6 +18,8 @@ import click
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from aether.shapes import Finding
+
 # Columns of a line where no terminal says otherwise: what two windows side by side have room for.
 DEFAULT_COLUMNS = 100
 # A last column narrower than this says nothing.
@@ -211,9 +213,11 @@ def when(time: str) -> str:
 def terminal_columns() -> int:
     """Return how many columns a line on stdout may take."""
     try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns or DEFAULT_COLUMNS
+        known = os.get_terminal_size(sys.stdout.fileno()).columns
     except (OSError, ValueError):  # a pipe, a file, or no stdout at all
         return DEFAULT_COLUMNS
+    said = os.environ.get("COLUMNS", "")  # for terminals that do not know their size
+    return known or (int(said) if said.isdecimal() else 0) or DEFAULT_COLUMNS
 
 
 def columns(text: str) -> int:
@@ -322,6 +326,32 @@ def read_text(source: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as reason:
         raise InvalidInput("is not UTF-8 text.", fix="Convert it to UTF-8.", where=source) from reason
+
+
+def need_output(ask: Ask, output: str | None, *, what: str) -> None:
+    """Refuse to fill a terminal with `what`, before anything is done.
+
+    Raises:
+        InvalidInput: it would go to a terminal.
+    """
+    if output is None and not ask.json and sys.stdout.isatty():
+        from aether.errors import InvalidInput
+
+        raise InvalidInput(
+            f"{what} would fill the terminal; nothing was done.",
+            fix="Name a file with --output, or send stdout to one.",
+        )
+
+
+def gathered(findings: Iterable[Finding]) -> list[Finding]:
+    """Return `findings` with those that say the same in one, which counts the places."""
+    places: dict[Finding, list[str]] = {}
+    for finding in findings:
+        places.setdefault(finding._replace(where=""), []).append(finding.where)
+    return [
+        one._replace(where=found[0] if len(found) == 1 else f"{found[0]} and {len(found) - 1} more")
+        for one, found in places.items()
+    ]
 
 
 def write_file(output: str, data: bytes) -> None:

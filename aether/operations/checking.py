@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from typing import IO, NamedTuple
 
+from aether.errors import InvalidInput
 from aether.messages.chat import is_message
 from aether.messages.check import check
 from aether.messages.conversation import Conversation, dumped, load, said_in
@@ -39,15 +40,28 @@ class Checked(NamedTuple):
 
 
 def check_messages(
-    source: str | os.PathLike[str] | IO[bytes], *, provider: Wire, repair: bool = False, nth: int = 0
+    source: str | os.PathLike[str] | IO[bytes],
+    *,
+    provider: Wire | None = None,
+    repair: bool = False,
+    nth: int = 0,
 ) -> Checked:
     """Return every reason for which `provider` would refuse the conversation in `source`, mended if asked.
 
+    Where none is named it is the provider whose words `source` uses.
+
     Raises:
         NotFound: there is no such file, or no such conversation in it.
-        InvalidInput: the file holds no conversation.
+        InvalidInput: the file holds no conversation, or its words are nobody's in particular and no provider is named.
     """
     read = load(source, nth=nth)
+    provider = provider or read.wire
+    if provider == "plain":
+        raise InvalidInput(
+            "its words are no provider's in particular.",
+            fix="Say whose rules hold, with --for.",
+            where=read.name,
+        )
     said, converted = said_in(read, provider)
     hidden = _hidden(read)
     done = mend(said.messages, provider) if repair else None

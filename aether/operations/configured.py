@@ -94,19 +94,29 @@ class Copies(NamedTuple):
     save_event: Callable[[str, JsonObject], str]
 
 
+class Numbered(NamedTuple):
+    """The same, of a storage that knows which steps it has."""
+
+    name: str
+    save_transcript: Callable[[str, Sequence[JsonObject], int], str]
+    save_summary: Callable[[str, JsonObject, int], str]
+    save_event: Callable[[str, JsonObject], str]
+    next_step: Callable[[str], int]
+
+
 def guarded(storage: StorageAdapter) -> StorageAdapter:
     """Return a caller's own storage so that whatever it raises is a `StorageFailed`: its copies are not the record."""
     name = str(getattr(storage, "name", "") or type(storage).__name__)
-    return cast(
-        "StorageAdapter",
-        Copies(name, *(_guarded(getattr(storage, each), name) for each in Copies._fields[1:])),
-    )
+    kind = Numbered if hasattr(storage, "next_step") else Copies
+    saves = (_guarded(getattr(storage, each), name) for each in kind._fields[1:])
+    return cast("StorageAdapter", kind(name, *saves))
 
 
-def _guarded(save: Callable[..., Any], name: str) -> Callable[..., str]:
-    def guard(*arguments: Any) -> str:
+def _guarded(do: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def guard(*arguments: Any) -> Any:
         try:
-            return str(save(*arguments) or name)
+            found = do(*arguments)
+            return found if isinstance(found, int) else str(found or name)
         except Exception as reason:
             what = f"{type(reason).__name__}: {reason}"
             raise StorageFailed(

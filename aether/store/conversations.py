@@ -70,6 +70,7 @@ def compacted(log: Log, step: int) -> tuple[list[JsonObject], list[JsonObject], 
     Raises:
         NotFound: there was no such step.
     """
+    _require_compacted(log)
     if not 1 <= step <= len(log.compactions):
         raise NotFound(
             f"conversation {shown(log.id)} has no compaction {step}; it has had {len(log.compactions)}.",
@@ -210,14 +211,19 @@ def undo(home: Path, id: str, *, now: datetime) -> Undone:
     return done[0]
 
 
+def _require_compacted(log: Log) -> None:
+    if not log.compactions:
+        what = f"conversation {shown(log.id)} {'was not compacted yet' if log.texts else 'is not kept here'}."
+        fix = 'See what is kept with "aether compact list".'
+        raise NotFound(what, fix=fix, where=str(log.path.parent.parent))
+
+
 def _restored(log: Log) -> tuple[int, list[int], list[Finding]]:
     """Return the step to undo, and the numbers of the context that it gives back."""
+    _require_compacted(log)
     if not log.open:
-        raise NotFound(
-            f"conversation {shown(log.id)} has no compaction to undo.",
-            fix='See its compactions with "aether compact diff".',
-            where=str(log.path),
-        )
+        what = f"conversation {shown(log.id)} has no compaction to undo; it has had {len(log.compactions)}."
+        raise NotFound(what, fix='See them with "aether compact diff".', where=str(log.path))
     found = log.compactions[log.open[-1] - 1]
     live = log.context
     if tuple(live[: len(found.after)]) == found.after:
@@ -246,7 +252,7 @@ def conversations(home: Path) -> list[Stored]:
 
 
 def _logs(home: Path) -> list[Path]:
-    return sorted((home / "conversations").glob(f"*/{FILE}"))
+    return sorted(path for path in (home / "conversations").glob(f"*/{FILE}") if path.is_file())
 
 
 def _id(path: Path) -> str:

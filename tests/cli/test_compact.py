@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import re
+import shlex
 import sys
 
 import pytest
@@ -97,8 +99,17 @@ def test_below_the_trigger_nothing_is_done_unless_it_is_forced(talk, capsys):
         (["run", "talk.json", "--window", "8000", "--backend", "nonsense"], 2, "nonsense"),
         (["run", "talk.json", "--window", "8000", "--output", "no/such/place.json"], 3, "no such directory"),
         (["run", "talk.json", "--window", "40"], 7, ""),
-        (["diff", "never"], 3, "never"),
-        (["undo", "never"], 3, "never"),
+        (
+            ["run", "talk.json", "--window", "8000", "--backend", "nonsense"],
+            2,
+            "--backend must be one of extractive",
+        ),
+        (
+            ["diff", "never"],
+            3,
+            "conversation 'never' is not kept here. See what is kept with \"aether compact list\"",
+        ),
+        (["undo", "never"], 3, "conversation 'never' is not kept here"),
         (["undo", "../../evil"], 3, "evil"),
     ],
 )
@@ -155,3 +166,83 @@ def test_a_conversation_that_is_damaged_is_named_in_the_list(talk, tmp_path, cap
     log.write_bytes(log.read_bytes().replace(b'"role":"user"', b'"role":"loser"', 1))
 
     assert "talk: line" in shown(capsys, "compact", "list").err
+
+
+def test_what_force_finds_nothing_to_do_for_is_not_told_to_use_force(here, tmp_path, capsys):
+    (tmp_path / "short.json").write_text(json.dumps([{"role": "user", "content": "Hi."}]), encoding="utf-8")
+
+    told = shown(capsys, "compact", "run", "short.json", "--window", "9000", "--force").err
+
+    assert "Nothing to do" in told
+    assert "--force" not in told
+
+
+def test_the_lines_that_are_told_can_be_pasted(talk, tmp_path, capsys):
+    (tmp_path / "my talk.json").write_text(json.dumps(talk), encoding="utf-8")
+
+    told = shown(capsys, "compact", "run", "my talk.json", "--window", "8000", "--output", "o.json").err
+    lines = [shlex.split(line.partition(": aether ")[2]) for line in told.splitlines() if ": aether " in line]
+
+    assert [words[:2] for words in lines] == [["compact", "diff"], ["compact", "undo"]]
+    for words in lines:
+        shown(capsys, *words)
+
+
+def test_a_plan_says_what_size_comes_out_below_each_other(talk, capsys):
+    words = ("compact", "plan", "talk.json", "--window", "8000")
+    data = json.loads(shown(capsys, *words, "--json").out)
+    lines = [line for line in shown(capsys, *words).out.splitlines() if re.match(r"[a-z]+: ", line)]
+
+    facts = [line for line in lines if not line.startswith(("info:", "warning:"))]
+    assert data["tokens_after"] <= data["limit"] < data["tokens"]
+    assert f"after:      {data['tokens_after']:,} tokens" in "\n".join(facts)
+    assert {re.match(r"[a-z]+: +", line).end() for line in facts} == {12}
+
+
+def test_a_window_that_is_assumed_is_said_to_be(talk, capsys):
+    assert (
+        "128000 tokens are assumed"
+        in shown(capsys, "compact", "plan", "talk.json", "--model", "gpt-9-foo").out
+    )
+    assert "assumed" not in shown(capsys, "compact", "plan", "talk.json", "--model", "gpt-4o").out
+
+
+@pytest.mark.parametrize("words", [["run", "talk.json", "--window", "8000"], ["undo", "talk"]])
+def test_a_terminal_is_not_filled_with_json(talk, capsys, monkeypatch, words):
+    shown(capsys, "compact", "run", "talk.json", "--window", "8000")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+
+    told = shown(capsys, "compact", *words, code=2)
+
+    assert told.out == ""
+    assert "--output" in told.err
+    assert json.loads(shown(capsys, "compact", "undo", "talk", "--json").out)["step"] == 1
+
+
+def test_two_files_of_one_name_are_two_conversations(talk, tmp_path, capsys):
+    for directory in ("a", "b"):
+        (tmp_path / directory).mkdir()
+        (tmp_path / directory / "talk.json").write_text(json.dumps(talk), encoding="utf-8")
+        shown(capsys, "compact", "run", f"{directory}/talk.json", "--window", "8000", "--output", "o.json")
+
+    kept = json.loads(shown(capsys, "compact", "list", "--json").out)
+
+    assert [one["conversation"] for one in kept] == ["a-talk", "b-talk"]
+
+
+def test_a_file_elsewhere_is_named_with_its_directory(talk, tmp_path_factory, capsys):
+    place = tmp_path_factory.mktemp("other")
+    (place / "talk.json").write_text(json.dumps(talk), encoding="utf-8")
+
+    told = shown(capsys, "compact", "plan", str(place / "talk.json"), "--window", "8000", "--json").out
+
+    assert json.loads(told)["conversation"] == f"{place.name}-talk"
+
+
+def test_the_signs_of_a_difference_are_explained_beside_it(talk, capsys):
+    shown(capsys, "compact", "run", "talk.json", "--window", "8000")
+
+    told = shown(capsys, "compact", "diff", "talk")
+
+    assert told.out.endswith("- removed   ~ shortened   + added\n")
+    assert told.err == ""

@@ -255,3 +255,17 @@ def test_a_slip_in_the_name_of_a_variable_is_said_though_another_is_refused(caps
     told = capsys.readouterr().err
     assert "warning: COMPACT_FOO" in told
     assert "COMPACT_TRIGGER_PCT: policy.trigger_pct must be" in told
+
+
+def test_a_terminal_is_not_filled_with_json(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+
+    assert called("compact", "--messages", "messages.json") == 1
+    assert "--output" in capsys.readouterr().err
+
+
+def test_a_dry_run_says_what_size_comes_out(capsys):
+    found = shown(capsys, "dry-run", "--messages", "messages.json")
+    called("dry-run", "--messages", "messages.json")
+
+    assert f"after:           {found['tokens_after']} tokens" in capsys.readouterr().out

@@ -86,3 +86,39 @@ def test_an_output_needs_a_repair_and_a_directory(place, capsys):
     )
     words = ["request.json", "--for", "openai", "--repair", "--output", "none/x.json"]
     assert "there is no such directory" in shown(capsys, *words, code=3).err
+
+
+def test_without_a_provider_the_files_own_words_say_whose_rules_hold(place, capsys):
+    assert shown(capsys, "broken.json", code=1).out.startswith("error orphan-result")
+    assert shown(capsys, "request.json").out == "anthropic takes these 3 messages.\n"
+
+
+def test_words_of_no_provider_need_one_to_be_named(place, capsys):
+    (place / "plain.json").write_text(json.dumps([{"role": "user", "content": "Hi."}]))
+
+    assert "--for" in shown(capsys, "plain.json", code=2).err
+
+
+def test_what_was_converted_is_said_to_be(place, capsys):
+    found = shown(capsys, "request.json", "--for", "openai")
+
+    assert "openai takes these" in found.out
+    assert ", converted from anthropic." in found.out
+    assert "--for anthropic checks the file as it stands" in found.err
+
+
+def test_what_is_said_of_many_messages_is_one_line(place, capsys):
+    thought = {
+        "role": "assistant",
+        "content": [
+            {"type": "thinking", "thinking": "Hm.", "signature": "s"},
+            {"type": "text", "text": "Yes."},
+        ],
+    }
+    talk = [one for _ in range(9) for one in ({"role": "user", "content": "And?"}, thought)]
+    (place / "thoughts.json").write_text(json.dumps({"model": "claude", "messages": talk}))
+
+    lines = shown(capsys, "thoughts.json", "--for", "openai").out.splitlines()
+
+    assert len(lines) == 2
+    assert " and 8 more: " in lines[0]

@@ -175,3 +175,13 @@ def test_a_person_at_a_terminal_is_asked(monkeypatch, capsys, answer, agreed):
 
     assert output.confirmed("It will go.", yes=False) is agreed
     assert "It will go. Go on?" in capsys.readouterr().err
+
+
+def test_a_terminal_without_a_size_takes_that_of_the_environment(monkeypatch):
+    monkeypatch.setattr(os, "get_terminal_size", lambda descriptor: os.terminal_size((0, 0)))
+    monkeypatch.setattr(sys.stdout, "fileno", lambda: 1, raising=False)
+
+    monkeypatch.setenv("COLUMNS", "72")
+    assert output.terminal_columns() == 72
+    monkeypatch.setenv("COLUMNS", "wide")
+    assert output.terminal_columns() == output.DEFAULT_COLUMNS

@@ -93,3 +93,16 @@ def test_what_a_storage_of_the_callers_own_raises_is_a_failure_of_storage():
     assert storage.save_event("s", {}) == storage.name == "Own"
     with pytest.raises(StorageFailed, match="Own: RuntimeError: down"):
         storage.save_summary("s", {}, 1)
+
+
+def test_a_storage_of_the_callers_own_may_know_its_steps():
+    class Own:
+        def save_transcript(self, session_id, messages, step):
+            return "t"
+
+        save_summary = save_event = save_transcript
+
+        def next_step(self, session_id):
+            return 7
+
+    assert guarded(Own()).next_step("s") == 7

@@ -405,6 +405,17 @@ def test_doctor_cuts_a_torn_end_off_and_keeps_what_may_have_been_a_message(home,
     assert [file.read_bytes() for file in (home / "quarantine").glob("*")] == [torn] * kept
 
 
+def test_a_directory_in_the_place_of_a_log_is_told_of_and_hides_no_other(home):
+    talk(home, "one")
+    (home / "conversations" / "odd" / "history.jsonl").mkdir(parents=True)
+
+    assert [stored.id for stored in conversations.conversations(home)] == [ID]
+    assert [(finding.code, finding.where) for finding in doctor.examine(home)] == [
+        ("no-file", "conversations/odd/history.jsonl")
+    ]
+    assert doctor.repair(home, now=homes.NOW) == []
+
+
 def test_the_next_message_takes_the_place_of_a_torn_end(home):
     talk(home, "one")
     with path_of(home, ID).open("ab") as file:
@@ -490,3 +501,11 @@ def test_a_full_disk_stores_nothing_and_says_so(home, monkeypatch):
     monkeypatch.undo()
 
     assert words(live(home)) == ["one"]
+
+
+def test_a_conversation_that_is_not_there_is_told_from_one_that_was_not_compacted(home):
+    with pytest.raises(NotFound, match=r"is not kept here.*aether compact list"):
+        undo(home, "nobody", now=homes.NOW)
+    talk(home, "one")
+    with pytest.raises(NotFound, match="was not compacted yet"):
+        undo(home, ID, now=homes.NOW)
