@@ -13,6 +13,7 @@ from typing import NamedTuple
 from aether.compaction import ladder, report
 from aether.compaction.bounds import Bounds
 from aether.compaction.carry import FACTS_SHARE, Carried, Sized, carried, gathered, sized, told, with_cut
+from aether.compaction.fitting import counted
 from aether.compaction.ladder import Draft
 from aether.compaction.middle import keep_middle, settle
 from aether.compaction.partition import Parts
@@ -140,8 +141,9 @@ def climbed(
         return _done(climb, policy, None, folded=False)
     if "fold_exploration" in policy.steps and ladder.fold(draft, loose, goal=limits.goal - climb.frame):
         _drop_summaries(draft)
-        if _within(climb, limits.ceiling, climb.frame):
-            return _done(climb, policy, _summed(climb, climb.frame, {}), folded=True)
+        summed = _folded(climb, loose)
+        if summed:
+            return _done(climb, policy, summed, folded=True)
     return _removed(climb, loose)
 
 
@@ -150,6 +152,19 @@ def _within(climb: _Climb, most: int, more: int) -> bool:
     standing = sum(1 for _ in ladder.standing(climb.draft)) + (more > 0)
     few = not climb.limits.most_messages or standing <= climb.limits.most_messages
     return few and ladder.used(climb.draft) + more <= most
+
+
+def _folded(climb: _Climb, loose: Sequence[int]) -> _Summed | None:
+    """Return what the summary of what was folded gets; None where it would say less than its fair share.
+
+    More is folded where the summary needs the room.
+    """
+    summed = _summed(climb, climb.frame, {})
+    more = _wanted(climb, summed)
+    if more > summed.room and ladder.fold(climb.draft, loose, goal=climb.limits.goal - more):
+        summed = _summed(climb, more, {})
+    fits = _within(climb, climb.limits.ceiling, summed.tokens)
+    return summed if fits and _wanted(climb, summed) <= summed.room else None
 
 
 def _drop_summaries(draft: Draft) -> None:
@@ -288,7 +303,7 @@ def _squeezed(climb: _Climb, summed: _Summed) -> _Summed:
     while found.tokens > left:
         found = _sized(climb, _half(found.facts), left)
     lost += [
-        f"{before - len(after)} {what}"
+        counted(before - len(after), what)
         for what, before, after in (
             ("goals", goals, found.facts.goals),
             ("constraints", constraints, found.facts.constraints),
@@ -299,9 +314,12 @@ def _squeezed(climb: _Climb, summed: _Summed) -> _Summed:
 
 
 def _half(facts: Facts) -> Facts:
-    """Return the facts with the newer half of the constraints, and with the opening half of the goals."""
-    goals, constraints = len(facts.goals), len(facts.constraints)
-    return Facts(goals=facts.goals[: goals // 2], constraints=facts.constraints[(constraints + 1) // 2 :])
+    """Return the facts with the newer half of the constraints, and with the opening half of the goals; the pointer goes with the last."""
+    goals, constraints = (
+        facts.goals[: len(facts.goals) // 2],
+        facts.constraints[(len(facts.constraints) + 1) // 2 :],
+    )
+    return Facts(goals, constraints=constraints, lookups=facts.lookups if goals or constraints else ())
 
 
 def _done(climb: _Climb, effective: Policy, summed: _Summed | None, *, folded: bool) -> Climbed:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 from aether.messages.blocks import word
 from aether.messages.edits import file_changes
 from aether.messages.groups import Group
 from aether.messages.message import Block, Message
 from aether.messages.shell import looks_around
+from aether.text.statements import asserts
 
 # Two looks may be an answer and a second thought; three are a search.
 LEAST_RUN = 3
@@ -33,7 +35,7 @@ _WRITES = re.compile(
 
 
 def explores(messages: Sequence[Message], group: Group) -> bool:
-    """Tell whether all calls of `group` only look, none failed, and nobody says anything beside them."""
+    """Tell whether all calls of `group` only look, none failed, and nobody says beside them what was found."""
     blocks = [block for at in group.members for block in messages[at].blocks]
     calls = [block for block in blocks if block.kind == "call"]
     failed = any(block.kind == "result" and block.is_error for block in blocks)
@@ -41,7 +43,24 @@ def explores(messages: Sequence[Message], group: Group) -> bool:
         messages[at].role == "user" and any(block.kind == "text" for block in messages[at].blocks)
         for at in group.members
     )
-    return bool(calls) and not failed and not asked and not group.open and all(map(looks, calls))
+    return (
+        bool(calls)
+        and not failed
+        and not asked
+        and not group.open
+        and all(map(looks, calls))
+        and not finds(messages, group)
+    )
+
+
+def finds(messages: Sequence[Message], group: Group) -> bool:
+    """Tell whether the model states something in `group`: a finding or a cause, which looking again does not bring back."""
+    said = (messages[at] for at in group.members if messages[at].role == "assistant")
+    return any(_asserts(block.text) for one in said for block in one.blocks if block.kind == "text")
+
+
+# A climb asks of the same messages on several rungs.
+_asserts = lru_cache(maxsize=4_096)(asserts)
 
 
 def looks(call: Block) -> bool:

@@ -1,8 +1,9 @@
 """Fitting: the facts that have room in a summary, and by name what has not.
 
-What is easiest to find again goes first: errors that are over, files that were only read, old names, old
-requests (their names stay), then decisions, and only then what describes the present state. Constraints and goals are never
-dropped; where they alone are too long, each keeps its beginning.
+What is easiest to find again goes first: errors that are over, files that were read long ago, hashes, old requests
+(their names stay), names, the newest files that were read, then decisions, and only then what describes the
+present state. Constraints, goals and the newest pointer to the full text are never dropped; where they alone are
+too long, each keeps its beginning.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from aether.compaction.names import merged_names, names_in
+from aether.compaction.names import names_in
 from aether.compaction.shapes import Facts, FileFact, Summary
 from aether.compaction.summary import rendered
 from aether.shapes import Counter
@@ -20,6 +21,8 @@ NEWEST = 3
 NEWEST_NAMES = 40
 NEWEST_DECISIONS = 10
 NEWEST_FILES = 12
+# What was read last is about to be used; a path costs as much as three names, so more would cost the ids people gave.
+NEWEST_READ = 3
 # The newest of the dropped requests, whose names may stay.
 NAMED_REQUESTS = 100
 # On average no text has longer tokens.
@@ -56,22 +59,22 @@ _RUNGS = (
     _Rung(
         "hashes of files that were read", "files", lambda file: _is_read(file) and file.sha256, left=_hashless
     ),
-    _Rung("files that were read", "files", _is_read),
+    _Rung("files that were read", "files", _is_read, stay=NEWEST_READ),
+    _Rung("hashes of files", "files", lambda file: file.sha256, left=_hashless),
     _Rung("requests", "requests", stay=NEWEST),
     _Rung("names", "names", stay=NEWEST_NAMES),
-    _Rung("decisions", "decisions", stay=NEWEST_DECISIONS),
     _Rung("names", "names"),
+    _Rung("decisions", "decisions", stay=NEWEST_DECISIONS),
+    _Rung("files that were read", "files", _is_read),
     _Rung("lookups", "lookups", stay=1),
     _Rung("requests", "requests"),
     _Rung("decisions", "decisions", stay=NEWEST),
     _Rung("open errors", "errors", stay=NEWEST),
-    _Rung("hashes of files", "files", lambda file: file.sha256, left=_hashless),
     _Rung("open errors", "errors"),
     _Rung("files", "files", stay=NEWEST_FILES),
     _Rung("decisions", "decisions"),
     _Rung("open calls", "open_calls"),
     _Rung("files", "files"),
-    _Rung("lookups", "lookups"),
 )
 
 
@@ -89,12 +92,29 @@ def fitted(facts: Facts, *, count: Counter, most: int) -> tuple[Facts, list[str]
         if gone:
             tokens = _tokens(facts, count)
             dropped[rung.what] = dropped.get(rung.what, 0) + gone
-    findings = [f"{number} {what}" for what, number in dropped.items()]
+    findings = [counted(number, what) for what, number in dropped.items()]
     if tokens > most:
         shorter = _shortened(facts, count=count, most=most)
         findings += ["the ends of goals and constraints"] if shorter != facts else []
         facts = shorter
     return facts, findings
+
+
+def counted(number: int, what: str) -> str:
+    """Return `number` of `what`, which is given in the plural.
+
+    >>> counted(2, "files that were read"), counted(1, "files that were read"), counted(1, "decisions")
+    ('2 files that were read', '1 file that was read', '1 decision')
+    """
+    return f"{number} {what}" if number != 1 else f"1 {_ONE.get(what, what.removesuffix('s'))}"
+
+
+_ONE = {
+    "errors that are over": "error that is over",
+    "hashes of files that were read": "hash of a file that was read",
+    "hashes of files": "hash of a file",
+    "files that were read": "file that was read",
+}
 
 
 def _tokens(facts: Facts, count: Counter) -> int:
@@ -132,10 +152,12 @@ def _dropped(facts: Facts, rung: _Rung, places: Sequence[int]) -> Facts:
     left = ((rung.left(entry) if at in gone else entry) for at, entry in enumerate(entries))
     kept = tuple(entry for entry in left if entry is not None)
     changed: dict[str, Any] = {rung.field: kept}
-    if rung.field == "requests" and rung.stay:
+    if rung.field == "requests" and rung.stay and places:
         # A request that goes leaves its ids and numbers, which cost little.
         names = [name for at in places[-NAMED_REQUESTS:] for name in names_in(entries[at])]
-        changed["names"] = merged_names(names, facts.names)
+        changed["names"] = tuple(
+            dict.fromkeys((*(name for name in names if name not in facts.names), *facts.names))
+        )
     return facts._replace(**changed)
 
 

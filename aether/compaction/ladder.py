@@ -201,8 +201,9 @@ def fold(draft: Draft, groups: Sequence[int], *, goal: int) -> bool:
     excess = used(draft) - goal
     for run in _explorations(draft, groups):
         for at in run if excess > 0 else ():
-            draft.kept[at] = False
-            excess -= tokens_of(draft, at)
+            if draft.kept[at]:
+                draft.kept[at] = False
+                excess -= tokens_of(draft, at)
     return excess <= 0
 
 

@@ -7,7 +7,7 @@ be a word (ids and URLs). Bounded, so that a listing of ten thousand ids costs n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
 from aether.messages.message import Block, Message
@@ -32,12 +32,21 @@ _BY_PERSON, _BY_MODEL, _BY_CALL, _BY_TOOL = 8, 4, 2, 1
 # Small bare numbers count things; they identify nothing.
 _TELLING_NUMBER = re.compile(r".*\d{3}|.*[%$€£¥°]|\D*\d+[.,:]\d+|.*\d[A-Za-zµ]", re.DOTALL)
 _LINE_NUMBER = re.compile(r"\d{1,4}")
+# A clock, a range of lines or a guess names nothing; of a listing neither do the sizes.
+_CLOCK = re.compile(r"~.*|\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?|\d+(?:-\d+)+(?<!\d{4}-\d\d-\d\d)|\d{1,2}x")
+_LISTED = re.compile(r"^[-dlbcps][rwxsStT-]{9}[.+@]?\s.*$|^total \d+$", re.MULTILINE)
+_LISTED_NAME = re.compile(r"\S+(?: -> \S+)?$")
 _ID = re.compile(r"(?=.*\d)(?!--?[A-Za-z]).{5,}", re.DOTALL)
 # Words and numbers on a string ("run-4711", "eu-west-1a", "q21330"): letters and digits in one token.
 _COINED = re.compile(
     r"(?<![\w./@:-])(?=[\w-]{4})(?=[\w-]{0,60}\d)(?=[\w-]{0,60}[A-Za-z])\w+(?:-\w+)*(?![\w/@-])"
 )
 _OPTION = re.compile(r"--?[A-Za-z][\w-]*$")
+
+# What is numbered through in code and logs: a few show how they are called.
+SERIES = 3
+_NUMBERED = re.compile(r"[a-z_]+(?:_?\d+)+(?:_[a-z]+)?")
+_DIGITS = re.compile(r"\d+")
 
 _BY_TOOLS = frozenset({"call", "result"})
 
@@ -46,15 +55,32 @@ def names_of(messages: Sequence[Message], positions: Iterable[int], *, besides: 
     """Return the names at `positions` that do not stand in `besides` already, what was used last at the end."""
     weights: dict[str, int] = {}
     last: dict[str, int] = {}
+    said: set[str] = set()
     for order, (weight, found) in enumerate(_uses(messages, positions)):
         for name in found:
             weights[name] = weights.get(name, 0) + weight
             last[name] = order
+        if weight >= _BY_MODEL:
+            said.update(found)
     ranked = sorted(weights, key=lambda name: -weights[name])
     # As a set: looking for each name in the whole text would be quadratic in a long stretch.
     known = set(names_in(besides))
-    kept = [name for name in ranked if name not in known][:MOST_NAMES]
+    newest = sorted((name for name in ranked if name not in known), key=lambda name: last[name])
+    few = set(_few_of_a_series(newest, said=said))
+    kept = [name for name in ranked if name in few][:MOST_NAMES]
     return tuple(sorted(kept, key=lambda name: last[name]))
+
+
+def _few_of_a_series(names: Sequence[str], *, said: Collection[str]) -> list[str]:
+    """Return `names` with the newest few of what is numbered through: in code always, else where nobody `said` it."""
+    seen: dict[str, int] = {}
+    found: list[str] = []
+    for name in reversed(names):
+        series = _DIGITS.sub("#", name) if name not in said or _NUMBERED.fullmatch(name) else ""
+        seen[series] = seen.get(series, 0) + 1
+        if not re.search(r"[A-Za-z]", series) or seen[series] <= SERIES:
+            found.append(name)
+    return found[::-1]
 
 
 def names_in(text: str) -> list[str]:
@@ -78,7 +104,7 @@ def merged_names(older: Sequence[str], newer: Sequence[str]) -> tuple[str, ...]:
     """
     again = set(newer)
     every = [*(name for name in older if name not in again), *dict.fromkeys(newer)]
-    return tuple(every[-MOST_CARRIED:])
+    return tuple(_few_of_a_series(every, said=every)[-MOST_CARRIED:])
 
 
 def _uses(messages: Sequence[Message], positions: Iterable[int]) -> Iterator[tuple[int, list[str]]]:
@@ -97,11 +123,17 @@ def _uses(messages: Sequence[Message], positions: Iterable[int]) -> Iterator[tup
 
 
 def _used_by_tool(block: Block) -> Iterator[tuple[int, list[str]]]:
-    text = without_injected(_ends(block.text, _HEAD_CHARS))
+    text = _LISTED.sub(_listed_name, without_injected(_ends(block.text, _HEAD_CHARS)))
     found = anchors(text)
     every = dict.fromkeys((*found.urls, *found.identifiers, *found.numbers, *_COINED.findall(text)))
     ids = [name for name in every if _fits(name) and _is_id(name)]
     yield (_BY_CALL if block.kind == "call" else _BY_TOOL), ids
+
+
+def _listed_name(line: re.Match[str]) -> str:
+    """Return of a line of `ls -l` the name alone."""
+    found = _LISTED_NAME.search(line[0])
+    return found[0] if found and not line[0].startswith("total ") else ""
 
 
 def _ends(text: str, most: int) -> str:
@@ -118,4 +150,4 @@ def _is_id(name: str) -> bool:
 
 
 def _fits(name: str) -> bool:
-    return 1 < len(name) <= NAME_CHARS
+    return 1 < len(name) <= NAME_CHARS and not _CLOCK.fullmatch(name)

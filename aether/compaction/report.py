@@ -18,6 +18,7 @@ from aether.shapes import Finding
 
 # The largest ones tell enough.
 NAMED = 5
+_GRAVE = ("decision", "decisions", "goal", "goals", "constraint", "constraints")
 _SHORTENED: dict[BlockKind, str] = {
     "result": "shorten_results: {} result{s}",
     "call": "shorten_arguments: {} call{s}",
@@ -116,8 +117,10 @@ def findings(draft: Draft, lost: Sequence[str], *, stalled: int) -> Iterator[Fin
             "Use a larger window, or protect it to be told instead.",
         )
     if lost:
+        # Files can be read again and names looked up; what was decided stands nowhere else.
+        grave = any(one.endswith(_GRAVE) for one in lost)
         yield Finding(
-            "info",
+            "warning" if grave else "info",
             "facts-left-out",
             "summary",
             f"no room for {', '.join(lost)}.",

@@ -29,6 +29,7 @@ EDIT_WEIGHT = 0.7
 # The newest of two equals stays; age alone never outweighs a kind.
 NEWNESS_WEIGHT = 0.15
 # What the person said, over what was said to them; what an earlier summary kept was chosen before.
+# What was done is over: the newest of it tells where the work stands.
 USER_WEIGHT = 0.2
 CARRIED_WEIGHT = 0.3
 # Sentences looked at in one message and in all, newest first: bounds the time a long conversation takes.
@@ -108,7 +109,8 @@ def _lines(said: Sequence[Said], previous: str) -> list[_Line]:
     order = 0
     carried = [one.removeprefix(_BULLET) for one in sentences(previous)]
     for one in carried:
-        found[one] = _Line(_weight(one) + CARRIED_WEIGHT, order := order + 1, one)
+        more = 0.0 if classify(one) == "outcome" else CARRIED_WEIGHT
+        found[one] = _Line(_weight(one) + more, order := order + 1, one)
     spoken = [one for one in said if one.role in ("user", "assistant") and not one.tool]
     room = MOST_SENTENCES
     kept: list[tuple[Said, list[str]]] = []

@@ -103,6 +103,18 @@ def stated(text: str) -> dict[str, list[str]]:
     return found
 
 
+def asserts(text: str) -> bool:
+    """Tell whether an assistant's `text` says how something is, rather than what it looks at next.
+
+    >>> asserts("There it is. The list returns all sessions, not the newest."), asserts("Let me look at the list of sessions.")
+    (True, False)
+    """
+    return any(
+        _stands_alone(sentence) and classify(sentence) not in ("exploration", "chatter")
+        for sentence in prose(text)
+    )
+
+
 def told(text: str) -> list[tuple[str, str]]:
     """Return what a person's message says, as item types with their texts: the message, then its rules.
 

@@ -269,7 +269,7 @@ def test_facts_that_cannot_fit_go_at_last_and_that_is_said():
 
     assert found.tokens <= 850
     told = [finding.message for finding in found.findings if finding.code == "facts-left-out"]
-    assert told == [f"no room for 1 lookups, 1 goals, {400 - len(found.facts.constraints)} constraints."]
+    assert told == [f"no room for 1 goal, {400 - len(found.facts.constraints)} constraints."]
 
 
 def test_of_constraints_that_cannot_all_fit_the_newest_stay():
@@ -370,3 +370,17 @@ def test_the_summary_never_stands_between_a_call_and_its_result():
     )
 
     assert (found.kept, found.place) == ((0, 2, 3, 4), 2)
+
+
+def test_folding_leaves_the_summary_room_for_what_it_has_to_say():
+    looked = (
+        tool("Read", "x" * 1_500, file_path=f"src/some/deep/folder/of/the/project/{at}.py")
+        for at in range(60)
+    )
+    messages = conversation(user("Go."), *looked, *(bash("make", LONG) for _ in range(4)), model("Done."))
+
+    found = climb(messages, policy("compact"), window=36_000)
+
+    assert found.folded
+    assert not [one for one in found.findings if one.code == "facts-left-out"]
+    assert len(found.facts.files) > 10

@@ -74,3 +74,16 @@ def test_a_run_has_at_least_three_and_ends_where_something_is_done():
 
     assert list(runs(looked)) == [[4, 6, 7, 8]]
     assert list(runs([])) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "folds"),
+    [("Let me look at the loader next.", True), ("Reading it now.", True),
+     ("There it is. `findSessions` returns all sessions that match, not the newest.", False)],
+)  # fmt: skip
+def test_a_look_that_found_something_is_not_folded(said, folds):
+    call, result = tool("Read", "text", file_path="a.py")
+    call["content"].insert(0, {"type": "text", "text": said})
+    messages = conversation([call, result])
+
+    assert explores(messages, groups(messages)[0]) is folds

@@ -37,7 +37,9 @@ def test_what_fits_stays_as_it_is():
 def test_the_result_fits_and_what_it_lacks_is_named(most):
     kept, lost = fitted(RICH, count=chars, most=most)
 
-    assert size(kept) <= most or kept == Facts(goals=RICH.goals, constraints=RICH.constraints)
+    assert size(kept) <= most or kept == Facts(
+        goals=RICH.goals, constraints=RICH.constraints, lookups=RICH.lookups[-1:]
+    )
     assert kept.goals == RICH.goals
     assert kept.constraints == RICH.constraints
     assert lost
@@ -47,11 +49,11 @@ def test_a_little_too_much_costs_only_an_error_that_is_over():
     kept, lost = fitted(RICH, count=chars, most=size(RICH) - 1)
 
     assert kept == RICH._replace(errors=RICH.errors[1:])
-    assert lost == ["1 errors that are over"]
+    assert lost == ["1 error that is over"]
 
 
 def test_a_request_that_goes_leaves_its_names():
-    kept, lost = fitted(RICH, count=chars, most=size(RICH) - 160)
+    kept, lost = fitted(RICH, count=chars, most=size(RICH) - 90)
     gone = len(RICH.requests) - len(kept.requests)
 
     assert 0 < gone <= 5
@@ -70,6 +72,23 @@ def test_the_oldest_names_go_before_the_newest_and_before_decisions():
     assert kept.decisions == RICH.decisions
 
 
+def test_all_names_go_before_a_file():
+    some = Facts(files=RICH.files, names=RICH.names)
+
+    kept, _ = fitted(
+        some, count=chars, most=size(Facts(files=tuple(one._replace(sha256="") for one in RICH.files)))
+    )
+
+    assert [file.path for file in kept.files] == ["read.py", "made.py", "done.py"]
+    assert kept.names == ()
+
+
+def test_the_newest_pointer_is_never_left_out():
+    kept, _ = fitted(RICH, count=chars, most=1)
+
+    assert kept.lookups == ("2 messages in full: b",)
+
+
 def test_hashes_go_before_their_files():
     some = Facts(files=(*RICH.files[:2], FileFact("last.py", "read", 1)))
 
@@ -82,9 +101,9 @@ def test_hashes_go_before_their_files():
     assert fitted(some, count=chars, most=size(bare)) == (
         bare,
         [
-            "1 hashes of files that were read",
+            "1 hash of a file that was read",
+            "1 hash of a file",
             "2 files that were read",
-            "1 hashes of files",
         ],
     )
 
@@ -110,11 +129,13 @@ def test_goals_and_constraints_that_alone_are_too_long_keep_their_beginnings():
 def test_no_room_at_all_leaves_the_least_of_goals_and_constraints():
     kept, _ = fitted(RICH._replace(goals=("g" * 900,)), count=chars, most=1)
 
-    assert kept == Facts(goals=("g" * LEAST_CHARS + CUT,), constraints=RICH.constraints)
+    assert kept == Facts(
+        goals=("g" * LEAST_CHARS + CUT,), constraints=RICH.constraints, lookups=RICH.lookups[-1:]
+    )
 
 
 def test_facts_without_goals_can_become_nothing():
-    assert fitted(Facts(names=("a_b",)), count=chars, most=1) == (Facts(), ["1 names"])
+    assert fitted(Facts(names=("a_b",)), count=chars, most=1) == (Facts(), ["1 name"])
 
 
 def test_thousands_of_entries_cost_no_counting_of_what_has_no_room():

@@ -9,6 +9,11 @@ def names(*parts, besides=""):
     return names_of(messages, range(len(messages)), besides=besides)
 
 
+def _word(n):
+    """Return another word for each number, so that names with it are no series."""
+    return f"item{chr(97 + n % 26)}{chr(97 + n // 26)}"
+
+
 def test_what_people_and_models_name_is_kept_verbatim():
     found = names(
         user("Ticket PROJ-4821, limit 35027 ms, see https://x.org/a?b=1"), model("fetch_user is in src/a.py.")
@@ -37,7 +42,7 @@ def test_what_stands_elsewhere_is_not_named_twice():
 
 
 def test_the_person_counts_more_than_many_ids_of_a_listing():
-    listing = "\n".join(f"item-{n:05}" for n in range(400))
+    listing = "\n".join(f"{_word(n)}-{n:05}" for n in range(400))
 
     found = names(user("It is about order W-77123."), tool("list", listing))
 
@@ -68,18 +73,42 @@ def test_names_that_are_data_are_left_out():
 
 
 def test_merging_bounds_what_is_carried_and_drops_the_oldest():
-    older = [f"old_{n}" for n in range(MOST_CARRIED)]
+    older = [f"old-{n}" for n in range(MOST_CARRIED)]
 
-    found = merged_names(older, ["new_1", "old_5", "new_1"])
+    found = merged_names(older, ["new-1", "old-5", "new-1"])
 
     assert len(found) == MOST_CARRIED
-    assert found[-2:] == ("new_1", "old_5")
-    assert "old_0" not in found
+    assert found[-2:] == ("new-1", "old-5")
+    assert "old-0" not in found
 
 
 def test_of_very_many_answers_of_tools_the_newest_are_read():
-    found = names(user("It is about W-77123."), *(tool("t", f"id-{at:05}") for at in range(400)))
+    found = names(user("It is about W-77123."), *(tool("t", f"{_word(at)}-{at:05}") for at in range(400)))
 
     assert "W-77123" in found
-    assert "id-00100" in found
-    assert "id-00099" not in found
+    assert f"{_word(100)}-00100" in found
+    assert not any(name.endswith("-00099") for name in found)
+
+
+def test_of_what_is_numbered_through_a_few_are_named():
+    code = "\n".join(f"def handler_24_{n}(conn): ..." for n in range(40))
+
+    assert names(tool("Read", code)) == ("handler_24_37", "handler_24_38", "handler_24_39")
+    assert len(names(user("T-10001, T-10002, T-10003 and T-10004"))) == 4
+
+
+def test_merging_keeps_a_few_of_what_is_numbered_through():
+    older = [f"line_{n}" for n in range(9)]
+
+    assert merged_names(older, ["line_9", "T-1"]) == ("line_7", "line_8", "line_9", "T-1")
+
+
+def test_the_times_and_sizes_of_a_listing_are_no_names():
+    listing = "total 53248\n-rw-r--r-- 1 me us 53248 Jan  5 15:43 hello_2345\ndrwxr-xr-x 2 me us 40961 Jan  5 11:44 run-4711"
+
+    assert names(bash("ls -l", listing)) == ("hello_2345", "run-4711")
+
+
+@pytest.mark.parametrize("text", ["It began at 15:43.", "See 569-624 there.", "It takes ~350 of them."])
+def test_clocks_ranges_and_guesses_are_no_names(text):
+    assert names_in(text) == []

@@ -104,3 +104,14 @@ def test_one_finding_lists_all_that_was_left_out():
     [found] = report.findings(draft_of([]), ["8 requests", "3 names"], stalled=0)
 
     assert (found.code, found.message) == ("facts-left-out", "no room for 8 requests, 3 names.")
+
+
+@pytest.mark.parametrize(
+    ("lost", "level"), [("2 names", "info"), ("1 decision", "warning"), ("3 decisions", "warning")]
+)
+def test_a_decision_that_is_left_out_is_a_warning(lost, level):
+    draft = draft_of(conversation(user("Go."), model("Done.")))
+
+    (finding,) = report.findings(draft, ["1 hash of a file", lost], stalled=0)
+
+    assert finding.level == level

@@ -44,11 +44,11 @@ def test_no_text_breaks_the_reader(text):
 
 
 @given(facts(), st.integers(1, 400))
-def test_fitted_facts_fit_or_only_goals_and_constraints_are_left(found, most):
+def test_fitted_facts_fit_or_only_goals_constraints_and_a_pointer_are_left(found, most):
     kept, lost = fitted(found, count=len, most=most)
 
     assert len(rendered(Summary(1, kept, ""))) <= most or kept == Facts(
-        goals=kept.goals, constraints=kept.constraints
+        goals=kept.goals, constraints=kept.constraints, lookups=found.lookups[-1:]
     )
     assert (kept == found) == (not lost)
     assert len(kept.goals) == len(found.goals)

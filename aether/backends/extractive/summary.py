@@ -25,6 +25,9 @@ WORTH: Mapping[Sort, float] = {
 }  # fmt: skip
 # The newest message against the oldest: what came last is where the work stands.
 RECENCY = 0.3
+# Of what is carried, what was done is worth what it was when it was new, and less the older it is: the newest progress
+# tells where the work stands. What was decided or found holds on.
+_PROGRESS: Mapping[str, float] = {"outcome": 0.5, "fact": 0.3, "chatter": 0.0}
 # Where the next line is too long, one of these many behind it may still fit.
 TRIED = 20
 # Lines that are weighed, the newest: of more, none would be read anyway.
@@ -71,13 +74,18 @@ def _clause(place: int, line: Line) -> Clause:
 
 def _handoff(lines: Sequence[Line]) -> JsonObject:
     newest = max((line.at for line in lines), default=0) or 1
+    carried = sum(line.at == BEFORE for line in lines)
     return {
         "items": [
             {
                 "id": str(place),
                 "type": line.sort,
                 "content": line.text,
-                "metadata": {"relevance_score": WORTH[line.sort] + RECENCY * max(0, line.at) / newest},
+                "metadata": {
+                    "relevance_score": _worth(
+                        line, place / carried if line.at == BEFORE else 1 + line.at / newest
+                    )
+                },
             }
             for place, line in enumerate(lines)
         ],
@@ -86,6 +94,16 @@ def _handoff(lines: Sequence[Line]) -> JsonObject:
         # What must survive stands in the facts.
         "required": [],
     }
+
+
+def _worth(line: Line, age: float) -> float:
+    """Return how much a line is worth; `age` is 0 for the oldest that is carried, 1 for what came after, 2 for the newest."""
+    worth, new = WORTH[line.sort], age - 1
+    if line.sort == "carried":
+        ran = line.text.startswith(RAN)
+        worth = WORTH["ran"] if ran else _PROGRESS.get(classify(line.text), worth)
+        return worth if worth == WORTH["carried"] else worth + RECENCY * new
+    return worth + RECENCY * max(0.0, new)
 
 
 def _fitting(
