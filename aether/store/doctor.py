@@ -17,6 +17,7 @@ from aether.schemas import check
 from aether.shapes import Finding, Level
 from aether.store import appends, codec, config, conversations, documents, journal, state
 from aether.store.commit import fold, settle
+from aether.store.conversation_log import FILE
 from aether.store.files import storage, stray_temps, write_whole
 from aether.store.history import folded
 from aether.store.lock import locked
@@ -32,6 +33,7 @@ def examine(home: Path) -> list[Finding]:
         *_unreadable_files(home),
         *_kept_aside(home),
         *_history(home),
+        *_no_files(home),
         *conversations.examine(home),
         *_settings(home),
     ]
@@ -162,6 +164,16 @@ def _history(home: Path) -> list[Finding]:
             ]
         expected = entry.revision + 1
     return []
+
+
+def _no_files(home: Path) -> list[Finding]:
+    """Return findings for what stands where the log of a conversation belongs; `conversations` passes it over."""
+    what, fix = "it is a directory, and no log of a conversation.", "Move it away."
+    return [
+        Finding("error", "no-file", path.relative_to(home).as_posix(), what, fix)
+        for path in sorted((home / "conversations").glob(f"*/{FILE}"))
+        if path.is_dir()
+    ]
 
 
 def _settings(home: Path) -> list[Finding]:
