@@ -17,10 +17,6 @@ for nth in range(20):
 # end
 
 sent = model.calls[-1].input
-print(
-    "sent fewer than 39 items:",
-    len(sent) < 39,
-    "- summaries among them:",
-    str(sent).count("<COMPACT-SUMMARY v"),
-)
-print("the opening request is still there:", sent[0]["content"])
+print(len(sent), "items are sent instead of 39; the first:", sent[0]["content"])
+print("and the one that stands for what is not sent:")
+print(next(item["content"] for item in sent if "<COMPACT-SUMMARY" in str(item)))

@@ -10,5 +10,7 @@ for nth in range(20):
     # answer = client.messages.create(**fitting) - with client=client above, the provider counts
     messages.append({"role": "assistant", "content": f"Chapter {nth} is about ants. " * 30})
 
-print("kept:", len(messages), "- sent fewer than 39:", len(fitting["messages"]) < 39)
-print("the opening request is still there:", fitting["messages"][0]["content"])
+sent = fitting["messages"]
+print(len(sent), "messages are sent instead of 39; the first:", sent[0]["content"])
+print("and the one that stands for what is not sent:")
+print(next(one["content"] for one in sent if "<COMPACT-SUMMARY" in str(one)))

@@ -3,7 +3,10 @@
 import json
 import sys
 
-handoff = json.load(sys.stdin)
+text = "" if sys.stdin.isatty() else sys.stdin.read()
+if not text.strip():
+    sys.exit('No hand-off on stdin. Run: aether memory compress --architect "command:python architect.py"')
+handoff = json.loads(text)
 session = {
     "id": handoff["compression_id"],
     "session_id": handoff["compression_id"],

@@ -3,7 +3,7 @@
 from aether.integrations.compact_manager import CompactConfig, CompactManager, Message, mark_protected
 
 # telemetry_exporter="ariadne" with ariadne_url=... would show the decisions in a viewer.
-manager = CompactManager(CompactConfig(max_context_tokens=4_000, telemetry_enabled=False))
+manager = CompactManager(CompactConfig(max_context_tokens=4_000))
 policy = mark_protected("Never change the public API. Never force-push.", label="policy")
 messages = [policy, Message("user", "Port the parser to Rust.")]
 compactions = 0
@@ -21,3 +21,5 @@ print("compacted on the way:", compactions > 1, "- by hand, tokens fewer by 40 %
 print(by_hand.tokens_after <= 0.6 * by_hand.tokens_before)
 print("the policy is the very same message:", by_hand.messages[0] is policy)
 print("the goal is still there:", any(message.content == "Port the parser to Rust." for message in by_hand))
+print("and the summary:")
+print(by_hand.summary.content)

@@ -4,6 +4,7 @@ from langchain.agents import create_agent
 from langchain_core.language_models import FakeListChatModel
 from langgraph.checkpoint.memory import InMemorySaver
 
+from aether import compaction_diff, conversation_list
 from aether.integrations.langchain import compaction_middleware
 
 model = FakeListChatModel(responses=["Mites matter, and so does the weather. " * 30])
@@ -13,14 +14,6 @@ for nth in range(20):
     question = {"messages": [{"role": "user", "content": f"What of paper {nth}?"}]}
     state = agent.invoke(question, {"configurable": {"thread_id": "bees"}})
 
-from aether.operations.compaction_views import conversation_list  # noqa: E402 - what was done, for the print below
-
-(kept,) = conversation_list()
-print(
-    "the state is whole:",
-    len(state["messages"]),
-    "- compactions:",
-    kept.compactions > 1,
-    "- thread:",
-    kept.conversation,
-)
+(kept,) = (one for one in conversation_list() if one.conversation == "bees")
+print("the state is whole:", len(state["messages"]), "- compactions:", kept.compactions > 1)
+print(next(one["content"] for one in compaction_diff("bees").after if "<COMPACT-SUMMARY" in str(one)))

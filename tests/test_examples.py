@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,15 +18,20 @@ MOST_LINES_OF_USER_CODE = 10
 NEEDS = {"agents_sdk_minimal": "agents", "langchain_agent": "langchain"}
 SHOWN = {
     "agents_sdk_minimal": [
-        "sent fewer than 39 items: True - summaries among them: 1", "the opening request is still there: Read chapter 0.",
+        "N items are sent instead of 39; the first: Read chapter 0.",
+        "and the one that stands for what is not sent:", "<COMPACT-SUMMARY vN>",
     ],
-    "anthropic_messages": ["kept: 40 - sent fewer than 39: True", "the opening request is still there: Read chapter 0."],
+    "anthropic_messages": [
+        "N messages are sent instead of 39; the first: Read chapter 0.",
+        "and the one that stands for what is not sent:", "<COMPACT-SUMMARY vN>",
+    ],
     "coding_session": [
         "compacted on the way: True - by hand, tokens fewer by 40 % or more: True",
         "the policy is the very same message: True", "the goal is still there: True",
+        "and the summary:", "<COMPACT-SUMMARY vN>",
     ],
     "import_and_search": ["2 items, then 0 new and 2 known", "We decided to use PostgreSQL, because two services write."],
-    "langchain_agent": ["the state is whole: 40 - compactions: True - thread: bees"],
+    "langchain_agent": ["the state is whole: 40 - compactions: True", "<COMPACT-SUMMARY vN>"],
     "long_research": [
         "always fits: True - rounds: True - one summary: True",
         "first of all: Find out why bees leave. The budget is 5,000 EUR; never contact the press.",
@@ -50,7 +56,29 @@ def test_an_example_prints_what_it_shows(name, tmp_path):
     )  # fmt: skip
 
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.splitlines() == SHOWN[name]
+    assert matches(ran.stdout, SHOWN[name])
+
+
+def matches(printed, shown):
+    """Return whether the lines are those that are shown: N is a number, and what follows a summary's head is its text."""
+    lines = printed.splitlines()
+    if shown[-1].startswith("<COMPACT-SUMMARY"):
+        assert len(lines) > len(shown)
+        lines = lines[: len(shown)]
+    patterns = [
+        re.escape(line).replace("N\\ ", r"([12][0-9]|[1-9])\ ").replace("vN", "v[0-9]+") for line in shown
+    ]
+    return len(lines) == len(patterns) and all(map(re.fullmatch, patterns, lines))
+
+
+def test_the_architect_says_what_it_is_for_where_there_is_no_hand_off():
+    ran = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "architect.py")], stdin=subprocess.DEVNULL, check=False,
+        capture_output=True, text=True,
+    )  # fmt: skip
+
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr.startswith("No hand-off on stdin.")
 
 
 def test_no_example_goes_unrun():

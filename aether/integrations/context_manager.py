@@ -262,6 +262,8 @@ class ContextManager:
         }
 
     def _create(self, conversation_id: str, size: int | None) -> _Held:
+        if not (isinstance(conversation_id, str) and conversation_id):
+            raise _wrong("conversation_id", conversation_id, "a text that is not empty")
         size = self.default_context_size if size is None else size
         if size < 1:
             raise _wrong("model_context_size", size, "at least 1")

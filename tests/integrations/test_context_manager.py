@@ -319,3 +319,9 @@ def test_texts_are_counted_by_script():
     assert made.estimate_tokens("") == 0
     assert made.estimate_tokens("hello world, this is a text") < 12
     assert made.estimate_tokens("这是一个用中文写的句子而且很长" * 2) > 15
+
+
+@pytest.mark.parametrize("name", [None, "", 7])
+def test_what_is_no_name_of_a_conversation_is_refused(name):
+    with pytest.raises(InvalidInput, match="conversation_id must be a text"):
+        ContextManager().add_message(name, "user", "Hi.")
