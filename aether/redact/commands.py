@@ -49,10 +49,14 @@ def without_commands(text: str) -> str:
     >>> without_commands("mysqldump -uroot -phunter2 shop; create user bob identified by 'hunter2'")
     "mysqldump -uroot -p<REDACTED> shop; create user bob identified by '<REDACTED>'"
     """
-    text = _MYSQL.sub(_unless_template, text)
-    text = _SSHPASS.sub(_unless_template, text)
-    text = _IDENTIFIED.sub(_if_statement, text)
-    text = _SET_PASSWORD.sub(_unless_template, text)
+    # To look for a word takes a hundredth of the time of a pattern.
+    if "mysql" in text or "mariadb" in text:
+        text = _MYSQL.sub(_unless_template, text)
+    text = _SSHPASS.sub(_unless_template, text) if "sshpass" in text else text
+    if "dentified" in text or "IDENTIFIED" in text:
+        text = _IDENTIFIED.sub(_if_statement, text)
+    if "assword" in text or "PASSWORD" in text:
+        text = _SET_PASSWORD.sub(_unless_template, text)
     return _DOCKER.sub(_if_credentials, text)
 
 
