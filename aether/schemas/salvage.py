@@ -65,6 +65,12 @@ def number(value: Any) -> float | None:
     return value if fits and abs(value) <= _MAX_WHOLE else None  # which NaN is not
 
 
+def amount(value: Any) -> float | None:
+    """Return `value` as a finite number, 0 or more: nothing that a document starts with may be less."""
+    found = number(value)
+    return None if found is None or found < 0 else found
+
+
 def whole(value: Any) -> int | None:
     """Return `value` as a whole number, 0 or more; fractions are rounded.
 
@@ -258,4 +264,4 @@ def _reader_like(initial: Any, place: str) -> Reader:
     if isinstance(initial, str):
         return text
     # An average that starts at 0 is no whole number for long.
-    return whole if isinstance(initial, int) and "ratio" not in place.rpartition("/")[2] else number
+    return whole if isinstance(initial, int) and "ratio" not in place.rpartition("/")[2] else amount

@@ -5,6 +5,7 @@ import pytest
 
 from aether.schemas import salvage
 from aether.schemas.salvage import Notes
+from aether.store.documents import NAMES
 
 
 def notes():
@@ -157,5 +158,14 @@ def test_the_shipped_documents_hold_only_what_filling_knows():
         below = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
         return {type(value)}.union(*map(kinds, below))
 
-    for path in data.glob("*.json"):
+    for path in (data / f"{name}.json" for name in NAMES):
         assert kinds(json.loads(path.read_text())) <= {dict, list, str, int, float, type(None)}
+
+
+def test_a_ratio_below_nothing_is_set_aside():
+    notes: Notes = []
+
+    filled = salvage.filled({"compression_ratio": -1.0}, {"compression_ratio": 2.5}, "/short", notes)
+
+    assert filled == {"compression_ratio": 2.5}
+    assert len(notes) == 1

@@ -5,6 +5,7 @@ import pytest
 from aether.errors import BackendUnavailable, InvalidInput
 from aether.storage import storage
 from aether.storage.files import FileStorage
+from aether.storage.s3 import CONNECT_SECONDS, READ_SECONDS
 
 
 def test_fs_is_a_directory(tmp_path, monkeypatch):
@@ -36,10 +37,11 @@ def test_s3_without_boto3_says_what_to_install(monkeypatch):
 
 def test_s3_is_a_bucket(monkeypatch):
     pytest.importorskip("boto3", reason="boto3 is not installed")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    for name in ("AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "us-east-1")
 
     made = storage("s3", bucket="copies", prefix="/a/b/", kms_key_id="key")
 
     assert (made.name, made.bucket, made.prefix) == ("s3", "copies", "a/b")
     settings = made.client.meta.config
-    assert (settings.connect_timeout, settings.read_timeout) == (3, 10)
+    assert (settings.connect_timeout, settings.read_timeout) == (CONNECT_SECONDS, READ_SECONDS)
