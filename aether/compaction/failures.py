@@ -12,7 +12,14 @@ from collections.abc import Callable, Iterable
 from aether.compaction.calls import Call
 from aether.compaction.shapes import ErrorFact
 from aether.messages.edits import file_changes
-from aether.messages.shell import complaint, looks_around, shown_command, signature
+from aether.messages.shell import (
+    complaint,
+    finds_nothing,
+    looks_around,
+    reports_failure,
+    shown_command,
+    signature,
+)
 from aether.text.cleaning import without_injected
 
 # Enough to recognise an error by; the full text is in the archive.
@@ -41,7 +48,7 @@ def failures_of(
             continue
         label = _label(call)
         key = _key(label)
-        if not call.result.is_error:
+        if not _failed(call):
             if key in found or key in known:
                 found[key] = (found.get(key) or known[key])._replace(open=False)
         elif removed(call.at) and not _harmless(call):
@@ -64,6 +71,13 @@ def merged_failures(older: Iterable[ErrorFact], newer: Iterable[ErrorFact]) -> t
     return tuple(found.values())
 
 
+def _failed(call: Call) -> bool:
+    """Tell whether a call failed: by its flag, else by what the command printed."""
+    if call.result is None or call.result.is_error:
+        return call.result is not None
+    return bool(call.command) and reports_failure(call.command, without_injected(call.result.text))
+
+
 def _label(call: Call) -> str:
     if call.command:
         return f"{_SHELL}{shown_command(call.command)}"
@@ -79,7 +93,8 @@ def _key(text: str) -> str:
 
 def _harmless(call: Call) -> bool:
     text = call.result.text if call.result else ""
-    return bool(_SLIP.match(text)) or (bool(call.command) and looks_around(call.command))
+    searched = looks_around(call.command) or finds_nothing(call.command, text)
+    return bool(_SLIP.match(text)) or (bool(call.command) and searched)
 
 
 def _complaint(call: Call) -> str:

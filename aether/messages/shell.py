@@ -66,6 +66,14 @@ _ERROR = re.compile(
     r"missing|invalid|expected|unexpected|conflict|timed out|segmentation fault|abort(?:ed)?)\b|\b\w+(?:Error|Exception)\b|^(?:E\s|FAIL|---\s*FAIL|✗|✕|×)",
     re.IGNORECASE,
 )
+# What test runners, builds and shells say when it went wrong, where no exit code says so.
+_FAILURE = re.compile(
+    r"^(?:=+ )?(?:\d+ \w+, )*[1-9]\d* (?:failed|errors?)\b(?:, \d+ \w+)*(?: in \d|\s*=*$)|^FAILED(?: \S+::| \((?:failures|errors)=)|^ERROR \S+::|"
+    r"^(?:--- FAIL: |FAIL(?:\t|$))|^test result: FAILED|^Tests:\s+[1-9]\d* failed|^npm (?:ERR!|error) |^\S*make(?:\[\d+\])?: \*\*\* |"
+    r"^(?:\S+: )?(?:line \d+: )?\S+: (?:command )?not found$|^\S+: command not found: |^(?:error(?:\[\w+\])?|fatal): |^Traceback \(most recent|^[\w.]*(?:Error|Exception): ",
+    re.MULTILINE,
+)
+_SEARCHES = re.compile(r"(?:rg|grep|egrep|fgrep|ag|git grep)\s")
 _NOISE = re.compile(
     r"^(?:Exit code:? \d+|</?(?:output|returncode)[^>]*>|\s*\^+|[-=_*~\s]+|npm (?:warn|notice).*|\[[\w:-]+\] \$ .*|\(Bash completed with no output\))$",
     re.IGNORECASE,
@@ -134,6 +142,28 @@ def ending(output: str) -> str:
     ]
     chosen = told[-1] if told else (lines[-1] if lines else "")
     return chosen if len(chosen) <= RESULT_CHARS else chosen[: RESULT_CHARS - 1] + "…"
+
+
+def reports_failure(command: str, output: str) -> bool:
+    r"""Tell whether the end of what `command` printed says that it failed; what only shows a file does not.
+
+    >>> reports_failure("pytest -q", "F..\n1 failed, 2 passed in 0.4s"), reports_failure("cat log", "1 failed in 0.3s")
+    (True, False)
+    >>> reports_failure("foo", "bash: foo: command not found"), reports_failure("pytest", "0 failed, 3 passed")
+    (True, False)
+    """
+    if looks_around(command):
+        return False
+    return bool(_FAILURE.search("\n".join(_lines(output[-_TAIL_CHARS:]))))
+
+
+def finds_nothing(command: str, output: str) -> bool:
+    """Tell whether `command` searched and printed nothing, which its exit code calls a failure.
+
+    >>> finds_nothing("cd app && rg 'a|b' src", "Exit code 1"), finds_nothing("rg x", "rg: x: No such file")
+    (True, False)
+    """
+    return bool(_SEARCHES.match(_LEADING.sub("", command).lstrip())) and not _lines(output[:_TAIL_CHARS])
 
 
 def complaint(output: str) -> str:

@@ -91,3 +91,37 @@ def test_merging_takes_the_newer_word_on_the_same_failure():
     newer = (ErrorFact("$ make -j2\nerror: a", open=False), ErrorFact("$ tox\nb", open=True))
 
     assert merged_failures(older, newer) == (older[1], *newer)
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "FAILED tests/test_3.py::test_x - AssertionError: expected 3 got 4\n1 failed, 3 passed in 0.4s",
+        "E   assert 3 == 4\n=== 1 failed in 0.3s ===",
+        "bash: foo: command not found",
+        "npm ERR! missing script: test",
+        "--- FAIL: TestAdd (0.00s)\nFAIL",
+        "test result: FAILED. 3 passed; 1 failed",
+    ],
+)
+def test_what_says_that_it_failed_has_failed_without_a_flag(output):
+    (error,) = failures(bash("pytest -q", output))
+
+    assert error.open
+    assert failures(bash("pytest -q", output), bash("pytest -q", "4 passed in 0.2s"))[0].open is False
+
+
+@pytest.mark.parametrize(
+    "output", ["4 passed in 0.2s", "0 failed, 3 passed", "0 errors", "Fixed 1 error in a.py"]
+)
+def test_what_says_that_it_worked_has_not_failed(output):
+    assert failures(bash("pytest -q", output)) == ()
+
+
+def test_what_a_file_says_of_failures_is_none():
+    assert failures(bash("cat build.log", "1 failed in 0.3s")) == ()
+
+
+def test_a_search_that_finds_nothing_is_no_failure_and_one_that_breaks_is():
+    assert failures(bash("rg -n 'a|b' src", "Exit code 1", failed=True)) == ()
+    assert failures(bash("rg -n 'a|b' src", "Exit code 2\nrg: src: No such file", failed=True))

@@ -45,6 +45,13 @@ _COMMAND_KEYS = ("command", "cmd", "script")
 _MARK = re.compile(r"^(?:\d{1,5}\. |- )")
 _HEADING = re.compile(r"^(?:#{1,6} .*|[A-Z][\w ]{0,20}:)$")
 CHANGE = re.compile(r"(\S+): (created|changed|deleted)(?: \((.*)\))?", re.DOTALL)
+# The harness announces what a command printed.
+_OUTPUT = re.compile(r"^(?:Output|Stdout|Stderr):[ \t]*$", re.MULTILINE | re.IGNORECASE)
+# Headings and politeness: a few words without a verb or a number, and what is going on while it is said.
+_SAYS_NOTHING = re.compile(
+    r"(?:[A-Z][a-z]+ ?){1,4}$|(?i:(?:good|great|nice|perfect|excellent)\b[\w ]{0,30}[.!]$|"
+    r"(?:now )?(?:i'm|i am|we're|we are) (?:now |still |currently )?(?:waiting|looking|checking|reading|running)\b|(?:step|phase|part) \d{1,3}\W*$)"
+)
 # A person stopped it: nothing ran.
 _REFUSED = re.compile(r"\s*(?:The user doesn't want to|\[Request interrupted|Permission )")
 
@@ -108,10 +115,10 @@ def _asked(at: int, text: str, question_before: str) -> Iterator[Line]:
 
 def _stated(at: int, text: str, *, answers: bool) -> Iterator[Line]:
     for kind, sentences in stated(text).items():
-        for sentence in _plain(sentences):
+        for sentence in _telling(sentences):
             yield _line(at, _SORTS[kind], sentence)
     if answers:
-        for sentence in _plain(prose(text))[:ANSWER_SENTENCES]:
+        for sentence in _telling(prose(text))[:ANSWER_SENTENCES]:
             if classify(sentence) not in {"chatter", "exploration"}:
                 yield _line(at, "noted", sentence)
 
@@ -135,6 +142,11 @@ def _plain(sentences: Iterable[str]) -> list[str]:
     return [one for one in bare if not is_machine(one) and not one.endswith(":")]
 
 
+def _telling(sentences: Iterable[str]) -> list[str]:
+    """Return the plain ones of an assistant's `sentences` without headings and politeness."""
+    return [one for one in _plain(sentences) if not _SAYS_NOTHING.match(one)]
+
+
 def _line(at: int, sort: Sort, text: str) -> Line:
     one = " ".join(text.split())
     return Line(at, sort, one if len(one) <= LINE_CHARS else one[: LINE_CHARS - 1] + "…")
@@ -153,7 +165,7 @@ def _ran(said: Sequence[JsonObject]) -> Iterator[Line]:
         elif waiting.get(one["tool"]):
             command = waiting[one["tool"]].pop(0)
             if command and matters(command) and not _REFUSED.match(one["text"]):
-                end = ending(without_injected(_ends(one["text"])))
+                end = ending(_OUTPUT.sub("", without_injected(_ends(one["text"]))))
                 yield _line(one["at"], "ran", f"{RAN}{shown_command(command)}`" + (f": {end}" if end else ""))
 
 

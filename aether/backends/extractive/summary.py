@@ -14,6 +14,7 @@ from aether.backends.extractive.material import BEFORE, CHANGE, RAN, Line, Sort,
 from aether.backends.extractive.select import ordered
 from aether.backends.extractive.statements import Clause
 from aether.backends.extractive.weigh import weighed
+from aether.messages.shell import reports_failure
 from aether.shapes import Counter, JsonObject
 from aether.text.classify import classify
 from aether.text.sentences import sentences
@@ -156,8 +157,9 @@ _BY_KIND: Mapping[str, str] = {
 
 
 def _head(line: Line) -> str:
-    if line.sort == "carried" and line.text.startswith(RAN):
-        return _BY_SORT["ran"]
+    if line.text.startswith(RAN) and line.sort in ("carried", "ran"):
+        command, _, end = line.text.removeprefix(RAN).partition("`: ")
+        return "Problems" if reports_failure(command, end) else _BY_SORT["ran"]
     return _BY_SORT.get(line.sort) or _BY_KIND.get(classify(line.text), "Found")
 
 

@@ -128,3 +128,16 @@ def test_of_a_long_text_both_ends_are_read_and_a_long_line_is_shortened():
     assert found[0][2].startswith("First the head.")
     assert len(found[1][2]) == LINE_CHARS
     assert found[1][2].endswith("…")
+
+
+def test_headings_politeness_and_the_words_of_the_harness_say_nothing():
+    found = lines(
+        call(0, "Bash", command="go test ./..."),
+        said(1, "Output:\nok  app 0.2s\nOutput:", "tool", "Bash"),
+        said(2, "Repo Shape\n\nGood context.\n\nStep 12.\n\nThe parser holds 3 tables.", "assistant"),
+    )
+
+    assert [text for _, _, text in found] == [
+        "Ran `go test ./...`: ok  app 0.2s".replace("  ", " "),
+        "The parser holds 3 tables.",
+    ]

@@ -179,3 +179,24 @@ def test_of_thousands_of_lines_the_newest_and_the_carried_are_weighed():
     assert "way-old" in found
     assert "way49 " not in found
     assert "way50 " in found
+
+
+def test_a_run_that_failed_is_a_problem_and_not_done():
+    found = summary(
+        "task_state",
+        call(0, "Bash", command="pytest -q"),
+        said(1, "1 failed, 3 passed in 0.4s", "tool", "Bash"),
+    )
+
+    assert found == ["Problems:", "- Ran `pytest -q`: 1 failed, 3 passed in 0.4s"]
+
+
+def test_the_newest_progress_outlives_what_is_carried():
+    previous = "Done:\n" + "\n".join(f"- Ran `make part{at}`: part {at} built" for at in range(30))
+    found = summary(
+        "task_state", call(0, "Bash", command="make last"), said(1, "last part built", "tool", "Bash"),
+        previous=previous, max_tokens=40,
+    )  # fmt: skip
+
+    assert found[-1] == "- Ran `make last`: last part built"
+    assert not any("part0`" in line for line in found)
