@@ -163,9 +163,9 @@ def test_the_shipped_documents_hold_only_what_filling_knows():
 
 
 def test_a_ratio_below_nothing_is_set_aside():
-    notes: Notes = []
+    notes = Notes("memory", [], [])
 
     filled = salvage.filled({"compression_ratio": -1.0}, {"compression_ratio": 2.5}, "/short", notes)
 
     assert filled == {"compression_ratio": 2.5}
-    assert len(notes) == 1
+    assert [one["where"] for one in notes.unplaced] == ["/short/compression_ratio"]
