@@ -73,7 +73,7 @@ def matches(printed, shown):
 
 def test_the_architect_says_what_it_is_for_where_there_is_no_hand_off():
     ran = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "architect.py")], stdin=subprocess.DEVNULL, check=False,
+        [sys.executable, str(ROOT / "examples" / "architect.py")], input="", check=False,
         capture_output=True, text=True,
     )  # fmt: skip
 

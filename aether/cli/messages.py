@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aether.cli.output import Ask, Group, emit, gathered, note, pass_ask, plain
+from aether.cli.output import Ask, Group, emit, gathered, note, pass_ask, plain, write_file
 
 if TYPE_CHECKING:
     from aether.shapes import Finding
@@ -62,7 +62,7 @@ def check(ask: Ask, file: str, *, provider: Any, repair: bool, output: str | Non
     source = sys.stdin.buffer if file == "-" else file
     found = check_messages(source, provider=provider, repair=repair, nth=nth)
     if output is not None:
-        _write(output, found.mended)
+        write_file(output, found.mended)
     fields = found._asdict()
     del fields["mended"]
     lists = {
@@ -97,18 +97,3 @@ def _told(what: str, findings: Iterable[Finding]) -> Iterator[str]:
 
 def _line(what: str, finding: Finding) -> str:
     return plain(f"{what} {finding.code}: {finding.where}: {finding.message} {finding.fix}")
-
-
-def _write(output: str, data: bytes) -> None:
-    from pathlib import Path
-
-    from aether.errors import NotFound
-    from aether.store.files import storage, write_whole
-
-    path = Path(output)
-    if not path.parent.is_dir():
-        raise NotFound(
-            "there is no such directory.", fix="Name a file in one that is there.", where=str(path.parent)
-        )
-    with storage(path, left="Nothing was written."):
-        write_whole(path, data)

@@ -357,6 +357,8 @@ def gathered(findings: Iterable[Finding]) -> list[Finding]:
 def write_file(output: str, data: bytes) -> None:
     """Write the whole file that `--output` names, or leave what is there as it is.
 
+    A device, a pipe or a link is written into: to put a file in its place would break what others use.
+
     Raises:
         NotFound: there is no such directory.
         StorageFailed: the disk refused.
@@ -371,8 +373,12 @@ def write_file(output: str, data: bytes) -> None:
         raise NotFound(
             "there is no such directory.", fix="Name a file in one that is there.", where=str(path.parent)
         )
-    with storage(path):
-        write_whole(path, data)
+    with storage(path, left="Nothing was written."):
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            with path.open("wb") as file:
+                file.write(data)
+        else:
+            write_whole(path, data)
 
 
 def confirmed(what: str, *, yes: bool) -> bool:

@@ -185,3 +185,25 @@ def test_a_terminal_without_a_size_takes_that_of_the_environment(monkeypatch):
     assert output.terminal_columns() == 72
     monkeypatch.setenv("COLUMNS", "wide")
     assert output.terminal_columns() == output.DEFAULT_COLUMNS
+
+
+def test_a_pipe_that_is_named_is_written_into_and_stays_one(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+
+    output.write_file(str(pipe), b"data")
+
+    assert os.read(reader, 9) == b"data"
+    assert pipe.is_fifo()
+    os.close(reader)
+
+
+def test_a_link_that_is_named_stays_one(tmp_path):
+    (tmp_path / "there").write_bytes(b"old")
+    (tmp_path / "link").symlink_to(tmp_path / "there")
+
+    output.write_file(str(tmp_path / "link"), b"new")
+
+    assert (tmp_path / "there").read_bytes() == b"new"
+    assert (tmp_path / "link").is_symlink()
