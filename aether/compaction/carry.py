@@ -5,6 +5,7 @@ Earlier summaries are never read as conversation: their facts and their prose ar
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from typing import NamedTuple
@@ -23,6 +24,8 @@ FACTS_SHARE = 0.75
 LEAST_PROSE = 40
 # A call that is only named is told by this many characters of its arguments.
 CALL_CHARS = 4_000
+
+_POINTER = re.compile(r"(?P<many>\d+) messages in full: (?P<first>.+?)(?: to (?P<last>.+))?", re.DOTALL)
 
 
 class Carried(NamedTuple):
@@ -66,9 +69,30 @@ def gathered(
     if not first:
         return facts
     last = pointer(removed[-1])
-    where = first if first == last else f"{first} to {last}"
-    told = f"{len(removed)} messages in full: {where}"
-    return facts._replace(lookups=(*(one for one in facts.lookups if one != told), told))
+    return facts._replace(lookups=_located(facts.lookups, len(removed), first, last))
+
+
+def _located(before: Iterable[str], many: int, first: str, last: str) -> tuple[str, ...]:
+    """Return where everything is in full: one line for each file, which is named once."""
+    file = first.rpartition(" ")[0]
+    others: list[str] = []
+    for one in before:
+        earlier = _POINTER.fullmatch(one)
+        if earlier is None or not file or earlier["first"].rpartition(" ")[0] != file:
+            others.append(one)
+            continue
+        end = earlier["last"] or earlier["first"]
+        if (_line_of(earlier["first"]), _line_of(end)) != (_line_of(first), _line_of(last)):
+            many += int(earlier["many"])
+        first, last = min(first, earlier["first"], key=_line_of), max(last, end, key=_line_of)
+    until = last.rpartition(" ")[2] if file else last
+    where = first if (_line_of(first) == _line_of(last) and file) or first == last else f"{first} to {until}"
+    return (*dict.fromkeys(others), f"{many} messages in full: {where}")
+
+
+def _line_of(pointer: str) -> int:
+    found = re.search(r"\d+$", pointer)
+    return int(found[0]) if found else 0
 
 
 def with_cut(facts: Facts, messages: Sequence[Message], at: int) -> Facts:

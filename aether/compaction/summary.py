@@ -32,7 +32,7 @@ _PROSE = "Summary"
 # A line of prose that would be taken for structure gets a backslash more, and loses it when read.
 _STRUCTURE = re.compile(r"^(?=\\*(?:## |</?COMPACT-SUMMARY))", re.MULTILINE)
 _ESCAPED = re.compile(r"^\\(?=\\*(?:## |</?COMPACT-SUMMARY))", re.MULTILINE)
-_FILE = re.compile(r"(read|changed|created|deleted)(?: (\d+)x)?(?: @(\S*))? (.*)", re.DOTALL)
+_FILE = re.compile(r"(read|changed|created|deleted)(?:(, changed)?(?: (\d+)x)?)(?: @(\S*))? (.*)", re.DOTALL)
 # A path that begins like a count or a hash has both written before it.
 _AMBIGUOUS = re.compile(r"\d+x |@")
 _PLAIN_NAME = re.compile(r"[^\s|\"\\](?:[^|\n\\]*[^\s|\\])?")
@@ -155,6 +155,9 @@ def _names_in(line: str) -> Iterator[str]:
 def _file(fact: FileFact) -> str:
     unsure = _AMBIGUOUS.match(fact.path)
     times = f" {fact.times}x" if fact.times != 1 or unsure else ""
+    if fact.action == "created" and fact.times > 1:
+        # The first time made it, the others changed it.
+        times = f", changed {fact.times - 1}x"
     digest = f" @{fact.sha256}" if fact.sha256 or unsure else ""
     return f"{fact.action}{times}{digest} {fact.path}"
 
@@ -163,7 +166,8 @@ def _read_file(entry: str) -> FileFact:
     found = _FILE.fullmatch(entry)
     if found is None:
         return FileFact(entry, "changed", 1)
-    return FileFact(found[4], cast(Any, found[1]), int(found[2] or 1), found[3] or "")
+    times = int(found[3] or 1) + (1 if found[2] else 0)
+    return FileFact(found[5], cast(Any, found[1]), times, found[4] or "")
 
 
 def _error(fact: ErrorFact) -> str:

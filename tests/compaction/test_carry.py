@@ -78,7 +78,7 @@ def test_facts_of_before_and_of_what_is_removed_stand_together_with_where_it_is(
     found = gathered(messages, [1, 2], before, where)
 
     assert found.constraints == ("Always test the parser.", "Never push to main.")
-    assert found.lookups == ("2 messages in full: line 9", "2 messages in full: line 1 to line 2")
+    assert found.lookups == ("4 messages in full: line 1 to 9",)
 
 
 def test_where_it_is_is_said_once_and_only_where_it_is_known():
@@ -127,4 +127,28 @@ def test_what_was_said_called_and_received_is_told_and_what_was_thought_is_not()
         Said(1, "assistant", "Bash", '{"command": "make"}'),
         Said(2, "tool", "Bash", "built"),
         Said(3, "assistant", "", "Done."),
+    )
+
+
+def test_where_it_is_stays_one_line_over_many_compactions():
+    before = Carried(
+        2,
+        Facts(
+            lookups=(
+                "see notes.txt",
+                "13 messages in full: line 55 to 67",
+                "8 messages in full: line 2 to 29",
+            )
+        ),
+        "",
+    )
+    messages = conversation(*(user(f"Please do part {at} of it.") for at in range(4)))
+
+    assert gathered(messages, [1, 3], before, where).lookups == (
+        "see notes.txt",
+        "23 messages in full: line 1 to 67",
+    )
+    assert (
+        gathered(messages, [1, 3], before, lambda at: f"line{at}").lookups[-1]
+        == "2 messages in full: line1 to line3"
     )

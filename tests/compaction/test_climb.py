@@ -57,7 +57,7 @@ def test_explorations_go_next_and_no_model_is_needed():
     assert {fact.path for fact in found.facts.files} == {
         f"{(at - 1) // 2}.py" for at in set(range(1, 41)) - set(found.kept)
     }
-    assert found.facts.lookups[0].endswith("messages in full: line 1 to line 40")
+    assert found.facts.lookups[0].endswith("messages in full: line 1 to 40")
 
 
 def test_the_rest_goes_into_a_summary_that_has_its_share():

@@ -130,3 +130,17 @@ def test_only_a_message_of_nothing_but_a_summary_is_one():
     assert not is_summary(message(""))
     assert not is_summary(with_call)
     assert not is_summary(read([{"role": "user", "content": [answer]}], "anthropic")[0])
+
+
+def test_a_file_that_was_created_says_how_often_it_was_changed_since():
+    facts = Facts(
+        files=(
+            FileFact("a.md", "created", 16),
+            FileFact("b.md", "created", 1),
+            FileFact(", changed 2x", "created", 2),
+        )
+    )
+    text = rendered(Summary(1, facts, ""))
+
+    assert "- created, changed 15x a.md\n- created b.md\n" in text
+    assert parsed(text).facts == facts
