@@ -21,6 +21,7 @@ from aether.compaction.shapes import ErrorFact, Facts
 from aether.compaction.summary import is_summary, parsed
 from aether.messages.message import Message
 from aether.messages.shell import shown_command
+from aether.text.classify import tells_choice
 from aether.text.cleaning import clean
 from aether.text.likeness import index, nearest
 from aether.text.sentences import sentences
@@ -45,6 +46,14 @@ _REVISES = re.compile(
 )
 # What another program wrote in place of an earlier conversation is not a request.
 _CARRIED_OVER = re.compile(r"This session is being continued from a previous conversation")
+
+
+# "decision" in the name of something, and a contrast between what things are, settle nothing.
+_DESCRIBES = re.compile(
+    r"\b(?:appears?|seems?|looks?)\b[^,;]{0,60}\b(?:rather than|instead of)\b|\w-decision\b|"
+    r"\bdecision[- ](?:tests?|coverage|logs?|trees?|tables?|paths?|cases?)\b",
+    re.IGNORECASE,
+)
 
 
 class _Heard(NamedTuple):
@@ -105,7 +114,8 @@ def _heard(messages: Sequence[Message], said: Iterable[int], summaries: Sequence
         if not text or _CARRIED_OVER.match(text):
             continue
         if message.role == "assistant":
-            yield from (_Heard("decisions", _unmarked(one)) for one in stated(text).get("decision", ()))
+            decided = (one for one in stated(text).get("decision", ()) if not _describes(one))
+            yield from (_Heard("decisions", _unmarked(one)) for one in decided)
         elif at == opening:
             yield _Heard("goals", _head(text, GOAL_CHARS))
             yield from (_Heard("constraints", one) for kind, one in told(text) if kind in _RULES)
@@ -154,6 +164,10 @@ def _asked(text: str, question_before: str) -> Iterator[_Heard]:
             yield _Heard("decisions", _head(one, STATEMENT_CHARS))
         else:
             yield _Heard("goals" if _REVISES.match(one) else "requests", _head(one, REQUEST_CHARS))
+
+
+def _describes(sentence: str) -> bool:
+    return bool(_DESCRIBES.search(sentence)) and not tells_choice(sentence)
 
 
 def _unmarked(sentence: str) -> str:

@@ -240,3 +240,17 @@ def test_a_request_whose_room_ends_between_two_sentences_is_cut_there():
     (request,) = facts(user(OPENING), user(text), positions=[1]).requests
 
     assert request.endswith("now.")
+
+
+@pytest.mark.parametrize(
+    ("sentence", "decides"),
+    [
+        ("The relay-decision tests are in the tree and green.", False),
+        ("The failure appears intermittent rather than deterministic.", False),
+        ("Commit f9170fc adds direct relay decision coverage to it.", False),
+        ("We decided to keep the decision tests in one file.", True),
+        ("We went with SQLite instead of Postgres.", True),
+    ],
+)
+def test_what_only_describes_is_no_decision(sentence, decides):
+    assert bool(facts(user(OPENING), model(sentence)).decisions) is decides
