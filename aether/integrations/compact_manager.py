@@ -21,6 +21,7 @@ from aether.events.exporters import callback, screened
 from aether.messages.formats import META, read
 from aether.messages.message import Wire
 from aether.operations import compacting
+from aether.operations.compaction_case import BESIDE, as_dicts
 from aether.operations.configuration import configuration
 from aether.operations.configured import options_of, rules_of
 from aether.operations.edge import Home
@@ -40,8 +41,6 @@ SummarizationError = BackendFailed
 
 ROLES = ("system", "developer", "assistant", "user", "tool")
 DEFAULT_SESSION = "default"
-# What of a message is said by keys of its own in a provider's dict, and by `meta` in a `Message`.
-_BESIDE = ("tool_calls", "tool_call_id", "name")
 # How a file or a variable may say that a message is protected.
 _TRUE = ("true", "yes", "on", "1")
 
@@ -211,7 +210,7 @@ class CompactManager:
             InsufficientBudgetError: what is protected does not fit; nothing was changed.
             InvalidInput: a message is none.
         """
-        raws = [_raw(message) for message in messages]
+        raws = as_dicts(messages)
         done = compacting.preflight(
             session_id, raws, model=self.config.model, window=self.config.max_context_tokens,
             policy=self.config.policy.policy(), system=system, tools=tools, wire=wire, options=self._options,
@@ -233,7 +232,7 @@ class CompactManager:
         Raises:
             InsufficientBudgetError, InvalidInput: as `preflight`.
         """
-        raws = [_raw(message) for message in messages]
+        raws = as_dicts(messages)
         done = compacting.compact(
             session_id, raws, model=self.config.model, window=self.config.max_context_tokens,
             policy=self.config.policy.policy(), system=system, tools=tools, wire=wire, note=note,
@@ -273,7 +272,7 @@ class CompactManager:
         """Return what a request of these parts costs, by the counter of this manager."""
         count = self._options.counter or counting(self.config.model, place=self._options.record).count
         counted: dict[str, int] = {}
-        for message in read([_raw(message) for message in messages]):
+        for message in read(as_dicts(messages)):
             part = message.raw.get("role")
             part = part if part in ("system", "developer") else ""
             counted[part] = counted.get(part, 0) + message_tokens(message, count)
@@ -315,17 +314,8 @@ class CompactManager:
         )  # fmt: skip
 
 
-def _raw(message: Any) -> JsonObject:
-    """Return a message as a dict; a dict is itself."""
-    if not isinstance(message, Message):
-        return message  # type: ignore[no-any-return] # what is no dict is refused, by its position, when it is read
-    beside = {key: message.meta[key] for key in _BESIDE if key in message.meta}
-    meta = {key: value for key, value in message.meta.items() if key not in beside}
-    return {"role": message.role, "content": message.content, **beside, **({META: meta} if meta else {})}
-
-
 def _message(raw: JsonObject) -> Message:
-    beside = {key: raw[key] for key in _BESIDE if key in raw}
+    beside = {key: raw[key] for key in BESIDE if key in raw}
     return Message(raw["role"], raw["content"], {**raw.get(META, {}), **beside})
 
 

@@ -83,8 +83,7 @@ def _fitted(
     spelled = _spelled(request.messages)
     raws = [raw for several in spelled for raw in several]
     done = compacting.preflight(
-        conversation_id, conversing.continued(conversation_id, raws, home=options.record),
-        model=model or _name(request.model), window=window, policy=policy, system=request.system_prompt,
+        conversation_id, raws, model=model or _name(request.model), window=window, policy=policy, system=request.system_prompt,
         tools=_tools(request.tools), wire="openai", options=options,
     )  # fmt: skip
     mended = repair(formats.read(done.messages, "openai"), "openai").messages

@@ -159,6 +159,11 @@ def _function(call: JsonObject, where: str) -> Iterator[Finding]:
             "error", "bad-block", where, "The call is not of a function.", "Give type and function."
         )
         return
+    yield from function_faults(function, where)
+
+
+def function_faults(function: JsonObject, where: str) -> Iterator[Finding]:
+    """Yield what is wrong with the name and the arguments of a call, which OpenAI's two interfaces share."""
     name, arguments = function.get("name"), function.get("arguments")
     if not isinstance(name, str) or not NAME.fullmatch(name):
         yield Finding(

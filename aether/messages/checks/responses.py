@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from aether.errors import shown
-from aether.messages.checks.openai import NAME, parses
+from aether.messages.checks.openai import function_faults
 from aether.shapes import Finding, JsonObject
 
 ROLES = frozenset({"user", "assistant", "system", "developer"})
@@ -75,7 +75,7 @@ def _item(raw: JsonObject, where: str) -> Iterator[Finding]:
         case "item_reference" if not isinstance(raw.get("id"), str):
             yield Finding("error", "bad-id", where, "A reference without an id.", "Drop it.")
         case "function_call":
-            yield from _call(raw, where)
+            yield from function_faults(raw, where)
         case "function_call_output" if not isinstance(raw.get("output"), (str, list)):
             yield Finding(
                 "error",
@@ -94,24 +94,6 @@ def _item(raw: JsonObject, where: str) -> Iterator[Finding]:
             f"{shown(raw.get('call_id'))} is no call_id.",
             f"Use 1 to {ID_CHARS} characters.",
         )
-
-
-def _call(raw: JsonObject, where: str) -> Iterator[Finding]:
-    name, arguments = raw.get("name"), raw.get("arguments")
-    if not isinstance(name, str) or not NAME.fullmatch(name):
-        yield Finding(
-            "error",
-            "bad-name",
-            where,
-            f"{shown(name)} is no name of a function.",
-            "Use letters, digits, _ and -.",
-        )
-    if not isinstance(arguments, str):
-        yield Finding(
-            "error", "bad-arguments", where, f"The arguments are {shown(arguments)}.", "Give JSON as text."
-        )
-    elif not parses(arguments):
-        yield Finding("warning", "bad-arguments", where, "The arguments are not JSON.", "Check the call.")
 
 
 def _message(raw: JsonObject, where: str) -> Iterator[Finding]:
