@@ -20,12 +20,17 @@ MAX_MEDIAN_FUNCTION_LINES = 10
 # Each third-party package may be imported in one place only.
 HOMES = {
     "agents": {"aether/integrations/openai_agents.py"},
-    "anthropic": {"aether/backends/anthropic_api.py", "aether/integrations/anthropic_sdk.py"},
+    "anthropic": {
+        "aether/backends/anthropic_api.py",
+        "aether/integrations/anthropic_sdk.py",
+        "aether/integrations/memory_tool.py",
+    },
     "boto3": {"aether/storage/s3.py"},
     "botocore": {"aether/storage/s3.py"},
     "httpx2": {"aether/backends/anthropic_api.py"},
     "langchain": {"aether/integrations/langchain.py"},
     "langchain_core": {"aether/integrations/langchain.py"},
+    "mcp": {"aether/integrations/mcp_server"},
     "opentelemetry": {"aether/events/otlp.py"},
     "splintr": {"aether/tokens/exact.py"},
     "yaml": {"aether/operations/configuration.py"},
