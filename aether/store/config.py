@@ -69,6 +69,25 @@ class Config(NamedTuple):
     """`telemetry.timeout_seconds`: how long the end of a command may wait for events to be sent."""
     telemetry_content: bool = False
     """`telemetry.content`: whether texts, such as those of signals, are exported too; redacted in any case."""
+    claude_capture: bool = True
+    """`claude.capture`: whether the hooks of Claude Code remember what happens in a session."""
+    claude_inject: bool = True
+    """`claude.inject`: whether a session and its sub-agents are told what is remembered when they start."""
+    claude_recall: bool = True
+    """`claude.recall`: whether a prompt that strongly matches something remembered is given it."""
+    claude_recall_tokens: int = 400
+    """`claude.recall_tokens`: the most tokens that a prompt is given."""
+    claude_brief_tokens: int = 1_500
+    """`claude.brief_tokens`: the most tokens that a session is told when it starts."""
+    claude_private_paths: str = ""
+    """`claude.private_paths`: paths of which nothing is captured: patterns such as `secrets/**`, separated by commas."""
+    claude_user_home: str = ""
+    """`claude.user_home`: a home whose preferences and constraints every session is told; empty: none."""
+    claude_auto_compress: bool = True
+    """`claude.auto_compress`: whether a turn's end compresses working memory that is full, without a model."""
+    # Claude Code waits longer for a hook, but a person notices this much.
+    claude_deadline_seconds: float = 8.0
+    """`claude.deadline_seconds`: how long a hook that reads memory may take; what it has not told then is not told."""
 
 
 KEYS = {
@@ -78,7 +97,7 @@ KEYS = {
     "architect.default": "architect",
     **{
         f"{table}.{name.removeprefix(f'{table}_')}": name
-        for table in ("architect", "compact", "telemetry")
+        for table in ("architect", "compact", "telemetry", "claude")
         for name in Config._fields
         if name.startswith(f"{table}_")
     },
