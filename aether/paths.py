@@ -12,8 +12,9 @@ import re
 from pathlib import Path
 
 from aether.errors import InvalidInput, NotFound, UnsafePath, shown
+from aether.project import HOME_NAME as HOME_NAME
+from aether.project import home_of
 
-HOME_NAME = ".aether"
 # 255 bytes is the limit of common file systems; suffixes such as `.json` and temp names need room.
 MAX_NAME_CHARS = 120
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -40,10 +41,10 @@ def resource(relative: str) -> Path:
 
 
 def find_home(home: str | os.PathLike[str] | None = None) -> Path:
-    """Return the resolved home: `home`, else `AETHER_HOME`, else the nearest `.aether/` above here.
+    """Return the resolved home: `home`, else `AETHER_HOME`, else that of the project, else the nearest `.aether/` above.
 
     `home` may name the home itself or the directory that holds it. Two names of one directory give
-    one answer, so that a symlinked home has one lock.
+    one answer, so that a symlinked home has one lock. All worktrees of a git repository have one home.
 
     Raises:
         NotFound: no home was named, and there is none at or above the current directory.
@@ -53,7 +54,10 @@ def find_home(home: str | os.PathLike[str] | None = None) -> Path:
     if named:
         return _resolved(named)
     here = Path.cwd()
-    for directory in (here, *here.parents):
+    of_project = Path(home_of(str(here)))
+    if of_project.is_dir():
+        return of_project
+    for directory in here.parents:
         if (directory / HOME_NAME).is_dir():
             return Path(os.path.realpath(directory / HOME_NAME))
     raise NotFound(

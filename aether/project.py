@@ -1,0 +1,114 @@
+"""Projects: which project a directory belongs to, and where that project's home is.
+
+One project's memory never shows in another's. A project is a git repository: all its sub-directories and all its
+worktrees share one home; a submodule is a project of its own. Where there is no git, it is the directory in which
+a session was started, or the nearest above that has a home. Only the disk is asked, never git: hooks run on this path.
+"""
+
+from __future__ import annotations
+
+import os
+
+HOME_NAME = ".aether"
+# What AETHER_AUTO_INIT says so that no home is made unasked.
+OFF = "0"
+
+
+def root_of(cwd: str, project_dir: str = "") -> str:
+    """Return the resolved root of the project of a session that was started in `project_dir`, else in `cwd`.
+
+    A session that has since gone into another directory is still that project's.
+    """
+    started = project_dir or cwd
+    return _repository(started)[1] or os.path.realpath(started)
+
+
+def home_of(cwd: str, project_dir: str = "") -> str:
+    """Return the resolved path of the project's home, whether or not it is there.
+
+    `AETHER_HOME`, else the nearest `.aether` from `cwd` up to the top of the repository, else that of the project's
+    root. Without git the nearest above the root counts too, where it is one's own and not in one's home directory.
+    """
+    if named := os.environ.get("AETHER_HOME", ""):
+        return _named(os.path.expanduser(named))
+    root = root_of(cwd, project_dir)
+    start = os.path.realpath(cwd)
+    if _repository(start)[1] != root and not _is_within(start, root):
+        start = os.path.realpath(project_dir)
+    top = _repository(start)[0]
+    for directory in _upward(start):
+        path = os.path.join(directory, HOME_NAME)
+        if os.path.isdir(path) and (_is_within(directory, root) or top or _is_own(directory, path)):
+            return os.path.realpath(path)
+        if directory == top:
+            break
+    return os.path.realpath(os.path.join(root, HOME_NAME))
+
+
+def may_make(root: str) -> bool:
+    """Return whether a home may be made at `root` unasked: not in one's home directory, not at the top of the disk."""
+    if os.environ.get("AETHER_AUTO_INIT") == OFF:
+        return False
+    return root not in (_user_directory(), os.path.dirname(root))
+
+
+def _named(directory: str) -> str:
+    """Return the home that `directory` names: itself, or the one in it."""
+    within = os.path.join(directory, HOME_NAME)
+    holds = os.path.basename(os.path.normpath(directory)) != HOME_NAME and os.path.isdir(within)
+    return os.path.realpath(within if holds else directory)
+
+
+def _upward(directory: str) -> list[str]:
+    found = [directory]
+    while os.path.dirname(found[-1]) != found[-1]:
+        found.append(os.path.dirname(found[-1]))
+    return found
+
+
+def _is_within(directory: str, root: str) -> bool:
+    return directory == root or directory.startswith(os.path.join(root, ""))
+
+
+def _is_own(directory: str, path: str) -> bool:
+    """Return whether a home above the project may be used: another user's could be there to be read to us."""
+    if directory == _user_directory():
+        return False
+    return not hasattr(os, "getuid") or os.stat(path).st_uid == os.getuid()
+
+
+def _user_directory() -> str:
+    return os.path.realpath(os.path.expanduser("~"))
+
+
+def _repository(directory: str) -> tuple[str, str]:
+    """Return the top level of the repository that holds `directory`, and of its main worktree; empty without git.
+
+    A home directory that is a repository, as those who version their settings have it, is no project.
+    """
+    for path in _upward(os.path.realpath(directory)):
+        marker = os.path.join(path, ".git")
+        if os.path.exists(marker) and path != _user_directory():
+            return path, _main(path, marker)
+    return "", ""
+
+
+def _main(top: str, marker: str) -> str:
+    """Return the top level of the main worktree; `top` itself where it is that, or where there is none."""
+    prefix = "gitdir:"
+    said = _read(marker)  # a directory reads as nothing
+    if not said.startswith(prefix):
+        return top
+    directory = os.path.join(top, said.removeprefix(prefix).strip())
+    common = _read(os.path.join(directory, "commondir")).strip()
+    repository = os.path.realpath(os.path.join(directory, common))
+    of_main = common and os.path.basename(repository) == ".git" and os.path.isdir(repository)
+    return os.path.dirname(repository) if of_main else top
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read(4096)
+    except (OSError, ValueError):
+        return ""

@@ -1,0 +1,146 @@
+"""The spool: what hooks have seen, one file each, until whoever opens the home next takes it in.
+
+Putting an entry takes no lock and reads nothing of the home. It is there whole once `put` has returned, whatever
+happens then; a process that is killed before leaves a temp file that counts for nothing and that `remove` clears
+away. On this path every import is paid for by every tool call of a session: `json`, `os` and `time` are all it has.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+from aether.errors import StorageFailed
+
+TYPE_CHECKING = False  # typing costs milliseconds that a hook does not have
+if TYPE_CHECKING:
+    from aether.shapes import JsonObject
+
+SUFFIX = ".json"
+# That of aether.store.files, whose imports are too many for this path: doctor removes what ends so.
+TEMP_SUFFIX = ".aether-tmp"
+# A hook's deadline is seconds: what is this old belongs to a process that is gone.
+STALE_TEMP_NS = 3_600 * 10**9
+_BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+def put(home: str, entry: JsonObject) -> str:
+    """Keep `entry` durably and return its name; names sort by the time they were put.
+
+    Raises:
+        StorageFailed: the home is gone, read-only or full; nothing was kept.
+    """
+    directory = _directory(home)
+    name = f"{time.time_ns():020d}-{os.getpid()}-{os.urandom(4).hex()}{SUFFIX}"
+    # ASCII: a lone surrogate, which cannot be UTF-8, stays what it is.
+    data = json.dumps(entry, separators=(",", ":")).encode("ascii")
+    try:
+        _make(directory)
+        _write(directory, name, data)
+    except OSError as reason:
+        raise StorageFailed(
+            f"{reason.strerror or reason}. The entry was not kept.",
+            fix="Make the home writable, and see that the disk has space.",
+            where=directory,
+        ) from reason
+    return name
+
+
+def waiting(home: str) -> list[str]:
+    """Return the names of the entries that wait, oldest first."""
+    try:
+        names = os.listdir(_directory(home))
+    except OSError:
+        return []
+    return sorted(name for name in names if name.endswith(SUFFIX) and not name.startswith("."))
+
+
+def get(home: str, name: str) -> JsonObject | None:
+    """Return the entry of that name; None where it is gone, or is no entry: then it is moved into `quarantine/`."""
+    path = os.path.join(_directory(home), name)
+    try:
+        with open(path, "rb") as file:
+            entry = json.loads(file.read())
+    except OSError:
+        return None
+    except (ValueError, RecursionError):
+        entry = None
+    if isinstance(entry, dict):
+        return entry
+    _set_aside(home, path, name)
+    return None
+
+
+def remove(home: str, names: list[str]) -> None:
+    """Remove the entries of those names, and the temp files of processes that are long gone."""
+    directory = _directory(home)
+    for name in names:
+        _unlink(os.path.join(directory, name))
+    stale = f".{max(0, time.time_ns() - STALE_TEMP_NS):020d}"
+    try:
+        found = os.listdir(directory)
+    except OSError:
+        return
+    for name in found:
+        if name.endswith(TEMP_SUFFIX) and name < stale:
+            _unlink(os.path.join(directory, name))
+
+
+def _directory(home: str) -> str:
+    return os.path.join(home, "hooks", "spool")
+
+
+def _make(directory: str) -> None:
+    """Make the directories of the spool, their owner's alone, and their names durable."""
+    if os.path.isdir(directory):
+        return
+    for path in (os.path.dirname(directory), directory):
+        try:
+            os.mkdir(path, 0o700)
+        except FileExistsError:
+            continue
+        _sync_directory(os.path.dirname(path))
+
+
+def _write(directory: str, name: str, data: bytes) -> None:
+    temp, path = os.path.join(directory, f".{name}{TEMP_SUFFIX}"), os.path.join(directory, name)
+    try:
+        handle = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o600)
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(handle, rest) :]
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        os.replace(temp, path)
+        _sync_directory(directory)
+    except BaseException:
+        _unlink(temp)
+        raise
+
+
+def _sync_directory(directory: str) -> None:
+    if os.name != "posix":
+        return  # pragma: no cover - Windows has no handle to a directory
+    handle = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _set_aside(home: str, path: str, name: str) -> None:
+    try:
+        os.makedirs(os.path.join(home, "quarantine"), mode=0o700, exist_ok=True)
+        os.replace(path, os.path.join(home, "quarantine", f"spool-{name}"))
+    except OSError:
+        return  # it stays, and is tried again
+
+
+def _unlink(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        return
