@@ -6,14 +6,16 @@ Not noted are looking around, file dumps, machinery, and what aether itself adde
 
 The rules work record by record: `begin` gives a state, `observe` advances it in place and returns the notes
 that are due, `finish` returns those that were still open. The state is plain JSON of bounded size, so a
-hook can keep it between two events. `capture` does all three for a whole transcript.
+hook can keep it between two events. `capture` does all three for a whole transcript. Who is told that a
+turn, or a sub-agent, has ended need not wait for the next request: `end_turn` and `end_agent`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from aether.memory.notes import DEMANDED, STATEMENT_CHARS, Draft, Mark, Note, draft, mark, shorten, spoken
 from aether.memory.work import Work, called, new_work, returned, unresolved, worked
@@ -39,6 +41,8 @@ TASK_CHARS = 400
 _REMEMBERED_TEXTS = 64
 _REMEMBERED_AGENTS = 64
 DEFAULT_RELEVANCE = 0.5
+# What the Queen asks of memory itself is carried out; noted as well, it would be there twice.
+_OWN_PROMPT = re.compile(r"/aether(?::\S+)?(?:\s|\Z)")
 # What the store counts for itself; an imported item starts anew.
 _KEPT_BY_STORE = frozenset("relevance_score access_count last_accessed source caste pointer".split())
 
@@ -49,6 +53,8 @@ class Answer(TypedDict):
     text: str
     message_id: str
     at: Mark
+    noted: NotRequired[bool]
+    """Its turn has ended and its note is written; it is kept for the question in it."""
 
 
 class Turn(TypedDict):
@@ -131,6 +137,24 @@ def finish(state: State) -> list[Draft]:
     return notes + (_noted(state, unresolved(main["work"])) if main else [])
 
 
+def end_turn(state: State) -> list[Draft]:
+    """Return the notes of the main conversation's turn that has just ended.
+
+    What failed stays open, because the next turn may put it right, and so does a question, because the next
+    request may answer it.
+    """
+    answer = _turn(state, "")["answer"]
+    notes = _end_of_turn(state, "")
+    if answer:
+        _turn(state, "")["answer"] = Answer(**{**answer, "noted": True})
+    return notes
+
+
+def end_agent(state: State, agent: str) -> list[Draft]:
+    """Return the notes of a sub-agent that has just ended."""
+    return _end_of_agent(state, agent) if agent in state["turns"] else []
+
+
 def _request(state: State, record: Record, at: Mark) -> list[Draft]:
     text = clean(record.text)
     if record.agent:
@@ -149,7 +173,7 @@ def _request(state: State, record: Record, at: Mark) -> list[Draft]:
         return notes + _noted(
             state, [Note(at, f"Asked: {asked}\nAnswered: {text}", kind, "said", by_person=True)]
         )
-    if is_empty_reply(text):
+    if is_empty_reply(text) or _OWN_PROMPT.match(text):
         return notes
     return notes + _noted(state, spoken(at, told(text)))
 
@@ -167,7 +191,7 @@ def _statement(state: State, record: Record, at: Mark) -> list[Draft]:
         notes = []
     else:
         turn["answer"] = Answer(text=text, message_id=record.message_id, at=at)
-        notes = _on_the_way(state, before) if before else []
+        notes = _on_the_way(state, before) if before and not before.get("noted") else []
     return notes
 
 
@@ -188,7 +212,7 @@ def _end_of_turn(state: State, agent: str) -> list[Draft]:
         return []
     notes = _noted(state, worked(turn["work"]))
     answer, turn["answer"] = turn["answer"], None
-    kind = kind_of_answer(answer["text"]) if answer else ""
+    kind = kind_of_answer(answer["text"]) if answer and not answer.get("noted") else ""
     if answer and kind:
         notes += _noted(state, [Note(answer["at"], shorten(answer["text"], ANSWER_CHARS), kind, "answered")])
     return notes

@@ -65,6 +65,13 @@ _ANSWERED = re.compile(
     r"\A.{0,40}(?:questions have been answered|answered your questions):?\s*(.+?)(?:\. You can now|\Z)",
     re.DOTALL,
 )
+# Commands, tools and files of aether: what they say comes from memory, and is not remembered anew.
+_OWN_COMMAND = re.compile(
+    r"(?:^|[;&|(`\n])\s*(?:(?:sudo|time|env|exec|command|uvx|uv run|poetry run|python[\d.]* -m)\s+|[A-Za-z_]\w*=\S*\s+)*"
+    r"(?:\S*/)?aether(?:-hook)?(?:\s|\Z)"
+)
+_OWN_TOOL = re.compile(r"mcp__(?:\w*_)?aether", re.IGNORECASE)
+_OWN_FILES = "/memories"
 _TRAILER = re.compile(r"\n+agentId: .*\Z", re.DOTALL)
 
 
@@ -127,6 +134,8 @@ def called(work: Work, record: Record, at: Mark) -> None:
     """Take note that a tool was called; what comes of it is decided when it answers."""
     arguments = record.arguments
     command = _command(arguments)
+    if _is_own(record.tool, command, arguments):
+        return
     changes = [list(change) for change in file_changes(arguments, command)]
     text = "" if command or changes else _kept(record.tool, arguments)
     if record.tool in _AGENTS:
@@ -166,6 +175,12 @@ def unresolved(work: Work) -> list[Note]:
     notes = [_failure_note(failure) for failure in work["failures"].values()]
     work["failures"] = {}
     return notes
+
+
+def _is_own(tool: str, command: str, arguments: JsonObject) -> bool:
+    if tool == "memory":
+        return str(arguments.get("path") or arguments.get("old_path") or "").startswith(_OWN_FILES)
+    return bool(_OWN_TOOL.match(tool) or _OWN_COMMAND.search(command.split("<<", 1)[0]))
 
 
 def _command(arguments: JsonObject) -> str:

@@ -1,0 +1,149 @@
+"""The hook player: a transcript played as the payloads that hooks were given while it was written.
+
+A hook is told less than a transcript says: what an assistant wrote between two calls is not among it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from aether.messages import claude_code
+from aether.messages.record import Record
+from aether.text.cleaning import clean
+
+_AGENTS = {"Task", "Agent"}
+_INTERRUPTED = "[Request interrupted"
+
+
+def payloads(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
+    """Yield the payloads of the hooks of the session that the transcript at `path` holds, in their order."""
+    lines = list(_lines(Path(path)))
+    player = _Player(Path(path), {number: line for number, line in claude_code.entries(lines)})
+    yield player.event("SessionStart", source="startup")
+    for record in claude_code.records(lines):
+        yield from player.play(record)
+    yield from player.ended()
+    yield player.event("SessionEnd", reason="other")
+
+
+def _lines(path: Path) -> Iterator[tuple[int, Any]]:
+    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+        try:
+            yield number, json.loads(line)
+        except ValueError:
+            continue
+
+
+class _Player:
+    """What is known of the session so far."""
+
+    def __init__(self, path: Path, lines: dict[int, dict[str, Any]]) -> None:
+        self.path, self.lines = path, lines
+        self.session = next(
+            (line["sessionId"] for line in lines.values() if line.get("sessionId")), path.stem
+        )
+        self.prompt_id = ""
+        self.said: dict[str, tuple[str, str]] = {}  # message id and text, by agent
+        self.calls: dict[str, Record] = {}
+        self.batch: list[dict[str, Any]] = []
+        self.tasks: dict[str, tuple[str, str]] = {}  # caste and first prompt, by agent
+
+    def event(self, name: str, agent: str = "", caste: str = "", **more: Any) -> dict[str, Any]:
+        found = {
+            "session_id": self.session, "transcript_path": f"/home/user/.claude/projects/p/{self.path.name}",
+            "cwd": "/home/user/p", "hook_event_name": name,
+        }  # fmt: skip
+        if self.prompt_id:
+            found["prompt_id"] = self.prompt_id
+        if agent:
+            found |= {"agent_id": agent, "agent_type": caste}
+        return found | more
+
+    def play(self, record: Record) -> Iterator[dict[str, Any]]:
+        if record.kind != "result":
+            yield from self.batched()
+        match record.kind:
+            case "user" if record.agent:
+                self.tasks.setdefault(record.agent, (record.caste, record.text))
+            case "user":
+                yield from self.prompted(record)
+            case "assistant":
+                self.heard(record)
+            case "call":
+                self.calls[record.call_id] = record
+                self.said.pop(record.agent, None)
+            case "result":
+                yield from self.returned(record)
+            case "boundary":
+                yield from self.stopped()
+                yield self.event("PreCompact", trigger="auto", custom_instructions=None)
+                yield self.event(
+                    "SubagentStop", "c0ffee", stop_hook_active=False, last_assistant_message="Summary."
+                )
+                yield self.event("SessionStart", source="compact")
+                yield self.event("PostCompact", trigger="auto", compact_summary="Summary.")
+
+    def prompted(self, record: Record) -> Iterator[dict[str, Any]]:
+        if record.text.startswith(_INTERRUPTED):
+            self.said.pop("", None)
+            return
+        yield from self.stopped()
+        typed = clean(record.text)
+        if typed:
+            self.prompt_id = str(self.lines[record.line].get("promptId") or record.uuid)
+            yield self.event(
+                "UserPromptSubmit", prompt=typed if "<command-name>" in record.text else record.text
+            )
+
+    def heard(self, record: Record) -> None:
+        message_id, text = self.said.get(record.agent, ("", ""))
+        if message_id and message_id == record.message_id:
+            self.said[record.agent] = message_id, f"{text}\n\n{record.text}"
+        else:
+            self.said[record.agent] = record.message_id, record.text
+
+    def returned(self, record: Record) -> Iterator[dict[str, Any]]:
+        call = self.calls.pop(record.call_id, None)
+        if call is None:
+            return
+        if call.tool in _AGENTS:
+            prompt = call.arguments.get("prompt")
+            for agent in [agent for agent, (_, task) in self.tasks.items() if task == prompt]:
+                yield from self.agent_stopped(agent)
+        given = {"tool_name": call.tool, "tool_input": call.arguments, "tool_use_id": record.call_id}
+        self.said.pop(record.agent, None)
+        if record.is_error:
+            yield self.event("PostToolUseFailure", record.agent, record.caste, **given, error=record.text)
+        else:
+            mirror = self.lines[record.line].get("toolUseResult") if not record.agent else None
+            response = mirror if mirror is not None else record.text
+            yield self.event("PostToolUse", record.agent, record.caste, **given, tool_response=response)
+        self.batch.append({**given, "tool_response": record.text})
+
+    def batched(self) -> Iterable[dict[str, Any]]:
+        batch, self.batch = self.batch, []
+        return [self.event("PostToolBatch", tool_calls=batch)] if batch else []
+
+    def stopped(self) -> Iterator[dict[str, Any]]:
+        _, text = self.said.pop("", ("", ""))
+        if text:
+            yield self.event("Stop", stop_hook_active=False, last_assistant_message=text)
+
+    def agent_stopped(self, agent: str) -> Iterator[dict[str, Any]]:
+        caste, _ = self.tasks.pop(agent)
+        _, text = self.said.pop(agent, ("", ""))
+        where = f"/home/user/.claude/projects/p/{self.session}/subagents/agent-{agent}.jsonl"
+        yield self.event(
+            "SubagentStop", agent, caste, stop_hook_active=False, agent_transcript_path=where,
+            last_assistant_message=text,
+        )  # fmt: skip
+
+    def ended(self) -> Iterator[dict[str, Any]]:
+        yield from self.batched()
+        for agent in list(self.tasks):
+            yield from self.agent_stopped(agent)
+        yield from self.stopped()
