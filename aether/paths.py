@@ -11,10 +11,10 @@ import os
 import re
 from pathlib import Path
 
+from aether import project
 from aether.errors import InvalidInput, NotFound, UnsafePath, shown
-from aether.project import HOME_NAME as HOME_NAME
-from aether.project import home_of
 
+HOME_NAME = project.HOME_NAME
 # 255 bytes is the limit of common file systems; suffixes such as `.json` and temp names need room.
 MAX_NAME_CHARS = 120
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -54,7 +54,7 @@ def find_home(home: str | os.PathLike[str] | None = None) -> Path:
     if named:
         return _resolved(named)
     here = Path.cwd()
-    of_project = Path(home_of(str(here)))
+    of_project = Path(project.home_of(str(here)))
     if of_project.is_dir():
         return of_project
     for directory in here.parents:
