@@ -1,0 +1,131 @@
+"""The handlers of Claude Code's hooks: which events aether asks for, and how each is called.
+
+One table, from which the plugin's `hooks/hooks.json` and the entries of `settings.json` are made. Only what can give
+a note or needs an answer is asked for: for a tool that merely reads, no process is started.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import sys
+import sysconfig
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from aether.shapes import JsonObject
+
+PROGRAM = "aether-hook"
+# Seconds after which Claude Code ends the process: above the program's own deadlines (2 and 8 by default), so that
+# only one that is stuck is ended from outside.
+LIGHT_SECONDS = 5
+HEAVY_SECONDS = 15
+# A person waits for the end of a session; it only writes one small file.
+LAST_SECONDS = 2
+# Tools that change something, run something or bring an answer; aether's own MCP tools are no news to it.
+TOOLS = (
+    "^(Bash|PowerShell|Monitor|Edit|Write|MultiEdit|NotebookEdit|Task|Agent|SendMessage|ExitPlanMode|AskUserQuestion"
+    "|mcp__(?!aether__|plugin_aether_).+)$"
+)
+
+
+class Asked(NamedTuple):
+    """How one event is asked for."""
+
+    seconds: int
+    matcher: str = ""
+
+
+EVENTS = {
+    "SessionStart": Asked(HEAVY_SECONDS),
+    "UserPromptSubmit": Asked(HEAVY_SECONDS),
+    "PostToolUse": Asked(LIGHT_SECONDS, TOOLS),
+    "PostToolUseFailure": Asked(LIGHT_SECONDS, TOOLS),
+    "SubagentStart": Asked(HEAVY_SECONDS),
+    "SubagentStop": Asked(HEAVY_SECONDS),
+    "PreCompact": Asked(HEAVY_SECONDS),
+    "PostCompact": Asked(HEAVY_SECONDS),
+    "Stop": Asked(HEAVY_SECONDS),
+    "TaskCompleted": Asked(LIGHT_SECONDS),
+    "SessionEnd": Asked(LAST_SECONDS),
+}
+# A shell line that is silent where the program is missing: for files that others use too.
+_GUARDED = re.compile(r"\Acommand -v .+ && exec .*aether.* (\w+); exit 0\Z", re.DOTALL)
+
+
+def program() -> list[str]:
+    """Return the words that start this environment's hook program: its own script, else the one on PATH."""
+    name = f"{PROGRAM}.exe" if os.name == "nt" else PROGRAM
+    script = os.path.join(sysconfig.get_path("scripts"), name)
+    if os.path.isfile(script):
+        return [script]
+    found = shutil.which(PROGRAM)
+    return [os.path.abspath(found)] if found else [sys.executable, "-m", "aether", "hook"]
+
+
+def plugin_groups() -> JsonObject:
+    """Return the groups of handlers of the plugin: by event, whichever `aether-hook` is on PATH."""
+    return {event: [_group(event, _guarded([PROGRAM], event))] for event in EVENTS}
+
+
+def own_groups(words: Sequence[str]) -> JsonObject:
+    """Return the groups for settings of one person: `words` start the program, without a shell."""
+    return {event: [_group(event, {"command": words[0], "args": [*words[1:], event]})] for event in EVENTS}
+
+
+def shared_groups(words: Sequence[str]) -> JsonObject:
+    """Return the groups for settings that others get too: silent where the program is not theirs."""
+    return {event: [_group(event, _guarded(words, event))] for event in EVENTS}
+
+
+def _group(event: str, called: JsonObject) -> JsonObject:
+    asked = EVENTS[event]
+    handler = {"type": "command", **called, "timeout": asked.seconds}
+    return {**({"matcher": asked.matcher} if asked.matcher else {}), "hooks": [handler]}
+
+
+def _guarded(words: Sequence[str], event: str) -> JsonObject:
+    ways = dict.fromkeys((shlex.join(words), PROGRAM))
+    lines = [
+        f"command -v {shlex.quote(shlex.split(way)[0])} >/dev/null 2>&1 && exec {way} {event}" for way in ways
+    ]
+    return {"command": "; ".join([*lines, "exit 0"])}
+
+
+def is_ours(handler: object) -> bool:
+    """Return whether a handler is one that aether made, of this version or an earlier one.
+
+    >>> is_ours({"type": "command", "command": "/venv/bin/aether-hook", "args": ["Stop"]})
+    True
+    >>> is_ours({"type": "command", "command": "echo aether-hook"})
+    False
+    """
+    return bool(started(handler))
+
+
+def started(handler: object) -> list[str]:
+    """Return the words that start the program of one of our handlers, without the event; none for another's."""
+    if not isinstance(handler, dict) or not isinstance(handler.get("command"), str):
+        return []
+    command, given = handler["command"], handler.get("args", [])
+    if _GUARDED.match(command):
+        words = _words(command.partition(" && exec ")[2].partition("; ")[0])
+    elif isinstance(given, list) and all(isinstance(word, str) for word in given) and given:
+        words = [command, *given]
+    else:
+        words = _words(command)
+    return words[:-1] if _is_program(words[:-1]) else []
+
+
+def _is_program(words: list[str]) -> bool:
+    names = [re.split(r"[\\/]", word)[-1].removesuffix(".exe") for word in words[:1]] + words[1:]
+    return names in ([PROGRAM], ["aether", "hook"]) or names[1:] == ["-m", "aether", "hook"]
+
+
+def _words(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError:  # an open quote: not of ours
+        return []
