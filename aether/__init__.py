@@ -7,10 +7,10 @@ directory. Names are imported when they are first used, so that `import aether` 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
 if TYPE_CHECKING:
+    from typing import Any
+
     from aether.errors import AetherError as AetherError
     from aether.integrations.compact_manager import CompactConfig as CompactConfig
     from aether.integrations.compact_manager import CompactManager as CompactManager
@@ -124,6 +124,8 @@ __all__ = ["__version__", *sorted(_MODULE_OF)]  # noqa: PLE0604 - the names stan
 def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'aether' has no attribute {name!r}")
+    from importlib import import_module
+
     return getattr(import_module(_MODULE_OF[name]), name)
 
 

@@ -6,10 +6,11 @@ words decide: `api_key` holds a secret, `api_key_url` does not, `token` does, `m
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+from aether.redact.patterns import compiled
+
+_WORDS = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+"
 # A key whose last word is one of these holds a secret.
 _SECRET = frozenset(
     "password passwort passwd passphrase passcode pwd secret secrets credential credentials authorization cookie "
@@ -60,7 +61,7 @@ def is_secret_name(key: str) -> bool:
     >>> [key for key in ("apiKey", "DB_PASSWORD_2", "max_tokens", "token_count", "token_type") if is_secret_name(key)]
     ['apiKey', 'DB_PASSWORD_2']
     """
-    words = [word.lower() for word in _WORDS.findall(key)]
+    words = [word.lower() for word in compiled(_WORDS).findall(key)]
     while len(words) > 1 and (words[-1] in _MODIFIERS or words[-1].isdigit()):
         words.pop()
     if key.lower().endswith(FOREIGN):

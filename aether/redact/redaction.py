@@ -7,8 +7,7 @@ docs/security.md lists it for people. A redacted text, redacted again, stays as 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Any, NamedTuple, TypeVar
+from collections import namedtuple
 
 from aether.errors import InvalidInput, shown
 from aether.redact.assignments import without_assigned
@@ -16,7 +15,13 @@ from aether.redact.commands import is_docker_auth, without_commands
 from aether.redact.names import is_secret_name
 from aether.redact.shapes import PLACEHOLDER, without_shapes
 
-T = TypeVar("T")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
+
 # What is nested deeper is replaced whole: no message is, and a parser that is not ours may give up on it.
 MAX_DEPTH = 200
 # What was replaced may have hidden something: two keys without a space between them. Each pass leaves less to find.
@@ -25,13 +30,8 @@ MOST_PASSES = 8
 _HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key"})
 
 
-class Rules(NamedTuple):
-    """What counts as a secret: the built-in rules, and patterns of the caller's own."""
-
-    patterns: tuple[re.Pattern[str], ...] = ()
-    builtin: bool = True
-
-
+# What counts as a secret: the built-in rules, and compiled patterns of the caller's own.
+Rules = namedtuple("Rules", ["patterns", "builtin"], defaults=[(), True])  # noqa: PYI024 - typing costs a hook milliseconds
 DEFAULT = Rules()
 
 
