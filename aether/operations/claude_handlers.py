@@ -57,27 +57,29 @@ _GUARDED = re.compile(r"\Acommand -v .+ && exec .*aether.* (\w+); exit 0\Z", re.
 
 def program() -> list[str]:
     """Return the words that start this environment's hook program: its own script, else the one on PATH."""
-    name = f"{PROGRAM}.exe" if os.name == "nt" else PROGRAM
-    script = os.path.join(sysconfig.get_path("scripts"), name)
-    if os.path.isfile(script):
-        return [script]
-    found = shutil.which(PROGRAM)
-    return [os.path.abspath(found)] if found else [sys.executable, "-m", "aether", "hook"]
+    script = own_script(PROGRAM) or shutil.which(PROGRAM)
+    return [os.path.abspath(script)] if script else [sys.executable, "-m", "aether", "hook"]
+
+
+def own_script(name: str) -> str:
+    """Return the path of a script of this environment, or nothing where it has none of that name."""
+    path = os.path.join(sysconfig.get_path("scripts"), f"{name}.exe" if os.name == "nt" else name)
+    return path if os.path.isfile(path) else ""
 
 
 def plugin_groups() -> JsonObject:
-    """Return the groups of handlers of the plugin: by event, whichever `aether-hook` is on PATH."""
-    return {event: [_group(event, _guarded([PROGRAM], event))] for event in EVENTS}
+    """Return the group of handlers of each event for the plugin, whichever `aether-hook` is on PATH."""
+    return {event: _group(event, _guarded([PROGRAM], event)) for event in EVENTS}
 
 
 def own_groups(words: Sequence[str]) -> JsonObject:
-    """Return the groups for settings of one person: `words` start the program, without a shell."""
-    return {event: [_group(event, {"command": words[0], "args": [*words[1:], event]})] for event in EVENTS}
+    """Return the group of each event for settings of one person: `words` start the program, without a shell."""
+    return {event: _group(event, {"command": words[0], "args": [*words[1:], event]}) for event in EVENTS}
 
 
 def shared_groups(words: Sequence[str]) -> JsonObject:
-    """Return the groups for settings that others get too: silent where the program is not theirs."""
-    return {event: [_group(event, _guarded(words, event))] for event in EVENTS}
+    """Return the group of each event for settings that others get too: silent where the program is not theirs."""
+    return {event: _group(event, _guarded(words, event)) for event in EVENTS}
 
 
 def _group(event: str, called: JsonObject) -> JsonObject:

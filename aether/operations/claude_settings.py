@@ -1,0 +1,296 @@
+"""Claude Code's settings: our hooks and MCP server put into files that people keep, and taken out again.
+
+Before a file is changed, what it was is kept beside it; writing is atomic and goes through symlinks; a file that
+somebody else changes meanwhile is left to them. Putting in twice changes nothing the second time, and taking out
+gives the bytes from before (`claude_merging` holds what makes that so).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import importlib.util
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from aether import clock
+from aether.errors import AetherError, Conflict, InvalidDocument, InvalidInput, StorageFailed, shown
+from aether.operations import claude_handlers, claude_merging
+from aether.shapes import JsonObject
+from aether.store.files import write_whole
+
+SCOPES = ("project", "local", "user")
+BACKUP_MARK = ".aether-backup-"
+# What others of the project read too; settings of one person are its owner's alone, as Claude Code makes them.
+SHARED_MODE = 0o644
+BOM = "\ufeff"
+_Merge = Callable[[str], str]
+_Unmerge = Callable[[str, str], str]
+
+
+class FileChange(NamedTuple):
+    """What was done to one file; in a dry run, what would be."""
+
+    path: str
+    change: str
+    """`created`, `changed`, `removed` or `unchanged`."""
+    backup: str
+    """Where what it was is kept; empty where nothing was kept."""
+    diff: str
+
+
+class _Plan(NamedTuple):
+    """A file's bytes as they are and as they shall be; `None` where there is no file."""
+
+    path: Path
+    before: bytes | None
+    after: bytes | None
+    obsolete: tuple[Path, ...] = ()
+    """Backups that say no more than the file itself will."""
+
+
+def claude_directory() -> Path:
+    """Return the directory in which Claude Code keeps its settings and transcripts."""
+    return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path("~/.claude").expanduser())
+
+
+def project_directory(start: Path | None = None) -> Path:
+    """Return the directory whose `.claude/` counts for sessions that are started in `start`, else here.
+
+    Claude Code reads only that of the directory it is started in. Seen from below, that is most likely the nearest
+    with a `.claude/`, up to the top of the checkout; else that top.
+    """
+    here = Path(os.path.realpath(start or Path.cwd()))
+    above = [here, *here.parents]
+    tops = [at for at, path in enumerate(above) if (path / ".git").exists()]
+    within = above[: tops[0] + 1] if tops else [here]
+    user = os.path.realpath(claude_directory())
+    return next(
+        (path for path in within if (path / ".claude").is_dir() and str(path / ".claude") != user), within[-1]
+    )
+
+
+def settings_path(scope: str, *, project: Path | None = None) -> Path:
+    """Return the settings file of a scope: project, local or user.
+
+    Raises:
+        InvalidInput: there is no such scope.
+    """
+    if scope not in SCOPES:
+        raise InvalidInput(
+            f"{shown(scope)} is not a scope.", fix=f"Use one of {', '.join(SCOPES)}.", where="scope"
+        )
+    if scope == "user":
+        return claude_directory() / "settings.json"
+    name = "settings.local.json" if scope == "local" else "settings.json"
+    return (project or project_directory()) / ".claude" / name
+
+
+def server_path(scope: str, *, project: Path | None = None) -> Path:
+    """Return the file in which Claude Code keeps the MCP servers of a scope."""
+    if scope == "project":
+        return (project or project_directory()) / ".mcp.json"
+    return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path("~").expanduser()) / ".claude.json"
+
+
+def wanted_groups(scope: str) -> JsonObject:
+    """Return the group of handlers that installing puts into the settings of `scope` for each event."""
+    words = claude_handlers.program()
+    return claude_handlers.shared_groups(words) if scope == "project" else claude_handlers.own_groups(words)
+
+
+def wanted_server() -> JsonObject:
+    """Return the entry of the MCP server: by its bare name where that finds this environment's program."""
+    script, found = claude_handlers.own_script("aether"), shutil.which("aether")
+    if found and (not script or os.path.samefile(found, script)):
+        return {"command": "aether", "args": ["mcp"]}
+    if script:
+        return {"command": script, "args": ["mcp"]}
+    return {"command": sys.executable, "args": ["-m", "aether", "mcp"]}
+
+
+def can_serve() -> bool:
+    """Return whether the package that the MCP server needs is installed."""
+    return importlib.util.find_spec("mcp") is not None
+
+
+def install(
+    scope: str = "project", *, project: Path | None = None, dry_run: bool = False
+) -> list[FileChange]:
+    """Put our hooks into the settings of `scope`, with the MCP server for a project, and return what that did.
+
+    The servers of a user stand in a file that Claude Code rewrites all the time; they are its own to add.
+
+    Raises:
+        InvalidDocument: a file is not JSON, or not of the form that Claude Code reads; nothing was changed.
+        Conflict: somebody else changed a file meanwhile.
+        StorageFailed: a file cannot be read or written.
+    """
+    plans = []
+    for path, merge, _ in _files(scope, project):
+        before = _read(path)
+        text = _text(path, before)
+        plans.append(_Plan(path, before, _bytes(merge(text), like=before)))
+    return [_applied(plan, shared=scope == "project", dry_run=dry_run) for plan in plans]
+
+
+def uninstall(
+    scope: str = "project", *, project: Path | None = None, dry_run: bool = False
+) -> list[FileChange]:
+    """Take our hooks and our MCP server out of the files of `scope`, wherever in them they are now.
+
+    Raises:
+        InvalidDocument: a file is not JSON; nothing was changed.
+        Conflict: somebody else changed a file meanwhile.
+        StorageFailed: a file cannot be read or written.
+    """
+    plans = [_plan_out(path, merge, unmerge) for path, merge, unmerge in _files(scope, project)]
+    return [_applied(plan, shared=scope == "project", dry_run=dry_run) for plan in plans]
+
+
+def _files(scope: str, project: Path | None) -> list[tuple[Path, _Merge, _Unmerge]]:
+    settings = settings_path(scope, project=project)
+    groups, server = wanted_groups(scope), wanted_server()
+    files: list[tuple[Path, _Merge, _Unmerge]] = [
+        (
+            settings,
+            lambda text: claude_merging.merge(text, groups, where=str(settings)),
+            lambda text, before: claude_merging.unmerge(text, before, where=str(settings)),
+        )
+    ]
+    servers = server_path(scope, project=project)
+    if scope == "project" and (can_serve() or servers.exists()):
+        files.append(
+            (
+                servers,
+                lambda text: claude_merging.merge_server(text, server, where=str(servers)),
+                lambda text, before: claude_merging.unmerge_server(text, before, where=str(servers)),
+            )
+        )
+    return files
+
+
+def _plan_out(path: Path, merge: _Merge, unmerge: _Unmerge) -> _Plan:
+    present = _read(path)
+    text = _text(path, present)
+    if not text.strip() or unmerge(text, "") == text:
+        return _Plan(path, present, present)
+    earlier, copies = _earlier(path, unmerge)
+    before = _text(path, earlier)
+    if merge(before) == text:
+        after = earlier
+    else:
+        without = unmerge(text, before)
+        # A file that we made holds nothing of anybody's now.
+        after = (
+            None
+            if earlier is None and not claude_merging.value_of(without)
+            else _bytes(without, like=present)
+        )
+    return _Plan(path, present, after, tuple(copy for copy, data in copies if data == after))
+
+
+def _earlier(path: Path, unmerge: _Unmerge) -> tuple[bytes | None, list[tuple[Path, bytes]]]:
+    """Return the newest backup with nothing of ours in it, if there is one, and all backups."""
+    names = sorted(path.parent.glob(f"{path.name}{BACKUP_MARK}*"), reverse=True)
+    copies = [(name, name.read_bytes()) for name in names]
+    for name, data in copies:
+        with contextlib.suppress(InvalidDocument):
+            text = _text(name, data)
+            if not text.strip() or unmerge(text, "") == text:
+                return data, copies
+    return None, copies
+
+
+def _applied(plan: _Plan, *, shared: bool, dry_run: bool) -> FileChange:
+    path, before, after = plan.path, plan.before, plan.after
+    if before == after:
+        return FileChange(str(path), "unchanged", "", "")
+    change = "created" if before is None else "removed" if after is None else "changed"
+    done = FileChange(str(path), change, "", _diff(plan))
+    if dry_run:
+        return done
+    with _disk(path):
+        if _read(path) != before:
+            raise Conflict(
+                "was changed by somebody else meanwhile. Nothing was written.",
+                fix="Try again.",
+                where=str(path),
+            )
+        kept = _kept(path, before) if before is not None and after is not None and not plan.obsolete else ""
+        _write(path, after, shared=shared)
+        for copy in plan.obsolete:
+            copy.unlink()
+    return done._replace(backup=kept)
+
+
+def _kept(path: Path, data: bytes) -> str:
+    """Keep `data`, which the file at `path` holds, beside it, and return where."""
+    name = f"{path.name}{BACKUP_MARK}{clock.now():%Y%m%dT%H%M%S%fZ}"
+    backup = path.with_name(name)
+    write_whole(backup, data)
+    shutil.copymode(path, backup)
+    return str(backup)
+
+
+def _write(path: Path, data: bytes | None, *, shared: bool) -> None:
+    if data is None:
+        path.unlink()
+        with contextlib.suppress(OSError):  # it holds other things, or is the project's own
+            if path.parent.name == ".claude" and path.parent != claude_directory():
+                path.parent.rmdir()
+        return
+    target = Path(os.path.realpath(path))  # a link of those who keep their settings elsewhere stays one
+    mode = target.stat().st_mode & 0o7777 if target.exists() else SHARED_MODE if shared else None
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(target, data)
+    if mode is not None:
+        target.chmod(mode)
+
+
+def _read(path: Path) -> bytes | None:
+    with _disk(path):
+        try:
+            return path.read_bytes()
+        except FileNotFoundError:
+            return None
+
+
+@contextlib.contextmanager
+def _disk(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except AetherError:
+        raise
+    except OSError as reason:
+        raise StorageFailed(
+            f"{reason.strerror or reason}. It was left as it is.",
+            fix="Make it a file that you may read and write, then try again.",
+            where=str(path),
+        ) from reason
+
+
+def _text(path: Path, data: bytes | None) -> str:
+    try:
+        return (data or b"").decode("utf-8").removeprefix(BOM)
+    except UnicodeDecodeError as reason:
+        raise InvalidDocument(
+            "is not UTF-8 text. Nothing was changed.", fix="Convert it to UTF-8.", where=str(path)
+        ) from reason
+
+
+def _bytes(text: str, *, like: bytes | None) -> bytes:
+    mark = BOM if (like or b"").startswith(BOM.encode()) else ""
+    return f"{mark}{text}".encode()
+
+
+def _diff(plan: _Plan) -> str:
+    old, new = (_text(plan.path, data).splitlines(keepends=True) for data in (plan.before, plan.after))
+    lines = difflib.unified_diff(old, new, f"{plan.path} (now)", f"{plan.path} (then)")
+    return "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
+    )
