@@ -22,7 +22,7 @@ _INTERRUPTED = "[Request interrupted"
 def payloads(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
     """Yield the payloads of the hooks of the session that the transcript at `path` holds, in their order."""
     lines = list(_lines(Path(path)))
-    player = _Player(Path(path), {number: line for number, line in claude_code.entries(lines)})
+    player = _Player(Path(path), dict(claude_code.entries(lines)))
     yield player.event("SessionStart", source="startup")
     for record in claude_code.records(lines):
         yield from player.play(record)

@@ -9,6 +9,7 @@ which order entries came: the same event, delivered or taken in twice, is the sa
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
 
@@ -36,29 +37,15 @@ def records(entry: JsonObject, *, line: int = 0) -> list[Record]:
         session=word(entry.get("session")),
         format="claude_code",
     )
-    match entry.get("event"):
-        case "UserPromptSubmit":
-            return _prompt(head, entry)
-        case "PostToolUse" | "PostToolUseFailure":
-            return _answered(head, entry, 0)
-        case "PostToolBatch":
-            return _batch(head, entry.get("calls"))
-        case "Stop":
-            return _said(head, f"stop/{word(entry.get('prompt_id'))}", entry)
-        case "SubagentStop":
-            return _subagent(head, entry)
-        case "TaskCompleted":
-            return _task(head, entry)
-        case "PreCompact" | "PostCompact":
-            return [head._replace(kind="boundary")]
-        case _:
-            return []
+    read = _READERS.get(word(entry.get("event")))
+    return read(head, entry) if read else []
 
 
 def identity(record: Record) -> str:
     """Return what tells a record from every other of its session, and is the same when it is delivered twice."""
-    said = record.call_id if record.kind in {"call", "result"} else record.text
-    return _digest(record.kind, record.agent, record.uuid, said)
+    if record.kind in {"call", "result"}:
+        return _digest(record.kind, record.call_id)
+    return _digest(record.kind, record.agent, record.uuid, record.text)
 
 
 def is_named(record: Record) -> bool:
@@ -78,14 +65,24 @@ def _said(head: Record, uuid: str, entry: JsonObject) -> list[Record]:
     return [head._replace(kind="assistant", text=text, uuid=uuid, part=1)] if text.strip() else []
 
 
-def _batch(head: Record, calls: Any) -> list[Record]:
-    found: list[Record] = []
-    for call in calls if isinstance(calls, list) else []:
-        found += _answered(head, table(call), len(found))
-    return found
+def _batch(head: Record, entry: JsonObject) -> list[Record]:
+    calls = entry.get("calls")
+    return [
+        record
+        for call in (calls if isinstance(calls, list) else [])
+        for record in _answered(head, table(call))
+    ]
 
 
-def _answered(head: Record, call: JsonObject, part: int) -> list[Record]:
+def _stop(head: Record, entry: JsonObject) -> list[Record]:
+    return _said(head, f"stop/{word(entry.get('prompt_id'))}", entry)
+
+
+def _boundary(head: Record, entry: JsonObject) -> list[Record]:  # noqa: ARG001 - a reader's shape
+    return [head._replace(kind="boundary")]
+
+
+def _answered(head: Record, call: JsonObject) -> list[Record]:
     tool, given, output = word(call.get("tool")), table(call.get("input")), word(call.get("output"))
     if not tool:
         return []
@@ -121,6 +118,19 @@ def _task(head: Record, entry: JsonObject) -> list[Record]:
             uuid=f"task/{word(entry.get('task'))}",
         )
     ]  # fmt: skip
+
+
+_READERS: dict[str, Callable[[Record, JsonObject], list[Record]]] = {
+    "UserPromptSubmit": _prompt,
+    "PostToolUse": _answered,
+    "PostToolUseFailure": _answered,
+    "PostToolBatch": _batch,
+    "Stop": _stop,
+    "SubagentStop": _subagent,
+    "TaskCompleted": _task,
+    "PreCompact": _boundary,
+    "PostCompact": _boundary,
+}
 
 
 def _digest(*said: Any) -> str:

@@ -1,6 +1,7 @@
 """The edge: where the clock is read, the home is found, and a pure function meets the store.
 
-Every operation goes through `read` or `change`, so that each is written once.
+Every operation goes through `read` or `change`, so that each is written once. Both take in what hooks have
+spooled first, where something waits: what a caller sees is up to date, and nothing stays behind.
 """
 
 from __future__ import annotations
@@ -17,17 +18,20 @@ from aether.errors import AetherError, NotFound
 from aether.ids import new_id
 from aether.operations import telemetry
 from aether.shapes import Change, Counter, JsonObject
+from aether.store import spool
 from aether.store.commit import Author, Committed, commit, fold_home
-from aether.store.documents import NAMES, path_of
+from aether.store.documents import ALWAYS, path_of
 from aether.store.state import Snapshot, journal_path, load
 
 Home = str | os.PathLike[str] | None
 
 __all__ = [
-    "Author", "Committed", "Home", "Snapshot", "change", "counter_of", "find", "new_id", "now", "owned", "read",
+    "Author", "Committed", "Home", "Snapshot", "change", "counter_of", "find", "new_id", "now", "owned", "read", "taken_in",
 ]  # fmt: skip
 
 now = clock.now
+# Taking in holds its lock for milliseconds; who waits longer is better served without what hooks saw last.
+TAKE_IN_PATIENCE_SECONDS = 0.5
 
 
 def find(home: Home) -> Path:
@@ -44,12 +48,12 @@ def find(home: Home) -> Path:
 
 @lru_cache(maxsize=64)
 def _marks(home: Path) -> tuple[str, ...]:
-    return (str(journal_path(home)), *(str(path_of(home, name)) for name in NAMES))
+    return (str(journal_path(home)), *(str(path_of(home, name)) for name in ALWAYS))
 
 
 def read(home: Home) -> Snapshot:
     """Return the present state of the home."""
-    return load(find(home))
+    return load(taken_in(find(home)))
 
 
 def change(home: Home, plan: Callable[[Mapping[str, Any]], Change], author: Author) -> Committed:
@@ -61,10 +65,24 @@ def change(home: Home, plan: Callable[[Mapping[str, Any]], Change], author: Auth
         told[:] = made.appends.get("events", [])
         return made
 
-    place = find(home)
+    place = taken_in(find(home))
     done = commit(place, planned, author, now=now())
     telemetry.export(place, told)
     return done._replace(result=owned(done.result))
+
+
+def taken_in(place: Path) -> Path:
+    """Return `place` after taking in what hooks have spooled there; where that cannot be done now, it stays."""
+    if spool.waiting(str(place)):
+        from aether.operations.taking_in import take_in  # seldom needed, and itself made of operations
+
+        left = take_in(place, patience=0 if place in _LEFT else TAKE_IN_PATIENCE_SECONDS).left
+        (_LEFT.add if left else _LEFT.discard)(place)
+    return place
+
+
+# Homes where it could not be done the last time: who waited once need not wait again at every step.
+_LEFT: set[Path] = set()
 
 
 def fold_after(home: Home) -> None:

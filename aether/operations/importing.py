@@ -1,6 +1,6 @@
 """Importing: real transcripts become working-memory items, once, however often they are imported.
 
-Records are read in constant memory and stored in batches; stopping in the middle keeps what was stored,
+What hooks noted of a session while it ran is known, too. Records are read in constant memory and stored in batches; stopping in the middle keeps what was stored,
 and importing again adds the rest. Bad lines are counted and named, never fatal.
 """
 
@@ -12,27 +12,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from aether import clock
 from aether.errors import InvalidInput, NotFound
-from aether.memory import items, phases
+from aether.memory import phases
 from aether.memory.capture import capture
-from aether.memory.departures import WHY
 from aether.messages.read import read_records
 from aether.messages.record import BadLine, Record
+from aether.operations import drafts as notes
 from aether.operations.edge import Author, Home, counter_of, read
 from aether.operations.working import store_drafts
 from aether.shapes import Counter, JsonObject
-from aether.store import appends, codec
+from aether.store import appends
 from aether.store.state import Snapshot
 
-# One commit each: large enough that the disk is not what takes the time, small enough to lose little.
-BATCH_ITEMS = 500
-# About a tenth of a working memory of the usual size.
-BATCH_CHARS = 80_000
-# A batch must fit into a small one whole: few scripts take more than two tokens for a character.
-BATCH_CHARS_PER_TOKEN = 0.5
-# An item stands below the document, working memory and the list of items.
-LEVELS_ABOVE = 3
 SUFFIXES = frozenset({".jsonl", ".json", ".md", ".txt", ".traj"})
 # Below a directory that is imported: memory itself, and the histories of programs.
 NOT_THEIRS = frozenset({".aether", ".git"})
@@ -46,7 +37,7 @@ class Imported(NamedTuple):
     items: int
     """Items that were stored; in a dry run, that would be."""
     known: int
-    """Notes that an earlier import had stored already."""
+    """Notes that an earlier import, or hooks, had stored already."""
     tokens: int
     types: dict[str, int]
     phases: list[int]
@@ -69,7 +60,7 @@ class _Tally:
     archive_read: int
     """Position of the last archived item whose key is known."""
     foreign: set[str] = field(default_factory=set)
-    """Keys that were found stored when a batch was committed."""
+    """What was found stored when a batch was committed."""
     revisions: list[int] = field(default_factory=list)
     records: int = 0
     items: int = 0
@@ -83,7 +74,7 @@ class _Tally:
 
     @property
     def batch_chars(self) -> float:
-        return min(BATCH_CHARS, self.capacity * BATCH_CHARS_PER_TOKEN)
+        return notes.batch_chars(self.capacity)
 
 
 def import_transcripts(
@@ -105,7 +96,7 @@ def import_transcripts(
         InvalidInput: a format cannot be told, or a directory holds nothing to read.
     """
     snapshot = read(home)
-    known = _keys(snapshot)
+    known = notes.known(snapshot, to_hooks=False)
     memory = snapshot.documents["memory"]
     tally = _Tally(
         memory["working_memory"]["max_capacity_tokens"], counter_of(memory), appends.head(snapshot, "items")
@@ -166,71 +157,28 @@ def _counted(
         yield record
 
 
-def _keys(snapshot: Snapshot, *, after: int = -1) -> set[str]:
-    """Return the keys of all that was imported before: in working memory, or archived `after` this position."""
-    held = items.items_of(snapshot.documents["memory"])
-    records = (record for _, record in appends.records(snapshot, "items", after=after))
-    # What an undo or a restore took back was as good as never imported.
-    gone = (record["item"] for record in records if record["why"] != WHY)
-    return {_key(item) for item in (*held, *gone)} - {""}
-
-
-def _key(entry: Any) -> str:
-    return str((entry["metadata"].get("pointer") or {}).get("key", ""))
-
-
 def _fresh(drafts: Iterable[Any], known: set[str], tally: _Tally) -> Iterator[JsonObject]:
     for draft in drafts:
-        key = _key(draft)
-        if key and key in known:
+        if notes.is_fresh(draft, known):
+            yield draft
+        else:
             tally.known += 1
-            continue
-        known.add(key)
-        yield {**draft, "metadata": _dated(draft["metadata"])}
 
 
 def _sound(drafts: Iterable[JsonObject], name: str, tally: _Tally) -> Iterator[JsonObject]:
     """Yield the drafts that can be stored, checked; the others are named like bad lines."""
     for draft in drafts:
         try:
-            checked = items.draft(**draft)
-            codec.checked(checked, where="item", above=LEVELS_ABOVE)
-            _require_room(checked["content"], tally)
+            yield notes.sound(
+                draft, capacity=tally.capacity, certain_chars=tally.batch_chars, count=tally.count
+            )
         except InvalidInput as reason:
             line = draft["metadata"]["pointer"]["line"]
             tally.bad.append({"file": name, "line": line, "reason": reason.what})
-        else:
-            yield checked
-
-
-def _require_room(content: str, tally: _Tally) -> None:
-    # Counting is only worth it where the text might be too long.
-    tokens = tally.count(content) if len(content) > tally.batch_chars else 0
-    if tokens > tally.capacity:
-        raise InvalidInput(
-            f"{tokens} tokens do not fit into a working memory of {tally.capacity}.", fix="Split it."
-        )
-
-
-def _dated(metadata: JsonObject) -> JsonObject:
-    """Return `metadata` without a timestamp that is none: then the time of importing stands for it."""
-    try:
-        clock.parse(metadata.get("timestamp", ""))
-    except InvalidInput:
-        return {key: value for key, value in metadata.items() if key != "timestamp"}
-    return metadata
 
 
 def _store(drafts: Iterator[JsonObject], name: str, tally: _Tally, home: Home, *, dry_run: bool) -> None:
-    batch: list[JsonObject] = []
-    chars = 0
-    for draft in drafts:
-        chars += len(draft["content"])
-        if batch and (len(batch) == BATCH_ITEMS or chars > tally.batch_chars):
-            _store_batch(batch, name, tally, home, dry_run=dry_run)
-            batch, chars = [], len(draft["content"])
-        batch.append(draft)
-    if batch:
+    for batch in notes.batches(drafts, tally.batch_chars):
         _store_batch(batch, name, tally, home, dry_run=dry_run)
 
 
@@ -252,9 +200,9 @@ def _commit(batch: list[JsonObject], name: str, tally: _Tally, home: Home) -> li
 
     def wanted(snapshot: Snapshot, drafts: list[JsonObject]) -> list[JsonObject]:
         # Only under the lock is all seen that another process, importing the same, has stored.
-        tally.foreign |= _keys(snapshot, after=tally.archive_read)
+        tally.foreign |= notes.known(snapshot, to_hooks=False, after=tally.archive_read)
         tally.archive_read = appends.head(snapshot, "items")
-        return [draft for draft in drafts if _key(draft) not in tally.foreign]
+        return [draft for draft in drafts if not notes.is_known(draft, tally.foreign)]
 
     author = Author("import", by=batch[0]["source"], reason=f"{name} ({len(batch)} items)")
     stored = store_drafts(batch, author, home=home, wanted=wanted)

@@ -20,6 +20,7 @@ from aether.operations.edge import (
     now,
     owned,
     read,
+    taken_in,
 )
 from aether.shapes import Change, Item, JsonObject
 from aether.store import codec
@@ -27,6 +28,7 @@ from aether.store.commit import commit
 
 if TYPE_CHECKING:
     from aether.operations.compression import Prepared
+    from aether.store.config import Config
 
 
 class ItemId(str):
@@ -96,8 +98,12 @@ def store_drafts(
     *,
     home: Home,
     wanted: Callable[[Snapshot, list[JsonObject]], list[JsonObject]] = lambda snapshot, entries: entries,
+    settings: Config | None = None,
 ) -> Stored:
-    """Store checked drafts in one commit and return what that did; `wanted` chooses among them under its lock."""
+    """Store checked drafts in one commit and return what that did; `wanted` chooses among them under its lock.
+
+    `settings` are those of the home unless given.
+    """
     at = now()
     entries = owned(codec.checked(entries, where="item"))
 
@@ -108,7 +114,7 @@ def store_drafts(
         whole = chained(snapshot.documents, lambda _: added, _signal_threshold)
         return whole._replace(result=(chosen, *whole.result))
 
-    done = commit(find(home), plan, author, now=at)
+    done = commit(taken_in(find(home)), plan, author, now=at, settings=settings)
     chosen, added, needed = done.result
     path = _handed_off(home) if needed else ""
     made = []

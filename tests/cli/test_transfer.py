@@ -8,7 +8,7 @@ import sys
 
 import aether
 from aether.cli.main import main
-from aether.operations import importing
+from aether.operations import drafts
 
 
 def shown(capsys, *words, code=0):
@@ -37,7 +37,7 @@ def test_importing_counts_and_importing_again_adds_nothing(here, capsys):
 
 
 def test_an_import_of_many_batches_says_how_to_take_it_back(here, capsys, monkeypatch):
-    monkeypatch.setattr(importing, "BATCH_ITEMS", 1)
+    monkeypatch.setattr(drafts, "BATCH_ITEMS", 1)
 
     told = shown(capsys, "import", "session.jsonl").err.splitlines()[0]
 

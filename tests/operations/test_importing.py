@@ -6,7 +6,7 @@ import pytest
 
 import aether
 from aether.errors import InvalidInput, NotFound
-from aether.operations import importing
+from aether.operations import drafts, importing
 from tests import homes
 from tests.operations.calls import limits, memory, snapshot, whole
 
@@ -181,7 +181,7 @@ def test_an_impossible_item_is_named_like_a_bad_line_and_the_others_are_stored(h
 
 
 def test_what_another_process_imports_meanwhile_is_stored_once(home, tmp_path, monkeypatch):
-    monkeypatch.setattr(importing, "BATCH_ITEMS", 4)
+    monkeypatch.setattr(drafts, "BATCH_ITEMS", 4)
     path = transcript(tmp_path, *map(note, range(10)))
     others = []
 
@@ -208,7 +208,7 @@ def test_what_was_imported_at_the_very_same_time_is_stored_once(home, tmp_path, 
 
 
 def test_the_log_names_the_import_and_undoing_its_revisions_takes_it_back(home, tmp_path, monkeypatch):
-    monkeypatch.setattr(importing, "BATCH_ITEMS", 4)
+    monkeypatch.setattr(drafts, "BATCH_ITEMS", 4)
 
     path = transcript(tmp_path, *map(note, range(10)))
 
@@ -229,7 +229,7 @@ def test_the_log_names_the_import_and_undoing_its_revisions_takes_it_back(home, 
 def test_stopping_in_the_middle_keeps_whole_batches_and_importing_again_completes_them(
     home, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(importing, "BATCH_ITEMS", 4)
+    monkeypatch.setattr(drafts, "BATCH_ITEMS", 4)
     path = transcript(tmp_path, *map(note, range(10)))
 
     def stop(records, items):
