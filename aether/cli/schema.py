@@ -34,6 +34,7 @@ def check(ask: Ask, files: tuple[str, ...], name: str | None) -> int:
     """
     from aether.operations import home
     from aether.store import codec
+    from aether.store.documents import NAMES
 
     for file in files:
         _require_schema(name or Path(file).name.partition(".")[0], file)
@@ -44,10 +45,7 @@ def check(ask: Ask, files: tuple[str, ...], name: str | None) -> int:
         ]
     else:
         place = ask.place()
-        values = [
-            (document, home.show(document, home=place))
-            for document in ("memory", "pheromones", "COLONY_STATE")
-        ]
+        values = [(document, home.show(document, home=place)) for document in NAMES]
     for _, value in values:
         if isinstance(value, dict):
             value.pop("stamp", None)

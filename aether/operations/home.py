@@ -146,7 +146,7 @@ def check_schema(name: str, value: Any) -> list[Finding]:
     """
     if not name.replace("_", "").isalnum():
         raise InvalidInput(
-            f"{name!r} is not the name of a schema.", fix="Use memory, pheromones or COLONY_STATE."
+            f"{name!r} is not the name of a schema.", fix=f"Use one of {', '.join(documents.NAMES)}."
         )
     return check.findings(name, value)
 

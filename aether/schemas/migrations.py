@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from aether.errors import InvalidDocument
 from aether.paths import resource
-from aether.schemas.salvage import Notes, field, listing, set_aside
+from aether.schemas.salvage import Notes, field, filled, listing, set_aside
 from aether.shapes import Counter, Finding, JsonObject
 
 VERSION = 3
@@ -94,4 +94,7 @@ def _v2_to_v3(name: str, value: JsonObject, initial: JsonObject, count: Counter,
         return v2_memory.v2_to_v3(value, initial=initial, count=count, notes=notes)
     if name == "pheromones":
         return v2_colony.pheromones_v2_to_v3(value, initial=initial, notes=notes)
+    if name != "COLONY_STATE":
+        document: JsonObject = filled(value, initial, "", notes)  # the original had no such document
+        return document
     return v2_colony.colony_v2_to_v3(value, initial=initial, notes=notes)

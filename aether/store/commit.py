@@ -119,7 +119,7 @@ def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime) -
     end = snapshot.end
     with storage(snapshot.home):
         if not end:
-            end = _start_journal(snapshot.home, snapshot.revision)
+            end = _start_journal(snapshot.home, snapshot.revision, snapshot.stamps)
         append(journal_path(snapshot.home), line, at=end)
         files = (_grown(snapshot, end + len(line)), *snapshot.files[1:])
     after = snapshot._replace(
@@ -139,8 +139,12 @@ def _grown(snapshot: Snapshot, end: int) -> FileId:
     return found.st_ino, found.st_mtime_ns, end
 
 
-def _start_journal(home: Path, base: int) -> int:
-    first = journal.header(base)
+def _header(base: int, stamps: Iterable[str]) -> bytes:
+    return journal.header(base, made=[name for name in documents.OPTIONAL if name in stamps])
+
+
+def _start_journal(home: Path, base: int, stamps: Iterable[str]) -> int:
+    first = _header(base, stamps)
     write_whole(journal_path(home), first)
     return len(first)
 
@@ -198,7 +202,11 @@ def _cut_torn(snapshot: Snapshot, now: datetime) -> Snapshot:
 def fold_home(home: Path, *, now: datetime) -> Snapshot:
     """Fold the journal of `home`: `aether fold`, the end of a command, a phase boundary."""
     snapshot = load(home)
-    if not snapshot.amiss and not snapshot.torn and snapshot.end <= len(journal.header(snapshot.revision)):
+    if (
+        not snapshot.amiss
+        and not snapshot.torn
+        and snapshot.end <= len(_header(snapshot.revision, snapshot.stamps))
+    ):
         return snapshot
     with locked(home):
         return fold(settle(load(home), now=now), now=now)
@@ -252,9 +260,11 @@ def _fold(snapshot: Snapshot) -> Snapshot:
         _require_unedited(snapshot, documents.NAMES)
         for name in sorted(written):
             _require_unedited(snapshot, [name])
+            if name in documents.OPTIONAL and name not in found.made:
+                documents.keep_default(home, name, found.base)
             documents.write(home, name, snapshot.documents[name], snapshot.revision)
-        end = _start_journal(home, snapshot.revision)
         stamps = {**snapshot.stamps, **dict.fromkeys(written, snapshot.revision)}
+        end = _start_journal(home, snapshot.revision, stamps)
         after = snapshot._replace(
             stamps=stamps, changed=frozenset(), pending=(), end=end, torn=False, amiss={}, known={},
             files=file_ids(home),

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from aether import clock
 from aether.errors import AetherError, CorruptDocument, InvalidDocument
-from aether.paths import resource
 from aether.schemas import check
 from aether.shapes import Finding, Level
 from aether.store import appends, codec, config, conversations, documents, journal, state
@@ -229,7 +228,7 @@ def _newest_stamp(home: Path) -> int:
 
 def _good_part(home: Path, data: bytes) -> bytes:
     """Return the journal up to the first revision that neither it nor the history has; else a new one."""
-    newest = _newest_stamp(home)
+    newest, made = _newest_stamp(home), documents.found_in(home)
     last = next(folded(home, newest_first=True), None)
     reached = max(last.revision if last else 0, newest)
     lines = data.splitlines(keepends=True)
@@ -245,11 +244,11 @@ def _good_part(home: Path, data: bytes) -> bytes:
         base = start["base"]
     # A fold that was cut short has its lines in the history already.
     known = ours | {entry.revision: journal.encode(entry) for entry in folded(home, after=base)}
-    revision, good = base + 1, [journal.header(base)]
+    revision, good = base + 1, [journal.header(base, made=made)]
     while revision in known:
         good.append(known[revision])
         revision += 1
-    return b"".join(good) if revision > newest else journal.header(reached)
+    return b"".join(good) if revision > newest else journal.header(reached, made=made)
 
 
 def _repair_document(home: Path, name: str, now: datetime) -> list[str]:
@@ -281,7 +280,7 @@ def _begin_anew(home: Path, name: str) -> str:
     """Put the newest good backup in the place of document `name`, or the shipped one, beside what was kept."""
     backup = documents.newest_good_backup(home, name, until=1 << 62)
     if backup.value is None:
-        write_whole(documents.path_of(home, name), resource(f"data/{name}.json").read_bytes())
+        write_whole(documents.path_of(home, name), codec.document(documents.default(name)))
         return f"began {name}.json anew: neither a backup nor the journal could rebuild it"
     write_whole(documents.path_of(home, name), codec.document(backup.value))
     return f"took {name}.json from its backup of revision {backup.revision}: the journal after it is damaged"

@@ -3,20 +3,26 @@
 The stamp is the last member of the file: `"stamp": {"revision": …, "checksum": …}`, the checksum over
 the bytes before it. A file whose bytes no longer match was edited by hand, and is brought in as such;
 a file that does not parse is kept in `quarantine/` and rebuilt from a backup and the journal (`rebuild`).
+
+An optional document has no file until something is in it: without one it is its default, and nothing is amiss.
 """
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from aether.errors import AetherError, CorruptDocument, NotFound, shown
+from aether.paths import resource
 from aether.store import codec, journal
 from aether.store.files import make_directory, write_whole
 
-NAMES = ("memory", "pheromones", "COLONY_STATE")
+ALWAYS = ("memory", "pheromones", "COLONY_STATE")
+OPTIONAL = ("graph", "memories")
+NAMES = (*ALWAYS, *OPTIONAL)
 # Previous versions kept beside each document; older states are reached through the journal.
 BACKUPS_KEPT = 5
 _STAMP = re.compile(rb',\n  "stamp": \{"revision": (\d+), "checksum": "([0-9a-f]{16})"\}\n\}\n?$')
@@ -45,6 +51,12 @@ def path_of(home: Path, name: str) -> Path:
             f"{shown(name)} is not a document.", fix=f"Use one of {', '.join(NAMES)}.", where=str(home)
         )
     return home / "data" / f"{name}.json"
+
+
+@lru_cache(maxsize=8)
+def default(name: str) -> Any:
+    """Return what document `name` is before anything happened; shared, so never changed."""
+    return codec.parse(resource(f"data/{name}.json").read_bytes(), where=name)
 
 
 def read(path: Path) -> Document:
@@ -94,6 +106,13 @@ def write(home: Path, name: str, value: dict[str, Any], revision: int) -> None:
         stale.unlink(missing_ok=True)
 
 
+def keep_default(home: Path, name: str, revision: int) -> None:
+    """Keep, as a backup, that optional document `name` was its default until `revision`."""
+    path = backups_of(home, name) / f"{name}.{revision:012d}.json"
+    make_directory(path.parent)
+    write_whole(path, encode(default(name), revision, size=0))
+
+
 def read_revision(path: Path) -> int | None:
     """Return the revision that the end of the file at `path` names, or None; reads only the end."""
     try:
@@ -114,6 +133,11 @@ def backups_of(home: Path, name: str) -> Path:
 def backups(home: Path, name: str) -> list[Path]:
     """Return the kept earlier versions of document `name`, oldest first."""
     return sorted(backups_of(home, name).glob(f"{name}.[0-9]*.json"))
+
+
+def found_in(home: Path) -> tuple[str, ...]:
+    """Return the optional documents of which `home` has a file, or a backup of one."""
+    return tuple(name for name in OPTIONAL if path_of(home, name).exists() or backups(home, name))
 
 
 def quarantine(home: Path, name: str, data: bytes, *, at: str) -> Path:

@@ -9,6 +9,7 @@ Lines that are folded into the documents move, byte for byte, to `data/journal/Y
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,11 +49,13 @@ class Scan(NamedTuple):
     """What follows the last commit and is none: a write that was cut off."""
     ignored: int
     """Lines that repeat a revision: commits that were never acknowledged."""
+    made: tuple[str, ...] = ()
+    """The optional documents that had a file when the journal began."""
 
 
-def header(base: int) -> bytes:
-    """Return the first line of a journal whose next commit is `base + 1`."""
-    return sealed({"journal": FORMAT, "base": base})
+def header(base: int, *, made: Sequence[str] = ()) -> bytes:
+    """Return the first line of a journal whose next commit is `base + 1`; `made` names the optional documents by then."""
+    return sealed({"journal": FORMAT, "base": base, **({"made": list(made)} if made else {})})
 
 
 def encode(entry: Entry) -> bytes:
@@ -99,7 +102,7 @@ def scan(data: bytes, *, base: int | None = None, where: str) -> Scan:
     """
     lines = data.splitlines(keepends=True) if base is not None else data.splitlines(keepends=True)[1:]
     at = 0 if base is not None else len(data) - sum(map(len, lines))
-    start = _base(data[:at], where) if base is None else base
+    start, made = _begin(data[:at], where) if base is None else (base, ())
     entries: list[Entry] = []
     accepted: list[bytes] = []
     end, ignored = at, 0
@@ -119,10 +122,10 @@ def scan(data: bytes, *, base: int | None = None, where: str) -> Scan:
             entries.append(entry_of(fields))
             accepted.append(line)
         end = at
-    return Scan(start, entries, accepted, end, data[end:], ignored)
+    return Scan(start, entries, accepted, end, data[end:], ignored, made)
 
 
-def _base(first: bytes, where: str) -> int:
+def _begin(first: bytes, where: str) -> tuple[int, tuple[str, ...]]:
     fields = unsealed(first) if first else None
     if fields is None or "journal" not in fields:
         raise CorruptDocument(
@@ -136,7 +139,7 @@ def _base(first: bytes, where: str) -> int:
             fix="Upgrade aether; the home was left as it is.",
             where=where,
         )
-    return int(fields["base"])
+    return int(fields["base"]), tuple(fields.get("made", ()))
 
 
 def _damaged(where: str, line: int, revision: int) -> CorruptDocument:

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from aether.errors import Conflict, CorruptDocument, NotFound
-from aether.paths import resource
 from aether.schemas import check, migrations
 from aether.shapes import JsonObject
-from aether.store import codec, documents, journal
+from aether.store import documents, journal
 from aether.store.documents import Document
 from aether.store.files import storage
 from aether.store.history import folded
@@ -48,7 +47,7 @@ class Snapshot(NamedTuple):
     revision: int
     documents: dict[str, Any]
     stamps: dict[str, int]
-    """The revision that each file contains."""
+    """The revision that each file contains; an optional document that was never written has none."""
     changed: frozenset[str]
     """Documents that the journal changes after their stamp."""
     pending: tuple[Pending, ...]
@@ -194,7 +193,9 @@ def read_journal(home: Path) -> journal.Scan:
         return journal.scan(path.read_bytes(), where=str(path))
     except FileNotFoundError:
         last = next(folded(home, newest_first=True), None)
-        return journal.Scan(last.revision if last else 0, [], [], 0, b"", 0)
+        patched = {name for entry in folded(home) for name in entry.patches} if last else set()
+        made = tuple(name for name in documents.OPTIONAL if name in patched)
+        return journal.Scan(last.revision if last else 0, [], [], 0, b"", 0, made)
 
 
 def _assemble(
@@ -203,21 +204,25 @@ def _assemble(
     head = found.base + len(found.entries)
     if not present:
         head = max(head, *(file.revision for file in files.values()))
-    files = {name: _believed(file, head) for name, file in files.items()}
+    absent = {name for name, file in files.items() if file.state == "missing" and not _made(name, found)}
+    state = {name: replay(documents.default(name), name, found.entries, after=0) for name in absent}
+    files = {name: _believed(file, head) for name, file in files.items() if name not in absent}
     stamps = {name: file.revision for name, file in files.items()}
     amiss = {name: file for name, file in files.items() if file.state != "good"}
-    state, known_before = {}, {}
+    known_before = {}
     for name, file in files.items():
         if file.state == "good":
             state[name] = replay(file.value, name, found.entries, after=file.revision)
             migrated = migrations.current(name, state[name])
         else:
-            state[name] = _before_edit(home, name, found.entries, file, head=head)
+            state[name] = _before_edit(home, name, found, file, head=head)
             migrated = _resolve(home, name, found, file, state[name])
         if migrated is not state[name]:
             known_before[name] = state[name]
             state[name] = migrated
-    changed = {name for entry in found.entries for name in entry.patches if entry.revision > stamps[name]}
+    changed = {
+        name for entry in found.entries for name in entry.patches if entry.revision > stamps.get(name, 0)
+    }
     pending = tuple(
         Pending(entry.revision, entry.at, entry.appends) for entry in found.entries if entry.appends
     )
@@ -225,6 +230,11 @@ def _assemble(
         home, head, state, stamps, frozenset(changed), pending, found.end if present else 0,
         bool(found.torn), amiss, known_before, ids,
     )  # fmt: skip
+
+
+def _made(name: str, found: journal.Scan) -> bool:
+    """Return whether the home had a file of document `name` when its journal began."""
+    return name not in documents.OPTIONAL or name in found.made
 
 
 def _believed(file: Document, head: int) -> Document:
@@ -241,10 +251,10 @@ def replay(value: Any, name: str, entries: list[Entry], *, after: int, until: in
     return value
 
 
-def _before_edit(home: Path, name: str, entries: list[Entry], file: Document, *, head: int) -> Any:
+def _before_edit(home: Path, name: str, found: journal.Scan, file: Document, *, head: int) -> Any:
     """Return document `name` as aether knows it, without its file; None where nothing is known."""
     try:
-        return rebuild(home, name, entries, until=head)
+        return rebuild(home, name, found, until=head)
     except CorruptDocument:
         if file.state in ("edited", "unstamped"):
             return None
@@ -254,11 +264,7 @@ def _before_edit(home: Path, name: str, entries: list[Entry], file: Document, *,
 def _resolve(home: Path, name: str, found: journal.Scan, file: Document, known: Any) -> Any:
     """Return what document `name`, whose file is not a good one, should be."""
     if file.state in ("corrupt", "missing"):
-        return (
-            known
-            if known is not None
-            else codec.parse(resource(f"data/{name}.json").read_bytes(), where=name)
-        )
+        return known if known is not None else documents.default(name)
     wanted = migrations.current(name, file.value)
     check.require(
         name,
@@ -270,7 +276,7 @@ def _resolve(home: Path, name: str, found: journal.Scan, file: Document, known: 
     if same(wanted, known):
         return known
     # Without its stamp a file is taken for an edit of what the last fold wrote.
-    base = rebuild(home, name, found.entries, until=file.revision or found.base)
+    base = rebuild(home, name, found, until=file.revision or found.base)
     merged, conflicts = merge(base, known, wanted, rules_of(check.schema(name)))
     if conflicts:
         raise Conflict(
@@ -281,7 +287,7 @@ def _resolve(home: Path, name: str, found: journal.Scan, file: Document, known: 
     return merged
 
 
-def rebuild(home: Path, name: str, entries: list[Entry], *, until: int) -> Any:
+def rebuild(home: Path, name: str, found: journal.Scan, *, until: int) -> Any:
     """Return document `name` at revision `until` from a backup and the journal alone.
 
     None means that the home has never had the document.
@@ -290,7 +296,10 @@ def rebuild(home: Path, name: str, entries: list[Entry], *, until: int) -> Any:
         CorruptDocument: neither a backup nor the journal reaches back far enough.
     """
     start = documents.newest_good_backup(home, name, until=until)
-    lines = [*folded(home, after=start.revision), *entries]
+    if name in documents.OPTIONAL and start.value is None:
+        begun = 0 if _made(name, found) else found.base
+        start = start._replace(value=documents.default(name), revision=begun)
+    lines = [*folded(home, after=start.revision), *found.entries]
     value, reached = start.value, start.revision
     for entry in lines:
         if not reached < entry.revision <= until:

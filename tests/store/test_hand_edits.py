@@ -156,7 +156,7 @@ def test_a_document_cut_off_anywhere_is_rebuilt(lived):
     assert tried > 30
 
 
-@pytest.mark.parametrize("name", documents.NAMES)
+@pytest.mark.parametrize("name", documents.ALWAYS)
 def test_a_deleted_document_comes_back_with_the_next_commit(lived, name):
     documents.path_of(lived, name).unlink()
 
@@ -167,7 +167,7 @@ def test_a_deleted_document_comes_back_with_the_next_commit(lived, name):
 
 
 def test_all_documents_deleted_come_back(lived):
-    for name in documents.NAMES:
+    for name in documents.ALWAYS:
         documents.path_of(lived, name).unlink()
 
     assert homes.ids(lived) == ["one", "two", "three"]

@@ -129,7 +129,7 @@ def test_a_home_that_never_holds_still_is_said_to_be_so(home, monkeypatch):
         homes.anew(home)
 
 
-@pytest.mark.parametrize("name", documents.NAMES)
+@pytest.mark.parametrize("name", documents.ALWAYS)
 def test_a_deleted_document_is_rebuilt(home, name):
     homes.add(home, "one")
     known = state.load(home).documents[name]

@@ -1,0 +1,185 @@
+"""Documents that a home may never have: no file, nothing amiss; from their first fold on like the others."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from aether.errors import CorruptDocument
+from aether.shapes import Change
+from aether.store import doctor, documents, journal, state
+from aether.store.commit import Author, commit, fold_home
+from aether.store.undo import states_back, undo
+from tests import homes
+
+
+@pytest.fixture
+def home(tmp_path):
+    return homes.fresh(tmp_path)
+
+
+def entity(name):
+    return {"id": name, "name": name, "entityType": "thing", "observations": []}
+
+
+def know(home, name):
+    """Commit one more entity."""
+    patch = [{"op": "add", "path": "/entities/-", "value": entity(name)}]
+    return commit(home, lambda _: Change({"graph": patch}), Author("know"), now=homes.NOW)
+
+
+def fold(home):
+    fold_home(home, now=homes.NOW)
+
+
+def names(home):
+    return [each["name"] for each in homes.anew(home).documents["graph"]["entities"]]
+
+
+def files(home):
+    return sorted(path.relative_to(home).as_posix() for path in home.rglob("*.json*"))
+
+
+def graph_file(home):
+    return documents.path_of(home, "graph")
+
+
+def test_a_home_that_never_uses_them_has_no_files_of_them(home):
+    homes.add(home, "one")
+    fold(home)
+
+    found = homes.anew(home)
+
+    assert {name: found.documents[name] for name in documents.OPTIONAL} == {
+        name: documents.default(name) for name in documents.OPTIONAL
+    }
+    assert not found.amiss
+    assert doctor.examine(home) == []
+    assert [name for name in files(home) if "graph" in name or "memories" in name] == []
+    assert state.journal_path(home).read_bytes() == journal.header(2)
+
+
+def test_the_file_appears_at_the_first_fold_after_a_change(home):
+    know(home, "ant")
+    assert not graph_file(home).exists()
+    assert names(home) == ["ant"]
+
+    fold(home)
+
+    assert documents.read(graph_file(home)).state == "good"
+    assert names(home) == ["ant"]
+    assert not documents.path_of(home, "memories").exists()
+    assert doctor.examine(home) == []
+
+
+@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(b"{")])
+@pytest.mark.parametrize("folds", [1, 2])
+@pytest.mark.parametrize("lose", ["nothing", "backups", "journal"])
+def test_a_file_that_was_damaged_or_deleted_is_rebuilt(home, damage, folds, lose):
+    for fold_number in range(folds):
+        know(home, f"ant{fold_number}")
+        fold(home)
+    expected = names(home)
+    if lose == "backups":
+        for path in documents.backups(home, "graph"):
+            path.unlink()
+    if lose == "journal":
+        state.journal_path(home).unlink()
+
+    damage(graph_file(home))
+
+    assert names(home) == expected
+    assert "graph" in homes.anew(home).amiss
+    know(home, "bee")
+    assert names(home) == [*expected, "bee"]
+    assert documents.read(graph_file(home)).state == "good"
+
+
+def test_a_file_is_rebuilt_although_the_history_before_it_is_forgotten(home):
+    homes.add(home, "one")
+    fold(home)
+    for path in journal.months(home):
+        path.unlink()
+    know(home, "ant")
+    fold(home)
+
+    graph_file(home).unlink()
+
+    assert names(home) == ["ant"]
+
+
+def test_what_nothing_can_rebuild_is_an_error_until_the_doctor_begins_anew(home):
+    know(home, "ant")
+    fold(home)
+    for path in [*journal.months(home), *documents.backups(home, "graph")]:
+        path.unlink()
+    graph_file(home).write_bytes(b"{")
+    with pytest.raises(CorruptDocument, match="neither a backup nor the journal"):
+        homes.anew(home)
+
+    done = doctor.repair(home, now=homes.NOW)
+
+    assert any("began graph.json anew" in line for line in done)
+    assert names(home) == []
+
+
+def test_a_file_that_a_person_makes_is_brought_in(home):
+    value = {**documents.default("graph"), "entities": [entity("ant")]}
+    graph_file(home).write_text(json.dumps(value), encoding="utf-8")
+
+    know(home, "bee")
+
+    assert names(home) == ["ant", "bee"]
+    assert documents.read(graph_file(home)).state == "good"
+
+
+def test_a_file_that_a_person_makes_meets_what_the_journal_says(home):
+    know(home, "bee")
+    value = {**documents.default("graph"), "entities": [entity("ant")]}
+    graph_file(home).write_text(json.dumps(value), encoding="utf-8")
+
+    assert sorted(names(home)) == ["ant", "bee"]
+
+
+def test_a_hand_edit_is_merged_with_what_came_meanwhile(home):
+    know(home, "ant")
+    fold(home)
+    text = graph_file(home).read_text(encoding="utf-8")
+    know(home, "bee")
+
+    graph_file(home).write_text(text.replace('"thing"', '"insect"'), encoding="utf-8")
+
+    assert names(home) == ["ant", "bee"]
+    assert homes.anew(home).documents["graph"]["entities"][0]["entityType"] == "insect"
+
+
+def test_the_first_change_can_be_undone_and_the_time_before_it_seen(home):
+    homes.add(home, "one")
+    know(home, "ant")
+    know(home, "bee")
+    fold(home)
+
+    commit(home, lambda now: undo(now, 3), Author("undo", reason="of revision 3"), now=homes.NOW)
+
+    snapshot = homes.anew(home)
+    assert names(home) == ["bee"]
+    assert states_back(snapshot, 2)[1]["graph"] == documents.default("graph")
+    assert [each["name"] for each in states_back(snapshot, 3)[1]["graph"]["entities"]] == ["ant"]
+
+
+def test_a_journal_that_the_doctor_begins_anew_knows_the_file(home):
+    know(home, "ant")
+    fold(home)
+    state.journal_path(home).write_bytes(b"garbage\n")
+
+    doctor.repair(home, now=homes.NOW)
+    graph_file(home).unlink()
+
+    assert names(home) == ["ant"]
+
+
+def test_a_document_of_its_own_with_less_is_filled(home):
+    graph_file(home).write_text('{"entities": []}', encoding="utf-8")
+
+    assert homes.anew(home).documents["graph"] == documents.default("graph")
