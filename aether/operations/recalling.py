@@ -1,45 +1,226 @@
-"""Recall: what memory knows about something, in three steps that each say what they cost."""
+"""Recall, as a caller asks for it: what memory knows about something, in three steps that each say what they cost.
+
+`prompt_recall` is the fourth: what a prompt calls to mind by itself. It is asked at every prompt, so it counts
+no access, takes no lock, and cuts up only the few entries that can be a match.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path, PurePath
 
-from aether.operations.edge import Home
-from aether.shapes import JsonObject
+from aether import clock
+from aether.errors import AetherError, InvalidInput, NotFound, shown
+from aether.memory import recall as lines
+from aether.memory.marking import block
+from aether.memory.recall import RecallLine
+from aether.memory.reminders import Question, Reminder, question, reminders
+from aether.operations.edge import Home, Snapshot, counter_of, find, now, owned, read
+from aether.operations.searching import archive_of, search_memory
+from aether.shapes import Counter, JsonObject
+from aether.store.files import make_directory, write_whole
+from aether.store.rows import Ask, Candidate, counts, marks, plain
 
+__all__ = ["RecallLine", "begin_session", "full", "prompt_recall", "recall", "timeline"]
 
-class RecallLine(NamedTuple):
-    """One entry of memory in an index or a timeline."""
-
-    id: str
-    layer: str
-    type: str
-    at: str
-    """When it was, ISO 8601 in UTC."""
-    tokens: int
-    """What its full text costs."""
-    gist: str
-    """Its text on one line, cut."""
-    score: float
-    """How well it answers, 0.0 in a timeline."""
+# Archived entries that are read for a prompt, those with most of its words first.
+ARCHIVED_READ = 40
+# Sessions of which it is kept what they were told: far more than are open at a time.
+SESSIONS_KEPT = 64
+_PLAIN_NAME = re.compile(r"[\w-]{1,100}")
 
 
 def recall(query: str, *, limit: int = 10, budget: int | None = None, home: Home = None) -> list[RecallLine]:
-    """Return an index of what memory knows about `query`, best first, of at most `budget` tokens."""
-    return []
+    """Return an index of what memory knows about `query`, best first, that takes at most `budget` tokens.
+
+    Raises:
+        InvalidInput: the query is blank, or an option has an impossible value.
+    """
+    if budget is not None and budget < 1:
+        raise InvalidInput(
+            f"budget is {budget}.", fix="Use a number of tokens, or none for no bound.", where="recall"
+        )
+    hits = search_memory(query, limit, home=home)
+    snapshot = read(home)
+    count = counter_of(snapshot.documents["memory"])
+    known = {record.id: record for record in _by_id(snapshot, [hit["id"] for hit in hits])}
+    found = [
+        lines.line(known[hit["id"]], count=count, score=hit["score"]) for hit in hits if hit["id"] in known
+    ]
+    return found if budget is None else lines.within(found, budget, count)
 
 
 def timeline(id: str, *, before: int = 3, after: int = 3, home: Home = None) -> list[RecallLine]:
-    """Return the neighbours in time of the entry `id`, oldest first, it among them."""
-    return []
+    """Return the entry `id` among its neighbours in time, oldest first.
+
+    Raises:
+        NotFound: nothing has this id.
+        InvalidInput: a number of neighbours is negative.
+    """
+    for name, value in (("before", before), ("after", after)):
+        if value < 0:
+            raise InvalidInput(f"{name} is {value}.", fix="Use a whole number from 0.", where="timeline")
+    snapshot = read(home)
+    memory = snapshot.documents["memory"]
+    found = lines.around(lines.records(memory, _archived(snapshot)), id, before=before, after=after)
+    if not found:
+        raise _unknown(id)
+    count = counter_of(memory)
+    return [lines.line(record, count=count) for record in found]
 
 
 def full(ids: Sequence[str], *, home: Home = None) -> list[JsonObject]:
-    """Return the entries `ids` in full, in that order."""
-    return []
+    """Return the entries `ids` in full, in that order: id, layer, type, at, tokens, text, and the stored entry.
+
+    Raises:
+        NotFound: nothing has one of these ids.
+    """
+    snapshot = read(home)
+    count = counter_of(snapshot.documents["memory"])
+    known = {record.id: record for record in _by_id(snapshot, ids)}
+    for missing in (one for one in ids if one not in known):
+        raise _unknown(missing)
+    return [
+        {
+            **{key: value for key, value in record._asdict().items() if key != "value"},
+            "tokens": record.tokens or count(record.text), "entry": owned(record.value),
+        }
+        for record in (known[one] for one in ids)
+    ]  # fmt: skip
+
+
+def _unknown(id: str) -> NotFound:
+    return NotFound(
+        f"{shown(id)} is in no layer and not in the archive.",
+        fix='See "aether recall QUERY".',
+        where="recall",
+    )
+
+
+def _by_id(snapshot: Snapshot, ids: Sequence[str]) -> Iterator[lines.Record]:
+    """Yield the entries with these ids, in no order, asking the archive only for those that are not live."""
+    wanted = set(ids)
+    for record in lines.records(snapshot.documents["memory"]):
+        if record.id in wanted:
+            wanted.discard(record.id)
+            yield record
+    if not wanted:
+        return
+    source = archive_of(snapshot)
+    found = source.find(Ask((), (), tuple(sorted(map(plain, wanted))))).candidates
+    stored = source.read([candidate.place for candidate in found])
+    yield from lines.records(
+        {"working_memory": {"items": []}, "short_term_memory": {"sessions": []}, "long_term_memory": {"patterns": []}},
+        (stored[place] for place in sorted(stored)),
+    )  # fmt: skip
+
+
+def _archived(snapshot: Snapshot) -> Iterator[JsonObject]:
+    """Yield all that the archive shows, oldest first."""
+    source = archive_of(snapshot)
+    size = source.find(Ask((), (), ())).items
+    stored = source.read(range(size))
+    yield from (stored[place] for place in sorted(stored))
 
 
 def prompt_recall(prompt: str, *, budget: int, home: Home = None, session: str = "") -> str:
-    """Return what memory strongly has to say to `prompt` as one `<aether-memory …>` block, or ""."""
-    return ""
+    """Return what memory strongly has to say to `prompt` as one `<aether-memory …>` block, or "".
+
+    Nothing that `session` noted itself or was told before is in it.
+    """
+    wanted = question(prompt)
+    if wanted is None or budget < 1:
+        return ""
+    place = find(home)
+    snapshot = read(place)
+    memory = snapshot.documents["memory"]
+    told = _told(place, session)
+    records = [record for record in lines.records(memory) if not _is_of(record, session)]
+    stored, held, others = _in_archive(snapshot, wanted, {record.id for record in records})
+    records += [record for record in stored if not _is_of(record, session)]
+    found = reminders(wanted, records, held=held, others=others, leave_out=told)
+    text, shown_ids = _told_block(found, budget, counter_of(memory))
+    if shown_ids and session:
+        with suppress(AetherError):  # it is told again at worst
+            _note_told(place, session, [*told, *shown_ids])
+    return text
+
+
+def _in_archive(
+    snapshot: Snapshot, wanted: Question, live: set[str]
+) -> tuple[list[lines.Record], dict[str, int], int]:
+    """Return the archived entries that may be a match, and how many of the others hold each word."""
+    source = archive_of(snapshot)
+    answer = source.find(Ask(wanted.words, (), ()))
+    marked = marks(wanted.words)
+
+    def words(candidate: Candidate) -> int:
+        return len(counts(candidate.row.marked, marked))
+
+    newest = {each.row.id: each for each in answer.candidates}
+    likely = sorted(newest.values(), key=lambda each: (-words(each), -each.place))[:ARCHIVED_READ]
+    held = dict(answer.held)
+    for candidate in likely:
+        for word in counts(candidate.row.marked, marked):
+            held[word] -= 1
+    stored = source.read([candidate.place for candidate in likely]) if likely else {}
+    found = [lines.of_item(record["item"], "archive") for record in stored.values()]
+    return [one for one in found if one.id not in live], held, answer.items - len(likely)
+
+
+def _is_of(record: lines.Record, session: str) -> bool:
+    """Return whether an entry was noted in `session` itself: its model has it before its eyes."""
+    pointer = (record.value.get("metadata") or {}).get("pointer") or {}
+    return bool(session) and PurePath(str(pointer.get("file", ""))).stem == session
+
+
+def _told_block(found: Sequence[Reminder], budget: int, count: Counter) -> tuple[str, list[str]]:
+    """Return the block of as many reminders as the budget allows, and their ids."""
+    at = now()
+    for number in range(len(found), 0, -1):
+        told = [
+            f"- {lines.ago(one.record.at, at)} {one.record.type}: {one.passage} [{one.record.id}]"
+            for one in found[:number]
+        ]
+        text = block(
+            [*told, f"In full: aether recall --full {found[0].record.id}"],
+            occasion="prompt",
+            at=clock.stamp(at),
+        )
+        if count(text) <= budget:
+            return text, [one.record.id for one in found[:number]]
+    return "", []
+
+
+def begin_session(home: Home, session: str, told: Sequence[str] = ()) -> None:
+    """Note that the context of `session` begins anew, having been told the entries `told`."""
+    with suppress(AetherError):
+        _note_told(find(home), session, told)
+
+
+def _told(home: Path, session: str) -> list[str]:
+    try:
+        found = json.loads(_told_file(home, session).read_bytes())
+    except (OSError, ValueError):
+        return []
+    return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
+
+
+def _note_told(home: Path, session: str, ids: Sequence[str]) -> None:
+    path = _told_file(home, session)
+    make_directory(path.parent)
+    write_whole(path, json.dumps(list(ids)).encode("ascii"))
+    old = sorted(path.parent.glob("*.json"), key=lambda file: file.stat().st_mtime)[:-SESSIONS_KEPT]
+    for file in old:
+        file.unlink(missing_ok=True)
+
+
+def _told_file(home: Path, session: str) -> Path:
+    name = (
+        session if _PLAIN_NAME.fullmatch(session) else sha256(session.encode("utf-8", "replace")).hexdigest()
+    )
+    return home / "hooks" / "told" / f"{name}.json"

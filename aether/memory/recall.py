@@ -1,0 +1,133 @@
+"""Recall: entries of memory as lines of an index, each with what its full text costs.
+
+Three steps, so that a model pays only for what it reads: an index of what answers, the neighbours in time
+of one entry, and full texts by id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from aether.memory import sessions
+from aether.shapes import Counter, JsonObject
+from aether.store.rows import instant
+
+# Characters of a gist: what tells entries apart; sixteen to twenty-five tokens.
+GIST_CHARS = 100
+
+
+class RecallLine(NamedTuple):
+    """One entry of memory in an index or a timeline."""
+
+    id: str
+    layer: str
+    type: str
+    at: str
+    """When it was, ISO 8601 in UTC; empty where nobody knows."""
+    tokens: int
+    """What its full text costs."""
+    gist: str
+    """Its text on one line, cut."""
+    score: float
+    """How well it answers; 0.0 in a timeline."""
+
+
+class Record(NamedTuple):
+    """One entry of memory, wherever it is."""
+
+    id: str
+    layer: str
+    type: str
+    at: str
+    text: str
+    """All that it says, one statement a line."""
+    tokens: int
+    value: JsonObject
+    """The entry as it is stored."""
+
+
+def records(memory: Mapping[str, Any], archived: Iterable[JsonObject] = ()) -> Iterator[Record]:
+    """Yield every entry once: the live ones, then those of the archive `archived` that are not live."""
+    seen: set[str] = set()
+    for record in _live(memory):
+        seen.add(record.id)
+        yield record
+    # Of two records of one item the newer counts; undone and archived again, it is the same item.
+    newest = {str(record["item"].get("id")): record["item"] for record in archived}
+    yield from (of_item(item, "archive") for name, item in newest.items() if name not in seen)
+
+
+def _live(memory: Mapping[str, Any]) -> Iterator[Record]:
+    for item in memory["working_memory"]["items"]:
+        yield of_item(item, "working_memory")
+    for session in sessions.sessions_of(memory):
+        at, text = instant(session["compressed_at"]), sessions.text_of(session)
+        yield Record(
+            session["session_id"], "short_term_memory", "session", at, text, session["compressed_tokens"], dict(session)
+        )  # fmt: skip
+    for pattern in memory["long_term_memory"]["patterns"]:
+        at, text = instant(pattern["last_seen"]), pattern["pattern"]
+        yield Record(pattern["id"], "long_term_memory", pattern["type"], at, text, 0, pattern)
+
+
+def of_item(item: Mapping[str, Any], layer: str) -> Record:
+    """Return an item, live or archived, as a record."""
+    at = instant(item["metadata"]["timestamp"])
+    return Record(item["id"], layer, item["type"], at, item["content"], item["token_count"], dict(item))
+
+
+def line(record: Record, *, count: Counter, score: float = 0.0) -> RecallLine:
+    """Return a record as a line of an index; what was never counted is counted now."""
+    tokens = record.tokens or count(record.text)
+    return RecallLine(record.id, record.layer, record.type, record.at, tokens, gist(record.text), score)
+
+
+def gist(text: str, most: int = GIST_CHARS) -> str:
+    """Return `text` on one line of at most `most` characters.
+
+    >>> gist("Use  SQLite, because it is one file.", 12)
+    'Use SQLite,…'
+    """
+    whole = " ".join(text[: most * 4].split())
+    return whole if len(whole) <= most and len(text) <= most * 4 else whole[: most - 1].rstrip() + "…"
+
+
+def printed(one: RecallLine) -> str:
+    """Return a line as a model reads it: id, kind, day, cost, gist."""
+    return f"{one.id} · {one.type} · {one.at[:10] or 'undated'} · {one.tokens} tokens · {one.gist}"
+
+
+def within(lines: Sequence[RecallLine], budget: int, count: Counter) -> list[RecallLine]:
+    """Return the first of `lines` that together, printed, take at most `budget` tokens."""
+    kept: list[RecallLine] = []
+    for one in lines:
+        budget -= count(printed(one) + "\n")
+        if budget < 0:
+            break
+        kept.append(one)
+    return kept
+
+
+def around(found: Iterable[Record], id: str, *, before: int, after: int) -> list[Record]:
+    """Return the record `id` with its neighbours in time, oldest first; nothing where there is none.
+
+    Of equal times the order is that in which they are found.
+    """
+    ordered = sorted(found, key=lambda record: record.at)
+    place = next((at for at, record in enumerate(ordered) if record.id == id), None)
+    return [] if place is None else ordered[max(0, place - before) : place + after + 1]
+
+
+def ago(at: str, now: datetime) -> str:
+    """Return the day of a time and how long ago that was.
+
+    >>> from datetime import UTC
+    >>> ago("2026-03-01T10:00:00.000000Z", datetime(2026, 3, 4, tzinfo=UTC))
+    '2026-03-01 (3 days ago)'
+    """
+    if not at:
+        return "undated"
+    days = (now.date() - datetime.fromisoformat(at[:10]).date()).days
+    return f"{at[:10]} ({'today' if days <= 0 else '1 day ago' if days == 1 else f'{days} days ago'})"
