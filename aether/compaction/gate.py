@@ -70,10 +70,19 @@ _FENCED = re.compile(r"\A\s*```\w*\s*\n(.*?)\n?```\s*\Z", re.DOTALL)
 def rejected(prose: str, task: SummaryTask, *, count: Counter) -> str:
     """Return why `prose` is no summary for `task`, in words; empty where it is accepted."""
     text = prose.strip()
+    return unfit(text) or _too_long(text, task, count) or _echo(text, [each.text for each in task.said])
+
+
+def unfit(prose: str, said: Iterable[str] = ()) -> str:
+    """Return why `prose` is no summary of anything, nor of the messages `said`, however long it is; empty where it may be one.
+
+    >>> unfit("I'm sorry, I can't help with that."), unfit("Chose SQLite; the tests pass.")
+    ('It is a refusal.', '')
+    """
+    text = prose.strip()
     if not text:
         return "It is empty."
-    checks = (_nothing(text), _error(text), _refusal(text), _too_long(text, task, count), _echo(text, task))
-    return next(filter(None, checks), "")
+    return _nothing(text) or _error(text) or _refusal(text) or _echo(text, said)
 
 
 def _nothing(text: str) -> str:
@@ -135,14 +144,14 @@ def _too_long(text: str, task: SummaryTask, count: Counter) -> str:
     return f"It has {tokens} tokens, no fewer than the {given} that it stands for."
 
 
-def _echo(text: str, task: SummaryTask) -> str:
-    said = list(words(text))
-    if len(said) < LEAST_ECHO_WORDS:
+def _echo(text: str, said: Iterable[str]) -> str:
+    written = list(words(text))
+    if len(written) < LEAST_ECHO_WORDS:
         return ""
-    mine = _runs(said)
+    mine = _runs(written)
     least = ECHOED_SHARE * len(mine)
     # A message with fewer characters than that has fewer words, too.
-    copies = (len(mine & _runs(words(each.text))) >= least for each in task.said if len(each.text) >= least)
+    copies = (len(mine & _runs(words(each))) >= least for each in said if len(each) >= least)
     return "It copies one message." if any(copies) else ""
 
 

@@ -57,12 +57,13 @@ class Ingested(NamedTuple):
 def ingest(
     documents: Mapping[str, Any], answer: str | Mapping[str, Any], *, phase: int, now: datetime, new_id: NewId,
     count: Counter, architect: JsonObject, instruct: Instruct, compression_id: str | None = None,
-    rested: Rested = lambda session_id, digest: None,
+    rested: Rested = lambda session_id, digest: None, summary: str = "",
 ) -> Change:  # fmt: skip
     """Return the change that stores `answer` as the session of `phase`; its result is an `Ingested`.
 
     `compression_id` names the hand-off that it answers; without it, the answer's own ids do, else it is
-    the one open for the phase. `rested` is asked for a session that is not in short-term memory.
+    the one open for the phase. `rested` is asked for a session that is not in short-term memory. `summary`, which
+    the caller has judged, takes the place of the answer's: it may stand for more than the items.
 
     Raises:
         InvalidInput: the answer is rejected, in words that can be sent back to its author.
@@ -73,16 +74,17 @@ def ingest(
     name, digest = str(raw.get("session_id")), sessions.answer_digest(raw)
     there = sessions.find(memory, name) or rested(name, digest)
     if there is not None and there["metadata"].get("answer_sha256") == digest:
-        return Change({}, result=_again(there))
+        return Change({}, result=again(there))
     record, held = _covered(memory, raw, phase, compression_id, now)
     built = handoff.build(documents, record, held, revision=0, now=now)
     given = cast(Handoff, {**built, "prompt": instruct(cast(JsonObject, built))})
     checked = _dated(answers.check_answer(raw, given, phase), now)
-    gated = fidelity.gate(given, checked.fields, count=count)
+    gated = fidelity.gate(given, {**checked.fields, **({"summary": summary} if summary else {})}, count=count)
     session = sessions.made(
         gated.session, phase=phase, original_tokens=record["total_tokens"], count=count,
         metadata={
             "compression_id": record["id"], "answer_sha256": digest, "architect": architect, "castes": _castes(held),
+            **_protected(held),
         },
     )  # fmt: skip
     change = chained(
@@ -117,11 +119,18 @@ def _unprepared(memory: Mapping[str, Any], record: JsonObject) -> list[str]:
     return [f"nothing was prepared: the session stands for all items up to phase {record['phase']}"]
 
 
+def _protected(held: Sequence[Item]) -> JsonObject:
+    """Return what was marked protected, so that it is still known to be when it stands among all else."""
+    marked = [item["content"] for item in held if item["metadata"].get("protected")]
+    return {"protected": marked} if marked else {}
+
+
 def _castes(held: Sequence[Item]) -> list[str]:
     return sorted({item["metadata"]["caste"] for item in held if item["metadata"]["caste"]})
 
 
-def _again(session: Session) -> Ingested:
+def again(session: Session) -> Ingested:
+    """Return what ingesting does that finds its session stored."""
     return Ingested(
         session,
         False,

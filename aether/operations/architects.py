@@ -14,10 +14,15 @@ from aether.backends import backend as backend_of
 from aether.backends.base import Completion, Request, Settings
 from aether.backends.request import session_request
 from aether.errors import BackendFailed, InvalidInput
-from aether.memory import handoff
 from aether.memory.fidelity import demands
 from aether.memory.ingest import Ingested
-from aether.operations.compression import Prepared, prepare, read_handoff, trigger_phase_boundary_compression
+from aether.operations.compression import (
+    Prepared,
+    outgrown,
+    prepare,
+    read_handoff,
+    trigger_phase_boundary_compression,
+)
 from aether.operations.edge import Home, counter_of, find, read
 from aether.shapes import JsonObject
 from aether.store import config
@@ -59,7 +64,7 @@ def compress(
     settings = config.load(place)
     chosen = architect or settings.architect
     module, overrides = (None, {}) if chosen == "manual" else backend_of(chosen)
-    prepared = prepare(phase, manual=True, new=_outgrown(phase, place), home=place)
+    prepared = prepare(phase, manual=True, new=outgrown(phase, place), home=place)
     if prepared.path is None or module is None:
         return Compressed(prepared, None, chosen, [])
     reach = _settings(settings)._replace(**cast(Any, overrides))
@@ -78,13 +83,6 @@ def compress(
             where=f"phase {phase}",
         )
     return Compressed(prepared, ingested, ingested.session["metadata"]["architect"]["backend"], notes)
-
-
-def _outgrown(phase: int, home: Path) -> bool:
-    """Return whether items came after the open hand-off of `phase`: who compresses means those too."""
-    memory = read(home).documents["memory"]
-    record = handoff.open_handoff(memory, phase)
-    return record is not None and bool(handoff.uncovered(memory, record))
 
 
 def _ask(

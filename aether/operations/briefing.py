@@ -2,19 +2,71 @@
 
 from __future__ import annotations
 
-from aether.operations.edge import Home
+import contextlib
+from pathlib import Path
+
+from aether.errors import AetherError
+from aether.memory import briefing
+from aether.operations.edge import Home, counter_of, find, now, read
+from aether.operations.taking_in import session_of
+from aether.store import config
+from aether.store.state import load
+
+# A sub-agent is given a task of its own; what it must know beside that is short.
+AGENT_SHARE = 1 / 3
 
 
 def session_brief(home: Home, source: str, session: str = "") -> str:
-    """Return the block that a session beginning by `source` is given, or ""."""
-    return ""
+    """Return the block that a session beginning by `source` is given, or "".
+
+    Resuming a session that is known tells what changed since it was last active.
+    """
+    place = find(home)
+    snapshot = read(place)
+    settings = config.load(place)
+    known = session_of(place, session) if session and source in briefing.RESUMED else None
+    return briefing.briefing(
+        snapshot.documents, occasion=source, now=now(), count=counter_of(snapshot.documents["memory"]),
+        budget=settings.claude_brief_tokens, since=str(known["at"]) if known else "",
+        wide=_wide(place, settings.claude_user_home),
+    )  # fmt: skip
 
 
-def compaction_steering(home: Home, session: str = "") -> str:
-    """Return what the summariser must keep, having prepared the hand-off; never raises for a locked or full home."""
-    return ""
+def _wide(home: Path, named: str) -> dict[str, object] | None:
+    """Return the documents of the user's own home; None where there is none, it cannot be read, or it is this one."""
+    if not named:
+        return None
+    try:
+        other = find(named)
+        return None if other == home else load(other).documents
+    except AetherError:
+        return None  # a project's memory is told without it
 
 
 def subagent_brief(home: Home, caste: str) -> str:
     """Return the block that a sub-agent of `caste` is given, or ""."""
-    return ""
+    place = find(home)
+    documents = read(place).documents
+    budget = int(config.load(place).claude_brief_tokens * AGENT_SHARE)
+    return briefing.agent_brief(
+        documents, caste, now=now(), count=counter_of(documents["memory"]), budget=budget
+    )
+
+
+def compaction_steering(home: Home, session: str = "") -> str:
+    """Return what the summariser must keep, having prepared the hand-off that its summary will be stored with.
+
+    Never raises for a home that is locked, full or broken: then it says what it can, and storing the summary
+    prepares the hand-off itself. `session` is the host's.
+    """
+    del session  # what the host compacts may be any session's: working memory is the project's
+    try:
+        documents = read(home).documents
+    except (AetherError, OSError):
+        return ""
+    told = briefing.steering(documents, now=now())
+    with contextlib.suppress(AetherError, OSError):
+        from aether.operations.compaction_summaries import prepare_for_summary  # half of the cost of telling
+
+        prepare_for_summary(home)
+    return told

@@ -19,6 +19,7 @@ from aether.operations.edge import Author, Home, change, counter_of, find, fold_
 from aether.paths import file_name, inside
 from aether.shapes import Change, Handoff, JsonObject, Session
 from aether.store import appends, codec
+from aether.store.config import Config
 from aether.store.files import storage, write_whole
 from aether.store.state import Snapshot
 from aether.store.undo import taken_back
@@ -48,8 +49,13 @@ def prepare_compression_data(
     return prepare(phase, manual=manual, new=new, home=home).path
 
 
-def prepare(phase: int, *, manual: bool = False, new: bool = False, home: Home = None) -> Prepared:
-    """Return the hand-off of `phase` and its record, or why there is none."""
+def prepare(
+    phase: int, *, manual: bool = False, new: bool = False, home: Home = None, settings: Config | None = None
+) -> Prepared:
+    """Return the hand-off of `phase` and its record, or why there is none.
+
+    `settings` are those of the home unless given.
+    """
     phase = check_phase(phase)
     place = find(home)
     snapshot = read(place)
@@ -69,7 +75,8 @@ def prepare(phase: int, *, manual: bool = False, new: bool = False, home: Home =
                 return Change({}, result=there)  # another process prepared it meanwhile
             return handoff.opened(memory, phase, compression_id=compression_id, now=at)
 
-        record = cast(JsonObject, change(place, plan, Author("prepare", reason=f"phase {phase}")).result)
+        author = Author("prepare", reason=f"phase {phase}")
+        record = cast(JsonObject, change(place, plan, author, settings=settings).result)
         snapshot = read(place)
     newer = len(handoff.uncovered(snapshot.documents["memory"], record))
     return Prepared(_written(place, snapshot, record), "", record, newer)
@@ -81,6 +88,13 @@ def _free_id(home: Path, phase: int) -> str:
         chosen = short_id(f"phase_{phase}")
         if not handoff.is_taken(memory, chosen) and not file_of(home, {"id": chosen}).exists():
             return chosen
+
+
+def outgrown(phase: int, home: Path) -> bool:
+    """Return whether items came after the open hand-off of `phase`: who compresses means those too."""
+    memory = read(home).documents["memory"]
+    record = handoff.open_handoff(memory, phase)
+    return record is not None and bool(handoff.uncovered(memory, record))
 
 
 def _why_not(snapshot: Snapshot, phase: int, *, manual: bool) -> str:
@@ -136,6 +150,8 @@ def trigger_phase_boundary_compression(
     home: Home = None,
     architect: JsonObject | None = None,
     compression_id: str | None = None,
+    summary: str = "",
+    settings: Config | None = None,
 ) -> Ingested:
     """Store the session that an architect made of the open hand-off, and return what that did.
 
@@ -143,6 +159,8 @@ def trigger_phase_boundary_compression(
     arrived meanwhile stays), patterns are promoted, sessions over the limit are evicted, and a receipt is
     written. The same answer again changes nothing. `architect` goes into the receipt; `compression_id`
     names the hand-off where several may be open (default: the one the answer names, else the only one).
+    `summary`, which the caller has judged, takes the place of the answer's; `settings` are those of the home
+    unless given.
 
     Raises:
         InvalidInput: the answer is rejected; nothing changed, and the text says what to correct.
@@ -157,10 +175,10 @@ def trigger_phase_boundary_compression(
         return ingest.ingest(
             documents, compressed_json, phase=phase, now=at, new_id=new_id,
             count=counter_of(documents["memory"]), architect=architect or {}, compression_id=compression_id,
-            instruct=instruction, rested=lambda name, digest: _rested(read(home), name, digest),
+            instruct=instruction, rested=lambda name, digest: _rested(read(home), name, digest), summary=summary,
         )  # fmt: skip
 
-    done = change(home, plan, Author("compress", by="architect", reason=f"phase {phase}"))
+    done = change(home, plan, Author("compress", by="architect", reason=f"phase {phase}"), settings=settings)
     fold_after(home)
     return cast(Ingested, done.result)
 

@@ -20,6 +20,7 @@ from aether.operations import telemetry
 from aether.shapes import Change, Counter, JsonObject
 from aether.store import spool
 from aether.store.commit import Author, Committed, commit, fold_home
+from aether.store.config import Config
 from aether.store.documents import ALWAYS, path_of
 from aether.store.state import Snapshot, journal_path, load
 
@@ -56,8 +57,17 @@ def read(home: Home) -> Snapshot:
     return load(taken_in(find(home)))
 
 
-def change(home: Home, plan: Callable[[Mapping[str, Any]], Change], author: Author) -> Committed:
-    """Commit what `plan` makes of the documents, export the events of it, and return what it did."""
+def change(
+    home: Home,
+    plan: Callable[[Mapping[str, Any]], Change],
+    author: Author,
+    *,
+    settings: Config | None = None,
+) -> Committed:
+    """Commit what `plan` makes of the documents, export the events of it, and return what it did.
+
+    `settings` are those of the home unless given.
+    """
     told: list[JsonObject] = []
 
     def planned(snapshot: Snapshot) -> Change:
@@ -66,7 +76,7 @@ def change(home: Home, plan: Callable[[Mapping[str, Any]], Change], author: Auth
         return made
 
     place = taken_in(find(home))
-    done = commit(place, planned, author, now=now())
+    done = commit(place, planned, author, now=now(), settings=settings)
     telemetry.export(place, told)
     return done._replace(result=owned(done.result))
 
