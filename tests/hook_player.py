@@ -13,6 +13,7 @@ from typing import Any
 
 from aether.messages import claude_code
 from aether.messages.record import Record
+from aether.store import spool
 from aether.text.cleaning import clean
 
 _AGENTS = {"Task", "Agent"}
@@ -147,3 +148,37 @@ class _Player:
         for agent in list(self.tasks):
             yield from self.agent_stopped(agent)
         yield from self.stopped()
+
+
+def entry(event: str, session: str = "s1", **more: Any) -> dict[str, Any]:
+    """Return an entry of the spool."""
+    common = {"session": session, "at": "2026-03-01T10:15:00.000000Z", "transcript": f"{session}.jsonl"}
+    return {"event": event, **common, **more}
+
+
+def called(
+    number: int, command: str, output: str = "", *, failed: bool = False, **more: Any
+) -> dict[str, Any]:
+    """Return the entry of a shell command that ran."""
+    event = "PostToolUseFailure" if failed else "PostToolUse"
+    given = {"tool": "Bash", "input": {"command": command}, "output": output, "failed": failed}
+    return entry(event, id=f"toolu_{number}", **given | more)
+
+
+def turn(number: int, session: str = "s1") -> list[dict[str, Any]]:
+    """Return the entries of a turn, each of which gives rise to one note of its own."""
+    prompt_id = f"p{number}"
+    port = 8000 + number
+    return [
+        entry("UserPromptSubmit", session, prompt=f"Please move service {number} to port {port}.", prompt_id=prompt_id),
+        called(number, f"make service-{number}", f"service {number} passed", session=session),
+        entry(
+            "Stop", session, prompt_id=prompt_id,
+            message=f"Decision: service {number} of {session} listens on port {port} because the other one is taken.",
+        ),
+    ]  # fmt: skip
+
+
+def put(home: Path, *entries: dict[str, Any]) -> list[str]:
+    """Put entries into the spool of `home` and return their names."""
+    return [spool.put(str(home), each) for each in entries]

@@ -8,7 +8,9 @@ takes in at a time; what it cannot store stays in the spool, and what can never 
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 import time
 from collections.abc import Iterator
@@ -17,7 +19,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict, cast
+from typing import NamedTuple, TypedDict, cast
 
 from aether import clock
 from aether.errors import AetherError, InvalidInput
@@ -89,8 +91,10 @@ class _Batch:
     home: Path
     snapshot: Snapshot
     most_chars: float
+    met: int = 0
+    """How many entries were looked at."""
     names: list[str] = field(default_factory=list)
-    """Entries that were read, all of which leave the spool."""
+    """Those that leave the spool; what another user alone may read stays."""
     sessions: dict[str, Session] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
     """The sessions that something was heard of."""
@@ -115,12 +119,17 @@ def take_in(home: Path, *, patience: float = 2.0) -> Taken:
     taking = _TAKING.set(True)
     try:
         find(home)
-        with locked(home / "hooks", timeout=patience):
+        with (
+            storage(home, left="What hooks have spooled stays there."),
+            locked(home / "hooks", timeout=patience),
+        ):
             settings = config.or_default(home)._replace(lock_timeout_seconds=patience)
             for batch in _batches(home):
                 ids += _store(batch, settings)
                 _settle(batch)
                 names += batch.names
+                if len(batch.names) < batch.met:
+                    left = "some entries belong to another user, and wait for that one."
     except AetherError as reason:
         left = str(reason)
     finally:
@@ -131,10 +140,18 @@ def take_in(home: Path, *, patience: float = 2.0) -> Taken:
 def session_of(home: Path, session: str) -> JsonObject | None:
     """Return what is known of a session of Claude Code (a `Session`), None where nothing is."""
     try:
-        found = json.loads(_session_file(home, session).read_bytes())
-    except (OSError, ValueError, RecursionError):
+        return cast("JsonObject | None", _read_session(_session_file(home, session)))
+    except OSError:
         return None
-    return found if isinstance(found, dict) and found.keys() >= Session.__required_keys__ else None
+
+
+def _read_session(path: Path) -> Session | None:
+    """Return what the file says; None where there is none, or it makes no sense: then the session begins anew."""
+    try:
+        found = json.loads(path.read_bytes())
+    except (FileNotFoundError, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) and found.keys() >= Session.__required_keys__ else None  # type: ignore[return-value]
 
 
 def _batches(home: Path) -> Iterator[_Batch]:
@@ -146,20 +163,37 @@ def _batches(home: Path) -> Iterator[_Batch]:
         batch = _Batch(home, snapshot, notes.batch_chars(capacity))
         _fill(batch, waiting)
         yield batch
-        waiting = waiting[len(batch.names) :]
+        waiting = waiting[batch.met :]
 
 
 def _fill(batch: _Batch, waiting: list[str]) -> None:
     """Read entries into `batch` until it is full, or a line changes the phase."""
     chars = 0
     for name in waiting[:BATCH_ENTRIES]:
+        batch.met += 1
         entry = spool.get(str(batch.home), name)
+        if entry is None and not _is_gone(batch.home, name):
+            continue
         batch.names.append(name)
         found = _take(batch, name, entry, waiting) if entry is not None else []
         batch.drafts += found
         chars += sum(len(draft["content"]) for draft in found)
         if batch.markers or chars > batch.most_chars:
             return
+
+
+def _is_gone(home: Path, name: str) -> bool:
+    """Tell whether an entry left the spool, to whoever was quicker or into quarantine; not if another user's.
+
+    Raises:
+        OSError: it is there and cannot be read, perhaps for now: what comes after it has to wait.
+    """
+    path = home / "hooks" / "spool" / name
+    if not path.exists():
+        return True
+    if os.access(path, os.R_OK):
+        raise OSError(errno.EIO, f"{name} cannot be read")
+    return False
 
 
 def _take(batch: _Batch, name: str, entry: JsonObject, waiting: list[str]) -> list[Draft]:
@@ -191,13 +225,15 @@ def _observed(batch: _Batch, session: Session, entry: JsonObject) -> list[Draft]
     try:
         return _due(session, entry)
     except _SENSELESS:
-        # The state may be that of another version: all it holds is of one turn, and the session goes on.
-        session["state"] = begin(file=word(entry.get("transcript")), phase=_phase(batch))
+        # Is it the entry, or a state that another version wrote? All that a state holds is of one turn.
+        anew: Session = {**session, "state": begin(file=word(entry.get("transcript")), phase=_phase(batch))}
     try:
-        return _due(session, entry)
+        found = _due(anew, entry)
     except _SENSELESS as reason:
-        _set_aside(batch.home, session["done"][-1], entry, f"{type(reason).__name__}: {reason}")
+        _set_aside(batch.home, session["done"][-1], entry, f"{type(reason).__name__}: {reason}.")
         return []
+    session.update(anew)
+    return found
 
 
 def _due(session: Session, entry: JsonObject) -> list[Draft]:
@@ -216,8 +252,12 @@ def _due(session: Session, entry: JsonObject) -> list[Draft]:
 
 
 def _is_repeated(record: Record, seen: list[str]) -> bool:
-    # A call and its answer are two records; boundaries are all alike, and another one does nothing.
-    return record.kind != "boundary" and identity(record) in (seen if is_named(record) else seen[-2:])
+    if record.kind == "boundary":  # all alike, and another one does nothing
+        return False
+    if is_named(record):
+        return identity(record) in seen
+    # Without an id only what comes at once is the same; a call and its answer are two records.
+    return identity(record) in seen[-2 if record.kind in {"call", "result"} else -1 :]
 
 
 def _by_hooks(draft: Draft) -> Draft:
@@ -268,13 +308,12 @@ def _settle(batch: _Batch) -> None:
     """Do what the batch says of phases, write its sessions, and remove its entries: what is stored is not read again."""
     for marker in batch.markers:
         _mark_phase(marker, batch.home)
-    with storage(batch.home):
-        for key in sorted(batch.changed):
-            path = _session_file(batch.home, key)
-            if not path.exists():
-                make_directory(path.parent)
-                _forget_old(path.parent)
-            write_whole(path, json.dumps(batch.sessions[key], separators=(",", ":")).encode("ascii"))
+    for key in sorted(batch.changed):
+        path = _session_file(batch.home, key)
+        if not path.exists():
+            make_directory(path.parent)
+            _forget_old(path.parent)
+        write_whole(path, json.dumps(batch.sessions[key], separators=(",", ":")).encode("ascii"))
     spool.remove(str(batch.home), batch.names)
 
 
@@ -296,10 +335,7 @@ def _phase(batch: _Batch) -> int:
 
 
 def _opened(home: Path, key: str) -> Session:
-    known: Any = session_of(home, key)
-    if known is not None:
-        return cast("Session", known)
-    return Session(
+    return _read_session(_session_file(home, key)) or Session(
         state=begin(), done=[], seen=[], first_source="", at="", revision=_NOT_YET, archive_read=-1
     )
 
@@ -322,9 +358,8 @@ def _forget_old(directory: Path) -> None:
 def _set_aside(home: Path, name: str, what: JsonObject, reason: str) -> None:
     """Keep what cannot be stored in `quarantine/`, and say so in the log of the hooks."""
     path = home / "quarantine" / f"hooks-{name}"
-    with storage(home):
-        make_directory(path.parent)
-        write_whole(path, json.dumps(what).encode("ascii"))
-        line = f"{clock.stamp(now())} taking in: {' '.join(reason.split())} Kept in quarantine/{path.name}\n"
-        with (home / "hook.log").open("a", encoding="utf-8", errors="backslashreplace") as log:
-            log.write(line)
+    make_directory(path.parent)
+    write_whole(path, json.dumps(what).encode("ascii"))
+    line = f"{clock.stamp(now())} taking-in - {' '.join(reason.split())} Kept in quarantine/{path.name}\n"
+    with (home / "hook.log").open("a", encoding="utf-8", errors="backslashreplace") as log:
+        log.write(line)

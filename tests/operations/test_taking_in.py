@@ -1,0 +1,560 @@
+import errno
+import json
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+import aether
+from aether.errors import InvalidInput
+from aether.operations import colony, taking_in
+from aether.operations.colony import start_phase
+from aether.operations.edge import read
+from aether.operations.taking_in import session_of, take_in
+from aether.store import doctor, files, spool
+from aether.store.lock import locked
+from tests import homes
+from tests.hook_player import called, entry, put, turn
+from tests.operations.calls import limits, memory, whole
+
+
+def held(home):
+    return memory(home)["working_memory"]["items"]
+
+
+def contents(home):
+    return [item["content"] for item in held(home)]
+
+
+def taken(home, *entries):
+    """Put `entries`, take them in, and return the contents of the items that made."""
+    put(home, *entries)
+    done = take_in(home)
+    assert done.left == ""
+    assert spool.waiting(str(home)) == []
+    by_id = {item["id"]: item["content"] for item in held(home)}
+    return [by_id[one] for one in done.ids]
+
+
+def test_where_nothing_waits_nothing_is_done(home):
+    before = homes.anew(home).revision
+
+    assert take_in(home) == (0, [], False, "")
+    assert homes.anew(home).revision == before
+    assert not (home / "hooks").exists()
+
+
+def test_a_turn_becomes_the_notes_that_its_transcript_would_give(home):
+    assert taken(home, *turn(1)) == [
+        "Please move service 1 to port 8001.",
+        "Ran `make service-1`: service 1 passed",
+        "Decision: service 1 of s1 listens on port 8001 because the other one is taken.",
+    ]
+    request, command, answer = (item["metadata"] for item in held(home))
+    assert request["source"] == "queen"
+    assert request["timestamp"] == "2026-03-01T10:15:00.000000Z"
+    assert command["pointer"] == {
+        "file": "s1.jsonl", "uuid": "toolu_1", "key": command["pointer"]["key"], "via": "hooks",
+    }  # fmt: skip
+    assert answer["phase"] == 1
+    whole(home)
+
+
+def test_notes_bear_the_phase_that_the_colony_is_in(home):
+    start_phase(4, home=home)
+
+    taken(home, *turn(1))
+
+    assert {item["metadata"]["phase"] for item in held(home)} == {4}
+
+
+def test_what_is_delivered_twice_is_noted_once(home):
+    one, call, stop = turn(1)
+    batch = entry("PostToolBatch", calls=[{name: call[name] for name in ("tool", "input", "output", "id")}])
+
+    found = taken(home, one, one, call, batch, call, stop, stop)
+
+    assert found == taken_alone(home, turn(1))
+    assert taken(home, *turn(1)) == []
+
+
+def taken_alone(home, entries):
+    other = homes.fresh(home.parent / "other")
+    return taken(other, *entries)
+
+
+def test_the_same_words_in_another_turn_are_said_again_also_without_ids(home):
+    said = entry("UserPromptSubmit", prompt="Always run the linter first.")
+    done = entry("Stop", message="Done.")
+
+    taken(home, said, said, done, done)
+    session = session_of(home, "s1")
+    taken(home, said, done)
+
+    assert len(session["seen"]) == 2
+    assert len(session_of(home, "s1")["seen"]) == 4
+
+
+def test_taking_in_entry_by_entry_gives_the_same_as_all_at_once(home):
+    entries = [*turn(1), *turn(2, "s2"), *turn(3)]
+    apart = [text for each in entries for text in taken(home, each)]
+
+    assert sorted(apart) == sorted(taken_alone(home, entries))
+
+
+def test_a_failure_is_noted_with_what_fixed_it_in_a_later_turn(home):
+    first, _, stop = turn(1)
+    found = taken(home, first, called(1, "make test", "Exit code 2\nmain.c:3: error: x", failed=True), stop)
+
+    assert not any("failed" in text for text in found)
+    assert "`make test` failed: main.c:3: error: x\nWorked when run again: 3 passed" in taken(
+        home, called(2, "make test", "3 passed"), turn(2)[2]
+    )
+
+
+def test_a_failure_that_nothing_fixed_is_noted_when_the_session_ends(home):
+    taken(home, called(1, "make test", "main.c:3: error: x", failed=True), turn(1)[2])
+
+    assert taken(home, entry("SessionEnd", reason="other")) == ["`make test` failed: main.c:3: error: x"]
+
+
+def test_an_answer_is_noted_with_its_question(home):
+    taken(home, entry("Stop", message="Shall we use SQLite or keep the JSON files?", prompt_id="p1"))
+
+    assert taken(home, entry("UserPromptSubmit", prompt="SQLite", prompt_id="p2")) == [
+        "Asked: Shall we use SQLite or keep the JSON files?\nAnswered: SQLite"
+    ]
+
+
+def test_a_sub_agents_work_is_its_castes(home):
+    worker = {"agent": "a1", "caste": "Explore"}
+    found = taken(
+        home,
+        called(1, "make docs", "built 3 files", **worker),
+        entry(
+            "SubagentStop", **worker, task_text="Build the docs.",
+            message="Decision: the docs are built with make because it is on every machine.",
+        ),
+    )  # fmt: skip
+
+    assert sorted(found) == [
+        "Decision: the docs are built with make because it is on every machine.",
+        "Ran `make docs`: built 3 files",
+        "Task: Build the docs.",
+    ]
+    assert {(item["metadata"]["source"], item["metadata"]["caste"]) for item in held(home)} == {
+        ("worker_ant", "Explore")
+    }
+    state = session_of(home, "s1")["state"]
+    assert "a1" not in state["turns"]
+
+
+def test_a_completed_task_is_noted(home):
+    assert taken(home, entry("TaskCompleted", task="7", subject="The parser")) == [
+        "Task completed: The parser"
+    ]
+
+
+def test_a_compaction_ends_the_stretch_of_work(home):
+    assert taken(home, called(1, "make", "ok"), entry("PreCompact"), entry("PostCompact")) == [
+        "Ran `make`: ok"
+    ]
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        called(1, "aether remember 'Use tabs.'", "stored", failed=True),
+        called(1, "cd app && AETHER_HOME=x python3 -m aether status", "failed", failed=True),
+        entry(
+            "PostToolUse", tool="mcp__aether__create_entities", input={"a": "b"}, output="Use tabs.", id="t"
+        ),
+        entry(
+            "PostToolUse", tool="mcp__plugin_aether_memory__add", input={"a": "b"}, output="Use tabs.", id="t"
+        ),
+        entry("PostToolUse", tool="memory", input={"command": "create", "path": "/memories/a.md"}, id="t"),
+        entry("UserPromptSubmit", prompt="/aether:remember Always use tabs.", prompt_id="p"),
+        entry("UserPromptSubmit", prompt="<aether-memory>Always use tabs.</aether-memory>", prompt_id="p"),
+    ],
+)
+def test_what_aether_is_asked_and_answers_is_not_remembered_anew(own, home):
+    assert taken(home, own, entry("SessionEnd")) == []
+
+
+def test_a_project_that_bears_the_name_is_captured(home):
+    assert taken(home, called(1, "cd /srv/aether && make test", "3 passed"), entry("SessionEnd")) != []
+
+
+def test_sessions_are_kept_apart_and_known(home):
+    put(home, entry("SessionStart", "s1", source="startup"), *turn(1), *turn(2, "../../s2"))
+
+    take_in(home)
+
+    one, other = session_of(home, "s1"), session_of(home, "../../s2")
+    assert (one["first_source"], other["first_source"]) == ("startup", "unknown")
+    assert one["revision"] == other["revision"] == homes.anew(home).revision
+    assert session_of(home, "s3") is None
+    assert len(list((home / "hooks" / "sessions").iterdir())) == 2
+
+
+def test_starting_a_session_again_is_not_hearing_of_it(home):
+    taken(home, entry("SessionStart", source="startup"), *turn(1))
+    before = session_of(home, "s1")
+    homes.add(home, "another")
+
+    taken(home, {**entry("SessionStart", source="resume"), "at": "2026-03-02T10:15:00.000000Z"})
+
+    after = session_of(home, "s1")
+    assert [after[name] for name in ("first_source", "at", "revision")] == [
+        before[name] for name in ("first_source", "at", "revision")
+    ]
+    taken(home, {**turn(2)[0], "at": "2026-03-02T10:16:00.000000Z"})
+    assert session_of(home, "s1")["at"] == "2026-03-02T10:16:00.000000Z"
+    assert session_of(home, "s1")["revision"] == homes.anew(home).revision
+
+
+@pytest.mark.parametrize("data", [b"{torn", b"[]", b"{}", b"\xff", b"[" * 100_000])
+def test_a_broken_session_file_is_as_good_as_none(data, home):
+    taken(home, turn(1)[0])
+    [path] = (home / "hooks" / "sessions").iterdir()
+    path.write_bytes(data)
+
+    assert session_of(home, "s1") is None
+    assert len(taken(home, *turn(2))) == 3
+
+
+def test_a_state_of_another_shape_costs_no_entry(home):
+    taken(home, *turn(1))
+    [path] = (home / "hooks" / "sessions").iterdir()
+    path.write_text(json.dumps({**session_of(home, "s1"), "state": {"file": "s1.jsonl"}}))
+
+    assert len(taken(home, *turn(2))) == 3
+    assert not (home / "quarantine").exists()
+
+
+def test_sessions_that_nobody_resumes_are_forgotten(home):
+    taken(home, *turn(1))
+    [old] = (home / "hooks" / "sessions").iterdir()
+    os.utime(old, (0, 0))
+
+    taken(home, *turn(2, "s2"))
+
+    assert session_of(home, "s1") is None
+    assert session_of(home, "s2") is not None
+
+
+def test_entries_that_make_no_sense_are_kept_aside_and_the_others_stored(home, monkeypatch):
+    real = taking_in.records
+
+    def senseless(given):
+        if given["event"] == "Odd":
+            raise TypeError("a list is no text")
+        return real(given)
+
+    monkeypatch.setattr(taking_in, "records", senseless)
+
+    assert len(taken(home, turn(1)[0], entry("Odd"), *turn(1)[1:])) == 3
+    [kept] = (home / "quarantine").iterdir()
+    assert json.loads(kept.read_bytes())["event"] == "Odd"
+    assert "TypeError: a list is no text. Kept in quarantine/" in (home / "hook.log").read_text()
+
+
+def test_what_is_no_json_leaves_the_spool_for_quarantine(home):
+    put(home, *turn(1))
+    (home / "hooks" / "spool" / "00-bad.json").write_bytes(b"{torn")
+
+    done = take_in(home)
+
+    assert (done.entries, len(done.ids)) == (4, 3)
+    assert [path.name for path in (home / "quarantine").iterdir()] == ["spool-00-bad.json"]
+
+
+def test_notes_that_cannot_be_stored_are_kept_aside_and_the_others_stored(home):
+    limits(home, capacity=60)
+    asked = entry(
+        "UserPromptSubmit", prompt="Please " + "rename the port of the service. " * 40, prompt_id="p0"
+    )
+
+    assert len(taken(home, asked, *turn(1))) == 3
+    [kept] = (home / "quarantine").iterdir()
+    assert json.loads(kept.read_bytes())["content"].startswith("Please rename")
+    assert "do not fit into a working memory of 60." in (home / "hook.log").read_text()
+
+
+def test_more_notes_than_working_memory_holds_at_once_are_stored_in_parts(home):
+    limits(home, capacity=120)
+
+    done = take_in_of(home, *[each for number in range(8) for each in turn(number)])
+
+    assert (done.entries, len(done.ids), done.left) == (24, 24, "")
+    whole(home)
+
+
+def take_in_of(home, *entries):
+    put(home, *entries)
+    return take_in(home)
+
+
+def test_a_backlog_is_taken_in_batch_by_batch(home, monkeypatch):
+    monkeypatch.setattr(taking_in, "BATCH_ENTRIES", 4)
+    revision = homes.anew(home).revision
+
+    done = take_in_of(home, *[each for number in range(4) for each in turn(number)])
+
+    assert (done.entries, len(done.ids)) == (12, 12)
+    assert homes.anew(home).revision == revision + 3
+
+
+def test_it_says_when_compression_is_needed(home):
+    limits(home, capacity=100)
+
+    assert take_in_of(home, *turn(1), *turn(2)).compression_needed
+
+
+def test_ids_of_items_are_plain_text(home):
+    assert {type(one) for one in take_in_of(home, *turn(1)).ids} == {str}
+
+
+@pytest.mark.parametrize("lock", ["hooks", "."])
+def test_where_another_holds_a_lock_the_spool_stays(lock, home):
+    put(home, *turn(1))
+    with locked(home / lock):
+        done = take_in(home, patience=0.01)
+
+    assert done[:3] == (0, [], False)
+    assert "held by" in done.left
+    assert len(spool.waiting(str(home))) == 3
+    assert len(take_in(home).ids) == 3
+
+
+def test_a_broken_home_keeps_its_spool(home):
+    put(home, *turn(1))
+    (home / "config.toml").write_text("what = ever")
+    assert len(take_in(home).ids) == 3
+    put(home, *turn(2))
+    (home / "data" / "journal.jsonl").write_text("no journal\n" * 3)
+
+    done = take_in(home)
+
+    assert done.entries == 0
+    assert done.left
+    assert len(spool.waiting(str(home))) == 3
+
+
+def test_an_entry_that_only_another_user_may_read_waits_for_that_one(home, monkeypatch):
+    _mine, theirs = put(home, turn(1)[0], turn(2)[0])
+    real = spool.get
+    monkeypatch.setattr(spool, "get", lambda home, name: None if name == theirs else real(home, name))
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+
+    done = take_in(home)
+
+    assert (done.entries, len(done.ids)) == (1, 1)
+    assert "another user" in done.left
+    assert spool.waiting(str(home)) == [theirs]
+
+
+def test_an_entry_that_cannot_be_read_now_is_waited_for(home, monkeypatch):
+    put(home, *turn(1))
+    monkeypatch.setattr(spool, "get", lambda home, name: None)
+    assert "cannot be read" in take_in(home).left
+    monkeypatch.undo()
+
+    assert len(take_in(home).ids) == 3
+
+
+def test_an_entry_that_somebody_took_away_is_gone(home, monkeypatch):
+    put(home, *turn(1))
+    gone = spool.waiting(str(home))
+    spool.remove(str(home), gone)
+    monkeypatch.setattr(spool, "waiting", lambda home: gone)
+
+    assert take_in(home)[:2] == (3, [])
+
+
+def test_a_session_file_that_cannot_be_read_now_is_waited_for(home, monkeypatch):
+    taken(home, *turn(1))
+    put(home, *turn(2))
+
+    def broken(path):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(Path, "read_bytes", broken)
+    assert session_of(home, "s1") is None
+    assert take_in(home).entries == 0
+    monkeypatch.undo()
+    assert take_in(home).entries == 3
+
+
+def test_a_directory_that_is_no_home_keeps_its_spool(tmp_path):
+    put(tmp_path, *turn(1))
+
+    assert "is not a home" in take_in(tmp_path).left
+    assert len(spool.waiting(str(tmp_path))) == 3
+
+
+def test_a_full_disk_loses_nothing(home, monkeypatch):
+    put(home, *turn(1))
+
+    def full(path, data, **options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(taking_in, "write_whole", full)
+    done = take_in(home)
+    monkeypatch.undo()
+
+    assert "No space left" in done.left
+    assert take_in(home).ids == []  # they had been stored before the disk was full
+    assert len(contents(home)) == 3
+
+
+def test_whoever_opens_the_home_takes_in_first(home):
+    put(home, *turn(1))
+    assert len(aether.list_working_memory_items(home=home)) == 3
+    put(home, *turn(2))
+    aether.add_working_memory_item("Use tabs.", "preference", home=home)
+    put(home, *turn(3))
+    aether.update_working_memory_item(held(home)[0]["id"], {"type": "decision"}, home=home)
+
+    assert spool.waiting(str(home)) == []
+    assert len(contents(home)) == 10
+
+
+def test_a_failure_to_take_in_is_waited_for_once_and_hurts_nobody(home, monkeypatch):
+    waits = []
+    real = taking_in.locked
+
+    def waiting(path, *, timeout):
+        waits.append(timeout)
+        return real(path, timeout=0)
+
+    monkeypatch.setattr(taking_in, "locked", waiting)
+    put(home, *turn(1))
+    with locked(home / "hooks"):
+        assert aether.list_working_memory_items(home=home) == []
+        assert aether.list_working_memory_items(home=home) == []
+    assert len(aether.list_working_memory_items(home=home)) == 3
+    put(home, *turn(2))
+    read(home)
+
+    assert waits == [0.5, 0, 0, 0.5]
+
+
+def test_a_phase_is_completed_where_an_agent_says_so_and_what_follows_is_of_the_next(home):
+    start_phase(2, name="parser", home=home)
+    stop = entry(
+        "Stop", prompt_id="p1", message='All passes.\n\nPhase 2 complete\n\naether: start phase 3 "importer"'
+    )
+
+    taken(home, *turn(1)[:2], stop, *turn(2))
+
+    state = read(home).documents["COLONY_STATE"]["colony_status"]
+    assert (state["current_phase"], state["phases_completed"], state["state"]) == (3, [2], "EXECUTING")
+    phase_of = {item["content"]: item["metadata"]["phase"] for item in held(home)}
+    assert phase_of["Ran `make service-1`: service 1 passed"] == 2
+    assert phase_of["Ran `make service-2`: service 2 passed"] == 3
+
+
+@pytest.mark.parametrize(
+    "line", ["Phase 3 complete", "Phase 1 complete", "aether: start phase 3", "aether: start phase 2"]
+)
+def test_a_line_about_another_phase_changes_nothing(line, home):
+    start_phase(2, home=home)
+    before = read(home).documents["COLONY_STATE"]
+
+    taken(home, entry("Stop", message=line))
+
+    assert read(home).documents["COLONY_STATE"] == before
+
+
+def test_a_sub_agent_completes_no_phase(home):
+    start_phase(2, home=home)
+
+    taken(home, entry("SubagentStop", agent="a1", caste="Explore", message="Phase 2 complete"))
+
+    assert read(home).documents["COLONY_STATE"]["colony_status"]["phases_completed"] == []
+
+
+def test_a_phase_that_somebody_changes_at_the_same_time_is_left_to_them(home, monkeypatch):
+    def changed(*given, **more):
+        raise InvalidInput("phase 3 is still EXECUTING.", fix="Complete it first.")
+
+    monkeypatch.setattr(colony, "start_phase", changed)
+
+    taken(home, entry("Stop", message="aether: start phase 4"))
+
+    assert read(home).documents["COLONY_STATE"]["colony_status"]["current_phase"] is None
+
+
+def transcript(path, number=1):
+    """Write what Claude Code writes about `turn(number)`."""
+    prompt, call, stop = turn(number)
+    head = {"sessionId": "s1", "timestamp": "2026-03-01T10:15:00.000Z"}
+    blocks = [
+        ("user", prompt["prompt"]),
+        ("assistant", [{"type": "tool_use", "id": call["id"], "name": "Bash", "input": call["input"]}]),
+        ("user", [{"type": "tool_result", "tool_use_id": call["id"], "content": call["output"]}]),
+        ("assistant", [{"type": "text", "text": stop["message"]}]),
+    ]
+    lines = [
+        {**head, "type": who, "uuid": f"u{number}-{at}", "message": {"role": who, "content": content}}
+        for at, (who, content) in enumerate(blocks)
+    ]
+    with Path(path).open("a") as file:
+        file.writelines(json.dumps(line) + "\n" for line in lines)
+    return path
+
+
+def test_importing_the_transcript_afterwards_adds_nothing(home, tmp_path):
+    taken(home, *turn(1))
+
+    done = aether.import_transcripts([transcript(tmp_path / "s1.jsonl")], home=home)
+
+    assert (done.items, done.known) == (0, 3)
+
+
+def test_importing_after_compression_adds_nothing_either(home, tmp_path):
+    taken(home, *turn(1))
+    aether.compress(1, home=home)
+
+    assert aether.import_transcripts([transcript(tmp_path / "s1.jsonl")], home=home).items == 0
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_what_an_import_has_stored_hooks_do_not_store_again(compressed, home, tmp_path):
+    aether.import_transcripts([transcript(tmp_path / "s1.jsonl")], home=home)
+    if compressed:
+        aether.compress(1, home=home)
+
+    assert taken(home, *turn(1)) == []
+    assert len(taken(home, *turn(2))) == 3
+
+
+def test_the_same_words_in_another_transcript_are_another_note(home, tmp_path):
+    taken(home, *turn(1))
+
+    assert aether.import_transcripts([transcript(tmp_path / "s2.jsonl")], home=home).items == 3
+
+
+def test_entries_put_while_others_are_taken_in_are_not_lost(home):
+    numbers = range(6)
+    threads = [
+        threading.Thread(target=lambda number=number: (put(home, *turn(number, f"s{number}")), take_in(home)))
+        for number in numbers
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    take_in(home)
+
+    assert len(contents(home)) == len(set(contents(home))) == 18
+    assert spool.waiting(str(home)) == []
+
+
+def test_the_home_is_sound_afterwards(home):
+    taken(home, *turn(1))
+
+    assert [one for one in doctor.examine(home) if one.level in ("error", "warning")] == []
+    assert list(files.stray_temps(home)) == []
