@@ -33,12 +33,14 @@ NOUNS = {
     "snapshot": ("snapshot", "Save the whole colony and restore it"),
     "tokens": ("tokens", "Count tokens and choose how they are counted"),
     "messages": ("messages", "Check conversations against a provider's rules"),
+    "claude": ("claude", "Install in Claude Code, and see how it does there"),
     "log": ("home", "Show who changed what, when and why"),
     "undo": ("home", "Take one change back"),
     "fold": ("home", "Write the journal into the documents"),
     "show": ("home", "Print a document as it is now"),
     "doctor": ("home", "Find what is wrong with a home, and mend it"),
     "schema": ("schema", "Check documents against their schemas"),
+    "hook": ("hook", "Answer an event of Claude Code as its hook"),
     "completion": ("completion", "Print the completion script of a shell"),
 }
 

@@ -18,6 +18,8 @@ from typing import NamedTuple
 from aether.shapes import JsonObject
 
 PROGRAM = "aether-hook"
+# Where there are no scripts. A session stands in a project whose own files must not be imported: hence -P.
+MODULE = ("-P", "-m", "aether")
 # Seconds after which Claude Code ends the process: above the program's own deadlines (2 and 8 by default), so that
 # only one that is stuck is ended from outside.
 LIGHT_SECONDS = 5
@@ -58,7 +60,7 @@ _GUARDED = re.compile(r"\Acommand -v .+ && exec .*aether.* (\w+); exit 0\Z", re.
 def program() -> list[str]:
     """Return the words that start this environment's hook program: its own script, else the one on PATH."""
     script = own_script(PROGRAM) or shutil.which(PROGRAM)
-    return [os.path.abspath(script)] if script else [sys.executable, "-m", "aether", "hook"]
+    return [os.path.abspath(script)] if script else [sys.executable, *MODULE, "hook"]
 
 
 def own_script(name: str) -> str:
@@ -123,7 +125,7 @@ def started(handler: object) -> list[str]:
 
 def _is_program(words: list[str]) -> bool:
     names = [re.split(r"[\\/]", word)[-1].removesuffix(".exe") for word in words[:1]] + words[1:]
-    return names in ([PROGRAM], ["aether", "hook"]) or names[1:] == ["-m", "aether", "hook"]
+    return names in ([PROGRAM], ["aether", "hook"]) or names[1:] == [*MODULE, "hook"]
 
 
 def _words(command: str) -> list[str]:

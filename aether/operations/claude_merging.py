@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from aether.errors import InvalidDocument, shown
-from aether.operations.claude_handlers import is_ours
+from aether.operations.claude_handlers import MODULE, is_ours
 from aether.shapes import JsonObject
 from aether.text import json_text
 
@@ -147,7 +147,7 @@ def is_our_server(server: Any) -> bool:
         return False
     name = re.split(r"[\\/]", server["command"])[-1].removesuffix(".exe")
     words = [name, *(server["args"] if isinstance(server.get("args"), list) else [])]
-    return words[:2] == ["aether", "mcp"] or words[1:4] == ["-m", "aether", "mcp"]
+    return words[:2] == ["aether", "mcp"] or words[1:5] == [*MODULE, "mcp"]
 
 
 def hooks_of(text: str, *, where: str = "") -> JsonObject:

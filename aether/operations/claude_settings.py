@@ -18,8 +18,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from aether import clock
+from aether import project as project_of
 from aether.errors import AetherError, Conflict, InvalidDocument, InvalidInput, StorageFailed, shown
 from aether.operations import claude_handlers, claude_merging
+from aether.operations.edge import Home
+from aether.operations.home import init
+from aether.paths import find_home
 from aether.shapes import JsonObject
 from aether.store.files import write_whole
 
@@ -28,6 +32,8 @@ BACKUP_MARK = ".aether-backup-"
 # What others of the project read too; settings of one person are its owner's alone, as Claude Code makes them.
 SHARED_MODE = 0o644
 BOM = "\ufeff"
+# What is remembered of a project is not part of it: it shall not be committed by accident.
+IGNORE_ALL = b"*\n"
 _Merge = Callable[[str], str]
 _Unmerge = Callable[[str, str], str]
 
@@ -90,6 +96,11 @@ def settings_path(scope: str, *, project: Path | None = None) -> Path:
     return (project or project_directory()) / ".claude" / name
 
 
+def is_users(path: Path) -> bool:
+    """Return whether a settings file stands in the directory of the user's own: a project there is none."""
+    return os.path.realpath(path.parent) == os.path.realpath(claude_directory())
+
+
 def server_path(scope: str, *, project: Path | None = None) -> Path:
     """Return the file in which Claude Code keeps the MCP servers of a scope."""
     if scope == "project":
@@ -110,7 +121,27 @@ def wanted_server() -> JsonObject:
         return {"command": "aether", "args": ["mcp"]}
     if script:
         return {"command": script, "args": ["mcp"]}
-    return {"command": sys.executable, "args": ["-m", "aether", "mcp"]}
+    return {"command": sys.executable, "args": [*claude_handlers.MODULE, "mcp"]}
+
+
+def plugin_directory() -> Path:
+    """Return the directory of the plugin, which is a marketplace of itself as well."""
+    return Path(__file__).parents[1] / "integrations" / "claude_code" / "plugin"
+
+
+def make_home(named: Home = None) -> tuple[Path, bool]:
+    """Return the home of this project and whether it was made just now; git ignores one that was.
+
+    Raises:
+        StorageFailed: the directory cannot be written.
+    """
+    place = find_home(named or project_of.home_of(os.getcwd()))
+    made = not (place / "data").is_dir()
+    init(place)
+    if made:
+        with _disk(place):
+            write_whole(place / ".gitignore", IGNORE_ALL)
+    return place, made
 
 
 def can_serve() -> bool:
@@ -152,14 +183,31 @@ def uninstall(
     return [_applied(plan, shared=scope == "project", dry_run=dry_run) for plan in plans]
 
 
+def settings(path: Path) -> JsonObject:
+    """Return the settings in a file; none where there is no file.
+
+    Raises:
+        InvalidDocument: it is not JSON.
+        StorageFailed: it cannot be read.
+    """
+    text = _text(path, _read(path))
+    return claude_merging.value_of(text, where=str(path)) if text.strip() else {}
+
+
 def _files(scope: str, project: Path | None) -> list[tuple[Path, _Merge, _Unmerge]]:
-    settings = settings_path(scope, project=project)
+    path = settings_path(scope, project=project)
+    if scope != "user" and is_users(path):
+        raise InvalidInput(
+            "here that would be the settings of the user.",
+            fix="Use --user, or go into a project.",
+            where=str(path),
+        )
     groups, server = wanted_groups(scope), wanted_server()
     files: list[tuple[Path, _Merge, _Unmerge]] = [
         (
-            settings,
-            lambda text: claude_merging.merge(text, groups, where=str(settings)),
-            lambda text, before: claude_merging.unmerge(text, before, where=str(settings)),
+            path,
+            lambda text: claude_merging.merge(text, groups, where=str(path)),
+            lambda text, before: claude_merging.unmerge(text, before, where=str(path)),
         )
     ]
     servers = server_path(scope, project=project)

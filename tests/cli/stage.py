@@ -17,6 +17,7 @@ from aether.paths import resource
 # What must have been run before a command's example makes sense, beside what `prepared` does for all.
 COMPACTED = ["compact run session.jsonl --window 8000 --force --output smaller.json"]
 BEFORE = {
+    "claude status": ["claude install"],
     "compact diff": COMPACTED,
     "compact undo": COMPACTED,
     "memory ingest": ["memory prepare --phase 1"],
@@ -66,6 +67,9 @@ def prepared(directory: Path) -> dict[str, str]:
     (directory / "README.md").write_text("# A colony\n\nIt keeps notes.\n", encoding="utf-8")
     (directory / "session.json").write_text(json.dumps(session()), encoding="utf-8")
     (directory / "request.json").write_text(json.dumps(request()), encoding="utf-8")
+    (directory / "event.json").write_text(
+        '{"hook_event_name": "SessionStart", "source": "startup"}', encoding="utf-8"
+    )
     return {"ITEM": str(item), "OTHER": str(other)}
 
 

@@ -1,0 +1,298 @@
+"""Claude Code on the command line: install, uninstall, status, rescue, pause, resume."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from aether.cli.output import (
+    Ask,
+    Group,
+    emit,
+    facts,
+    note,
+    pass_ask,
+    plain,
+    progress,
+    say,
+    table,
+    when,
+    wrapped,
+)
+
+if TYPE_CHECKING:
+    from aether.operations.claude_settings import FileChange
+    from aether.operations.rescuing import Transcript
+
+BYTES_PER_KB = 1_000
+# Beyond these the closing words would be a list: `aether log` has all.
+MOST_UNDOS = 3
+
+
+@click.group("claude", cls=Group)
+def claude_command() -> None:
+    """Install in Claude Code, and see how it does there.
+
+    \b
+    Example:
+      aether claude install --dry-run
+    """
+
+
+def scope_options(command: Any) -> Any:
+    """Add the options that say whose settings are meant."""
+    options = [
+        click.option("--project", "scope", flag_value="project", default="project", help="For all who work on this project  [default]"),
+        click.option("--local", "scope", flag_value="local", help="For oneself in this project"),
+        click.option("--user", "scope", flag_value="user", help="For oneself in every project"),
+        click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing"),
+    ]  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@claude_command.command("install")
+@scope_options
+@pass_ask
+def install(ask: Ask, scope: str, dry_run: bool) -> None:
+    """Put the hooks into the settings of Claude Code.
+
+    For a project also the MCP server into .mcp.json, where its package is installed, and a home for the memory.
+    Everything else in these files stays to the byte; what they were is kept beside them.
+
+    \b
+    Example:
+      aether claude install --project
+    """
+    from aether.errors import InvalidDocument
+    from aether.operations import claude_settings
+
+    try:
+        files = claude_settings.install(scope, dry_run=dry_run)
+    except InvalidDocument:
+        note(ask, f"What would be added:\n{_by_hand(scope)}")
+        raise
+    home, made = (None, False) if scope == "user" or dry_run else claude_settings.make_home(ask.home)
+    server = claude_settings.wanted_server()
+    add = ["claude", "mcp", "add", "--scope", "user", "aether", "--", server["command"], *server["args"]]
+    plugin = str(claude_settings.plugin_directory())
+    data = {
+        "scope": scope,
+        "files": [one._asdict() for one in files],
+        "home": str(home) if home else None,
+        "made_home": made,
+        "plugin": plugin,
+    }
+    lines = _change_lines(files, dry_run=dry_run)
+    emit(ask, data, [*lines, *([f"{home}: made"] if made else [])])
+    if dry_run:
+        return
+    if scope != "project" and claude_settings.can_serve():
+        note(ask, f"For the MCP server: {_shell(add)}")
+    note(ask, f"To take it out: aether claude uninstall --{scope}. To see how it does: aether claude status.")
+    note(ask, "The plugin does the same and adds slash commands; use one of the two:")
+    note(ask, f"  claude plugin marketplace add {_shell([plugin])}")
+    note(ask, "  claude plugin install aether@aether")
+
+
+def _by_hand(scope: str) -> str:
+    import json
+
+    from aether.operations import claude_settings
+
+    groups = claude_settings.wanted_groups(scope)
+    return json.dumps({"hooks": {event: [group] for event, group in groups.items()}}, indent=2)
+
+
+def _shell(words: list[str]) -> str:
+    import shlex
+
+    return shlex.join(words)
+
+
+@claude_command.command("uninstall")
+@scope_options
+@pass_ask
+def uninstall(ask: Ask, scope: str, dry_run: bool) -> None:
+    """Take the hooks out of the settings of Claude Code.
+
+    Only what is aether's goes, wherever it stands in the file by now; the memory stays.
+
+    \b
+    Example:
+      aether claude uninstall --project
+    """
+    from aether.operations import claude_settings
+
+    files = claude_settings.uninstall(scope, dry_run=dry_run)
+    emit(
+        ask,
+        {"scope": scope, "files": [one._asdict() for one in files]},
+        _change_lines(files, dry_run=dry_run),
+    )
+    if not dry_run:
+        note(ask, "The memory stays in the project's .aether/; remove that directory to forget all of it.")
+
+
+def _change_lines(files: list[FileChange], *, dry_run: bool) -> list[str]:
+    lines = []
+    for one in files:
+        verb = f"would be {one.change}" if dry_run and one.change != "unchanged" else one.change
+        lines.append(plain(f"{one.path}: {verb}"))
+        if dry_run:
+            lines += plain(one.diff).splitlines()
+        elif one.backup:
+            lines.append(plain(f"  what it was: {one.backup}"))
+    return lines
+
+
+@claude_command.command("status")
+@pass_ask
+def status(ask: Ask) -> int:
+    """Show what is installed, and whether it works.
+
+    Runs the program of the hooks once. Exits 1 where something keeps it from working.
+
+    \b
+    Example:
+      aether claude status
+    """
+    from aether.operations import claude_status
+    from aether.paths import find_home
+
+    found = claude_status.status(find_home(ask.home) if ask.home else None)
+    data = {**found._asdict(), "installed": [one._asdict() for one in found.installed]}
+    emit(ask, data, _status_lines(found))
+    for words in found.problems:
+        say(plain(f"Problem: {words}"))
+    return 1 if found.problems else 0
+
+
+def _status_lines(found: Any) -> list[str]:
+    rows = []
+    for one in found.installed:
+        what = f"{len(one.events)} hooks" if one.events else "nothing"
+        rows.append((one.scope, f"{what}{', plugin' if one.plugin else ''}", one.path))
+    session = found.last_session
+    last = f"{when(session['at'])}  {session['session']}" if session else "none yet"
+    pairs = [
+        ("MCP server", ", ".join(found.servers) or "not in settings"),
+        ("home", found.home or "none"),
+        ("paused", "yes" if found.paused else "no"),
+        ("waiting", f"{found.waiting} entries"),
+        ("last session", last),
+    ]
+    lines = [*table(rows, head=("scope", "installed", "settings")), *facts(pairs, indent=0)]
+    if found.log:
+        lines += ["hook.log:", *(plain(f"  {line}") for line in found.log)]
+    return lines
+
+
+@claude_command.command("pause")
+@pass_ask
+def pause(ask: Ask) -> None:
+    """Let the hooks of this home capture and tell nothing.
+
+    \b
+    Example:
+      aether claude pause
+    """
+    from aether.operations import claude_status
+
+    place = claude_status.pause(ask.place())
+    emit(ask, {"home": str(place), "paused": True}, f"Paused: {place}")
+    note(ask, "To go on: aether claude resume")
+
+
+@claude_command.command("resume")
+@pass_ask
+def resume(ask: Ask) -> None:
+    """Let the hooks of this home work again.
+
+    \b
+    Example:
+      aether claude resume
+    """
+    from aether.operations import claude_status
+
+    place = claude_status.resume(ask.place())
+    emit(ask, {"home": str(place), "paused": False}, f"Working: {place}")
+
+
+@claude_command.command("rescue")
+@click.option(
+    "--project",
+    "everywhere",
+    flag_value=False,
+    type=bool,
+    default=False,
+    help="The transcripts of this project  [default]",
+)
+@click.option(
+    "--all", "everywhere", flag_value=True, type=bool, help="Those of every project, each into its own home"
+)
+@click.option(
+    "--older-than",
+    type=click.FloatRange(0),
+    default=0.0,
+    metavar="DAYS",
+    help="Only files of at least this age in days  [default: all]",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be stored, and store nothing")
+@pass_ask
+def rescue(ask: Ask, everywhere: bool, older_than: float, dry_run: bool) -> int:
+    """Import transcripts before Claude Code deletes them.
+
+    It deletes what is older than cleanupPeriodDays (30 where settings do not say). Its files are only read, each goes
+    into the home of the project it was written in, and doing it again adds only what is new.
+
+    \b
+    Example:
+      aether claude rescue --older-than 20 --dry-run
+    """
+    from aether.operations import rescuing
+
+    if not everywhere:
+        ask.place()
+    with progress(ask) as tell:
+        done = rescuing.rescue(
+            ask.home, everywhere=everywhere, older_than=older_than, dry_run=dry_run, progress=tell
+        )
+    for one in done:
+        if one.reason:
+            say(plain(f"{one.path}: {one.state}, {one.reason}"))
+    data = {
+        "dry_run": dry_run,
+        "transcripts": [one._asdict() for one in done],
+        "items": sum(one.items for one in done),
+    }
+    emit(ask, data, _rescue_lines(done, dry_run=dry_run))
+    _tell_undo(ask, done, everywhere=everywhere)
+    return 1 if any(one.state == "failed" for one in done) else 0
+
+
+def _rescue_lines(done: list[Transcript], *, dry_run: bool) -> list[str]:
+    rows = [
+        (one.state, one.items, one.known, f"{one.age_days:.0f}", f"{one.days_left:.0f}", f"{one.bytes / BYTES_PER_KB:.0f}", one.path)
+        for one in done
+    ]  # fmt: skip
+    head = ("state", "items", "known", "age", "left", "kB", "transcript")
+    taken = sum(one.state in {"imported", "planned"} for one in done)
+    verb = "would be stored" if dry_run else "stored"
+    items = sum(one.items for one in done)
+    words = f"{items} item(s) {verb}, from {taken} of {len(done)} transcript(s)."
+    return [*table(rows, head=head, right=range(1, 6)), *wrapped(words)]
+
+
+def _tell_undo(ask: Ask, done: list[Transcript], *, everywhere: bool) -> None:
+    by_home: dict[str, list[int]] = {}
+    for one in done:
+        by_home.setdefault(one.home, []).extend(one.revisions)
+    for home, revisions in by_home.items():
+        if revisions:
+            where = f" --home {_shell([home])}" if everywhere else ""
+            *earlier, last = [f"aether undo {revision}{where}" for revision in reversed(revisions)]
+            shown = [*earlier[:MOST_UNDOS], *(["…"] if len(earlier) > MOST_UNDOS else []), last]
+            note(ask, f"To take it back: {', '.join(shown)}")

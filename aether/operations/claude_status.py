@@ -1,0 +1,220 @@
+"""What there is of aether in Claude Code: installed where, whether it runs, and what came of it.
+
+Everything is only read; the program is run once, on an event that says nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from aether import project
+from aether.errors import AetherError
+from aether.operations import claude_handlers, claude_merging, claude_settings
+from aether.operations.edge import find
+from aether.operations.taking_in import session_of
+from aether.shapes import JsonObject
+from aether.store import spool
+from aether.store.files import make_directory, storage
+
+# Far above what starting takes anywhere; a program that is stuck is named, not waited for.
+RUN_SECONDS = 10
+LOG_LINES = 5
+PLUGIN = "aether"
+# No event of Claude Code's: nothing is kept of it.
+NO_EVENT = "Check"
+
+
+class Installed(NamedTuple):
+    """What of ours stands in one settings file."""
+
+    scope: str
+    path: str
+    events: list[str]
+    programs: list[list[str]]
+    """The words that start the program; more than one where entries of several environments stand there."""
+    hooks_disabled: bool
+    """Whether this file switches all hooks off."""
+    plugin: bool
+    """Whether it enables our plugin."""
+    problem: str
+
+
+class Report(NamedTuple):
+    """What `aether claude status` tells."""
+
+    installed: list[Installed]
+    servers: list[str]
+    """Scopes whose MCP servers have ours."""
+    home: str
+    """The project's home; empty where there is none."""
+    paused: bool
+    waiting: int
+    """Entries of hooks that were not taken in yet."""
+    last_session: JsonObject | None
+    """The session heard of last: session, at, first_source."""
+    log: list[str]
+    """The last lines of hook.log: what went wrong."""
+    problems: list[str]
+    """What keeps it from working, each with what to do."""
+
+
+def status(home: Path | None = None, *, start: Path | None = None) -> Report:
+    """Return how aether is installed in Claude Code, for a session started in `start`, else here."""
+    at = claude_settings.project_directory(start)
+    place = str(home) if home else project.home_of(str(start or Path.cwd()))
+    paths = {scope: claude_settings.settings_path(scope, project=at) for scope in claude_settings.SCOPES}
+    installed = [
+        _installed(scope, path)
+        for scope, path in paths.items()
+        if scope == "user" or not claude_settings.is_users(path)
+    ]
+    there = os.path.isdir(place)
+    report = Report(
+        installed,
+        [scope for scope in ("project", "user") if _serves(claude_settings.server_path(scope, project=at))],
+        place if there else "",
+        is_paused(place),
+        len(spool.waiting(place)),
+        _last_session(Path(place)),
+        _last_lines(Path(place) / "hook.log"),
+        [],
+    )
+    return report._replace(problems=[*_problems(report)])
+
+
+def _installed(scope: str, path: Path) -> Installed:
+    try:
+        settings = claude_settings.settings(path)
+        hooks = settings.get("hooks", {})
+        claude_merging.hooks_of(json.dumps(settings), where=str(path))
+    except AetherError as reason:
+        return Installed(scope, str(path), [], [], hooks_disabled=False, plugin=False, problem=str(reason))
+    ours = {
+        event: [groups[group]["hooks"][below] for group, below in places]
+        for event, groups in hooks.items()
+        if (places := claude_merging.our_places(groups))
+    }
+    words = {tuple(claude_handlers.started(handler)) for handlers in ours.values() for handler in handlers}
+    plugins = settings.get("enabledPlugins")
+    enabled = [name for name, on in plugins.items() if on] if isinstance(plugins, dict) else []
+    return Installed(
+        scope, str(path), list(ours), [list(one) for one in sorted(words)],
+        hooks_disabled=settings.get("disableAllHooks") is True,
+        plugin=any(name.partition("@")[0] == PLUGIN for name in enabled),
+        problem="",
+    )  # fmt: skip
+
+
+def _serves(path: Path) -> bool:
+    try:
+        servers = json.loads(path.read_bytes())["mcpServers"].values()
+    except (OSError, ValueError, LookupError, AttributeError, TypeError, RecursionError):
+        return False
+    return any(map(claude_merging.is_our_server, servers))
+
+
+def _problems(report: Report) -> list[str]:
+    hooked = [one for one in report.installed if one.events]
+    plugin = [one for one in report.installed if one.plugin]
+    programs = {tuple(words) for one in hooked for words in one.programs}
+    if plugin:
+        programs.add((claude_handlers.PROGRAM,))
+    found = [one.problem for one in report.installed if one.problem]
+    if not hooked and not plugin:
+        found.append('No hooks of aether. Run "aether claude install", or install the plugin.')
+    for one in hooked:
+        missing = [event for event in claude_handlers.EVENTS if event not in one.events]
+        if missing:
+            found.append(
+                f'{one.path}: no hook for {", ".join(missing)}. Run "aether claude install --{one.scope}".'
+            )
+    if len(hooked) + len(plugin[:1]) > 1:
+        places = ", ".join([*(one.scope for one in hooked), *(["plugin"] if plugin else [])])
+        found.append(
+            f'Each event is told several times ({places}). Run "aether claude uninstall" for all but one.'
+        )
+    found += [
+        f"{one.path}: disableAllHooks is true. Take it out." for one in report.installed if one.hooks_disabled
+    ]
+    found += [words for program in sorted(programs) if (words := trouble(program))]
+    if not report.home:
+        found.append('This project has no home. Run "aether init", or let the first session make it.')
+    if report.paused:
+        found.append('Paused: nothing is captured. Run "aether claude resume".')
+    return found
+
+
+def trouble(words: Sequence[str]) -> str:
+    """Return what is wrong with the program that `words` start; nothing where it runs."""
+    shown = " ".join(words)
+    fix = 'Run "aether claude install" again, from the environment that has aether.'
+    with tempfile.TemporaryDirectory() as nowhere:
+        environment = {**os.environ, "AETHER_AUTO_INIT": project.OFF, "AETHER_HOME": nowhere}
+        try:
+            done = subprocess.run(  # noqa: S603 - what the settings would start anyway
+                [*words, NO_EVENT], input=b"{}", capture_output=True, cwd=nowhere, env=environment,
+                timeout=RUN_SECONDS, check=False,
+            )  # fmt: skip
+        except FileNotFoundError:
+            return f"{shown} is not there. {fix}"
+        except OSError as reason:
+            return f"{shown} cannot be started ({reason.strerror or reason}). {fix}"
+        except subprocess.TimeoutExpired:
+            return f"{shown} does not answer within {RUN_SECONDS} seconds. {fix}"
+    if done.returncode or done.stdout:
+        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        return f"{shown} ends with {done.returncode}{': ' + last[0] if last else ''}. {fix}"
+    return ""
+
+
+def paused_file(home: str | os.PathLike[str]) -> Path:
+    """Return the file whose presence means that hooks capture and tell nothing."""
+    return Path(home) / "hooks" / "paused"
+
+
+def is_paused(home: str | os.PathLike[str]) -> bool:
+    """Return whether the hooks of a home are paused."""
+    return paused_file(home).exists()
+
+
+def pause(home: Path) -> Path:
+    """Let the hooks of `home` capture and tell nothing, and return it."""
+    place, file = find(home), paused_file(home)
+    with storage(file):
+        make_directory(file.parent)
+        file.touch(mode=0o600)
+    return place
+
+
+def resume(home: Path) -> Path:
+    """Let the hooks of `home` work again, and return it."""
+    place = find(home)
+    with storage(place):
+        paused_file(place).unlink(missing_ok=True)
+    return place
+
+
+def _last_session(home: Path) -> JsonObject | None:
+    found: list[tuple[str, str, Any]] = []
+    for path in (home / "hooks" / "sessions").glob("*.json"):
+        known = session_of(home, path.stem)
+        if known is not None:
+            found.append((str(known["at"]), path.stem, known["first_source"]))
+    if not found:
+        return None
+    at, session, source = max(found)
+    return {"session": session, "at": at, "first_source": source}
+
+
+def _last_lines(path: Path) -> list[str]:
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    return lines[-LOG_LINES:]
