@@ -1,0 +1,234 @@
+"""The hook process: reads one event, keeps it, and tells the model what it should know.
+
+It never breaks, slows or floods its host: it ends with 0 whatever happens, within its deadline, and what went wrong
+is one line of `hook.log`. First the event is put into the spool, durably; all that comes after may fail and loses
+nothing. An event of a tool ends there, and has imported next to nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+
+from aether.integrations.claude_code import log
+from aether.project import home_of, may_make
+
+# Seconds. An event that reads no memory takes a twentieth of one; the others take claude.deadline_seconds.
+LIGHT_SECONDS = 2.0
+# The second clock is for code that holds the interpreter: it runs when the first had its chance.
+GRACE_SECONDS = 1.0
+# The events after which memory is read.
+HEAVY = frozenset(
+    "SessionStart UserPromptSubmit SubagentStart SubagentStop Stop PreCompact PostCompact".split()
+)
+# Those that make a home where there is none.
+BEGINNINGS = frozenset({"SessionStart", "UserPromptSubmit"})
+# A task of a megabyte is none.
+FIRST_LINE_BYTES = 1 << 20
+# As in aether.store.config, which is too much to import for the event of a tool: whether events are kept, the
+# private paths, and the deadline.
+DEFAULTS = (True, "", 8.0)
+USAGE = """aether-hook reads one event of Claude Code on its standard input. To see what it says:
+  echo '{"hook_event_name": "SessionStart", "source": "startup"}' | aether-hook
+To have Claude Code call it: aether claude install
+"""
+
+
+def run() -> NoReturn:
+    """Answer the event on standard input as a process of its own, and end it."""
+    import gc
+
+    gc.disable()  # the process is over before there is garbage
+    code = serve(sys.argv[1:])
+    os._exit(code)  # what an interpreter does at its end takes as long as the event
+
+
+def serve(arguments: list[str]) -> int:
+    """Answer the event on standard input under the deadline, print what the model is told, return the exit code."""
+    if sys.stdin is None or sys.stdin.isatty():
+        sys.stderr.write(USAGE)
+        sys.stderr.flush()
+        return 1
+    set_deadline(LIGHT_SECONDS, "", arguments[0] if arguments else "", "")
+    code, text = main(arguments, sys.stdin.buffer.read(), deadline=set_deadline)
+    set_deadline(0, "", "", "")
+    try:
+        sys.stdout.buffer.write(text.encode("utf-8"))
+        sys.stdout.buffer.flush()
+    except OSError:
+        return 0  # nobody reads what is told
+    return code
+
+
+def main(argv: list[str], stdin: bytes, *, deadline: Deadline | None = None) -> tuple[int, str]:
+    """Return the exit code for the event in `stdin`, and what is printed; never raise.
+
+    `deadline` is told how long what follows may take, and of which home, event and session it is.
+
+    >>> main(["PostToolUse"], b'{"cwd": "/nowhere"}')
+    (0, '')
+    """
+    event, session, home = (argv[0] if argv else ""), "", ""
+    try:
+        home = _home({})
+        payload = _read(stdin)
+        event, session = _word(payload, "hook_event_name") or event, _word(payload, "session_id")
+        home = _home(payload)
+        return 0, _answer(payload | {"hook_event_name": event}, home, deadline or _no_deadline)
+    except Exception as reason:  # noqa: BLE001 - whatever fails here must not fail there
+        log.note(home, event, session, f"{type(reason).__name__}: {reason}")
+        return 0, ""
+
+
+def _answer(payload: JsonObject, home: str, deadline: Deadline) -> str:
+    event, session, began = payload["hook_event_name"], _word(payload, "session_id"), time.monotonic()
+    deadline(LIGHT_SECONDS, home, event, session)
+    if not _is_ready(payload, home) or os.path.exists(os.path.join(home, "hooks", "paused")):
+        return ""
+    capture, private, seconds = _settings(home)
+    entry = _kept(payload, home, private if capture else None)
+    if entry is None or event not in HEAVY:
+        return ""
+    deadline(seconds, home, event, session)
+    from aether.integrations.claude_code.contract import output
+    from aether.integrations.claude_code.replies import reply
+
+    told = reply(
+        event, entry, home,
+        left=began + seconds - time.monotonic(),
+        note=lambda what: log.note(home, event, session, what),
+    )  # fmt: skip
+    return output(event, told)
+
+
+def _kept(payload: JsonObject, home: str, private: str | None) -> JsonObject | None:
+    """Return the entry of the event, having put it into the spool; nothing is put where `private` is None."""
+    from aether.integrations.claude_code.intake import entry_of
+
+    task = _task(_word(payload, "agent_transcript_path"))
+    entry = entry_of(payload | {"task_text": task}, private=private or "")
+    if entry is not None and private is not None:
+        from aether.store import spool
+
+        now = time.time_ns()
+        at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now // 10**9))
+        entry["at"] = f"{at}.{now // 1000 % 10**6:06d}Z"
+        spool.put(home, entry)
+    return entry
+
+
+def _task(transcript: str) -> str:
+    """Return what a sub-agent was asked, which only the first line of its transcript says."""
+    if not transcript:
+        return ""
+    try:
+        with open(transcript, "rb") as file:
+            message = json.loads(file.readline(FIRST_LINE_BYTES))["message"]
+        return message["content"] if message["role"] == "user" else ""
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return ""  # it may not be written yet
+
+
+def _is_ready(payload: JsonObject, home: str) -> bool:
+    """Return whether there is a home, having made it where a session begins and one may be made."""
+    if os.path.isdir(os.path.join(home, "data")):
+        return True
+    if payload["hook_event_name"] not in BEGINNINGS or not may_make(os.path.dirname(home)):
+        return False
+    if not os.path.isdir(os.path.dirname(home)):
+        return False
+    from pathlib import Path
+
+    from aether.operations.home import init
+
+    _keep_from_git(home)
+    init(Path(home))
+    return True
+
+
+def _keep_from_git(home: str) -> None:
+    """Make the home so that it is never committed by accident, before there is anything in it."""
+    os.makedirs(home, mode=0o700, exist_ok=True)
+    try:
+        with open(os.path.join(home, ".gitignore"), "x", encoding="utf-8") as file:
+            file.write("*\n")
+    except FileExistsError:
+        return
+
+
+def _settings(home: str) -> tuple[bool, str, float]:
+    """Return whether events are kept, the private paths, and the deadline; read only where they are set."""
+    try:
+        with open(os.path.join(home, "config.toml"), "rb") as file:
+            if b"claude" not in file.read():
+                return DEFAULTS
+    except FileNotFoundError:
+        return DEFAULTS
+    from pathlib import Path
+
+    from aether.store.config import load
+
+    settings = load(Path(home))
+    return settings.claude_capture, settings.claude_private_paths, settings.claude_deadline_seconds
+
+
+def _read(stdin: bytes) -> JsonObject:
+    try:
+        payload = json.loads(stdin)
+    except UnicodeDecodeError:
+        payload = json.loads(stdin.decode("utf-8", "replace"))
+    if not isinstance(payload, dict):
+        raise ValueError("the event is no JSON object")  # noqa: TRY004 - caught and logged above
+    return payload
+
+
+def _home(payload: JsonObject) -> str:
+    return home_of(_word(payload, "cwd") or os.getcwd(), os.environ.get("CLAUDE_PROJECT_DIR", ""))
+
+
+def _word(payload: JsonObject, field: str) -> str:
+    value = payload.get(field)
+    return value if isinstance(value, str) else ""
+
+
+def set_deadline(seconds: float, home: str, event: str, session: str) -> None:
+    """Let the process end with 0 and a line in the log after `seconds` from now; 0: let it go on."""
+    import faulthandler
+
+    if hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGALRM, lambda *_: _late(home, event, session))
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+    faulthandler.cancel_dump_traceback_later()
+    if seconds:
+        faulthandler.dump_traceback_later(seconds + GRACE_SECONDS, exit=True, file=_nowhere())
+
+
+def _no_deadline(seconds: float, home: str, event: str, session: str) -> None:
+    """Let what follows take its time: the caller is a process of its own."""
+
+
+def _late(home: str, event: str, session: str) -> NoReturn:
+    log.note(home, event, session, "was not done in time")
+    os._exit(0)
+
+
+def _nowhere() -> TextIO:
+    """Return where a traceback is not seen; one file for the life of the process."""
+    if not _OPENED:
+        _OPENED.append(open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - a C thread writes to it later
+    return _OPENED[0]
+
+
+_OPENED: list[TextIO] = []
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn, TextIO
+
+    from aether.shapes import JsonObject
+
+    Deadline = Callable[[float, str, str, str], None]

@@ -1,0 +1,47 @@
+"""The log of the hooks: one line for each failure in `hook.log`, for there is no screen to say it on.
+
+It never raises, and never grows: at its limit it becomes `hook.log.1`, in the place of the one before.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+NAME = "hook.log"
+MOST_BYTES = 256 * 1024
+# Longer messages hide what they say.
+LINE_CHARS = 400
+
+
+def note(home: str, event: str, session: str, what: str) -> None:
+    """Add a line that says when, in which event of which session, and what; do nothing where there is no home."""
+    try:
+        if not os.path.isdir(home):
+            return
+        path = os.path.join(home, NAME)
+        _make_room(path)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600)
+        try:
+            os.write(handle, _line(event, session, what).encode("utf-8", "replace"))
+        finally:
+            os.close(handle)
+    except Exception:  # noqa: BLE001 - a log that fails must not be what fails
+        return
+
+
+def _make_room(path: str) -> None:
+    try:
+        if os.stat(path).st_size >= MOST_BYTES:
+            os.replace(path, f"{path}.1")
+    except OSError:
+        return  # there is none yet, or another hook was faster
+
+
+def _line(event: str, session: str, what: str) -> str:
+    from aether.redact.redaction import redact
+
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    said = " ".join(redact(what[: 2 * LINE_CHARS]).split())
+    words = [" ".join(word.split())[:80] or "-" for word in (event, session)]
+    return f"{at} {' '.join(words)} {said[:LINE_CHARS]}\n"

@@ -1,0 +1,84 @@
+"""Replies: what the events do that need the home, each one or two calls of operations.
+
+They come after the event was put into the spool, so that whatever happens here loses nothing. Everything heavy is
+imported by the one that needs it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from aether.store import config
+
+# After these the spool is taken in; the others leave that to whoever reads the home for them.
+TAKING_IN = frozenset({"SessionStart", "SubagentStop", "Stop", "PreCompact"})
+# What must be left of the deadline, in seconds, so that compressing is begun: a full home takes about one.
+COMPRESS_SECONDS = 3.0
+
+
+def reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callable[[str], None]) -> str:
+    """Do what `event` asks for and return what the model is told.
+
+    `left` is how many seconds remain, `note` takes what went wrong and does not matter to the model.
+    """
+    settings, session = config.load(Path(home)), str(entry.get("session", ""))
+    if event == "Stop" and entry.get("stop_hook_active"):
+        return ""  # another hook kept the turn going; it was taken in when it first stopped
+    if event in TAKING_IN:
+        left -= _take_in(home, note)
+    match event:
+        case "SessionStart" if settings.claude_inject:
+            from aether.operations.briefing import session_brief
+
+            return session_brief(home, str(entry.get("source", "")), session)
+        case "SubagentStart" if settings.claude_inject:
+            from aether.operations.briefing import subagent_brief
+
+            return subagent_brief(home, str(entry.get("caste", "")))
+        case "UserPromptSubmit" if settings.claude_recall and entry.get("prompt"):
+            from aether.operations.recalling import prompt_recall
+
+            budget = settings.claude_recall_tokens
+            return prompt_recall(entry["prompt"], budget=budget, home=home, session=session)
+        case "PreCompact":
+            from aether.operations.briefing import compaction_steering
+
+            return compaction_steering(home, session)
+        case "PostCompact" if entry.get("summary"):
+            from aether.operations.compaction_summaries import ingest_summary
+
+            ingest_summary(home, entry["summary"], session=session, trigger=str(entry.get("trigger", "")))
+        case "Stop" if settings.claude_auto_compress and left > COMPRESS_SECONDS:
+            _compress(home)
+    return ""
+
+
+def _take_in(home: str, note: Callable[[str], None]) -> float:
+    """Take in what waits and return how many seconds that took."""
+    import time
+
+    from aether.operations.taking_in import take_in
+
+    began = time.monotonic()
+    taken = take_in(Path(home))
+    if taken.left:
+        note(f"waits in the spool: {taken.left}")
+    return time.monotonic() - began
+
+
+def _compress(home: str) -> None:
+    """Compress the phase that working memory is full of, without a model; nothing where it is not full."""
+    from aether.operations.working import auto_prepare, check_token_threshold
+
+    record = auto_prepare(home).record if check_token_threshold(home=home) else None
+    if record:
+        from aether.operations.architects import FALLBACK, compress
+
+        compress(record["phase"], architect=FALLBACK, home=home)
+
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aether.shapes import JsonObject
