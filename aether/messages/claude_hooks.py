@@ -21,6 +21,12 @@ from aether.shapes import JsonObject
 NOBODY = frozenset({"system", "loop_wakeup", "schedule_wakeup", "poll_event"})
 
 
+# A sub-agent that was only started has found nothing yet; the transcript says so in words, the hook in JSON.
+_LAUNCHED = '"async_launched"'
+_AGENTS = frozenset({"Task", "Agent"})
+_HEAD_CHARS = 400
+
+
 def records(entry: JsonObject, *, line: int = 0) -> list[Record]:
     """Return the records that one entry of the spool holds; none where it tells nothing worth a record.
 
@@ -86,6 +92,8 @@ def _answered(head: Record, call: JsonObject) -> list[Record]:
     tool, given, output = word(call.get("tool")), table(call.get("input")), word(call.get("output"))
     if not tool:
         return []
+    if tool in _AGENTS and _LAUNCHED in output[:_HEAD_CHARS]:
+        output = ""
     uuid = word(call.get("id"))
     call_id = uuid or _digest(tool, given, output)
     called = head._replace(

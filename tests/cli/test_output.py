@@ -12,6 +12,8 @@ import pytest
 from aether.cli import output
 from aether.cli.output import Ask, columns, emit, facts, note, plain, short, table, when, wrapped
 from aether.errors import InvalidInput, NotFound
+from aether.store import spool
+from tests.hook_player import put, turn
 
 
 class Terminal(io.StringIO):
@@ -207,3 +209,12 @@ def test_a_link_that_is_named_stays_one(tmp_path):
 
     assert (tmp_path / "there").read_bytes() == b"new"
     assert (tmp_path / "link").is_symlink()
+
+
+def test_the_home_of_a_command_holds_what_hooks_have_spooled(home):
+    put(home, *turn(1))
+    ask = Ask()
+    ask.home = str(home)
+
+    assert ask.place() == home
+    assert spool.waiting(str(home)) == []

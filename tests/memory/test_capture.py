@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from aether.memory import capture as module
-from aether.memory.capture import begin, capture, finish, observe
+from aether.memory.capture import begin, capture, end_agent, end_turn, finish, observe
 from aether.messages.read import read_records
 from aether.messages.record import Record
 
@@ -336,6 +336,82 @@ def test_the_sample_tells_a_story_in_four_phases():
             if note["type"] == "constraint" and note["metadata"]["phase"] == phase
         ]
         assert any("cents" in demand for demand in demands)
+
+
+def told(state, *records):
+    return [draft["content"] for record in records for draft in observe(state, record)]
+
+
+def ended(drafts):
+    return [draft["content"] for draft in drafts]
+
+
+def test_the_end_of_a_turn_need_not_wait_for_the_next_request():
+    state = begin()
+
+    first = told(state, user("Add a page."), *run("make test", "3 passed"), said("Added the page."))
+    notes = ended(end_turn(state))
+
+    assert (first, notes) == (["Add a page."], ["Ran `make test`: 3 passed", "Added the page."])
+    assert end_turn(state) == []
+    assert told(state, user("Add another page.")) == ["Add another page."]
+    assert finish(state) == []
+
+
+def test_what_is_said_after_the_end_of_a_turn_is_an_answer_of_its_own():
+    state = begin()
+    told(state, said("We use SQLite because it is there. The page is ready."))
+    end_turn(state)
+
+    assert told(state, said("The page is live now.")) == []
+    assert ended(end_turn(state)) == ["The page is live now."]
+
+
+def test_a_failure_outlives_the_end_of_its_turn():
+    state = begin()
+    fails, answer = run("make test", "main.c:3: error: x")
+    told(state, fails, answer._replace(is_error=True))
+
+    assert end_turn(state) == []
+    assert told(state, *run("make test", "3 passed")) == [
+        "`make test` failed: main.c:3: error: x\nWorked when run again: 3 passed"
+    ]
+
+
+def test_a_question_outlives_the_end_of_its_turn():
+    state = begin()
+    told(state, said("Shall we use SQLite or keep the JSON files?"))
+    asked = ended(end_turn(state))
+
+    found = told(state, user("SQLite"))
+
+    assert found == ["Asked: Shall we use SQLite or keep the JSON files?\nAnswered: SQLite"]
+    assert asked == [] or asked[0] not in found
+
+
+def test_nothing_is_noted_at_the_end_of_a_turn_without_work():
+    assert end_turn(begin()) == []
+
+
+def test_a_sub_agent_that_ended_is_noted_and_forgotten():
+    state = begin()
+    worker = {"agent": "a1", "caste": "Explore"}
+    told(state, *run("make docs", "built 3 files", **worker), said("The docs are built.", **worker))
+
+    assert ended(end_agent(state, "a1")) == ["Ran `make docs`: built 3 files", "The docs are built."]
+    assert end_agent(state, "a1") == end_agent(state, "never heard of") == []
+    assert finish(state) == []
+
+
+@pytest.mark.parametrize(
+    "prompt", ["/aether:remember Always use tabs.", "/aether", "/aether status of things"]
+)
+def test_what_the_queen_asks_of_memory_is_no_request_to_remember(prompt):
+    assert brief(user(prompt)) == []
+
+
+def test_a_command_that_only_begins_alike_is_a_request():
+    assert brief(user("/aetherial please add a page for the spirits.")) != []
 
 
 @pytest.mark.real_data

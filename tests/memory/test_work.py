@@ -213,3 +213,60 @@ def test_many_changes_are_named_by_the_first_few():
 
     assert "7.py" in content
     assert "8.py" not in content
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "aether add 'Use tabs.'", "cd app && aether status", "AETHER_HOME=x /usr/bin/aether recall tabs", "uvx aether memory",
+        "python3 -m aether status", "echo x | aether-hook Stop", "ls\naether show memory", "x=$(aether status)", "aether",
+    ],
+)  # fmt: skip
+def test_commands_of_aether_itself_are_passed_over_also_where_they_fail(command):
+    work = new_work()
+
+    run(work, command, "error: nothing", failed=True)
+
+    assert (work["calls"], unresolved(work), close(work)) == ({}, [], [])
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cd /srv/aether && make",
+        "make aether",
+        "/opt/aether/bin/pytest",
+        "git commit -F - <<E\naether is new\nE",
+    ],
+)
+def test_commands_that_only_name_it_are_not(command):
+    work = new_work()
+
+    run(work, command, "error: nothing", failed=True)
+
+    assert len(unresolved(work)) == 1
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("mcp__aether__create_entities", {"entities": "x"}),
+        ("mcp__plugin_aether_mem__add", {"text": "x"}),
+        ("memory", {"command": "create", "path": "/memories/plan.md", "file_text": "x"}),
+        ("memory", {"command": "rename", "old_path": "/memories/a", "new_path": "/memories/b"}),
+    ],
+)
+def test_tools_of_aether_itself_are_passed_over(tool, arguments):
+    work = new_work()
+
+    do(work, tool, arguments)
+
+    assert close(work) == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [("mcp__notes__create_entities", {"a": "b"}), ("memory", {"command": "create", "path": "/a.md"})],
+)
+def test_tools_of_others_are_not(tool, arguments):
+    assert do(new_work(), tool, arguments) is not None

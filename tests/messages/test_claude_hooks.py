@@ -138,3 +138,10 @@ def test_when_an_event_came_is_no_part_of_what_it_is():
     )
 
     assert identity(early) == identity(late)
+
+
+def test_a_sub_agent_that_was_only_started_has_found_nothing():
+    launched = '{"isAsync": true, "status": "async_launched", "agentId": "a1"}'
+
+    assert records(entry("PostToolUse", tool="Agent", id="t1", output=launched))[1].text == ""
+    assert records(entry("PostToolUse", tool="Bash", id="t1", output=launched))[1].text == launched

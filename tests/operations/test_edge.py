@@ -1,5 +1,6 @@
 import json
 import os
+import sys
 
 import pytest
 
@@ -7,7 +8,8 @@ import aether
 from aether.errors import InvalidInput, NotFound
 from aether.operations import edge
 from aether.shapes import Change
-from aether.store import state
+from aether.store import spool, state
+from tests.hook_player import put, turn
 from tests.operations.calls import answer
 
 
@@ -116,3 +118,21 @@ def test_what_a_caller_is_given_is_never_part_of_the_state(home, call):
 
     cached = state.load(home)
     assert "spoilt" not in json.dumps([cached.documents, cached.pending])
+
+
+def test_what_hooks_have_spooled_is_there_for_whoever_reads_or_changes(home):
+    put(home, *turn(1))
+    assert len(edge.read(home).documents["memory"]["working_memory"]["items"]) == 3
+    put(home, *turn(2))
+
+    seen = []
+    edge.change(home, lambda documents: seen.append(documents) or Change({}), edge.Author("look"))
+
+    assert len(seen[0]["memory"]["working_memory"]["items"]) == 6
+    assert spool.waiting(str(home)) == []
+
+
+def test_where_nothing_waits_nothing_is_imported_and_nothing_done(home, monkeypatch):
+    monkeypatch.setitem(sys.modules, "aether.operations.taking_in", None)
+
+    assert edge.taken_in(home) == home

@@ -2,21 +2,29 @@ import errno
 import json
 import os
 import threading
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 import aether
 from aether.errors import InvalidInput
+from aether.integrations.claude_code.intake import entry_of
 from aether.operations import colony, taking_in
 from aether.operations.colony import start_phase
 from aether.operations.edge import read
 from aether.operations.taking_in import session_of, take_in
-from aether.store import doctor, files, spool
+from aether.store import appends, doctor, files, spool
 from aether.store.lock import locked
 from tests import homes
-from tests.hook_player import called, entry, put, turn
+from tests.hook_player import called, entry, payloads, put, turn
 from tests.operations.calls import limits, memory, whole
+
+DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+# The smaller ones: all of them take a minute.
+MOST_FILES = 20
+# What hooks are told all of: requests, changes, commands and errors.
+TOLD = frozenset({"user_input", "constraint", "preference", "code_change", "command", "error"})
 
 
 def held(home):
@@ -535,6 +543,39 @@ def test_the_same_words_in_another_transcript_are_another_note(home, tmp_path):
     taken(home, *turn(1))
 
     assert aether.import_transcripts([transcript(tmp_path / "s2.jsonl")], home=home).items == 3
+
+
+@pytest.mark.real_data
+def test_hooks_note_of_real_sessions_what_an_import_notes(tmp_path):
+    """What an assistant says between two calls no hook is told of; an import adds that, and nothing else to speak of."""
+    files = sorted((DATA / "claude_code").glob("*.jsonl")) if DATA.is_dir() else []
+    if not files:
+        pytest.skip("no real transcripts beside this clone")
+    of_hooks = of_both = of_tools = added_of_tools = 0
+    for number, file in enumerate(sorted(files, key=lambda path: path.stat().st_size)[:MOST_FILES]):
+        one, other = homes.fresh(tmp_path / f"a{number}"), homes.fresh(tmp_path / f"b{number}")
+        put(one, *filter(None, map(entry_of, payloads(file))))
+        assert take_in(one).left == ""
+        by_hooks, by_import = notes_of(one), Counter()
+        aether.import_transcripts([file], home=other)
+        by_import = notes_of(other)
+        aether.import_transcripts([file], home=one)
+        added = notes_of(one) - by_hooks
+        of_hooks += by_hooks.total()
+        of_both += (by_hooks & by_import).total()
+        of_tools += sum(count for (kind, _), count in by_import.items() if kind in TOLD)
+        added_of_tools += sum(count for (kind, _), count in added.items() if kind in TOLD)
+
+    assert of_both >= 0.95 * of_hooks
+    assert added_of_tools <= 0.02 * of_tools
+
+
+def notes_of(home):
+    """Return what is noted, in working memory and archived."""
+    found = homes.anew(home)
+    gone = (record["item"] for _, record in appends.records(found, "items"))
+    items = (*found.documents["memory"]["working_memory"]["items"], *gone)
+    return Counter((item["type"], item["content"]) for item in items)
 
 
 def test_entries_put_while_others_are_taken_in_are_not_lost(home):
