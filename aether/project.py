@@ -109,6 +109,6 @@ def _main(top: str, marker: str) -> str:
 def _read(path: str) -> str:
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read(4096)
-    except (OSError, ValueError):
+            return file.read(4096).replace("\0", "")
+    except OSError:
         return ""

@@ -8,7 +8,10 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aether.redact import assignments, shapes
+from aether.redact.patterns import compiled
 from aether.redact.redaction import redact, redacted
+from aether.redact.shapes import PLACEHOLDER
 from tests.laws.json_values import values
 from tests.redact import corpus
 
@@ -98,3 +101,68 @@ def test_a_redacted_value_is_a_copy_and_stays_as_it_is(value):
 
     assert redacted(once) == once
     assert repr(value) == repr(before)
+
+
+def without_looking_first(text):
+    """Redact as `without_shapes` does, with every pattern, whether or not a word of it is there."""
+    text = shapes._without_private_keys(text)
+    text = compiled(shapes._KEYS).sub(PLACEHOLDER, text)
+    text = compiled(shapes._DASHED).sub(shapes._if_it_has_a_digit, text)
+    text = compiled(shapes._JWT).sub(PLACEHOLDER, text)
+    text = compiled(shapes._BEARER).sub(shapes._unless_a_word, text)
+    text = compiled(shapes._BASIC).sub(shapes._if_credentials, text)
+    if "://" in text:  # part of the rule
+        text = compiled(shapes._HOOKS).sub(rf"\1{PLACEHOLDER}", text)
+        text = compiled(shapes._USERINFO).sub(rf"\1:{PLACEHOLDER}@", text)
+        text = compiled(shapes._LONG_USER).sub(f"{PLACEHOLDER}@", text)
+        text = compiled(shapes._SIGNATURES).sub(rf"\1{PLACEHOLDER}", text)
+    text = compiled(shapes._LOGIN).sub(rf"\1{PLACEHOLDER}", text)
+    return compiled(shapes._CURL_USER).sub(rf"\1{PLACEHOLDER}", text)
+
+
+def shaped():
+    """Text of what the shapes of secrets begin with and are made of, also in letters that only `(?i)` takes for those."""
+    prefixes = [
+        *shapes._PREFIXES,
+        "sk_live_",
+        "xoxb-",
+        "12345678:AA",
+        "eyJ",
+        "bearer ",
+        "Baſıc ",
+        "BASİC ",
+        "basic ",
+    ]
+    prefixes += [
+        "https://",
+        "u:p@",
+        "hooks.slack.com/services/",
+        "?ſıg=",
+        "&X-Amz-Credentıal=",
+        "logİn x paſſword ",
+    ]
+    prefixes += [
+        "discord.com/api/webhooks/",
+        " -u a:",
+        " --user b:",
+        " --proxy-user=",
+        "login x password ",
+        "==",
+    ]
+    runs = st.integers(1, 90).map("aB3+".__mul__) | st.integers(1, 90).map("a1".__mul__)
+    pieces = st.sampled_from(prefixes) | runs | st.sampled_from([" ", "_", "-", ".", "\n", "é", "."])
+    return st.lists(pieces, max_size=8).map("".join)
+
+
+@settings(max_examples=400)
+@given(shaped() | prose() | cases().map(lambda case: case.text))
+def test_looking_for_a_word_first_changes_nothing(text):
+    assert shapes.without_shapes(text) == without_looking_first(text)
+
+
+@given(prose() | cases().map(lambda case: case.text))
+def test_every_name_of_a_secret_holds_a_part_that_is_looked_for(text):
+    lowered = assignments._lowered(text)
+
+    for found in compiled(assignments._STEM).finditer(lowered):
+        assert any(part in found[0] for part in assignments._PARTS)

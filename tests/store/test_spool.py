@@ -1,0 +1,149 @@
+"""The spool: what is put is there whole, in order, and goes only when it was taken in."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+
+import pytest
+
+from aether.errors import StorageFailed
+from aether.store import files, spool
+
+
+@pytest.fixture
+def home(tmp_path):
+    place = tmp_path / ".aether"
+    place.mkdir()
+    return str(place)
+
+
+def directory(home):
+    return os.path.join(home, "hooks", "spool")
+
+
+def test_what_was_put_is_there_in_the_order_of_putting(home):
+    names = [spool.put(home, {"event": "Stop", "nth": nth}) for nth in range(5)]
+
+    assert spool.waiting(home) == names
+    assert [spool.get(home, name)["nth"] for name in names] == [0, 1, 2, 3, 4]
+
+
+def test_nothing_waits_where_there_is_no_spool(tmp_path):
+    assert spool.waiting(str(tmp_path / "nowhere")) == []
+    spool.remove(str(tmp_path / "nowhere"), ["a.json"])
+
+
+def test_a_text_that_is_no_utf_8_comes_back_as_it_was(home):
+    name = spool.put(home, {"prompt": "torn \ud83d and 漢字 🎉"})
+
+    assert spool.get(home, name) == {"prompt": "torn \ud83d and 漢字 🎉"}
+
+
+def test_what_was_removed_is_gone_and_the_rest_waits(home):
+    first, second = spool.put(home, {}), spool.put(home, {})
+
+    spool.remove(home, [first, "never-there.json"])
+
+    assert spool.waiting(home) == [second]
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[1]", b"null", b"\xff", b"[" * 100_000])
+def test_what_is_no_entry_is_set_aside_with_its_bytes(home, data):
+    name = spool.put(home, {})
+    path = os.path.join(directory(home), name)
+    with open(path, "wb") as file:
+        file.write(data)
+
+    assert spool.get(home, name) is None
+    assert spool.waiting(home) == []
+    with open(os.path.join(home, "quarantine", f"spool-{name}"), "rb") as file:
+        assert file.read() == data
+
+
+def test_what_cannot_be_set_aside_stays(home):
+    name = spool.put(home, {})
+    with open(os.path.join(directory(home), name), "wb") as file:
+        file.write(b"[]")
+    with open(os.path.join(home, "quarantine"), "wb"):
+        pass  # in the place of the directory
+
+    assert spool.get(home, name) is None
+    assert spool.waiting(home) == [name]
+
+
+def test_an_entry_that_another_took_is_none(home):
+    assert spool.get(home, "00000000000000000001-1-00000000.json") is None
+
+
+def test_only_its_owner_may_read_what_was_put(home):
+    path = os.path.join(directory(home), spool.put(home, {}))
+
+    assert os.stat(path).st_mode & 0o077 == 0
+    assert os.stat(directory(home)).st_mode & 0o077 == 0
+
+
+def test_where_it_cannot_be_kept_the_error_says_so_and_nothing_is_left(tmp_path):
+    with pytest.raises(StorageFailed, match="The entry was not kept") as caught:
+        spool.put(str(tmp_path / "gone"), {})
+
+    assert caught.value.fix
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_leaves_no_piece(home, monkeypatch):
+    def full(handle, data):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        with pytest.raises(StorageFailed, match="No space left"):
+            spool.put(home, {})
+
+    assert os.listdir(directory(home)) == []
+
+
+def test_a_write_that_takes_few_bytes_goes_on(home, monkeypatch):
+    real = os.write
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda handle, data: real(handle, bytes(data)[:7]))
+        name = spool.put(home, {"prompt": "x" * 100})
+
+    assert spool.get(home, name) == {"prompt": "x" * 100}
+
+
+def test_what_a_killed_process_left_goes_after_an_hour_and_not_before(home):
+    spool.put(home, {})
+    old, new = (
+        f".{time.time_ns() - age:020d}-1-aa.json{spool.TEMP_SUFFIX}" for age in (2 * spool.STALE_TEMP_NS, 0)
+    )
+    for name in (old, new):
+        with open(os.path.join(directory(home), name), "wb"):
+            pass
+
+    spool.remove(home, [])
+
+    assert not os.path.exists(os.path.join(directory(home), old))
+    assert os.path.exists(os.path.join(directory(home), new))
+    assert len(spool.waiting(home)) == 1
+
+
+def test_doctor_knows_what_a_killed_process_left():
+    assert spool.TEMP_SUFFIX == files.TEMP_SUFFIX
+
+
+def test_many_at_once_lose_nothing(home):
+    def act(nth):
+        for each in range(10):
+            spool.put(home, {"nth": nth, "each": each})
+
+    threads = [threading.Thread(target=act, args=(nth,)) for nth in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    found = {json.dumps(spool.get(home, name), sort_keys=True) for name in spool.waiting(home)}
+    assert len(found) == 80

@@ -1,0 +1,189 @@
+"""Projects: which directories share a home, and which never do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from aether import paths, project
+
+
+@pytest.fixture
+def top(tmp_path, monkeypatch):
+    """A directory, resolved, that holds projects; the user's own directory is elsewhere."""
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    (tmp_path / "user").mkdir()
+    return tmp_path.resolve()
+
+
+def made(path):
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def git(directory, *words):
+    if not shutil.which("git"):
+        pytest.skip("git is not installed")
+    subprocess.run(
+        ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always", *words],
+        cwd=directory, check=True, capture_output=True, env={"PATH": os.environ["PATH"], "HOME": str(directory)},
+    )  # fmt: skip
+
+
+def repository(path):
+    git(made(path), "init", "-q")
+    git(path, "commit", "-q", "--allow-empty", "-m", "a")
+    return path
+
+
+def test_all_directories_of_a_repository_share_the_home_of_its_top(top):
+    made(top / "app" / ".git")
+    below = made(top / "app" / "src" / "deep")
+
+    assert project.root_of(str(below)) == str(top / "app")
+    assert project.home_of(str(below)) == str(top / "app" / ".aether")
+
+
+def test_the_nearest_home_within_the_repository_comes_first(top):
+    made(top / "app" / ".git")
+    made(top / "app" / ".aether")
+    nested = made(top / "app" / "tool" / ".aether")
+
+    assert project.home_of(str(made(top / "app" / "tool" / "src"))) == str(nested)
+
+
+def test_a_home_above_the_repository_is_another_projects(top):
+    made(top / ".aether")
+    made(top / "app" / ".git")
+
+    assert project.home_of(str(top / "app")) == str(top / "app" / ".aether")
+
+
+def test_a_worktree_has_the_home_of_its_main_repository(top):
+    main = repository(top / "app")
+    git(main, "worktree", "add", "-q", str(top / "elsewhere" / "tree"), "-b", "b")
+    below = made(top / "elsewhere" / "tree" / "src")
+
+    assert project.root_of(str(below)) == str(main)
+    assert project.home_of(str(below)) == str(main / ".aether")
+    assert project.home_of(str(below), str(main)) == str(main / ".aether")
+
+
+def test_the_commands_find_the_home_of_the_main_repository_too(top, monkeypatch):
+    main = repository(top / "app")
+    git(main, "worktree", "add", "-q", str(top / "elsewhere" / "tree"), "-b", "b")
+    made(top / ".aether")
+    home = made(main / ".aether")
+
+    monkeypatch.chdir(top / "elsewhere" / "tree")
+
+    assert paths.find_home() == home
+
+
+def test_a_submodule_is_a_project_of_its_own(top):
+    inner, outer = repository(top / "inner"), repository(top / "outer")
+    git(outer, "submodule", "--quiet", "add", str(inner), "part")
+
+    assert project.root_of(str(outer / "part")) == str(outer / "part")
+    assert project.home_of(str(outer / "part")) == str(outer / "part" / ".aether")
+
+
+def test_a_worktree_of_a_bare_repository_is_its_own_root(top):
+    bare = top / "app.git"
+    git(top, "clone", "-q", "--bare", str(repository(top / "app")), str(bare))
+    git(bare, "worktree", "add", "-q", str(top / "tree"), "-b", "b")
+
+    assert project.root_of(str(top / "tree")) == str(top / "tree")
+
+
+@pytest.mark.parametrize(
+    "said", [b"", b"nonsense", b"gitdir: /nowhere/at/all", b"gitdir:", b"\xff\xfe\x00", b"gitdir: \x00"]
+)
+def test_a_broken_git_file_makes_the_directory_its_own_root(top, said):
+    (made(top / "app") / ".git").write_bytes(said)
+
+    assert project.root_of(str(made(top / "app" / "src"))) == str(top / "app")
+
+
+def test_without_git_the_project_is_where_the_session_began(top):
+    below = made(top / "notes" / "deep")
+
+    assert project.root_of(str(below)) == str(below)
+    assert project.root_of(str(below), str(top / "notes")) == str(top / "notes")
+    assert project.home_of(str(below), str(top / "notes")) == str(top / "notes" / ".aether")
+
+
+def test_without_git_the_nearest_home_above_counts(top):
+    home = made(top / "notes" / ".aether")
+
+    assert project.home_of(str(made(top / "notes" / "deep" / "er"))) == str(home)
+
+
+def test_the_home_in_ones_own_directory_is_no_projects(top):
+    made(top / "user" / ".aether")
+
+    assert project.home_of(str(made(top / "user" / "notes"))) == str(top / "user" / "notes" / ".aether")
+
+
+def test_a_home_directory_that_is_a_repository_is_no_project(top):
+    made(top / "user" / ".git")
+    notes = made(top / "user" / "notes")
+
+    assert project.root_of(str(notes)) == str(notes)
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="no owners of files here")
+def test_a_home_above_that_another_user_made_is_not_read(top, monkeypatch):
+    made(top / ".aether")
+    notes = made(top / "notes")
+    own = os.getuid()
+
+    monkeypatch.setattr(os, "getuid", lambda: own + 1)
+
+    assert project.home_of(str(notes)) == str(notes / ".aether")
+
+
+def test_a_session_that_went_elsewhere_is_still_its_projects(top):
+    for name in ("app", "other"):
+        made(top / name / ".git")
+        made(top / name / ".aether")
+
+    assert project.root_of(str(top / "other"), str(top / "app")) == str(top / "app")
+    assert project.home_of(str(top / "other"), str(top / "app")) == str(top / "app" / ".aether")
+
+
+def test_two_names_of_one_directory_have_one_home(top):
+    made(top / "app" / ".git")
+    (top / "link").symlink_to(top / "app")
+
+    assert project.home_of(str(top / "link")) == str(top / "app" / ".aether")
+
+
+def test_a_file_in_the_place_of_a_home_is_no_home(top):
+    made(top / "app" / ".git")
+    (made(top / "app" / "src") / ".aether").write_text("")
+
+    assert project.home_of(str(top / "app" / "src")) == str(top / "app" / ".aether")
+
+
+@pytest.mark.parametrize("named", ["{}/box", "{}/box/.aether"])
+def test_a_home_that_is_named_wins(top, monkeypatch, named):
+    made(top / "box" / ".aether")
+    made(top / "app" / ".aether")
+
+    monkeypatch.setenv("AETHER_HOME", named.format(top))
+
+    assert project.home_of(str(top / "app")) == str(top / "box" / ".aether")
+
+
+def test_a_home_is_made_in_a_project_and_not_in_ones_own_directory_or_at_the_top(top, monkeypatch):
+    assert project.may_make(str(top / "app"))
+    assert not project.may_make(str(top / "user"))
+    assert not project.may_make(os.path.abspath(os.sep))
+
+    monkeypatch.setenv("AETHER_AUTO_INIT", "0")
+
+    assert not project.may_make(str(top / "app"))
