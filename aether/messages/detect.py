@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from aether.errors import InvalidInput, shown
+from aether.messages import knowledge_graph
 from aether.messages.blocks import word
 from aether.messages.chat import conversations, is_line, is_message
 from aether.messages.items import is_item
@@ -41,6 +42,10 @@ def detect(values: Sequence[Any], *, where: str = "input") -> Format:
         found = _format(value)
         if found:
             return found
+    if any(map(knowledge_graph.is_line, values)):
+        raise InvalidInput(
+            "it is a knowledge graph, not a transcript.", fix='Use "aether graph import".', where=where
+        )
     first = shown(values[0]) if values else "no readable JSON"
     raise unknown(f"it begins with {first}.", where=where)
 

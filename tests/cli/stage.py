@@ -26,6 +26,11 @@ BEFORE = {
     "snapshot restore": ["snapshot create"],
     "tokens calibrate": ["memory add 'A longer note, to have something to measure.'"],
 }
+# What the official memory server keeps.
+GRAPH = """\
+{"type":"entity","name":"Colony","entityType":"project","observations":["Its state is JSON."]}
+{"type":"relation","from":"Colony","to":"Queen","relationType":"answers to"}
+"""
 
 
 def commands(*, groups: bool = False) -> Iterator[tuple[str, click.Command]]:
@@ -64,6 +69,7 @@ def prepared(directory: Path) -> dict[str, str]:
     )
     lines = resource("data/samples/colony.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     (directory / "session.jsonl").write_text("".join(lines[:40]), encoding="utf-8")
+    (directory / "memory.jsonl").write_text(GRAPH, encoding="utf-8")
     (directory / "README.md").write_text("# A colony\n\nIt keeps notes.\n", encoding="utf-8")
     (directory / "session.json").write_text(json.dumps(session()), encoding="utf-8")
     (directory / "request.json").write_text(json.dumps(request()), encoding="utf-8")

@@ -1,0 +1,98 @@
+"""The knowledge graph on the command line."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from aether.cli.output import Ask, Group, emit, note, pass_ask, say, write_file
+
+
+@click.group("graph", cls=Group)
+def graph_command() -> None:
+    """Search, import and export a knowledge graph.
+
+    Models write it through "aether mcp --tools graph".
+
+    \b
+    Example:
+      aether graph search colony
+    """
+
+
+@graph_command.command("import")
+@click.argument("source", metavar="FILE|-")
+@pass_ask
+def import_(ask: Ask, source: str) -> None:
+    """Merge a file of the official memory server.
+
+    FILE is what its MEMORY_FILE_PATH names: JSON Lines of entities and relations. What is there already stays, so
+    importing again adds only what is new.
+
+    \b
+    Example:
+      aether graph import memory.jsonl
+    """
+    from aether.operations import graph
+
+    done = graph.import_graph(sys.stdin.buffer if source == "-" else source, home=ask.place())
+    for bad in done.bad_lines:
+        say(f"line {bad.line}: {bad.reason}")
+    merged = done.merged
+    data = {
+        **merged._asdict(),
+        "bad_lines": [bad._asdict() for bad in done.bad_lines],
+        "revision": done.revision,
+    }
+    emit(
+        ask,
+        data,
+        f"{merged.entities} entities, {merged.observations} observations of known ones, {merged.relations} relations "
+        f"added; {merged.known} were known.",
+    )
+    if done.revision:
+        note(ask, f"To take it back: aether undo {done.revision}")
+
+
+@graph_command.command("search")
+@click.argument("query")
+@pass_ask
+def search(ask: Ask, query: str) -> None:
+    """Find entities by a part of a name, type or observation.
+
+    \b
+    Example:
+      aether graph search colony
+    """
+    from aether.operations import graph
+
+    found = graph.search_nodes(query, home=ask.place())
+    lines = []
+    for entity in found["entities"]:
+        lines += [
+            f"{entity['name']} ({entity['entityType']})",
+            *(f"  {text}" for text in entity["observations"]),
+        ]
+    lines += [f"{each['from']} {each['relationType']} {each['to']}" for each in found["relations"]]
+    emit(ask, found, lines)
+
+
+@graph_command.command("export")
+@click.option("--output", metavar="FILE", help="Write to a file")
+@pass_ask
+def export(ask: Ask, output: str | None) -> None:
+    """Give the graph out as the official memory server keeps it.
+
+    \b
+    Example:
+      aether graph export --output memory.jsonl
+    """
+    from aether.operations import graph
+
+    text = graph.export_graph(home=ask.place())
+    if output:
+        write_file(output, text.encode("utf-8", "backslashreplace"))
+        emit(ask, {"path": output}, output)
+    else:
+        emit(ask, {"text": text}, text.splitlines())

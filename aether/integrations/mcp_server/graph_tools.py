@@ -1,0 +1,138 @@
+"""The nine tools of the official memory server, by its contract: names, arguments, answers as text and as values.
+
+Only a graph that is too long for one answer is cut: then a note says so and names what is left out.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from aether.integrations.mcp_server import graph_shapes as shapes
+from aether.integrations.mcp_server.answers import RESULT_CHARS, Answer, as_json
+from aether.memory.graph import Entity, Graph, Relation
+from aether.operations import graph
+from aether.shapes import JsonObject
+
+RESOURCE = "memory://knowledge-graph"
+# Of an answer that is cut, what names the entities that are left out may take this much.
+NAMES_CHARS = 4_000
+
+
+def create_entities(entities: list[Any], *, home: Path) -> Answer:
+    """Store entities whose names are new."""
+    created = graph.create_entities(shapes.checked(entities, shapes.ENTITY, where="entities"), home=home)
+    return Answer(as_json(created), {"entities": created})
+
+
+def create_relations(relations: list[Any], *, home: Path) -> Answer:
+    """Store relations that are new."""
+    created = graph.create_relations(shapes.checked(relations, shapes.RELATION, where="relations"), home=home)
+    return Answer(as_json(created), {"relations": created})
+
+
+def add_observations(observations: list[Any], *, home: Path) -> Answer:
+    """Store what is new of entities.
+
+    Raises:
+        NotFound: there is no such entity.
+    """
+    added = graph.add_observations(
+        shapes.checked(observations, shapes.OBSERVED, where="observations"), home=home
+    )
+    return Answer(as_json(added), {"results": added})
+
+
+def delete_entities(entityNames: list[str], *, home: Path) -> Answer:  # noqa: N803 - the contract's name
+    """Remove entities and the relations that touch them."""
+    graph.delete_entities(entityNames, home=home)
+    return _done("Entities deleted successfully")
+
+
+def delete_observations(deletions: list[Any], *, home: Path) -> Answer:
+    """Remove observations; what is absent is passed over."""
+    graph.delete_observations(shapes.checked(deletions, shapes.DELETION, where="deletions"), home=home)
+    return _done("Observations deleted successfully")
+
+
+def delete_relations(relations: list[Any], *, home: Path) -> Answer:
+    """Remove exactly these relations."""
+    graph.delete_relations(shapes.checked(relations, shapes.RELATION, where="relations"), home=home)
+    return _done("Relations deleted successfully")
+
+
+def read_graph(*, home: Path) -> Answer:
+    """Answer with the whole graph."""
+    return _found(graph.read_graph(home=home))
+
+
+def search_nodes(query: str, *, home: Path) -> Answer:
+    """Answer with the entities that have `query` in any of their texts."""
+    return _found(graph.search_nodes(query, home=home))
+
+
+def open_nodes(names: list[str], *, home: Path) -> Answer:
+    """Answer with the entities of these names."""
+    return _found(graph.open_nodes(names, home=home))
+
+
+def _done(message: str) -> Answer:
+    return Answer(message, {"success": True, "message": message})
+
+
+def _found(found: Graph) -> Answer:
+    text = as_json(found)
+    if len(text) <= RESULT_CHARS:
+        return Answer(text, dict(found))
+    kept = _cut(found)
+    left = [entity["name"] for entity in found["entities"][len(kept["entities"]) :]]
+    note = (
+        f"Cut: {len(kept['entities'])} of {len(found['entities'])} entities and {len(kept['relations'])} of "
+        f"{len(found['relations'])} relations are shown; the resource {RESOURCE} has all. "
+    )
+    note += f"Open the others by name: {_listed(left)}" if left else "Not all is known of what is shown."
+    data: JsonObject = {**kept, "note": note}
+    return Answer(as_json(kept), data, note)
+
+
+def _cut(found: Graph) -> Graph:
+    """Return the first entities of `found` and the relations that touch them, as many as an answer has room for."""
+    kept: Graph = {"entities": [], "relations": []}
+    names: set[str] = set()
+    room = RESULT_CHARS - NAMES_CHARS
+    for entity in found["entities"]:
+        shown = entity if names else _fitting(entity, room)
+        room -= _chars(shown)
+        if room < 0 and names:
+            break
+        kept["entities"].append(shown)
+        names.add(entity["name"])
+    for relation in found["relations"]:
+        room -= _chars(relation)
+        if room < 0:
+            break
+        if names & {relation["from"], relation["to"]}:
+            kept["relations"].append(relation)
+    return kept
+
+
+def _fitting(entity: Entity, room: int) -> Entity:
+    """Return `entity` with the first of its observations that fit; one that is too long by itself is left out."""
+    kept: list[str] = []
+    for text in entity["observations"]:
+        room -= _chars(text)
+        if room < 0:
+            break
+        kept.append(text)
+    return {**entity, "observations": kept}
+
+
+def _chars(value: Entity | Relation | str) -> int:
+    # Three levels of indentation at most, of two, stand before each of its lines.
+    text = as_json(value)
+    return len(text) + 6 * (text.count("\n") + 1)
+
+
+def _listed(names: list[str]) -> str:
+    text = ", ".join(names)
+    return text if len(text) <= NAMES_CHARS else f"{text[:NAMES_CHARS].rpartition(', ')[0]} …"

@@ -1,0 +1,310 @@
+"""The knowledge graph: entities with observations, and relations between them.
+
+The document is `graph`. What each function does to it is the contract of the official memory server of MCP, but for
+one thing: what a single call says twice is stored once. Names are exact; searching is by part of a text, without
+case. A relation may name entities that do not exist. A call that cannot be done in full changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple, TypedDict
+
+from aether.clock import stamp
+from aether.errors import NotFound
+from aether.shapes import Change, JsonObject, Patch
+from aether.store.patch import pointer
+from aether.text.words import stems
+
+DOCUMENT = "graph"
+
+
+class Entity(TypedDict):
+    """Something that is known by its name."""
+
+    name: str
+    entityType: str
+    observations: list[str]
+
+
+# `from` is a word of Python, so the shape is written as a call.
+Relation = TypedDict("Relation", {"from": str, "to": str, "relationType": str})
+"""That one entity stands to another in some way."""
+
+
+class Graph(TypedDict):
+    """A part of the graph, or all of it."""
+
+    entities: list[Entity]
+    relations: list[Relation]
+
+
+class Observed(TypedDict):
+    """What to observe of an entity."""
+
+    entityName: str
+    contents: list[str]
+
+
+class Added(TypedDict):
+    """What was new of that."""
+
+    entityName: str
+    addedObservations: list[str]
+
+
+class Deletion(TypedDict):
+    """What to forget of an entity."""
+
+    entityName: str
+    observations: list[str]
+
+
+class Merged(NamedTuple):
+    """What merging another graph into this one did."""
+
+    entities: int
+    observations: int
+    """Observations that entities which were known already did not have."""
+    relations: int
+    known: int
+    """Entities and relations that were there already."""
+
+
+class Match(NamedTuple):
+    """An entity that answers a question."""
+
+    name: str
+    type: str
+    at: str
+    """When something was last learned of it; empty where that is not known."""
+    text: str
+    """All that is known of it."""
+    share: float
+    """The share of the words asked for that it has."""
+
+
+def create_entities(graph: Mapping[str, Any], entities: Iterable[Entity], *, now: datetime) -> Change:
+    """Return the change that adds the entities whose names are new; its result is those."""
+    known = {entity["name"] for entity in graph["entities"]}
+    fresh: list[Entity] = []
+    for entity in entities:
+        if entity["name"] not in known:
+            known.add(entity["name"])
+            once = list(dict.fromkeys(entity["observations"]))
+            fresh.append({"name": entity["name"], "entityType": entity["entityType"], "observations": once})
+    return _adding([_stored(entity, stamp(now)) for entity in fresh], "/entities/-", fresh)
+
+
+def create_relations(graph: Mapping[str, Any], relations: Iterable[Relation], *, now: datetime) -> Change:
+    """Return the change that adds the relations that are new; its result is those."""
+    known = {_key(relation) for relation in graph["relations"]}
+    fresh: dict[str, Relation] = {}
+    for relation in relations:
+        if _key(relation) not in known:
+            fresh.setdefault(_key(relation), _relation(relation))
+    stored = [{"id": key, **relation, "created_at": stamp(now)} for key, relation in fresh.items()]
+    return _adding(stored, "/relations/-", list(fresh.values()))
+
+
+def add_observations(graph: Mapping[str, Any], observations: Iterable[Observed], *, now: datetime) -> Change:
+    """Return the change that adds to entities what is new of them; its result says of each what that is.
+
+    Raises:
+        NotFound: there is no such entity.
+    """
+    places = _places(graph)
+    known: dict[str, set[str]] = {}
+    patch: Patch = []
+    added: list[Added] = []
+    for each in observations:
+        name = each["entityName"]
+        if name not in places:
+            raise NotFound(
+                f"Entity with name {name} not found.", fix="Create it with create_entities.", where=DOCUMENT
+            )
+        held = known.setdefault(name, set(_observations(graph["entities"][places[name]])))
+        fresh = [text for text in dict.fromkeys(each["contents"]) if text not in held]
+        held.update(fresh)
+        path = pointer("entities", places[name], "observations", "-")
+        patch += [{"op": "add", "path": path, "value": _observation(text, stamp(now))} for text in fresh]
+        added.append({"entityName": name, "addedObservations": fresh})
+    return Change({DOCUMENT: patch}, result=added)
+
+
+def delete_entities(graph: Mapping[str, Any], names: Iterable[str]) -> Change:
+    """Return the change that removes entities and all relations that touch them; its result is how many went."""
+    gone = set(names)
+    entities = [at for at, entity in enumerate(graph["entities"]) if entity["name"] in gone]
+    touched = [at for at, each in enumerate(graph["relations"]) if gone & {each["from"], each["to"]}]
+    patch = [*_removing("entities", at=entities), *_removing("relations", at=touched)]
+    return Change({DOCUMENT: patch}, result=len(entities))
+
+
+def delete_observations(graph: Mapping[str, Any], deletions: Iterable[Deletion]) -> Change:
+    """Return the change that removes observations; its result is how many went. What is absent is passed over."""
+    places = _places(graph)
+    gone: dict[int, set[str]] = {}
+    for each in deletions:
+        if each["entityName"] in places:
+            gone.setdefault(places[each["entityName"]], set()).update(each["observations"])
+    patch: Patch = []
+    for place, texts in gone.items():
+        held = _observations(graph["entities"][place])
+        found = [at for at, text in enumerate(held) if text in texts]
+        patch += _removing("entities", place, "observations", at=found)
+    return Change({DOCUMENT: patch}, result=len(patch))
+
+
+def delete_relations(graph: Mapping[str, Any], relations: Iterable[Relation]) -> Change:
+    """Return the change that removes exactly these relations; its result is how many went."""
+    gone = {_key(relation) for relation in relations}
+    found = [at for at, relation in enumerate(graph["relations"]) if _key(relation) in gone]
+    return Change({DOCUMENT: _removing("relations", at=found)}, result=len(found))
+
+
+def merge(graph: Mapping[str, Any], other: Graph, *, now: datetime) -> Change:
+    """Return the change that adds what `other` has and `graph` has not; its result counts that."""
+    places = _places(graph)
+    known = [entity for entity in other["entities"] if entity["name"] in places]
+    entities = create_entities(graph, other["entities"], now=now)
+    relations = create_relations(graph, other["relations"], now=now)
+    wanted: list[Observed] = [
+        {"entityName": entity["name"], "contents": entity["observations"]} for entity in known
+    ]
+    observed = add_observations(graph, wanted, now=now)
+    patch = [*observed.patches[DOCUMENT], *entities.patches[DOCUMENT], *relations.patches[DOCUMENT]]
+    given = len(other["entities"]) + len(other["relations"])
+    fresh = len(entities.result) + len(relations.result)
+    merged = Merged(
+        len(entities.result), len(observed.patches[DOCUMENT]), len(relations.result), given - fresh
+    )
+    return Change({DOCUMENT: patch}, result=merged)
+
+
+def whole(graph: Mapping[str, Any]) -> Graph:
+    """Return all entities and relations, in order of creation."""
+    return _part(graph["entities"], graph["relations"])
+
+
+def search_nodes(graph: Mapping[str, Any], query: str) -> Graph:
+    """Return the entities with `query` in a name, type or observation, and the relations that touch them."""
+    wanted = query.lower()
+    return _around(graph, (entity for entity in graph["entities"] if _holds(entity, wanted)))
+
+
+def open_nodes(graph: Mapping[str, Any], names: Sequence[str]) -> Graph:
+    """Return the entities of these names, and the relations that touch them."""
+    wanted = frozenset(names)
+    return _around(graph, (entity for entity in graph["entities"] if entity["name"] in wanted))
+
+
+def matches(graph: Mapping[str, Any], query: str, *, at_least: float) -> list[Match]:
+    """Return the entities with that share of the words of `query`, the most first, of equals the newest."""
+    asked = set(stems(query))
+    found = []
+    for match in _described(graph) if asked else ():
+        share = len(asked.intersection(stems(match.text))) / len(asked)
+        if share >= at_least:
+            found.append(match._replace(share=share))
+    newest_first = sorted(found, key=lambda match: match.at, reverse=True)
+    return sorted(newest_first, key=lambda match: match.share, reverse=True)
+
+
+def described(graph: Mapping[str, Any], name: str) -> Match:
+    """Return all that is known of the entity `name`.
+
+    Raises:
+        NotFound: there is no such entity.
+
+    >>> ant = {"name": "ant", "entityType": "insect", "observations": [{"id": "It carries."}]}
+    >>> eats = {"from": "ant", "relationType": "eats", "to": "leaf"}
+    >>> print(described({"entities": [ant], "relations": [eats]}, "ant").text)
+    ant (insect)
+    It carries.
+    ant eats leaf
+    """
+    for match in _described(graph):
+        if match.name == name:
+            return match
+    raise NotFound(
+        f"Entity with name {name} not found.", fix="Look for it with search_nodes.", where=DOCUMENT
+    )
+
+
+def _described(graph: Mapping[str, Any]) -> Iterator[Match]:
+    facts: dict[str, list[str]] = {}
+    for each in graph["relations"]:
+        for name in {each["from"], each["to"]}:
+            facts.setdefault(name, []).append(f"{each['from']} {each['relationType']} {each['to']}")
+    for entity in graph["entities"]:
+        name, kind = entity["name"], entity["entityType"]
+        lines = [f"{name} ({kind})", *_observations(entity), *facts.get(name, [])]
+        yield Match(name, kind, _last(entity), "\n".join(lines), 1.0)
+
+
+def _adding(values: Iterable[Any], path: str, result: Any) -> Change:
+    return Change(
+        {DOCUMENT: [{"op": "add", "path": path, "value": value} for value in values]}, result=result
+    )
+
+
+def _removing(*keys: str | int, at: Sequence[int]) -> Patch:
+    # From the end: a removal moves what stands behind it.
+    return [{"op": "remove", "path": pointer(*keys, place)} for place in reversed(at)]
+
+
+def _places(graph: Mapping[str, Any]) -> dict[str, int]:
+    """Return where each entity stands; of two that a hand edit gave one name, the first."""
+    return {entity["name"]: at for at, entity in reversed(list(enumerate(graph["entities"])))}
+
+
+def _holds(entity: Mapping[str, Any], wanted: str) -> bool:
+    texts = (entity["name"], entity["entityType"], *_observations(entity))
+    return any(wanted in text.lower() for text in texts)
+
+
+def _around(graph: Mapping[str, Any], entities: Iterable[JsonObject]) -> Graph:
+    chosen = list(entities)
+    names = {entity["name"] for entity in chosen}
+    return _part(chosen, (each for each in graph["relations"] if names & {each["from"], each["to"]}))
+
+
+def _part(entities: Iterable[JsonObject], relations: Iterable[JsonObject]) -> Graph:
+    return {
+        "entities": [_entity(entity) for entity in entities],
+        "relations": [_relation(each) for each in relations],
+    }
+
+
+def _entity(stored: Mapping[str, Any]) -> Entity:
+    return {"name": stored["name"], "entityType": stored["entityType"], "observations": _observations(stored)}
+
+
+def _relation(stored: Mapping[str, Any]) -> Relation:
+    return {"from": stored["from"], "to": stored["to"], "relationType": stored["relationType"]}
+
+
+def _observations(stored: Mapping[str, Any]) -> list[str]:
+    return [observation["id"] for observation in stored["observations"]]
+
+
+def _stored(entity: Entity, at: str) -> JsonObject:
+    observations = [_observation(text, at) for text in entity["observations"]]
+    return {"id": entity["name"], **entity, "created_at": at, "observations": observations}
+
+
+def _observation(text: str, at: str) -> JsonObject:
+    return {"id": text, "at": at}
+
+
+def _key(relation: Mapping[str, Any]) -> str:
+    return json.dumps([relation["from"], relation["relationType"], relation["to"]], ensure_ascii=False)
+
+
+def _last(stored: Mapping[str, Any]) -> str:
+    """Return when something was last learned of an entity; empty where a hand edit does not say."""
+    times = [stored.get("created_at", ""), *(each.get("at", "") for each in stored["observations"])]
+    return str(max(times))
