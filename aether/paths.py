@@ -20,9 +20,7 @@ MAX_NAME_CHARS = 120
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 # Windows keeps these for devices, with any extension.
-_RESERVED = frozenset(
-    {"con", "prn", "aux", "nul", *(f"{d}{n}" for d in ("com", "lpt") for n in range(1, 10))}
-)
+RESERVED = frozenset({"con", "prn", "aux", "nul", *(f"{d}{n}" for d in ("com", "lpt") for n in range(1, 10))})
 
 
 def resource(relative: str) -> Path:
@@ -116,7 +114,7 @@ def directory_name(text: str, *, what: str) -> str:
         )
     data = text.encode("utf-8", "surrogatepass")
     name = "".join(chr(byte) if chr(byte) in _PLAIN else f"%{byte:02x}" for byte in data)
-    if name[0] in ".-" or name.partition(".")[0].lower() in _RESERVED:
+    if name[0] in ".-" or name.partition(".")[0].lower() in RESERVED:
         name = f"%{ord(name[0]):02x}{name[1:]}"
     if name[-1] == ".":
         name = f"{name[:-1]}%2e"
@@ -132,7 +130,7 @@ def file_name(text: str, *, what: str) -> str:
     safe = (
         _SAFE_NAME.fullmatch(text)
         and not text.endswith(".")
-        and text.partition(".")[0].lower() not in _RESERVED
+        and text.partition(".")[0].lower() not in RESERVED
     )
     if not safe or len(text) > MAX_NAME_CHARS:
         raise InvalidInput(

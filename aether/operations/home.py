@@ -12,7 +12,7 @@ from aether import paths
 from aether.errors import InvalidInput, NotFound
 from aether.memory import checkup, departures
 from aether.memory.changes import joined
-from aether.operations import snapshots
+from aether.operations import memory_directory, snapshots
 from aether.operations.edge import Author, Home, find, now, owned, read
 from aether.paths import HOME_NAME
 from aether.schemas import check
@@ -109,7 +109,8 @@ def undo(revision: int | None = None, *, home: Home = None) -> LogLine:
         mended = checkup.rederived(snapshot.documents, undone)
         return joined(undone, mended, result=undone.result)
 
-    entry: Entry = commit(place, plan, Author("undo", reason=f"of revision {chosen}"), now=at).result
+    with memory_directory.showing(place):
+        entry: Entry = commit(place, plan, Author("undo", reason=f"of revision {chosen}"), now=at).result
     return LogLine(entry.revision, entry.at, entry.by, entry.operation, entry.reason, [*entry.patches])
 
 
@@ -118,7 +119,7 @@ def examine(*, home: Home = None) -> list[Finding]:
     place = find(home)
     if not place.is_dir():
         raise NotFound("is not a home.", fix='Run "aether init" there.', where=str(place))
-    found = [*store_doctor.examine(place), *snapshots.examine(place)]
+    found = [*store_doctor.examine(place), *snapshots.examine(place), *memory_directory.examine(place)]
     if not any(finding.level == "error" for finding in found):
         found += checkup.examine(load(place).documents)
     return found
@@ -133,7 +134,8 @@ def repair(*, home: Home = None) -> list[str]:
         return checkup.mended(snapshot.documents)
 
     settings = config.or_default(place)  # a broken config.toml must not keep the rest from being mended
-    mended = commit(place, plan, Author("repair", by="doctor"), now=now(), settings=settings)
+    with memory_directory.showing(place):
+        mended = commit(place, plan, Author("repair", by="doctor"), now=now(), settings=settings)
     fold_home(place, now=now())
     return [*done, *mended.result]
 

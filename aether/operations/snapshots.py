@@ -12,6 +12,7 @@ from typing import Any
 from aether.errors import AetherError, NotFound, shown
 from aether.memory import departures, snapshots
 from aether.operations.edge import Author, Home, change, find, new_id, now, read
+from aether.operations.memory_directory import showing
 from aether.paths import file_name, inside
 from aether.schemas import check, migrations
 from aether.shapes import Change, Finding, JsonObject
@@ -114,7 +115,8 @@ def restore_snapshot(snapshot_id: str = "latest", *, home: Home = None) -> list[
         restored = snapshots.restore(documents, saved, current=_valid)
         return departures.with_archive(documents, restored, now=at)
 
-    changed: list[str] = change(place, plan, Author("restore", reason=snapshot_id)).result
+    with showing(place):
+        changed: list[str] = change(place, plan, Author("restore", reason=snapshot_id)).result
     return changed
 
 

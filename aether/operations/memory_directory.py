@@ -1,0 +1,247 @@
+"""The directory `memories/` of a home: the files of the memory tool, as files.
+
+The document `memories` is the truth; the directory shows it, and a person may edit what it shows. `data/memories/`
+holds a lock of its own, and the checksum of every file as it was last shown: so an edit is told from a file that was
+not written yet, whenever the process was killed. An edit becomes a change of the document, and is never written over.
+What is no note (a picture, a link, a large file) is left alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from aether.errors import AetherError, UnsafePath
+from aether.memory import memory_files
+from aether.memory.memory_edits import checksum, compared, showable, with_edits
+from aether.memory.memory_files import MAX_FILE_BYTES, Files, storable
+from aether.memory.memory_paths import ROOT
+from aether.operations.edge import Author, change, read
+from aether.paths import inside
+from aether.shapes import Finding
+from aether.store import codec, config
+from aether.store.files import TEMP_SUFFIX, make_directory, storage, sync_directory, write_whole
+from aether.store.lock import locked
+
+# A person's edit is named in the log by its paths; more than this many say no more.
+_NAMED_CHARS = 200
+_OPEN = (
+    os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+)
+
+
+class Shown(NamedTuple):
+    """The directory as it stands."""
+
+    files: Files
+    """What the document says."""
+    texts: dict[str, str]
+    """The notes in the directory, by path."""
+    others: dict[str, int]
+    """Bytes of what else is there."""
+    stamps: dict[str, str]
+    """The checksum of every note as it was last shown."""
+
+
+@contextlib.contextmanager
+def alone(home: Path) -> Iterator[None]:
+    """Let no other process use the directory during the block.
+
+    Raises:
+        LockTimeout: another one used it for too long.
+    """
+    with storage(home):
+        make_directory(_data(home))
+    with locked(_data(home), timeout=config.or_default(home).lock_timeout_seconds):
+        yield
+
+
+@contextlib.contextmanager
+def showing(home: Path) -> Iterator[None]:
+    """Show afterwards what the block, which changes documents, did to the files; edits by hand are brought in before.
+
+    What is amiss with the directory keeps nothing else from being done: the next command of the tool says it.
+    """
+    if not _data(home).is_dir():
+        yield
+        return
+    with contextlib.suppress(AetherError), alone(home):
+        settled(home)
+    yield
+    with contextlib.suppress(AetherError), alone(home):
+        settled(home)
+
+
+def settled(home: Path) -> Shown:
+    """Return the directory after bringing in what a person edited, and showing what is due; the caller is `alone`.
+
+    Raises:
+        UnsafePath: the directory is a link.
+        StorageFailed: it cannot be read or written.
+    """
+    files: Files = read(home).documents[memory_files.DOCUMENT]["files"]
+    found = _scan(home)
+    stamps = _stamps(home) if _directory(home).is_dir() else {}
+    edited = compared(files, found.texts, others=found.others, stamps=stamps).edited
+    if edited:
+        author = Author("edited by hand", by="hand", reason=", ".join(edited)[:_NAMED_CHARS])
+        change(
+            home,
+            lambda documents: with_edits(documents[memory_files.DOCUMENT], edited),
+            author,
+        )
+        files = read(home).documents[memory_files.DOCUMENT]["files"]
+    return show(home, Shown(files, found.texts, found.others, stamps))
+
+
+def show(home: Path, shown: Shown) -> Shown:
+    """Return `shown` after writing what the directory does not show yet; the caller is `alone`."""
+    due = compared(shown.files, shown.texts, others=shown.others, stamps=shown.stamps).due
+    texts = dict(shown.texts)
+    with storage(home, left="What was changed is stored; the next command shows it."):
+        for path, text in due.items():
+            if _written(home, path, there=texts.get(path), text=text):
+                texts.pop(path, None)
+                texts |= {} if text is None else {path: text}
+        stamps = {
+            path: checksum(text) if text == shown.files.get(path) else shown.stamps[path]
+            for path, text in texts.items()
+            if text == shown.files.get(path) or path in shown.stamps
+        }
+        if stamps != _stamps(home):
+            write_whole(_stamp_file(home), codec.document(stamps))
+    left = {path: len(text.encode()) for path, text in texts.items() if path not in shown.files}
+    return Shown(shown.files, texts, shown.others | left, stamps)
+
+
+def _written(home: Path, path: str, *, there: str | None, text: str | None) -> bool:
+    """Write or remove the file at `path`, and return whether that was done; not if a person is at it meanwhile."""
+    target = _directory(home) / path[len(ROOT) + 1 :]
+    if inside(home, str(target.relative_to(home))) != target:
+        return False  # below a link, which is the person's own
+    try:
+        if _text(target, path) != there:
+            return False
+        if text is None:
+            _remove(target, _directory(home))
+        else:
+            make_directory(target.parent)
+            write_whole(target, text.encode())
+    except (FileExistsError, IsADirectoryError, NotADirectoryError):
+        return False  # a person made a file where a directory belongs, or the other way round
+    return True
+
+
+def _remove(target: Path, root: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        target.unlink()
+    for directory in target.parents:
+        if directory == root:
+            break
+        try:
+            directory.rmdir()
+        except OSError:  # something else is in it
+            break
+    sync_directory(directory)
+
+
+def _scan(home: Path) -> Shown:
+    root = _directory(home)
+    found = Shown({}, {}, {}, {})
+    if root.is_symlink():
+        raise UnsafePath(
+            "the directory of the memory tool is a link.",
+            fix="Put a directory in its place.",
+            where=str(root),
+        )
+    with storage(home):
+        if root.exists():
+            _walk(root, ROOT, found)
+    return found
+
+
+def _walk(directory: Path, path: str, found: Shown) -> None:
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            place = f"{path}/{os.fsencode(entry.name).decode('utf-8', 'replace')}"
+            if entry.name.endswith(TEMP_SUFFIX):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                _walk(directory / entry.name, place, found)
+                continue
+            text = _text(directory / entry.name, place)
+            if text is not None:
+                found.texts[place] = text
+            else:
+                with contextlib.suppress(FileNotFoundError):
+                    found.others[place] = entry.stat(follow_symlinks=False).st_size
+
+
+def _text(file: Path, path: str) -> str | None:
+    """Return the note in `file`; None where there is none, or what is there is no note."""
+    if not showable(path, None):
+        return None
+    try:
+        if not stat.S_ISREG(file.lstat().st_mode):
+            return None
+        handle = os.open(file, _OPEN)
+    except FileNotFoundError:
+        return None
+    with open(handle, "rb") as opened:
+        data = opened.read(MAX_FILE_BYTES + 1)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return None
+    return text if len(data) <= MAX_FILE_BYTES and storable(text) else None
+
+
+def _stamps(home: Path) -> dict[str, str]:
+    try:
+        found = codec.parse(_stamp_file(home).read_bytes(), where="stamp.json")
+    except (FileNotFoundError, AetherError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _directory(home: Path) -> Path:
+    return home / "memories"
+
+
+def _data(home: Path) -> Path:
+    return home / "data" / "memories"
+
+
+def _stamp_file(home: Path) -> Path:
+    return _data(home) / "stamp.json"
+
+
+def examine(home: Path) -> list[Finding]:
+    """Return what stands in the directory and is no note, and which notes hold what looks like a secret."""
+    if not _directory(home).is_dir():
+        return []
+    try:
+        found = _scan(home)
+    except AetherError as reason:
+        return [Finding("error", reason.code, "memories/", reason.what, reason.fix)]
+    what = f"no note: no text, a link, or more than {memory_files.human(MAX_FILE_BYTES)}. It is left alone."
+    odd = [
+        Finding("info", "no-note", path[1:], what, "Nothing to do, or move it away.") for path in found.others
+    ]
+    return odd + _secrets(found.texts)
+
+
+def _secrets(texts: Files) -> list[Finding]:
+    from aether.redact.redaction import redact  # compiles patterns: not for a command's sake
+
+    return [
+        Finding(
+            "warning", "secret", path[1:], "it holds what looks like a secret.",
+            "Take it out of the file; earlier versions stay in the journal.",
+        )
+        for path, text in texts.items() if redact(text) != text
+    ]  # fmt: skip
