@@ -154,6 +154,8 @@ def trouble(words: Sequence[str]) -> str:
     """Return what is wrong with the program that `words` start; nothing where it runs."""
     shown = " ".join(words)
     fix = 'Run "aether claude install" again, from the environment that has aether.'
+    if words[0] == claude_handlers.PROGRAM:
+        fix = "Start Claude Code where it is on PATH."
     with tempfile.TemporaryDirectory() as nowhere:
         environment = {**os.environ, "AETHER_AUTO_INIT": project.OFF, "AETHER_HOME": nowhere}
         try:

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 Path = Sequence[str | int]
 
 INDENT = "  "
+# With so few brackets no text is nested so deeply that Python could not follow.
+SHALLOW = 100
 _SPACE = re.compile(r"[ \t\r\n]*")
 _LINE_START = re.compile(r"[ \t]*\Z")
 _SCALAR = re.compile(r"[^\s,\]}]+")
@@ -39,10 +41,11 @@ def parse(text: str) -> Any:
     """
     try:
         value = json.loads(text, parse_constant=_refuse)
-        _find(text, ())  # what is changed below must be found as well
-        return value  # noqa: TRY300 - the walk above is part of the question
+        if text.count("{") + text.count("[") > SHALLOW:
+            _find(text, ())  # what the walk below cannot follow is not changed
     except RecursionError as reason:
         raise ValueError("nested too deeply") from reason
+    return value
 
 
 def _refuse(word: str) -> Any:
@@ -136,8 +139,8 @@ def _line_end(text: str) -> str:
 
 
 def _unit(text: str) -> str:
-    found = re.search(r"\A\s*[{\[][ \t]*\r?\n([ \t]+)", text)
-    return found[1] if found else INDENT
+    found = re.search(r"\A\s*?([ \t]*)[{\[][ \t]*\r?\n\1([ \t]+)", text)
+    return found[2] if found else INDENT
 
 
 def _indent_of(text: str, position: int) -> str:

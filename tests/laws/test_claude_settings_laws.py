@@ -1,0 +1,136 @@
+"""Laws of merging into settings of Claude Code: foreign bytes stay, twice is once, and out is the inverse of in."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aether.operations.claude_handlers import EVENTS, own_groups, shared_groups
+from aether.operations.claude_merging import (
+    merge,
+    merge_server,
+    our_places,
+    unmerge,
+    unmerge_server,
+)
+
+WANTED = own_groups(["/venv/bin/aether-hook"])
+OLDER = shared_groups(["/old venv/bin/aether-hook"])
+SERVER = {"command": "aether", "args": ["mcp"]}
+scalars = st.none() | st.booleans() | st.integers() | st.text(max_size=6)
+values = st.recursive(
+    scalars,
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(st.text(max_size=4), below, max_size=3),
+    max_leaves=6,
+)
+handlers = st.fixed_dictionaries(
+    {
+        "type": st.just("command"),
+        "command": st.sampled_from(["say done", "aether status", "echo aether-hook"]),
+    }
+)
+groups = st.fixed_dictionaries(
+    {"hooks": st.lists(handlers, max_size=2)},
+    optional={"matcher": st.sampled_from(["Bash", "", "Edit|Write"])},
+)
+events = st.sampled_from([*EVENTS, "PreToolUse", "Notification"])
+others = st.dictionaries(
+    st.text(max_size=5).filter(lambda key: key not in {"hooks", "mcpServers"}), values, max_size=3
+)
+
+
+@st.composite
+def texts(draw, key, tables):
+    """Draw settings as somebody may have written them: any order, indentation and line ends."""
+    pairs = list(draw(others).items())
+    if draw(st.booleans()):
+        pairs.insert(draw(st.integers(0, len(pairs))), (key, draw(tables)))
+    indent = draw(st.sampled_from([None, 0, 2, 4, "\t"]))
+    text = json.dumps(dict(pairs), indent=indent, ensure_ascii=draw(st.booleans()))
+    text = text.replace("\n", draw(st.sampled_from(["\n", "\r\n"])))
+    return draw(st.sampled_from(["", " ", "\n"])) + text + draw(st.sampled_from(["", "\n", " \n\n"]))
+
+
+written = texts("hooks", st.dictionaries(events, st.lists(groups, max_size=3), max_size=4))
+listed = texts("mcpServers", st.dictionaries(st.text(max_size=6), values, max_size=3))
+
+
+@given(written)
+@settings(deadline=None)
+def test_foreign_content_stays_and_ours_is_all_there(text):
+    before, after = json.loads(text), json.loads(merge(text, WANTED))
+
+    assert {key: after[key] for key in before if key != "hooks"} == {
+        key: before[key] for key in before if key != "hooks"
+    }
+    assert [*before][: len(before)] == [*after][: len(before)]
+    for event, found in before.get("hooks", {}).items():
+        assert [group for group in after["hooks"][event] if group != WANTED.get(event)] == found
+    assert all(len(our_places(after["hooks"][event])) == 1 for event in EVENTS)
+
+
+@given(written)
+@settings(deadline=None)
+def test_only_insertions_are_made(text):
+    """Every character of the text from before is in the merged one, in order."""
+    rest = iter(merge(text, WANTED))
+
+    assert all(sign in rest for sign in text.strip().strip("{}"))
+
+
+@given(written)
+@settings(deadline=None)
+def test_merging_twice_is_merging_once(text):
+    once = merge(text, WANTED)
+
+    assert merge(once, WANTED) == once
+
+
+@given(written)
+@settings(deadline=None)
+def test_merging_over_an_older_version_is_merging_anew(text):
+    assert merge(merge(text, OLDER), WANTED) == merge(text, WANTED)
+
+
+@given(written)
+@settings(deadline=None)
+def test_taking_out_is_the_inverse(text):
+    back = unmerge(merge(text, WANTED), text)
+
+    assert json.loads(back) == json.loads(text)
+    if not empties(json.loads(text)):
+        assert back == text
+
+
+def empties(value):
+    """Return whether we were put into something empty: what blank stood in it is not told by the merged text."""
+    hooks = value.get("hooks")
+    return value == {} or hooks == {} or (hooks and any(hooks.get(event) == [] for event in EVENTS))
+
+
+@given(written, written)
+@settings(deadline=None)
+def test_what_is_changed_between_is_kept(text, other):
+    """A person edits what is not ours; taking out leaves exactly their edit."""
+    merged = json.loads(merge(text, WANTED))
+    edit = json.loads(other)
+    edit.pop("hooks", None)
+    edited = json.dumps({**merged, **edit}, indent=2)
+
+    back = json.loads(unmerge(edited, text))
+
+    assert back == {**json.loads(text), **edit}
+
+
+@given(listed)
+@settings(deadline=None)
+def test_a_server_is_put_in_once_and_taken_out(text):
+    before = json.loads(text)
+    merged = merge_server(text, SERVER)
+
+    assert merge_server(merged, SERVER) == merged
+    if before.get("mcpServers", {}).get("aether") is None and "aether" not in before.get("mcpServers", {}):
+        assert json.loads(merged)["mcpServers"]["aether"] == SERVER
+    assert json.loads(unmerge_server(merged, text)) == before

@@ -1,0 +1,212 @@
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from aether.errors import NotFound
+from aether.operations import claude_handlers, claude_settings, claude_status
+from aether.operations.claude_status import pause, resume, status, trouble
+from aether.store import spool
+
+needs_posix = pytest.mark.skipif(os.name == "nt", reason="scripts of POSIX")
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Return what makes a program of the hooks that does as told."""
+
+    def make(body="exit 0"):
+        path = tmp_path / "bin" / "aether-hook"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{body}\n")
+        path.chmod(0o755)
+        return path
+
+    return make
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch, script, home):
+    """Stand in a project with a home, and an environment with the program."""
+    (tmp_path / ".git").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "config"))
+    monkeypatch.setattr(claude_handlers, "program", lambda: [str(script())])
+    monkeypatch.setattr(claude_settings, "can_serve", lambda: True)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    return tmp_path
+
+
+@needs_posix
+def test_where_all_is_well_there_are_no_problems(project, home):
+    claude_settings.install()
+
+    found = status()
+
+    assert found.problems == []
+    assert found.home == str(home)
+    assert [(one.scope, len(one.events)) for one in found.installed] == [
+        ("project", 11),
+        ("local", 0),
+        ("user", 0),
+    ]
+    assert found.installed[0].programs == [[str(project / "bin" / "aether-hook")]]
+    assert found.servers == ["project"]
+    assert (found.paused, found.waiting, found.last_session, found.log) == (False, 0, None, [])
+
+
+def test_nothing_installed_is_a_problem(project):
+    (problem,) = status().problems
+
+    assert "aether claude install" in problem
+
+
+@needs_posix
+@pytest.mark.parametrize("what", ["two scopes", "plugin"])
+def test_what_would_fire_twice_is_a_problem(project, what):
+    claude_settings.install()
+    if what == "plugin":
+        enable_plugin(project)
+    else:
+        claude_settings.install("user")
+
+    (problem,) = status().problems
+
+    assert f"(project, {'plugin' if what == 'plugin' else 'user'})" in problem
+
+
+@needs_posix
+def test_the_plugin_alone_is_enough(project, script):
+    enable_plugin(project)
+    assert "on PATH" in status().problems[0]
+    script()
+
+    found = status()
+
+    assert found.problems == []
+    assert [one.plugin for one in found.installed] == [False, False, True]
+
+
+def enable_plugin(project):
+    path = project / "config" / "settings.json"
+    path.parent.mkdir()
+    path.write_text(
+        json.dumps({"enabledPlugins": {"aether@aether": True, "other@aether": True, "aether@x": False}})
+    )
+
+
+def test_a_plugin_that_is_switched_off_is_none(project):
+    path = project / "config" / "settings.json"
+    path.parent.mkdir()
+    path.write_text('{"enabledPlugins": {"aether@aether": false}}')
+
+    assert not any(one.plugin for one in status().installed)
+
+
+@needs_posix
+def test_what_keeps_it_from_working_is_named(project):
+    (change, _) = claude_settings.install()
+    value = json.loads(Path(change.path).read_text())
+    del value["hooks"]["Stop"]
+    Path(change.path).write_text(json.dumps({**value, "disableAllHooks": True}))
+    local = project / ".claude" / "settings.local.json"
+    local.write_text("{")
+    pause(project / ".aether")
+
+    problems = status().problems
+
+    assert [words for words in problems if "no hook for Stop" in words]
+    assert [words for words in problems if "disableAllHooks" in words]
+    assert [words for words in problems if str(local) in words]
+    assert [words for words in problems if "Paused" in words]
+
+
+@needs_posix
+def test_a_project_without_a_home_is_told(project, home, monkeypatch):
+    claude_settings.install()
+    home.rename(project / "elsewhere")
+
+    found = status()
+
+    assert found.home == ""
+    assert ["has no home" in words for words in found.problems] == [True]
+    assert status(project / "elsewhere").home == str(project / "elsewhere")
+
+
+def test_what_hooks_left_is_counted_and_what_went_wrong_is_shown(project, home):
+    spool.put(str(home), {"event": "Stop", "session": "s", "at": "2026-03-01T10:15:00.000000Z"})
+    (home / "hook.log").write_text("".join(f"line {number}\n" for number in range(9)))
+
+    found = status()
+
+    assert found.waiting == 1
+    assert found.log == [f"line {number}" for number in range(4, 9)]
+
+
+def test_the_session_heard_of_last_is_told(project, home):
+    sessions = home / "hooks" / "sessions"
+    sessions.mkdir(parents=True)
+    known = dict.fromkeys(claude_status.session_of.__globals__["Session"].__required_keys__)
+    for name, at in (("old", "2026-03-01"), ("new", "2026-03-02")):
+        (sessions / f"{name}.json").write_text(json.dumps({**known, "at": at, "first_source": "startup"}))
+    (sessions / "broken.json").write_text("{")
+
+    assert status().last_session == {"session": "new", "at": "2026-03-02", "first_source": "startup"}
+
+
+@pytest.mark.parametrize("data", ["{", "[]", '{"mcpServers": []}', '{"mcpServers": {"aether": 3}}'])
+def test_servers_that_cannot_be_read_are_none_of_ours(project, data):
+    (project / ".mcp.json").write_text(data)
+
+    assert status().servers == []
+
+
+@needs_posix
+def test_a_program_is_tried_away_from_every_home(script, tmp_path):
+    note = tmp_path / "note"
+
+    assert trouble([str(script(f'echo "$1 $AETHER_AUTO_INIT $(cat) $AETHER_HOME" > {note}'))]) == ""
+
+    event, made, payload, place = note.read_text().split()
+    assert (event, made, payload) == ("Check", "0", "{}")
+    assert not Path(place).exists()
+
+
+@needs_posix
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("echo no >&2; exit 2", "ends with 2: no"),
+        ("exit 1", "ends with 1."),
+        ("echo out", "ends with 0."),
+        ("sleep 9", "does not answer"),
+    ],
+)
+def test_a_program_that_does_not_work_is_told(script, monkeypatch, body, words):
+    monkeypatch.setattr(claude_status, "RUN_SECONDS", 5 if "sleep" not in body else 0.2)
+
+    assert words in trouble([str(script(body))])
+
+
+@needs_posix
+def test_a_program_that_is_not_there_or_none_is_told(tmp_path):
+    (tmp_path / "text").write_text("no program")
+
+    assert "is not there" in trouble([str(tmp_path / "none")])
+    assert "cannot be started" in trouble([str(tmp_path / "text")])
+
+
+def test_the_program_of_this_environment_works():
+    assert trouble(claude_handlers.program()) == ""
+
+
+def test_pausing_and_going_on_can_be_repeated(home):
+    for do, paused in ((pause, True), (pause, True), (resume, False), (resume, False)):
+        assert do(home) == home
+        assert claude_status.is_paused(home) == paused
+
+
+def test_what_is_no_home_cannot_be_paused(tmp_path):
+    with pytest.raises(NotFound):
+        pause(tmp_path)
