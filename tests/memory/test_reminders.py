@@ -1,0 +1,189 @@
+"""What a prompt calls to mind, and above all what it does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from aether.memory.recall import Record
+from aether.memory.reminders import LOOKED_AT, MOST, PROMPT_CHARS, question, reminders
+
+FILLER = [f"The {word} service answers within {n} seconds." for n, word in enumerate(
+    "billing search export invoice mail report archive audit".split()
+)]  # fmt: skip
+
+
+def record(id, text, type="decision"):
+    return Record(id, "working_memory", type, "2026-03-01T00:00:00.000000Z", text, 5, {})
+
+
+def memory(*texts, type="decision"):
+    return [record(f"m{nth}", text, type) for nth, text in enumerate(texts)] + [
+        record(f"f{nth}", text, "outcome") for nth, text in enumerate(FILLER)
+    ]
+
+
+def called(prompt, records, **options):
+    asked = question(prompt)
+    return [one.record.id for one in reminders(asked, records, **options)] if asked else []
+
+
+WEBHOOK = (
+    "Decided: Stripe webhook retries use exponential backoff with five attempts, because calls are dropped."
+)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Which retry policy did we pick for the Stripe webhook?",
+        "the stripe webhook retry thing",
+        "Stripe webhooks: how often do we retry?",
+    ],
+)
+def test_a_question_about_what_was_decided_calls_it_to_mind(prompt):
+    assert called(prompt, memory(WEBHOOK)) == ["m0"]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "", "   ", "ok", "yes please, go on", "fix the failing test", "/compact keep the webhook retries of stripe",
+        "What colour should the login button have?",
+        "Does the stripe account page load slowly on phones, and should the billing team hear of it?",
+        "see https://stripe.com/docs/webhook/retries/backoff",
+    ],
+)  # fmt: skip
+def test_a_prompt_that_says_little_or_something_else_calls_nothing_to_mind(prompt):
+    assert called(prompt, memory(WEBHOOK)) == []
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "where is parse_header used?",
+        "look at src/net/utf_reader.py",
+        "what about ENG-221?",
+        "is fetchUser ok?",
+    ],
+)
+def test_a_name_that_few_entries_hold_is_enough(prompt):
+    texts = (
+        "We keep parse_header as it is because two callers rely on it.",
+        "The fix is in utf_reader.py, where the length was wrong.",
+        "ENG-221 waits for the review of the security people.",
+        "The caller of fetchUser has to close the connection itself.",
+    )
+
+    assert len(called(prompt, memory(*texts))) == 1
+
+
+def test_a_name_that_everything_holds_is_not():
+    texts = [f"The module app_core.py got part {number} of the new design." for number in range(9)]
+
+    assert called("please open app_core.py", memory(*texts)) == []
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ['{"parse_header": 3}', "level=info parse_header=yes", "about GitHub and README.md", "tell a.bc"],
+)
+def test_what_programs_print_and_brands_are_no_names(prompt):
+    found = question(prompt)
+
+    assert found is None or found.names == ()
+
+
+def test_part_of_a_longer_name_is_another_name():
+    assert (
+        called(
+            "where is parse_header used?", memory("The reparse_header2 helper is only for the old format.")
+        )
+        == []
+    )
+
+
+def test_words_scattered_over_an_entry_are_no_answer():
+    scattered = "The stripe is blue on the left.\nSome webhook exists for that team.\nA retry of the print went through."
+
+    assert called("the stripe webhook retry thing", memory(scattered)) == []
+
+
+def test_the_prompt_itself_is_no_news():
+    assert (
+        called(
+            "Stripe webhook retries use exponential backoff",
+            memory("Stripe webhook retries use exponential backoff!"),
+        )
+        == []
+    )
+
+
+@pytest.mark.parametrize("type", ["command", "observation"])
+def test_what_says_little_is_never_called_to_mind(type):
+    assert (
+        called("where is parse_header used?", memory("Ran grep for parse_header in the old tree.", type=type))
+        == []
+    )
+
+
+def test_a_changed_file_is_only_called_to_mind_by_name():
+    records = memory(
+        "Changed parse_header.py: the stripe webhook retries now wait longer than before.", type="code_change"
+    )
+
+    assert called("the stripe webhook retry thing", records) == []
+    assert called("what happened in parse_header.py lately?", records) == ["m0"]
+
+
+def test_lines_of_code_are_passed_over():
+    text = "We keep it.\nif x := parse_header(a.b, c.d):\nparse_header: table 3 4\nThe reason for parse_header is the old client."
+
+    (found,) = reminders(question("why parse_header?"), memory(text))
+    assert found.passage == "The reason for parse_header is the old client."
+
+
+def test_scripts_without_function_words_can_answer_too():
+    assert called("parse_header?", memory("一\nparse_header は古いクライアントのために残す。別の行。")) == [
+        "m0"
+    ]
+
+
+def test_no_more_than_a_few_come_and_none_says_what_another_said():
+    texts = ["We keep parse_header because the old client needs it.", "We keep parse_header because the old client needs it now.",
+             "The limit inside parse_header is nine kilobytes by contract."]  # fmt: skip
+
+    assert called("where is parse_header used?", memory(*texts[:2])) == ["m0"]
+    assert set(called("where is parse_header used?", memory(*texts))) == {"m0", "m2"}
+    assert MOST == 3
+
+
+def test_what_a_person_demanded_comes_before_what_was_reported():
+    records = [record("o", "The parse_header step took three minutes in the nightly job.", "outcome"),
+               record("c", "Never change parse_header without asking the platform team.", "constraint")]  # fmt: skip
+
+    assert called("where is parse_header used?", records) == ["c", "o"]
+
+
+def test_what_is_left_out_is_still_counted():
+    assert called("the stripe webhook retry thing", memory(WEBHOOK), leave_out=["m0"]) == []
+    # Common elsewhere, the words tell nothing.
+    held = dict.fromkeys(("stripe", "webhook", "retri"), 500)
+    assert called("the stripe webhook retry thing", memory(WEBHOOK), held=held, others=600) == []
+
+
+def test_of_a_pasted_page_only_the_ends_are_read():
+    page = "lorem ipsum " * PROMPT_CHARS
+
+    assert question(f"parse_header {page}").names == ("parse_header",)
+    assert question(f"{page} parse_header {page}").names == ()
+    assert len(question(page * 50).words) <= PROMPT_CHARS
+
+
+def test_of_very_many_only_the_likeliest_are_cut_into_words():
+    asked = question("the stripe webhook retry thing")
+    many = [
+        record(f"x{n}", f"stripe and webhook number {n} of the list", "outcome") for n in range(LOOKED_AT * 2)
+    ]
+
+    assert [one.record.id for one in reminders(asked, [*many, record("it", WEBHOOK)])] == []
+    assert reminders(asked, []) == []
