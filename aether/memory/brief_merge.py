@@ -64,7 +64,7 @@ def sense(text: str) -> Sense:
             or word.endswith("not")
         )
     )
-    return Sense(words, names, numbers, turns % 2 == 1, " ".join(found))
+    return Sense(words, names, numbers, turns % 2 == 1, " ".join(plain.split()).rstrip(" .;:,") or text)
 
 
 def alike(one: Sense, other: Sense) -> bool:

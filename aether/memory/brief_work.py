@@ -12,12 +12,13 @@ from typing import Any, cast
 from aether.memory.brief_lines import TOLD_CHARS, Line, flat
 from aether.memory.brief_merge import sense
 from aether.memory.notes import STANDING
-from aether.messages.shell import signature
 from aether.shapes import Item
 from aether.text.statements import is_empty_reply
 
 # Looked through for each kind: far more than any budget holds, far less than a full memory.
 LOOKED_AT = 60
+LOOKED_AT_OPEN = 30
+LOOKED_AT_COMMANDS = 100
 # What is older has its share of the decisions and of the earlier work.
 RESTED_SESSIONS = 3
 # Of what a decision, request or result says, this many characters are told; of a summary, more.
@@ -28,6 +29,8 @@ SOLVED_AT = 0.5
 LEAST_WORDS = 4
 # "1" answers a question whose options are gone.
 LEAST_ANSWER_WORDS = 2
+# A reply that is longer says something.
+REPLY_CHARS = 80
 LEAST_RESULT_WORDS = 12
 # A root is told once and saves its length for each file; one below `/home/user` saves little.
 ROOT_PARTS = 4
@@ -59,7 +62,7 @@ def rested(sessions: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[Item]:
     of requests the last words are kept, which are the newest. Of results it keeps details, which tell nothing alone.
     """
     for at, session in sessions[:RESTED_SESSIONS]:
-        for entry in reversed(session["high_value_items"]):
+        for entry in reversed(session.get("high_value_items") or []):
             kind = entry.get("type", "")
             if entry.get("injected") or kind in STANDING or kind == "outcome":
                 continue
@@ -70,7 +73,7 @@ def rested(sessions: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[Item]:
 
 
 def _tail(text: str) -> str:
-    return text if len(text) <= TOLD_CHARS else "…" + text[1 - TOLD_CHARS :].partition(" ")[2]
+    return text if len(text) <= TOLD_CHARS else "..." + text[3 - TOLD_CHARS :].partition(" ")[2]
 
 
 def said(items: Iterable[Item], type: str) -> Iterator[Item]:
@@ -89,9 +92,10 @@ def asked(items: Sequence[Item]) -> Iterator[Line]:
 
 def _answer(text: str) -> str:
     """Return what a person said, behind it the question where it answers one; "" where it says nothing."""
-    dialogue = _ASKED.fullmatch(text)
+    dialogue = _ASKED.fullmatch(text) if text.startswith("Asked: ") else None
     answer = flat(dialogue[2] if dialogue else text, TOLD_CHARS).lstrip("-*• ")
-    if len(_PLACEHOLDER.sub("", answer).split()) < LEAST_ANSWER_WORDS or is_empty_reply(answer):
+    short = len(answer) <= REPLY_CHARS
+    if short and (len(_PLACEHOLDER.sub("", answer).split()) < LEAST_ANSWER_WORDS or is_empty_reply(answer)):
         return ""
     return f"{answer} (asked: {flat(dialogue[1], TOLD_CHARS // 2)})" if dialogue else answer
 
@@ -103,14 +107,10 @@ def decided(items: Sequence[Item], sessions: Sequence[tuple[str, Mapping[str, An
         if len(text.split()) >= LEAST_WORDS:
             yield Line("decided", text, item["metadata"]["timestamp"])
     for at, session in sessions:
-        for entry in session["key_decisions"]:
-            text = " — ".join(
-                filter(None, (flat(entry["decision"], TOLD_CHARS), flat(entry["rationale"], TOLD_CHARS // 2)))
-            )
-            if (
-                len(_PLACEHOLDER.sub("", text).split()) >= LEAST_WORDS
-                and _PLACEHOLDER.sub("", entry["decision"]).strip()
-            ):
+        for entry in session.get("key_decisions") or []:
+            what, why = flat(entry["decision"], TOLD_CHARS), flat(entry["rationale"], TOLD_CHARS // 2)
+            text = " - ".join(filter(None, (what, why)))
+            if _PLACEHOLDER.sub("", what).strip() and len(text.split()) >= LEAST_WORDS:
                 yield Line("decided", text, at)
 
 
@@ -120,14 +120,14 @@ def still_open(items: Sequence[Item]) -> Iterator[Line]:
     ends: list[frozenset[str]] = []
     looked = 0
     for item in items:
-        if item["type"] in ("command", "solution"):
+        if item["type"] in ("command", "solution") and len(ran) < LOOKED_AT_COMMANDS:
             ran |= _commands(item["content"])
         if item["type"] in ("solution", "outcome") and len(ends) < LOOKED_AT:
-            ends.append(sense(item["content"]).words)
+            ends.append(sense(item["content"][:SUMMARY_CHARS]).words)
         if (
             item["type"] not in ("error", "blocker")
             or item["metadata"].get("protected")
-            or looked >= LOOKED_AT
+            or looked >= LOOKED_AT_OPEN
         ):
             continue
         looked += 1
@@ -143,7 +143,9 @@ def still_open(items: Sequence[Item]) -> Iterator[Line]:
 
 
 def _commands(text: str) -> set[str]:
-    return {signature(command) for command in _COMMAND.findall(text)[:1]}
+    """Return the command that `text` names first, without its flags: a run with other flags is that command again."""
+    found = _COMMAND.search(text)
+    return {" ".join(word for word in found[1].split() if not word.startswith("-"))} if found else set()
 
 
 def solved(items: Sequence[Item]) -> Iterator[Line]:
@@ -151,7 +153,7 @@ def solved(items: Sequence[Item]) -> Iterator[Line]:
     for item in said(items, "solution"):
         failure, worked, way = item["content"].partition("\nWorked ")
         if worked:
-            text = f"{flat(failure, TOLD_CHARS // 2)} → worked {flat(way, TOLD_CHARS // 2)}"
+            text = f"{flat(failure, TOLD_CHARS // 2)} -> worked {flat(way, TOLD_CHARS // 2)}"
             yield Line("solved", text, item["metadata"]["timestamp"])
 
 
@@ -188,7 +190,7 @@ def files(items: Sequence[Item]) -> list[Line]:
             known[2] += int(number) if unit == "edits" else 1
             known[3] = known[3] or flat(about or "", TOLD_CHARS // 3)
     return [
-        Line("files", f"{path} ({action.lower()}, {edits}×)" + (f": {about}" if about else ""), at)
+        Line("files", f"{path} ({action.lower()}, {edits}x)" + (f": {about}" if about else ""), at)
         for path, (at, action, edits, about) in list(found.items())[:LOOKED_AT]
     ]
 

@@ -15,6 +15,7 @@ from aether import clock
 from aether.errors import Conflict, InvalidInput, shown
 from aether.memory import answers, fidelity, handoff, items, promotion, sessions, signals
 from aether.memory.changes import chained
+from aether.memory.notes import STANDING, noted_by
 from aether.memory.threshold import usage
 from aether.shapes import Change, Counter, Finding, Handoff, Item, JsonObject, Session
 
@@ -84,7 +85,7 @@ def ingest(
         gated.session, phase=phase, original_tokens=record["total_tokens"], count=count,
         metadata={
             "compression_id": record["id"], "answer_sha256": digest, "architect": architect, "castes": _castes(held),
-            **_protected(held),
+            **_remembered(held),
         },
     )  # fmt: skip
     change = chained(
@@ -119,10 +120,11 @@ def _unprepared(memory: Mapping[str, Any], record: JsonObject) -> list[str]:
     return [f"nothing was prepared: the session stands for all items up to phase {record['phase']}"]
 
 
-def _protected(held: Sequence[Item]) -> JsonObject:
-    """Return what was marked protected, so that it is still known to be when it stands among all else."""
+def _remembered(held: Sequence[Item]) -> JsonObject:
+    """Return what would no longer be known of the items' words among all others: which were protected, which no person said."""
     marked = [item["content"] for item in held if item["metadata"].get("protected")]
-    return {"protected": marked} if marked else {}
+    noted = [item["content"] for item in held if item["type"] in STANDING and noted_by(item)]
+    return {name: texts for name, texts in (("protected", marked), ("noted", noted)) if texts}
 
 
 def _castes(held: Sequence[Item]) -> list[str]:

@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import NamedTuple, TypedDict
 
 from aether.messages.record import Record
-from aether.shapes import JsonObject
+from aether.shapes import Item, JsonObject
 
 SOURCE_MAIN = "queen"
 SOURCE_WORKER = "worker_ant"
@@ -79,6 +79,15 @@ class Note(NamedTuple):
     kind: str
     slot: str
     by_person: bool = False
+
+
+def noted_by(item: Item) -> str:
+    """Return which caste or program `item` is from, "" where a person may have said it.
+
+    What the Queen says has the default source, as has what is typed in a session.
+    """
+    metadata = item["metadata"]
+    return metadata["caste"] or ("" if metadata["source"] == SOURCE_MAIN else metadata["source"])
 
 
 def spoken(at: Mark, told: list[tuple[str, str]]) -> list[Note]:

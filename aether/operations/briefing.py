@@ -8,7 +8,6 @@ from pathlib import Path
 from aether.errors import AetherError
 from aether.memory import briefing
 from aether.operations.edge import Home, counter_of, find, now, read
-from aether.operations.taking_in import session_of
 from aether.store import config
 from aether.store.state import load
 
@@ -24,12 +23,19 @@ def session_brief(home: Home, source: str, session: str = "") -> str:
     place = find(home)
     snapshot = read(place)
     settings = config.load(place)
-    known = session_of(place, session) if session and source in briefing.RESUMED else None
+    since = _last_active(place, session) if session and source in briefing.RESUMED else ""
     return briefing.briefing(
         snapshot.documents, occasion=source, now=now(), count=counter_of(snapshot.documents["memory"]),
-        budget=settings.claude_brief_tokens, since=str(known["at"]) if known else "",
+        budget=settings.claude_brief_tokens, since=since,
         wide=_wide(place, settings.claude_user_home),
     )  # fmt: skip
+
+
+def _last_active(home: Path, session: str) -> str:
+    from aether.operations.taking_in import session_of  # what captures is not needed to tell
+
+    known = session_of(home, session)
+    return str(known["at"]) if known else ""
 
 
 def _wide(home: Path, named: str) -> dict[str, object] | None:
