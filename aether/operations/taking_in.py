@@ -11,47 +11,34 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple, TypedDict, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from aether import clock
 from aether.errors import AetherError, InvalidInput
 from aether.memory import phases
-from aether.memory.capture import State, begin, end_agent, end_turn, finish, observe
 from aether.memory.colony import RUNNING
-from aether.memory.notes import Draft
-from aether.memory.phase_markers import Marker, markers
 from aether.messages.blocks import word
-from aether.messages.claude_hooks import identity, is_named, records
-from aether.messages.record import Record
 from aether.operations import drafts as notes
 from aether.operations.edge import Author, Snapshot, counter_of, find, now, read
+from aether.operations.hook_sessions import NOT_YET, UNKNOWN, Session, is_idle, opened, session_of, write
 from aether.operations.working import ItemId, store_drafts
 from aether.shapes import JsonObject
 from aether.store import appends, config, spool
 from aether.store.files import make_directory, storage, write_whole
 from aether.store.lock import locked
 
+if TYPE_CHECKING:
+    from aether.memory.phase_markers import Marker
+
+__all__ = ["Taken", "session_of", "take_in"]
+
 # Entries of one commit: many enough that the disk is not what takes the time, few enough to lose little time.
 BATCH_ENTRIES = 200
-# What comes twice comes soon: from two installations at once, or as a call and then as part of its batch.
-SEEN = 1_024
-# Claude Code removes transcripts after 30 days: what is older is not resumed.
-SESSION_DAYS = 30
-# What `first_source` says where hooks were installed in the middle of a session.
-UNKNOWN = "unknown"
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_DAY_SECONDS = 86_400
-_NOT_YET = -1
-# What reading an entry, or a state, of another shape than ours ends in.
-_SENSELESS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 class Taken(NamedTuple):
@@ -64,24 +51,6 @@ class Taken(NamedTuple):
     compression_needed: bool
     left: str
     """Why entries stay in the spool; empty where none does."""
-
-
-class Session(TypedDict):
-    """What must be known of a session of Claude Code to take in what comes next."""
-
-    state: State
-    done: list[str]
-    """Names of the entries taken in last: while one of them is still in the spool, it is not taken in again."""
-    seen: list[str]
-    """Identities of the records observed lately."""
-    first_source: str
-    """How the session began: startup, resume, clear, compact or fork; or `unknown`."""
-    at: str
-    """When it was last heard of, other than by starting."""
-    revision: int
-    """The revision of the home after that."""
-    archive_read: int
-    """Position of the last archived item that its notes were compared with."""
 
 
 @dataclass
@@ -98,7 +67,7 @@ class _Batch:
     sessions: dict[str, Session] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
     """The sessions that something was heard of."""
-    drafts: list[Draft] = field(default_factory=list)
+    drafts: list[JsonObject] = field(default_factory=list)
     markers: list[Marker] = field(default_factory=list)
 
 
@@ -135,23 +104,6 @@ def take_in(home: Path, *, patience: float = 2.0) -> Taken:
     finally:
         _TAKING.reset(taking)
     return Taken(len(names), [str(one) for one in ids], any(one.compression_needed for one in ids), left)
-
-
-def session_of(home: Path, session: str) -> JsonObject | None:
-    """Return what is known of a session of Claude Code (a `Session`), None where nothing is."""
-    try:
-        return cast("JsonObject | None", _read_session(_session_file(home, session)))
-    except OSError:
-        return None
-
-
-def _read_session(path: Path) -> Session | None:
-    """Return what the file says; None where there is none, or it makes no sense: then the session begins anew."""
-    try:
-        found = json.loads(path.read_bytes())
-    except (FileNotFoundError, ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) and found.keys() >= Session.__required_keys__ else None  # type: ignore[return-value]
 
 
 def _batches(home: Path) -> Iterator[_Batch]:
@@ -196,75 +148,40 @@ def _is_gone(home: Path, name: str) -> bool:
     return False
 
 
-def _take(batch: _Batch, name: str, entry: JsonObject, waiting: list[str]) -> list[Draft]:
+def _take(batch: _Batch, name: str, entry: JsonObject, waiting: list[str]) -> list[JsonObject]:
     """Return the notes that are due with one entry, and take note of what it says of its session."""
     key, event = word(entry.get("session")), word(entry.get("event"))
     if key not in batch.sessions:
-        batch.sessions[key] = _opened(batch.home, key)
+        batch.sessions[key] = opened(batch.home, key)
     session = batch.sessions[key]
     if name in session["done"]:
         return []
     if key not in batch.changed:
         batch.changed.add(key)
         session["done"] = sorted(set(session["done"]) & set(waiting))
-        session["state"]["fixed_phase"] = _phase(batch)
     session["done"].append(name)
-    session["state"]["file"] = word(entry.get("transcript")) or session["state"]["file"]
     starts = event == "SessionStart"
     if not session["first_source"]:
         session["first_source"] = word(entry.get("source")) if starts else UNKNOWN
     if not starts or not session["at"]:
-        session["at"], session["revision"] = word(entry.get("at")), _NOT_YET
-    if event == "Stop":
-        batch.markers += markers(word(entry.get("message")))
-    return [_by_hooks(draft) for draft in _observed(batch, session, entry)]
-
-
-def _observed(batch: _Batch, session: Session, entry: JsonObject) -> list[Draft]:
-    """Return the notes that are due with `entry`; one that makes no sense goes into quarantine."""
-    try:
-        return _due(session, entry)
-    except _SENSELESS:
-        # Is it the entry, or a state that another version wrote? All that a state holds is of one turn.
-        anew: Session = {**session, "state": begin(file=word(entry.get("transcript")), phase=_phase(batch))}
-    try:
-        found = _due(anew, entry)
-    except _SENSELESS as reason:
-        _set_aside(batch.home, session["done"][-1], entry, f"{type(reason).__name__}: {reason}.")
+        session["at"], session["revision"] = word(entry.get("at")), NOT_YET
+    if starts or (event == "SessionEnd" and is_idle(session)):
         return []
-    session.update(anew)
-    return found
+    return _noted(batch, name, session, entry)
 
 
-def _due(session: Session, entry: JsonObject) -> list[Draft]:
-    state, seen = session["state"], session["seen"]
-    fresh = [record for record in records(entry) if not _is_repeated(record, seen)]
-    found = [draft for record in fresh for draft in observe(state, record)]
-    match entry.get("event"):
-        case "Stop":
-            found += end_turn(state)
-        case "SubagentStop":
-            found += end_agent(state, word(entry.get("agent")))
-        case "SessionEnd":
-            found += finish(state)
-    session["seen"] = [*seen, *map(identity, fresh)][-SEEN:]
-    return found
+def _noted(batch: _Batch, name: str, session: Session, entry: JsonObject) -> list[JsonObject]:
+    """Return the notes that are due with `entry`; one that makes no sense goes into quarantine."""
+    from aether.operations import hook_notes  # it takes as long to import as all else here
 
-
-def _is_repeated(record: Record, seen: list[str]) -> bool:
-    if record.kind == "boundary":  # all alike, and another one does nothing
-        return False
-    if is_named(record):
-        return identity(record) in seen
-    # Without an id only what comes at once is the same; a call and its answer are two records.
-    return identity(record) in seen[-2 if record.kind in {"call", "result"} else -1 :]
-
-
-def _by_hooks(draft: Draft) -> Draft:
-    pointer = draft["metadata"]["pointer"]
-    del pointer["line"]  # the hook does not know where the transcript has it
-    pointer["via"] = notes.HOOKS
-    return draft
+    phase = phases.current_phase(batch.snapshot.documents["COLONY_STATE"])
+    try:
+        found = hook_notes.due(session, entry, phase=phase)
+    except hook_notes.SENSELESS as reason:
+        _set_aside(batch.home, name, entry, f"{type(reason).__name__}: {reason}.")
+        return []
+    batch.markers += hook_notes.phase_lines(entry)
+    return cast("list[JsonObject]", found)
 
 
 def _store(batch: _Batch, settings: config.Config) -> list[ItemId]:
@@ -288,7 +205,7 @@ def _store(batch: _Batch, settings: config.Config) -> list[ItemId]:
     for key in batch.changed:
         session = batch.sessions[key]
         session["archive_read"] = max(session["archive_read"], head)
-        if session["revision"] == _NOT_YET:
+        if session["revision"] == NOT_YET:
             session["revision"] = revision
     return ids
 
@@ -299,9 +216,9 @@ def _sound(batch: _Batch) -> Iterator[JsonObject]:
     capacity, count = memory["working_memory"]["max_capacity_tokens"], counter_of(memory)
     for draft in batch.drafts:
         try:
-            yield notes.sound(dict(draft), capacity=capacity, certain_chars=batch.most_chars, count=count)
+            yield notes.sound(draft, capacity=capacity, certain_chars=batch.most_chars, count=count)
         except InvalidInput as reason:
-            _set_aside(batch.home, f"{notes.key(draft)}.json", dict(draft), reason.what)
+            _set_aside(batch.home, f"{notes.key(draft)}.json", draft, reason.what)
 
 
 def _settle(batch: _Batch) -> None:
@@ -309,11 +226,7 @@ def _settle(batch: _Batch) -> None:
     for marker in batch.markers:
         _mark_phase(marker, batch.home)
     for key in sorted(batch.changed):
-        path = _session_file(batch.home, key)
-        if not path.exists():
-            make_directory(path.parent)
-            _forget_old(path.parent)
-        write_whole(path, json.dumps(batch.sessions[key], separators=(",", ":")).encode("ascii"))
+        write(batch.home, key, batch.sessions[key])
     spool.remove(str(batch.home), batch.names)
 
 
@@ -328,31 +241,6 @@ def _mark_phase(marker: Marker, home: Path) -> None:
             colony.complete_phase(marker.phase, home=home)
         elif marker.action == "start" and running is None and marker.phase not in status["phases_completed"]:
             colony.start_phase(marker.phase, name=marker.name or None, home=home)
-
-
-def _phase(batch: _Batch) -> int:
-    return phases.current_phase(batch.snapshot.documents["COLONY_STATE"])
-
-
-def _opened(home: Path, key: str) -> Session:
-    return _read_session(_session_file(home, key)) or Session(
-        state=begin(), done=[], seen=[], first_source="", at="", revision=_NOT_YET, archive_read=-1
-    )
-
-
-def _session_file(home: Path, session: str) -> Path:
-    name = (
-        session if _PLAIN_NAME.fullmatch(session) else sha256(session.encode("utf-8", "replace")).hexdigest()
-    )
-    return home / "hooks" / "sessions" / f"{name}.json"
-
-
-def _forget_old(directory: Path) -> None:
-    oldest = time.time() - SESSION_DAYS * _DAY_SECONDS
-    for path in directory.glob("*.json"):
-        with suppress(OSError):
-            if path.stat().st_mtime < oldest:
-                path.unlink()
 
 
 def _set_aside(home: Path, name: str, what: JsonObject, reason: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 import aether
 from aether.errors import InvalidInput
 from aether.integrations.claude_code.intake import entry_of
-from aether.operations import colony, taking_in
+from aether.operations import colony, hook_notes, hook_sessions, taking_in
 from aether.operations.colony import start_phase
 from aether.operations.edge import read
 from aether.operations.taking_in import session_of, take_in
@@ -253,14 +253,14 @@ def test_sessions_that_nobody_resumes_are_forgotten(home):
 
 
 def test_entries_that_make_no_sense_are_kept_aside_and_the_others_stored(home, monkeypatch):
-    real = taking_in.records
+    real = hook_notes.records
 
     def senseless(given):
         if given["event"] == "Odd":
             raise TypeError("a list is no text")
         return real(given)
 
-    monkeypatch.setattr(taking_in, "records", senseless)
+    monkeypatch.setattr(hook_notes, "records", senseless)
 
     assert len(taken(home, turn(1)[0], entry("Odd"), *turn(1)[1:])) == 3
     [kept] = (home / "quarantine").iterdir()
@@ -408,7 +408,7 @@ def test_a_full_disk_loses_nothing(home, monkeypatch):
     def full(path, data, **options):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(taking_in, "write_whole", full)
+    monkeypatch.setattr(hook_sessions, "write_whole", full)
     done = take_in(home)
     monkeypatch.undo()
 
