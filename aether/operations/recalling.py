@@ -22,7 +22,7 @@ from aether.memory.reminders import Question, Reminder, question, reminders
 from aether.operations.edge import Home, Snapshot, counter_of, find, now, owned, read
 from aether.operations.searching import archive_of, search_memory
 from aether.shapes import Counter, JsonObject
-from aether.store.files import make_directory, write_whole
+from aether.store.files import make_directory, storage, write_whole
 from aether.store.rows import Ask, Candidate, counts, marks, plain
 
 __all__ = ["RecallLine", "begin_session", "full", "prompt_recall", "recall", "timeline"]
@@ -123,7 +123,7 @@ def _archived(snapshot: Snapshot) -> Iterator[JsonObject]:
     """Yield all that the archive shows, oldest first."""
     source = archive_of(snapshot)
     size = source.find(Ask((), (), ())).items
-    stored = source.read(range(size))
+    stored = source.read(list(range(size)))
     yield from (stored[place] for place in sorted(stored))
 
 
@@ -212,11 +212,12 @@ def _told(home: Path, session: str) -> list[str]:
 
 def _note_told(home: Path, session: str, ids: Sequence[str]) -> None:
     path = _told_file(home, session)
-    make_directory(path.parent)
-    write_whole(path, json.dumps(list(ids)).encode("ascii"))
-    old = sorted(path.parent.glob("*.json"), key=lambda file: file.stat().st_mtime)[:-SESSIONS_KEPT]
-    for file in old:
-        file.unlink(missing_ok=True)
+    with storage(path):
+        make_directory(path.parent)
+        write_whole(path, json.dumps(list(ids)).encode("ascii"))
+        old = sorted(path.parent.glob("*.json"), key=lambda file: file.stat().st_mtime)[:-SESSIONS_KEPT]
+        for file in old:
+            file.unlink(missing_ok=True)
 
 
 def _told_file(home: Path, session: str) -> Path:
