@@ -168,20 +168,25 @@ def delete_relations(graph: Mapping[str, Any], relations: Iterable[Relation]) ->
 def merge(graph: Mapping[str, Any], other: Graph, *, now: datetime) -> Change:
     """Return the change that adds what `other` has and `graph` has not; its result counts that."""
     places = _places(graph)
-    known = [entity for entity in other["entities"] if entity["name"] in places]
-    entities = create_entities(graph, other["entities"], now=now)
-    relations = create_relations(graph, other["relations"], now=now)
+    united: dict[str, Entity] = {}
+    for entity in other["entities"]:  # a file of the official server may hold one name twice
+        kept = united.setdefault(entity["name"], {**entity, "observations": []})
+        kept["observations"] = [*kept["observations"], *entity["observations"]]
     wanted: list[Observed] = [
-        {"entityName": entity["name"], "contents": entity["observations"]} for entity in known
+        {"entityName": name, "contents": entity["observations"]}
+        for name, entity in united.items()
+        if name in places
     ]
     observed = add_observations(graph, wanted, now=now)
-    patch = [*observed.patches[DOCUMENT], *entities.patches[DOCUMENT], *relations.patches[DOCUMENT]]
-    given = len(other["entities"]) + len(other["relations"])
+    entities = create_entities(graph, united.values(), now=now)
+    relations = create_relations(graph, other["relations"], now=now)
     fresh = len(entities.result) + len(relations.result)
-    merged = Merged(
+    given = len(united) + len({_key(relation) for relation in other["relations"]})
+    patch = [step for each in (observed, entities, relations) for step in each.patches[DOCUMENT]]
+    counts = Merged(
         len(entities.result), len(observed.patches[DOCUMENT]), len(relations.result), given - fresh
     )
-    return Change({DOCUMENT: patch}, result=merged)
+    return Change({DOCUMENT: patch}, result=counts)
 
 
 def whole(graph: Mapping[str, Any]) -> Graph:

@@ -1,0 +1,58 @@
+"""The file of the official memory server: what its lines hold, and which are none."""
+
+from __future__ import annotations
+
+import pytest
+
+from aether.errors import InvalidInput
+from aether.messages import knowledge_graph
+from aether.messages.read import read_records
+
+ENTITY = {"name": "ant", "entityType": "insect", "observations": ["It digs."]}
+RELATION = {"from": "ant", "to": "leaf", "relationType": "eats"}
+
+
+def read(text):
+    bad = []
+    return knowledge_graph.read(text.encode().splitlines(keepends=True), on_bad=bad.append), bad
+
+
+def test_a_file_comes_back_as_it_was_written():
+    text = knowledge_graph.written([ENTITY], [RELATION])
+
+    found, bad = read(text)
+
+    assert text.splitlines()[1] == '{"type":"relation","from":"ant","to":"leaf","relationType":"eats"}'
+    assert found == {"entities": [ENTITY], "relations": [RELATION]}
+    assert bad == []
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('{"type":"note","name":"x"}', "neither an entity nor a relation"),
+        ('{"type":["entity"]}', "neither"),
+        ("3", "neither"),
+        ('{"type":"entity","name":"x"}', "without 'entityType' as text"),
+        ('{"type":"relation","from":"a","to":5}', "without 'to' as text"),
+        ('{"type":"entity","name":"x","entityType":"y","observations":"z"}', "not a list of texts"),
+        ('{"type":"entity","name":"x","entityType":"y","observations":[1]}', "not a list of texts"),
+        ('{"type":"entity","na', "not JSON"),
+    ],
+)
+def test_a_line_that_is_none_is_told_and_the_others_are_read(line, reason):
+    found, bad = read(
+        f"{knowledge_graph.written([ENTITY], [])}{line}\n{knowledge_graph.written([], [RELATION])}"
+    )
+
+    assert found == {"entities": [ENTITY], "relations": [RELATION]}
+    assert [one.line for one in bad] == [2]
+    assert reason in bad[0].reason
+
+
+def test_importing_it_as_a_transcript_says_which_command_is_meant(tmp_path):
+    path = tmp_path / "memory.jsonl"
+    path.write_text(knowledge_graph.written([ENTITY], []), encoding="utf-8")
+
+    with pytest.raises(InvalidInput, match="aether graph import"):
+        list(read_records(path))
