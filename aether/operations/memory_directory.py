@@ -21,7 +21,6 @@ from aether.memory.memory_edits import checksum, compared, showable, with_edits
 from aether.memory.memory_files import MAX_FILE_BYTES, Files, storable
 from aether.memory.memory_paths import ROOT
 from aether.operations.edge import Author, change, read
-from aether.paths import inside
 from aether.shapes import Finding
 from aether.store import codec, config
 from aether.store.files import TEMP_SUFFIX, make_directory, storage, sync_directory, write_whole
@@ -121,7 +120,7 @@ def show(home: Path, shown: Shown) -> Shown:
 def _written(home: Path, path: str, *, there: str | None, text: str | None) -> bool:
     """Write or remove the file at `path`, and return whether that was done; not if a person is at it meanwhile."""
     target = _directory(home) / path[len(ROOT) + 1 :]
-    if inside(home, str(target.relative_to(home))) != target:
+    if os.path.realpath(target) != str(target):
         return False  # below a link, which is the person's own
     try:
         if _text(target, path) != there:
@@ -139,13 +138,11 @@ def _written(home: Path, path: str, *, there: str | None, text: str | None) -> b
 def _remove(target: Path, root: Path) -> None:
     with contextlib.suppress(FileNotFoundError):
         target.unlink()
-    for directory in target.parents:
-        if directory == root:
-            break
-        try:
+    directory = target.parent
+    with contextlib.suppress(OSError):  # something else is in it
+        while directory != root:
             directory.rmdir()
-        except OSError:  # something else is in it
-            break
+            directory = directory.parent
     sync_directory(directory)
 
 
@@ -167,7 +164,7 @@ def _scan(home: Path) -> Shown:
 def _walk(directory: Path, path: str, found: Shown) -> None:
     with os.scandir(directory) as entries:
         for entry in entries:
-            place = f"{path}/{os.fsencode(entry.name).decode('utf-8', 'replace')}"
+            place = f"{path}/{entry.name}"
             if entry.name.endswith(TEMP_SUFFIX):
                 continue
             if entry.is_dir(follow_symlinks=False):
@@ -178,7 +175,9 @@ def _walk(directory: Path, path: str, found: Shown) -> None:
                 found.texts[place] = text
             else:
                 with contextlib.suppress(FileNotFoundError):
-                    found.others[place] = entry.stat(follow_symlinks=False).st_size
+                    # A name that is not UTF-8 is shown as far as it is.
+                    named = os.fsencode(place).decode("utf-8", "replace")
+                    found.others[named] = entry.stat(follow_symlinks=False).st_size
 
 
 def _text(file: Path, path: str) -> str | None:
