@@ -115,13 +115,17 @@ def wanted_groups(scope: str) -> JsonObject:
 
 
 def wanted_server() -> JsonObject:
-    """Return the entry of the MCP server: by its bare name where that finds this environment's program."""
+    """Return the entry of the MCP server: its bare name where that starts this environment's program in every shell.
+
+    What is on PATH only because a virtual environment is active is not there for the next session.
+    """
     script, found = claude_handlers.own_script("aether"), shutil.which("aether")
-    if found and (not script or os.path.samefile(found, script)):
-        return {"command": "aether", "args": ["mcp"]}
-    if script:
-        return {"command": script, "args": ["mcp"]}
-    return {"command": sys.executable, "args": [*claude_handlers.MODULE, "mcp"]}
+    if not script:
+        words = [os.path.abspath(found)] if found else [sys.executable, *claude_handlers.MODULE]
+    else:
+        alone = sys.prefix == sys.base_prefix or (found and os.path.abspath(found) != script)
+        words = ["aether"] if found and alone and os.path.samefile(found, script) else [script]
+    return {"command": words[0], "args": [*words[1:], "mcp"]}
 
 
 def plugin_directory() -> Path:

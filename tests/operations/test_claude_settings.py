@@ -242,17 +242,31 @@ def test_the_server_comes_with_a_project_where_its_package_is(project, monkeypat
     assert not (project / ".mcp.json").exists()
 
 
-@pytest.mark.parametrize("found", ["ours", "another's", "none"])
-def test_the_server_is_named_by_its_bare_name_only_where_that_is_ours(found, monkeypatch, tmp_path):
-    for name in ("own", "other"):
-        (tmp_path / name).touch()
-    place = {"ours": tmp_path / "own", "another's": tmp_path / "other", "none": None}[found]
-    monkeypatch.setattr(claude_settings.shutil, "which", lambda name: place and str(place))
-    monkeypatch.setattr(claude_handlers, "own_script", lambda name: str(tmp_path / "own"))
+@needs_posix
+@pytest.mark.parametrize(
+    ("found", "bare"),
+    [("link", True), ("own", False), ("system", True), ("other", False), ("", False)],
+)
+def test_the_server_has_a_bare_name_only_where_that_is_ours_in_every_shell(
+    found, bare, monkeypatch, tmp_path
+):
+    own = tmp_path / "own"
+    own.touch()
+    (tmp_path / "other").touch()
+    (tmp_path / "link").symlink_to(own)
+    name = "own" if found == "system" else found
+    monkeypatch.setattr(claude_settings.sys, "prefix", sys.base_prefix if found == "system" else "/venv")
+    monkeypatch.setattr(claude_settings.shutil, "which", lambda _: str(tmp_path / name) if name else None)
+    monkeypatch.setattr(claude_handlers, "own_script", lambda _: str(own))
 
-    command = claude_settings.wanted_server()["command"]
+    assert claude_settings.wanted_server() == {"command": "aether" if bare else str(own), "args": ["mcp"]}
 
-    assert command == ("aether" if found == "ours" else str(tmp_path / "own"))
+
+def test_a_server_elsewhere_on_path_is_named_by_its_place(monkeypatch, tmp_path):
+    monkeypatch.setattr(claude_settings.shutil, "which", lambda _: str(tmp_path / "aether"))
+    monkeypatch.setattr(claude_handlers, "own_script", lambda _: "")
+
+    assert claude_settings.wanted_server()["command"] == str(tmp_path / "aether")
 
 
 def test_without_scripts_the_server_is_started_by_its_module(monkeypatch):

@@ -12,6 +12,9 @@ from aether.operations.rescuing import rescue, transcripts
 from tests import homes
 from tests.operations.calls import memory
 
+DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+# Enough to tell, and read in a second.
+SMALL_BYTES = 60_000
 DAY = 86_400
 
 
@@ -267,3 +270,25 @@ def test_where_there_is_nothing_there_is_nothing(here, config):
 
     assert transcripts() == []
     assert rescue() == []
+
+
+@pytest.mark.real_data
+def test_real_transcripts_are_rescued_as_they_are_imported(here, config, tmp_path, monkeypatch):
+    found = [
+        path for path in sorted((DATA / "claude_code").glob("*.jsonl")) if path.stat().st_size < SMALL_BYTES
+    ]
+    if not found:
+        pytest.skip("the real transcripts are not beside this checkout")
+    (config / "projects" / "-p").mkdir()
+    for path in found:
+        shutil.copy(path, config / "projects" / "-p")
+    monkeypatch.setattr(rescuing.project, "home_of", lambda directory: str(here / ".aether"))
+
+    done = rescue()
+    again = rescue()
+
+    taken = [one for one in done if one.state == "imported"]
+    assert len(taken) > 5
+    assert sum(one.items for one in taken) > 20
+    assert sum(one.items for one in again) == 0
+    assert all(one.reason for one in done if one.state != "imported")

@@ -57,8 +57,24 @@ def test_strings_may_hold_what_looks_like_structure():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", '{"a": 1,}', "// note\n{}", "{'a': 1}", '{"a": NaN}', "[" * 100_000 + "]" * 100_000]
+    "text",
+    [
+        "",
+        "{",
+        '{"a": 1,}',
+        "// note\n{}",
+        "{'a': 1}",
+        '{"a": NaN}',
+        "[" * 100_000 + "]" * 100_000,
+        "[" * 600 + "]" * 600,
+    ],
 )
 def test_what_is_not_json_is_refused(text):
     with pytest.raises(ValueError):
         parse(text)
+
+
+def test_many_brackets_side_by_side_are_no_depth():
+    text = f"[{', '.join(['[]'] * 500)}]"
+
+    assert parse(text) == [[]] * 500
