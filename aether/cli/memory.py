@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from aether.cli import memory_loop
+from aether.cli import memory_forget, memory_loop
 from aether.cli.memory_views import hit_lines, hit_page, item_lines, items_table, status_lines, verify_lines
 from aether.cli.output import Ask, Group, confirmed, emit, note, pass_ask, read_text, say
 
@@ -287,5 +287,6 @@ for verb in (
     memory_loop.promote,
     memory_loop.stats,
     memory_loop.link,
+    memory_forget.forget,
 ):
     memory_command.add_command(verb)

@@ -47,6 +47,11 @@ def items_of(memory: Mapping[str, Any]) -> list[Item]:
     return found
 
 
+def forgotten(memory: Mapping[str, Any]) -> frozenset[str]:
+    """Return the ids of archived items that were forgotten: they are there, and nothing may find them."""
+    return frozenset(entry["id"] for entry in memory.get("forgotten", []))
+
+
 def draft(
     content: str, type: str, relevance_score: float = DEFAULT_RELEVANCE, *,
     source: str = DEFAULT_SOURCE, caste: str | None = None, metadata: Mapping[str, Any] | None = None,

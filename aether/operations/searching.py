@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from aether import clock
@@ -14,7 +14,7 @@ from aether.operations.edge import Author, Home, Snapshot, change, find, now, ow
 from aether.shapes import Change, JsonObject
 from aether.store import appends
 from aether.store.index import Archive, source
-from aether.store.rows import NOTHING, Source
+from aether.store.rows import NOTHING, Ask, Found, Source, plain
 
 
 def search_memory(
@@ -83,12 +83,29 @@ def _time(given: str | datetime | None, where: str) -> datetime | None:
 
 
 def archive_of(snapshot: Snapshot) -> Source:
-    """Return the archive of `snapshot` as something to search: indexed where that is possible."""
+    """Return the archive of `snapshot` as something to search: indexed where that is possible, without what is forgotten."""
     head = appends.head(snapshot, "items")
     if head < 0:
         return NOTHING
     archive = Archive(head, lambda after: appends.records(snapshot, "items", after=after))
-    return source(snapshot.home / "index.sqlite", archive)
+    return _remembered(source(snapshot.home / "index.sqlite", archive), items.forgotten(snapshot.documents["memory"]))
+
+
+def _remembered(whole: Source, gone: frozenset[str]) -> Source:
+    """Return `whole` without the entries whose ids are `gone`."""
+    if not gone:
+        return whole
+    hidden = frozenset(map(plain, gone))  # as rows spell them
+
+    def find(ask: Ask) -> Found:
+        found = whole.find(ask)
+        return found._replace(candidates=[each for each in found.candidates if each.row.id not in hidden])
+
+    def read(places: Sequence[int]) -> dict[int, JsonObject]:
+        stored = whole.read(places)
+        return {place: each for place, each in stored.items() if plain(each["item"].get("id")) not in hidden}
+
+    return Source(find, read)
 
 
 def count_access(home: Home, ids: list[str], at: datetime) -> None:

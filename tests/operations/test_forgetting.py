@@ -1,0 +1,223 @@
+"""Forgetting: what is named or holds a text is found no more, and one undo brings it back."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import aether
+from aether.errors import InvalidInput, NotFound
+from aether.operations import colony, forgetting, recalling, searching, working
+from aether.operations import home as homes
+from aether.store import appends, state
+from tests.cli import stage
+
+TEXT = "The customer Quorvex pays by invoice."
+
+
+@pytest.fixture
+def place(tmp_path):
+    return homes.init(tmp_path / ".aether")
+
+
+def add(place, text=TEXT, **metadata):
+    return str(aether.add_working_memory_item(text, "decision", 0.8, home=place, metadata=metadata))
+
+
+def compressed(place, **changes):
+    aether.prepare_compression_data(1, home=place, manual=True)
+    aether.trigger_phase_boundary_compression(1, {**stage.session(), **changes}, home=place)
+
+
+def documents(place):
+    return json.dumps(state.load(place).documents)
+
+
+def is_sound(place):
+    return [one for one in homes.examine(home=place) if one.level == "error"] == []
+
+
+def found(place, text="Quorvex"):
+    return [hit["id"] for hit in searching.search_memory(text, home=place)]
+
+
+@pytest.mark.parametrize("by", ["id", "text"])
+@pytest.mark.parametrize("where", ["live", "archived"])
+def test_what_is_forgotten_is_found_no_more_until_it_is_undone(place, where, by):
+    item, other = add(place), add(place, "Another note stays.")
+    if where == "archived":
+        working.clear_working_memory(home=place)
+    assert found(place) == [item]
+
+    done = forgetting.forget([item] if by == "id" else [], match="" if by == "id" else "qUORVEX", home=place)
+
+    assert [(one.id, one.layer) for one in done.targets] == [
+        (item, "working_memory" if where == "live" else "archive")
+    ]
+    assert (found(place), recalling.recall("Quorvex", home=place)) == ([], [])
+    assert recalling.prompt_recall("who is the customer Quorvex, by invoice?", budget=400, home=place) == ""
+    with pytest.raises(NotFound):
+        recalling.full([item], home=place)
+    assert [line.id for line in recalling.timeline(other, home=place)] == [other]
+    assert forgetting.would_forget(match="Quorvex", home=place).targets == []
+    assert is_sound(place)
+    homes.undo(done.revision, home=place)
+    assert found(place) == [item]
+    assert is_sound(place)
+
+
+def test_a_dry_look_changes_nothing(place):
+    add(place)
+    before = state.load(place).revision
+
+    looked = forgetting.would_forget(match="Quorvex", home=place)
+
+    assert (len(looked.targets), looked.receipt, looked.revision) == (1, None, 0)
+    assert state.load(place).revision == before
+
+
+def test_the_receipt_names_what_went_and_not_what_it_said(place):
+    item = add(place)
+
+    done = forgetting.forget([item], home=place)
+
+    (receipt,) = (one for _, one in appends.records(state.load(place), "receipts"))
+    assert receipt["forgotten"] == [
+        {"id": item, "layer": "working_memory", "part": "", "sha256": receipt["forgotten"][0]["sha256"]}
+    ]
+    assert (receipt["revision"], receipt["receipt_id"]) == (done.revision, done.receipt["receipt_id"])
+    assert "Quorvex" not in json.dumps(receipt)
+
+
+def test_of_a_session_only_the_statements_that_hold_it_go(place):
+    add(place, "A note.", phase=1)
+    compressed(
+        place,
+        summary="State is atomic.\nQuorvex asked for it.",
+        outcomes=[
+            {"result": "Quorvex is content", "impact": "none"},
+            {"result": "It survives", "impact": "yes"},
+        ],
+    )
+
+    done = forgetting.forget(match="Quorvex", home=place)
+
+    assert sorted(one.part for one in done.targets) == ["outcomes/0", "summary/1"]
+    (session,) = state.load(place).documents["memory"]["short_term_memory"]["sessions"]
+    assert session["summary"] == "State is atomic.\n[forgotten]"
+    assert [one["result"] for one in session["outcomes"]] == ["It survives"]
+    assert "Quorvex" not in documents(place)
+    assert is_sound(place)
+    homes.undo(done.revision, home=place)
+    assert "Quorvex is content" in documents(place)
+
+
+def test_a_whole_session_goes_with_what_leads_to_it(place):
+    add(place, "A note.", phase=1)
+    compressed(place)
+    pattern = aether.extract_pattern_to_long_term(
+        "Never block the loop", session_id="phase_1_by_hand", home=place
+    )
+
+    forgetting.forget(["phase_1_by_hand"], home=place)
+
+    memory = state.load(place).documents["memory"]
+    assert memory["short_term_memory"]["sessions"] == []
+    assert "phase_1_by_hand" not in json.dumps(
+        [one["associative_links"] for one in memory["long_term_memory"]["patterns"]]
+    )
+    assert pattern in {one["id"] for one in memory["long_term_memory"]["patterns"]}
+    assert is_sound(place)
+
+
+def test_a_pattern_goes_with_the_statements_it_would_come_back_from(place):
+    add(place, "A note.", phase=1)
+    compressed(place, key_decisions=[{"decision": "Never block the loop", "rationale": ""}])
+    pattern = aether.extract_pattern_to_long_term(
+        "Never block the loop", session_id="phase_1_by_hand", home=place
+    )
+
+    forgetting.forget([pattern], home=place)
+
+    assert found(place, "block loop") == []
+    assert aether.trigger_pattern_extraction(home=place) == 0
+    assert is_sound(place)
+
+
+def test_a_signal_is_forgotten_too_and_other_documents_are_named(place):
+    colony.emit_signal("FOCUS", "Look after Quorvex", home=place)
+    colony.start_phase(1, name="Make Quorvex content", home=place)
+    add(place)
+
+    done = forgetting.forget(match="quorvex", home=place)
+
+    assert {one.layer for one in done.targets} == {"signals", "working_memory"}
+    assert "Quorvex" not in json.dumps(state.load(place).documents["pheromones"])
+    assert done.elsewhere == ["COLONY_STATE"]
+
+
+def test_what_a_session_keeps_word_for_word_goes_too(place):
+    add(place, "A note.", phase=1)
+    add(place, phase=1, protected=True)
+    compressed(place)
+    assert "Quorvex" in documents(place)
+
+    forgetting.forget(match="Quorvex", home=place)
+
+    assert "Quorvex" not in json.dumps(state.load(place).documents["memory"])
+    assert is_sound(place)
+
+
+def test_an_open_hand_off_that_holds_it_is_closed(place):
+    item, _ = add(place, phase=1), add(place, "stays", phase=1)
+    aether.prepare_compression_data(1, home=place, manual=True)
+
+    forgetting.forget([item], home=place)
+
+    assert state.load(place).documents["memory"]["compression"]["open"] == []
+
+
+def test_a_second_forgetting_keeps_the_first(place):
+    first, second = add(place), add(place, "The customer Quorvex moved.")
+
+    forgetting.forget([first], home=place)
+    forgetting.forget([second], home=place)
+
+    assert found(place) == []
+    again = add(place, "The customer Quorvex is back.")
+    assert found(place) == [again]
+
+
+def test_nothing_to_forget_changes_nothing(place):
+    before = state.load(place).revision
+
+    done = forgetting.forget(match="nobody said this", home=place)
+
+    assert (done.targets, done.receipt, done.revision) == ([], None, 0)
+    assert state.load(place).revision == before
+
+
+@pytest.mark.parametrize(
+    ("ids", "match", "error", "words"),
+    [
+        ([], "", InvalidInput, "needed"), (["a"], "text", InvalidInput, "needed"), ([], " ab ", InvalidInput, "too short"),
+        (["wm_none"], "", NotFound, "wm_none"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_meant_is_refused(place, ids, match, error, words):
+    with pytest.raises(error, match=words):
+        forgetting.forget(ids, match=match, home=place)
+
+
+def test_an_import_does_not_bring_it_back(place, tmp_path):
+    transcript = tmp_path / "talk.jsonl"
+    line = {"type": "user", "uuid": "8e5285ef-9cf7-4314-bcd1-c9aab1995614", "sessionId": "s", "timestamp": "2026-03-01T10:00:00Z",
+            "message": {"role": "user", "content": "Please never mail the customer Quorvex about invoices."}}  # fmt: skip
+    transcript.write_text(json.dumps(line) + "\n", encoding="utf-8")
+    aether.import_transcripts([transcript], home=place)
+
+    forgetting.forget(match="Quorvex", home=place)
+    aether.import_transcripts([transcript], home=place)
+
+    assert found(place) == []
