@@ -163,7 +163,8 @@ def rules(memory: Mapping[str, Any], *, wide: bool = False) -> Iterator[Line]:
                 said = Line("rules", flat(entry["content"], RULE_CHARS), at, note)
                 noted = any(text in entry["content"] for text in known.get("noted", []))
                 trusted = not noted and (who == EXTRACTIVE or entry.get("carried"))
-                yield said if trusted else said._replace(section="noted", note=f"as {who} summed it up")
+                by = "" if noted else f"as {who} summed it up"
+                yield said if trusted else said._replace(section="noted", note=by)
 
 
 def learned(memory: Mapping[str, Any], *, wide: bool = False) -> Iterator[Line]:

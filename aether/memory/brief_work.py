@@ -62,14 +62,23 @@ def rested(sessions: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[Item]:
     of requests the last words are kept, which are the newest. Of results it keeps details, which tell nothing alone.
     """
     for at, session in sessions[:RESTED_SESSIONS]:
+        files = (session.get("metadata") or {}).get("files", [])
+        yield from (_item("code_change", content, at) for content in reversed(files))
         for entry in reversed(session.get("high_value_items") or []):
             kind = entry.get("type", "")
-            if entry.get("injected") or kind in STANDING or kind == "outcome":
+            if (
+                entry.get("injected")
+                or kind in STANDING
+                or kind == "outcome"
+                or (files and kind == "code_change")
+            ):
                 continue
             content = _tail(entry["content"]) if kind == "user_input" else entry["content"]
-            for part in reversed(_MANY.split(content)):
-                metadata = {"timestamp": at, "caste": None}
-                yield cast(Item, {"type": kind, "content": part.strip(), "metadata": metadata})
+            yield from (_item(kind, part.strip(), at) for part in reversed(_MANY.split(content)))
+
+
+def _item(type: str, content: str, at: str) -> Item:
+    return cast(Item, {"type": type, "content": content, "metadata": {"timestamp": at, "caste": None}})
 
 
 def _tail(text: str) -> str:

@@ -15,9 +15,13 @@ from aether import clock
 from aether.errors import Conflict, InvalidInput, shown
 from aether.memory import answers, fidelity, handoff, items, promotion, sessions, signals
 from aether.memory.changes import chained
-from aether.memory.notes import STANDING, noted_by
+from aether.memory.notes import STANDING, noted_by, shorten
 from aether.memory.threshold import usage
 from aether.shapes import Change, Counter, Finding, Handoff, Item, JsonObject, Session
+
+# A path and a few names; more files than these were not changed by hand.
+FILE_CHARS = 200
+MOST_FILES = 100
 
 NewId = Callable[[str, datetime, int], str]
 Step = Callable[[Mapping[str, Any]], Change]
@@ -121,10 +125,12 @@ def _unprepared(memory: Mapping[str, Any], record: JsonObject) -> list[str]:
 
 
 def _remembered(held: Sequence[Item]) -> JsonObject:
-    """Return what would no longer be known of the items' words among all others: which were protected, which no person said."""
+    """Return what a shorter text would not tell: what was protected, what no person said, which files were changed."""
     marked = [item["content"] for item in held if item["metadata"].get("protected")]
     noted = [item["content"] for item in held if item["type"] in STANDING and noted_by(item)]
-    return {name: texts for name, texts in (("protected", marked), ("noted", noted)) if texts}
+    files = [shorten(item["content"], FILE_CHARS) for item in held if item["type"] == "code_change"]
+    found = {"protected": marked, "noted": noted, "files": files[-MOST_FILES:]}
+    return {name: texts for name, texts in found.items() if texts}
 
 
 def _castes(held: Sequence[Item]) -> list[str]:

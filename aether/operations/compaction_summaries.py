@@ -42,6 +42,8 @@ from aether.text.cleaning import clean
 PATIENCE_SECONDS = 2.0
 # Of the target, however much the prose takes: what was captured is what can be relied on.
 STRUCTURED_SHARE = 0.5
+# A short hand-off need not become shorter: paths and decisions of a page are worth their room.
+LEAST_STRUCTURED_TOKENS = 400
 
 _THOUGHTS_END = re.compile(r"</analysis\s*>", re.IGNORECASE)
 _THOUGHTS = re.compile(r"<analysis\b", re.IGNORECASE)
@@ -151,7 +153,8 @@ def _structured(path: Path, prose: str, memory: Mapping[str, Any]) -> str:
     handoff = read_handoff(path)
     count = counter_of(memory)
     request = session_request(cast(JsonObject, {**handoff, "required": demands(handoff)}))
-    room = max(int(request.target_tokens * STRUCTURED_SHARE), request.target_tokens - count(prose))
+    target = request.target_tokens
+    room = max(LEAST_STRUCTURED_TOKENS, int(target * STRUCTURED_SHARE), target - count(prose))
     answer = extractive.complete(request._replace(target_tokens=room), settings=Settings(), count=count)
     return answer.text
 

@@ -195,6 +195,17 @@ def test_what_sessions_kept_is_told_as_the_items_it_was():
     assert {found["metadata"]["timestamp"] for found in items} == {at(10)}
 
 
+def test_the_files_that_a_session_remembers_go_before_what_its_text_says_of_them():
+    kept = session(
+        entries=[entry("Changed /p/a.py", "code_change")], files=["Changed /p/a.py: x", "Created /p/b.py"]
+    )
+
+    assert [found["content"] for found in brief_work.rested([(at(10), kept)])] == [
+        "Created /p/b.py",
+        "Changed /p/a.py: x",
+    ]
+
+
 def test_only_the_newest_sessions_are_looked_into():
     kept = session(entries=[entry("Ran `make`", "command")])
 
