@@ -59,7 +59,7 @@ def _due(session: Session, entry: JsonObject, phase: int) -> list[Draft]:
         case "SessionEnd":
             found += finish(state)
     session["state"] = cast("JsonObject", state)
-    session["seen"] = [*seen, *map(identity, fresh)][-SEEN:]
+    session["seen"] = [*seen, *(identity(record) for record in fresh if record.kind != "boundary")][-SEEN:]
     return [_by_hooks(draft) for draft in found]
 
 

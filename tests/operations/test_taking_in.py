@@ -304,6 +304,20 @@ def take_in_of(home, *entries):
     return take_in(home)
 
 
+def test_what_was_stored_but_not_removed_is_not_taken_in_again(home, monkeypatch):
+    names = put(home, *turn(1))
+    monkeypatch.setattr(spool, "remove", lambda home, names: None)
+    take_in(home)
+    monkeypatch.undo()
+    put(home, *turn(2))
+    seen = session_of(home, "s1")["seen"]
+
+    assert len(take_in(home).ids) == 3
+    assert session_of(home, "s1")["seen"][: len(seen)] == seen
+    assert set(names) < set(session_of(home, "s1")["done"])
+    assert len(contents(home)) == 6
+
+
 def test_a_backlog_is_taken_in_batch_by_batch(home, monkeypatch):
     monkeypatch.setattr(taking_in, "BATCH_ENTRIES", 4)
     revision = homes.anew(home).revision
