@@ -142,9 +142,10 @@ def make_home(named: Home = None) -> tuple[Path, bool]:
     place = find_home(named or project_of.home_of(os.getcwd()))
     made = not (place / "data").is_dir()
     init(place)
-    if made:
-        with _disk(place):
-            write_whole(place / ".gitignore", IGNORE_ALL)
+    ignore = place / ".gitignore"
+    if made and not ignore.exists():
+        with _disk(ignore):
+            write_whole(ignore, IGNORE_ALL)
     return place, made
 
 

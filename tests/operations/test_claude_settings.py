@@ -320,6 +320,17 @@ def test_a_home_that_was_made_is_kept_out_of_commits(project, monkeypatch):
     assert (place / ".gitignore").read_text() == "*\n"
 
 
+def test_what_git_is_told_to_ignore_already_stays(project, monkeypatch):
+    monkeypatch.chdir(project)
+    (project / ".aether").mkdir()
+    (project / ".aether" / ".gitignore").write_text("lock\n")
+
+    place, made = claude_settings.make_home()
+
+    assert made
+    assert (place / ".gitignore").read_text() == "lock\n"
+
+
 def test_whether_the_server_can_run_is_whether_its_package_is_there(monkeypatch):
     monkeypatch.undo()
 
