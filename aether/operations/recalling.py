@@ -6,12 +6,9 @@ no access, takes no lock, and cuts up only the few entries that can be a match.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from hashlib import sha256
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
 from aether import clock
 from aether.errors import AetherError, InvalidInput, NotFound, shown
@@ -19,19 +16,16 @@ from aether.memory import recall as lines
 from aether.memory.marking import block
 from aether.memory.recall import RecallLine
 from aether.memory.reminders import Question, Reminder, question, reminders
+from aether.operations import told
 from aether.operations.edge import Home, Snapshot, counter_of, find, now, owned, read
 from aether.operations.searching import archive_of, search_memory
 from aether.shapes import Counter, JsonObject
-from aether.store.files import make_directory, storage, write_whole
 from aether.store.rows import Ask, Candidate, counts, marks, plain
 
-__all__ = ["RecallLine", "begin_session", "full", "prompt_recall", "recall", "timeline"]
+__all__ = ["RecallLine", "full", "prompt_recall", "recall", "timeline"]
 
 # Archived entries that are read for a prompt, those with most of its words first.
 ARCHIVED_READ = 40
-# Sessions of which it is kept what they were told: far more than are open at a time.
-SESSIONS_KEPT = 64
-_PLAIN_NAME = re.compile(r"[\w-]{1,100}")
 
 
 def recall(query: str, *, limit: int = 10, budget: int | None = None, home: Home = None) -> list[RecallLine]:
@@ -138,15 +132,15 @@ def prompt_recall(prompt: str, *, budget: int, home: Home = None, session: str =
     place = find(home)
     snapshot = read(place)
     memory = snapshot.documents["memory"]
-    told = _told(place, session)
+    known = told.told(place, session)
     records = [record for record in lines.records(memory) if not _is_of(record, session)]
     stored, held, others = _in_archive(snapshot, wanted, {record.id for record in records})
     records += [record for record in stored if not _is_of(record, session)]
-    found = reminders(wanted, records, held=held, others=others, leave_out=told)
+    found = reminders(wanted, records, held=held, others=others, leave_out=known)
     text, shown_ids = _told_block(found, budget, counter_of(memory))
     if shown_ids and session:
         with suppress(AetherError):  # it is told again at worst
-            _note_told(place, session, [*told, *shown_ids])
+            told.note(place, session, [*known, *shown_ids])
     return text
 
 
@@ -182,46 +176,15 @@ def _told_block(found: Sequence[Reminder], budget: int, count: Counter) -> tuple
     """Return the block of as many reminders as the budget allows, and their ids."""
     at = now()
     for number in range(len(found), 0, -1):
-        told = [
+        said = [
             f"- {lines.ago(one.record.at, at)} {one.record.type}: {one.passage} [{one.record.id}]"
             for one in found[:number]
         ]
         text = block(
-            [*told, f"In full: aether recall --full {found[0].record.id}"],
+            [*said, f"In full: aether recall --full {found[0].record.id}"],
             occasion="prompt",
             at=clock.stamp(at),
         )
         if count(text) <= budget:
             return text, [one.record.id for one in found[:number]]
     return "", []
-
-
-def begin_session(home: Home, session: str, told: Sequence[str] = ()) -> None:
-    """Note that the context of `session` begins anew, having been told the entries `told`."""
-    with suppress(AetherError):
-        _note_told(find(home), session, told)
-
-
-def _told(home: Path, session: str) -> list[str]:
-    try:
-        found = json.loads(_told_file(home, session).read_bytes())
-    except (OSError, ValueError):
-        return []
-    return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
-
-
-def _note_told(home: Path, session: str, ids: Sequence[str]) -> None:
-    path = _told_file(home, session)
-    with storage(path):
-        make_directory(path.parent)
-        write_whole(path, json.dumps(list(ids)).encode("ascii"))
-        old = sorted(path.parent.glob("*.json"), key=lambda file: file.stat().st_mtime)[:-SESSIONS_KEPT]
-        for file in old:
-            file.unlink(missing_ok=True)
-
-
-def _told_file(home: Path, session: str) -> Path:
-    name = (
-        session if _PLAIN_NAME.fullmatch(session) else sha256(session.encode("utf-8", "replace")).hexdigest()
-    )
-    return home / "hooks" / "told" / f"{name}.json"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 
 import pytest
 
@@ -11,7 +10,7 @@ import aether
 from aether.errors import InvalidInput, NotFound
 from aether.memory.marking import NOTICE
 from aether.operations import home as homes
-from aether.operations import recalling, working
+from aether.operations import recalling, told, working
 from aether.text.cleaning import clean
 from tests.cli import stage
 
@@ -45,7 +44,12 @@ def test_an_index_says_where_what_and_what_it_costs(place):
 
     (line,) = recalling.recall("stripe retries", home=place)
 
-    assert (line.id, line.layer, line.type, line.at[:10]) == (item, "working_memory", "decision", "2026-03-01")
+    assert (line.id, line.layer, line.type, line.at[:10]) == (
+        item,
+        "working_memory",
+        "decision",
+        "2026-03-01",
+    )
     assert line.tokens == aether.get_working_memory_item(item, home=place)["token_count"]
     assert line.gist == DECISION[:99].rstrip() + "…"
     assert line.score > 0
@@ -107,14 +111,14 @@ def test_a_prompt_is_told_what_it_calls_to_mind(place, where):
     if where == "archived":
         working.clear_working_memory(home=place)
 
-    told = recalling.prompt_recall(PROMPT, budget=400, home=place)
+    said = recalling.prompt_recall(PROMPT, budget=400, home=place)
 
-    assert told.startswith('<aether-memory occasion="prompt" at="')
-    assert NOTICE in told
-    assert "- 2026-03-01 (" in told
-    assert f"decision: {DECISION} [{item}]" in told
-    assert told.endswith(f"In full: aether recall --full {item}\n</aether-memory>")
-    assert clean(told) == ""
+    assert said.startswith('<aether-memory occasion="prompt" at="')
+    assert NOTICE in said
+    assert "- 2026-03-01 (" in said
+    assert f"decision: {DECISION} [{item}]" in said
+    assert said.endswith(f"In full: aether recall --full {item}\n</aether-memory>")
+    assert clean(said) == ""
 
 
 @pytest.mark.parametrize("prompt", ["", "ok", "/clear", "What colour should the button have?"])
@@ -162,9 +166,9 @@ def test_a_session_is_told_a_thing_once_until_its_context_begins_anew(place):
     item = add(place, DECISION)
 
     said = [bool(recalling.prompt_recall(PROMPT, budget=400, home=place, session="a/b")) for _ in range(2)]
-    recalling.begin_session(place, "a/b")
+    told.begin(place, "a/b")
     again = recalling.prompt_recall(PROMPT, budget=400, home=place, session="a/b")
-    recalling.begin_session(place, "c", [item])
+    told.begin(place, "c", [item])
 
     assert said == [True, False]
     assert again != ""
@@ -180,23 +184,12 @@ def test_a_damaged_list_of_what_was_told_is_as_good_as_none(place, text):
     assert recalling.prompt_recall(PROMPT, budget=400, home=place, session="s") != ""
 
 
-def test_only_the_newest_sessions_are_kept(place, monkeypatch):
-    monkeypatch.setattr(recalling, "SESSIONS_KEPT", 2)
-
-    for number, name in enumerate("abc"):
-        recalling.begin_session(place, name)
-        os.utime(place / "hooks" / "told" / f"{name}.json", (number + 1, number + 1))
-    recalling.begin_session(place, "d")
-
-    assert sorted(file.stem for file in (place / "hooks" / "told").iterdir()) == ["c", "d"]
-
-
 def test_noting_that_fails_is_no_reason_to_say_nothing(place):
     add(place, DECISION)
     (place / "hooks").write_text("in the way", encoding="utf-8")
 
     assert recalling.prompt_recall(PROMPT, budget=400, home=place, session="s") != ""
-    recalling.begin_session(place, "s")
+    told.begin(place, "s")
 
 
 def test_one_projects_memory_is_not_told_in_another(tmp_path):

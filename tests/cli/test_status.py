@@ -1,0 +1,153 @@
+"""The colony at a glance, watched, and in one line."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from datetime import UTC, datetime
+
+import pytest
+
+from aether.cli import status
+from aether.cli.main import main
+
+NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
+
+
+def shown(capsys, *words, code=0):
+    capsys.readouterr()
+    assert main(list(words)) == code
+    return capsys.readouterr()
+
+
+def typed(monkeypatch, text):
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+
+
+def found(**changes):
+    hooks = {"paused": False, "waiting": 0, "last_event": ""}
+    return {
+        "home": "/p/.aether", "revision": 3, "items": 2, "tokens": 12_345, "max_tokens": 200_000, "percent": 6.2,
+        "compression_needed": False, "sessions": 1, "patterns": 0, "state": "IDLE", "phase": None,
+        "last_compression": None, "hooks": hooks, **changes,
+    }  # fmt: skip
+
+
+BUSY = found(
+    tokens=900, phase=2, compression_needed=True, hooks={"paused": True, "waiting": 4, "last_event": "2026-03-04T11:30:00Z"},
+    last_compression={"session_id": "s1", "compressed_at": "2026-03-02T11:00:00Z", "compression_ratio": 2.5},
+)  # fmt: skip
+
+
+def test_status_says_what_there_is(here, capsys):
+    text = shown(capsys, "status").out
+
+    assert "Working memory:" in text
+    assert "/ 200000 tokens (0%), 2 items" in text
+    assert "Last compression:  never" in text
+    assert "Hooks:             nothing heard yet" in text
+
+
+def test_a_quiet_and_a_busy_colony_as_lines():
+    quiet, busy = "\n".join(status._lines(found(), NOW)), "\n".join(status._lines(BUSY, NOW))
+
+    assert "none yet (IDLE)" in quiet
+    assert "2 d ago, 2.5x, s1" in busy
+    assert "paused, last event 30 min ago, 4 waiting" in busy
+
+
+def test_a_quiet_and_a_busy_colony_on_one_line():
+    assert status._line(found(), NOW) == "aether 12.3k tokens (6.2%)"
+    assert (
+        status._line(BUSY, NOW)
+        == ("aether 900 tokens (6.2%) · phase 2 · compressed 2 d ago · compression needed · paused")[
+            : status.LINE_COLUMNS - 1
+        ]
+        + "…"
+    )
+
+
+@pytest.mark.parametrize(
+    ("at", "words"),
+    [("2026-03-04T11:59:30Z", "just now"), ("2026-03-04T09:00:00Z", "3 h ago"), ("once", "once")],
+)
+def test_how_long_ago(at, words):
+    assert status._ago(at, NOW) == words
+
+
+def test_the_need_for_compression_is_said_beside_it(here, capsys, monkeypatch):
+    monkeypatch.setattr("aether.operations.overview.overview", lambda home: BUSY)
+
+    assert "Compression is needed" in shown(capsys, "status").err
+
+
+def watched(monkeypatch, *looks):
+    """Let each look find the next of `looks`, and Ctrl-C come after the last."""
+    coming = iter(looks)
+    monkeypatch.setattr("aether.operations.overview.overview", lambda home: next(coming))
+    left = [None] * (len(looks) - 1)
+
+    def sleep(seconds):
+        if not left:
+            raise KeyboardInterrupt
+        left.pop()
+
+    monkeypatch.setattr("time.sleep", sleep)
+
+
+def test_without_a_terminal_every_change_is_one_line(here, capsys, monkeypatch):
+    watched(monkeypatch, found(), found(), found(tokens=500))
+
+    done = shown(capsys, "status", "--watch", code=130)
+
+    assert done.out.splitlines() == ["aether 12.3k tokens (6.2%)", "aether 500 tokens (6.2%)"]
+
+
+def test_on_a_terminal_it_is_written_over(here, capsys, monkeypatch):
+    watched(monkeypatch, found(), found())
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+
+    text = shown(capsys, "status", "--watch", code=130).out
+
+    assert text.count("\x1b[H\x1b[J") == 2
+    assert text.count("12345 / 200000 tokens") == 2
+
+
+def test_the_status_line_is_that_of_the_sessions_project(here, capsys, monkeypatch, tmp_path):
+    below = tmp_path / "src"
+    below.mkdir()
+    monkeypatch.chdir("/")
+    typed(
+        monkeypatch, json.dumps({"cwd": str(below), "workspace": {"project_dir": str(tmp_path)}, "model": {}})
+    )
+
+    assert shown(capsys, "statusline").out.startswith("aether ")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"cwd": 3}', '{"cwd": "/nowhere"}', '{"workspace": "x"}'])
+def test_the_status_line_never_fails(text, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    typed(monkeypatch, text)
+
+    done = shown(capsys, "statusline")
+    assert (done.out, done.err) == ("", "")
+
+
+def test_only_a_need_is_coloured_and_only_where_colours_are_wanted(here, capsys, monkeypatch):
+    monkeypatch.setattr("aether.operations.overview.overview", lambda home: BUSY)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    typed(monkeypatch, "")
+    assert shown(capsys, "statusline").out.startswith("\x1b[33maether")
+
+    monkeypatch.setenv("NO_COLOR", "1")
+    typed(monkeypatch, "")
+    assert shown(capsys, "statusline").out.startswith("aether")
+
+
+def test_a_person_who_types_it_sees_the_project_they_are_in(here, capsys, monkeypatch):
+    terminal = io.StringIO("never read")
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdin", terminal)
+
+    assert shown(capsys, "statusline").out.startswith("aether ")
