@@ -1,0 +1,141 @@
+"""A crash at any system call of the memory tool: the next command finds all of it or none, and no edit is lost."""
+
+from __future__ import annotations
+
+import gc
+import signal
+
+import pytest
+
+import aether
+from aether.errors import AetherError
+from aether.operations.memory_files import memory_tool
+from aether.store import doctor, files
+from aether.store.undo import states_back
+from tests import homes
+from tests.crash import faults
+from tests.operations.test_memory_files import shown, stored, tool
+
+A, B = "/memories/a.md", "/memories/dir/b.md"
+
+
+def _used(home):
+    """A home with two notes, shown."""
+    homes.fresh(home.parent)
+    tool(home, "create", path=A, file_text="one")
+    tool(home, "create", path=B, file_text="two")
+
+
+def _edited(home):
+    """A home with two notes, one of which a person has edited since, and one of the person's own."""
+    _used(home)
+    (home / "memories/a.md").write_text("one by hand")
+    (home / "memories/mine.md").write_text("mine")
+
+
+def _create(home):
+    tool(home, "create", path="/memories/dir/sub/c.md", file_text="three")
+
+
+def _replace(home):
+    tool(home, "str_replace", path=B, old_str="two", new_str="zwei")
+
+
+def _rename(home):
+    tool(home, "rename", old_path="/memories/dir", new_path="/memories/d2")
+
+
+def _delete(home):
+    tool(home, "delete", path="/memories/dir")
+
+
+def _undo(home):
+    aether.undo(3, home=home)
+
+
+CASES = {
+    "create": (_used, _create), "replace": (_used, _replace), "rename": (_used, _rename), "delete": (_used, _delete),
+    "undo": (_used, _undo), "replace after an edit": (_edited, _replace), "undo after an edit": (_edited, _undo),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize("kind", ["raised", "killed"])
+@pytest.mark.parametrize("case", CASES)
+def test_the_next_command_finds_all_or_nothing(case, kind, tmp_path, copies):
+    prepare, act = CASES[case]
+    original = tmp_path / "original" / ".aether"
+    prepare(original)
+    for _ in range(2):  # the first time reads shipped files as well
+        measured = copies(original)
+        homes.anew(measured)
+        with faults.injected(faults.Calls()) as calls:
+            act(measured)
+    before, after = settled(copies(original)), settled(measured)
+    assert before != after
+
+    for number, name in enumerate(calls.names):
+        for fault in faults.RAISED if kind == "raised" else faults.KILLED:
+            if not faults.apply_to(name, fault):
+                continue
+            home = copies(original)
+            struck = faults.Calls(number, fault)
+            done = raised(home, act, struck) if kind == "raised" else killed(home, act, struck)
+            where = f"{fault.name} at call {number} ({name})"
+
+            found = settled(home)
+
+            assert found in ([after] if done else [before, after]), where
+            if prepare is _edited:
+                assert_kept(home, {"/memories/a.md": "one by hand", "/memories/mine.md": "mine"}, where)
+            doctor.repair(home, now=homes.later(1))
+            assert not list(home.rglob(f"*{files.TEMP_SUFFIX}")), where
+            assert not [one for one in aether.examine(home=home) if one.level == "error"], where
+    gc.collect()
+    assert len(calls.names) > 40
+
+
+def settled(home):
+    """Return the notes after one more command, having seen that the directory shows them."""
+    homes.anew(home)
+    memory_tool({"command": "view", "path": "/memories"}, home=home)
+    assert shown_whole(home) == stored(home)
+    return stored(home)
+
+
+def shown_whole(home):
+    return {path: text for path, text in shown(home).items() if not path.endswith(files.TEMP_SUFFIX)}
+
+
+def assert_kept(home, edits, where):
+    snapshot = homes.anew(home)
+    pasts = [
+        states_back(snapshot, revision)[1]["memories"]["files"]
+        for revision in range(1, snapshot.revision + 1)
+    ]
+    for path, text in edits.items():
+        assert any(past.get(path) == text for past in pasts), where
+
+
+def raised(home, act, calls):
+    homes.anew(home)
+    try:
+        with faults.injected(calls):
+            act(home)
+    except (KeyboardInterrupt, OSError, AetherError):
+        return False
+    finally:
+        assert calls.struck
+    return True
+
+
+def killed(home, act, calls):
+    homes.anew(home)
+
+    def child():
+        with faults.injected(calls):
+            act(home)
+
+    assert faults.in_child(child) == -signal.SIGKILL
+    return False
