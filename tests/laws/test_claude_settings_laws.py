@@ -7,7 +7,7 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aether.operations.claude_handlers import EVENTS, own_groups, shared_groups
+from aether.operations.claude_handlers import EVENTS, is_ours, own_groups, shared_groups
 from aether.operations.claude_merging import (
     merge,
     merge_server,
@@ -122,6 +122,35 @@ def test_what_is_changed_between_is_kept(text, other):
     back = json.loads(unmerge(edited, text))
 
     assert back == {**json.loads(text), **edit}
+
+
+strewn = st.lists(
+    st.builds(
+        lambda found: {"hooks": found},
+        st.lists(
+            handlers | st.sampled_from([WANTED["Stop"]["hooks"][0], OLDER["Stop"]["hooks"][0]]), max_size=4
+        ),
+    ),
+    max_size=4,
+)
+
+
+@given(strewn)
+@settings(deadline=None)
+def test_ours_are_taken_out_wherever_they_are_and_renewed_as_one(groups):
+    text = json.dumps({"hooks": {"Stop": groups}}, indent=2)
+
+    left = json.loads(unmerge(text, '{"hooks": {"Stop": []}}'))["hooks"]["Stop"]
+    renewed = json.loads(merge(text, {"Stop": WANTED["Stop"]}))["hooks"]["Stop"]
+
+    assert our_places(left) == []
+    assert foreign(left) == foreign(groups) == foreign(renewed)
+    assert len(our_places(renewed)) == 1
+
+
+def foreign(groups):
+    """Return the handlers of others, in order."""
+    return [one for group in groups for one in group["hooks"] if not is_ours(one)]
 
 
 @given(listed)
