@@ -7,6 +7,7 @@ from pathlib import Path
 
 from aether.errors import AetherError
 from aether.memory import briefing
+from aether.operations import told
 from aether.operations.edge import Home, counter_of, find, now, read
 from aether.store import config
 from aether.store.state import load
@@ -24,11 +25,14 @@ def session_brief(home: Home, source: str, session: str = "") -> str:
     snapshot = read(place)
     settings = config.load(place)
     since = _last_active(place, session) if session and source in briefing.RESUMED else ""
-    return briefing.briefing(
+    brief = briefing.briefing(
         snapshot.documents, occasion=source, now=now(), count=counter_of(snapshot.documents["memory"]),
         budget=settings.claude_brief_tokens, since=since,
         wide=_wide(place, settings.claude_user_home),
     )  # fmt: skip
+    if session and source not in briefing.RESUMED:
+        told.begin(place, session, brief.split("\n"))
+    return brief
 
 
 def _last_active(home: Path, session: str) -> str:

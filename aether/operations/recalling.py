@@ -26,6 +26,8 @@ __all__ = ["RecallLine", "full", "prompt_recall", "recall", "timeline"]
 
 # Archived entries that are read for a prompt, those with most of its words first.
 ARCHIVED_READ = 40
+# A passage that begins like this in a line that was told is told: lines are cut.
+SEEN_CHARS = 60
 
 
 def recall(query: str, *, limit: int = 10, budget: int | None = None, home: Home = None) -> list[RecallLine]:
@@ -136,7 +138,11 @@ def prompt_recall(prompt: str, *, budget: int, home: Home = None, session: str =
     records = [record for record in lines.records(memory) if not _is_of(record, session)]
     stored, held, others = _in_archive(snapshot, wanted, {record.id for record in records})
     records += [record for record in stored if not _is_of(record, session)]
-    found = reminders(wanted, records, held=held, others=others, leave_out=known)
+    found = [
+        one
+        for one in reminders(wanted, records, held=held, others=others, leave_out=known)
+        if not any(one.passage[:SEEN_CHARS] in line for line in known)
+    ]
     text, shown_ids = _told_block(found, budget, counter_of(memory))
     if shown_ids and session:
         with suppress(AetherError):  # it is told again at worst

@@ -21,13 +21,13 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 def begin(home: Path, session: str, ids: Sequence[str] = ()) -> None:
-    """Note that the context of `session` begins anew, having been told the entries `ids`."""
+    """Note that the context of `session` begins anew, having been told the lines or entries `ids`."""
     with suppress(AetherError):
         note(home, session, ids)
 
 
 def told(home: Path, session: str) -> list[str]:
-    """Return the ids of the entries that `session` was told; none where nobody knows."""
+    """Return the lines and the ids of entries that `session` was told; none where nobody knows."""
     try:
         found = json.loads(_file(home, session).read_bytes())
     except (OSError, ValueError):
@@ -36,7 +36,7 @@ def told(home: Path, session: str) -> list[str]:
 
 
 def note(home: Path, session: str, ids: Sequence[str]) -> None:
-    """Write down that `session` was told the entries `ids`, and nothing else.
+    """Write down that `session` was told the lines or entries `ids`, and nothing else.
 
     Raises:
         StorageFailed: the disk refused.

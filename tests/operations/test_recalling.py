@@ -9,8 +9,8 @@ import pytest
 import aether
 from aether.errors import InvalidInput, NotFound
 from aether.memory.marking import NOTICE
+from aether.operations import briefing, recalling, told, working
 from aether.operations import home as homes
-from aether.operations import recalling, told, working
 from aether.text.cleaning import clean
 from tests.cli import stage
 
@@ -197,3 +197,11 @@ def test_one_projects_memory_is_not_told_in_another(tmp_path):
     add(mine, DECISION)
 
     assert recalling.prompt_recall(PROMPT, budget=400, home=other) == ""
+
+
+def test_what_the_brief_of_a_session_said_is_not_said_again(place):
+    add(place, DECISION)
+
+    assert "Stripe webhook" in briefing.session_brief(place, "startup", "s")
+    assert recalling.prompt_recall(PROMPT, budget=400, home=place, session="s") == ""
+    assert recalling.prompt_recall(PROMPT, budget=400, home=place, session="other") != ""
