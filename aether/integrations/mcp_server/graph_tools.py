@@ -102,16 +102,16 @@ def _cut(found: Graph) -> Graph:
     room = RESULT_CHARS - NAMES_CHARS
     for entity in found["entities"]:
         shown = entity if names else _fitting(entity, room)
-        room -= _chars(shown)
-        if room < 0 and names:
+        if _chars(shown) > room and names:
             break
+        room -= _chars(shown)
         kept["entities"].append(shown)
         names.add(entity["name"])
     for relation in found["relations"]:
-        room -= _chars(relation)
-        if room < 0:
-            break
         if names & {relation["from"], relation["to"]}:
+            room -= _chars(relation)
+            if room < 0:
+                break
             kept["relations"].append(relation)
     return kept
 

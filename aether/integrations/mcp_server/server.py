@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
@@ -35,7 +36,11 @@ def serve(home: str | None = None, *, tools: str = catalogue.DEFAULT_SET) -> Non
         BackendUnavailable: the package `mcp` is not installed, or is not of version 2.
         InvalidInput: there is no such set of tools.
     """
-    build(home, tools=tools).run("stdio")
+    server = build(home, tools=tools)
+    with suppress(AttributeError):  # a stdout that is no file has no buffer either
+        # The package leads what is printed meanwhile to stderr; a buffer would keep it until stdout is stdout again.
+        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    server.run("stdio")
 
 
 def build(home: str | None = None, *, tools: str = catalogue.DEFAULT_SET) -> Any:

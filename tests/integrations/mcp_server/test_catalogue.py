@@ -1,0 +1,47 @@
+"""The catalogue: sets of tools, and that their words fit what they do."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from aether.errors import InvalidInput
+from aether.integrations.mcp_server import catalogue
+from aether.integrations.mcp_server.catalogue import GRAPH, MEMORY, chosen, instructions
+from aether.tokens.counters import counter
+
+OFFICIAL = [
+    "create_entities", "create_relations", "add_observations", "delete_entities", "delete_observations",
+    "delete_relations", "read_graph", "search_nodes", "open_nodes",
+]  # fmt: skip
+
+
+def test_the_sets_are_ours_theirs_and_both():
+    assert [tool.name for tool in chosen("graph")] == OFFICIAL
+    assert chosen("all") == (*chosen("memory"), *chosen("graph"))
+    with pytest.raises(InvalidInput, match="Use memory, graph, all"):
+        chosen("none")
+
+
+@pytest.mark.parametrize("tool", chosen("all"), ids=lambda tool: tool.name)
+def test_only_arguments_that_a_tool_has_are_described(tool):
+    assert set(tool.arguments) <= set(inspect.signature(tool.do).parameters) - {"home", "progress"}
+
+
+@pytest.mark.parametrize("tool", chosen("all"), ids=lambda tool: tool.name)
+def test_what_destroys_does_not_claim_to_read(tool):
+    assert tool.destroys == tool.name.startswith("delete_")
+    assert not (tool.destroys and tool.reads)
+
+
+def test_only_the_graphs_tools_promise_a_shape():
+    assert [tool.name for tool in (*MEMORY, *GRAPH) if tool.output] == OFFICIAL
+
+
+def test_a_model_is_told_when_to_use_its_memory_in_few_words():
+    count = counter("estimate", 1.0)
+
+    assert count(instructions("memory")) < 120
+    assert instructions("graph") == catalogue.GRAPH_INSTRUCTIONS
+    assert sum(count(tool.description) for tool in MEMORY) < 400

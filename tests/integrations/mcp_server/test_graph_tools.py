@@ -1,0 +1,100 @@
+"""The nine tools of the official memory server: their answers as text and as values, and what is too long."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from aether.errors import InvalidInput
+from aether.integrations.mcp_server import graph_tools as tools
+from aether.integrations.mcp_server.answers import RESULT_CHARS
+
+ANT = {"name": "ant", "entityType": "insect", "observations": ["It digs."]}
+EATS = {"from": "ant", "to": "leaf", "relationType": "eats"}
+
+
+def test_each_answers_with_the_same_as_text_and_as_a_value(home):
+    entities = tools.create_entities([{**ANT, "color": "red"}], home=home)
+    relations = tools.create_relations([EATS], home=home)
+    added = tools.add_observations([{"entityName": "ant", "contents": ["It swarms."]}], home=home)
+
+    assert entities.data == {"entities": json.loads(entities.text)} == {"entities": [ANT]}
+    assert relations.data == {"relations": json.loads(relations.text)} == {"relations": [EATS]}
+    assert added.data == {"results": json.loads(added.text)}
+    assert added.data["results"] == [{"entityName": "ant", "addedObservations": ["It swarms."]}]
+    found = tools.read_graph(home=home)
+    assert found.data == json.loads(found.text)
+    assert tools.search_nodes("SWARM", home=home) == tools.open_nodes(["ant"], home=home) == found
+
+
+def test_deleting_says_that_it_succeeded(home):
+    answers = [
+        tools.delete_entities(["ant"], home=home),
+        tools.delete_observations([{"entityName": "ant", "observations": ["x"]}], home=home),
+        tools.delete_relations([EATS], home=home),
+    ]
+
+    assert [answer.text for answer in answers] == [
+        "Entities deleted successfully",
+        "Observations deleted successfully",
+        "Relations deleted successfully",
+    ]
+    assert all(answer.data == {"success": True, "message": answer.text} for answer in answers)
+
+
+def test_what_is_missing_in_an_argument_is_named(home):
+    with pytest.raises(InvalidInput, match=r"entities\[0\]: entityType is None"):
+        tools.create_entities([{"name": "ant"}], home=home)
+
+
+def test_a_graph_that_is_too_long_is_cut_and_says_what_is_left_out(home):
+    many = [
+        {"name": f"entity {n}", "entityType": "thing", "observations": ["It is one of many." * 5]}
+        for n in range(300)
+    ]
+    tools.create_entities(many, home=home)
+    chain = [{"from": f"entity {n}", "to": f"entity {n + 1}", "relationType": "precedes"} for n in range(299)]
+    tools.create_relations(chain, home=home)
+
+    answer = tools.read_graph(home=home)
+
+    assert len(answer.text) + len(answer.note) <= RESULT_CHARS
+    shown = len(answer.data["entities"])
+    assert answer.data["entities"] == many[:shown]
+    assert f"Cut: {shown} of 300 entities" in answer.note
+    assert f"Open the others by name: entity {shown}, entity {shown + 1}" in answer.note
+    assert answer.data["note"] == answer.note
+
+
+def test_the_relations_of_a_few_entities_may_be_what_is_too_long(home):
+    tools.create_entities([ANT, {**ANT, "name": "bee"}], home=home)
+    tools.create_relations([{**EATS, "to": f"leaf {n} of the tree"} for n in range(400)], home=home)
+
+    answer = tools.read_graph(home=home)
+
+    assert len(answer.text) <= RESULT_CHARS
+    assert [entity["name"] for entity in answer.data["entities"]] == ["ant", "bee"]
+    assert 0 < len(answer.data["relations"]) < 400
+    assert "Not all is known of what is shown" in answer.note
+
+
+def test_one_entity_with_too_many_observations_is_cut_too(home):
+    long = {**ANT, "observations": [f"{n} " + "x" * 5_000 for n in range(10)]}
+    tools.create_entities([long], home=home)
+
+    answer = tools.open_nodes(["ant"], home=home)
+
+    assert len(answer.text) + len(answer.note) <= RESULT_CHARS
+    assert answer.data["entities"][0]["observations"] == long["observations"][:4]
+
+
+def test_relations_have_the_room_that_entities_leave(home):
+    wide = [{"name": f"{n}", "entityType": "x" * 9_000, "observations": []} for n in range(4)]
+    tools.create_entities(wide, home=home)
+    tools.create_relations([{**EATS, "from": "3"}, {**EATS, "from": "0"}], home=home)
+
+    answer = tools.read_graph(home=home)
+
+    assert [entity["name"] for entity in answer.data["entities"]] == ["0", "1"]
+    assert answer.data["relations"] == [{**EATS, "from": "0"}]

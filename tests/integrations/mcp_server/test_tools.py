@@ -1,0 +1,168 @@
+"""The tools of aether's memory, without a server: what they store and what they answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from aether.errors import InvalidInput, NotFound
+from aether.integrations.mcp_server import tools
+from aether.integrations.mcp_server.answers import RESULT_CHARS
+from aether.operations import graph, working
+from aether.text.cleaning import without_injected
+
+SAID = "Use SQLite for the index, because it is one file."
+
+
+def items(home):
+    return working.list_working_memory_items(home=home)
+
+
+def remembered(home, content=SAID, **options):
+    """Remember something and return its id."""
+    return tools.remember(content, home=home, **options).text.split()[2].rstrip(".")
+
+
+def test_what_is_remembered_is_an_item_that_says_where_it_is_from(home):
+    added = remembered(home, type="decision", caste="builder")
+
+    (item,) = items(home)
+
+    assert (item["id"], item["content"], item["type"]) == (added, SAID, "decision")
+    assert item["metadata"]["source"] == "mcp"
+    assert item["metadata"]["caste"] == "builder"
+    assert item["metadata"]["relevance_score"] == 0.8
+    assert "protected" not in item["metadata"]
+
+
+def test_a_model_may_say_what_it_is_worth_and_that_it_must_stay(home):
+    remembered(home, type="my own kind", relevance=0.3, protected=True)
+    remembered(home, type="my own kind")
+
+    newest, first = items(home)
+
+    assert (first["metadata"]["relevance_score"], first["metadata"]["protected"]) == (0.3, True)
+    assert newest["metadata"]["relevance_score"] == 0.4
+
+
+def test_secrets_are_replaced_and_the_answer_says_so(home):
+    answer = tools.remember("The key is api_key=sk-abcdefghijklmnop1234", home=home)
+
+    assert items(home)[0]["content"] == "The key is api_key=<REDACTED>"
+    assert "Secrets in it were replaced" in answer.text
+    assert "Secrets" not in tools.remember(SAID, home=home).text
+
+
+def test_what_aether_said_itself_is_not_remembered(home):
+    remembered(home, "<aether-memory>old</aether-memory>It is new.")
+
+    with pytest.raises(InvalidInput, match="remembered already"):
+        tools.remember("<aether-memory>old</aether-memory> ", home=home)
+    with pytest.raises(InvalidInput, match="required"):
+        tools.remember("  ", home=home)
+
+    assert [item["content"] for item in items(home)] == ["It is new."]
+
+
+def test_a_full_memory_asks_to_be_compressed(home):
+    first = tools.remember("word " * 100, home=home)
+    last = [tools.remember(f"{n} " + "word " * 18_000, home=home) for n in range(9)][-1]
+
+    assert "call compress" not in first.text
+    assert "call compress" in last.text
+    assert "compression needed" in tools.status(home=home).text
+
+
+def test_recalling_gives_an_index_with_ids_and_costs_that_lead_to_full_texts(home):
+    added = remembered(home, SAID + " More of it." * 30, type="decision")
+
+    index = tools.recall("sqlite index", home=home).text
+    full = tools.get([added], home=home).text
+
+    assert f"{added} · decision · " in index
+    assert " tokens · Use SQLite" in index
+    assert "…" in index
+    assert full.count("More of it.") == 30
+    assert without_injected(full).strip() == ""
+
+
+def test_recalling_finds_entities_of_the_graph(home):
+    graph.create_entities(
+        [{"name": "index", "entityType": "part", "observations": ["Kept in SQLite."]}], home=home
+    )
+
+    assert "entity:index · part · " in tools.recall("sqlite index", home=home).text
+    assert "Kept in SQLite." in tools.get(["entity:index"], home=home).text
+    with pytest.raises(NotFound, match="wolf"):
+        tools.get(["entity:wolf"], home=home)
+
+
+def test_where_nothing_answers_that_is_said(home):
+    assert tools.recall("zebra", home=home).text.startswith("Nothing in memory")
+
+
+@pytest.mark.parametrize("limit", [0, 51])
+def test_an_index_has_bounds(home, limit):
+    with pytest.raises(InvalidInput, match="Use 1 to 50"):
+        tools.recall("x", limit=limit, home=home)
+
+
+def test_a_timeline_marks_the_entry_among_its_neighbours(home):
+    ids = [remembered(home, f"Note {n} says something.") for n in range(5)]
+
+    text = tools.timeline(ids[2], before=1, after=1, home=home).text
+
+    shown = [line for line in text.splitlines() if " · " in line]
+    assert [each in line for each, line in zip(ids[1:4], shown, strict=True)] == [True] * 3
+    assert [line.startswith("> ") for line in shown] == [False, True, False]
+    with pytest.raises(InvalidInput, match="too many"):
+        tools.timeline(ids[2], before=51, home=home)
+
+
+def test_whole_documents_are_given_in_parts(home):
+    for n in range(40):
+        remembered(home, f"Note {n}. " + "It goes on and on. " * 60)
+
+    first = tools.get(["memory"], home=home).text
+    second = tools.get(["memory"], part=2, home=home).text
+
+    assert len(first) < RESULT_CHARS + 500
+    assert "part=2" in first
+    assert first != second
+    with pytest.raises(InvalidInput, match="no id"):
+        tools.get([], home=home)
+
+
+def test_signals_are_emitted_felt_and_without_secrets(home):
+    assert tools.signals(home=home).text == "No signal is felt."
+
+    made = tools.signals("emit", type="REDIRECT", context="not password=hunter2hunter2", home=home)
+
+    assert made.text.startswith("REDIRECT at strength 0.9: redirect_")
+    assert "not password=<REDACTED>" in tools.signals(home=home).text
+    with pytest.raises(InvalidInput, match="context is missing"):
+        tools.signals("emit", home=home)
+
+
+def test_a_phase_is_started_completed_and_decided_about(home):
+    assert tools.phase(home=home).text == "State IDLE, phase none yet."
+    assert (
+        tools.phase("start", 1, goal="Search", home=home).text
+        == "Phase 1 is started. State EXECUTING, phase 1."
+    )
+    assert "was running already" in tools.phase("start", home=home).text
+    assert "Phase 1 awaits a decision" in tools.phase("complete", home=home).text
+    assert "was complete already" in tools.phase("complete", home=home).text
+    with pytest.raises(InvalidInput, match="decision is missing"):
+        tools.phase("decide", home=home)
+    decided = tools.phase("decide", decision="continue", note="good", home=home).text
+    assert decided.startswith("Decided: continue.")
+    assert "awaits" not in decided
+
+
+def test_the_status_says_where_memory_is_and_how_full(home):
+    remembered(home)
+    text = tools.status(home=home).text
+
+    assert str(home) in text
+    assert "1 items" in text
+    assert "0 entities" in text
