@@ -215,19 +215,19 @@ def _late(home: str, event: str, session: str) -> NoReturn:
     os._exit(0)
 
 
-def _nowhere() -> TextIO:
-    """Return where a traceback is not seen; one file for the life of the process."""
+def _nowhere() -> int:
+    """Return where a traceback is not seen: one file for the life of the process, for a C thread writes to it."""
     if not _OPENED:
-        _OPENED.append(open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - a C thread writes to it later
+        _OPENED.append(os.open(os.devnull, os.O_WRONLY))
     return _OPENED[0]
 
 
-_OPENED: list[TextIO] = []
+_OPENED: list[int] = []
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import NoReturn, TextIO
+    from typing import NoReturn
 
     from aether.shapes import JsonObject
 

@@ -1,0 +1,476 @@
+"""The hook process: whatever comes in, it ends well, says only what it may, and loses nothing."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aether.integrations.claude_code import contract, hook, log, replies
+from aether.store import config, spool
+from aether.store.lock import locked
+from tests import homes
+from tests.crash import faults
+from tests.laws.json_values import values
+
+HOOKS = Path(__file__).parents[4] / "shared" / "data" / "hooks"
+ANSWER = "from aether.integrations.claude_code.hook import run; run()"
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A project with a home; returns it."""
+    monkeypatch.delenv("CLAUDE_PROJECT_DIR", raising=False)
+    (tmp_path / "app" / ".git").mkdir(parents=True)
+    homes.fresh(tmp_path / "app")
+    return tmp_path / "app"
+
+
+def told(project, name, **more):
+    payload = {"hook_event_name": name, "session_id": "s", "cwd": str(project), **more}
+    return hook.main([], json.dumps(payload).encode())
+
+
+def ran(project, nth=1):
+    return told(
+        project, "PostToolUse", tool_name="Bash", tool_input={"command": f"make {nth}"}, tool_response="ok", tool_use_id=f"t{nth}"
+    )  # fmt: skip
+
+
+def entries(project):
+    home = str(project / ".aether")
+    return [spool.get(home, name) for name in spool.waiting(home)]
+
+
+def logged(project):
+    path = project / ".aether" / log.NAME
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def process(project, payload, *words, code=ANSWER, **options):
+    return subprocess.run(
+        [sys.executable, "-c", code, *words], input=payload if isinstance(payload, bytes) else json.dumps(payload).encode(),
+        capture_output=True, check=False, cwd=project, env=homes.plain_environment(), **options,
+    )  # fmt: skip
+
+
+def test_the_event_of_a_tool_is_kept_and_nothing_is_said(project):
+    assert ran(project) == (0, "")
+
+    (entry,) = entries(project)
+    assert entry["input"] == {"command": "make 1"}
+    assert entry["at"].endswith("Z")
+    assert len(entry["at"]) == len("2026-03-01T10:15:00.000000Z")
+
+
+def test_the_event_is_taken_from_the_argument_where_the_payload_names_none(project):
+    payload = {"cwd": str(project), "prompt": "Use SQLite."}
+
+    assert hook.main(["UserPromptSubmit"], json.dumps(payload).encode()) == (0, "")
+    assert "Use SQLite." in (project / ".aether" / "data" / "memory.json").read_text() + str(entries(project)) + "".join(
+        path.read_text() for path in (project / ".aether").rglob("*.jsonl")
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "said",
+    [b"", b"{", b"null", b"[1]", b'"text"', b"\x00\xff\xfe", b"[" * 200_000, b'{"hook_event_name": 7}'],
+)
+def test_what_is_no_event_ends_well_and_is_logged(project, monkeypatch, said):
+    monkeypatch.chdir(project)
+
+    assert hook.main(["Stop"] if b"{" not in said else [], said) == (0, "")
+    assert said.startswith(b'{"') or len(logged(project).splitlines()) == 1
+
+
+@pytest.mark.parametrize("mark", ["utf-8-sig", "utf-16", "utf-8"])
+def test_any_encoding_of_json_is_read(project, mark):
+    payload = {"hook_event_name": "TaskCompleted", "cwd": str(project), "task_subject": "Größe 漢字"}
+
+    hook.main([], json.dumps(payload, ensure_ascii=False).encode(mark))
+
+    assert entries(project)[0]["subject"] == "Größe 漢字"
+
+
+def test_bytes_that_are_no_text_lose_only_themselves(project):
+    said = json.dumps(
+        {"hook_event_name": "TaskCompleted", "cwd": str(project), "task_subject": "a@b"}
+    ).encode()
+
+    hook.main([], said.replace(b"@", b"\xff"))
+
+    assert entries(project)[0]["subject"] == "a�b"
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    values()
+    | st.dictionaries(
+        st.sampled_from(["hook_event_name", "session_id", "cwd", "prompt", "tool_input", "a"]), values()
+    )
+)
+def test_any_json_ends_well_and_says_only_what_it_may(payload):
+    if isinstance(payload, dict):
+        payload = {**payload, "cwd": "/nowhere/at/all"}
+
+    assert hook.main(["PostToolUse"], json.dumps(payload).encode()) == (0, "")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.binary(max_size=200))
+def test_any_bytes_end_well(said):
+    assert hook.main(["Stop"], said) == (0, "")
+
+
+def test_a_session_makes_the_home_and_keeps_it_out_of_git(tmp_path):
+    (tmp_path / ".git").mkdir()
+
+    assert ran(tmp_path) == (0, "")
+    assert not (tmp_path / ".aether").exists()
+    told(tmp_path, "SessionStart", source="startup")
+
+    assert (tmp_path / ".aether" / ".gitignore").read_text() == "*\n"
+    assert (tmp_path / ".aether" / "data" / "memory.json").exists()
+
+
+def test_what_a_person_wrote_into_gitignore_stays(tmp_path):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".aether").mkdir()
+    (tmp_path / ".aether" / ".gitignore").write_text("mine\n")
+
+    told(tmp_path, "SessionStart", source="startup")
+
+    assert (tmp_path / ".aether" / ".gitignore").read_text() == "mine\n"
+
+
+@pytest.mark.parametrize("where", ["user", "off", "gone"])
+def test_no_home_is_made_where_none_may_be(tmp_path, monkeypatch, where):
+    if where == "user":
+        monkeypatch.setenv("HOME", str(tmp_path))
+    if where == "off":
+        monkeypatch.setenv("AETHER_AUTO_INIT", "0")
+    project = tmp_path / "gone" if where == "gone" else tmp_path
+
+    assert told(project, "SessionStart", source="startup") == (0, "")
+    assert not (project / ".aether").exists()
+
+
+def test_a_paused_home_hears_and_says_nothing(project):
+    (project / ".aether" / "hooks").mkdir()
+    (project / ".aether" / "hooks" / "paused").touch()
+
+    assert ran(project) == (0, "")
+    assert told(project, "SessionStart", source="startup") == (0, "")
+    assert entries(project) == []
+
+
+def test_what_is_not_to_be_captured_is_not(project):
+    (project / ".aether" / "config.toml").write_text("[claude]\ncapture = false\n")
+
+    assert ran(project) == (0, "")
+    assert entries(project) == []
+
+
+def test_private_paths_come_from_the_configuration(project):
+    (project / ".aether" / "config.toml").write_text('[claude]\nprivate_paths = "secrets/**"\n')
+
+    for path in ("secrets/a", "b.py"):
+        told(project, "PostToolUse", tool_name="Write", tool_input={"file_path": path, "content": "x"})
+
+    assert [entry["input"]["file_path"] for entry in entries(project)] == ["b.py"]
+
+
+def test_a_configuration_that_cannot_be_read_captures_nothing_and_is_logged(project):
+    (project / ".aether" / "config.toml").write_text("[claude]\ncapture = maybe\n")
+
+    assert ran(project) == (0, "")
+    assert entries(project) == []
+    assert "InvalidDocument" in logged(project)
+
+
+def test_other_settings_are_no_reason_to_read_the_configuration(project):
+    (project / ".aether" / "config.toml").write_text("[store]\nfold_bytes = 10\n")
+
+    ran(project)
+
+    assert len(entries(project)) == 1
+
+
+def test_the_defaults_are_those_of_the_configuration():
+    settings = config.Config()
+
+    assert (
+        settings.claude_capture,
+        settings.claude_private_paths,
+        settings.claude_deadline_seconds,
+    ) == hook.DEFAULTS
+
+
+def test_the_task_of_a_sub_agent_is_read_from_its_transcript(project, monkeypatch):
+    transcript = project / "agent.jsonl"
+    transcript.write_text(
+        '{"type": "user", "message": {"role": "user", "content": "Look at it."}}\n{"x": 1}\n'
+    )
+    monkeypatch.setattr(hook, "HEAVY", frozenset())
+
+    told(project, "SubagentStop", agent_id="a", agent_type="scout", agent_transcript_path=str(transcript))
+    told(
+        project, "SubagentStop", agent_id="b", agent_type="scout", agent_transcript_path=str(project / "none")
+    )
+    transcript.write_text("[1]")
+    told(project, "SubagentStop", agent_id="c", agent_type="scout", agent_transcript_path=str(transcript))
+
+    assert [entry.get("task_text") for entry in entries(project)] == ["Look at it.", None, None]
+
+
+def test_a_part_that_fails_is_logged_and_the_event_is_kept(project, monkeypatch):
+    def broken(*_, **__):
+        raise RuntimeError("no such luck")
+
+    monkeypatch.setattr(replies, "reply", broken)
+
+    assert told(project, "Stop", last_assistant_message="Done.") == (0, "")
+    assert "RuntimeError: no such luck" in logged(project)
+    assert entries(project)[0]["message"] == "Done."
+
+
+def test_what_is_told_has_the_shape_of_its_event(project, monkeypatch):
+    monkeypatch.setattr(replies, "reply", lambda event, *_, **__: f"of {event}")
+
+    said = {name: told(project, name, agent_type="scout", agent_id="a")[1] for name in sorted(hook.HEAVY)}
+
+    for name, text in said.items():
+        assert text == contract.output(name, f"of {name}")
+
+
+def test_a_home_that_is_locked_ends_the_hook_soon_and_loses_nothing(project):
+    with locked(project / ".aether", timeout=5):
+        began = time.monotonic()
+        found = process(
+            project,
+            {"hook_event_name": "Stop", "cwd": str(project), "last_assistant_message": "Decided: SQLite."},
+        )
+        assert time.monotonic() - began < hook.DEFAULTS[2] + 5
+
+    assert (found.returncode, found.stdout, found.stderr) == (0, b"", b"")
+    assert len(entries(project)) == 1
+
+
+def test_a_home_that_is_a_file_ends_well(tmp_path):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".aether").write_text("")
+
+    assert told(tmp_path, "SessionStart", source="startup")[0] == 0
+    assert ran(tmp_path) == (0, "")
+
+
+def test_a_full_disk_ends_well_and_leaves_no_piece(project, monkeypatch):
+    def full(handle, data):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        assert ran(project) == (0, "")
+
+    assert list((project / ".aether" / "hooks" / "spool").iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_kill_at_any_call_leaves_a_whole_entry_or_none(project):
+    home = project / ".aether"
+    with faults.injected(faults.Calls()) as calls:
+        ran(project)
+    struck = 0
+    for strike, name in enumerate(calls.names):
+        for fault in faults.KILLED:
+            if faults.apply_to(name, fault):
+                before = len(spool.waiting(str(home)))
+
+                def act(strike=strike, fault=fault):
+                    with faults.injected(faults.Calls(strike, fault)):
+                        ran(project)
+
+                struck += faults.in_child(act) == -signal.SIGKILL
+                assert len(spool.waiting(str(home))) - before in (0, 1)
+
+    assert struck > 5
+    assert None not in entries(project)
+
+
+def test_sixteen_processes_at_once_lose_nothing(project):
+    payloads = [
+        {"hook_event_name": "PostToolUse", "cwd": str(project), "tool_name": "Bash", "tool_input": {"command": f"make {nth}"}}
+        for nth in range(16)
+    ]  # fmt: skip
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", ANSWER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=homes.plain_environment(),
+        )
+        for _ in payloads
+    ]  # fmt: skip
+
+    said = [
+        each.communicate(json.dumps(payload).encode())
+        for each, payload in zip(running, payloads, strict=True)
+    ]
+
+    assert said == [(b"", b"")] * 16
+    assert {each.returncode for each in running} == {0}
+    assert {entry["input"]["command"] for entry in entries(project)} == {f"make {nth}" for nth in range(16)}
+
+
+def test_a_reader_that_goes_away_is_no_failure(project):
+    code = f"import os; os.close(1); {ANSWER}"
+
+    found = process(
+        project, {"hook_event_name": "SessionStart", "source": "startup", "cwd": str(project)}, code=code
+    )
+
+    assert (found.returncode, found.stderr) == (0, b"")
+
+
+def test_what_is_not_done_in_time_ends_with_a_line_in_the_log(project):
+    (project / ".aether" / "config.toml").write_text("[claude]\ndeadline_seconds = 0.3\n")
+    code = (
+        "import time\nfrom aether.integrations.claude_code import hook, replies\n"
+        "replies.reply = lambda *a, **k: time.sleep(60)\nhook.run()"
+    )
+
+    found = process(
+        project,
+        {"hook_event_name": "Stop", "cwd": str(project), "last_assistant_message": "Done."},
+        code=code,
+    )
+
+    assert (found.returncode, found.stdout, found.stderr) == (0, b"", b"")
+    assert "Stop - was not done in time" in logged(project)
+    assert len(entries(project)) == 1
+
+
+def test_code_that_holds_the_interpreter_is_ended_too(project):
+    (project / ".aether" / "config.toml").write_text("[claude]\ndeadline_seconds = 0.2\n")
+    code = (
+        "import re, signal\nfrom aether.integrations.claude_code import hook, replies\nhook.GRACE_SECONDS = 0.3\n"
+        "replies.reply = lambda *a, **k: re.match('(a+)+$', 'a' * 60 + 'b')\nhook.run()"
+    )
+
+    found = process(project, {"hook_event_name": "Stop", "cwd": str(project)}, code=code, timeout=60)
+
+    assert found.returncode in (0, 1)
+    assert (found.stdout, found.stderr) == (b"", b"")
+
+
+def test_a_person_at_a_terminal_is_told_how_to_use_it(monkeypatch, capsys):
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys, "stdin", terminal)
+
+    assert hook.serve([]) == 1
+    assert "aether claude install" in capsys.readouterr().err
+
+
+@pytest.fixture
+def piped(monkeypatch):
+    """Let standard input hold what it is called with, and nothing go off at a deadline."""
+
+    def hold(payload):
+        said = io.TextIOWrapper(io.BytesIO(json.dumps(payload).encode()))
+        monkeypatch.setattr(sys, "stdin", said)
+
+    return hold
+
+
+def test_what_is_told_is_printed_as_utf_8(project, piped, monkeypatch, capfdbinary):
+    monkeypatch.setattr(replies, "reply", lambda *_, **__: "漢字")
+    piped({"hook_event_name": "PreCompact", "cwd": str(project)})
+
+    assert hook.serve([]) == 0
+    assert capfdbinary.readouterr().out == "漢字".encode()
+
+
+def test_a_closed_output_is_no_failure(project, piped, monkeypatch):
+    class Closed:
+        buffer = property(lambda self: self)
+
+        def write(self, data):
+            raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stdout", Closed())
+    piped({"hook_event_name": "Stop", "cwd": str(project)})
+
+    assert hook.serve(["Stop"]) == 0
+
+
+def test_the_process_ends_with_the_code(project, piped, monkeypatch):
+    import gc
+
+    def leave(code):
+        raise SystemExit(code)
+
+    monkeypatch.setattr(os, "_exit", leave)
+    monkeypatch.setattr(gc, "disable", lambda: None)
+    monkeypatch.setattr(sys, "argv", ["aether-hook", "Stop"])
+    piped({"cwd": str(project)})
+
+    with pytest.raises(SystemExit) as left:
+        hook.run()
+    assert left.value.code == 0
+    with pytest.raises(SystemExit):
+        hook._late(str(project / ".aether"), "Stop", "s")
+    assert "not done in time" in logged(project)
+
+
+def test_the_event_of_a_tool_imports_next_to_nothing(project):
+    code = (
+        "import sys, json\nfrom aether.integrations.claude_code import hook\n"
+        "assert hook.main([], sys.stdin.buffer.read()) == (0, '')\nprint(' '.join(sys.modules))"
+    )
+    payload = {
+        "hook_event_name": "PostToolUse", "cwd": str(project), "tool_name": "Bash", "tool_input": {"command": "pytest"},
+        "tool_response": {"stdout": "3 passed"},
+    }  # fmt: skip
+
+    found = set(process(project, payload, code=code).stdout.decode().split())
+
+    heavy = {
+        "typing", "pathlib", "contextlib", "dataclasses", "hashlib", "tomllib", "click", "jsonschema", "asyncio", "filelock",
+        "sqlite3", "subprocess", "tempfile", "datetime", "base64", "aether.operations", "aether.memory", "aether.paths",
+    }  # fmt: skip
+    assert len(entries(project)) == 1
+    assert heavy & found == set()
+
+
+def captured():
+    """Every captured payload, by a name."""
+    for path in sorted(HOOKS.rglob("*.json*")):
+        texts = (
+            path.read_text(encoding="utf-8").splitlines() if path.suffix == ".jsonl" else [path.read_text()]
+        )
+        yield from ((f"{path.stem}-{nth}", json.loads(text)) for nth, text in enumerate(texts))
+
+
+@pytest.mark.real_data
+def test_every_captured_payload_goes_through(project):
+    found = list(captured())
+    if not found:
+        pytest.skip("the captured payloads are not here")
+    for name, payload in found:
+        code, said = hook.main([], json.dumps({**payload, "cwd": str(project)}).encode())
+
+        event = payload.get("hook_event_name", "")
+        assert code == 0, name
+        assert event in contract.CONTEXT | contract.PLAIN or said == "", name
+        assert not said.startswith("{") or json.loads(said)["hookSpecificOutput"]["hookEventName"] == event, (
+            name
+        )
+    assert logged(project) == ""

@@ -1,0 +1,251 @@
+"""Intake: entries that are small, without secrets, and enough for the notes that an import would make."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from aether.integrations.claude_code import intake
+from aether.integrations.claude_code.intake import bounded, entry_of
+from aether.memory import capture
+from aether.messages import claude_code
+from aether.messages.claude_hooks import identity, is_named, records
+from tests import hook_player
+from tests.redact import corpus
+
+SHARED = Path(__file__).parents[4] / "shared" / "data"
+COMMON = {"session_id": "s", "transcript_path": "/home/a/.claude/projects/-p/s.jsonl", "cwd": "/p"}
+
+
+def event(name, **more):
+    return {**COMMON, "hook_event_name": name, **more}
+
+
+def tool(name="Bash", given=None, response="ok", event_name="PostToolUse", **more):
+    given = {"command": "make"} if given is None else given
+    about = {"tool_name": name, "tool_input": given, "tool_response": response, "tool_use_id": "t1"}
+    return event(event_name, **about | more)
+
+
+def test_an_entry_holds_what_was_told_under_its_own_names():
+    found = entry_of(
+        event(
+            "Stop",
+            prompt_id="p",
+            last_assistant_message="Done.",
+            stop_hook_active=True,
+            agent_type="main",
+            new=1,
+        )
+    )
+
+    assert found == {
+        "event": "Stop", "session": "s", "prompt_id": "p", "transcript": "s.jsonl", "message": "Done.", "stop_hook_active": True,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("payload", "kept"),
+    [
+        (event("SessionStart", source="resume"), {"source": "resume"}),
+        (event("SessionEnd", reason="clear"), {"reason": "clear"}),
+        (event("PreCompact", trigger="auto", custom_instructions=None), {"trigger": "auto"}),
+        (event("PostCompact", trigger="manual", compact_summary="All."), {"trigger": "manual", "summary": "All."}),
+        (event("SubagentStart", agent_id="a1", agent_type="scout"), {"agent": "a1", "caste": "scout"}),
+        (
+            event("SubagentStop", agent_id="a1", agent_type="scout", last_assistant_message="Found.", task_text="Look."),
+            {"agent": "a1", "caste": "scout", "message": "Found.", "task_text": "Look."},
+        ),
+        (
+            event("TaskCompleted", task_id="7", task_subject="Ship", task_description="it"),
+            {"task": "7", "subject": "Ship", "description": "it"},
+        ),
+        (
+            tool(response={"stdout": "12 passed", "stderr": ""}),
+            {"tool": "Bash", "input": {"command": "make"}, "output": "12 passed", "id": "t1"},
+        ),
+        (
+            event("PostToolUseFailure", tool_name="Bash", tool_input={"command": "make"}, error="Exit code 2\nboom"),
+            {"tool": "Bash", "input": {"command": "make"}, "output": "Exit code 2\nboom", "failed": True},
+        ),
+        (
+            event("PostToolBatch", tool_calls=[{"tool_name": "Bash", "tool_input": {}, "tool_response": "Exit code 1"}, 7]),
+            {"calls": [{"tool": "Bash", "input": {}, "output": "Exit code 1", "failed": True}]},
+        ),
+        (tool("mcp__jira__create", {"a": 1}, {"isError": True, "content": "no"}), {"tool": "mcp__jira__create", "input": {"a": 1}, "output": "no", "id": "t1", "failed": True}),
+    ],
+)  # fmt: skip
+def test_each_event_keeps_its_own(payload, kept):
+    found = entry_of(payload)
+
+    name = payload["hook_event_name"]
+    assert found == {"event": name, "session": "s", "transcript": "s.jsonl", **kept}
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {}, event("PreToolUse", tool_name="Bash"), event("SomethingNew"), event("SubagentStop", agent_id="a", agent_type=""),
+        tool("Read", {"file_path": "a"}), tool("TodoWrite", {"todos": []}), event("PostToolBatch", tool_calls=[]),
+        event("PostToolBatch", tool_calls=[{"tool_name": "Grep"}]), event("PostToolBatch", tool_calls={"a": 1}),
+        event("PostToolUse", tool_input={"command": "ls"}), event("PostToolUse", tool_name=["Bash"]),
+    ],
+)  # fmt: skip
+def test_what_nothing_is_ever_noted_about_is_not_kept(payload):
+    assert entry_of(payload) is None
+
+
+def test_private_blocks_and_what_aether_told_are_left_out():
+    text = "Use SQLite. <private>my salary</private> <aether-memory>told before</aether-memory> Ship it."
+    found = json.dumps(
+        [
+            entry_of(event("UserPromptSubmit", prompt=text)),
+            entry_of(event("Stop", last_assistant_message=text)),
+            entry_of(tool(given={"command": f"echo '{text}'"}, response={"stdout": text})),
+            entry_of(tool("Edit", {"file_path": "a", "edits": [{"new_string": text}]}, text)),
+        ]
+    )
+
+    assert "Ship it" in found
+    assert "salary" not in found
+    assert "told before" not in found
+
+
+def test_nothing_is_kept_of_private_paths():
+    batch = [
+        {"tool_name": "Write", "tool_input": {"file_path": path, "content": "x"}} for path in (".env", "a.py")
+    ]
+
+    assert entry_of(tool("Write", {"file_path": "/p/.env", "content": "x"}), private=".env") is None
+    assert entry_of(tool(given={"command": "cat .env"}), private=".env") is None
+    (kept,) = entry_of(event("PostToolBatch", tool_calls=batch), private=".env")["calls"]
+    assert kept["input"]["file_path"] == "a.py"
+
+
+@pytest.mark.parametrize("case", corpus.CASES, ids=lambda case: case.name)
+def test_no_secret_is_in_an_entry(case):
+    long = f"{'word ' * 4_000}{case.text}{' word' * 4_000}"
+    entries = [
+        entry_of(event("UserPromptSubmit", prompt=case.text)),
+        entry_of(event("Stop", last_assistant_message=long)),
+        entry_of(event("PostCompact", compact_summary=case.text)),
+        entry_of(tool(response={"stdout": case.text, "stderr": long})),
+        entry_of(tool("Write", {"file_path": "a", "content": case.text})),
+        entry_of(
+            tool("mcp__a__create", {"nested": [{"deep": case.text}]}, [{"type": "text", "text": case.text}])
+        ),
+    ]
+
+    said = repr(entries)
+    assert [secret for secret in case.secrets if secret in said or repr(secret)[1:-1] in said] == []
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in corpus.CASES if len(case.text) < 300], ids=lambda case: case.name
+)
+def test_no_secret_is_torn_by_a_cut(case):
+    room = "word " * ((300 - len(case.text) // 2) // 5)
+    rest = "and on " * 2_600
+
+    found = bounded(f"{room}\n{case.text}\n{rest}\n{case.text}\n{room}", 300, 300)
+
+    assert [secret for secret in case.secrets if secret in found] == []
+
+
+def test_a_long_text_keeps_its_beginning_and_its_end_and_says_what_is_left_out():
+    text = "".join(f"line {nth}\n" for nth in range(10_000))
+
+    found = bounded(text, 4_200, 4_200)
+
+    head, _, rest = found.partition("\n[… ")
+    count, _, tail = rest.partition(" characters left out …]\n")
+    assert text.startswith(head)
+    assert text.endswith(tail)
+    assert len(head) == len(tail) == 4_200
+    assert int(count) == len(text) - 8_400
+
+
+def test_where_redaction_leaves_less_than_is_kept_the_torn_word_at_the_cut_goes():
+    text = "-----BEGIN PRIVATE KEY-----\n" + ("A" * 64 + "\n") * 2_000
+
+    found = bounded(text, 4_200, 4_200)
+
+    assert "AAAA" not in found.partition("[…")[0]
+
+
+def test_a_huge_output_costs_a_small_entry():
+    huge = "x" * 60 + "\n"
+    found = entry_of(tool(response={"stdout": huge * 200_000, "stderr": ""}))
+    given = entry_of(
+        tool("Write", {"file_path": "a", "content": huge * 200_000, "more": [huge * 9_000] * 500})
+    )
+
+    assert len(json.dumps(found)) < 10_000
+    assert len(json.dumps(given)) < 2 * intake.ALL_INPUT_CHARS
+
+
+def test_arguments_that_are_nested_without_end_are_cut():
+    deep = value = {}
+    for _ in range(300):
+        value["a"] = [{}]
+        value = value["a"][0]
+
+    assert len(json.dumps(entry_of(tool(given=deep)))) < 400
+
+
+@pytest.mark.parametrize("value", [None, 7, [], "text", True])
+@pytest.mark.parametrize(
+    "field",
+    [
+        "session_id",
+        "prompt",
+        "agent_id",
+        "agent_type",
+        "tool_input",
+        "tool_response",
+        "transcript_path",
+        "error",
+    ],
+)
+def test_a_field_of_another_type_is_taken_as_it_can_be(field, value):
+    for name in ("UserPromptSubmit", "Stop", "SubagentStop"):
+        json.dumps(entry_of(event(name) | {field: value}))
+    json.dumps(entry_of(tool() | {field: value}))
+
+
+def noted(entries):
+    """What capture notes of entries, as taking in has it."""
+    state, seen, found = capture.begin(), set(), []
+    for entry in entries:
+        for record in records(entry):
+            if is_named(record) and identity(record) in seen:
+                continue
+            seen.add(identity(record))
+            found += capture.observe(state, record)
+        if entry["event"] == "Stop":
+            found += capture.end_turn(state)
+    return Counter((draft["type"], draft["content"]) for draft in found + capture.finish(state))
+
+
+@pytest.mark.real_data
+def test_hooks_note_what_an_import_of_the_transcript_notes():
+    """A hook is not told what is said between two calls, and takes the answer that ends a turn for one."""
+    files = sorted((SHARED / "claude_code").glob("*.jsonl"))
+    if not files:
+        pytest.skip("the transcripts are not here")
+    imported, hooked = Counter(), Counter()
+    for file in files:
+        lines = list(hook_player._lines(file))
+        imported += Counter(
+            (draft["type"], draft["content"]) for draft in capture.capture(claude_code.records(lines))
+        )
+        hooked += noted(entry for payload in hook_player.payloads(file) if (entry := entry_of(payload)))
+
+    both = imported & hooked
+    assert both.total() > 0.98 * hooked.total()
+    assert both.total() > 0.78 * imported.total()
+    for kind in ("code_change", "user_input", "preference"):
+        assert sum(count for (found, _), count in (imported - hooked).items() if found == kind) <= 5, kind

@@ -1,0 +1,57 @@
+"""Private: blocks that are closed, nested, torn; paths by every way to name them."""
+
+from __future__ import annotations
+
+import pytest
+
+from aether.integrations.claude_code.private import is_private, without_blocks
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("a <private>b</private> c", "a  c"),
+        ("a <PRIVATE reason='x'>b</Private > c", "a  c"),
+        ("a <private>b", "a "),
+        ("a <private", "a "),
+        ("a <private>b <private>c</private> d</private> e", "a  e"),
+        ("a <aether-memory kind='brief'>b</aether-memory> c", "a  c"),
+        ("a <private>b <aether-memory>c</private> d", "a "),
+        ("a </private> b", "a </private> b"),
+        ("<privately> a </privately>", "<privately> a </privately>"),
+        ("no block", "no block"),
+    ],
+)
+def test_a_block_never_comes_through(text, left):
+    assert without_blocks(text) == left
+
+
+PATTERNS = ".env*, secrets/**, *.pem, /srv/keys, ~/diary, docs/private/"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".env", "config/.env.local", "secrets", "secrets/a/b.txt", "./secrets/../secrets/a", "app/secrets/x", "tls/key.pem",
+        "/srv/keys/a", "/srv/keys", "~/diary/1.md", "docs/private/plan.md", "/proj/.env", "../proj/.env",
+    ],
+)  # fmt: skip
+def test_a_private_path_is_found_however_it_is_named(path):
+    assert is_private({"file_path": path}, PATTERNS, "/proj")
+    assert is_private({"command": f"cat '{path}' | wc -l"}, PATTERNS, "/proj")
+
+
+@pytest.mark.parametrize(
+    "path", ["env.py", "secret/a", "my-secrets.txt", "/srv/keyset", "docs/public/plan.md", ""]
+)
+def test_other_paths_are_not_private(path):
+    assert not is_private({"file_path": path}, PATTERNS, "/proj")
+
+
+@pytest.mark.parametrize("given", [{}, {"file_path": 7, "command": ["cat", ".env"]}, {"url": ".env"}])
+def test_what_names_no_path_is_not_private(given):
+    assert not is_private(given, PATTERNS, "/proj")
+
+
+def test_a_command_that_writes_into_a_private_file_is_private():
+    assert is_private({"command": "echo TOKEN=1 >.env;ls"}, PATTERNS, "/proj")
