@@ -1,6 +1,6 @@
 import pytest
 
-from aether.compaction.gate import LEAST_ECHO_WORDS, SLACK, rejected
+from aether.compaction.gate import LEAST_ECHO_WORDS, SLACK, rejected, unfit
 from aether.compaction.shapes import Facts, Said, SummaryTask
 
 LONG = " ".join(f"Module {n} drops entry {n} because handler {n} returns too early." for n in range(80))
@@ -154,3 +154,17 @@ def test_what_it_stands_for_is_counted_only_as_far_as_needed():
 
     assert rejected("It goes on with the parser of the ledger. " * 12, many, count=counting) == ""
     assert len(counted) < 5
+
+
+@pytest.mark.parametrize(
+    "prose", ["", "N/A", "...", "I'm sorry, but I can't help with that.", "Error: 500 oh no"]
+)
+def test_what_is_no_summary_is_unfit_however_long_one_may_be(prose):
+    assert unfit(prose)
+
+
+def test_without_a_task_length_does_not_matter_but_an_echo_does():
+    long = "The parser was fixed and the tests pass. " * 400
+
+    assert unfit(long, [LONG]) == ""
+    assert unfit(LONG, ["short", LONG]) == "It copies one message."

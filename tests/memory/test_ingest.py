@@ -115,7 +115,7 @@ def test_the_phase_is_the_callers():
 
 def test_the_same_answer_twice_changes_nothing():
     """Defect 8 of the original: two sessions of one id."""
-    done = after(documents := worked(), ingested(documents, answer()))
+    done = after(worked(), ingested(worked(), answer()))
     done = with_items(done, "arrived later")
 
     again = ingested(done, json.dumps(answer(), indent=4))
@@ -126,7 +126,7 @@ def test_the_same_answer_twice_changes_nothing():
 
 
 def test_another_answer_of_the_same_name_is_refused():
-    done = opened(with_items(after(documents := worked(), ingested(documents, answer())), "more"))
+    done = opened(with_items(after(worked(), ingested(worked(), answer())), "more"))
 
     with pytest.raises(Conflict):
         ingested(done, answer(summary="The colony chose XML."))
@@ -414,3 +414,40 @@ def test_eviction_extracts_patterns_first():
     assert change.result["session_id"] == "a"
     assert names(done) == ["b", "c"]
     assert ATOMIC["content"] in [each["pattern"] for each in done["memory"]["long_term_memory"]["patterns"]]
+
+
+def test_a_summary_that_was_judged_takes_the_place_of_the_answers_however_long_it_is():
+    documents = worked()
+    prose = "The host summed it up at length. " * 60
+
+    [session] = sessions.sessions_of(after(documents, ingested(documents, answer(), summary=prose))["memory"])
+
+    assert session["summary"] == prose
+    assert session["compressed_tokens"] > 60
+
+
+def test_a_session_remembers_what_its_text_would_not_tell():
+    said = [
+        ("The format is frozen", "observation", {"metadata": {"protected": True}}),
+        ("Always obey", "constraint", {"source": "mcp"}),
+        ("Run it twice", "preference", {"caste": "builder"}),
+        ("Never push", "constraint", {}),
+        ("Changed /p/a.py" + ": x" * 200, "code_change", {}),
+    ]
+    entries = [items.draft(content, kind, **more) for content, kind, more in said]
+    start = shipped()
+    documents = opened(after(start, items.add(start["memory"], entries, now=NOW, new_id=new_id, count=count)))
+
+    [session] = sessions.sessions_of(after(documents, ingested(documents, answer()))["memory"])
+
+    assert session["metadata"]["protected"] == ["The format is frozen"]
+    assert session["metadata"]["noted"] == ["Always obey", "Run it twice"]
+    [file] = session["metadata"]["files"]
+    assert file.startswith("Changed /p/a.py: x")
+    assert len(file) < ingest.FILE_CHARS + 60
+
+
+def test_a_session_remembers_nothing_where_there_is_nothing():
+    [session] = sessions.sessions_of(after(worked(), ingested(worked(), answer()))["memory"])
+
+    assert not {"protected", "noted", "files"} & session["metadata"].keys()
