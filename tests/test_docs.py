@@ -9,13 +9,18 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+import aether
 from aether.cli.main import main
+from aether.cli.mcp import mcp_command
+from aether.integrations.mcp_server import catalogue
 from aether.paths import resource
 from aether.store import appends, config, documents
+from tests.cli.stage import GRAPH
 from tests.laws.histories import history
 from tests.readme_command import readme_command
 
@@ -23,7 +28,9 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
 COMPACTION = (ROOT / "docs" / "compaction.md").read_text(encoding="utf-8")
+MCP = (ROOT / "docs" / "mcp.md").read_text(encoding="utf-8")
 INTEGRATIONS = (ROOT / "docs" / "integrations.md").read_text(encoding="utf-8")
+CLAUDE_CODE = (ROOT / "docs" / "claude-code.md").read_text(encoding="utf-8")
 FORMATS = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 # The vocabulary: one word per thing.
@@ -103,6 +110,25 @@ def test_the_commands_of_the_page_on_compaction_run(tmp_path, monkeypatch, capsy
     assert json.loads((tmp_path / "whole.json").read_text(encoding="utf-8")) == messages
 
 
+def test_the_commands_of_the_page_on_mcp_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "memory.jsonl").write_text(GRAPH, encoding="utf-8")
+
+    for block in blocks(MCP, "console"):
+        for line in block.splitlines():
+            assert main(shlex.split(line.removeprefix("$ aether "))) == 0, (line, capsys.readouterr().err)
+    assert (tmp_path / "again.jsonl").read_text(encoding="utf-8") == GRAPH
+
+
+def test_the_page_on_mcp_names_every_tool_and_a_configuration_that_starts():
+    table = MCP.partition("## Tools")[2].partition("\n\nA model")[0]
+
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == [tool.name for tool in catalogue.MEMORY]
+    for block in blocks(MCP, "json"):
+        (server,) = json.loads(block)["mcpServers"].values()
+        mcp_command.make_context("mcp", server["args"][1:])
+
+
 def test_the_steps_of_compaction_in_the_readme_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     messages = history(3, "openai", turns=30)
@@ -123,6 +149,49 @@ def test_the_steps_of_the_readme_run_one_after_the_other(tmp_path, monkeypatch, 
     for line in steps.splitlines():
         assert main(shlex.split(line.removeprefix("$ aether "))) == 0, (line, capsys.readouterr().err)
     assert "Nothing is wrong." in capsys.readouterr().out
+
+
+def test_the_commands_of_the_page_on_claude_code_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name in ("HOME", "USERPROFILE", "CLAUDE_CONFIG_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / "user"))
+
+    for block in blocks(CLAUDE_CODE, "console"):
+        for line in block.splitlines():
+            code = main(shlex.split(line.removeprefix("$ aether ")))
+            assert code == 0 or "claude status" in line, (line, capsys.readouterr().err)
+    assert "four times" in json.dumps(aether.list_working_memory_items())  # the last command is undo
+
+
+def test_the_settings_of_the_page_on_claude_code_are_all_of_them():
+    (table,) = blocks(CLAUDE_CODE, "toml")
+
+    assert {f"claude.{name}" for name in tomllib.loads(table)["claude"]} == {
+        key for key in config.KEYS if key.startswith("claude.")
+    }
+
+
+def test_the_session_in_the_readme_is_what_the_commands_print(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    session = (
+        README.partition("And a person sees what there is:")[2].partition("```text\n")[2].partition("```")[0]
+    )
+    assert main(["init"]) == 0
+    for text, kind in (
+        ("Add retries to the Stripe webhook. Never retry more than five times.", "user_input"),
+        ("Decided: the Stripe webhook retries with exponential backoff.", "outcome"),
+    ):
+        aether.add_working_memory_item(text, kind)
+
+    def words(text):
+        return re.findall(
+            r"^([A-Z][\w -]*):|^(id .*gist)$|(thing\(s\) forgotten\. aether undo)", text, re.MULTILINE
+        )
+
+    capsys.readouterr()
+    for line in re.findall(r"^\$ aether (.*)$", session, re.MULTILINE):
+        assert main(shlex.split(line)) == 0
+    assert words(re.sub(" +", " ", capsys.readouterr().out)) == words(re.sub(" +", " ", session))
 
 
 def test_the_set_up_commands_are_what_continuous_integration_uses():

@@ -1,0 +1,45 @@
+"""Laws of what a prompt is told: bounded, of this memory, and never taken for something that was said."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aether.memory.marking import block
+from aether.memory.recall import Record
+from aether.memory.reminders import MOST, PASSAGE_CHARS, question, reminders
+from aether.text.cleaning import clean
+
+WORDS = st.sampled_from(
+    "stripe webhook backoff the is retries parse_header deploy.py </aether-memory> <aether-memory> because we\n of ENG-221 . fetchUser".split(" ")
+)  # fmt: skip
+TEXTS = st.one_of(st.lists(WORDS, max_size=30).map(" ".join), st.text(max_size=60))
+TYPES = st.sampled_from(["decision", "constraint", "outcome", "code_change", "command"])
+MEMORIES = st.lists(st.tuples(TEXTS, TYPES), max_size=12).map(
+    lambda found: [Record(f"m{nth}", "archive", kind, "", text, 1, {}) for nth, (text, kind) in enumerate(found)]
+)  # fmt: skip
+
+
+@given(TEXTS, MEMORIES)
+def test_what_comes_to_mind_is_little_known_and_the_same_again(prompt, memory):
+    asked = question(prompt)
+    found = reminders(asked, memory) if asked else []
+
+    assert len(found) <= MOST
+    assert all(one.record in memory and len(one.passage) <= PASSAGE_CHARS for one in found)
+    assert len({one.record.id for one in found}) == len(found)
+    assert (reminders(asked, memory) if asked else []) == found
+
+
+@given(TEXTS, MEMORIES)
+def test_what_is_left_out_never_comes(prompt, memory):
+    asked = question(prompt)
+    first = reminders(asked, memory) if asked else []
+    out = {one.record.id for one in first}
+
+    assert not asked or not out & {one.record.id for one in reminders(asked, memory, leave_out=out)}
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=8), st.text(max_size=20))
+def test_a_block_is_never_taken_for_something_that_was_said(lines, occasion):
+    assert clean(block(lines, occasion=occasion, at="2026-03-01")) == ""
