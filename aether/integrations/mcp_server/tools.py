@@ -2,7 +2,8 @@
 
 Recalling has three steps, so that a model pays only for what it reads: `recall` gives an index with the cost of each
 entry, `timeline` what happened around one, `get` full texts. What is recalled is marked as memory, so that aether
-never remembers its own words. Texts that are given lose such blocks, and their secrets.
+never remembers its own words. Texts that are given lose such blocks, `<private>` ones and
+their secrets.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Literal
 
 from aether import clock
 from aether.errors import InvalidInput
+from aether.integrations.claude_code.private import without_blocks
 from aether.integrations.mcp_server.answers import Answer, as_json, part_of
 from aether.memory import phases
 from aether.memory.marking import block
@@ -24,7 +26,6 @@ from aether.operations.status import get_memory_status
 from aether.redact.redaction import redact
 from aether.shapes import JsonObject
 from aether.store.documents import NAMES
-from aether.text.cleaning import without_injected
 
 SOURCE = "mcp"
 # An index of more lines is not read; a better query is.
@@ -44,10 +45,12 @@ def remember(
     Raises:
         InvalidInput: nothing is left to remember, or an argument is impossible.
     """
-    said = without_injected(content)
+    said = without_blocks(content)
     if not said.strip() and content.strip():
         raise InvalidInput(
-            "only aether's own memory was given.", fix="It is remembered already.", where="content"
+            "only what is private, or aether's own memory, was given.",
+            fix="Say it in words of your own.",
+            where="content",
         )
     kept = redact(said)
     worth = RELEVANCE.get(type, RELEVANCE["observation"]) if relevance is None else relevance
@@ -130,7 +133,7 @@ def signals(
     if action == "emit":
         if not context.strip():
             raise InvalidInput("context is missing.", fix="Say what the signal is about.", where="signals")
-        kept = redact(without_injected(context))
+        kept = redact(without_blocks(context))
         made = colony.emit_signal(type, kept, strength=strength, caste=caste, source=SOURCE, home=home)
         return Answer(f"{made['type']} at strength {made['strength']:g}: {made['id']}.")
     lines = [_signal_line(signal) for signal in colony.active_signals(caste=caste, home=home)]

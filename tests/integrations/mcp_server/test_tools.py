@@ -53,9 +53,9 @@ def test_secrets_are_replaced_and_the_answer_says_so(home):
 
 
 def test_what_aether_said_itself_is_not_remembered(home):
-    remembered(home, "<aether-memory>old</aether-memory>It is new.")
+    remembered(home, "<aether-memory>old</aether-memory>It is new.<private>For me.</private>")
 
-    with pytest.raises(InvalidInput, match="remembered already"):
+    with pytest.raises(InvalidInput, match="own memory"):
         tools.remember("<aether-memory>old</aether-memory> ", home=home)
     with pytest.raises(InvalidInput, match="required"):
         tools.remember("  ", home=home)
