@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from aether.operations.home import show as show
     from aether.operations.home import undo as undo
     from aether.operations.importing import import_transcripts as import_transcripts
+    from aether.operations.memory_files import clear_memory_files as clear_memory_files
+    from aether.operations.memory_files import memory_tool as memory_tool
     from aether.operations.patterns import create_associative_link as create_associative_link
     from aether.operations.patterns import detect_patterns_across_sessions as detect_patterns_across_sessions
     from aether.operations.patterns import extract_pattern_to_long_term as extract_pattern_to_long_term
@@ -91,6 +93,7 @@ _HOMES = {
     ),
     "home": "examine export fold init log repair show undo",
     "importing": "import_transcripts",
+    "memory_files": "clear_memory_files memory_tool",
     "patterns": (
         "create_associative_link detect_patterns_across_sessions extract_pattern_to_long_term "
         "trigger_pattern_extraction"

@@ -15,7 +15,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 # What an example may be told of, whole; the lines that compaction itself takes are fewer.
 MAX_LINES = 30
 MOST_LINES_OF_USER_CODE = 10
-NEEDS = {"agents_sdk_minimal": "agents", "langchain_agent": "langchain"}
+NEEDS = {"agents_sdk_minimal": "agents", "langchain_agent": "langchain", "memory_tool": "anthropic.tools"}
 SHOWN = {
     "agents_sdk_minimal": [
         "N items are sent instead of 39; the first: Read chapter 0.",
@@ -36,6 +36,9 @@ SHOWN = {
         "always fits: True - rounds: True - one summary: True",
         "first of all: Find out why bees leave. The budget is 5,000 EUR; never contact the press.",
         "had back word for word: True - of three windows: True",
+    ],
+    "memory_tool": [
+        "File created successfully at: /memories/ants.md", "Ants carry fifty times their weight.", "undid: memory create",
     ],
     "orchestrator_loop": ["2 items became session 1, written by command", "left in working memory: 0"],
     "steering_by_signals": ["REDIRECT 0.9 no new dependencies", "FOCUS 0.7 speed of the importer"],
