@@ -8,6 +8,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -126,43 +129,88 @@ def run(stage: Stage, where: Path, words: list[str], **more: str) -> str:
     return ran.stdout
 
 
-def ask(stage: Stage, where: Path, prompt: str, *options: str, **more: str) -> Session:
-    """Run `claude -p` there and give what it showed.
+def ask(
+    stage: Stage, where: Path, prompt: str, *options: str, servers: bool = False, **more: str
+) -> Session:
+    """Run `claude -p` there, with the MCP servers of the project if asked for, and give what it showed.
 
     Raises:
         AssertionError: It did not end in time.
     """
-    words = [
-        claude(), "-p", prompt, "--output-format", "stream-json", "--verbose", "--include-hook-events",
-        "--dangerously-skip-permissions", *options,
-    ]  # fmt: skip
-    process = subprocess.Popen(
-        words, cwd=where, env=environment(stage, **more), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        stdin=subprocess.DEVNULL, text=True, start_new_session=True,
-    )  # fmt: skip
-    try:
-        out, err = process.communicate(timeout=PATIENCE)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
+    words = [prompt, *options, *([] if servers else ["--strict-mcp-config"])]
+    with _running(stage, where, words, more) as process:
         out, err = process.communicate()
-        raise AssertionError(f"claude did not end in {PATIENCE:g} s\n{out[-3000:]}\n{err[-1000:]}") from None
-    events = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    return _session(_events(out), err, process.returncode)
+
+
+def talk(stage: Stage, where: Path, prompts: list[str], *options: str, **more: str) -> list[Session]:
+    """Run one `claude` there and give it one prompt after the other; give what it showed after each.
+
+    Raises:
+        AssertionError: It did not end in time.
+    """
+    shown: list[list[dict[str, Any]]] = []
+    words = ["--input-format", "stream-json", "--strict-mcp-config", *options]
+    with _running(stage, where, words, more) as process:
+        for prompt in prompts:
+            message = {"type": "user", "message": {"role": "user", "content": prompt}}
+            process.stdin.write(json.dumps(message) + "\n")
+            process.stdin.flush()
+            shown.append([])
+            for line in process.stdout:
+                shown[-1] += _events(line)
+                if shown[-1] and shown[-1][-1].get("type") == "result":
+                    break
+        out, err = process.communicate()
+    shown[-1] += _events(out)
+    return [_session(events, err, process.returncode) for events in shown]
+
+
+@contextmanager
+def _running(stage: Stage, where: Path, words: list[str], more: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+    """Run `claude -p` there; end it, and whatever it started, when its time is over."""
+    late = threading.Event()
+    process = subprocess.Popen(
+        [
+            claude(), "-p", *words, "--output-format", "stream-json", "--verbose", "--include-hook-events",
+            "--dangerously-skip-permissions",
+        ],
+        cwd=where, env=environment(stage, **more), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+
+    def end() -> None:
+        late.set()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+    timer = threading.Timer(PATIENCE, end)
+    timer.start()
+    try:
+        yield process
+    finally:
+        timer.cancel()
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+    assert not late.is_set(), f"claude did not end within {PATIENCE:g} s"
+
+
+def _events(out: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+
+
+def _session(events: list[dict[str, Any]], err: str, code: int) -> Session:
     results = [event for event in events if event.get("type") == "result"]
     last = results[-1] if results else {}
     return Session(
-        id=next((event["session_id"] for event in events if event.get("session_id")), ""),
+        id=next((event["session_id"] for event in reversed(events) if event.get("session_id")), ""),
         events=events,
         result=str(last.get("result", "")),
         error=bool(last.get("is_error", True)),
         stderr=err,
-        code=process.returncode,
+        code=code,
     )
-
-
-def transcript(stage: Stage, session: Session) -> list[dict[str, Any]]:
-    """The lines that the CLI keeps of a session."""
-    (path,) = (stage.home / ".claude" / "projects").glob(f"*/{session.id}.jsonl")
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def _made(directory: Path) -> str:

@@ -15,6 +15,8 @@ from itertools import count
 from typing import Any, NamedTuple
 
 SUMMARISER = "Your task is to create a detailed summary of"
+# What the CLI says in the person's place when a tool that was held back is on offer.
+TOOL_LOADED = "Tool loaded."
 REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
 
 
@@ -47,7 +49,8 @@ class Request(NamedTuple):
         for index in range(len(messages) - 1, -1, -1):
             if messages[index]["role"] == "user":
                 for text in reversed(own_texts(messages[index]["content"])):
-                    if left := REMINDER.sub("", text).strip():
+                    left = REMINDER.sub("", text).strip()
+                    if left and left != TOOL_LOADED:
                         return index, left
         return 0, ""
 
@@ -200,7 +203,8 @@ def trap() -> Iterator[tuple[int, list[str]]]:
 def kind_of(body: dict[str, Any], headers: dict[str, str]) -> str:
     """Who asks: the main conversation, a sub-agent, the summariser, or something on the side."""
     system = "\n".join(_texts(body.get("system")))
-    if SUMMARISER in "\n".join(_texts(body["messages"][-1:])):
+    asked = [message for message in body["messages"] if message["role"] == "user"]
+    if SUMMARISER in "\n".join(_texts(asked[-1:])):
         return "summary"
     if "x-claude-code-agent-id" in headers or "cc_is_subagent=true" in system:
         return "agent"
