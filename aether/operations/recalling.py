@@ -21,6 +21,7 @@ from aether.operations.edge import Home, Snapshot, counter_of, find, now, owned,
 from aether.operations.searching import archive_of, search_memory
 from aether.shapes import Counter, JsonObject
 from aether.store.rows import Ask, Candidate, counts, marks, plain
+from aether.store.state import load
 
 __all__ = ["RecallLine", "full", "prompt_recall", "recall", "timeline"]
 
@@ -132,7 +133,8 @@ def prompt_recall(prompt: str, *, budget: int, home: Home = None, session: str =
     if wanted is None or budget < 1:
         return ""
     place = find(home)
-    snapshot = read(place)
+    # What waits in the spool is of this turn or another's, and is taken in at its end: a prompt does not wait for that.
+    snapshot = load(place)
     memory = snapshot.documents["memory"]
     known = told.told(place, session)
     records = [record for record in lines.records(memory) if not _is_of(record, session)]

@@ -11,6 +11,8 @@ from aether.errors import InvalidInput, NotFound
 from aether.memory.marking import NOTICE
 from aether.operations import briefing, recalling, told, working
 from aether.operations import home as homes
+from aether.store import spool
+from aether.store.lock import locked
 from aether.text.cleaning import clean
 from tests.cli import stage
 
@@ -205,3 +207,16 @@ def test_what_the_brief_of_a_session_said_is_not_said_again(place):
     assert "Stripe webhook" in briefing.session_brief(place, "startup", "s")
     assert recalling.prompt_recall(PROMPT, budget=400, home=place, session="s") == ""
     assert recalling.prompt_recall(PROMPT, budget=400, home=place, session="other") != ""
+
+
+def test_a_prompt_waits_for_no_lock_and_takes_nothing_in(place):
+    add(place, DECISION)
+    spool.put(
+        str(place),
+        {"event": "UserPromptSubmit", "session": "s", "at": "2026-03-01T10:00:00Z", "prompt": PROMPT},
+    )
+
+    with locked(place):
+        assert recalling.prompt_recall(PROMPT, budget=400, home=place, session="s") != ""
+
+    assert len(spool.waiting(str(place))) == 1
