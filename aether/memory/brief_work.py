@@ -62,16 +62,19 @@ def rested(sessions: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[Item]:
     of requests the last words are kept, which are the newest. Of results it keeps details, which tell nothing alone.
     """
     for at, session in sessions[:RESTED_SESSIONS]:
-        files = (session.get("metadata") or {}).get("files", [])
+        known = session.get("metadata") or {}
+        files = known.get("files", [])
         yield from (_item("code_change", content, at) for content in reversed(files))
+        yield from (_item("error", content, at) for content in known.get("open", []))
+        # A session of a hand-off says of itself what it left open: its other errors are history.
+        told = (
+            {"outcome"}
+            | ({"code_change"} if files else set())
+            | ({"error"} if "compression_id" in known else set())
+        )
         for entry in reversed(session.get("high_value_items") or []):
             kind = entry.get("type", "")
-            if (
-                entry.get("injected")
-                or kind in STANDING
-                or kind == "outcome"
-                or (files and kind == "code_change")
-            ):
+            if entry.get("injected") or kind in STANDING or kind in told:
                 continue
             content = _tail(entry["content"]) if kind == "user_input" else entry["content"]
             yield from (_item(kind, part.strip(), at) for part in reversed(_MANY.split(content)))

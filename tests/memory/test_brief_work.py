@@ -206,6 +206,20 @@ def test_the_files_that_a_session_remembers_go_before_what_its_text_says_of_them
     ]
 
 
+def test_an_error_that_a_session_left_open_is_open_until_its_command_succeeds():
+    left = list(brief_work.rested([(at(10), session(open=["`make` failed: no rule"]))]))
+
+    assert texts(brief_work.still_open(left)) == ["`make` failed: no rule"]
+    assert texts(brief_work.still_open([*newest(item("Ran `make`: ok", "command", day=11)), *left])) == []
+
+
+def test_an_error_that_the_session_of_a_hand_off_does_not_call_open_is_history():
+    old = [entry("`make` failed: no rule", "error")]
+
+    assert len(list(brief_work.rested([(at(10), session(entries=old))]))) == 1
+    assert list(brief_work.rested([(at(10), session(entries=old, compression_id="phase_1_a"))])) == []
+
+
 def test_only_the_newest_sessions_are_looked_into():
     kept = session(entries=[entry("Ran `make`", "command")])
 

@@ -433,6 +433,9 @@ def test_a_session_remembers_what_its_text_would_not_tell():
         ("Run it twice", "preference", {"caste": "builder"}),
         ("Never push", "constraint", {}),
         ("Changed /p/a.py" + ": x" * 200, "code_change", {}),
+        ("`make test` failed: 2 tests", "error", {}),
+        ("`make lint` failed: E501", "error", {}),
+        ("Ran `make test`: ok", "command", {}),
     ]
     entries = [items.draft(content, kind, **more) for content, kind, more in said]
     start = shipped()
@@ -442,6 +445,7 @@ def test_a_session_remembers_what_its_text_would_not_tell():
 
     assert session["metadata"]["protected"] == ["The format is frozen"]
     assert session["metadata"]["noted"] == ["Always obey", "Run it twice"]
+    assert session["metadata"]["open"] == ["`make lint` failed: E501"]
     [file] = session["metadata"]["files"]
     assert file.startswith("Changed /p/a.py: x")
     assert len(file) < ingest.FILE_CHARS + 60
@@ -450,4 +454,4 @@ def test_a_session_remembers_what_its_text_would_not_tell():
 def test_a_session_remembers_nothing_where_there_is_nothing():
     [session] = sessions.sessions_of(after(worked(), ingested(worked(), answer()))["memory"])
 
-    assert not {"protected", "noted", "files"} & session["metadata"].keys()
+    assert not {"protected", "noted", "files", "open"} & session["metadata"].keys()
