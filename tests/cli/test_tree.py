@@ -119,7 +119,7 @@ def test_json_is_one_value_of_the_commands_own_shape(name, where, here, vocabula
     sorted(
         set(stage.NAMES)
         - {"init", "demo", "completion", "tokens fetch", "tokens count", "tokens models", "messages check"}
-        - {"claude install", "claude uninstall", "claude status", "statusline", "mcp"}
+        - {"claude install", "claude uninstall", "claude status", "statusline", "mcp", "hook"}
     ),
 )
 def test_without_a_home_a_command_says_so_on_one_line(name, here, capsys, monkeypatch, tmp_path):
