@@ -236,7 +236,11 @@ def storable(text: str) -> bool:
     >>> storable("ants"), storable(chr(0)), storable(chr(0xD800))
     (True, False, False)
     """
-    return "\0" not in text and not any("\ud800" <= sign <= "\udfff" for sign in text)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text
 
 
 def _str_replace(tree: _Tree, given: Mapping[str, Any]) -> Answer:
