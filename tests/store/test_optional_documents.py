@@ -172,9 +172,9 @@ def test_a_journal_that_the_doctor_begins_anew_knows_the_file(home):
     know(home, "ant")
     fold(home)
     state.journal_path(home).write_bytes(b"garbage\n")
+    graph_file(home).unlink()
 
     doctor.repair(home, now=homes.NOW)
-    graph_file(home).unlink()
 
     assert names(home) == ["ant"]
 
