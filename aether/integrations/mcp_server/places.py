@@ -26,9 +26,14 @@ def place(home: str | None) -> Path:
     named = home or os.environ.get("AETHER_HOME", "")
     cwd, started = os.getcwd(), os.environ.get(PROJECT_VARIABLE, "")
     found = paths.find_home(named or project.home_of(cwd, started))
-    if not found.exists() and _may_make(named, cwd, started):
+    if _is_free(found) and _may_make(named, cwd, started):
         return init(found)
     return found
+
+
+def _is_free(home: Path) -> bool:
+    """Return whether a home may stand there: nothing does, or what hooks put into one that is not made yet."""
+    return not home.exists() or (home.name == paths.HOME_NAME and not (home / "data").exists())
 
 
 def _may_make(named: str, cwd: str, started: str) -> bool:

@@ -39,6 +39,12 @@ def test_without_a_word_from_claude_code_it_is_the_current_directory(tmp_path, m
     assert place(None) == tmp_path / ".aether"
 
 
+def test_a_home_that_only_holds_what_hooks_put_there_is_made_whole(project):
+    (project / ".aether" / "hooks" / "spool").mkdir(parents=True)
+
+    assert (place(None) / "data" / "memory.json").exists()
+
+
 def test_no_home_is_made_in_ones_home_directory_unless_it_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
