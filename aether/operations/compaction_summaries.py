@@ -26,10 +26,10 @@ from aether.memory.notes import shorten
 from aether.memory.sessions import sessions_of
 from aether.operations.compression import (
     Prepared,
+    ingested,
     outgrown,
     prepare,
     read_handoff,
-    trigger_phase_boundary_compression,
 )
 from aether.operations.edge import Author, Home, Snapshot, change, counter_of, find, new_id, now, read
 from aether.redact.redaction import redact
@@ -83,7 +83,7 @@ def ingest_summary(home: Home, summary: str, *, session: str = "", trigger: str 
         "backend": "extractive", "model": "", "task": "compaction summary", "summary": fault or "accepted",
         "summary_sha256": digest, "session": session, "trigger": trigger,
     }  # fmt: skip
-    return trigger_phase_boundary_compression(
+    return ingested(
         record["phase"],
         _structured(prepared.path, "" if fault else prose, memory),
         home=place, architect=architect, compression_id=record["id"], summary="" if fault else prose,

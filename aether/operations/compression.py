@@ -150,8 +150,6 @@ def trigger_phase_boundary_compression(
     home: Home = None,
     architect: JsonObject | None = None,
     compression_id: str | None = None,
-    summary: str = "",
-    settings: Config | None = None,
 ) -> Ingested:
     """Store the session that an architect made of the open hand-off, and return what that did.
 
@@ -159,12 +157,28 @@ def trigger_phase_boundary_compression(
     arrived meanwhile stays), patterns are promoted, sessions over the limit are evicted, and a receipt is
     written. The same answer again changes nothing. `architect` goes into the receipt; `compression_id`
     names the hand-off where several may be open (default: the one the answer names, else the only one).
-    `summary`, which the caller has judged, takes the place of the answer's; `settings` are those of the home
-    unless given.
 
     Raises:
         InvalidInput: the answer is rejected; nothing changed, and the text says what to correct.
         Conflict: something else has its id, the named hand-off is not open any more, or several are open.
+    """
+    return ingested(phase, compressed_json, home=home, architect=architect, compression_id=compression_id)
+
+
+def ingested(
+    phase: int,
+    compressed_json: str | Mapping[str, Any],
+    *,
+    home: Home,
+    architect: JsonObject | None,
+    compression_id: str | None,
+    summary: str = "",
+    settings: Config | None = None,
+) -> Ingested:
+    """Do what `trigger_phase_boundary_compression` does, with two things more.
+
+    `summary`, which the caller has judged, takes the place of the answer's; `settings` are those of the home
+    unless given.
     """
     from aether.backends.request import instruction
 
