@@ -93,6 +93,10 @@ def _answer(payload: JsonObject, home: str, deadline: Deadline) -> str:
     if entry is None or event not in HEAVY:
         return ""
     deadline(seconds, home, event, session)
+    from aether.integrations.claude_code.once import is_first
+
+    if not is_first(home, payload):
+        return ""
     from aether.integrations.claude_code.contract import output
     from aether.integrations.claude_code.replies import reply
 

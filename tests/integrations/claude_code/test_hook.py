@@ -252,6 +252,16 @@ def test_what_is_told_has_the_shape_of_its_event(project, monkeypatch):
         assert text == contract.output(name, f"of {name}")
 
 
+def test_an_event_that_comes_twice_at_once_is_answered_once(project, monkeypatch):
+    monkeypatch.setattr(replies, "reply", lambda *_, **__: "remembered")
+
+    first, second = (told(project, "SessionStart", source="startup") for _ in range(2))
+
+    assert "remembered" in first[1]
+    assert second == (0, "")
+    assert len(entries(project)) == 2
+
+
 def test_a_home_that_is_locked_ends_the_hook_soon_and_loses_nothing(project):
     with locked(project / ".aether", timeout=5):
         began = time.monotonic()
