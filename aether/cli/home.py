@@ -71,7 +71,8 @@ def log_command(ask: Ask, limit: int, everything: bool) -> None:
 def undo_command(ask: Ask, revision: int | None) -> None:
     """Take one change back.
 
-    Without REVISION the last one that was not undone. Later changes stay; where one depends on what would go,
+    Without REVISION the last one that was not undone, and that somebody asked for: what hooks have captured
+    takes its REVISION, which "aether log" shows. Later changes stay; where one depends on what would go,
     nothing is undone and that change is named.
 
     \b

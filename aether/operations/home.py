@@ -93,7 +93,9 @@ def log(*, limit: int = 20, everything: bool = False, home: Home = None) -> list
 
 
 def undo(revision: int | None = None, *, home: Home = None) -> LogLine:
-    """Take one transaction back (default: the last that was not undone) and return it; later ones stay.
+    """Take one transaction back (default: the last that somebody asked for and was not undone) and return it.
+
+    Later ones stay. What hooks have captured nobody asked for: it is taken back by its revision.
 
     Raises:
         NotFound: there is no such revision.

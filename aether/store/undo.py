@@ -21,6 +21,8 @@ from aether.store.state import Snapshot, read_journal
 
 # Changes that only count reads: never what a person means by the last change.
 BOOKKEEPING = frozenset({"access"})
+# Nor is what nobody asked for: hooks take in what a session said when anybody opens the home, just before the undo too.
+UNASKED = BOOKKEEPING | {"capture"}
 
 
 def entries(snapshot: Snapshot) -> list[Entry]:
@@ -29,7 +31,7 @@ def entries(snapshot: Snapshot) -> list[Entry]:
 
 
 def last_undoable(snapshot: Snapshot) -> int:
-    """Return the revision that `undo` without a number means: the last change that is not bookkeeping.
+    """Return the revision that `undo` without a number means: the last change that somebody asked for.
 
     Raises:
         NotFound: there is none.
@@ -37,9 +39,13 @@ def last_undoable(snapshot: Snapshot) -> int:
     history = list(newest_first(snapshot))
     undone = _undone(history)
     for entry in history:
-        if entry.operation not in {"undo", *BOOKKEEPING} and entry.inverse and entry.revision not in undone:
+        if entry.operation not in {"undo", *UNASKED} and entry.inverse and entry.revision not in undone:
             return entry.revision
-    raise NotFound("there is nothing to undo.", fix='See "aether log".', where=str(snapshot.home))
+    raise NotFound(
+        "there is nothing to undo.",
+        fix='See "aether log"; what hooks have captured is undone by its revision.',
+        where=str(snapshot.home),
+    )
 
 
 def taken_back(snapshot: Snapshot) -> set[int]:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 
+from pathlib import Path
+
 from aether.cli.main import main
+from tests.hook_player import put, turn
 
 
 def out(capsys, *words, code=0):
@@ -44,6 +47,15 @@ def test_undo_says_what_it_took_back(here, capsys):
 
     assert out(capsys, "undo").startswith("Undid revision 4: add")
     assert "A note" not in out(capsys, "memory", "list")
+
+
+def test_undo_takes_back_what_was_asked_for_and_not_what_hooks_brought_meanwhile(here, capsys):
+    main(["memory", "add", "A note"])
+    put(Path(".aether"), *turn(1))
+
+    assert out(capsys, "undo").startswith("Undid revision 4: add")
+    assert "capture" in out(capsys, "log")
+    assert "make service-1" in out(capsys, "memory", "list")
 
 
 def test_fold_says_which_revision_the_documents_contain(here, capsys):

@@ -206,6 +206,17 @@ def test_the_last_change_is_what_a_person_means_by_it(home):
     assert undo.last_undoable(state.load(home)) == with_read
 
 
+def test_what_hooks_captured_is_not_the_last_change_and_is_undone_by_its_revision(home):
+    asked = homes.add(home, "a").revision
+    captured = homes.patch(home, {"op": "add", "path": "/note", "value": 1}, operation="capture")
+
+    assert undo.last_undoable(state.load(home)) == asked
+    take_back(home, captured)
+
+    assert "note" not in homes.anew(home).documents["memory"]
+    assert undo.last_undoable(state.load(home)) == asked
+
+
 def test_undo_without_a_number_goes_further_back_each_time_and_a_redo_counts_again(home):
     first, second = homes.add(home, "a").revision, homes.add(home, "b").revision
     undoing = take_back(home, undo.last_undoable(state.load(home)))
