@@ -19,6 +19,7 @@ from aether import clock
 from aether.errors import InvalidInput, shown
 from aether.memory.summaries import summary_faults
 from aether.shapes import Finding, Handoff, JsonObject
+from aether.text.patterns import lazy
 
 REQUIRED = ("id", "session_id", "compressed_at", "summary", "key_decisions", "outcomes")
 
@@ -39,7 +40,7 @@ DEFAULT_TYPE = "observation"
 _OURS = frozenset(("original_tokens", "compressed_tokens", "compression_ratio", "token_count"))
 _KNOWN = frozenset((*REQUIRED, "phase", "high_value_items"))
 _FIX = "Answer again with the whole JSON object and nothing else."
-_PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
+_PERCENT = lazy(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
 
 
 class Checked(NamedTuple):
@@ -164,7 +165,7 @@ def _strict(text: str, at: int) -> tuple[Any, int] | None:
         return None
 
 
-_JSON_PIECE = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\]]|,(?=\s*[}\]])', re.DOTALL)
+_JSON_PIECE = lazy(r'"(?:[^"\\]++|\\.)*+"|[{}\[\]]|,(?=\s*[}\]])', re.DOTALL)
 
 
 def _without_trailing_commas(text: str, at: int) -> tuple[Any, int] | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from aether.memory.brief_lines import Line, written
+from aether.memory.brief_lines import Line, day_of, when, written
 
 # In the order in which they stand.
 HEADINGS = {
@@ -52,18 +52,21 @@ def ranked(lines: Mapping[str, Sequence[Line]], shares: Mapping[str, Share]) -> 
 
 
 def laid_out(lines: Sequence[Line], *, now: datetime, root: str = "") -> list[str]:
-    """Return `lines` as text, section by section; file paths are told from `root`."""
+    """Return `lines` as text, section by section; file paths are told from `root`, a day that all share once."""
     text: list[str] = []
     for section, heading in HEADINGS.items():
         mine = [line for line in lines if line.section == section]
+        days = {day_of(line.at) for line in mine}
+        about = [f"below {root}"] if section == "files" and root else []
+        if heading and len(mine) > 1 and len(days) == 1 and days != {""}:
+            about += when(mine[0].at, now=now)
+            mine = [line._replace(at="") for line in mine]
         if mine and heading:
-            below = f" (below {root})" if section == "files" and root else ""
-            text.append(heading.removesuffix(":") + below + ":")
+            text.append(heading.removesuffix(":") + (f" ({', '.join(about)})" if about else "") + ":")
         for line in mine:
             shown = line._replace(text=line.text.removeprefix(root)) if section == "files" else line
-            text.append(
-                written(shown, now=now).removeprefix("- ") if section == "goal" else written(shown, now=now)
-            )
+            told = written(shown, now=now)
+            text.append(told if heading else told.removeprefix("- "))
     return text
 
 

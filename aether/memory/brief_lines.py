@@ -19,7 +19,6 @@ from aether.memory.notes import STANDING, noted_by
 from aether.memory.sessions import sessions_of
 from aether.shapes import Item
 from aether.text.cleaning import without_injected
-from aether.text.rules import rule
 
 # Characters: a rule is a sentence, a request or result is told by its head and tail.
 RULE_CHARS = 300
@@ -74,18 +73,23 @@ def day_of(at: str) -> str:
     return at[:10]
 
 
+def when(at: str, *, now: datetime) -> list[str]:
+    """Return the day of a stamp and, where that is great, its age; nothing where nobody knows when it was."""
+    if not at:
+        return []
+    age = (now - clock.parse(at)).days
+    return [day_of(at), f"{age} days ago"] if age > OLD_DAYS else [day_of(at)]
+
+
 def written(line: Line, *, now: datetime) -> str:
     """Return `line` as it is told: its day, its age where that is great, its text.
 
     >>> written(Line("rules", "Never push.", "2026-01-01T00:00:00.000000Z"), now=datetime(2026, 3, 1, tzinfo=clock.parse("2026-01-01").tzinfo))
     '- 2026-01-01 (59 days ago) Never push.'
     """
+    day, *age = when(line.at, now=now) or [""]
     note = f" ({line.note})" if line.note else ""
-    if not line.at:
-        return f"- {line.text}{note}"
-    age = (now - clock.parse(line.at)).days
-    old = f" ({age} days ago)" if age > OLD_DAYS else ""
-    return f"- {day_of(line.at)}{old} {line.text}{note}"
+    return " ".join(filter(None, ["-", day, *(f"({each})" for each in age), line.text])) + note
 
 
 def newest_items(memory: Mapping[str, Any]) -> list[Item]:
@@ -169,6 +173,8 @@ def rules(memory: Mapping[str, Any], *, wide: bool = False) -> Iterator[Line]:
 
 def learned(memory: Mapping[str, Any], *, wide: bool = False) -> Iterator[Line]:
     """Yield the patterns of long-term memory, the most certain first; those that are rules go with the rules."""
+    from aether.text.rules import rule  # a young memory has learned nothing yet
+
     patterns = memory["long_term_memory"]["patterns"]
     for pattern in sorted(
         patterns, key=lambda each: (each["confidence"], stamp_of(each["last_seen"])), reverse=True

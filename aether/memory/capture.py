@@ -12,7 +12,6 @@ turn, or a sub-agent, has ended need not wait for the next request: `end_turn` a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from typing import NotRequired, TypedDict
@@ -22,6 +21,7 @@ from aether.memory.work import Work, called, new_work, returned, unresolved, wor
 from aether.messages.blocks import table, word
 from aether.messages.record import Record
 from aether.text.cleaning import clean, without_injected
+from aether.text.patterns import lazy
 from aether.text.statements import (
     decides,
     is_empty_reply,
@@ -42,7 +42,7 @@ _REMEMBERED_TEXTS = 64
 _REMEMBERED_AGENTS = 64
 DEFAULT_RELEVANCE = 0.5
 # What the Queen asks of memory itself is carried out; noted as well, it would be there twice.
-_OWN_PROMPT = re.compile(r"/aether(?::\S+)?(?:\s|\Z)")
+_OWN_PROMPT = lazy(r"/aether(?::\S+)?(?:\s|\Z)")
 # What the store counts for itself; an imported item starts anew.
 _KEPT_BY_STORE = frozenset("relevance_score access_count last_accessed source caste pointer".split())
 

@@ -5,16 +5,17 @@ English month names and ISO dates; what is found lifts what was noted then, and 
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
+from aether.text.patterns import lazy
+
 _MONTHS = "january february march april may june july august september october november december".split()
-_NAMED = re.compile(
+_NAMED = lazy(
     r"\b(?:(?P<before>\d{1,2})(?:st|nd|rd|th)?\s+(?:of\s+)?)?"
     rf"(?P<month>{'|'.join(name.capitalize() for name in _MONTHS)})\b"
     r"(?:\s+(?P<after>\d{1,2})(?:st|nd|rd|th)?\b)?(?:,?\s+(?:of\s+)?(?P<year>\d{4})\b)?"
 )
-_ISO = re.compile(r"\b(?P<year>\d{4})-(?P<month>\d\d)(?:-(?P<day>\d\d))?\b")
+_ISO = lazy(r"\b(?P<year>\d{4})-(?P<month>\d\d)(?:-(?P<day>\d\d))?\b")
 
 
 class Date(NamedTuple):

@@ -18,6 +18,7 @@ from aether.text.anchors import anchors
 from aether.text.classify import classify
 from aether.text.cleaning import without_injected
 from aether.text.likeness import Index, holders, index, mentions, nearest
+from aether.text.patterns import lazy
 from aether.text.rules import bare
 from aether.text.sentences import sentences
 from aether.text.statements import binding
@@ -57,7 +58,7 @@ _TYPED: dict[str, Why] = {
 }
 # What these speak of as failing is what was put right.
 _PAST = frozenset({"solution", "outcome", "decision"})
-_SOLVED = re.compile(
+_SOLVED = lazy(
     r"\b(?:unblocked|no longer (?:blocked|fails?|failing)|(?:now|again) (?:works?|pass(?:es)?))\b",
     re.IGNORECASE,
 )

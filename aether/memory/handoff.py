@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
@@ -19,10 +18,11 @@ from aether.errors import CorruptDocument
 from aether.memory import signals
 from aether.memory.items import items_of
 from aether.shapes import Change, Handoff, Item, JsonObject, Patch
+from aether.text.patterns import lazy
 
 SCHEMA_VERSION = 1
 # As `ids.short_id` makes them of "phase_<n>".
-_ID = re.compile(r"phase_\d+_[0-9a-f]{8}")
+_ID = lazy(r"phase_\d+_[0-9a-f]{8}")
 # They say what matters now; the other types are bookkeeping of the colony.
 STEERING = ("FOCUS", "REDIRECT", "FEEDBACK")
 # What a person or a rule asked for must survive word for word, whatever an architect thinks of it.

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from aether.errors import UnsafePath, shown
 from aether.paths import RESERVED
 from aether.store.files import TEMP_SUFFIX
+from aether.text.patterns import lazy
 
 ROOT = "/memories"
 # 255 bytes is the limit of common file systems; the name of a temp file is 25 longer.
@@ -20,7 +21,7 @@ MAX_NAME_BYTES = 200
 # Below the 4096 bytes that systems take, with room for the home.
 MAX_PATH_BYTES = 1024
 # Dots, slashes, backslashes, NUL and the percent sign itself, disguised.
-_ENCODED = re.compile(r"%(?:2e|2f|5c|25|00)", re.IGNORECASE)
+_ENCODED = lazy(r"%(?:2e|2f|5c|25|00)", re.IGNORECASE)
 
 Index = dict[str, tuple[str, bool]]
 """What there is, by its path in the letters that all systems tell apart: its path, and whether it is a file."""

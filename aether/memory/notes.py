@@ -15,6 +15,7 @@ from typing import NamedTuple, TypedDict
 
 from aether.messages.record import Record
 from aether.shapes import Item, JsonObject
+from aether.text.patterns import lazy
 
 SOURCE_MAIN = "queen"
 SOURCE_WORKER = "worker_ant"
@@ -44,7 +45,7 @@ MOST_DEMANDS = 12
 # Three quarters of a text are kept at its head, where people say what they want.
 HEAD_SHARE = 0.75
 # Ids of this form are unique by themselves; others only within their session.
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_UUID = lazy(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 class Draft(TypedDict):

@@ -10,16 +10,18 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-_FENCE = re.compile(r"^[ ]{0,3}(`{3,}|~{3,}).*?(?:^[ ]{0,3}\1[`~]*\s*$|\Z)", re.DOTALL | re.MULTILINE)
+from aether.text.patterns import lazy
+
+_FENCE = lazy(r"^[ ]{0,3}(`{3,}|~{3,}).*?(?:^[ ]{0,3}\1[`~]*\s*$|\Z)", re.DOTALL | re.MULTILINE)
 # A code block by its indent, a quote, an item of a list, a row of a table.
-_ASIDE = re.compile(r"(?: {4}|\t)|\s*(?:>|[-*+•]\s|\d+[.)]\s|\||\[[ xX]\])")
-_DECORATION = re.compile(r"^[\s#*_✅✔✓🎉]+|[\s#*_✅✔✓🎉]+$")
+_ASIDE = lazy(r"(?: {4}|\t)|\s*(?:>|[-*+•]\s|\d+[.)]\s|\||\[[ xX]\])")
+_DECORATION = lazy(r"^[\s#*_✅✔✓🎉]+|[\s#*_✅✔✓🎉]+$")
 _OVER = r"(?:complete|completed|done|finished)"
-_COMPLETE = re.compile(
+_COMPLETE = lazy(
     rf"(?:phase (\d{{1,6}})(?:\s*[:–—-]\s*| (?:is |has been )?(?:now )?){_OVER}|aether: complete phase (\d{{1,6}}))[.!]*",
     re.IGNORECASE,
 )
-_START = re.compile(
+_START = lazy(
     r"""aether: start phase (\d{1,6})(?:[\s:–—-]+["“']?([^"”']{1,200}?)["”']?)?[.!]*""", re.IGNORECASE
 )
 _DENIED = r"\bphase {}\b[^.\n]{{0,60}}\b(?:not|n't|isn't|far from|almost|nearly)\b[^.\n]{{0,40}}\b(?:complete|completed|done|finished)\b"

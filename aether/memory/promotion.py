@@ -20,6 +20,7 @@ from aether.shapes import Change, JsonObject, Pattern
 from aether.text.cleaning import without_injected
 from aether.text.gist import gist
 from aether.text.likeness import backers, index
+from aether.text.patterns import lazy
 from aether.text.rules import bare
 from aether.text.sentences import sentences
 
@@ -34,7 +35,7 @@ MOST_PARTS = 40
 
 
 # What an agent says of itself on the way ("I have all I need") is the same in every session.
-_OF_ITSELF = re.compile(
+_OF_ITSELF = lazy(
     r"(?:i|i['’](?:m|ve|ll|d)|let me)\b(?! (?:decided|chose|prefer|always|never)\b)", re.IGNORECASE
 )
 

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from aether.memory.recall import Record, gist
 from aether.text import words
+from aether.text.patterns import lazy
 from aether.text.terms import asked, terms
 from aether.text.words import STOPWORDS
 
@@ -74,16 +75,16 @@ _BRANDS = frozenset(
     "readme.md claude.md agents.md changelog.md license.md package.json go.mod main.go main.py index.html index.ts "
     "index.js __init__.py cargo.toml pyproject.toml setup.py requirements.txt".split()
 )
-_ADDRESS = re.compile(r"\w+://\S+|\bwww\.\S+|\S+@\S+\.\w+")
+_ADDRESS = lazy(r"\w+://\S+|\bwww\.\S+|\S+@\S+\.\w+")
 # What stands before "=" or a JSON colon is a key that a program printed.
-_TOKEN = re.compile(r"[\w./~-]*\w(?![\w./~-])(?!=|[\"']\s*:)")
+_TOKEN = lazy(r"[\w./~-]*\w(?![\w./~-])(?!=|[\"']\s*:)")
 _NAME_CHARS = range(5, 80)
-_CAMEL = re.compile(r"[a-z0-9][A-Z]")
-_SNAKE = re.compile(r"[^\W_]_+[^\W_]")
-_FILE = re.compile(r"[\w-]{2}\.[a-z][a-z0-9]{0,4}\Z")
-_TICKET = re.compile(r"[A-Z]{2,}-\d+")
-_CODE = re.compile(r"[{;]\s*\Z|:=|[=!]=|\w\(\w+(?:\.\w+)*(?:, \w+(?:\.\w+)*)+\)")
-_PASSAGES = re.compile(r"(?<=[.!?])\s+|\n+")
+_CAMEL = lazy(r"[a-z0-9][A-Z]")
+_SNAKE = lazy(r"[^\W_]_+[^\W_]")
+_FILE = lazy(r"[\w-]{2}\.[a-z][a-z0-9]{0,4}\Z")
+_TICKET = lazy(r"[A-Z]{2,}-\d+")
+_CODE = lazy(r"[{;]\s*\Z|:=|[=!]=|\w\(\w+(?:\.\w+)*(?:, \w+(?:\.\w+)*)+\)")
+_PASSAGES = lazy(r"(?<=[.!?])\s+|\n+")
 
 
 class Question(NamedTuple):

@@ -20,6 +20,7 @@ from aether.memory.dates import dates
 from aether.memory.entries import Entry, castes, content, live, phases, texts
 from aether.shapes import JsonObject, Layer
 from aether.store.rows import EVERYTHING, NOTHING, Ask, Keep, Source, marks, phrase, plain
+from aether.text.patterns import lazy
 from aether.text.terms import Asked, asked
 from aether.text.words import UNSPACED
 
@@ -33,8 +34,8 @@ PHRASE_RELEVANCE = 0.7
 _HALFWAY = 0.5
 _DECIMALS = 6
 _ARCHIVED = frozenset({"left_at", "why", "session_id", "compression_id"})
-_OUTSIDE = re.compile(r"^[\W_]+|[\W_]+$")
-_SPACED = re.compile(rf"[^\W_{UNSPACED}]")
+_OUTSIDE = lazy(r"^[\W_]+|[\W_]+$")
+_SPACED = lazy(rf"[^\W_{UNSPACED}]")
 
 _ID, _EXACT, _PHRASE, _WORDS = range(4)
 _WHY = ("id", "exact", "phrase", "words")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 
 from aether.shapes import Handoff
+from aether.text.patterns import lazy
 from aether.text.words import words
 
 # Two short items may well need a longer sentence to sum them up.
@@ -23,14 +24,14 @@ ECHO_RUN_WORDS = 5
 # Long enough not to be met by accident in an instruction.
 ECHO_INSTRUCTION_CHARS = 40
 
-_REFUSAL = re.compile(
+_REFUSAL = lazy(
     r"\W*(?:(?:i(?:'m| am) (?:very |really |so )?sorry|sorry|apologies|my apologies|unfortunately)\b[\s\S]{0,60}?\bi(?:'m| am)? "
     r"?(?:can(?:no|')t|could(?:n't| not)|unable|not able|do(?:n't| not)|won't|will not)"
     r"|i (?:can(?:no|')t|am unable to|am not able to|won't|will not|must decline|must refuse|do not have (?:access|enough))"
     r"|i'm (?:unable|not able)|as an? (?:ai|language model|large language|assistant)\b)",
     re.IGNORECASE,
 )
-_ERROR = re.compile(
+_ERROR = lazy(
     r"\W*(?:(?:api |internal |internal server |server |fatal |unexpected |http |request )?error\s*(?::|\(|\d{3}|=)"
     r"|traceback \(most recent call last\)|http[ /]?[\d.]*\s*[45]\d\d\b|[45]\d\d (?:bad|unauthorized|payment|forbidden|not|request|too|internal|service|gateway)\b"
     r"|\{?\s*\"?(?:type\"?\s*:\s*\"error|error\"?\s*:)|(?:rate_limit|overloaded|invalid_request|authentication|permission|not_found|api)_error\b"

@@ -17,6 +17,7 @@ from aether.messages.record import Record
 from aether.messages.shell import complaint, ending, looks_around, matters, shown_command, signature
 from aether.shapes import JsonObject
 from aether.text.cleaning import clean, without_escapes, without_injected
+from aether.text.patterns import lazy
 from aether.text.statements import told
 
 # An agent has few calls open at a time; more were interrupted and will never answer.
@@ -44,35 +45,33 @@ _BOOKKEEPING = {
     "send_input",
     "close_agent",
 }
-_ACTS = re.compile(
+_ACTS = lazy(
     r"(?:^|_)(?:create|update|cancel|book|send|delete|remove|modify|exchange|return|transfer|add|set|insert|replace|append|submit|"
     r"publish|deploy|merge|pay|refund|order|post|write|save|close|assign|move|rename|archive|upload|enable|disable)(?:_|$)"
 )
-_READS = re.compile(
+_READS = lazy(
     r"(?:get|list|search|find|read|view|fetch|query|lookup|check|show|describe|calculate|think)(?:_|$)"
 )
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_CAMEL = lazy(r"(?<=[a-z0-9])(?=[A-Z])")
 # Slips of a tool's own protocol, mended in the next call; nobody needs to know of them later.
-_SLIP = re.compile(
+_SLIP = lazy(
     r"\s*(?:<tool_use_error>|File has (?:not been read|been modified)|String to replace not found|Found \d+ matches of the string|"
     r"No changes to make|InputValidationError|Argument Validation Error|Sibling tool call|\[Request interrupted|Cancelled|Claude requested permissions|Permission to use)"
 )
-_REFUSED = re.compile(
-    r"The user doesn't want to (?:proceed|take this action)|user rejected|tool use was rejected"
-)
-_SAID = re.compile(r"the user said:\s*(.+)", re.DOTALL)
-_ANSWERED = re.compile(
+_REFUSED = lazy(r"The user doesn't want to (?:proceed|take this action)|user rejected|tool use was rejected")
+_SAID = lazy(r"the user said:\s*(.+)", re.DOTALL)
+_ANSWERED = lazy(
     r"\A.{0,40}(?:questions have been answered|answered your questions):?\s*(.+?)(?:\. You can now|\Z)",
     re.DOTALL,
 )
 # Commands, tools and files of aether: what they say comes from memory, and is not remembered anew.
-_OWN_COMMAND = re.compile(
+_OWN_COMMAND = lazy(
     r"(?:^|[;&|(`\n])\s*(?:(?:sudo|time|env|exec|command|uvx|uv run|poetry run|python[\d.]* -m)\s+|[A-Za-z_]\w*=\S*\s+)*"
     r"(?:\S*/)?aether(?:-hook)?(?:\s|\Z)"
 )
-_OWN_TOOL = re.compile(r"mcp__(?:\w*_)?aether", re.IGNORECASE)
+_OWN_TOOL = lazy(r"mcp__(?:\w*_)?aether", re.IGNORECASE)
 _OWN_FILES = "/memories"
-_TRAILER = re.compile(r"\n+agentId: .*\Z", re.DOTALL)
+_TRAILER = lazy(r"\n+agentId: .*\Z", re.DOTALL)
 
 
 class Change(TypedDict):

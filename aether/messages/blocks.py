@@ -13,16 +13,17 @@ from typing import Any, NamedTuple
 
 from aether.messages.record import Record
 from aether.shapes import JsonObject
+from aether.text.patterns import lazy
 
 IMAGE = "[image]"
 _IMAGES = {"image", "image_url", "input_image"}
 # Only the head of an answer is looked at: a failure announces itself there, a quoted one does not.
 _HEAD_CHARS = 400
-_EXIT = re.compile(
+_EXIT = lazy(
     r"^(?:exit code:?|process exited with code|exited with code|command .{0,200}? exit code|<returncode>) ?(-?\d+)",
     re.IGNORECASE | re.MULTILINE,
 )
-_FAILED = re.compile(r"(?:error\b|traceback \(most recent call last\)|<tool_use_error>)", re.IGNORECASE)
+_FAILED = lazy(r"(?:error\b|traceback \(most recent call last\)|<tool_use_error>)", re.IGNORECASE)
 
 
 class Part(NamedTuple):

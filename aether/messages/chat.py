@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from aether.messages.blocks import Part, failed, filled, flat, given, parts, table, word
 from aether.messages.record import Record
 from aether.shapes import JsonObject
+from aether.text.patterns import lazy
 
 WRAPPERS = ("messages", "traj", "history", "trajectory", "conversation", "conversations")
 ROLES = {
@@ -32,11 +33,11 @@ ROLES = {
 }
 # Tools whose only work is to say something to the person.
 _SPEAKING = {"send_message": "message", "finish": "message"}
-_FENCED = re.compile(r"```(?:bash|sh|\w+_bash_command)\n(.*?)```", re.DOTALL)
-_FUNCTION = re.compile(r"<function=(\w+)>(.*?)(?:</function>|\Z)", re.DOTALL)
-_PARAMETER = re.compile(r"<parameter=(\w+)>(.*?)</parameter>", re.DOTALL)
-_ANSWER = re.compile(r"\s*(?:<returncode>|<output>|observation:|execution result|diff --git )", re.IGNORECASE)
-_SHOWN_TURN = re.compile(r"^(user|assistant|tool|system): ", re.MULTILINE)
+_FENCED = lazy(r"```(?:bash|sh|\w+_bash_command)\n(.*?)```", re.DOTALL)
+_FUNCTION = lazy(r"<function=(\w+)>(.*?)(?:</function>|\Z)", re.DOTALL)
+_PARAMETER = lazy(r"<parameter=(\w+)>(.*?)</parameter>", re.DOTALL)
+_ANSWER = lazy(r"\s*(?:<returncode>|<output>|observation:|execution result|diff --git )", re.IGNORECASE)
+_SHOWN_TURN = lazy(r"^(user|assistant|tool|system): ", re.MULTILINE)
 
 
 class Conversation(NamedTuple):

@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 from aether.messages.blocks import failed, filled, flat, given, parts, table, word
 from aether.messages.record import Record, remember
 from aether.shapes import JsonObject
+from aether.text.patterns import lazy
 
 # Commands left running in the background; a session rarely has more than a handful.
 _REMEMBERED_COMMANDS = 256
 _HEADER_CHARS = 400
-_RUNNING = re.compile(r"^Process running with session ID (\d+)", re.MULTILINE)
-_HEADER = re.compile(
+_RUNNING = lazy(r"^Process running with session ID (\d+)", re.MULTILINE)
+_HEADER = lazy(
     r"\A(?:(?:Chunk ID|Wall time|Process |Exit code|Original token count|Total output lines).*\n)+Output:\n"
 )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,9 +12,10 @@ from aether.messages.chat import conversations, is_line, is_message
 from aether.messages.items import is_item
 from aether.messages.openhands import events_of
 from aether.messages.record import FORMATS, Format
+from aether.text.patterns import lazy
 
 # Text that begins like this is meant as JSON; a Markdown link or a checkbox is not.
-_JSON_START = re.compile(r'\s*(?:\{\s*(?:["}]|$)|\[\s*(?:[\[{"\]\d-]|$))')
+_JSON_START = lazy(r'\s*(?:\{\s*(?:["}]|$)|\[\s*(?:[\[{"\]\d-]|$))')
 _CODEX_TYPES = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
 _CLAUDE_TYPES = {"user", "assistant", "system", "progress", "attachment"}
 

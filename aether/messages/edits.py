@@ -13,6 +13,7 @@ from typing import NamedTuple
 from aether.messages.blocks import word
 from aether.shapes import JsonObject
 from aether.text.cleaning import without_injected
+from aether.text.patterns import lazy
 
 _PATH_KEYS = ("file_path", "path", "filename", "notebook_path", "target_file", "filePath")
 _TEXT_KEYS = (
@@ -33,11 +34,11 @@ _NAMES = 8
 _READ_CHARS = 20_000
 LINE_CHARS = 100
 
-_PATCHED = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+?)\s*$", re.MULTILINE)
-_WRITTEN = re.compile(r"(?:^|[;&|\n]\s*)(?:cat|tee)\b[^\n|;&]*?(?:>{1,2}\s*)?([\w./~@+-]+)\s*<<")
-_REDIRECTED = re.compile(r"(?:^|[;&|\n]\s*)cat\s*>{1,2}\s*([\w./~@+-]+)")
-_IN_PLACE = re.compile(r"\bsed\s+-i\S*\s+(?:-e\s+)?(?:'[^']*'|\"[^\"]*\")\s+([\w./~@+-]+)")
-_DEFINED = re.compile(
+_PATCHED = lazy(r"^\*\*\* (Add|Update|Delete) File: (.+?)\s*$", re.MULTILINE)
+_WRITTEN = lazy(r"(?:^|[;&|\n]\s*)(?:cat|tee)\b[^\n|;&]*?(?:>{1,2}\s*)?([\w./~@+-]+)\s*<<")
+_REDIRECTED = lazy(r"(?:^|[;&|\n]\s*)cat\s*>{1,2}\s*([\w./~@+-]+)")
+_IN_PLACE = lazy(r"\bsed\s+-i\S*\s+(?:-e\s+)?(?:'[^']*'|\"[^\"]*\")\s+([\w./~@+-]+)")
+_DEFINED = lazy(
     r"^\+?\s*(?:(?:export|default|async|pub|public|private|protected|static|abstract|final|override)\s+)*"
     r"(?:def|func|function|class|type|interface|struct|enum|fn|trait|const)\s+(?:\([^)]{0,80}\)\s*)?([A-Za-z_]\w*)",
     re.MULTILINE,

@@ -8,15 +8,15 @@ nothing stops the reading. One line is in memory at a time, or one value that sp
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from aether.messages.record import BadLine, OnBad, ignore
+from aether.text.patterns import lazy
 
 # An opening bracket that is never closed must not draw the rest of a large file into memory.
 SPANNING_BYTES = 64 * 1024 * 1024
-_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"')
+_STRINGS = lazy(r'"(?:[^"\\]|\\.)*"')
 _DECODER = json.JSONDecoder()
 _SPACE = " \t\r\n"
 

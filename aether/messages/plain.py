@@ -6,16 +6,16 @@ that nothing is lost and nothing large is held.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 
 from aether.messages.record import Record
+from aether.text.patterns import lazy
 
 # About a printed page.
 PARAGRAPH_CHARS = 4_000
-_FENCE = re.compile(r"\s*(```|~~~)")
-_HEADING = re.compile(r"#{1,6}\s")
+_FENCE = lazy(r"\s*(```|~~~)")
+_HEADING = lazy(r"#{1,6}\s")
 
 
 def records(lines: Iterable[bytes]) -> Iterator[Record]:

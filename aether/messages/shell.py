@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from aether.text.cleaning import without_escapes
+from aether.text.patterns import lazy
 
 COMMAND_CHARS = 200
 RESULT_CHARS = 240
@@ -19,16 +20,14 @@ _TAIL_CHARS = 4_000
 ERROR_CHARS = 600
 _ERROR_LINES = 6
 
-_SEPARATOR = re.compile(r"\s*(?:&&|\|\||;|\n|\|)\s*")
-_PREFIX = re.compile(r"^(?:(?:sudo|time|nohup|exec|env|command|timeout\s+\S+)\s+|[A-Za-z_]\w*=\S*\s+|\(\s*)+")
-_LEADING = re.compile(r"\A\s*(?:cd\s+[^\n;&|]+(?:&&|;)\s*)+")
-_TRAILING = re.compile(r"(?:\s*(?:\d?>&\d|\d?>\s*/dev/null|\|\s*(?:tail|head|tee|cat|less)\b[^|;&]*))+\s*\Z")
+_SEPARATOR = lazy(r"\s*(?:&&|\|\||;|\n|\|)\s*")
+_PREFIX = lazy(r"^(?:(?:sudo|time|nohup|exec|env|command|timeout\s+\S+)\s+|[A-Za-z_]\w*=\S*\s+|\(\s*)+")
+_LEADING = lazy(r"\A\s*(?:cd\s+[^\n;&|]+(?:&&|;)\s*)+")
+_TRAILING = lazy(r"(?:\s*(?:\d?>&\d|\d?>\s*/dev/null|\|\s*(?:tail|head|tee|cat|less)\b[^|;&]*))+\s*\Z")
 # A message given as a here-document; what it says is in the answer.
-_DOCUMENT = re.compile(
-    r"""\s*(?:-m|-F|--message|--body|--body-file)?[\s=]*["']?\$\(cat\s*\Z|\s*-F\s+-\s*\Z"""
-)
+_DOCUMENT = lazy(r"""\s*(?:-m|-F|--message|--body|--body-file)?[\s=]*["']?\$\(cat\s*\Z|\s*-F\s+-\s*\Z""")
 
-_MATTERS = re.compile(
+_MATTERS = lazy(
     r"""(?:
     \S*(?:pytest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|playwright)\b
     | python[\d.]*\s+-m\s+(?:pytest|unittest|build|pip|mypy|ruff|alembic)\b
@@ -46,35 +45,35 @@ _MATTERS = re.compile(
     )""",
     re.VERBOSE,
 )
-_READ_ONLY = re.compile(
+_READ_ONLY = lazy(
     r"gh\s+(?:pr|issue|release|workflow|repo|run)\s+(?:view|list|diff|checks|status)\b|gh\s+(?:pr|issue|repo)\s*\Z|git\s+stash\s+list"
 )
-_LOOKING = re.compile(
+_LOOKING = lazy(
     r"(?:ls|cat|head|tail|less|grep|egrep|rg|ag|find|fd|wc|pwd|which|whereis|type|echo|printf|tree|stat|file|du|df|env|sort|uniq|cut|awk|"
     r"jq|test|\[|true|cd|sleep|ps|lsof|date|diff|xargs|tr|nl|strings|xxd|od|man|sed\s+-n|command\s+-v|"
     r"git\s+(?:-C\s+\S+\s+)?(?:status|log|diff|show|branch|blame|ls-files|ls-tree|rev-parse|remote|fetch|grep|cat-file|describe|config|reflog|stash\s+list|worktree\s+list|merge-base)|"
     r"gh\s+(?:pr|issue|release|workflow|repo|run)\s+(?:view|list|diff|checks|status)|go\s+(?:doc|list|version|env)|\S+\s+(?:--version|--help|-h|version|help))(?:\s|\Z)"
 )
-_SUMMARY = re.compile(
+_SUMMARY = lazy(
     r"\b\d+\s+(?:passed|failed|errors?|warnings?|tests?|files?\s+changed|packages?|problems?)\b|^(?:ok|FAIL|PASS|BUILD|Success|Finished|Compiled)\b|"
     r"\b(?:all checks passed|no issues|test result|tests?:|successfully|up to date|error:|fatal:)|^\[[^\]]+ [0-9a-f]{7,}\]|->|^https?://",
     re.IGNORECASE,
 )
-_COMMITTED = re.compile(r"\[[^\]]+ [0-9a-f]{7,}\] ")
-_ERROR = re.compile(
+_COMMITTED = lazy(r"\[[^\]]+ [0-9a-f]{7,}\] ")
+_ERROR = lazy(
     r"\b(?:error|failed|failure|fatal|panic|exception|undefined|cannot|can't|could not|unable|denied|refused|not found|no such|"
     r"missing|invalid|expected|unexpected|conflict|timed out|segmentation fault|abort(?:ed)?)\b|\b\w+(?:Error|Exception)\b|^(?:E\s|FAIL|---\s*FAIL|✗|✕|×)",
     re.IGNORECASE,
 )
 # What test runners, builds and shells say when it went wrong, where no exit code says so.
-_FAILURE = re.compile(
+_FAILURE = lazy(
     r"^(?:=+ )?(?:\d+ \w+, )*[1-9]\d* (?:failed|errors?)\b(?:, \d+ \w+)*(?: in \d|\s*=*$)|^FAILED(?: \S+::| \((?:failures|errors)=)|^ERROR \S+::|"
     r"^(?:--- FAIL: |FAIL(?:\t|$))|^test result: FAILED|^Tests:\s+[1-9]\d* failed|^npm (?:ERR!|error) |^\S*make(?:\[\d+\])?: \*\*\* |"
     r"^(?:\S+: )?(?:line \d+: )?\S+: (?:command )?not found$|^\S+: command not found: |^(?:error(?:\[\w+\])?|fatal): |^Traceback \(most recent|^[\w.]*(?:Error|Exception): ",
     re.MULTILINE,
 )
-_SEARCHES = re.compile(r"(?:rg|grep|egrep|fgrep|ag|git grep)\s")
-_NOISE = re.compile(
+_SEARCHES = lazy(r"(?:rg|grep|egrep|fgrep|ag|git grep)\s")
+_NOISE = lazy(
     r"^(?:Exit code:? \d+|</?(?:output|returncode)[^>]*>|\s*\^+|[-=_*~\s]+|npm (?:warn|notice).*|\[[\w:-]+\] \$ .*|\(Bash completed with no output\))$",
     re.IGNORECASE,
 )

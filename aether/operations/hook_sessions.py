@@ -6,7 +6,6 @@ A session that starts is kept waiting by all that is imported here, so that is l
 from __future__ import annotations
 
 import json
-import re
 import time
 from contextlib import suppress
 from hashlib import sha256
@@ -15,13 +14,14 @@ from typing import TypedDict, cast
 
 from aether.shapes import JsonObject
 from aether.store.files import make_directory, write_whole
+from aether.text.patterns import lazy
 
 # Claude Code removes transcripts after 30 days: what is older is not resumed.
 SESSION_DAYS = 30
 # What `first_source` says where hooks were installed in the middle of a session.
 UNKNOWN = "unknown"
 NOT_YET = -1
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_PLAIN_NAME = lazy(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _DAY_SECONDS = 86_400
 
 

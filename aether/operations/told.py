@@ -6,7 +6,6 @@ A file per session in `<home>/hooks/told/`: bookkeeping, no state; where it is l
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from hashlib import sha256
@@ -14,10 +13,11 @@ from pathlib import Path
 
 from aether.errors import AetherError
 from aether.store.files import make_directory, storage, write_whole
+from aether.text.patterns import lazy
 
 # Far more than are open at a time.
 SESSIONS_KEPT = 64
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_PLAIN_NAME = lazy(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 def begin(home: Path, session: str, ids: Sequence[str] = ()) -> None:

@@ -11,15 +11,15 @@ import re
 from collections import namedtuple
 
 from aether.redact.names import FOREIGN, is_secret_name
-from aether.redact.patterns import compiled
 from aether.redact.shapes import PLACEHOLDER
+from aether.text.patterns import lazy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # Searched in small letters.
-_STEM = (
+_STEM = lazy(
     r"pass(?:wor[dt]|wd|phrase|code|(?![a-z]))|pwd|secret|token|api[ _-]?key|access[ _-]key|private[ _-]key|key"
     r"|credential|authorization|cookie|connection[ _-]?string|conn_?str|jwt|_auth"
     rf"|senha|kennwort|{'|'.join(FOREIGN)}"
@@ -32,72 +32,81 @@ _PARTS = (
 _NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 # Longer runs of such characters are data, not names.
 _LONGEST_NAME = 64
-_REST_OF_NAME = r"[A-Za-z0-9_.-]{0,64}"
+_REST_OF_NAME = lazy(r"[A-Za-z0-9_.-]{0,64}")
 
-_SIGN = r"""(?x)(?:\\{0,16}["'`])?(?:\]|\*\*)?(?:
+_SIGN = lazy(r"""(?x)(?:\\{0,16}["'`])?(?:\]|\*\*)?(?:
       [ ]?,?\s{1,40}["']?value["']?\s{0,4}[:=]\s{0,4}     # {"name": "API_KEY", "value": …}, in JSON and in YAML
     | [ \t]{0,40}(?P<sign>={1,3}>?|!={1,2}|:=|[?]?:(?!:)|：)(?P<space>[ \t]{0,40}(?:\r?\n[ \t]{0,40}(?=\\{0,16}["']))?)
-    )"""
-_FLAG_SIGN = r"""(?P<space>[ \t]{1,8})|\\{0,16}["'],\s{0,40}(?=\\{0,16}["'])"""
+    )""")
+_FLAG_SIGN = lazy(r"""(?P<space>[ \t]{1,8})|\\{0,16}["'],\s{0,40}(?=\\{0,16}["'])""")
 # `define('DB_PASSWORD', 'x')`, `localStorage.setItem("token", "x")`: what sets takes the name and the value.
-_SETTER = r"""(?i)(?:define|\bset(?:_?env|default|item|header|requestheader|property|_?var)?|addheader)\(\s{0,8}\\{0,16}["']\Z"""
-_NEXT_ARGUMENT = r"""\\{0,16}["']\s{0,8},\s{0,40}(?=\\{0,16}["'])"""
-_QUOTED_NEXT = r"""[ \t]{1,4}(?=["'])"""
+_SETTER = lazy(
+    r"""(?i)(?:define|\bset(?:_?env|default|item|header|requestheader|property|_?var)?|addheader)\(\s{0,8}\\{0,16}["']\Z"""
+)
+_NEXT_ARGUMENT = lazy(r"""\\{0,16}["']\s{0,8},\s{0,40}(?=\\{0,16}["'])""")
+_QUOTED_NEXT = lazy(r"""[ \t]{1,4}(?=["'])""")
 # `token: str = ` before the value of a parameter.
-_HINT = r"[A-Za-z_][\w.]{0,40}(?:\[[\w., |]{0,60}\])?(?:[ ]\|[ ]\w{1,20}){0,3}[ ]=[ ]"
-_QUOTE = r"""[frbFRB]{0,2}(?P<slashes>\\{0,16})(?P<quote>\"{3}|'{3}|["'`])"""
-_BLOCK = r"[|>][0-9+-]{0,2}[ \t]*\r?\n(?P<indent>[ \t]+)[^\n]*(?:\n(?:(?P=indent)[^\n]*|[ \t]*(?=\r?\n)))*"
-_SLASHES = r"\\{0,16}"
-_SCHEMA = r"""\{\s{0,40}["']?(?:type|description|title|\$ref|anyOf|enum)["']?\s{0,4}:"""
+_HINT = lazy(r"[A-Za-z_][\w.]{0,40}(?:\[[\w., |]{0,60}\])?(?:[ ]\|[ ]\w{1,20}){0,3}[ ]=[ ]")
+_QUOTE = lazy(r"""[frbFRB]{0,2}(?P<slashes>\\{0,16})(?P<quote>\"{3}|'{3}|["'`])""")
+_BLOCK = lazy(
+    r"[|>][0-9+-]{0,2}[ \t]*\r?\n(?P<indent>[ \t]+)[^\n]*(?:\n(?:(?P=indent)[^\n]*|[ \t]*(?=\r?\n)))*"
+)
+_SLASHES = lazy(r"\\{0,16}")
+_SCHEMA = lazy(r"""\{\s{0,40}["']?(?:type|description|title|\$ref|anyOf|enum)["']?\s{0,4}:""")
 # A secret's object longer than this, and the objects after so many that never close, are not gone through.
 _LONGEST_OBJECT = 1 << 16
 _UNCLOSED_OBJECTS = 16
 # Code and words that stay are known by then; what follows them is not gone through for each name before it.
 _LONGEST_LOOK = 1 << 10
 
-_END_OF_LINE = r"""\r|\n|\\+[nr]|\\*["'`](?=[\s,;)\]}]|$)|$"""
-_END_OF_SCALAR = rf"""\s\#|{_END_OF_LINE}"""
-_END_WITHIN_LINE = (
+_LINE_END = r"""\r|\n|\\+[nr]|\\*["'`](?=[\s,;)\]}]|$)|$"""
+_SCALAR_END = rf"""\s\#|{_LINE_END}"""
+_END_OF_LINE, _END_OF_SCALAR = lazy(_LINE_END), lazy(_SCALAR_END)
+_END_WITHIN_LINE = lazy(
     rf"""[,;|)\]}}](?=[\s,;:)\]}}]|$)|[,;](?=["']?[\w. -]{{1,40}}["']?\s?[:=])|(?=[ \t][\w-]{{1,40}}[:=])|"""
-    rf"""{_END_OF_SCALAR}"""
+    rf"""{_SCALAR_END}"""
 )
-_END_OF_WORD = r"""[\s"'`]|[;,&](?=[ ]?[A-Za-z_][\w .-]{0,40}=)|\\+[nr]|\\+["']|$"""
-_END_OF_PARAMETER = r"""[\s&;\#"'<>`]|\\+[nr"']|$"""
-_SCHEME = r"(?i)(?:bearer|basic|token|digest|negotiate|apikey)[ ]{1,4}"
-_ELEMENT = r"[^<]{0,4096}(?=</)"
+_END_OF_WORD = lazy(r"""[\s"'`]|[;,&](?=[ ]?[A-Za-z_][\w .-]{0,40}=)|\\+[nr]|\\+["']|$""")
+_END_OF_PARAMETER = lazy(r"""[\s&;\#"'<>`]|\\+[nr"']|$""")
+_SCHEME = lazy(r"(?i)(?:bearer|basic|token|digest|negotiate|apikey)[ ]{1,4}")
+_ELEMENT = lazy(r"[^<]{0,4096}(?=</)")
 _CLOSERS = ",;)]}>"
 # What may stand before a name at the beginning of a line.
-_LINE_START = r"""(?:^|\n|\\n)[ \t>*#/|+$-]{0,40}(?:(?:export|set|ENV|const|let|var|env:)[ ])?$"""
+_LINE_START = lazy(r"""(?:^|\n|\\n)[ \t>*#/|+$-]{0,40}(?:(?:export|set|ENV|const|let|var|env:)[ ])?$""")
 _LOOK_BACK = 80
 
 _NOTHING_YET = frozenset(
     "none null nil undefined true false str string bytes int integer float number bool boolean any optional object "
     "secretstr char void unknown text varchar uuid required".split()
 )
-_TYPE = (
+_TYPE = lazy(
     r"(?i)&?(?:mut )?(?:optional|str|string|bytes|int|number|any|bool|boolean|secretstr|option|promise|list|object)\b"
     r"(?:[\[<][^\n]{0,60}[\]>])?(?: ?\| ?\w{1,20}){0,3}(?: = (?:none|null|undefined))?[,;)\]}:>]{0,3}"
 )
-_TEMPLATE = r"[$#]\{|\$\(|\$[A-Z_][A-Z0-9_]*$|\{\{?\s?[.$A-Za-z_][\w. ]*\}|%\(|%[-+#0-9.]{0,4}[a-zA-Z]$|<[A-Za-z][\w .-]*>$|\[REDACTED\]|(?:\*+|[x.•…]{3,})$|https?://"
-_CALL = r"(?:await |new |not )?[A-Za-z_][\w.]{0,80}(?:\((?:[^\n]{0,200}\)|[ \t]*(?:\n|$))|\[[^\n]{0,200}\])"
-_STATEMENT = (
+_TEMPLATE = lazy(
+    r"[$#]\{|\$\(|\$[A-Z_][A-Z0-9_]*$|\{\{?\s?[.$A-Za-z_][\w. ]*\}|%\(|%[-+#0-9.]{0,4}[a-zA-Z]$|<[A-Za-z][\w .-]*>$|\[REDACTED\]|(?:\*+|[x.•…]{3,})$|https?://"
+)
+_CALL = lazy(
+    r"(?:await |new |not )?[A-Za-z_][\w.]{0,80}(?:\((?:[^\n]{0,200}\)|[ \t]*(?:\n|$))|\[[^\n]{0,200}\])"
+)
+_STATEMENT = lazy(
     r"(?:return|throw|raise|yield|await|print|pass|break|continue|if|not|lambda|function|async|range)\b"
 )
-_DOTTED = r"([A-Za-z_]\w{0,40})\??(?:\.[A-Za-z_]\w{0,40})+[,;)\]}:]{0,3}"
+_DOTTED = lazy(r"([A-Za-z_]\w{0,40})\??(?:\.[A-Za-z_]\w{0,40})+[,;)\]}:]{0,3}")
 _ROOTS = frozenset(
     "self cls this os sys process env config cfg settings args kwargs request req ctx context options opts params "
     "event credentials secrets data body user client session response res result".split()
 )
-_IDENTIFIER = r"[A-Za-z_][A-Za-z0-9_]{0,60}"
-_PATH = r"[~./]|[A-Za-z]:\\|\\\\"
+_IDENTIFIER = lazy(r"[A-Za-z_][A-Za-z0-9_]{0,60}")
+_PATH = lazy(r"[~./]|[A-Za-z]:\\|\\\\")
 # What opens a sentence about passwords ("your password: see the docs"), and hardly a passphrase.
 _PROSE = frozenset(
     "see use click go it this that these those the a an is are was be you we they i please check run if to and or for "
     "with when which what how why where do don't not never always make set get your our in on at as from by must "
     "should can will no only option flag".split()
 )
-_AFTER_A_WORD = r"(?:^|\s)[a-z']{1,20}[ \t]{1,4}$"
-_COUNTED = r"(?i)(?:^|\W)(?:per|each|every|next|first|last|unexpected)[ \t]{1,4}$"
+_AFTER_A_WORD = lazy(r"(?:^|\s)[a-z']{1,20}[ \t]{1,4}$")
+_COUNTED = lazy(r"(?i)(?:^|\W)(?:per|each|every|next|first|last|unexpected)[ \t]{1,4}$")
 
 
 # Where a secret's name stands (`start`, `end`), and what follows it: the sign, whether with a space, and the value.
@@ -123,7 +132,7 @@ def is_template(value: str) -> bool:
     >>> is_template("$DB_PASSWORD"), is_template("hunter2")
     (True, False)
     """
-    return bool(compiled(_TEMPLATE).match(value))
+    return bool(_TEMPLATE.match(value))
 
 
 def _values(text: str) -> Iterator[tuple[int, int]]:
@@ -131,7 +140,7 @@ def _values(text: str) -> Iterator[tuple[int, int]]:
     lowered = _lowered(text)
     if not any(part in lowered for part in _PARTS):
         return
-    at, unclosed, stem = 0, 0, compiled(_STEM)
+    at, unclosed, stem = 0, 0, _STEM
     while found := stem.search(lowered, at):
         start, at = _name(text, found)
         place = _place(text, start, at) if is_secret_name(text[start:at]) else None
@@ -157,7 +166,7 @@ def _name(text: str, found: re.Match[str]) -> tuple[int, int]:
     least = max(0, start - _LONGEST_NAME)
     while start > least and text[start - 1] in _NAME_CHARS:
         start -= 1
-    rest = compiled(_REST_OF_NAME).match(text, found.end())
+    rest = _REST_OF_NAME.match(text, found.end())
     return start, rest.end() if rest else found.end()
 
 
@@ -165,27 +174,27 @@ def _place(text: str, start: int, end: int) -> _Place | None:
     """Return where the value of the name begins, None where it is given none."""
     if text[start - 1 : start] == "<" and text[end : end + 1] == ">":
         return _Place(text, start, end, end + 1, ">", spaced=False)
-    if text[start] == "-" and (flag := compiled(_FLAG_SIGN).match(text, end)):
+    if text[start] == "-" and (flag := _FLAG_SIGN.match(text, end)):
         return _Place(text, start, end, flag.end(), "--", spaced=False)
-    if sign := compiled(_SIGN).match(text, end):
+    if sign := _SIGN.match(text, end):
         spaced = bool(sign["space"]) or text[end : end + 1] in (" ", "\t")
         return _Place(text, start, end, sign.end(), sign["sign"] or ":", spaced)
     before = text[max(0, start - _LOOK_BACK) : start]
-    if (argument := compiled(_NEXT_ARGUMENT).match(text, end)) and compiled(_SETTER).search(before):
+    if (argument := _NEXT_ARGUMENT.match(text, end)) and _SETTER.search(before):
         return _Place(text, start, end, argument.end(), ",", spaced=False)
-    if text[start:end].lower().startswith("passw") and (quoted := compiled(_QUOTED_NEXT).match(text, end)):
+    if text[start:end].lower().startswith("passw") and (quoted := _QUOTED_NEXT.match(text, end)):
         return _Place(text, start, end, quoted.end(), "", spaced=True)
     return None
 
 
 def _extent(place: _Place, *, objects: bool) -> tuple[int, int]:
     """Return from where to where the value stands; an empty one is no secret, a negative one never closes."""
-    if place.sign == ":" and (hint := compiled(_HINT).match(place.text, place.value)):
+    if place.sign == ":" and (hint := _HINT.match(place.text, place.value)):
         place = place._replace(value=hint.end())
     text, at = place.text, place.value
-    if block := compiled(_BLOCK).match(text, at):
+    if block := _BLOCK.match(text, at):
         return block.end("indent"), block.end()
-    if quote := compiled(_QUOTE).match(text, at):
+    if quote := _QUOTE.match(text, at):
         if _closes(place, quote):
             return at, at
         begin, end = _after_scheme(place, quote.end()), _closing(text, quote)
@@ -193,7 +202,7 @@ def _extent(place: _Place, *, objects: bool) -> tuple[int, int]:
         return (begin, begin) if value.lower() in _NOTHING_YET or is_template(value) else (begin, end)
     if "==" in place.sign or "!" in place.sign or place.sign in ("=>", "", "?:"):
         return at, at  # compared, not given; an arrow function; a type
-    if text[at : at + 1] in ("{", "[") and not compiled(_TEMPLATE).match(text, at):
+    if text[at : at + 1] in ("{", "[") and not _TEMPLATE.match(text, at):
         return _object(place, look=objects)
     return _unquoted(place)
 
@@ -214,7 +223,7 @@ def _unquoted(place: _Place) -> tuple[int, int]:
 
 def _after_scheme(place: _Place, at: int) -> int:
     """Return where the credentials of an Authorization header begin: after `Bearer `, which stays."""
-    scheme = compiled(_SCHEME).match(place.text, at)
+    scheme = _SCHEME.match(place.text, at)
     named = place.text[place.start : place.end].lower().endswith("authorization")
     return scheme.end() if scheme and named else at
 
@@ -242,7 +251,7 @@ def _closing(text: str, quote: re.Match[str]) -> int:
 def _object(place: _Place, *, look: bool) -> tuple[int, int]:
     """Return the extent of the list or object that is the value; a JSON schema of a secret is none."""
     text, at = place.text, place.value
-    if not look or compiled(_SCHEMA).match(text, at):
+    if not look or _SCHEMA.match(text, at):
         return at, at
     depth = 0
     for found in _brackets(place).finditer(text, at, at + _LONGEST_OBJECT):
@@ -254,7 +263,7 @@ def _object(place: _Place, *, look: bool) -> tuple[int, int]:
 
 def _brackets(place: _Place) -> re.Pattern[str]:
     """Return what finds brackets and the strings to pass over, escaped as often as the name is."""
-    slashes = compiled(_SLASHES).match(place.text, place.end)
+    slashes = _SLASHES.match(place.text, place.end)
     if not slashes or not slashes[0]:
         return re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
     quote = rf'(?<!\\){re.escape(slashes[0])}"'
@@ -265,7 +274,7 @@ def _end(place: _Place, most: int) -> int:
     """Return where an unquoted value ends, `most` where it does not end before."""
     text, name = place.text, place.text[place.start : place.end].lower()
     if place.sign == ">":
-        element = compiled(_ELEMENT).match(text, place.value)
+        element = _ELEMENT.match(text, place.value)
         return element.end() if element else place.value
     if name.endswith(("authorization", "cookie")):
         ends = _END_OF_LINE
@@ -275,34 +284,29 @@ def _end(place: _Place, most: int) -> int:
         ends = _END_OF_WORD
     else:
         before = text[max(0, place.start - _LOOK_BACK) : place.start]
-        ends = _END_OF_SCALAR if compiled(_LINE_START).search(before) else _END_WITHIN_LINE
-    found = compiled(ends).search(text, place.value, most)
+        ends = _END_OF_SCALAR if _LINE_START.search(before) else _END_WITHIN_LINE
+    found = ends.search(text, place.value, most)
     return found.start() if found else min(most, len(text))
 
 
 def _is_no_secret(place: _Place, value: str, at: int, after: str) -> bool:
     """Return whether an unquoted value is code, a type, a template, or a word about secrets."""
     name = place.text[place.start : place.end].lstrip("-")
-    if (
-        not value
-        or value.lower() in _NOTHING_YET
-        or compiled(_TEMPLATE).match(value)
-        or compiled(_TYPE).fullmatch(value)
-    ):
+    if not value or value.lower() in _NOTHING_YET or _TEMPLATE.match(value) or _TYPE.fullmatch(value):
         return True
     if place.sign == "--":
         return value.startswith("-") or value.lower() in _PROSE or value == name.upper().replace("-", "_")
-    if name.lower() in ("pwd", "oldpwd") and compiled(_PATH).match(value):
+    if name.lower() in ("pwd", "oldpwd") and _PATH.match(value):
         return True
     return _is_code(name, value, place.text, at, after) or _is_prose(place, value)
 
 
 def _is_code(name: str, value: str, text: str, at: int, after: str) -> bool:
-    if compiled(_CALL).match(text, at) or compiled(_STATEMENT).match(value):
+    if _CALL.match(text, at) or _STATEMENT.match(value):
         return True
-    if dotted := compiled(_DOTTED).fullmatch(value):
+    if dotted := _DOTTED.fullmatch(value):
         return dotted[1] in _ROOTS or any(is_secret_name(part) for part in value.split("."))
-    if not compiled(_IDENTIFIER).fullmatch(value):
+    if not _IDENTIFIER.fullmatch(value):
         return False
     # `connect(password=password)` hands one on; `PASSWORD=password` is a poor one.
     same = value.lower() == name.lower().rpartition(".")[2]
@@ -315,12 +319,7 @@ def _is_code(name: str, value: str, text: str, at: int, after: str) -> bool:
 
 def _is_prose(place: _Place, value: str) -> bool:
     before = place.text[max(0, place.start - _LOOK_BACK) : place.start]
-    if compiled(_COUNTED).search(before):
+    if _COUNTED.search(before):
         return True
     first, _, rest = value.partition(" ")
-    return (
-        place.sign == ":"
-        and bool(rest)
-        and first.lower() in _PROSE
-        and bool(compiled(_AFTER_A_WORD).search(before))
-    )
+    return place.sign == ":" and bool(rest) and first.lower() in _PROSE and bool(_AFTER_A_WORD.search(before))

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 
 from aether.redact.assignments import is_template
-from aether.redact.patterns import compiled
 from aether.redact.shapes import PLACEHOLDER
+from aether.text.patterns import lazy
 
 # A quoted value goes to its closing quote, or to the end of a line that was cut; no password is longer.
 # What was consumed is never gone back over: else a run of backslashes takes exponential time.
@@ -20,23 +20,25 @@ _VALUE = rf"(?:{_QUOTED}|{_BARE})"
 _GAP = r"""[\s"',]{1,8}"""
 
 # `find / -name mysql -print` and `docker run --name mysql -p3306:3306` have no password.
-_MYSQL = (
+_MYSQL = lazy(
     r"""\b(?:mysql|mariadb)[a-z-]{0,16}[\s"'](?>[^\n|;&]|(?<=\\)\n|;["']){0,300}?(?<=[\s"'])-p"""
     rf"(?!(?:rint[0f]?|rune|erm|ath|ort|id|l)\b|[0-9.:]+:[0-9]+[\s\"'/]){_VALUE}"
 )
-_SSHPASS = (
+_SSHPASS = lazy(
     rf"""\bsshpass(?:{_GAP}-(?:v|P{_GAP}[^\s"']{{1,40}})){{0,3}}{_GAP}-p(?:["',]{{0,2}}\s{{0,8}}){_VALUE}"""
 )
-_IDENTIFIED = (
+_IDENTIFIED = lazy(
     r"(?i)\b(?P<word>identified)\s{1,8}(?:with\s{1,8}[^\s;]{1,64}\s{1,8})?(?:by|as)\s{1,8}(?:(?:values|password)\s{1,8})?"
     rf"(?!random\s){_VALUE}"
 )
-_SET_PASSWORD = rf"(?i)\bset\s{{1,8}}password\s{{1,8}}for\s{{1,8}}[^\s=]{{1,200}}\s{{0,8}}=\s{{0,8}}(?:(?:old_)?password\(\s{{0,8}})?{_QUOTED}"
+_SET_PASSWORD = lazy(
+    rf"(?i)\bset\s{{1,8}}password\s{{1,8}}for\s{{1,8}}[^\s=]{{1,200}}\s{{0,8}}=\s{{0,8}}(?:(?:old_)?password\(\s{{0,8}})?{_QUOTED}"
+)
 # In small letters "identified by" is also prose; after `create user bob` or `to 'bob'@'%'` it is a statement.
-_USER = r"(?i)\b(?:user|to)\s{1,8}(?:if\s{1,8}not\s{1,8}exists\s{1,8})?[^\s;]{1,200}\s{1,8}\Z"
+_USER = lazy(r"(?i)\b(?:user|to)\s{1,8}(?:if\s{1,8}not\s{1,8}exists\s{1,8})?[^\s;]{1,200}\s{1,8}\Z")
 _LOOK_BACK = 240
-_BOUND = r"[?:@&]\w{0,64}"  # a parameter of a statement
-_DOCKER = (
+_BOUND = lazy(r"[?:@&]\w{0,64}")  # a parameter of a statement
+_DOCKER = lazy(
     r"""(["']auth\\{0,16}["']\s{0,8}:\s{0,8}\\{0,16}["'])([A-Za-z0-9+/]{8,4096}={0,2})(?=\\{0,16}["'])"""
 )
 
@@ -49,14 +51,14 @@ def without_commands(text: str) -> str:
     """
     # To look for a word takes a hundredth of the time of a pattern.
     if "mysql" in text or "mariadb" in text:
-        text = compiled(_MYSQL).sub(_unless_template, text)
-    text = compiled(_SSHPASS).sub(_unless_template, text) if "sshpass" in text else text
+        text = _MYSQL.sub(_unless_template, text)
+    text = _SSHPASS.sub(_unless_template, text) if "sshpass" in text else text
     if "dentified" in text or "IDENTIFIED" in text:
-        text = compiled(_IDENTIFIED).sub(_if_statement, text)
+        text = _IDENTIFIED.sub(_if_statement, text)
     if "assword" in text or "PASSWORD" in text:
-        text = compiled(_SET_PASSWORD).sub(_unless_template, text)
+        text = _SET_PASSWORD.sub(_unless_template, text)
     docker = "'auth" in text or '"auth' in text
-    return compiled(_DOCKER).sub(_if_credentials, text) if docker else text
+    return _DOCKER.sub(_if_credentials, text) if docker else text
 
 
 def is_docker_auth(value: str) -> bool:
@@ -84,12 +86,8 @@ def _unless_template(found: re.Match[str]) -> str:
 
 def _if_statement(found: re.Match[str]) -> str:
     before = found.string[max(0, found.start() - _LOOK_BACK) : found.start()]
-    statement = found["word"].isupper() or compiled(_USER).search(before)
-    return (
-        found[0]
-        if not statement or compiled(_BOUND).fullmatch(found["bare"] or "")
-        else _unless_template(found)
-    )
+    statement = found["word"].isupper() or _USER.search(before)
+    return found[0] if not statement or _BOUND.fullmatch(found["bare"] or "") else _unless_template(found)
 
 
 def _if_credentials(found: re.Match[str]) -> str:

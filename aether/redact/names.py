@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from aether.redact.patterns import compiled
+from aether.text.patterns import lazy
 
-_WORDS = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+"
+_WORDS = lazy(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 # A key whose last word is one of these holds a secret.
 _SECRET = frozenset(
     "password passwort passwd passphrase passcode pwd secret secrets credential credentials authorization cookie "
@@ -61,7 +61,7 @@ def is_secret_name(key: str) -> bool:
     >>> [key for key in ("apiKey", "DB_PASSWORD_2", "max_tokens", "token_count", "token_type") if is_secret_name(key)]
     ['apiKey', 'DB_PASSWORD_2']
     """
-    words = [word.lower() for word in compiled(_WORDS).findall(key)]
+    words = [word.lower() for word in _WORDS.findall(key)]
     while len(words) > 1 and (words[-1] in _MODIFIERS or words[-1].isdigit()):
         words.pop()
     if key.lower().endswith(FOREIGN):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -18,12 +17,13 @@ from typing import Any, NamedTuple
 from aether import clock
 from aether.errors import InvalidInput, shown
 from aether.shapes import Finding, JsonObject
+from aether.text.patterns import lazy
 
 Reader = Callable[[Any], Any]
 """A value to what it should be, or None where it cannot be read."""
 # Ids of the original end in the second they were made, ours in the microsecond; later digits are a hash.
-_SECONDS_IN_ID = re.compile(r"_(\d{10})(?:_|$)")
-_MICROS_IN_ID = re.compile(r"_(\d{16})(?:_|$)")
+_SECONDS_IN_ID = lazy(r"_(\d{10})(?:_|$)")
+_MICROS_IN_ID = lazy(r"_(\d{16})(?:_|$)")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Beyond this a JSON number is no longer exact in every reader (2**53 - 1).
 _MAX_WHOLE = 9_007_199_254_740_991

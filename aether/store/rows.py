@@ -8,7 +8,6 @@ the phrase; what is named by its id is always there. `scan` follows this rule by
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -17,13 +16,14 @@ from typing import Any, NamedTuple
 from aether import clock
 from aether.errors import InvalidInput
 from aether.shapes import JsonObject
+from aether.text.patterns import lazy
 from aether.text.terms import CACHED_TEXTS, PART_WEIGHT, Terms, term, terms
 from aether.text.words import words
 
 # Items looked up per word. Of 3,400 notes, 50 cost a tenth of the recall of all; from 150 on it changes little.
 CAP = 150
 # "Alice: …", "Decision: …": who says it, or what kind of note it is.
-_LABEL = re.compile(r"\s*([^\W\d_][\w.'’ -]{0,30}):\s")
+_LABEL = lazy(r"\s*([^\W\d_][\w.'’ -]{0,30}):\s")
 
 Records = Callable[[], Iterator[JsonObject]]
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from aether.text.patterns import lazy
+
 
 class Anchors(NamedTuple):
     """What a text names, each verbatim, in order, once."""
@@ -35,36 +37,34 @@ PROGRAMS = frozenset(
     "apt-get brew bash sh sudo php composer ruby bundle rails rake dotnet swift aether tsc eslint jest vitest".split()
 )
 
-_TOKEN = re.compile(r"(?:[^\s\"'`()<>\[\]{},;|“”‘’«»（）、。]|(?<=\d),(?=\d))+")
+_TOKEN = lazy(r"(?:[^\s\"'`()<>\[\]{},;|“”‘’«»（）、。]|(?<=\d),(?=\d))+")
 _TRIM = ".:!?*_="
-_PLAIN = re.compile(r"[A-Za-z]?[a-z]*")
-_URL = re.compile(r"(?:https?|ftp|ssh|git|file)://\S+|www\.\S+")
-_FILE = re.compile(
+_PLAIN = lazy(r"[A-Za-z]?[a-z]*")
+_URL = lazy(r"(?:https?|ftp|ssh|git|file)://\S+|www\.\S+")
+_FILE = lazy(
     r"[\w@+-][\w.@+-]*\.(?:py|pyi|js|jsx|ts|tsx|mjs|json|jsonl|toml|ya?ml|md|rst|txt|html|css|scss|c|h|cc|cpp|hpp|rs|go|java|kt|rb|"
     r"php|cs|swift|sh|bash|sql|csv|xml|ini|cfg|conf|lock|log|env|ipynb|vue|svelte|proto|tf|gradle|diff|patch|pdf|png|jpe?g|svg|zip|gz|tar|db|sqlite)"
     r"|Makefile|Dockerfile|\.env|\.gitignore",
 )
-_ROOTED = re.compile(r"(?:~|\.{1,2})?/[\w.@+~-]+(?:/[\w.@+~-]*)*|[A-Za-z]:\\[^\s]+")
-_INNER = re.compile(r"[\w.@+-]+(?:/[\w.@+-]+)+/?|[\w.@+-]+/")
-_LINE_REFERENCE = re.compile(r":\d+(?::\d+)?$")
-_ERROR_NAME = re.compile(
-    r"(?:[A-Za-z_][\w.]*)?(?:Error|Exception|Warning|Fault)|E[A-Z]{3,}[A-Z0-9]*|SIG[A-Z]{3,5}"
-)
-_IDENTIFIER = re.compile(
+_ROOTED = lazy(r"(?:~|\.{1,2})?/[\w.@+~-]+(?:/[\w.@+~-]*)*|[A-Za-z]:\\[^\s]+")
+_INNER = lazy(r"[\w.@+-]+(?:/[\w.@+-]+)+/?|[\w.@+-]+/")
+_LINE_REFERENCE = lazy(r":\d+(?::\d+)?$")
+_ERROR_NAME = lazy(r"(?:[A-Za-z_][\w.]*)?(?:Error|Exception|Warning|Fault)|E[A-Z]{3,}[A-Z0-9]*|SIG[A-Z]{3,5}")
+_IDENTIFIER = lazy(
     r"--?[A-Za-z][\w-]*(?:=\S*)?|[A-Za-z]\w*_\w+|_+\w+|[a-z]+\w*[A-Z]\w*|(?:[A-Z][a-z0-9]+){2,}[A-Z]?|[A-Z]{2,}[a-z]\w+|"
     r"[A-Z][A-Z0-9]*(?:[-_][A-Z0-9]+)+|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|[A-Za-z_]\w*(?:::\w+)+|[#@][\w-]+|"
     r"(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}|[0-9a-fA-F]{8}-[0-9a-fA-F-]{20,40}|[A-Z]+\d[\w-]*|\w+@[\w.-]+"
 )
-_NUMBER = re.compile(r"[$€£¥~<>≤≥±+-]*\d[\d.,:/_×x-]*(?:[%°]|[A-Za-zµ]{1,6})?(?:/[A-Za-z]+)?|v\d[\w.-]*")
-_COMMAND_LINE = re.compile(r"^[ \t]*(?:\$|❯|>>>) +(\S.{0,299})", re.MULTILINE)
-_TICKED = re.compile(r"`([^`\n]{2,300})`")
-_BARE_COMMAND = re.compile(
+_NUMBER = lazy(r"[$€£¥~<>≤≥±+-]*\d[\d.,:/_×x-]*(?:[%°]|[A-Za-zµ]{1,6})?(?:/[A-Za-z]+)?|v\d[\w.-]*")
+_COMMAND_LINE = lazy(r"^[ \t]*(?:\$|❯|>>>) +(\S.{0,299})", re.MULTILINE)
+_TICKED = lazy(r"`([^`\n]{2,300})`")
+_BARE_COMMAND = lazy(
     rf"(?:^|(?<=[:(;&|] )|(?<=\b[Rr]an )|(?<=\b[Rr]un ))((?:{'|'.join(sorted(map(re.escape, PROGRAMS), key=len, reverse=True))})"
     r"(?: +[^\n`]{1,280})?)",
     re.MULTILINE,
 )
-_ARGUMENT = re.compile(r" (?:-{1,2}\w|\S*[/.=*]\S)")
-_ERROR_LINE = re.compile(
+_ARGUMENT = lazy(r" (?:-{1,2}\w|\S*[/.=*]\S)")
+_ERROR_LINE = lazy(
     r"\b(?:[A-Za-z_][\w.]{0,80}(?:Error|Exception)|[Ee]rror(?:\[\w+\])?|ERROR|FATAL|[Ff]atal|panic|FAILED|Traceback)(?!\w) ?(?::|\()[^\n]{0,200}"
     r"|\b[Ee]xit(?:ed)?(?: with)?(?: (?:code|status))? \d+|\bHTTP[ /]?[45]\d\d\b|\b[45]\d\d [A-Z][a-z]+(?: [A-Z][a-z]+)?"
 )

@@ -10,6 +10,7 @@ import re
 from functools import lru_cache
 from typing import Literal
 
+from aether.text.patterns import lazy
 from aether.text.words import STOPWORDS, words
 
 Kind = Literal[
@@ -86,13 +87,13 @@ _CUES: tuple[tuple[Kind, str], ...] = (
     ),
 )
 # Said of oneself and done: whatever the sentence opens with, this is what it tells.
-_TAKEN = re.compile(
+_TAKEN = lazy(
     r"(?<!what )(?<!why )(?<!how )(?<!when )(?<!whether )(?<!if )(?<!once )(?<!that )"
     r"\b(?:i|we)(?:'ve| have)? (?:(?:now|therefore|thus|finally|also) )?(?:decided|chose|chosen|opted|settled on|agreed|went with)\b"
     r"|[,:;] (?:so )?(?:i|we)(?:'ll| will) (?:use|keep|store|go with|adopt|ship) [^?]*\b(?:instead of|rather than|because)\b",
     re.IGNORECASE,
 )
-_TABLE = tuple((kind, re.compile(cues, re.IGNORECASE)) for kind, cues in _CUES)
+_TABLE = tuple((kind, lazy(cues, re.IGNORECASE)) for kind, cues in _CUES)
 
 # A sentence says what it is near its beginning; the rest of a very long one is data.
 _READ_CHARS = 2_000

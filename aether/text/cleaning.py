@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 
-_INJECTED = re.compile(r"<(/?)aether-memory\b[^>]*(?:>|\Z)", re.IGNORECASE)
+from aether.text.patterns import lazy
+
+_INJECTED = lazy(r"<(/?)aether-memory\b[^>]*(?:>|\Z)", re.IGNORECASE)
 # Blocks that a program writes into the conversation; the last group are those of Codex.
-_MACHINERY = re.compile(
+_MACHINERY = lazy(
     r"<(system-reminder|local-command-caveat|local-command-stdout|local-command-stderr|bash-stdout|bash-stderr|"
     r"command-contents|ide_selection|ide_opened_file|post-tool-use-hook|user-prompt-submit-hook|session-start-hook|"
     r"new-diagnostics|task-notification|tool_use_error|persisted-output|"
@@ -20,16 +22,16 @@ _MACHINERY = re.compile(
     r"(?:\s[^>]*)?>.*?(?:</\1>|\Z)",
     re.DOTALL,
 )
-_COMMAND = re.compile(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
-_COMMAND_ARGUMENTS = re.compile(r"<command-args>\s*(.*?)\s*</command-args>", re.DOTALL)
-_COMMAND_PARTS = re.compile(r"<command-(?:name|message|args)>.*?</command-(?:name|message|args)>", re.DOTALL)
-_TYPED = re.compile(r"<bash-input>.*?(?:</bash-input>|\Z)", re.DOTALL)
-_NOTICES = re.compile(
+_COMMAND = lazy(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
+_COMMAND_ARGUMENTS = lazy(r"<command-args>\s*(.*?)\s*</command-args>", re.DOTALL)
+_COMMAND_PARTS = lazy(r"<command-(?:name|message|args)>.*?</command-(?:name|message|args)>", re.DOTALL)
+_TYPED = lazy(r"<bash-input>.*?(?:</bash-input>|\Z)", re.DOTALL)
+_NOTICES = lazy(
     r"^(?:\[Request interrupted by user[^\]]*\]|# AGENTS\.md instructions.*|Caveat: The messages below.*|"
     r"No response requested\.|\(no content\)|###STOP###|API Error: .*|Prompt is too long)\s*$",
     re.MULTILINE,
 )
-_ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
+_ESCAPES = lazy(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
 
 
 def clean(text: str) -> str:

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from aether.text import lexicon
+from aether.text.patterns import lazy
 from aether.text.words import STOPWORDS, UNSPACED, stem, words
 
 # Longer texts are not cached: 8,192 of them could hold gigabytes.
@@ -35,7 +36,7 @@ _NAME = 12
 # A float holds this many digits exactly.
 _EXACT_DIGITS = 15
 
-_SCAN = re.compile(
+_SCAN = lazy(
     r"""(?P<name>\b[a-z][a-z0-9+.-]{1,20}://[^\s<>"'`)\]]+
         |\b\d{4}-\d\d-\d\d\b
         |(?<![^\s(\[,;:])--?[A-Za-z][\w-]*
@@ -53,10 +54,10 @@ _SCAN = re.compile(
     |(?P<comma>[,,、(])""",
     re.VERBOSE | re.IGNORECASE,
 )
-_IDENTIFIER = re.compile(r"\w_\w|^_|[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]")
-_FILE_END = re.compile(r"\.[A-Za-z]\w*$")
-_UNSPACED_RUN = re.compile(f"([{UNSPACED}]+)")
-_KANA_IN = re.compile("[\u3041-\u309f]")
+_IDENTIFIER = lazy(r"\w_\w|^_|[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]")
+_FILE_END = lazy(r"\.[A-Za-z]\w*$")
+_UNSPACED_RUN = lazy(f"([{UNSPACED}]+)")
+_KANA_IN = lazy("[\u3041-\u309f]")
 _TERM_FOLDS = (("ise", "ize"), ("isation", "ization"), ("our", "or"))
 
 

@@ -11,15 +11,17 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from aether.text.patterns import lazy
+
 Path = Sequence[str | int]
 
 INDENT = "  "
 # With so few brackets no text is nested so deeply that Python could not follow.
 SHALLOW = 100
-_SPACE = re.compile(r"[ \t\r\n]*")
-_LINE_START = re.compile(r"[ \t]*\Z")
-_SCALAR = re.compile(r"[^\s,\]}]+")
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_SPACE = lazy(r"[ \t\r\n]*")
+_LINE_START = lazy(r"[ \t]*\Z")
+_SCALAR = lazy(r"[^\s,\]}]+")
+_STRING = lazy(r'"(?:[^"\\]|\\.)*"')
 
 
 class Span(NamedTuple):

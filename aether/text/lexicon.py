@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from aether.text.patterns import lazy
+
 NOT = frozenset(
     "not never no none nothing nobody neither nor cannot cant dont doesnt wont nicht kein keine keinen keiner "
     "keinem nie niemals pas jamais aucun aucune nunca jamás nada ningún ninguna non mai não nao нет не нельзя "
@@ -127,7 +129,7 @@ twice/2x
 """
 
 PHRASES = tuple(
-    (re.compile(pattern, re.IGNORECASE), written)
+    (lazy(pattern, re.IGNORECASE), written)
     for pattern, written in (
         (r"\b(?:turn|switch)(?:ed|es|ing|s)?[ -]off\b", "disable"),
         (r"\b(?:turn|switch)(?:ed|es|ing|s)?[ -]on\b", "enable"),

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
+from aether.text.patterns import lazy
+
 # What is longer explains; the rule in it has no clear end.
 MOST_CHARS = 300
 # A rule needs somebody or something, and what to do about it.
@@ -20,7 +22,7 @@ SUBJECT_CHARS = 160
 # "- ok. And please, note that …" has five; more is no introduction.
 MOST_LEAD_INS = 8
 
-_LEAD_IN = re.compile(
+_LEAD_IN = lazy(
     r"^\W*(?:[-*•+>]|\d{1,3}[.)]|[a-z]\))\s+"
     r"|^(?:ok(?:ay)?|yes|yeah|no|good|great|perfect|right|thanks|thank you|again|reminder|important|note|rule|remember|please|and|also|so|but|"
     r"as (?:always|ever|before|usual|i said)|one (?:more|last) thing(?: for [^:,.]{1,30})?|(?:and )?(?:the )?same as (?:always|ever|before)|"
@@ -29,20 +31,20 @@ _LEAD_IN = re.compile(
     r"|^(?:please )?(?:remember|note|keep in mind|bear in mind|be aware|don't forget|do not forget) that\s+",
     re.IGNORECASE,
 )
-_PREFERS = re.compile(
+_PREFERS = lazy(
     r"^(?:always |generally |strongly )?(?:prefer|favou?r)\s|^stick (?:to|with)\s"
     r"|^(?:use|write|keep)\b[^,;.]{0,40}\b(?:spelling|style|naming|conventions?|indentation|tense)\b"
     r"|\b(?:i|we) (?:always |generally |usually |strongly |much )?prefer\s",
     re.IGNORECASE,
 )
-_FORBIDS = re.compile(
+_FORBIDS = lazy(
     r"^(?:do not|don't|never|avoid|stop|refrain from)\s+"
     r"(?!worry|forget|bother|mind|hesitate|know|think|care|have|need|want|see|understand|remember|believe|like|even|do|tell|get|be|ask)\w"
     r"|[,;:] (?:and |but )?(?:please )?(?:do not|don't|never|always) (?!\w+ed\b|been\b|have\b|need\b|know\b|mind\b|want\b|do\b)\w"
     r"|^no (?:new|more|other|extra|additional|external)\s+\w|^no \w+, ever\b|\bplease no \w|\bno \w+ (?:anywhere|ever|at all)\b",
     re.IGNORECASE,
 )
-_ALWAYS = re.compile(
+_ALWAYS = lazy(
     r"^always\s+\w|, always\W*$|\b(?:must|should|shall|may) (?:always|never)\b"
     r"|\b(?:i|we) (?:always|never) (?:want|use|do|allow|accept|commit|write)\b"
     r"|^(?:keep|run|use|write|store|name|put|ask|check|test|leave|add|make|start|end|commit|document|log|sign|send)\b.*"
@@ -50,22 +52,22 @@ _ALWAYS = re.compile(
     r"|\b(?:has to|have to|needs? to|must)\b.*\b(?:before|after|on|for|with) (?:each|every)\b",
     re.IGNORECASE,
 )
-_BINDS = re.compile(
+_BINDS = lazy(
     r"\w.*?\b(?:must(?: not|n't)?|shall(?: not)?|(?:is|are) (?:not allowed|forbidden|mandatory)) (?!have\b|\w+ (?:it|that) up)\w",
     re.IGNORECASE,
 )
 # "That must not happen" says nothing without what stands before it; "I must have mixed it up" binds nobody.
-_LEANS = re.compile(r"^(?:that|this|these|those|it|they|he|she|i|here|there)\b", re.IGNORECASE)
-_NO_SUBJECT = re.compile(r"^(?:must|should|has to|have to|needs? to)\b", re.IGNORECASE)
-_MOMENT = re.compile(
+_LEANS = lazy(r"^(?:that|this|these|those|it|they|he|she|i|here|there)\b", re.IGNORECASE)
+_NO_SUBJECT = lazy(r"^(?:must|should|has to|have to|needs? to)\b", re.IGNORECASE)
+_MOMENT = lazy(
     r"\b(?:for now|right now|just now|now|this time|today|tonight|tomorrow|yet|at the moment|for the moment|go ahead|proceed|th(?:is|at) (?:one|pr|commit|branch|case)|"
     r"the (?:first|second|third|last|other|next) (?:one|option)|i'd|i would|i'll|i will|i need|i want to|i've|can you|could you|let's|let me|i think)\b|#\w*\d",
     re.IGNORECASE,
 )
-_UNFINISHED = re.compile(
+_UNFINISHED = lazy(
     r"(?:[,:(]|\b(?:the|an?|of|to|and|or|in|for|with|by|at|on|is|are|that|which))$", re.IGNORECASE
 )
-_CODE = re.compile(r"[{}]|;$|^\S+\(|^\W*[\w.]+ = |^[|$>%]|::|=>|->")
+_CODE = lazy(r"[{}]|;$|^\S+\(|^\W*[\w.]+ = |^[|$>%]|::|=>|->")
 
 
 class Rule(NamedTuple):

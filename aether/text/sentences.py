@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import re
 
+from aether.text.patterns import lazy
+
 # A hard-wrapped line is about this long; a shorter one was ended on purpose.
 WRAPPED_LINE_CHARS = 50
 
-_FENCE = re.compile(r"^\s*(?:```|~~~)")
-_OWN_LINE = re.compile(r"\s*(?:[-*+•>#|$]|\d{1,3}[.)]\s|[A-Z][\w ]{0,30}:\s|\S+:\d+)")
-_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_`]*+\s+|[。！？]+[」』”）]*\s*")
-_NO_END = re.compile(
+_FENCE = lazy(r"^\s*(?:```|~~~)")
+_OWN_LINE = lazy(r"\s*(?:[-*+•>#|$]|\d{1,3}[.)]\s|[A-Z][\w ]{0,30}:\s|\S+:\d+)")
+_END = lazy(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_`]*+\s+|[。！？]+[」』”）]*\s*")
+_NO_END = lazy(
     r"(?:^|[\s(\"'])(?:[A-Za-z]|e\.g|i\.e|cf|vs|etc|approx|resp|incl|mr|mrs|ms|dr|prof|st|no|fig|sec|al|\d{1,3})\.$",
     re.IGNORECASE,
 )
 # A number behind a word ends a sentence where another one opens ("step 3. We …"), unless it numbers a figure.
-_COUNTED = re.compile(r"(?<!\bno\.)(?<!\bfig\.)(?<!\bsec\.)(?<=[a-z][a-z.]) \d{1,3}\.$", re.IGNORECASE)
-_PRONOUN = re.compile(r"(?:I|We|It|The|This|That|There|They|You|Now|So|All|Then|Next|But|And)\b")
+_COUNTED = lazy(r"(?<!\bno\.)(?<!\bfig\.)(?<!\bsec\.)(?<=[a-z][a-z.]) \d{1,3}\.$", re.IGNORECASE)
+_PRONOUN = lazy(r"(?:I|We|It|The|This|That|There|They|You|Now|So|All|Then|Next|But|And)\b")
 # What breaks off may go on.
-_OPEN = re.compile(r"(?:…|\.\.)\W*$")
+_OPEN = lazy(r"(?:…|\.\.)\W*$")
 _OPENERS = "\"'“‘(`["
 # Long enough for the longest abbreviation with the space before it.
 _LOOK_BACK_CHARS = 10

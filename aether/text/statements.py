@@ -10,6 +10,7 @@ import re
 from collections import Counter
 
 from aether.text.classify import classify, tells_choice
+from aether.text.patterns import lazy
 from aether.text.rules import bare, rule, rules
 from aether.text.sentences import sentences
 
@@ -26,52 +27,50 @@ _READ_SENTENCES = 400
 _REPLY_CHARS = 80
 _QUESTION_CHARS = 500
 
-_INTENTION = re.compile(
+_INTENTION = lazy(
     r"^(?:(?:ok(?:ay)?|now|so|first|next|then|finally|good|great|perfect|alright|excellent|actually|wait|hmm|also|and|but|yes|right)[,.!:]? +){0,3}"
     r"(?:i'll|i will|i am going|i'm going|i'm (?:now|about|also)|let me|let's|i need to|i should|i want to|i can|we need to|need to|time to|going to|"
     r"(?:running|updating|adding|fixing|checking|creating|writing|looking|reading|committing|pushing|testing|verifying|moving|starting|continuing)\b|"
     r"(?:update|add|fix|check|create|write|run|commit|verify|test|look|read)\b)",
     re.IGNORECASE,
 )
-_REASONED = re.compile(r"\b(?:because|since|due to|decided|chose|settled)\b", re.IGNORECASE)
+_REASONED = lazy(r"\b(?:because|since|due to|decided|chose|settled)\b", re.IGNORECASE)
 # What is going on while it is said is over when it is read.
-_NARRATION = re.compile(
+_NARRATION = lazy(
     r"^(?:(?:while|once|as soon as|after|before|when)\b[^,]{3,80}, )?(?:(?:now|so|next|meanwhile|currently),? )?"
     r"(?:i'm|i am|we're|we are)(?: (?:now|still|also|just|currently))* \w+ing\b|^still \w+ing\b|\blet me\b|\bneed user\b",
     re.IGNORECASE,
 )
-_CHOICE = re.compile(
+_CHOICE = lazy(
     r"\b(?:prefer|rather|which|or|instead)\b"
     r"|\b(?:should|shall|want|would you like|okay? (?:to|if|with)|may)\b.{0,40}\b(?:use|stay|keep|stick|store|follow|choose|adopt|switch|support|drop|replace|call|default|allow|require)\b",
     re.IGNORECASE,
 )
-_ENQUIRY = re.compile(
+_ENQUIRY = lazy(
     r"\b(?:provide|share|tell me|help you|assist|thoughts|confirm|anything else|would you like (?:me )?to (?:proceed|do)|proceed|go ahead|let me know|what is your|who|when)\b",
     re.IGNORECASE,
 )
 # A failure that is denied or over stands in nobody's way.
-_OVERCOME = re.compile(
+_OVERCOME = lazy(
     r"\b(?:no|zero|0|without(?: any)?)\s+(?:\w+ )?(?:errors?|failures?|problems?|issues?|exceptions?)\b|"
     r"\b(?:pass(?:es|ed)?|succeed(?:s|ed)|succeeded|confirmed|verified|green)\b",
     re.IGNORECASE,
 )
-_SUPPOSED = re.compile(r"(?:if|when|whenever|in case)\b", re.IGNORECASE)
-_WAITING = re.compile(r"^\W*waiting (?:on|for)\b", re.IGNORECASE)
+_SUPPOSED = lazy(r"(?:if|when|whenever|in case)\b", re.IGNORECASE)
+_WAITING = lazy(r"^\W*waiting (?:on|for)\b", re.IGNORECASE)
 # Who would like something now decides nothing for later, nor does who still has to decide.
-_OF_THE_MOMENT = re.compile(
+_OF_THE_MOMENT = lazy(
     r"\b(?:i'd|i would|want to|need|if you|proceed|go ahead|(?:to|can|could|will|should|please) (?:decide|choose)|feel free|let me know|your (?:decision|call|choice))\b",
     re.IGNORECASE,
 )
 # Headings, questions, announcements and output state nothing; what feels like something is an opinion.
-_UNSTATED = re.compile(
+_UNSTATED = lazy(
     r"[?:]\W*$|^(?:#|[|>]|FAIL\b|FAILED\b|ERROR\b|E  |---)|\bfeels? like\b|[{}]|;$|^\S*\w\(|^\S+:\d+:|\[(?:test|error|info)\]|^make: \*",
     re.IGNORECASE,
 )
-_FENCE = re.compile(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
-_LOG_LINE = re.compile(
-    r"^\s*(?:[|+│├└>$#%]|\d+[:|\t]|\S+\.\w+:\d+|\[\w+\]|\w{3} +\d+ \d\d:|\d{4}-\d\d-\d\d[T ])"
-)
-_APPROVAL = re.compile(
+_FENCE = lazy(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
+_LOG_LINE = lazy(r"^\s*(?:[|+│├└>$#%]|\d+[:|\t]|\S+\.\w+:\d+|\[\w+\]|\w{3} +\d+ \d\d:|\d{4}-\d\d-\d\d[T ])")
+_APPROVAL = lazy(
     r"^\s*(?:y|yes|yep|yeah|yup|sure|ok|okay|k|go|go ahead|go on|do it|do that|please do|sounds good|continue|proceed|lgtm|perfect|great|nice|thanks|thank you|no|nope)\b",
     re.IGNORECASE,
 )

@@ -7,12 +7,12 @@ digits only, so that any full-text index can take it as it is.
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import NamedTuple
 
 from aether.text import words
 from aether.text.irregular import BASE
+from aether.text.patterns import lazy
 
 # Longer runs are encoded data: nobody types them, and their beginning tells them apart.
 MAX_TERM_CHARS = 64
@@ -21,8 +21,8 @@ PART_WEIGHT = 0.5
 # About as many texts as a full working memory holds, so that repeated searches cut them up once.
 CACHED_TEXTS = 16_384
 _CACHED_RUNS = 100_000
-_BRAND = re.compile(r"[A-Z][a-z]+[A-Z]{2,}")
-_UNSPACED = re.compile(rf"[{words.UNSPACED}]{{2,}}")
+_BRAND = lazy(r"[A-Z][a-z]+[A-Z]{2,}")
+_UNSPACED = lazy(rf"[{words.UNSPACED}]{{2,}}")
 
 
 class Terms(NamedTuple):

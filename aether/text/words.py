@@ -7,17 +7,18 @@ into overlapping pairs of characters.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 from threading import Lock
 
+from aether.text.patterns import lazy
+
 # Runs written without spaces between words: Thai to Khmer, kana, Han, and the planes of rarer Han.
 UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_RUN = re.compile(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:['’][^\W\d_{UNSPACED}]+)*")
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_UNSPACED_START = re.compile(rf"[{UNSPACED}]")
+_RUN = lazy(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:['’][^\W\d_{UNSPACED}]+)*")
+_CAMEL = lazy(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_UNSPACED_START = lazy(rf"[{UNSPACED}]")
 
 # Function words carry no topic. Negations and modals are not here: they decide what a sentence means.
 STOPWORDS = frozenset(

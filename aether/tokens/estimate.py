@@ -22,6 +22,8 @@ from itertools import repeat
 from operator import add, eq, mul
 from typing import NamedTuple
 
+from aether.text.patterns import lazy
+
 # Prices below are thousandths of a token: whole numbers add up to the same sum in any order.
 TOKEN = 1000
 
@@ -206,7 +208,7 @@ def _patterns(*, ascii_only: bool) -> _Patterns:
     return _Patterns(re.compile(piece), re.compile(letter), re.compile(word))
 
 
-_NOT_A_TO_Z = re.compile(r"[^a-z]")
+_NOT_A_TO_Z = lazy(r"[^a-z]")
 
 
 def estimate(text: str) -> int:

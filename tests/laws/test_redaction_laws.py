@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aether.redact import assignments, shapes
-from aether.redact.patterns import compiled
 from aether.redact.redaction import redact, redacted
 from aether.redact.shapes import PLACEHOLDER
 from tests.laws.json_values import values
@@ -106,18 +105,18 @@ def test_a_redacted_value_is_a_copy_and_stays_as_it_is(value):
 def without_looking_first(text):
     """Redact as `without_shapes` does, with every pattern, whether or not a word of it is there."""
     text = shapes._without_private_keys(text)
-    text = compiled(shapes._KEYS).sub(PLACEHOLDER, text)
-    text = compiled(shapes._DASHED).sub(shapes._if_it_has_a_digit, text)
-    text = compiled(shapes._JWT).sub(PLACEHOLDER, text)
-    text = compiled(shapes._BEARER).sub(shapes._unless_a_word, text)
-    text = compiled(shapes._BASIC).sub(shapes._if_credentials, text)
+    text = shapes._KEYS.sub(PLACEHOLDER, text)
+    text = shapes._DASHED.sub(shapes._if_it_has_a_digit, text)
+    text = shapes._JWT.sub(PLACEHOLDER, text)
+    text = shapes._BEARER.sub(shapes._unless_a_word, text)
+    text = shapes._BASIC.sub(shapes._if_credentials, text)
     if "://" in text:  # part of the rule
-        text = compiled(shapes._HOOKS).sub(rf"\1{PLACEHOLDER}", text)
-        text = compiled(shapes._USERINFO).sub(rf"\1:{PLACEHOLDER}@", text)
-        text = compiled(shapes._LONG_USER).sub(f"{PLACEHOLDER}@", text)
-        text = compiled(shapes._SIGNATURES).sub(rf"\1{PLACEHOLDER}", text)
-    text = compiled(shapes._LOGIN).sub(rf"\1{PLACEHOLDER}", text)
-    return compiled(shapes._CURL_USER).sub(rf"\1{PLACEHOLDER}", text)
+        text = shapes._HOOKS.sub(rf"\1{PLACEHOLDER}", text)
+        text = shapes._USERINFO.sub(rf"\1:{PLACEHOLDER}@", text)
+        text = shapes._LONG_USER.sub(f"{PLACEHOLDER}@", text)
+        text = shapes._SIGNATURES.sub(rf"\1{PLACEHOLDER}", text)
+    text = shapes._LOGIN.sub(rf"\1{PLACEHOLDER}", text)
+    return shapes._CURL_USER.sub(rf"\1{PLACEHOLDER}", text)
 
 
 def shaped():
@@ -164,5 +163,5 @@ def test_looking_for_a_word_first_changes_nothing(text):
 def test_every_name_of_a_secret_holds_a_part_that_is_looked_for(text):
     lowered = assignments._lowered(text)
 
-    for found in compiled(assignments._STEM).finditer(lowered):
+    for found in assignments._STEM.finditer(lowered):
         assert any(part in found[0] for part in assignments._PARTS)

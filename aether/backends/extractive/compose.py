@@ -22,6 +22,7 @@ from aether.backends.extractive.weigh import (
     is_result,
 )
 from aether.shapes import JsonObject
+from aether.text.patterns import lazy
 from aether.text.sentences import sentences
 
 # The share of the target that may go into entries of their own, and what one costs in tokens of structure.
@@ -42,9 +43,9 @@ LEAST_WORDS = 5
 # A shorter beginning is no statement without what follows it.
 LEAST_HEAD_CHARS = 20
 
-_ASKED = re.compile(r"Asked: (.+?)\s+Answered: (.+)", re.DOTALL)
-_REASON = re.compile(r",? (?:because|since|so that|in order to|due to|as it|otherwise)\b")
-_IMPACT = re.compile(r",? (?:so|which|reducing|making|allowing|meaning|thus|therefore)\b")
+_ASKED = lazy(r"Asked: (.+?)\s+Answered: (.+)", re.DOTALL)
+_REASON = lazy(r",? (?:because|since|so that|in order to|due to|as it|otherwise)\b")
+_IMPACT = lazy(r",? (?:so|which|reducing|making|allowing|meaning|thus|therefore)\b")
 _TELLING_KINDS = frozenset({"decision", "constraint", "solution", "blocker", "preference", "outcome"})
 # Records of work read as lists: which files, which commands, which errors.
 _WORK_TYPES = frozenset({"code_change", "command", "error", "code_snippet"})

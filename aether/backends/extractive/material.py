@@ -18,6 +18,7 @@ from aether.messages.shell import ending, matters, shown_command
 from aether.shapes import JsonObject
 from aether.text.classify import classify
 from aether.text.cleaning import clean, without_injected
+from aether.text.patterns import lazy
 from aether.text.statements import decides, is_empty_reply, is_reply, prose, question, stated
 
 Sort = Literal["asked", "decided", "solved", "blocked", "done", "noted", "ran", "changed", "carried"]
@@ -42,18 +43,18 @@ _SORTS: dict[str, Sort] = {
     "observation": "noted",
 }
 _COMMAND_KEYS = ("command", "cmd", "script")
-_MARK = re.compile(r"^(?:\d{1,5}\. |- )")
-_HEADING = re.compile(r"^(?:#{1,6} .*|[A-Z][\w ]{0,20}:)$")
-CHANGE = re.compile(r"(\S+): (created|changed|deleted)(?: \((.*)\))?", re.DOTALL)
+_MARK = lazy(r"^(?:\d{1,5}\. |- )")
+_HEADING = lazy(r"^(?:#{1,6} .*|[A-Z][\w ]{0,20}:)$")
+CHANGE = lazy(r"(\S+): (created|changed|deleted)(?: \((.*)\))?", re.DOTALL)
 # The harness announces what a command printed.
-_OUTPUT = re.compile(r"^(?:Output|Stdout|Stderr):[ \t]*$", re.MULTILINE | re.IGNORECASE)
+_OUTPUT = lazy(r"^(?:Output|Stdout|Stderr):[ \t]*$", re.MULTILINE | re.IGNORECASE)
 # Headings and politeness: a few words without a verb or a number, and what is going on while it is said.
-_SAYS_NOTHING = re.compile(
+_SAYS_NOTHING = lazy(
     r"(?:[A-Z][a-z]+ ?){1,4}$|(?i:(?:good|great|nice|perfect|excellent)\b[\w ]{0,30}[.!]$|"
     r"(?:now )?(?:i'm|i am|we're|we are) (?:now |still |currently )?(?:waiting|looking|checking|reading|running)\b|(?:step|phase|part) \d{1,3}\W*$)"
 )
 # A person stopped it: nothing ran.
-_REFUSED = re.compile(r"\s*(?:The user doesn't want to|\[Request interrupted|Permission )")
+_REFUSED = lazy(r"\s*(?:The user doesn't want to|\[Request interrupted|Permission )")
 
 
 class Line(NamedTuple):

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 
 from aether.backends.extractive.trim import PIECE_CHARS, pieces, trimmed, unbulleted
 from aether.text.classify import Kind, classify
+from aether.text.patterns import lazy
 from aether.text.sentences import sentences
 
 # Who speaks, at the head of an item: up to three words in front of a colon.
 SPOKEN_TYPES = frozenset({"observation", "user_input", "message"})
-_SPEAKER = re.compile(r"([A-Z][\w.'-]{0,24}(?: [A-Z][\w.'-]{0,24}){0,2}): (?=\S)")
+_SPEAKER = lazy(r"([A-Z][\w.'-]{0,24}(?: [A-Z][\w.'-]{0,24}){0,2}): (?=\S)")
 # These introduce a statement; they do not say it.
 _NO_SPEAKERS = frozenset(
     "Note Error Warning Fixed Result Results Summary Decision Reason Todo TODO Done Goal Task Outcome Cause Fix Files "
@@ -29,7 +30,7 @@ CUT_TYPES = frozenset({"observation", "code_change", "command", "error", "code_s
 BINDING_TYPES = frozenset({"constraint", "decision", "preference", "blocker"})
 # From here on an item is of high value by itself (prompts/architect.md).
 HIGH_RELEVANCE = 0.7
-_INJECTED = re.compile(r"<aether-memory\b.*?(?:</aether-memory>|\Z)", re.DOTALL)
+_INJECTED = lazy(r"<aether-memory\b.*?(?:</aether-memory>|\Z)", re.DOTALL)
 
 
 class Clause(NamedTuple):

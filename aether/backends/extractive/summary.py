@@ -6,7 +6,6 @@ written that was not said, but for the words that name a form ("open", "Done").
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -17,6 +16,7 @@ from aether.backends.extractive.weigh import weighed
 from aether.messages.shell import reports_failure
 from aether.shapes import Counter, JsonObject
 from aether.text.classify import classify
+from aether.text.patterns import lazy
 from aether.text.sentences import sentences
 
 # How much sooner a line is taken, as relevance: what was chosen once, then what binds, then what tells.
@@ -36,7 +36,7 @@ MOST_LINES = 2_000
 PARTS = " :: "
 NOTHING = "-"
 
-_REASON = re.compile(r",? (?:because|since|so that|in order to|due to)\b ?")
+_REASON = lazy(r",? (?:because|since|so that|in order to|due to)\b ?")
 
 
 class _Form(NamedTuple):

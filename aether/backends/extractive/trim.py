@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from aether.text.anchors import anchors
+from aether.text.patterns import lazy
 
 # A longer stretch without a place to cut is data; it is cut at a blank, else anywhere.
 PIECE_CHARS = 400
@@ -32,57 +33,57 @@ class Piece(NamedTuple):
 
 
 # Code, output and tables; not prose that names code.
-_MACHINE = re.compile(r"[{}<>=\\$|]|;$|\w\(|^\s*[@%+]|^\S+\s*$")
+_MACHINE = lazy(r"[{}<>=\\$|]|;$|\w\(|^\s*[@%+]|^\S+\s*$")
 # Words inside quotes belong to someone else.
-_QUOTED = re.compile(r"(`[^`]*(?:`|$)|\"[^\"]*\")")
-_OPENER = re.compile(
+_QUOTED = lazy(r"(`[^`]*(?:`|$)|\"[^\"]*\")")
+_OPENER = lazy(
     r"^(?:(?:w+o+w+|oh|yeah|yep|yes|yup|hey|hi|hello|well|ah|a+w+|haha|lol|okay|ok|so|anyway|sure|right|thanks(?: (?:so much|a lot|again))?|thank you(?: so much)?|"
     r"no worries|no problem|yup|of course|absolutely|definitely|totally|actually|honestly|great|perfect|excellent|cool|nice|awesome|congrats|good job|by the way|btw|"
     r"you know|i mean|i guess|to be honest|as you can see|also|plus|and|but|it's true|for sure|good question|great question|totally agree|i agree|agreed)"
     r"(?:[,!.…]+ +| [-–—] ))+",
     re.IGNORECASE,
 )
-_LEAD_IN = re.compile(
+_LEAD_IN = lazy(
     r"^(?:i (?:just )?(?:think|guess|feel like|believe|have to say|must say|wanted to (?:say|let you know)|can say)(?: that)?|i'm (?:so )?(?:glad|happy) (?:to say|that|to hear(?: that)?)|"
     r"it(?:'s| is) (?:worth noting|important to note|great|good|nice|awesome|cool) (?:that|to (?:hear|know|see)(?: that)?)|please note that|note that|and|so|also|plus|then|now|anyway) ",
     re.IGNORECASE,
 )
-_FILLER = re.compile(
+_FILLER = lazy(
     r" (?:really|very|just|actually|definitely|absolutely|totally|honestly|basically|literally|truly|simply|super|quite|kind of|kinda|sort of|of course|for sure|"
     r"as well|after all|in fact)(?=[ ,.!?;]|$)(?! not\b)"
     r"|,? (?:you know|I mean|I guess|I think|though|too|haha|lol|right now)(?=[.!?]*$)",
 )
-_SPEECH_FILLER = re.compile(
+_SPEECH_FILLER = lazy(
     r" (?:such(?= an?\b)|even|finally|incredibly|extremely|a (?:little )?bit|these days|at the moment|pretty much|once again)(?=[ ,.!?;]|$)"
 )
-_SO = re.compile(
+_SO = lazy(
     r"(\b(?:is|was|are|were|be|been|being|am|feels?|felt|looks?|looked)|'s|'m|'re) (?:so|pretty)(?= [a-z]+(?:[ ,.!?;]|$))"
     r"(?! (?:that|far|on|much|many|it|i|we|you|to|the|a)\b)"
 )
-_ASIDE = re.compile(r" ?\([^()]{1,120}\)")
-_SUBJECT = re.compile(
+_ASIDE = lazy(r" ?\([^()]{1,120}\)")
+_SUBJECT = lazy(
     r"^I(?: (?=[a-z])|'ve (?=(?:been|had|got|started|found|made|seen|done|always|never|also|[a-z]+ed)\b)|'m (?=[a-z]+))(?!am\b|was\b)"
 )
-_BULLET = re.compile(r"^(?:[-*•+] +|\d{1,2}[.)] +|#{1,6} +)+")
-_COLON = re.compile(r": +")
-_BLANKS = re.compile(r"\s+")
+_BULLET = lazy(r"^(?:[-*•+] +|\d{1,2}[.)] +|#{1,6} +)+")
+_COLON = lazy(r": +")
+_BLANKS = lazy(r"\s+")
 _SUBJECTS = r"(?:I|we|he|she|they|it|you|there|that|this|my|our|his|her|their)\b(?! (?:and|or)\b)|(?:it|I|we|they|that|he|she|you|there)'(?:s|m|ve|re|d|ll)\b"
-_CUT = re.compile(
+_CUT = lazy(
     rf"(?P<own>; +| [-–—]+ +|,? (?:and|so|because|since|cause) (?={_SUBJECTS})|, +(?={_SUBJECTS}))"
     r"|(?P<follows>,? (?=(?:which|who|whose|because|so that|since|while|especially|including|such as|to help|to make)\b)|: +| and | & )"
     r"|(?P<lean>, +(?:and |or )?)"
 )
-_CONDITION = re.compile(
+_CONDITION = lazy(
     r"(?:if|when|whenever|while|since|because|although|though|after|before|as|once|unless|until|even|without|by|to|for|in|on|at|last|this|next)\b",
     re.IGNORECASE,
 )
 # What begins like this changes the meaning of what stands before it.
-_GLUED = re.compile(
+_GLUED = lazy(
     r"(?:but|however|not|if|unless|until|except|although|though|even|then|only|never|no|nor|than)\b",
     re.IGNORECASE,
 )
 # A stretch without one of these, or a past tense, is the first half of a subject ("Reading and").
-_VERB = re.compile(
+_VERB = lazy(
     r"\b(?:am|is|are|was|were|be|been|has|have|had|do|does|did|can|could|will|would|should|must|may|might|went|go|goes|got|get|gets|made|make|makes|took|take|"
     r"takes|saw|see|gave|give|gives|came|come|found|find|felt|feel|feels|kept|keep|keeps|left|let|lets|lost|met|ran|run|runs|said|say|says|sold|sent|set|spent|"
     r"spoke|stood|taught|told|thought|think|won|wrote|write|began|bought|brought|built|caught|chose|drew|drove|ate|fell|flew|grew|heard|held|hit|hurt|knew|know|"

@@ -30,6 +30,7 @@ from aether.backends.extractive.select import (
 from aether.backends.extractive.statements import BINDING_TYPES, HIGH_RELEVANCE, Clause
 from aether.shapes import Counter
 from aether.text.anchors import anchors
+from aether.text.patterns import lazy
 from aether.text.sentences import sentences
 from aether.text.words import STOPWORDS, stem, stems, words
 
@@ -91,11 +92,11 @@ REQUIRED = {"constraint": RULES, "decision": DECIDES, "blocker": BLOCKS}
 _NEGATIONS = frozenset(
     "not no never none cannot can't don't doesn't didn't won't isn't wasn't without nor neither".split()
 )
-_NAME = re.compile(r"(?<=[a-z,'’] )[A-Z][\w'’-]+(?: [A-Z][\w'’-]+)*|\"[^\"]{2,60}\"")
+_NAME = lazy(r"(?<=[a-z,'’] )[A-Z][\w'’-]+(?: [A-Z][\w'’-]+)*|\"[^\"]{2,60}\"")
 
 
-_QUESTION_MARK = re.compile("[?？]")
-_REMARK = re.compile(
+_QUESTION_MARK = lazy("[?？]")
+_REMARK = lazy(
     r"(?:you|your|that|that's|this|sounds|it sounds|it's|glad|hope|can't wait|keep|enjoy|have)\b",
     re.IGNORECASE,
 )

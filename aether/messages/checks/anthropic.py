@@ -6,19 +6,19 @@ must be answered by the first blocks of the next one. `system` among the message
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from aether.errors import shown
 from aether.shapes import Finding, JsonObject
+from aether.text.patterns import lazy
 
 FIELDS = frozenset({"role", "content"})
 ROLES = frozenset({"user", "assistant", "system"})
 # The API's own pattern for ids and names, and its length of names.
-ID = re.compile(r"[a-zA-Z0-9_-]+")
-NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+ID = lazy(r"[a-zA-Z0-9_-]+")
+NAME = lazy(r"[a-zA-Z0-9_-]{1,128}")
 THINKING = frozenset({"thinking", "redacted_thinking"})
 # Of the other types each role may use; what the model's own servers run stands in assistant messages.
 USER_ONLY = frozenset({"image", "document", "tool_result", "search_result", "container_upload"})

@@ -7,12 +7,12 @@ is an error here, what some of them refuse is a warning.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from aether.errors import shown
 from aether.shapes import Finding, JsonObject
+from aether.text.patterns import lazy
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 FIELDS = frozenset(
@@ -28,7 +28,7 @@ FIELDS = frozenset(
         "annotations",
     }
 )
-NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+NAME = lazy(r"[a-zA-Z0-9_-]{1,64}")
 # "Expected a string with maximum length 40."
 ID_CHARS = 40
 PARTS = {

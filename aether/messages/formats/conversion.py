@@ -6,7 +6,6 @@ come together, as every provider takes them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -14,11 +13,12 @@ from aether.messages.blocks import flat
 from aether.messages.formats.turns import Report, Turn, turns
 from aether.messages.message import Block, Message, Wire
 from aether.shapes import Finding, JsonObject
+from aether.text.patterns import lazy
 
 # What OpenAI takes as an id, the shortest of all, and as a name; Anthropic takes the same letters.
 ID_CHARS = 40
 NAME_CHARS = 64
-_ODD = re.compile(r"[^a-zA-Z0-9_-]")
+_ODD = lazy(r"[^a-zA-Z0-9_-]")
 # Where instructions stand beside the messages.
 _BESIDE = ("anthropic", "gemini")
 
