@@ -12,11 +12,16 @@ from tests.e2e.claude_code import driver, server
 from tests.e2e.claude_code.driver import Stage
 from tests.e2e.claude_code.server import Script
 
+# What the tests assert was seen with this version; earlier ones ask and compact in other ways.
+LEAST = (2, 1, 329)
+
 
 @pytest.fixture(scope="session")
 def _claude() -> None:
     if not driver.claude():
         pytest.skip("no Claude Code here: put claude on PATH, or name it in AETHER_TEST_CLAUDE")
+    if driver.version() < LEAST:
+        pytest.skip(f"Claude Code {driver.version()} is older than {LEAST}")
 
 
 @contextmanager

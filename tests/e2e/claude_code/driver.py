@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import aether
@@ -60,6 +61,16 @@ class Session(NamedTuple):
 def claude() -> str:
     """The CLI to test, or an empty text."""
     return os.environ.get("AETHER_TEST_CLAUDE", "") or shutil.which("claude") or ""
+
+
+def version() -> tuple[int, ...]:
+    """The version of the CLI."""
+    with TemporaryDirectory() as nowhere:
+        shown = subprocess.run(
+            [claude(), "--version"], env={"HOME": nowhere, "PATH": os.environ["PATH"]}, capture_output=True,
+            text=True, timeout=PATIENCE, check=True,
+        )  # fmt: skip
+    return tuple(map(int, shown.stdout.split()[0].split(".")))
 
 
 def stage(root: Path, *, api: Api, proxy: int) -> Stage:
@@ -129,9 +140,7 @@ def run(stage: Stage, where: Path, words: list[str], **more: str) -> str:
     return ran.stdout
 
 
-def ask(
-    stage: Stage, where: Path, prompt: str, *options: str, servers: bool = False, **more: str
-) -> Session:
+def ask(stage: Stage, where: Path, prompt: str, *options: str, servers: bool = False, **more: str) -> Session:
     """Run `claude -p` there, with the MCP servers of the project if asked for, and give what it showed.
 
     Raises:
@@ -167,7 +176,9 @@ def talk(stage: Stage, where: Path, prompts: list[str], *options: str, **more: s
 
 
 @contextmanager
-def _running(stage: Stage, where: Path, words: list[str], more: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+def _running(
+    stage: Stage, where: Path, words: list[str], more: dict[str, str]
+) -> Iterator[subprocess.Popen[str]]:
     """Run `claude -p` there; end it, and whatever it started, when its time is over."""
     late = threading.Event()
     process = subprocess.Popen(

@@ -31,7 +31,9 @@ def memory(request: Request) -> str:
 
 def told_twice(request: Request) -> list[str]:
     """Give the facts that the model was sent more than once."""
-    lines = Counter(line for _, lines in told(request) for line in lines if re.search(r"\d{4}-\d\d-\d\d", line))
+    lines = Counter(
+        line for _, lines in told(request) for line in lines if re.search(r"\d{4}-\d\d-\d\d", line)
+    )
     return [line for line, times in lines.items() if times > 1]
 
 

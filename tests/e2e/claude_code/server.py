@@ -55,6 +55,11 @@ class Request(NamedTuple):
         return 0, ""
 
     @property
+    def directory(self) -> str:
+        """The directory that the session was started in."""
+        return re.search(r"[Ww]orking directory: (\S+)", self.text)[1]
+
+    @property
     def tools(self) -> set[str]:
         """The names of the tools on offer."""
         return {tool["name"] for tool in self.body.get("tools", [])}
@@ -186,7 +191,10 @@ def trap() -> Iterator[tuple[int, list[str]]]:
             attempts.append(f"{self.command} {self.path}")
             _send(self, 403, "text/plain", b"")
 
-        do_CONNECT = do_GET = do_POST = do_HEAD = do_PUT = refuse
+        def __getattr__(self, name: str) -> Any:
+            if not name.startswith("do_"):
+                raise AttributeError(name)
+            return self.refuse
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True

@@ -13,7 +13,9 @@ pytestmark = pytest.mark.slow
 CONSTRAINT = "Never paint the hull red."
 WINDOW = {"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "100000"}
 FULL = 99_000
-SUMMARY = "<summary>The hull of the ship was measured: it is forty-one metres long and needs three coats.</summary>"
+SUMMARY = (
+    "<summary>The hull of the ship was measured: it is forty-one metres long and needs three coats.</summary>"
+)
 
 
 def scenes(full):
@@ -92,7 +94,9 @@ def test_a_summary_that_is_none_is_not_remembered(stage, summary):
     last = driver.ask(at, project, "Go on.", "--resume", session.id)
 
     assert complaints(last) == []
-    kept = str(colony(at, project)["documents"]["memory"]["short_term_memory"]) + str(items(colony(at, project)))
+    kept = str(colony(at, project)["documents"]["memory"]["short_term_memory"]) + str(
+        items(colony(at, project))
+    )
     assert "overloaded_error" not in kept
     assert "I'm sorry" not in kept
     assert "Never paint the hull red" in at.api.requests[before].text

@@ -48,7 +48,10 @@ def assert_known_once(stage, project, request):
 def test_the_plugin_is_valid_by_the_word_of_claude_code(stage):
     at = stage(TALK)
 
-    assert "passed" in driver.run(at, at.root, [driver.claude(), "plugin", "validate", str(PLUGIN), "--strict"]).lower()
+    assert (
+        "passed"
+        in driver.run(at, at.root, [driver.claude(), "plugin", "validate", str(PLUGIN), "--strict"]).lower()
+    )
 
 
 def test_a_plugin_directory_is_enough(stage):
@@ -81,7 +84,13 @@ def test_plugin_and_settings_together_tell_and_remember_once(stage):
     driver.run(at, project, ["aether", "claude", "install", "--project"])
     driver.run(at, project, ["aether", "claude", "install", "--user"])
 
-    assert_known_once(at, project, two_sessions(at, project, "--plugin-dir", str(PLUGIN)))
+    options = ("--plugin-dir", str(PLUGIN))
+    assert_known_once(at, project, two_sessions(at, project, *options))
+    compacted = driver.ask(at, project, "/compact", "--continue", *options)
+
+    assert complaints(compacted) == []
+    (request,) = [request for request in at.api.requests if request.kind == "summary"]
+    assert request.text.count("Keep this in the summary") == 1
 
 
 def test_what_the_plugin_brings_is_on_offer(stage):
@@ -104,7 +113,9 @@ def test_taking_it_out_gives_back_what_was_there(stage):
     settings.parent.mkdir()
     marker = project / "mine.txt"
     own = {"type": "command", "command": f"touch {marker}"}
-    settings.write_text(json.dumps({"hooks": {"SessionStart": [{"hooks": [own]}]}, "cleanupPeriodDays": 90}, indent=4))
+    settings.write_text(
+        json.dumps({"hooks": {"SessionStart": [{"hooks": [own]}]}, "cleanupPeriodDays": 90}, indent=4)
+    )
     before = settings.read_bytes()
 
     driver.run(at, project, ["aether", "claude", "install", "--project"])

@@ -11,7 +11,9 @@ from tests.e2e.claude_code.server import plot, say
 pytestmark = pytest.mark.slow
 
 CONSTRAINT = "Never store the coordinates of the lighthouse."
-TALK = plot({"the map": [say("I decided to draw the map in ink, because ink stays.")]}, summary=say("Nothing."))
+TALK = plot(
+    {"the map": [say("I decided to draw the map in ink, because ink stays.")]}, summary=say("Nothing.")
+)
 
 
 @pytest.fixture
@@ -37,7 +39,7 @@ def test_one_project_never_hears_of_another(at):
     assert told(request) == []
     assert "coordinates" not in request.text
     assert holding(other, "coordinates") == []
-    assert holding(one / ".aether", "of the lighthouse\"") == []
+    assert holding(one / ".aether", 'of the lighthouse"') == []
 
 
 def test_a_worktree_shares_the_memory_of_its_project(at):

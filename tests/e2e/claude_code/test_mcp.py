@@ -46,25 +46,31 @@ def test_the_tools_are_on_offer_and_answer(stage, way):
 
     assert complaints(session) == []
     assert session.result == "It is remembered."
-    answers = {
-        block["tool_use_id"]: block
-        for message in at.api.requests[-1].body["messages"]
+    last = at.api.requests[-1]
+    assert {f"mcp__{server}__{tool}" for tool in ("remember", "recall")} <= last.tools
+    remembered, recalled = (
+        block
+        for message in last.body["messages"]
         if isinstance(message["content"], list)
         for block in message["content"]
         if block["type"] == "tool_result"
-    }
-    loaded, remembered, recalled = answers.values()
-    assert {tool["tool_name"] for tool in loaded["content"]} <= at.api.requests[-1].tools
+        and "tool_reference" not in str(block)
+        and "ToolSearch" not in str(block)
+    )
     assert "Remembered as wm_" in json.dumps(remembered)
     assert FACT in json.dumps(recalled)
-    assert not any(block.get("is_error") for block in answers.values())
-    assert [item["content"] for item in items(colony(at, project)) if "ferry leaves" in item["content"]] == [FACT]
+    assert [block.get("is_error") for block in (remembered, recalled)] == [None, None]
+    assert [item["content"] for item in items(colony(at, project)) if "ferry leaves" in item["content"]] == [
+        FACT
+    ]
 
 
 def test_what_a_session_said_is_known_to_any_client(stage):
     from mcp import Client, StdioServerParameters
 
-    at = stage(plot({"pier": [say(f"I decided this: {FACT}, because of the sandbank.")]}, summary=say("Nothing.")))
+    at = stage(
+        plot({"pier": [say(f"I decided this: {FACT}, because of the sandbank.")]}, summary=say("Nothing."))
+    )
     project = driver.project(at)
     driver.run(at, project, ["aether", "claude", "install", "--project"])
     driver.ask(at, project, "Which pier is it?")

@@ -14,7 +14,7 @@ import pytest
 from tests.e2e.claude_code import driver
 from tests.e2e.claude_code.driver import Session, Stage
 from tests.e2e.claude_code.reading import colony, complaints, holding, items, memory, told, told_twice
-from tests.e2e.claude_code.server import Request, call, calls, plot, say
+from tests.e2e.claude_code.server import Reply, Request, call, calls, plot, say
 from tests.redact.corpus import SHAPES
 
 pytestmark = pytest.mark.slow
@@ -27,6 +27,17 @@ DECISION = "write the tokenizer by hand"
 FAILING = "parse_invoices --strict"
 SUMMARY_FACT = "invoices of the northern branch nest brackets nine levels deep"
 AGENT_FACT = "the invoices use ISO dates only"
+SUMMARY = f"""<analysis>All was read.</analysis>
+<summary>
+1. Primary Request and Intent:
+   Build the parser of the invoice files.
+2. Key Technical Concepts:
+   The {SUMMARY_FACT}.
+3. Files and Code Sections:
+   parser.py was written.
+4. Pending Tasks:
+   Parse the sample strictly.
+</summary>"""
 
 
 class Life(NamedTuple):
@@ -43,48 +54,40 @@ class Life(NamedTuple):
         return next(request for request in self.requests[step] if request.kind == kind)
 
 
-def script(project: Path):
+def script(request: Request) -> Reply:
     build = [
-        call("Bash", command=f"{FAILING}", description="Parse the sample"),
-        call("Write", file_path=str(project / "parser.py"), content="def parse(text):\n    return text\n"),
+        call("Bash", command=FAILING, description="Parse the sample"),
+        call(
+            "Write", file_path=f"{request.directory}/parser.py", content="def parse(text):\n    return text\n"
+        ),
         call("Bash", command=f"TOKEN={COMMAND_SECRET} true && echo fetched", description="Fetch the sample"),
     ]
-    return plot(
-        {
-            "Build the parser": [
-                calls(*build),
-                say(f"I decided to {DECISION}, because the invoices nest brackets."),
-            ],
-            "Let a helper look": [
-                calls(
-                    call(
-                        "Agent",
-                        description="Find the date formats",
-                        prompt="Which date formats do the invoices use?",
-                        subagent_type="general-purpose",
-                    )
-                ),
-                say("A helper is on its way."),
-            ],
-            "Which date formats": [
-                calls(call("Bash", command="echo 2026-01-31", description="Look")),
-                say(f"Finding: {AGENT_FACT}."),
-            ],
-        },
-        summary=say(
-            f"<analysis>All was read.</analysis>\n<summary>\n1. Primary Request and Intent:\n   Build the parser of the "
-            f"invoice files.\n2. Key Technical Concepts:\n   The {SUMMARY_FACT}.\n3. Files and Code Sections:\n   "
-            "parser.py was written.\n4. Pending Tasks:\n   Parse the sample strictly.\n</summary>"
-        ),
+    agent = call(
+        "Agent",
+        description="Find the date formats",
+        prompt="Which date formats do the invoices use?",
+        subagent_type="general-purpose",
     )
+    scenes = {
+        "Build the parser": [
+            calls(*build),
+            say(f"I decided to {DECISION}, because the invoices nest brackets."),
+        ],
+        "Let a helper look": [calls(agent), say("A helper is on its way.")],
+        "Which date formats": [
+            calls(call("Bash", command="echo 2026-01-31", description="Look")),
+            say(f"Finding: {AGENT_FACT}."),
+        ],
+        # It says again what it was told, as models do.
+        "Go on.": [say(f"I remember this:\n{request.text[request.text.find('<aether-memory') :]}")],
+    }
+    return plot(scenes, summary=say(SUMMARY))(request)
 
 
 @pytest.fixture(scope="module")
-def life(shared_stage, tmp_path_factory) -> Life:
-    root: list[Path] = []
-    stage = shared_stage(lambda request: script(root[0])(request))
+def life(shared_stage) -> Life:
+    stage = shared_stage(script)
     project = driver.project(stage)
-    root.append(project)
     driver.run(stage, project, ["aether", "claude", "install", "--project"])
     steps: dict[str, Session] = {}
     requests: dict[str, list[Request]] = {}
@@ -109,7 +112,7 @@ def life(shared_stage, tmp_path_factory) -> Life:
 
 
 def test_nothing_goes_wrong_on_the_screen(life):
-    assert {step: complaints(session) for step, session in life.steps.items()} == dict.fromkeys(life.steps, [])
+    assert [(step, complaints(session)) for step, session in life.steps.items() if complaints(session)] == []
 
 
 def test_the_model_is_told_nothing_while_there_is_nothing_to_remember(life):
@@ -151,8 +154,8 @@ def test_a_new_session_begins_with_the_memory_once(life):
     request = life.first("new")
 
     assert [occasion for occasion, _ in told(request)].count("startup") == 1
-    assert CONSTRAINT.rstrip(".") in memory(request)
-    assert DECISION in memory(request)
+    for known in (CONSTRAINT.rstrip("."), DECISION, FAILING, "parser.py", SUMMARY_FACT):
+        assert known in memory(request)
     assert told_twice(request) == []
 
 
@@ -160,7 +163,10 @@ def test_what_was_told_is_not_remembered_again(life):
     texts = [item["content"] for item in items(life.colony)]
 
     assert not [text for text in texts if "aether-memory" in text or "Recorded memory" in text]
-    assert len(memory(life.first("newer"))) <= len(memory(life.first("new"))) + len("And what is next now?") + 200
+    assert (
+        len(memory(life.first("newer")))
+        <= len(memory(life.first("new"))) + len("And what is next now?") + 200
+    )
     assert told_twice(life.first("newer")) == []
 
 
@@ -175,7 +181,11 @@ def test_each_thing_is_remembered_once(life):
 def test_what_mattered_is_remembered(life):
     found = items(life.colony)
 
-    assert [item["type"] for item in found if CONSTRAINT.rstrip(".") in item["content"] and item["type"] == "constraint"]
+    assert [
+        item["type"]
+        for item in found
+        if CONSTRAINT.rstrip(".") in item["content"] and item["type"] == "constraint"
+    ]
     assert [item["type"] for item in found if DECISION in item["content"]] == ["decision"]
     assert [item["metadata"]["source"] for item in found if AGENT_FACT in item["content"]] == ["worker_ant"]
     assert any("parser.py" in item["content"] for item in found if item["type"] == "code_change")
@@ -184,7 +194,13 @@ def test_what_mattered_is_remembered(life):
 def test_messages_of_the_host_are_no_memory(life):
     texts = "\n".join(item["content"] for item in items(life.colony))
 
-    for noise in ("task-notification", "Async agent launched", "SYSTEM NOTIFICATION", "hand-back", "<command-name>"):
+    for noise in (
+        "task-notification",
+        "Async agent launched",
+        "SYSTEM NOTIFICATION",
+        "hand-back",
+        "<command-name>",
+    ):
         assert noise not in texts
 
 
@@ -195,7 +211,9 @@ def test_the_summary_of_the_host_became_a_session(life):
     assert "<analysis>" not in str(sessions)
 
 
-@pytest.mark.parametrize("text", [PROMPT_SECRET, COMMAND_SECRET, "Grimaldi"], ids=["prompt", "command", "private"])
+@pytest.mark.parametrize(
+    "text", [PROMPT_SECRET, COMMAND_SECRET, "Grimaldi"], ids=["prompt", "command", "private"]
+)
 def test_secrets_and_private_words_are_nowhere_in_the_home(life, text):
     assert holding(life.project / ".aether", text) == []
     assert text not in "\n".join(memory(request) for request in life.stage.api.requests)
@@ -210,4 +228,6 @@ def test_nothing_waits_and_nothing_failed_in_the_hooks(life):
 
 
 def test_the_home_is_not_for_git(life):
-    assert ".aether" not in driver.run(life.stage, life.project, ["git", "status", "--short", "--untracked-files=all"])
+    assert ".aether" not in driver.run(
+        life.stage, life.project, ["git", "status", "--short", "--untracked-files=all"]
+    )

@@ -18,7 +18,10 @@ CONSTRAINT = "Never ship on a Friday."
 TALK = plot(
     {
         "Pack the boxes": [
-            calls(call("Bash", command="pack_boxes", description="Pack"), call("Bash", command="echo", description="x")),
+            calls(
+                call("Bash", command="pack_boxes", description="Pack"),
+                call("Bash", command="echo", description="x"),
+            ),
             say("I decided to pack by weight, because the van tips over."),
         ]
     },
@@ -51,8 +54,12 @@ def untouched(at, project, *options):
     assert [(request.kind, request.step) for request in requests] == [
         ("main", 0), ("main", 1), ("summary", 0), ("main", 0)
     ]  # fmt: skip
-    assert not [request.text for request in requests if "Traceback" in request.text or "hook.log" in request.text]
-    assert [event["compact_result"] for event in compacted.system("status") if event.get("compact_result")] == ["success"]
+    assert not [
+        request.text for request in requests if "Traceback" in request.text or "hook.log" in request.text
+    ]
+    assert [
+        event["compact_result"] for event in compacted.system("status") if event.get("compact_result")
+    ] == ["success"]
     return requests
 
 
