@@ -14,7 +14,6 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -53,22 +52,21 @@ class Taken(NamedTuple):
     """Why entries stay in the spool; empty where none does."""
 
 
-@dataclass
-class _Batch:
-    """What a few entries came to; all here that changes while they are read."""
+class _Batch(NamedTuple):
+    """What a few entries came to; what is empty at first is filled while they are read."""
 
     home: Path
     snapshot: Snapshot
     most_chars: float
-    met: int = 0
-    """How many entries were looked at."""
-    names: list[str] = field(default_factory=list)
+    met: list[str]
+    """The entries that were looked at."""
+    names: list[str]
     """Those that leave the spool; what another user alone may read stays."""
-    sessions: dict[str, Session] = field(default_factory=dict)
-    changed: set[str] = field(default_factory=set)
+    sessions: dict[str, Session]
+    changed: set[str]
     """The sessions that something was heard of."""
-    drafts: list[JsonObject] = field(default_factory=list)
-    markers: list[Marker] = field(default_factory=list)
+    drafts: list[JsonObject]
+    markers: list[Marker]
 
 
 # Storing asks the home itself, which takes in first.
@@ -97,7 +95,7 @@ def take_in(home: Path, *, patience: float = 2.0) -> Taken:
                 ids += _store(batch, settings)
                 _settle(batch)
                 names += batch.names
-                if len(batch.names) < batch.met:
+                if len(batch.names) < len(batch.met):
                     left = "some entries belong to another user, and wait for that one."
     except AetherError as reason:
         left = str(reason)
@@ -112,23 +110,23 @@ def _batches(home: Path) -> Iterator[_Batch]:
     while waiting:
         snapshot = read(home)
         capacity = snapshot.documents["memory"]["working_memory"]["max_capacity_tokens"]
-        batch = _Batch(home, snapshot, notes.batch_chars(capacity))
+        batch = _Batch(home, snapshot, notes.batch_chars(capacity), [], [], {}, set(), [], [])
         _fill(batch, waiting)
         yield batch
-        waiting = waiting[batch.met :]
+        waiting = waiting[len(batch.met) :]
 
 
 def _fill(batch: _Batch, waiting: list[str]) -> None:
     """Read entries into `batch` until it is full, or a line changes the phase."""
     chars = 0
     for name in waiting[:BATCH_ENTRIES]:
-        batch.met += 1
+        batch.met.append(name)
         entry = spool.get(str(batch.home), name)
         if entry is None and not _is_gone(batch.home, name):
             continue
         batch.names.append(name)
         found = _take(batch, name, entry, waiting) if entry is not None else []
-        batch.drafts += found
+        batch.drafts.extend(found)
         chars += sum(len(draft["content"]) for draft in found)
         if batch.markers or chars > batch.most_chars:
             return
@@ -180,7 +178,7 @@ def _noted(batch: _Batch, name: str, session: Session, entry: JsonObject) -> lis
     except hook_notes.SENSELESS as reason:
         _set_aside(batch.home, name, entry, f"{type(reason).__name__}: {reason}.")
         return []
-    batch.markers += hook_notes.phase_lines(entry)
+    batch.markers.extend(hook_notes.phase_lines(entry))
     return cast("list[JsonObject]", found)
 
 
