@@ -107,7 +107,7 @@ def _piece(run: str) -> _Piece:
         tuple(word not in words.STOPWORDS for word in cut),
         tuple(term(part) for part in _names(run)),
         # A single character can be asked for, where words are cut into pairs.
-        tuple(run) if _UNSPACED.fullmatch(run) else (),
+        tuple(run) if not run.isascii() and _UNSPACED.fullmatch(run) else (),
     )
 
 

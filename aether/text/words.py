@@ -17,6 +17,8 @@ from aether.text.patterns import lazy
 # Runs written without spaces between words: Thai to Khmer, kana, Han, and the planes of rarer Han.
 UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _RUN = lazy(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:['’][^\W\d_{UNSPACED}]+)*")
+# The same for ASCII, which most texts are: to compile the tables of the other takes milliseconds.
+_ASCII_RUN = lazy(r"[A-Za-z0-9]+(?:'[A-Za-z]+)*")
 _CAMEL = lazy(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _UNSPACED_START = lazy(rf"[{UNSPACED}]")
 
@@ -39,8 +41,9 @@ def runs(text: str) -> list[str]:
     >>> runs("getUser(日本語)")
     ['getUser', '日本語']
     """
-    found: list[str] = _RUN.findall(unicodedata.normalize("NFKC", text))
-    return found
+    if text.isascii():
+        return _ASCII_RUN.findall(text)
+    return _RUN.findall(unicodedata.normalize("NFKC", text))
 
 
 def words(text: str) -> Iterator[str]:
@@ -50,7 +53,7 @@ def words(text: str) -> Iterator[str]:
     ["don't", 'retry', 'fetch', 'user', 'http', '404', '日本', '本語']
     """
     for run in runs(text):
-        if not _UNSPACED_START.match(run):
+        if run.isascii() or not _UNSPACED_START.match(run):
             yield run.casefold().replace("’", "'")
         elif len(run) == 1:
             yield run

@@ -4,8 +4,11 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from aether.text.words import STOPWORDS, parts, stem, stems, words
+from aether.text import words as module
+from aether.text.words import STOPWORDS, parts, runs, stem, stems, words
 
 
 def test_words_are_case_folded_and_in_order():
@@ -27,6 +30,11 @@ def test_words_are_case_folded_and_in_order():
 )
 def test_every_script_has_words(text, expected):
     assert list(words(text)) == expected
+
+
+@given(st.text(alphabet=st.characters(max_codepoint=0x7F)) | st.text(alphabet="ab'9 _B"))
+def test_ascii_is_cut_as_any_text_is(text):
+    assert runs(text) == module._RUN.findall(text)
 
 
 def test_snake_case_is_split_and_camel_case_has_parts():
