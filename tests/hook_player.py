@@ -1,6 +1,7 @@
 """The hook player: a transcript played as the payloads that hooks were given while it was written.
 
-A hook is told less than a transcript says: what an assistant wrote between two calls is not among it.
+A hook is told less than a transcript says: what an assistant wrote between two calls is not among it. That it finds
+in the transcript, which is played too where there is room for it.
 """
 
 from __future__ import annotations
@@ -20,13 +21,18 @@ _AGENTS = {"Task", "Agent"}
 _INTERRUPTED = "[Request interrupted"
 
 
-def payloads(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
-    """Yield the payloads of the hooks of the session that the transcript at `path` holds, in their order."""
+def payloads(path: str | os.PathLike[str], room: Path | None = None) -> Iterator[dict[str, Any]]:
+    """Yield the payloads of the hooks of the session that the transcript at `path` holds, in their order.
+
+    The transcript lies in the directory `room` then, and holds what it held when the hook was called.
+    """
     lines = list(_lines(Path(path)))
-    player = _Player(Path(path), dict(claude_code.entries(lines)))
+    player = _Player(Path(path), dict(claude_code.entries(lines)), room)
     yield player.event("SessionStart", source="startup")
     for record in claude_code.records(lines):
+        player.written(record)
         yield from player.play(record)
+    player.written(None)
     yield from player.ended()
     yield player.event("SessionEnd", reason="other")
 
@@ -42,8 +48,10 @@ def _lines(path: Path) -> Iterator[tuple[int, Any]]:
 class _Player:
     """What is known of the session so far."""
 
-    def __init__(self, path: Path, lines: dict[int, dict[str, Any]]) -> None:
-        self.path, self.lines = path, lines
+    def __init__(self, path: Path, lines: dict[int, dict[str, Any]], room: Path | None) -> None:
+        self.path, self.lines, self.room = path, lines, room
+        self.unwritten = sorted(lines, reverse=True)
+        self.agents: dict[int, str] = {}  # by line
         self.session = next(
             (line["sessionId"] for line in lines.values() if line.get("sessionId")), path.stem
         )
@@ -53,9 +61,39 @@ class _Player:
         self.batch: list[dict[str, Any]] = []
         self.tasks: dict[str, tuple[str, str]] = {}  # caste and first prompt, by agent
 
+    @property
+    def place(self) -> Path:
+        return self.room or Path("/home/user/.claude/projects/p")
+
+    def agent_place(self, agent: str) -> Path:
+        return self.place / self.session / "subagents" / f"agent-{agent}.jsonl"
+
+    def written(self, record: Record | None) -> None:
+        """Write what the transcript held before `record`; the work of a sub-agent goes into a file of its own too."""
+        if self.room is None:
+            return
+        with (self.room / self.path.name).open("a", encoding="utf-8") as file:
+            while self.unwritten and (record is None or self.unwritten[-1] < record.line):
+                number = self.unwritten.pop()
+                line = self.lines[number]
+                file.write(json.dumps(line) + "\n")
+                if agent := self.agents.get(number):
+                    inner = line.get("data", {}).get("message", line)
+                    own = self.agent_place(agent)
+                    own.parent.mkdir(parents=True, exist_ok=True)
+                    with own.open("a", encoding="utf-8") as other:
+                        other.write(
+                            json.dumps(
+                                {"uuid": line.get("uuid"), **inner, "isSidechain": True, "agentId": agent}
+                            )
+                            + "\n"
+                        )
+        if record is not None and record.agent:
+            self.agents[record.line] = record.agent
+
     def event(self, name: str, agent: str = "", caste: str = "", **more: Any) -> dict[str, Any]:
         found = {
-            "session_id": self.session, "transcript_path": f"/home/user/.claude/projects/p/{self.path.name}",
+            "session_id": self.session, "transcript_path": str(self.place / self.path.name),
             "cwd": "/home/user/p", "hook_event_name": name,
         }  # fmt: skip
         if self.prompt_id:
@@ -92,7 +130,8 @@ class _Player:
         if record.text.startswith(_INTERRUPTED):
             self.said.pop("", None)
             return
-        yield from self.stopped()
+        if self.lines[record.line].get("type") != "attachment":
+            yield from self.stopped()
         typed = clean(record.text)
         if typed:
             self.prompt_id = str(self.lines[record.line].get("promptId") or record.uuid)
@@ -137,10 +176,9 @@ class _Player:
     def agent_stopped(self, agent: str) -> Iterator[dict[str, Any]]:
         caste, _ = self.tasks.pop(agent)
         _, text = self.said.pop(agent, ("", ""))
-        where = f"/home/user/.claude/projects/p/{self.session}/subagents/agent-{agent}.jsonl"
         yield self.event(
-            "SubagentStop", agent, caste, stop_hook_active=False, agent_transcript_path=where,
-            last_assistant_message=text,
+            "SubagentStop", agent, caste, stop_hook_active=False, last_assistant_message=text,
+            agent_transcript_path=str(self.agent_place(agent)),
         )  # fmt: skip
 
     def ended(self) -> Iterator[dict[str, Any]]:

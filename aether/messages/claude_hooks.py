@@ -71,6 +71,23 @@ def _said(head: Record, uuid: str, entry: JsonObject) -> list[Record]:
     return [head._replace(kind="assistant", text=text, uuid=uuid, part=1)] if text.strip() else []
 
 
+def _on_the_way(head: Record, entry: JsonObject) -> list[Record]:
+    """Return what was said before the last message, under the names that the transcript has for it."""
+    found = entry.get("said")
+    return [
+        head._replace(
+            kind="user" if one.get("by") == "user" else "assistant",
+            text=word(one.get("text")),
+            uuid=word(one.get("uuid")),
+            part=part if isinstance(part := one.get("part"), int) else 0,
+            message_id=word(one.get("id")),
+            time=word(one.get("at")) or head.time,
+        )
+        for one in map(table, found if isinstance(found, list) else [])
+        if word(one.get("text")).strip() and word(one.get("uuid"))
+    ]
+
+
 def _batch(head: Record, entry: JsonObject) -> list[Record]:
     calls = entry.get("calls")
     return [
@@ -81,11 +98,11 @@ def _batch(head: Record, entry: JsonObject) -> list[Record]:
 
 
 def _stop(head: Record, entry: JsonObject) -> list[Record]:
-    return _said(head, f"stop/{word(entry.get('prompt_id'))}", entry)
+    return [*_on_the_way(head, entry), *_said(head, f"stop/{word(entry.get('prompt_id'))}", entry)]
 
 
-def _boundary(head: Record, entry: JsonObject) -> list[Record]:  # noqa: ARG001 - a reader's shape
-    return [head._replace(kind="boundary")]
+def _boundary(head: Record, entry: JsonObject) -> list[Record]:
+    return [*_on_the_way(head, entry), head._replace(kind="boundary")]
 
 
 def _answered(head: Record, call: JsonObject) -> list[Record]:
@@ -111,7 +128,7 @@ def _subagent(head: Record, entry: JsonObject) -> list[Record]:
     uuid = f"agent/{head.agent}"
     task = word(entry.get("task_text"))
     opening = [head._replace(kind="user", text=task, uuid=uuid)] if task.strip() else []
-    return opening + _said(head, uuid, entry)
+    return [*opening, *_on_the_way(head, entry), *_said(head, uuid, entry)]
 
 
 def _task(head: Record, entry: JsonObject) -> list[Record]:

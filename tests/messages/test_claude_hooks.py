@@ -63,6 +63,43 @@ def test_a_stop_is_what_was_said_last():
     assert records(entry("Stop", message=" ")) == []
 
 
+SAID = [
+    {"text": "We chose SQLite.", "uuid": "u1", "id": "m1", "at": "2026-03-01T10:14:00.000Z", "part": 2},
+    {"text": "Use tabs.", "uuid": "u2", "by": "user"},
+    {"text": " ", "uuid": "u3"}, {"text": "Nameless."}, "none", {"uuid": "u4"},
+]  # fmt: skip
+
+
+def test_what_was_said_on_the_way_comes_before_the_message_under_its_own_names():
+    first, second, last = records(entry("Stop", message="Done.", prompt_id="p1", said=SAID))
+
+    assert (first.kind, first.text, first.uuid, first.message_id, first.time, first.part) == (
+        "assistant", "We chose SQLite.", "u1", "m1", "2026-03-01T10:14:00.000Z", 2,
+    )  # fmt: skip
+    assert (second.kind, second.text, second.time, second.part) == ("user", "Use tabs.", HEAD["at"], 0)
+    assert last.text == "Done."
+
+
+def test_what_was_said_is_the_same_whichever_event_tells_it():
+    told = [
+        [record for record in records(entry(event, said=SAID)) if record.uuid.startswith("u")]
+        for event in ("Stop", "PreCompact")
+    ]
+
+    assert [identity(record) for record in told[0]] == [identity(record) for record in told[1]]
+    assert all(is_named(record) for record in told[0])
+    assert records(entry("PreCompact", said=SAID))[-1].kind == "boundary"
+
+
+def test_what_a_sub_agent_said_on_the_way_is_its_own():
+    found = records(
+        entry("SubagentStop", agent="a1", caste="Explore", task_text="Find.", message="Here.", said=SAID)
+    )
+
+    assert [record.text for record in found] == ["Find.", "We chose SQLite.", "Use tabs.", "Here."]
+    assert {record.caste for record in found} == {"Explore"}
+
+
 def test_a_sub_agent_ends_with_its_task_and_its_result():
     task, result = records(
         entry("SubagentStop", agent="a1", caste="Explore", task_text="Find it.", message="Found it.")
@@ -119,6 +156,7 @@ def test_fields_of_another_kind_are_read_as_absent(strange):
         "caste",
         "subject",
         "at",
+        "said",
     )
     for event in (
         "UserPromptSubmit",

@@ -16,6 +16,9 @@ from aether.redact.redaction import redact, redacted
 
 # Characters. A request or an answer of this length is a pasted document; its rules stand at either end.
 SAID_CHARS = (15_000, 5_000)
+# One text said on the way, and all of them together: the last of them, where it is more.
+ON_THE_WAY_CHARS = (4_000, 1_000)
+ALL_ON_THE_WAY_CHARS = 200_000
 SUMMARY_CHARS = (40_000, 20_000)
 # The most that aether.messages.shell reads of an output, and aether.messages.edits of a new text.
 OUTPUT_CHARS = (4_200, 4_200)
@@ -72,6 +75,7 @@ def entry_of(payload: JsonObject, *, private: str = "") -> JsonObject | None:
     about |= {"agent": agent, "caste": caste if agent or event == "SubagentStart" else ""}
     about |= {name: bounded(_text(payload, field), *SAID_CHARS) for name, field in _SAID.items()}
     about["summary"] = bounded(_text(payload, "compact_summary"), *SUMMARY_CHARS)
+    about["said"] = _on_the_way(payload.get("said"))
     if payload.get("stop_hook_active") is True:
         about["stop_hook_active"] = True
     if event in _TOOLS:
@@ -82,7 +86,7 @@ def entry_of(payload: JsonObject, *, private: str = "") -> JsonObject | None:
         about["calls"] = _calls(payload, private)
         if not about["calls"]:
             return None
-    kept = {name: value for name, value in about.items() if value not in ("", None)}
+    kept = {name: value for name, value in about.items() if value not in ("", None, [])}
     return {"event": event, "session": _name(payload, "session_id"), **kept}
 
 
@@ -100,6 +104,21 @@ def bounded(text: str, head: int, tail: int) -> str:
         return first
     last = _up_to(redact(text[-(tail + SLACK_CHARS) :])[::-1], tail)[::-1]
     return f"{first}\n[… {len(text) - len(first) - len(last)} characters left out …]\n{last}"
+
+
+def _on_the_way(said: Any) -> list[JsonObject]:
+    """Return what was said before the last message, the texts bounded, as many from the end as may be kept."""
+    kept, left = [], ALL_ON_THE_WAY_CHARS
+    for one in reversed(said if isinstance(said, list) else []):
+        text = bounded(_text(one, "text"), *ON_THE_WAY_CHARS) if isinstance(one, dict) else ""
+        left -= len(text)
+        if left < 0:
+            break
+        if text.strip():
+            names = {name: _name(one, name) for name in ("id", "uuid", "at", "by") if one.get(name)}
+            part = one.get("part")
+            kept.append({"text": text, **names} | ({"part": part} if isinstance(part, int) else {}))
+    return kept[::-1]
 
 
 def _up_to(text: str, most: int) -> str:

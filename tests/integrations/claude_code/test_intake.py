@@ -114,6 +114,42 @@ def test_private_blocks_and_what_aether_told_are_left_out():
     assert "told before" not in found
 
 
+def test_what_was_said_on_the_way_is_kept_without_what_is_private_or_secret():
+    secret = f"ghp_{'a1B2' * 9}"
+    said = [
+        {"text": "<private>Mine.</private> ", "uuid": "u1"},
+        {
+            "text": f"We chose <private>my</private> {secret}.",
+            "uuid": "u2",
+            "at": "t",
+            "id": "m",
+            "part": 2,
+            "new": 1,
+        },
+        {"text": "Use tabs.", "uuid": "u3", "by": "user", "part": "x"},
+    ]
+
+    kept = entry_of(event("Stop", last_assistant_message="Done.", said=[*said, 7, {}, {"text": 7}]))["said"]
+
+    assert kept[0].pop("text").startswith("We chose  ")
+    assert kept == [
+        {"uuid": "u2", "at": "t", "id": "m", "part": 2}, {"text": "Use tabs.", "uuid": "u3", "by": "user"},
+    ]  # fmt: skip
+    assert secret not in repr(entry_of(event("Stop", said=said)))
+    assert "said" not in entry_of(event("Stop", said=said[:1]))
+    assert "said" not in entry_of(event("Stop", said="a field of that name"))
+
+
+def test_of_much_that_was_said_on_the_way_the_end_is_kept():
+    said = [{"text": f"{nth:04} {'word ' * 2_000}", "uuid": f"u{nth}"} for nth in range(100)]
+
+    kept = entry_of(event("PreCompact", trigger="auto", said=said))["said"]
+
+    assert 10 < len(kept) < 100
+    assert [one["uuid"] for one in kept] == [f"u{nth}" for nth in range(100 - len(kept), 100)]
+    assert all(len(one["text"]) < 6_000 for one in kept)
+
+
 def test_nothing_is_kept_of_private_paths():
     batch = [
         {"tool_name": "Write", "tool_input": {"file_path": path, "content": "x"}} for path in (".env", "a.py")
@@ -232,7 +268,7 @@ def noted(entries):
 
 @pytest.mark.real_data
 def test_hooks_note_what_an_import_of_the_transcript_notes():
-    """A hook is not told what is said between two calls, and takes the answer that ends a turn for one."""
+    """A hook that reads no transcript knows nothing of what is said between two calls."""
     files = sorted((SHARED / "claude_code").glob("*.jsonl"))
     if not files:
         pytest.skip("the transcripts are not here")

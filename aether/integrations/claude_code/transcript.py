@@ -1,0 +1,139 @@
+"""Transcript: what only the file of a session tells while the session runs: what was said between two calls.
+
+A hook is told the last message of a turn and no other. Read is the end of the file, backwards to where the turn
+began and no further than a bound. The file may lag behind, be torn, or be none: then less is found, and that is all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+
+from aether.messages.claude_code import records
+
+# The longest turn seen had 1.7 MB, nearly all of it answers of tools, which are passed over unread.
+MOST_BYTES = 4 << 20
+_BLOCK_BYTES = 1 << 18
+# A task of a megabyte is none.
+FIRST_LINE_BYTES = 1 << 20
+# A turn in which more is said is told by its end.
+MOST_SAID = 200
+_INTERRUPTED = "[Request interrupted"
+_SPEAKING = (b'"assistant"', b'"user"', b'"queued_command"')
+_TYPED = "typed meanwhile"
+
+
+def said(path: str, *, message: str = "", agent: bool = False) -> list[JsonObject]:
+    """Return what was said so far in the turn that runs, but for its prompt and for the `message` that ends it.
+
+    `agent` tells that `path` is a sub-agent's own file. What a person typed meanwhile is said by "user".
+    """
+    found: list[JsonObject] = []
+    for record in _of_the_turn(path, agent=agent):
+        about: JsonObject = {"text": record.text, "uuid": record.uuid, "at": record.time}
+        about |= {"id": record.message_id} if record.kind == "assistant" else {"by": record.kind}
+        about |= {"part": record.part} if record.part else {}
+        found.append(about)
+        if len(found) == MOST_SAID:
+            break
+    last = found[0].get("id") if found else None
+    while last is not None and found and found[0].get("id") == last and found[0]["text"].strip() in message:
+        del found[0]
+    return found[::-1]
+
+
+def task(path: str) -> str:
+    """Return what a sub-agent was asked, which only the first line of its own file says."""
+    try:
+        with _opened(path) as file:
+            message = json.loads(file.readline(FIRST_LINE_BYTES))["message"]
+        return message["content"] if message["role"] == "user" else ""
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return ""  # it may not be written yet
+
+
+def _of_the_turn(path: str, *, agent: bool) -> Iterator[Record]:
+    """Yield what was said in the turn that runs, the last first; none twice.
+
+    A turn that a person broke off ended without an event, so the one before it is told with it.
+    """
+    begun, seen = False, set()
+    for record in _backwards(path):
+        if bool(record.agent) != agent or not record.uuid:
+            continue
+        if record.kind == "user" and record.tool != _TYPED:
+            begun = not record.text.startswith(_INTERRUPTED)
+        elif begun and record.kind in {"assistant", "call"}:
+            return
+        elif record.kind in {"assistant", "user"} and (record.uuid, record.part) not in seen:
+            seen.add((record.uuid, record.part))
+            yield record
+
+
+def _backwards(path: str) -> Iterator[Record]:
+    try:
+        with _opened(path) as file:
+            for line in _lines(file):
+                yield from reversed(_read(line))
+    except (OSError, ValueError):
+        return
+
+
+def _read(line: bytes) -> list[Record]:
+    """Return the records of a line that somebody speaks in; none of what a tool answered.
+
+    What a person typed while the assistant was busy ends no turn, and bears _TYPED.
+    """
+    # Within a text the quotes of these words would be escaped.
+    if b'"tool_result"' in line or not any(word in line for word in _SPEAKING):
+        return []
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return []
+    kind = value.get("type") if isinstance(value, dict) else None
+    if kind == "attachment":
+        return [record._replace(tool=_TYPED) for record in records([(0, value)])]
+    return list(records([(0, value)])) if kind in {"assistant", "user"} else []
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines within the last MOST_BYTES of `file`, the last first."""
+    at = file.seek(0, os.SEEK_END)
+    end, rest = max(0, at - MOST_BYTES), b""
+    while at > end:
+        size = min(_BLOCK_BYTES, at - end)
+        at = file.seek(at - size)
+        rest, *lines = (file.read(size) + rest).split(b"\n")
+        yield from reversed(lines)
+    if at == 0:
+        yield rest
+
+
+def _opened(path: str) -> BinaryIO:
+    """Return the transcript at `path`, open to be read.
+
+    Raises:
+        OSError: there is none.
+        ValueError: it is something else, and to read that may never end.
+    """
+    if not path.endswith(".jsonl"):
+        raise ValueError("no transcript")
+    opened = os.open(path, os.O_RDONLY | _AT_ONCE)
+    if stat.S_ISREG(os.fstat(opened).st_mode):
+        return os.fdopen(opened, "rb")
+    os.close(opened)
+    raise ValueError("no file")
+
+
+# Opening a pipe would wait for who writes to it.
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+    from aether.messages.record import Record
+    from aether.shapes import JsonObject
