@@ -1,0 +1,207 @@
+"""Transcript: what was said in the turn that runs, of files that lag, are torn, or are none."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from aether.integrations.claude_code import transcript
+from aether.integrations.claude_code.transcript import said, task
+
+
+def line(kind, content, number, **more):
+    message = {"role": kind, "content": content}
+    if kind == "assistant":
+        message["id"] = f"msg_{number}"
+    return {"type": kind, "uuid": f"u{number}", "timestamp": f"t{number}", "message": message, **more}
+
+
+def asked(number, text="Please go on.", **more):
+    return line("user", text, number, **more)
+
+
+def told(number, text, **more):
+    return line("assistant", [{"type": "text", "text": text}], number, **more)
+
+
+def called(number):
+    use = {"type": "tool_use", "id": f"toolu_{number}", "name": "Bash", "input": {"command": "make"}}
+    return line("assistant", [use], number)
+
+
+def answered(number, text="ok"):
+    return line(
+        "user", [{"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": text}], number + 1
+    )
+
+
+def typed(number, text):
+    about = {"type": "queued_command", "prompt": text}
+    return {"type": "attachment", "uuid": f"u{number}", "timestamp": f"t{number}", "attachment": about}
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Return what writes lines to a transcript and returns its path."""
+
+    def write(*lines):
+        path = tmp_path / "s.jsonl"
+        path.write_text("".join(json.dumps(each) + "\n" for each in lines), encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+def texts(path, **more):
+    return [one["text"] for one in said(path, **more)]
+
+
+def test_what_was_said_on_the_way_is_found_in_order_under_its_own_names(file):
+    path = file(asked(1), told(2, "First."), called(3), answered(3), told(5, "Then."), called(6), answered(6))
+
+    assert said(path, message="Done.") == [
+        {"text": "First.", "uuid": "u2", "at": "t2", "id": "msg_2"},
+        {"text": "Then.", "uuid": "u5", "at": "t5", "id": "msg_5"},
+    ]
+
+
+def test_turns_before_are_not_told_again(file):
+    path = file(
+        asked(1), told(2, "Old."), called(3), answered(3), told(5, "Done."), asked(6), told(7, "New.")
+    )
+
+    assert texts(path) == ["New."]
+
+
+def test_the_message_that_ends_the_turn_is_left_out_whether_or_not_it_is_written_yet(file):
+    lines = [asked(1), told(2, "On the way."), called(3), answered(3)]
+
+    assert texts(file(*lines), message="All done.\n\nReally.") == ["On the way."]
+    last = [told(5, "All done.\n"), {**told(6, "Really."), "message": {**told(5, "Really.")["message"]}}]
+    assert texts(file(*lines, *last), message="All done.\n\nReally.") == ["On the way."]
+
+
+def test_what_was_said_before_a_person_broke_off_is_told_with_the_next_turn(file):
+    broken = [asked(1), told(2, "Half."), called(3), asked(4, "[Request interrupted by user for tool use]")]
+
+    assert texts(file(*broken, asked(5), told(6, "Whole."))) == ["Half.", "Whole."]
+    assert texts(file(asked(7), told(8, "Before."), *broken, asked(5), told(6, "Whole."))) == [
+        "Half.",
+        "Whole.",
+    ]
+
+
+def test_what_a_person_typed_meanwhile_is_said_by_the_person_and_ends_no_turn(file):
+    path = file(asked(1), told(2, "First."), typed(3, "Use tabs, please."), told(4, "Then."))
+
+    assert [(one["text"], one.get("by")) for one in said(path)] == [
+        ("First.", None), ("Use tabs, please.", "user"), ("Then.", None),
+    ]  # fmt: skip
+    assert texts(file(asked(1), typed(3, "Use tabs.")), message="Use tabs.") == ["Use tabs."]
+
+
+def test_what_the_program_and_sub_agents_say_is_no_part_of_the_main_conversation(file):
+    path = file(
+        asked(1),
+        told(2, "Main."),
+        told(3, "Agent.", isSidechain=True, agentId="a1"),
+        asked(4, "A task.", isSidechain=True, agentId="a1"),
+        asked(5, "Stop hook feedback.", isMeta=True),
+        told(6, "API Error: overloaded", isApiErrorMessage=True),
+        asked(7, "Summed up.", isCompactSummary=True),
+        {"type": "system", "subtype": "compact_boundary", "uuid": "u8", "content": 'the "user"'},
+    )
+
+    assert texts(path) == ["Main."]
+    assert texts(path, agent=True) == []
+
+
+def test_a_sub_agents_own_file_is_all_its_own(file):
+    mine = {"isSidechain": True, "agentId": "a1"}
+    path = file(asked(1, "Find it.", **mine), told(2, "It is near.", **mine), told(3, "Found.", **mine))
+
+    assert texts(path, message="Found.", agent=True) == ["It is near."]
+    assert texts(path) == []
+    assert task(path) == "Find it."
+
+
+def test_lines_written_twice_are_said_once_and_lines_without_a_name_never(file):
+    nameless = {**told(3, "Nameless."), "uuid": None}
+
+    assert texts(file(asked(1), told(2, "Once."), told(2, "Once."), nameless)) == ["Once."]
+
+
+def test_two_texts_of_one_line_are_told_apart(file):
+    both = line("assistant", [{"type": "text", "text": "One."}, {"type": "text", "text": "Two."}], 2)
+
+    found = said(file(asked(1), both))
+
+    assert [(one["text"], one.get("part")) for one in found] == [("One.", None), ("Two.", 1)]
+
+
+def test_an_answer_of_a_tool_that_reads_like_a_prompt_begins_no_turn(file):
+    quoted = json.dumps([asked(1), told(2, "x"), {"type": "tool_result"}])
+    path = file(asked(1), told(2, f"The file is {quoted}"), called(3), answered(3, quoted), told(5, "Now."))
+
+    assert len(texts(path)) == 2
+
+
+def test_torn_lines_and_strange_ones_are_passed_over(file, tmp_path):
+    path = file(asked(1), told(2, "Said."))
+    strange = [b"[1]", b'{"type": "user"', b'{"x": "user"}', b"\xff\xfe", b'"user"', b"[" * 9_000 + b'"user"']
+    with open(path, "ab") as out:
+        out.write(b"\n".join([*strange, json.dumps(told(3, "Torn")).encode()[:-20]]))
+
+    assert texts(path) == ["Said."]
+
+
+def test_a_turn_that_is_longer_than_what_is_read_is_told_by_its_end(file, monkeypatch):
+    monkeypatch.setattr(transcript, "MOST_BYTES", 4_000)
+    monkeypatch.setattr(transcript, "_BLOCK_BYTES", 150)
+    path = file(asked(1), *(told(nth, f"Said {nth}.") for nth in range(2, 90)))
+
+    found = texts(path)
+
+    assert 10 < len(found) < 40
+    assert found == [f"Said {nth}." for nth in range(90 - len(found), 90)]
+
+
+def test_lines_longer_than_a_block_are_read_whole(file, monkeypatch):
+    monkeypatch.setattr(transcript, "_BLOCK_BYTES", 64)
+
+    assert texts(file(asked(1), told(2, "a" * 999), told(3, "ö" * 99))) == ["a" * 999, "ö" * 99]
+
+
+def test_no_more_is_said_than_fits(file, monkeypatch):
+    monkeypatch.setattr(transcript, "MOST_SAID", 2)
+
+    assert texts(file(asked(1), told(2, "a"), told(3, "b"), told(4, "c"))) == ["b", "c"]
+
+
+def test_where_there_is_no_transcript_nothing_was_said(tmp_path):
+    (tmp_path / "d.jsonl").mkdir()
+    (tmp_path / "s.txt").write_text(json.dumps(told(1, "Elsewhere.")))
+
+    for name in ("", "none.jsonl", "d.jsonl", "s.txt", "nul\0.jsonl"):
+        path = str(tmp_path / name) if name else ""
+        assert said(path) == []
+        assert task(path) == ""
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "s.jsonl")
+
+    assert said(str(tmp_path / "s.jsonl")) == []
+    assert task(str(tmp_path / "s.jsonl")) == ""
+
+
+@pytest.mark.parametrize(
+    "first", ['{"message": {"role": "assistant", "content": "x"}}', "[1]", "{", "", "{}"]
+)
+def test_a_first_line_that_asks_nothing_is_no_task(tmp_path, first):
+    (tmp_path / "s.jsonl").write_text(first)
+
+    assert task(str(tmp_path / "s.jsonl")) == ""
