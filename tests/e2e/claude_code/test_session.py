@@ -60,7 +60,7 @@ def script(request: Request) -> Reply:
         call(
             "Write", file_path=f"{request.directory}/parser.py", content="def parse(text):\n    return text\n"
         ),
-        call("Bash", command=f"TOKEN={COMMAND_SECRET} true && echo fetched", description="Fetch the sample"),
+        call("Bash", command=f"TOKEN={COMMAND_SECRET} fetch_sample", description="Fetch the sample"),
     ]
     agent = call(
         "Agent",
