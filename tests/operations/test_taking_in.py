@@ -9,7 +9,9 @@ import pytest
 
 import aether
 from aether.errors import InvalidInput
+from aether.integrations.claude_code import hook
 from aether.integrations.claude_code.intake import entry_of
+from aether.integrations.claude_code.transcript import said as said_in
 from aether.operations import colony, hook_notes, hook_sessions, taking_in
 from aether.operations.colony import start_phase
 from aether.operations.edge import read
@@ -67,6 +69,56 @@ def test_a_turn_becomes_the_notes_that_its_transcript_would_give(home):
     }  # fmt: skip
     assert answer["phase"] == 1
     whole(home)
+
+
+def spoken(home, *said):
+    """Write a transcript of one turn that says `said` and is done, and return it with what a hook reads of it."""
+    path = home.parent / "s1.jsonl"
+    texts = ["Please move the service.", *said, "Decision: the port is 8001 because 8000 is taken."]
+    lines = [
+        {
+            "type": "assistant" if number else "user", "sessionId": "s1", "timestamp": "2026-03-01T10:15:00.000Z",
+            "uuid": f"00000000-0000-4000-8000-{number:012}",
+            "message": {"id": f"m{number}", "role": "assistant" if number else "user", "content": text},
+        }
+        for number, text in enumerate(texts)
+    ]  # fmt: skip
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path, said_in(str(path), message=texts[-1]), texts
+
+
+CHOSE = "We chose SQLite over Postgres because there is one writer."
+FOUND = "The build failed because the compiler in CI is too old."
+
+
+def test_what_was_said_on_the_way_is_noted_once_whoever_tells_it(home):
+    path, said, texts = spoken(home, CHOSE, "Let me look at the rest.", FOUND)
+    asked, stop = (
+        entry("UserPromptSubmit", prompt=texts[0]),
+        entry("Stop", message=texts[-1], said=said, prompt_id="p1"),
+    )
+
+    found = taken(home, asked, stop, stop, entry("PreCompact", trigger="manual", said=said), stop)
+
+    assert found == [texts[0], CHOSE, FOUND, texts[-1]]
+    done = aether.import_transcripts([path], home=home)
+    assert (done.items, done.known) == (0, 4)
+
+
+def test_what_was_said_before_a_compaction_is_noted_once_by_the_turn_that_goes_on(home):
+    _, said, texts = spoken(home, CHOSE, "Let me look at the rest.", FOUND)
+    stop = entry("Stop", message=texts[-1], said=said, prompt_id="p1")
+
+    found = taken(home, entry("PreCompact", trigger="auto", said=said[:2]), entry("PostCompact"), stop)
+
+    assert found == [CHOSE, FOUND, texts[-1]]
+
+
+def test_what_a_person_typed_meanwhile_is_a_request(home):
+    typed = {"text": "Always run the linter before you commit.", "uuid": "u7", "by": "user"}
+
+    assert typed["text"] in taken(home, entry("Stop", message="Done with all of it.", said=[typed]))
+    assert typed["text"] not in taken(home, entry("UserPromptSubmit", prompt=typed["text"], prompt_id="p9"))
 
 
 def test_notes_bear_the_phase_that_the_colony_is_in(home):
@@ -561,14 +613,16 @@ def test_the_same_words_in_another_transcript_are_another_note(home, tmp_path):
 
 @pytest.mark.real_data
 def test_hooks_note_of_real_sessions_what_an_import_notes(tmp_path):
-    """What an assistant says between two calls no hook is told of; an import adds that, and nothing else to speak of."""
+    """What is said between two calls is read from the transcript; an import adds next to nothing."""
     files = sorted((DATA / "claude_code").glob("*.jsonl")) if DATA.is_dir() else []
     if not files:
         pytest.skip("no real transcripts beside this clone")
-    of_hooks = of_both = of_tools = added_of_tools = 0
+    of_hooks = of_both = of_import = of_tools = added_of_all = added_of_tools = 0
     for number, file in enumerate(sorted(files, key=lambda path: path.stat().st_size)[:MOST_FILES]):
         one, other = homes.fresh(tmp_path / f"a{number}"), homes.fresh(tmp_path / f"b{number}")
-        put(one, *filter(None, map(entry_of, payloads(file))))
+        (room := tmp_path / f"room{number}").mkdir()
+        told = (payload | hook._transcribed(payload) for payload in payloads(file, room))
+        put(one, *filter(None, map(entry_of, told)))
         assert take_in(one).left == ""
         by_hooks, by_import = notes_of(one), Counter()
         aether.import_transcripts([file], home=other)
@@ -592,10 +646,13 @@ def notes_of(home):
     return Counter((item["type"], item["content"]) for item in items)
 
 
+        of_import += by_import.total()
+        added_of_all += added.total()
 def test_entries_put_while_others_are_taken_in_are_not_lost(home):
     numbers = range(6)
     threads = [
         threading.Thread(target=lambda number=number: (put(home, *turn(number, f"s{number}")), take_in(home)))
+    assert added_of_all <= 0.05 * of_import
         for number in numbers
     ]
     for thread in threads:

@@ -13,7 +13,6 @@ import signal
 import sys
 import time
 
-from aether.integrations.claude_code import log
 from aether.project import home_of, may_make
 
 # Seconds. An event that reads no memory takes a twentieth of one; the others take claude.deadline_seconds.
@@ -26,8 +25,8 @@ HEAVY = frozenset(
 )
 # Those that make a home where there is none.
 BEGINNINGS = frozenset({"SessionStart", "UserPromptSubmit"})
-# A task of a megabyte is none.
-FIRST_LINE_BYTES = 1 << 20
+# Those at which a turn, or its part before a compaction, is over.
+TELLING = frozenset({"Stop", "SubagentStop", "PreCompact"})
 # As in aether.store.config, which is too much to import for the event of a tool: whether events are kept, the
 # private paths, and the deadline.
 DEFAULTS = (True, "", 8.0)
@@ -112,8 +111,8 @@ def _kept(payload: JsonObject, home: str, private: str | None) -> JsonObject | N
     """Return the entry of the event, having put it into the spool; nothing is put where `private` is None."""
     from aether.integrations.claude_code.intake import entry_of
 
-    task = _task(_word(payload, "agent_transcript_path"))
-    entry = entry_of(payload | {"task_text": task}, private=private or "")
+    told = _transcribed(payload) if private is not None else {}
+    entry = entry_of(payload | told, private=private or "")
     if entry is not None and private is not None:
         from aether.store import spool
 
@@ -124,16 +123,17 @@ def _kept(payload: JsonObject, home: str, private: str | None) -> JsonObject | N
     return entry
 
 
-def _task(transcript: str) -> str:
-    """Return what a sub-agent was asked, which only the first line of its transcript says."""
-    if not transcript:
-        return ""
-    try:
-        with open(transcript, "rb") as file:
-            message = json.loads(file.readline(FIRST_LINE_BYTES))["message"]
-        return message["content"] if message["role"] == "user" else ""
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return ""  # it may not be written yet
+def _transcribed(payload: JsonObject) -> JsonObject:
+    """Return what only the transcript tells: what a sub-agent was asked, and what was said before the last message."""
+    event, last = payload["hook_event_name"], _word(payload, "last_assistant_message")
+    if event not in TELLING:
+        return {}
+    from aether.integrations.claude_code.transcript import said, task
+
+    own = _word(payload, "agent_transcript_path")
+    if event == "SubagentStop":
+        return {"task_text": task(own), "said": said(own, message=last, agent=True)}
+    return {"said": said(_word(payload, "transcript_path"), message=last)}
 
 
 def _is_ready(payload: JsonObject, home: str) -> bool:

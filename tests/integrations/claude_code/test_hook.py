@@ -232,6 +232,22 @@ def test_the_task_of_a_sub_agent_is_read_from_its_transcript(project, monkeypatc
     assert [entry.get("task_text") for entry in entries(project)] == ["Look at it.", None, None]
 
 
+def test_what_was_said_before_the_last_message_is_read_from_the_transcript(project, monkeypatch):
+    transcript = project / "s.jsonl"
+    said = {"id": "m1", "role": "assistant", "content": [{"type": "text", "text": "We chose SQLite."}]}
+    transcript.write_text(json.dumps({"type": "assistant", "uuid": "u1", "message": said}) + "\n")
+    monkeypatch.setattr(hook, "HEAVY", frozenset())
+    about = {"transcript_path": str(transcript), "last_assistant_message": "Done."}
+
+    for event in ("Stop", "PreCompact", "UserPromptSubmit", "PostCompact"):
+        told(project, event, **about)
+    (project / ".aether" / "config.toml").write_text("[claude]\ncapture = false\n")
+    told(project, "Stop", **about)
+
+    found = [{"text": "We chose SQLite.", "uuid": "u1", "id": "m1"}]
+    assert [entry.get("said") for entry in entries(project)] == [found, found, None, None]
+
+
 def test_a_part_that_fails_is_logged_and_the_event_is_kept(project, monkeypatch):
     def broken(*_, **__):
         raise RuntimeError("no such luck")
