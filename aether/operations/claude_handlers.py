@@ -20,10 +20,11 @@ from aether.shapes import JsonObject
 PROGRAM = "aether-hook"
 # Where there are no scripts. A session stands in a project whose own files must not be imported: hence -P.
 MODULE = ("-P", "-m", "aether")
-# Seconds after which Claude Code ends the process: above the program's own deadlines (2 and 8 by default), so that
-# only one that is stuck is ended from outside.
+# Seconds after which Claude Code ends the process: above the program's own deadlines (2, 8 and 24 by default), so
+# that only one that is stuck is ended from outside.
 LIGHT_SECONDS = 5
 HEAVY_SECONDS = 15
+COMPACTING_SECONDS = 30
 # A person waits for the end of a session; it only writes one small file.
 LAST_SECONDS = 2
 # Tools that change something, run something or bring an answer; aether's own MCP tools are no news to it.
@@ -47,8 +48,8 @@ EVENTS = {
     "PostToolUseFailure": Asked(LIGHT_SECONDS, TOOLS),
     "SubagentStart": Asked(HEAVY_SECONDS),
     "SubagentStop": Asked(HEAVY_SECONDS),
-    "PreCompact": Asked(HEAVY_SECONDS),
-    "PostCompact": Asked(HEAVY_SECONDS),
+    "PreCompact": Asked(COMPACTING_SECONDS),
+    "PostCompact": Asked(COMPACTING_SECONDS),
     "Stop": Asked(HEAVY_SECONDS),
     "TaskCompleted": Asked(LIGHT_SECONDS),
     "SessionEnd": Asked(LAST_SECONDS),

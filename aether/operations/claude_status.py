@@ -19,7 +19,7 @@ from aether.operations import claude_handlers, claude_merging, claude_settings
 from aether.operations.edge import find
 from aether.operations.taking_in import session_of
 from aether.shapes import JsonObject
-from aether.store import spool
+from aether.store import hook_log, spool
 from aether.store.files import make_directory, storage
 
 # Far above what starting takes anywhere; a program that is stuck is named, not waited for.
@@ -82,7 +82,7 @@ def status(home: Path | None = None, *, start: Path | None = None) -> Report:
         is_paused(place),
         len(spool.waiting(place)),
         _last_session(Path(place)),
-        _last_lines(Path(place) / "hook.log"),
+        _last_lines(Path(place) / hook_log.NAME),
         [],
     )
     return report._replace(problems=[*_problems(report)])

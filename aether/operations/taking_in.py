@@ -17,17 +17,16 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from aether import clock
 from aether.errors import AetherError, InvalidInput
 from aether.memory import phases
 from aether.memory.colony import RUNNING
 from aether.messages.blocks import word
 from aether.operations import drafts as notes
-from aether.operations.edge import Author, Snapshot, counter_of, find, now, read
+from aether.operations.edge import Author, Snapshot, counter_of, find, read
 from aether.operations.hook_sessions import NOT_YET, UNKNOWN, Session, is_idle, opened, session_of, write
 from aether.operations.working import ItemId, store_drafts
 from aether.shapes import JsonObject
-from aether.store import appends, config, spool
+from aether.store import appends, config, hook_log, spool
 from aether.store.files import make_directory, storage, write_whole
 from aether.store.lock import locked
 
@@ -246,6 +245,4 @@ def _set_aside(home: Path, name: str, what: JsonObject, reason: str) -> None:
     path = home / "quarantine" / f"hooks-{name}"
     make_directory(path.parent)
     write_whole(path, json.dumps(what).encode("ascii"))
-    line = f"{clock.stamp(now())} taking-in - {' '.join(reason.split())} Kept in quarantine/{path.name}\n"
-    with (home / "hook.log").open("a", encoding="utf-8", errors="backslashreplace") as log:
-        log.write(line)
+    hook_log.note(str(home), "taking-in", "", f"{reason} Kept in quarantine/{path.name}")

@@ -87,7 +87,8 @@ class Config(NamedTuple):
     """`claude.auto_compress`: whether a turn's end compresses working memory that is full, without a model."""
     # Claude Code waits longer for a hook, but a person notices this much.
     claude_deadline_seconds: float = 8.0
-    """`claude.deadline_seconds`: how long a hook that reads memory may take; what it has not told then is not told."""
+    """`claude.deadline_seconds`: how long a hook that reads memory may take, before and after a compaction three times
+    as long; what it has not told then is not told."""
 
 
 KEYS = {

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from aether.integrations.claude_code import hook
 from aether.memory.work import called, new_work, returned, worked
 from aether.messages.record import Record
 from aether.operations import claude_handlers
@@ -19,6 +20,7 @@ from aether.operations.claude_handlers import (
     shared_groups,
     started,
 )
+from aether.store import config
 
 PLUGIN = Path(claude_handlers.__file__).parents[1] / "integrations" / "claude_code" / "plugin"
 WORDS = [
@@ -39,10 +41,18 @@ def test_the_plugins_hooks_are_the_table():
 
 
 def test_no_event_of_ours_can_hold_up_a_session_for_long():
-    assert max(asked.seconds for asked in EVENTS.values()) <= 15
+    assert max(EVENTS[event].seconds for event in EVENTS.keys() - hook.LONG) <= 15
+    assert max(asked.seconds for asked in EVENTS.values()) <= 30
     assert EVENTS["SessionEnd"].seconds <= 2
     assert "PostToolBatch" not in EVENTS
     assert "PreToolUse" not in EVENTS
+
+
+@pytest.mark.parametrize("event", sorted(EVENTS.keys() - {"SessionEnd"}))
+def test_a_process_ends_itself_before_claude_code_ends_it(event):
+    heavy = config.Config().claude_deadline_seconds * (hook.LONG_TIMES if event in hook.LONG else 1)
+
+    assert EVENTS[event].seconds > (heavy if event in hook.HEAVY else hook.LIGHT_SECONDS) + hook.GRACE_SECONDS
 
 
 @pytest.mark.parametrize("words", WORDS, ids=lambda words: words[0])

@@ -14,6 +14,7 @@ import sys
 import time
 
 from aether.project import home_of, may_make
+from aether.store import hook_log
 
 # Seconds. An event that reads no memory takes a twentieth of one; the others take claude.deadline_seconds.
 LIGHT_SECONDS = 2.0
@@ -23,6 +24,8 @@ GRACE_SECONDS = 1.0
 HEAVY = frozenset(
     "SessionStart UserPromptSubmit SubagentStart SubagentStop Stop PreCompact PostCompact".split()
 )
+# What compacting asks for takes a full home several seconds, and a person waits for a compaction in any case.
+LONG, LONG_TIMES = frozenset({"PreCompact", "PostCompact"}), 3
 # Those that make a home where there is none.
 BEGINNINGS = frozenset({"SessionStart", "UserPromptSubmit"})
 # Those at which a turn, or its part before a compaction, is over.
@@ -78,7 +81,7 @@ def main(argv: list[str], stdin: bytes, *, deadline: Deadline | None = None) -> 
         home = _home(payload)
         return 0, _answer(payload | {"hook_event_name": event}, home, deadline or _no_deadline)
     except Exception as reason:  # noqa: BLE001 - whatever fails here must not fail there
-        log.note(home, event, session, f"{type(reason).__name__}: {reason}")
+        hook_log.note(home, event, session, f"{type(reason).__name__}: {reason}")
         return 0, ""
 
 
@@ -91,6 +94,7 @@ def _answer(payload: JsonObject, home: str, deadline: Deadline) -> str:
     entry = _kept(payload, home, private if capture else None)
     if entry is None or event not in HEAVY:
         return ""
+    seconds *= LONG_TIMES if event in LONG else 1
     deadline(seconds, home, event, session)
     from aether.integrations.claude_code.once import is_first
 
@@ -102,7 +106,7 @@ def _answer(payload: JsonObject, home: str, deadline: Deadline) -> str:
     told = reply(
         event, entry, home,
         left=began + seconds - time.monotonic(),
-        note=lambda what: log.note(home, event, session, what),
+        note=lambda what: hook_log.note(home, event, session, what),
     )  # fmt: skip
     return output(event, told)
 
@@ -215,7 +219,7 @@ def _no_deadline(seconds: float, home: str, event: str, session: str) -> None:
 
 
 def _late(home: str, event: str, session: str) -> NoReturn:
-    log.note(home, event, session, "was not done in time")
+    hook_log.note(home, event, session, "was not done in time")
     os._exit(0)
 
 

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aether.integrations.claude_code import contract, hook, log, replies
-from aether.store import config, spool
+from aether.integrations.claude_code import contract, hook, replies
+from aether.store import config, hook_log, spool
 from aether.store.lock import locked
 from tests import homes
 from tests.crash import faults
@@ -52,7 +52,7 @@ def entries(project):
 
 
 def logged(project):
-    path = project / ".aether" / log.NAME
+    path = project / ".aether" / hook_log.NAME
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
@@ -381,6 +381,21 @@ def test_what_is_not_done_in_time_ends_with_a_line_in_the_log(project):
     assert (found.returncode, found.stdout, found.stderr) == (0, b"", b"")
     assert "Stop - was not done in time" in logged(project)
     assert len(entries(project)) == 1
+
+
+@pytest.mark.parametrize(
+    ("event", "seconds"), [("PostToolUse", 2.0), ("Stop", 8.0), ("PreCompact", 24.0), ("PostCompact", 24.0)]
+)
+def test_what_comes_with_a_compaction_has_more_time(project, event, seconds, monkeypatch):
+    monkeypatch.setattr(replies, "reply", lambda *_, left, **__: given.append(left) or "")
+    given = []
+
+    hook.main(
+        [event], json.dumps({"cwd": str(project)}).encode(), deadline=lambda each, *_: given.append(each)
+    )
+
+    assert max(given) == seconds
+    assert event == "PostToolUse" or seconds - 1 < given[-1] < seconds
 
 
 def test_code_that_holds_the_interpreter_is_ended_too(project):

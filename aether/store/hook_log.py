@@ -1,6 +1,7 @@
 """The log of the hooks: one line for each failure in `hook.log`, for there is no screen to say it on.
 
-It never raises, and never grows: at its limit it becomes `hook.log.1`, in the place of the one before.
+It never raises, and never grows: at its limit it becomes `hook.log.1`, in the place of the one before. The event of
+a tool imports it, so it has nothing but `os` and `time`.
 """
 
 from __future__ import annotations

@@ -7,22 +7,22 @@ import re
 
 import pytest
 
-from aether.integrations.claude_code import log
+from aether.store import hook_log
 
 
 def lines(home):
-    return (home / log.NAME).read_text(encoding="utf-8").splitlines()
+    return (home / hook_log.NAME).read_text(encoding="utf-8").splitlines()
 
 
 def test_a_failure_is_one_line_that_says_when_where_and_what(tmp_path):
-    log.note(str(tmp_path), "Stop", "s 1", "disk\nis  full")
+    hook_log.note(str(tmp_path), "Stop", "s 1", "disk\nis  full")
 
     (line,) = lines(tmp_path)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ Stop s 1 disk is full", line)
 
 
 def test_what_is_not_known_is_a_dash_and_what_is_long_is_cut(tmp_path):
-    log.note(str(tmp_path), "", "s" * 999, "x" * 9_999)
+    hook_log.note(str(tmp_path), "", "s" * 999, "x" * 9_999)
 
     (line,) = lines(tmp_path)
     assert line.split(" ")[1] == "-"
@@ -30,38 +30,38 @@ def test_what_is_not_known_is_a_dash_and_what_is_long_is_cut(tmp_path):
 
 
 def test_no_secret_is_logged(tmp_path):
-    log.note(str(tmp_path), "Stop", "s", "failed at password=hunter2secret")
+    hook_log.note(str(tmp_path), "Stop", "s", "failed at password=hunter2secret")
 
     assert "hunter2secret" not in lines(tmp_path)[0]
 
 
 def test_at_its_limit_it_begins_anew_and_keeps_one_older(tmp_path, monkeypatch):
-    monkeypatch.setattr(log, "MOST_BYTES", 200)
+    monkeypatch.setattr(hook_log, "MOST_BYTES", 200)
     for nth in range(50):
-        log.note(str(tmp_path), "Stop", "s", f"failure {nth}")
+        hook_log.note(str(tmp_path), "Stop", "s", f"failure {nth}")
 
-    assert sorted(path.name for path in tmp_path.iterdir()) == [log.NAME, f"{log.NAME}.1"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [hook_log.NAME, f"{hook_log.NAME}.1"]
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 600
     assert lines(tmp_path)[-1].endswith("failure 49")
 
 
 def test_only_its_owner_reads_it(tmp_path):
-    log.note(str(tmp_path), "Stop", "s", "x")
+    hook_log.note(str(tmp_path), "Stop", "s", "x")
 
-    assert os.stat(tmp_path / log.NAME).st_mode & 0o077 == 0
+    assert os.stat(tmp_path / hook_log.NAME).st_mode & 0o077 == 0
 
 
 @pytest.mark.parametrize("what", ["torn \ud83d", "漢字"])
 def test_any_text_can_be_logged(tmp_path, what):
-    log.note(str(tmp_path), "Stop", "s", what)
+    hook_log.note(str(tmp_path), "Stop", "s", what)
 
     assert len(lines(tmp_path)) == 1
 
 
 def test_where_there_is_no_home_or_no_way_to_write_nothing_happens(tmp_path):
-    log.note(str(tmp_path / "nowhere"), "Stop", "s", "x")
-    log.note("\0", "Stop", "s", "x")
-    (tmp_path / log.NAME).mkdir()
-    log.note(str(tmp_path), "Stop", "s", "x")
+    hook_log.note(str(tmp_path / "nowhere"), "Stop", "s", "x")
+    hook_log.note("\0", "Stop", "s", "x")
+    (tmp_path / hook_log.NAME).mkdir()
+    hook_log.note(str(tmp_path), "Stop", "s", "x")
 
     assert not (tmp_path / "nowhere").exists()
