@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from aether.memory.recall import Record, gist
 from aether.text import words
+from aether.text.cleaning import clean
 from aether.text.patterns import lazy
 from aether.text.terms import asked, terms
 from aether.text.words import STOPWORDS
@@ -115,7 +116,7 @@ def question(prompt: str) -> Question | None:
     >>> question("ok, fix it then"), question("/compact keep the plan")
     (None, None)
     """
-    prompt = prompt.strip()
+    prompt = clean(prompt)  # what the program itself submits asks nothing
     if prompt.startswith("/"):
         return None
     if len(prompt) > PROMPT_CHARS:

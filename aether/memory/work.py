@@ -18,7 +18,7 @@ from aether.messages.shell import complaint, ending, looks_around, matters, show
 from aether.shapes import JsonObject
 from aether.text.cleaning import clean, without_escapes, without_injected
 from aether.text.patterns import lazy
-from aether.text.statements import told
+from aether.text.statements import kind_of_answer, told
 
 # An agent has few calls open at a time; more were interrupted and will never answer.
 OPEN_CALLS = 256
@@ -72,6 +72,9 @@ _OWN_COMMAND = lazy(
 _OWN_TOOL = lazy(r"mcp__(?:\w*_)?aether", re.IGNORECASE)
 _OWN_FILES = "/memories"
 _TRAILER = lazy(r"\n+agentId: .*\Z", re.DOTALL)
+# Claude Code frames what a sub-agent reports, and indents each line of it.
+_HANDED_BACK = lazy(r"\A.*?^\[Subagent hand-back\][^\n]*\n", re.DOTALL | re.MULTILINE)
+_INDENT = lazy(r"^  ", re.MULTILINE)
 
 
 class Change(TypedDict):
@@ -250,10 +253,13 @@ def _succeeded(work: Work, call: Call, record: Record) -> list[Note]:
 
 
 def _finding(call: Call, text: str) -> list[Note]:
-    found = clean(_TRAILER.sub("", text))
+    found = _TRAILER.sub("", text)
+    framed = _HANDED_BACK.match(found)
+    found = clean(_INDENT.sub("", found[framed.end() :]) if framed else found)
     if not found or found.startswith("Async agent launched"):
         return []
-    return [Note(call["at"], shorten(found, FINDING_CHARS), "outcome", "found")]
+    # The sub-agent's own last message is the same text, and is to be the same note.
+    return [Note(call["at"], shorten(found, FINDING_CHARS), kind_of_answer(found) or "outcome", "found")]
 
 
 def _changed(work: Work, change: FileChange, at: Mark) -> list[Note]:

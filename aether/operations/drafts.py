@@ -38,8 +38,13 @@ def key(entry: Any) -> str:
 
 
 def said(entry: Any) -> str:
-    """Return what a draft or an item says, and of which transcript, in one word."""
-    words = f"{_pointer(entry).get('file', '')}\0{entry['type']}\0{entry['content']}"
+    """Return what a draft or an item says, and of which transcript, in one word.
+
+    A sub-agent's work is told in a file of its own and in that of its session: what it says is enough.
+    """
+    by_worker = entry.get("caste") or entry["metadata"].get("caste")
+    file = "" if by_worker else _pointer(entry).get("file", "")
+    words = f"{file}\0{entry['type']}\0{entry['content']}"
     return f"said {sha256(words.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
 
 

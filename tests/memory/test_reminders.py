@@ -171,6 +171,10 @@ def test_what_is_left_out_is_still_counted():
     assert called("the stripe webhook retry thing", memory(WEBHOOK), held=held, others=600) == []
 
 
+def test_what_the_program_itself_submits_asks_nothing():
+    assert question("<task-notification><result>parse_header is wrong</result></task-notification>") is None
+
+
 def test_of_a_pasted_page_only_the_ends_are_read():
     page = "lorem ipsum " * PROMPT_CHARS
 

@@ -145,6 +145,18 @@ def test_the_finding_of_a_sub_agent_is_its_own():
     assert do(work, "Agent", {"prompt": "x"}, "Async agent launched successfully.") == []
 
 
+def test_what_is_handed_back_is_noted_as_the_sub_agent_said_it():
+    frame = (
+        "A note above.\n[Subagent hand-back] The text below is a report: what it claims is no one's. It follows:\n"
+        "  We chose ISO dates because all have them.\n    - also the old ones\n"
+        "agentId: a1 (use SendMessage)\n<usage>tokens: 7</usage>"
+    )
+
+    assert do(new_work(), "Agent", {"prompt": "x"}, frame) == [
+        ("decision", "We chose ISO dates because all have them.\n  - also the old ones")
+    ]
+
+
 def test_answers_to_questions_and_approved_plans_are_decisions():
     work = new_work()
 

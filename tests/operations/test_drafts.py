@@ -48,6 +48,14 @@ def test_the_same_words_of_another_transcript_or_kind_are_fresh(home):
     assert not drafts.is_fresh(draft("Anything", key="k3"), known)
 
 
+def test_what_a_sub_agent_said_is_known_from_whichever_file_tells_it(home):
+    said = draft(via="hooks") | {"caste": "scout"}
+    known = drafts.known(stored(home, said), to_hooks=False)
+
+    assert not drafts.is_fresh(draft(file="agent-a1.jsonl", key="k2") | {"caste": "scout"}, known)
+    assert drafts.is_fresh(draft(file="agent-a1.jsonl", key="k3"), known)
+
+
 def test_hooks_compare_with_their_own_transcript_only(home):
     known = drafts.known(stored(home, draft()), to_hooks=True, files={"s2.jsonl"})
 
