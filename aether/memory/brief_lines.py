@@ -173,17 +173,21 @@ def rules(memory: Mapping[str, Any], *, wide: bool = False) -> Iterator[Line]:
 
 def learned(memory: Mapping[str, Any], *, wide: bool = False) -> Iterator[Line]:
     """Yield the patterns of long-term memory, the most certain first; those that are rules go with the rules."""
-    from aether.text.rules import rule  # a young memory has learned nothing yet
-
     patterns = memory["long_term_memory"]["patterns"]
     for pattern in sorted(
         patterns, key=lambda each: (each["confidence"], stamp_of(each["last_seen"])), reverse=True
     ):
-        binds = pattern["type"] in STANDING and rule(pattern["pattern"]) is not None
+        binds = pattern["type"] in STANDING and _is_rule(pattern["pattern"])
         if binds or not wide:
             times = f"learned, {pattern['occurrences']}x" + (", all projects" if wide else "")
             section = "rules" if binds else "learned"
             yield Line(section, flat(pattern["pattern"], RULE_CHARS), stamp_of(pattern["last_seen"]), times)
+
+
+def _is_rule(text: str) -> bool:
+    from aether.text.rules import rule  # a young memory has learned nothing yet
+
+    return rule(text) is not None
 
 
 def felt(documents: Mapping[str, Any], *, now: datetime, caste: str | None = None) -> Iterator[Line]:

@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from aether.memory import brief_commands
 from aether.memory.brief_lines import TOLD_CHARS, Line, flat
 from aether.memory.brief_merge import sense
-from aether.memory.notes import STANDING
+from aether.memory.notes import SOURCE_MAIN, SOURCE_WORKER, STANDING, noted_by, shorten
 from aether.shapes import Item
-from aether.text.statements import is_empty_reply
 
 # Looked through for each kind: far more than any budget holds, far less than a full memory.
 LOOKED_AT = 60
@@ -31,47 +31,63 @@ LEAST_WORDS = 4
 LEAST_ANSWER_WORDS = 2
 # A reply that is longer says something.
 REPLY_CHARS = 80
+# A question or a remark of so few words ("Ok, ETA?") is about the moment; a task of so few names something.
+CHAT_WORDS = 9
 LEAST_RESULT_WORDS = 12
-# A root is told once and saves its length for each file; one below `/home/user` saves little.
-ROOT_PARTS = 4
-ROOT_SHARE = 0.6
+# What a session keeps beside its text: the last requests and results, as they would be told.
+MOST_ASKED = 4
+MOST_FOUND = 6
+MOST_OPEN = 20
+# What tells which commands failed, and which of them worked later.
+SETTLES = frozenset({"error", "command", "solution"})
 
-_FILE = re.compile(r"(Created|Changed|Deleted) (.+?)(?: \((\d+) (edits|lines)\))?(?:: (.+))?", re.DOTALL)
 _MANY = re.compile(r"[;\n]\s*(?=(?:Created|Changed|Deleted) \S|Ran `)")
-_COMMAND = re.compile(r"`([^`]+)`")
 _CODE = re.compile(r"`[^`]*`")
 # What comes next was done long ago when this is read.
 _NEXT = re.compile(
     r"\s*(?:(?:Now|So|First),? )?(?:let me|let's|I'll|I will|I need to)\b[^.!?]*[.:]?\s*\Z", re.IGNORECASE
 )
-_MARKUP = re.compile(r"^#+ |^-{3,}$|^```\w*$", re.MULTILINE)
+_MARKUP = re.compile(r"^#+ |^-{3,}$|^```\w*$|^\|[-:| ]+\|$", re.MULTILINE)
 _ASKED = re.compile(r"Asked: (.*?)\s*Answered: (.*)", re.DOTALL)
-_HISTORY = re.compile(r"Ran `(?:git|gh) ")
 _PLACEHOLDER = re.compile(r"\[[^\]]*\]")
 _TROUBLE = re.compile(
     r"\b(?:fail\w*|errors?|cannot|can't|couldn't|unable|broken|breaks?|bugs?|missing|blocked|blocks?|wrong|crash\w*|"
     r"doesn't|don't work|not work\w*|stuck|denied|refused|unavailable|conflicts?|leaks?|hangs?|time[sd]? out|inconsistent)\b",
     re.IGNORECASE,
 )
+_WORD = re.compile(r"[a-z']+")
+# Words that spur on and say nothing of the work.
+_SPURS = frozenset(
+    "a ahead all alright and apply approve approved but cheers continue cool correct do done exactly fine for go going good "
+    "great ha hi hello hmm i i'm is it it's keep lgtm like looks lovely me my nah next nice no nope now ok okay on one perfect "
+    "please proceed really right same so sorry sounds super sure thank thanks that that's the then this try very wait "
+    "well with wonderful works would y yeah yep yes you".split()
+)
+_CHATS = re.compile(
+    r"(?:ok(?:ay)?|sorry|thanks?|hm+|wow|any|progress|status|eta|what|how|why|when|where|who|which|is|are|was|did|does|do you|"
+    r"can (?:you|i|we)|could you|should|would|will|have you|really|oops|never mind|nevermind|i (?:see|think|guess|meant)|still)\b",
+    re.IGNORECASE,
+)
+# A path, a name, a number or code: a remark that has one is about something.
+_NAMES = re.compile(r"[`/_#\d]|\w\.\w|[a-z][A-Z]|https?:")
 
 
 def rested(sessions: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[Item]:
-    """Yield what the newest sessions kept word for word as the items that it was, without rules and results.
+    """Yield what the newest sessions kept word for word as the items that it was, without rules.
 
     The extractive architect writes several items of one type into one entry: files and commands are told apart again;
     of requests the last words are kept, which are the newest. Of results it keeps details, which tell nothing alone.
+    What a session says of itself goes before that: files, requests, results, and the errors it left open.
     """
     for at, session in sessions[:RESTED_SESSIONS]:
         known = session.get("metadata") or {}
-        files = known.get("files", [])
-        yield from (_item("code_change", content, at) for content in reversed(files))
-        yield from (_item("error", content, at) for content in known.get("open", []))
+        for name, kind in _KEPT.items():
+            by = SOURCE_WORKER if name == "found" else SOURCE_MAIN
+            kept = known.get(name, [])
+            yield from (_item(kind, text, at, by) for text in (kept if name == "open" else reversed(kept)))
         # A session of a hand-off says of itself what it left open: its other errors are history.
-        told = (
-            {"outcome"}
-            | ({"code_change"} if files else set())
-            | ({"error"} if "compression_id" in known else set())
-        )
+        told = {kind for name, kind in _KEPT.items() if known.get(name)} | {"outcome"}
+        told |= {"error"} if "compression_id" in known else set()
         for entry in reversed(session.get("high_value_items") or []):
             kind = entry.get("type", "")
             if entry.get("injected") or kind in STANDING or kind in told:
@@ -80,8 +96,30 @@ def rested(sessions: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[Item]:
             yield from (_item(kind, part.strip(), at) for part in reversed(_MANY.split(content)))
 
 
-def _item(type: str, content: str, at: str) -> Item:
-    return cast(Item, {"type": type, "content": content, "metadata": {"timestamp": at, "caste": None}})
+# The lists of a session's metadata, and what type of item they are made of.
+_KEPT = {"files": "code_change", "open": "error", "asked": "user_input", "found": "outcome"}
+
+
+def kept(held: Sequence[Item]) -> dict[str, list[str]]:
+    """Return what a session should say of itself of the items it stands for: requests, results, errors left open.
+
+    Requests and results are the newest, in the order in which they were said.
+    """
+    newest = held[::-1]
+    settles = [item for item in newest if item["type"] in SETTLES]
+    left = [line.text for line in still_open(settles) if line.text.startswith("`")]
+    results = [line.text for line in stands(sorted(newest, key=lambda item: not noted_by(item)))]
+    requests = [shorten(item["content"], SUMMARY_CHARS) for item in _requests(newest)]
+    return {
+        "open": left[:MOST_OPEN],
+        "asked": requests[:MOST_ASKED][::-1],
+        "found": results[:MOST_FOUND][::-1],
+    }
+
+
+def _item(type: str, content: str, at: str, source: str = SOURCE_MAIN) -> Item:
+    metadata = {"timestamp": at, "caste": None, "source": source}
+    return cast(Item, {"type": type, "content": content, "metadata": metadata})
 
 
 def _tail(text: str) -> str:
@@ -95,11 +133,17 @@ def said(items: Iterable[Item], type: str) -> Iterator[Item]:
 
 
 def asked(items: Sequence[Item]) -> Iterator[Line]:
-    """Yield what the person asked for; what only spurs on is left out."""
+    """Yield what the person asked for, the last request whatever it is; before it, no talk of the moment."""
+    for item in _requests(items):
+        yield Line("asked", _answer(item["content"]), item["metadata"]["timestamp"])
+
+
+def _requests(items: Iterable[Item]) -> Iterator[Item]:
+    last = True
     for item in said(items, "user_input"):
-        answer = _answer(item["content"])
-        if answer:
-            yield Line("asked", answer, item["metadata"]["timestamp"])
+        if not noted_by(item) and _answer(item["content"]) and (last or not _is_chat(item["content"])):
+            last = False
+            yield item
 
 
 def _answer(text: str) -> str:
@@ -107,9 +151,23 @@ def _answer(text: str) -> str:
     dialogue = _ASKED.fullmatch(text) if text.startswith("Asked: ") else None
     answer = flat(dialogue[2] if dialogue else text, TOLD_CHARS).lstrip("-*• ")
     short = len(answer) <= REPLY_CHARS
-    if short and (len(_PLACEHOLDER.sub("", answer).split()) < LEAST_ANSWER_WORDS or is_empty_reply(answer)):
+    if short and (len(_PLACEHOLDER.sub("", answer).split()) < LEAST_ANSWER_WORDS or _spurs_on(answer)):
         return ""
     return f"{answer} (asked: {flat(dialogue[1], TOLD_CHARS // 2)})" if dialogue else answer
+
+
+def _spurs_on(answer: str) -> bool:
+    words = _WORD.findall(answer.casefold().replace("’", "'"))
+    return bool(words) and not _NAMES.search(answer) and _SPURS.issuperset(words)
+
+
+def _is_chat(text: str) -> bool:
+    """Return whether `text` is a question or remark about the moment in which it was said."""
+    dialogue = _ASKED.fullmatch(text) if text.startswith("Asked: ") else None
+    bare = (dialogue[2] if dialogue else text).strip()
+    if len(bare.split()) > CHAT_WORDS or _NAMES.search(bare):
+        return False
+    return bare.endswith("?") or _CHATS.match(bare) is not None
 
 
 def decided(items: Sequence[Item], sessions: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[Line]:
@@ -127,100 +185,50 @@ def decided(items: Sequence[Item], sessions: Sequence[tuple[str, Mapping[str, An
 
 
 def still_open(items: Sequence[Item]) -> Iterator[Line]:
-    """Yield the errors that nothing put right and the blockers that nothing speaks of as solved."""
+    """Yield the errors that nothing put right and the blockers that nothing speaks of as solved.
+
+    Of what failed while looking around, nothing is open.
+    """
     ran: set[str] = set()
     ends: list[frozenset[str]] = []
-    looked = 0
+    settling = looked = 0
     for item in items:
-        if item["type"] in ("command", "solution") and len(ran) < LOOKED_AT_COMMANDS:
-            ran |= _commands(item["content"])
-        if item["type"] in ("solution", "outcome") and len(ends) < LOOKED_AT:
-            ends.append(sense(item["content"][:SUMMARY_CHARS]).words)
-        if (
-            item["type"] not in ("error", "blocker")
-            or item["metadata"].get("protected")
-            or looked >= LOOKED_AT_OPEN
-        ):
+        kind, content = item["type"], item["content"]
+        if kind in ("command", "solution") and settling < LOOKED_AT_COMMANDS:
+            settling += 1
+            ran |= brief_commands.names_in(content)
+        if kind in ("solution", "outcome") and len(ends) < LOOKED_AT:
+            ends.append(sense(content[:SUMMARY_CHARS]).words)
+        if kind not in ("error", "blocker") or item["metadata"].get("protected") or looked >= LOOKED_AT_OPEN:
             continue
         looked += 1
-        if item["type"] == "error":
-            over = bool(_commands(item["content"]) & ran)
-        else:
-            mine = sense(item["content"]).words
-            over = not _TROUBLE.search(_CODE.sub("", item["content"])) or any(
-                len(mine & end) >= SOLVED_AT * len(mine) for end in ends
-            )
-        if not over:
-            yield Line("open", flat(item["content"], TOLD_CHARS), item["metadata"]["timestamp"])
+        text = _error(content, ran) if kind == "error" else _blocker(content, ends)
+        if text:
+            yield Line("open", text, item["metadata"]["timestamp"])
 
 
-def _commands(text: str) -> set[str]:
-    """Return the command that `text` names first, without its flags: a run with other flags is that command again."""
-    found = _COMMAND.search(text)
-    return {" ".join(word for word in found[1].split() if not word.startswith("-"))} if found else set()
+def _error(content: str, ran: set[str]) -> str:
+    """Return an error as it is told, "" where all that failed has run since or was of no use."""
+    known = brief_commands.failed(content)
+    if known is None:
+        return flat(content, TOLD_CHARS)
+    return "" if brief_commands.names(known.parts) <= ran else brief_commands.failure(known)
 
 
-def solved(items: Sequence[Item]) -> Iterator[Line]:
-    """Yield the errors that were put right, with what did it."""
-    for item in said(items, "solution"):
-        failure, worked, way = item["content"].partition("\nWorked ")
-        if worked:
-            text = f"{flat(failure, TOLD_CHARS // 2)} -> worked {flat(way, TOLD_CHARS // 2)}"
-            yield Line("solved", text, item["metadata"]["timestamp"])
+def _blocker(content: str, ends: Sequence[frozenset[str]]) -> str:
+    mine = sense(content).words
+    over = not _TROUBLE.search(_CODE.sub("", content)) or any(
+        len(mine & end) >= SOLVED_AT * len(mine) for end in ends
+    )
+    return "" if over else flat(content, TOLD_CHARS)
 
 
-def stands(items: Sequence[Item]) -> Iterator[Line]:
-    """Yield the latest results."""
+def stands(items: Iterable[Item]) -> Iterator[Line]:
+    """Yield the latest results; what an agent was sent to find out is one, however short."""
     for item in said(items, "outcome"):
         text = flat(_NEXT.sub("", _MARKUP.sub(" ", item["content"])), SUMMARY_CHARS)
-        if len(text.split()) >= LEAST_RESULT_WORDS:
+        if len(text.split()) >= (LEAST_WORDS if noted_by(item) else LEAST_RESULT_WORDS):
             yield Line("stands", text, item["metadata"]["timestamp"])
-
-
-def ran(items: Sequence[Item]) -> list[Line]:
-    """Return the commands that mattered, each as it was run last; how to build and test comes before what was committed."""
-    found: list[Line] = []
-    seen: set[str] = set()
-    for item in said(items, "command"):
-        names = _commands(item["content"])
-        if not names & seen:
-            seen |= names
-            found.append(Line("ran", flat(item["content"], TOLD_CHARS), item["metadata"]["timestamp"]))
-    return sorted(
-        found, key=lambda line: not line.text.startswith("Ran `") or bool(_HISTORY.match(line.text))
-    )
-
-
-def files(items: Sequence[Item]) -> list[Line]:
-    """Return the files that were changed, each once with all its edits, the last one first."""
-    found: dict[str, list[Any]] = {}
-    for item in items:
-        match = _FILE.fullmatch(item["content"].strip()) if item["type"] == "code_change" else None
-        if match:
-            action, path, number, unit, about = match.groups()
-            known = found.setdefault(path, [item["metadata"]["timestamp"], action, 0, ""])
-            known[2] += int(number) if unit == "edits" else 1
-            known[3] = known[3] or flat(about or "", TOLD_CHARS // 3)
-    return [
-        Line("files", f"{path} ({action.lower()}, {edits}x)" + (f": {about}" if about else ""), at)
-        for path, (at, action, edits, about) in list(found.items())[:LOOKED_AT]
-    ]
-
-
-def root_of(lines: Sequence[Line]) -> str:
-    """Return the deepest directory that holds most files of `lines`, "" where there is none worth a mention."""
-    held: dict[str, int] = {}
-    for line in lines:
-        parts = line.text.split(" (")[0].split("/")[:-1]
-        for depth in range(ROOT_PARTS, len(parts) + 1):
-            directory = "/".join(parts[:depth]) + "/"
-            held[directory] = held.get(directory, 0) + 1
-    most = [
-        root
-        for root, files in held.items()
-        if files >= max(2, ROOT_SHARE * len(lines)) and root.startswith("/")
-    ]
-    return max(most, key=lambda root: (len(root), root), default="")
 
 
 def before(sessions: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[Line]:

@@ -8,12 +8,12 @@ within what the host passes on; the same memory at the same time gives the same 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from aether import clock
-from aether.memory import brief_lines, brief_work
+from aether.memory import brief_commands, brief_files, brief_lines, brief_work
 from aether.memory.brief_layout import Share, fitted, laid_out, ranked
 from aether.memory.brief_lines import Line, newest_items, newest_sessions
 from aether.memory.brief_merge import merged
@@ -40,17 +40,18 @@ _FIRST = {
 }
 # At a start it counts where the work stands; after a compaction, what a summary loses: errors, paths, commands, reasons.
 _START = _FIRST | {
-    "open": Share(0, 2, 6),
-    "asked": Share(0, 4, 4),
+    "open": Share(0, 2, 4),
+    "asked": Share(0, 6, 2),
     "stands": Share(1, 8, 2),
-    "decided": Share(1, 2, 10),
-    "files": Share(2, 1, 12),
-    "solved": Share(4, 4, 4),
-    "before": Share(3, 6, 3),
-    "noted": Share(6, 4, 4),
-    "learned": Share(5, 4, 5),
-    "ran": Share(8, 4, 4),
+    "decided": Share(1, 2, 6),
+    "files": Share(2, 1, 6),
+    "before": Share(3, 6, 2),
+    "learned": Share(5, 4, 3),
+    "solved": Share(6, 4, 2),
+    "noted": Share(6, 4, 2),
 }
+# Of the budget, for all but the rules: nobody has asked for anything yet, and what is needed can be recalled.
+START_SHARE = 0.5
 _COMPACT = _FIRST | {
     "open": Share(0, 1, 10),
     "asked": Share(0, 2, 14),
@@ -68,93 +69,106 @@ _AGENT = _FIRST | {"did": Share(0, 1, 5), "open": Share(2, 2, 3), "files": Share
 
 def briefing(
     documents: Mapping[str, Any], *, occasion: str, now: datetime, count: Counter, budget: int,
-    since: str = "", wide: Mapping[str, Any] | None = None,
+    since: str = "", root: str = "", wide: Mapping[str, Any] | None = None,
 ) -> str:  # fmt: skip
     """Return what matters now as one `<aether-memory …>` block, or "" where there is nothing to say.
 
     `occasion` is the source of the session: startup, clear, compact, resume or fork. With `since`, resuming tells
-    only what came after that time. `wide` are the documents of a home whose rules hold in all projects.
+    only what came after that time. Paths below `root` are told from there. `wide` are the documents of a home whose
+    rules hold in all projects.
 
     Raises:
         InvalidInput: `since` is not a time.
     """
-    found = _gathered(documents, now=now, wide=wide)
-    if since and occasion in RESUMED:
+    news = bool(since) and occasion in RESUMED
+    whole = news or occasion == "compact"
+    shares = _COMPACT if whole else _START
+    found = _gathered(documents, shares, now=now, root=root, wide=wide)
+    if news:
         moment = clock.stamp(clock.parse(since, where="since"))
         found = {section: [line for line in lines if line.at > moment] for section, lines in found.items()}
-    shares = _COMPACT if occasion == "compact" else _START
-    return _block(found, shares, occasion=occasion, now=now, count=count, budget=budget)
+    lines = ranked(found, shares)
+    if whole:
+        return _block(lines, occasion=occasion, now=now, count=count, budget=budget)
+    first = [line for line in lines if line.section in _FIRST]
+    texts = (
+        _block(first, occasion=occasion, now=now, count=count, budget=budget),
+        _block(lines, occasion=occasion, now=now, count=count, budget=int(budget * START_SHARE)),
+    )
+    # Both are beginnings of the same order.
+    return max(texts, key=len)
 
 
 def agent_brief(
-    documents: Mapping[str, Any], caste: str, *, now: datetime, count: Counter, budget: int
+    documents: Mapping[str, Any], caste: str, *, now: datetime, count: Counter, budget: int, root: str = ""
 ) -> str:
     """Return what a sub-agent of `caste` needs to know, as one block, or ""."""
-    found = _gathered(documents, now=now, caste=caste)
-    return _block(found, _AGENT, occasion="subagent", now=now, count=count, budget=budget)
+    found = _gathered(documents, _AGENT, now=now, root=root, caste=caste)
+    return _block(ranked(found, _AGENT), occasion="subagent", now=now, count=count, budget=budget)
 
 
-def steering(documents: Mapping[str, Any], *, now: datetime) -> str:
+def steering(documents: Mapping[str, Any], *, now: datetime, root: str = "") -> str:
     """Return, as plain text for a summariser, what its summary must keep, or ""."""
-    found = _gathered(documents, now=now)
-    root = brief_work.root_of(found["files"])
+    lines = ranked(_gathered(documents, _COMPACT, now=now, root=root), _COMPACT)
+    base = _base(lines)
 
-    def make(lines: Sequence[Line]) -> str:
-        return "\n".join([_STEERING, *map(neutral, laid_out(lines, now=now, root=root))])
+    def make(some: Sequence[Line]) -> str:
+        return "\n".join([_STEERING, *map(neutral, laid_out(some, now=now, root=base))])
 
-    return fitted(ranked(found, _COMPACT), make, lambda text: len(text) < STEERING_CHARS)
+    return fitted(lines, make, lambda text: len(text) < STEERING_CHARS)
 
 
-def _block(
-    found: Mapping[str, Sequence[Line]], shares: Mapping[str, Share], *, occasion: str, now: datetime, count: Counter,
-    budget: int,
-) -> str:  # fmt: skip
-    root = brief_work.root_of(found["files"])
+def _block(lines: Sequence[Line], *, occasion: str, now: datetime, count: Counter, budget: int) -> str:
+    base = _base(lines)
 
-    def make(lines: Sequence[Line]) -> str:
-        return block([*laid_out(lines, now=now, root=root), HINT], occasion=occasion, at=clock.stamp(now))
+    def make(some: Sequence[Line]) -> str:
+        return block([*laid_out(some, now=now, root=base), HINT], occasion=occasion, at=clock.stamp(now))
 
     def fits(text: str) -> bool:
         return len(json.dumps(text)) <= MOST_CHARS and count(text) <= budget
 
-    return fitted(ranked(found, shares), make, fits)
+    return fitted(lines, make, fits)
+
+
+def _base(lines: Sequence[Line]) -> str:
+    return brief_files.root_of([line for line in lines if line.section == "files"])
 
 
 def _gathered(
-    documents: Mapping[str, Any],
-    *,
-    now: datetime,
-    wide: Mapping[str, Any] | None = None,
-    caste: str | None = None,
-) -> dict[str, list[Line]]:
-    """Return all that could be told, by section, the newest first, nothing twice."""
+    documents: Mapping[str, Any], shares: Mapping[str, Share], *, now: datetime, root: str = "",
+    wide: Mapping[str, Any] | None = None, caste: str | None = None,
+) -> dict[str, list[Line]]:  # fmt: skip
+    """Return what could be told of the sections that have a share, the newest first, nothing twice."""
     memory = documents["memory"]
     sessions = newest_sessions(memory)
-    items = [*newest_items(memory), *brief_work.rested(sessions)]
-    rules = [*brief_lines.rules(memory), *brief_lines.learned(memory)]
-    if wide is not None:
-        rules += [
-            *brief_lines.rules(wide["memory"], wide=True),
-            *brief_lines.learned(wide["memory"], wide=True),
-        ]
-    found = {
-        "goal": [*brief_lines.goal(documents)],
-        "protected": _distinct(brief_lines.protected(memory)),
-        "rules": _distinct((line for line in rules if line.section == "rules"), replacing=True),
-        "noted": _distinct(line for line in rules if line.section == "noted"),
-        "learned": _distinct(line for line in rules if line.section == "learned"),
-        "signals": [*brief_lines.felt(documents, now=now, caste=caste)],
-        "open": _distinct(brief_work.still_open(items)),
-        "asked": _distinct(brief_work.asked(items)),
-        "stands": _distinct(brief_work.stands(items)),
-        "decided": _distinct(brief_work.decided(items, sessions), replacing=True),
-        "files": brief_work.files(items),
-        "ran": brief_work.ran(items),
-        "solved": _distinct(brief_work.solved(items)),
-        "before": _distinct(brief_work.before(sessions)),
+    items = [*brief_files.below([*newest_items(memory), *brief_work.rested(sessions)], root)]
+    rules = _ruling(memory, wide)
+    make: dict[str, Callable[[], Iterable[Line]]] = {
+        "goal": lambda: brief_lines.goal(documents),
+        "protected": lambda: _distinct(brief_lines.protected(memory)),
+        "rules": lambda: _distinct((line for line in rules if line.section == "rules"), replacing=True),
+        "noted": lambda: _distinct(line for line in rules if line.section == "noted"),
+        "learned": lambda: _distinct(line for line in rules if line.section == "learned"),
+        "signals": lambda: brief_lines.felt(documents, now=now, caste=caste),
+        "open": lambda: _distinct(brief_work.still_open(items)),
+        "asked": lambda: _distinct(brief_work.asked(items)),
+        "stands": lambda: _distinct(brief_work.stands(items)),
+        "decided": lambda: _distinct(brief_work.decided(items, sessions), replacing=True),
+        "files": lambda: brief_files.files(items, root=root, foremost=shares is not _COMPACT),
+        "ran": lambda: brief_commands.ran(items),
+        "solved": lambda: _distinct(brief_commands.solved(items, otherwise=shares is _START)),
+        "before": lambda: _distinct(brief_work.before(sessions)),
+        "did": lambda: _distinct(brief_work.done_by(items, caste or "")),
     }
-    if caste is not None:
-        found["did"] = _distinct(brief_work.done_by(items, caste))
+    return {section: [*make[section]()] for section in shares}
+
+
+def _ruling(memory: Mapping[str, Any], wide: Mapping[str, Any] | None) -> list[Line]:
+    """Return what binds, what agents noted and what was learned, here and in the home for all projects."""
+    found = [*brief_lines.rules(memory), *brief_lines.learned(memory)]
+    if wide is not None:
+        found += brief_lines.rules(wide["memory"], wide=True)
+        found += brief_lines.learned(wide["memory"], wide=True)
     return found
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 from aether import clock
 from aether.errors import Conflict, InvalidInput, shown
 from aether.memory import answers, fidelity, handoff, items, promotion, sessions, signals
-from aether.memory.brief_work import still_open
+from aether.memory.brief_work import kept
 from aether.memory.changes import chained
 from aether.memory.notes import STANDING, noted_by, shorten
 from aether.memory.threshold import usage
@@ -23,9 +23,6 @@ from aether.shapes import Change, Counter, Finding, Handoff, Item, JsonObject, S
 # A path and a few names; more files than these were not changed by hand.
 FILE_CHARS = 200
 MOST_FILES = 100
-MOST_OPEN = 20
-# What tells which commands failed, and which of them worked later.
-SETTLES = frozenset({"error", "command", "solution"})
 
 NewId = Callable[[str, datetime, int], str]
 Step = Callable[[Mapping[str, Any]], Change]
@@ -129,13 +126,11 @@ def _unprepared(memory: Mapping[str, Any], record: JsonObject) -> list[str]:
 
 
 def _remembered(held: Sequence[Item]) -> JsonObject:
-    """Return what a shorter text would not tell: what was protected, what no person said, files changed, errors left open."""
+    """Return what a shorter text would not tell: what was protected, what no person said, files, requests, results, open errors."""
     marked = [item["content"] for item in held if item["metadata"].get("protected")]
     noted = [item["content"] for item in held if item["type"] in STANDING and noted_by(item)]
     files = [shorten(item["content"], FILE_CHARS) for item in held if item["type"] == "code_change"]
-    errors = [item for item in held if item["type"] in SETTLES]
-    left = [line.text for line in still_open(errors[::-1]) if line.text.startswith("`")]
-    found = {"protected": marked, "noted": noted, "files": files[-MOST_FILES:], "open": left[:MOST_OPEN]}
+    found = {"protected": marked, "noted": noted, "files": files[-MOST_FILES:], **kept(held)}
     return {name: texts for name, texts in found.items() if texts}
 
 

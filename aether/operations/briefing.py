@@ -7,8 +7,10 @@ from pathlib import Path
 
 from aether.errors import AetherError
 from aether.memory import briefing
+from aether.memory.sessions import sessions_of
 from aether.operations import told
-from aether.operations.edge import Home, counter_of, find, now, read
+from aether.operations.edge import Home, Snapshot, counter_of, find, now, read
+from aether.project import HOME_NAME
 from aether.store import config
 from aether.store.state import load
 
@@ -24,10 +26,10 @@ def session_brief(home: Home, source: str, session: str = "") -> str:
     place = find(home)
     snapshot = read(place)
     settings = config.load(place)
-    since = _last_active(place, session) if session and source in briefing.RESUMED else ""
+    since = _last_active(place, session, snapshot) if session and source in briefing.RESUMED else ""
     brief = briefing.briefing(
         snapshot.documents, occasion=source, now=now(), count=counter_of(snapshot.documents["memory"]),
-        budget=settings.claude_brief_tokens, since=since,
+        budget=settings.claude_brief_tokens, since=since, root=project_root(place),
         wide=_wide(place, settings.claude_user_home),
     )  # fmt: skip
     if session and source not in briefing.RESUMED:
@@ -35,11 +37,24 @@ def session_brief(home: Home, source: str, session: str = "") -> str:
     return brief
 
 
-def _last_active(home: Path, session: str) -> str:
-    from aether.operations.taking_in import session_of  # what captures is not needed to tell
+def _last_active(home: Path, session: str, snapshot: Snapshot) -> str:
+    """Return when `session` was last heard of, or its conversation compacted: a summary tells nothing new to its own."""
+    from aether.operations.hook_sessions import session_of  # what captures is not needed to tell
 
     known = session_of(home, session)
-    return str(known["at"]) if known else ""
+    if not known:
+        return ""
+    own = (
+        stored["compressed_at"]
+        for stored in sessions_of(snapshot.documents["memory"])
+        if (stored["metadata"].get("architect") or {}).get("session") == session
+    )
+    return max(str(known["at"]), *own, "")
+
+
+def project_root(home: Path) -> str:
+    """Return the directory of the project; empty where the home lies elsewhere."""
+    return str(home.parent) if home.name == HOME_NAME else ""
 
 
 def _wide(home: Path, named: str) -> dict[str, object] | None:
@@ -59,7 +74,7 @@ def subagent_brief(home: Home, caste: str) -> str:
     documents = read(place).documents
     budget = int(config.load(place).claude_brief_tokens * AGENT_SHARE)
     return briefing.agent_brief(
-        documents, caste, now=now(), count=counter_of(documents["memory"]), budget=budget
+        documents, caste, now=now(), count=counter_of(documents["memory"]), budget=budget, root=project_root(place)
     )
 
 
@@ -71,12 +86,13 @@ def compaction_steering(home: Home, session: str = "") -> str:
     """
     del session  # what the host compacts may be any session's: working memory is the project's
     try:
-        documents = read(home).documents
+        place = find(home)
+        documents = read(place).documents
     except (AetherError, OSError):
         return ""
-    told = briefing.steering(documents, now=now())
+    plain = briefing.steering(documents, now=now(), root=project_root(place))
     with contextlib.suppress(AetherError, OSError):
         from aether.operations.compaction_summaries import prepare_for_summary  # half of the cost of telling
 
         prepare_for_summary(home)
-    return told
+    return plain

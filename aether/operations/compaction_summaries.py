@@ -24,6 +24,7 @@ from aether.memory.ingest import Ingested
 from aether.memory.items import items_of
 from aether.memory.notes import shorten
 from aether.memory.sessions import sessions_of
+from aether.operations.briefing import project_root
 from aether.operations.compression import (
     Prepared,
     ingested,
@@ -74,7 +75,7 @@ def ingest_summary(home: Home, summary: str, *, session: str = "", trigger: str 
     prose = prose_of(summary)
     memory = snapshot.documents["memory"]
     said = [item["content"] for item in items_of(memory)]
-    fault = unfit(prose, [*said, steering(snapshot.documents, now=now())])
+    fault = unfit(prose, [*said, steering(snapshot.documents, now=now(), root=project_root(place))])
     prepared = _prepared(place, new=False)
     if prepared.path is None:
         return None if fault or sessions_of(memory) else _alone(place, prose, digest)

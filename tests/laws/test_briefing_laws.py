@@ -72,9 +72,12 @@ def told(found, occasion, budget):
 
 
 def lines(text):
-    return [
-        re.sub(r" \(below .*\):$", ":", line) for line in text.splitlines()[2:-2] if line.startswith("- ")
-    ]
+    """Return what is told, without days: one that all lines of a section share stands above them."""
+    return [undated(line) for line in text.splitlines()[2:-2] if line.startswith("- ")]
+
+
+def undated(line):
+    return re.sub(r"^- (?:\d{4}-\d\d-\d\d (?:\(\d+ days ago\) )?)?", "", line)
 
 
 @settings(deadline=None)
@@ -118,7 +121,7 @@ def first(text):
         if not line.startswith("- "):
             taking = line.startswith(("Protected", "Constraints"))
         elif taking:
-            found.append(line)
+            found.append(undated(line))
     return found
 
 

@@ -37,6 +37,38 @@ def test_lines_stand_by_section_below_its_heading():
     ]
 
 
+def test_a_day_that_all_lines_of_a_section_share_is_told_once_with_its_age():
+    old = "2026-01-02T00:00:00.000000Z"
+    given = [
+        *lines("rules", "Never push.", "Prefer tabs."),
+        Line("decided", "One", old),
+        Line("decided", "Two", old),
+    ]
+
+    assert laid_out(given, now=NOW) == [
+        "Constraints and preferences (2026-02-20):",
+        "- Never push.",
+        "- Prefer tabs.",
+        "Decisions (2026-01-02, 58 days ago):",
+        "- One",
+        "- Two",
+    ]
+
+
+def test_lines_of_several_days_or_of_none_say_their_own():
+    given = [
+        *lines("rules", "Never push."),
+        Line("rules", "Prefer tabs.", at(21)),
+        Line("open", "A"),
+        Line("open", "B"),
+    ]
+
+    assert laid_out(given, now=NOW) == [
+        "Constraints and preferences:", "- 2026-02-20 Never push.", "- 2026-02-21 Prefer tabs.",
+        "Open errors and blockers:", "- A", "- B",
+    ]  # fmt: skip
+
+
 def test_without_a_root_files_are_told_by_their_whole_paths():
     assert laid_out(lines("files", "/p/a.py"), now=NOW) == ["Files changed:", "- 2026-02-20 /p/a.py"]
 

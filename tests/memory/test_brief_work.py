@@ -1,3 +1,5 @@
+import pytest
+
 from aether.memory import brief_work
 from aether.memory.brief_lines import Line, newest_items
 from tests.memory.briefs import at, documents, entry, item, session
@@ -24,6 +26,39 @@ def test_requests_are_told_newest_first_without_those_that_only_spur_on():
         Line("asked", "SQLite, it is enough (asked: Which database?)", at(3)),
         Line("asked", "Add a parser for TOML.", at(1)),
     ]
+
+
+@pytest.mark.parametrize(
+    "chat", ["Any way to accelerate it?", "Ok, ETA?", "Progress update?", "sorry, I misstyped, continue"]
+)
+def test_talk_of_the_moment_is_told_only_where_it_was_said_last(chat):
+    task = item("Add a parser for TOML.", "user_input", day=1)
+
+    assert texts(brief_work.asked(newest(task, item(chat, "user_input", day=2)))) == [chat, task["content"]]
+    assert texts(
+        brief_work.asked(newest(item(chat, "user_input", day=0 + 1), item("Do it", "user_input", day=2)))
+    ) == [chat]
+    assert texts(
+        brief_work.asked(newest(item(chat, "user_input", day=1), item("Fix the tests", "user_input", day=2)))
+    ) == ["Fix the tests"]
+
+
+@pytest.mark.parametrize(
+    "said", ["Can you fix #12?", "what about src/a.py?", "Fix the failing tests", "use tabs"]
+)
+def test_a_short_request_that_names_something_is_kept(said):
+    items = newest(item(said, "user_input", day=1), item("Add a parser for TOML.", "user_input", day=2))
+
+    assert said in texts(brief_work.asked(items))
+
+
+def test_what_an_agent_or_a_program_asks_is_no_request_of_a_person():
+    items = newest(
+        item("Look at all the tests.", "user_input", caste="scout"),
+        item("Look at them.", "user_input", source="mcp"),
+    )
+
+    assert texts(brief_work.asked(items)) == []
 
 
 def test_a_long_request_is_told_by_its_head():
@@ -69,6 +104,21 @@ def test_an_error_without_a_command_stays_open():
     assert texts(brief_work.still_open(newest(item("The disk is full", "error")))) == ["The disk is full"]
 
 
+def test_what_failed_while_looking_around_is_not_open():
+    probe = item('`for f in a b; do ls $f | xargs -I{} python3 -c "` failed: command line too long', "error")
+    mixed = item("`ls x | head; make test; echo done` failed: 2 tests", "error")
+
+    assert texts(brief_work.still_open(newest(probe, mixed))) == ["`make test` failed: 2 tests"]
+
+
+def test_a_line_of_commands_is_over_when_all_of_them_have_run():
+    failed = item("`make lint && make test` failed: 2 tests", "error", day=1)
+    lint, test = item("Ran `make lint`: ok", "command", day=2), item("Ran `make -k test`", "command", day=3)
+
+    assert len(texts(brief_work.still_open(newest(failed, lint)))) == 1
+    assert texts(brief_work.still_open(newest(failed, lint, test))) == []
+
+
 def test_a_blocker_is_open_until_something_speaks_of_it_as_solved():
     blocker = item("The login tests fail on Windows because of the clock", "blocker", day=1)
     over = item("The login tests on Windows pass: the clock is injected", "outcome", day=2)
@@ -102,17 +152,6 @@ def test_a_full_memory_is_not_read_to_its_end():
     assert len(texts(brief_work.asked(newest(*requests)))) == brief_work.LOOKED_AT
 
 
-def test_what_was_put_right_says_how():
-    items = newest(
-        item("`make` failed: no rule\nWorked after changes to Makefile: ok", "solution"),
-        item("Everything is fixed now and here is a long report", "solution"),
-    )
-
-    assert texts(brief_work.solved(items)) == [
-        "`make` failed: no rule -> worked after changes to Makefile: ok"
-    ]
-
-
 def test_the_last_results_are_told_without_markup_and_what_comes_next():
     result = "## Done\n\n---\n**All** twelve tests of the parser pass now and the docs say so too. Let me commit it:"
     items = newest(item(result, "outcome", day=2), item("Now I see.", "outcome", day=3))
@@ -122,48 +161,37 @@ def test_the_last_results_are_told_without_markup_and_what_comes_next():
     ]
 
 
-def test_of_each_command_the_last_run_is_told_history_last():
+def test_the_result_of_an_agent_is_told_however_short():
     items = newest(
-        item("Ran `git commit`: [main 1]", "command", day=4),
-        item("Ran `make test`: ok", "command", day=3),
-        item("Ran `make -k test` (2 runs): 1 failed", "command", day=2),
-        item('create_issue {"title": "x"}', "command", day=5),
-        item("Ran `make lint`", "command", day=1),
+        item("The invoices use ISO dates only.", "outcome", caste="scout"),
+        item("A helper is on its way.", "outcome"),
     )
 
-    assert texts(brief_work.ran(items)) == [
-        "Ran `make test`: ok",
-        "Ran `make lint`",
-        'create_issue {"title": "x"}',
-        "Ran `git commit`: [main 1]",
-    ]
+    assert texts(brief_work.stands(items)) == ["The invoices use ISO dates only."]
 
 
-def test_a_file_is_told_once_with_all_its_edits():
-    items = newest(
-        item("Created /p/a.py (20 lines): parse", "code_change", day=1),
-        item("Changed /p/a.py (3 edits): parse, read", "code_change", day=2),
-        item("Changed /p/b c.py: x = 1", "code_change", day=3),
-        item("Deleted /p/old.py", "code_change", day=1, hour=2),
-        item("Moved house", "code_change", day=4),
-    )
+def test_what_a_session_keeps_beside_its_text_is_told_as_if_it_were_held():
+    held = [
+        item("Read the invoices.", "user_input", hour=1), item("Ok, ETA?", "user_input", hour=2),
+        item("The invoices use ISO dates only.", "outcome", caste="scout", hour=3),
+        item("`make` failed: no rule", "error", hour=4), item("The disk is full", "error", hour=5),
+        item("All of the twelve parser tests pass and the manual page says how to use it", "outcome", hour=6),
+        item("Now export them.", "user_input", hour=7),
+    ]  # fmt: skip
+    found = brief_work.kept(held)
 
-    assert brief_work.files(items) == [
-        Line("files", "/p/b c.py (changed, 1x): x = 1", at(3)),
-        Line("files", "/p/a.py (changed, 4x): parse, read", at(2)),
-        Line("files", "/p/old.py (deleted, 1x)", at(1, 2)),
-    ]
+    later = list(brief_work.rested([(at(25), session(**found))]))
+
+    assert texts(brief_work.asked(later)) == ["Now export them.", "Read the invoices."]
+    assert texts(brief_work.stands(later))[0] == "The invoices use ISO dates only."
+    assert len(texts(brief_work.stands(later))) == 2
+    assert texts(brief_work.still_open(later)) == ["`make` failed: no rule"]
 
 
-def test_the_root_is_the_deepest_directory_that_holds_most_files():
-    def root(*paths):
-        return brief_work.root_of([Line("files", f"{path} (changed, 1x)") for path in paths])
+def test_of_a_long_session_the_newest_requests_are_kept():
+    held = [item(f"Export the invoices of month {number}.", "user_input", hour=number) for number in range(9)]
 
-    assert root("/home/me/p/src/a.py", "/home/me/p/src/b.py", "/home/me/notes.md") == "/home/me/p/src/"
-    assert root("/home/me/p/src/a.py", "/home/me/q/b.py", "/srv/c.py") == ""
-    assert root("/home/me/p/src/a.py") == ""
-    assert root("src/p/q/r/a.py", "src/p/q/r/b.py") == ""
-    assert root() == ""
+    assert brief_work.kept(held)["asked"] == [one["content"] for one in held[-brief_work.MOST_ASKED :]]
 
 
 def test_what_sessions_kept_is_told_as_the_items_it_was():

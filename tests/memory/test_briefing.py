@@ -52,14 +52,42 @@ def test_a_start_is_told_what_matters_the_rules_first():
 
 
 @pytest.mark.parametrize("occasion", ["startup", "compact"])
-def test_everything_of_a_small_memory_is_told(occasion):
+def test_of_a_small_memory_a_start_is_told_all_but_the_commands(occasion):
     told = brief(full(), occasion)
 
     for said in (
-        "FOCUS 0.90: the parser", "make test", "TOML", "no server", "a.py (changed, 3x): parse", "make lint", "lexer",
+        "FOCUS 0.90: the parser", "make test", "TOML", "no server", "a.py (changed, 3x): parse", "lexer",
         "twelve parser tests", "Windows runs are slow (learned, 3x)",
     ):  # fmt: skip
         assert said in told
+    assert ("make lint" in told) == (occasion == "compact")
+
+
+def test_a_start_is_told_half_of_what_a_compaction_is_but_for_the_rules():
+    work = [
+        item(f"We chose x{number}.py because it is small and quick and known to all", "decision")
+        for number in range(40)
+    ]
+    rules = [item(f"Never touch x{number}.py.", "constraint") for number in range(40)]
+
+    assert (
+        count(brief(documents(*work), budget=150))
+        <= 75
+        < count(brief(documents(*work), "compact", budget=150))
+    )
+    assert count(brief(documents(*work, *rules), budget=150)) > 140
+    assert "We chose" not in brief(documents(*work, *rules), budget=150)
+
+
+def test_paths_are_told_from_the_root_everywhere():
+    found = documents(
+        item("Changed /home/me/p/src/a.py: parse", "code_change"),
+        item("`make /home/me/p/src/b.py` failed: no", "error"),
+    )
+
+    assert "/home/me/p" not in brief(found, "compact", root="/home/me/p")
+    assert "/home/me/p" not in steering(found, now=NOW, root="/home/me/p")
+    assert "/home/me/p" in brief(found, "compact")
 
 
 def test_every_line_of_memory_says_its_day():
@@ -72,7 +100,7 @@ def test_every_line_of_memory_says_its_day():
 def test_after_a_compaction_more_of_the_files_and_commands_is_told_than_at_a_start():
     found = documents(*(item(f"Changed /p/{number}.py", "code_change") for number in range(30)))
 
-    assert brief(found, "startup").count(".py") == 12
+    assert brief(found, "startup").count(".py") == 6
     assert brief(found, "compact").count(".py") == 30
 
 

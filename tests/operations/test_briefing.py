@@ -5,7 +5,9 @@ import sys
 import pytest
 
 import aether
-from aether.operations import briefing, taking_in
+from aether.operations import briefing, hook_sessions
+from aether.operations.compaction_summaries import ingest_summary
+from aether.store import spool
 from aether.store.lock import locked
 from tests import homes
 from tests.operations.calls import memory
@@ -42,10 +44,65 @@ def test_an_empty_home_tells_nothing(home):
 
 
 def test_a_known_session_that_is_resumed_is_told_what_came_since(told, monkeypatch):
-    monkeypatch.setattr(taking_in, "session_of", lambda home, session: {"at": "2999-01-01T00:00:00.000000Z"})
+    monkeypatch.setattr(
+        hook_sessions, "session_of", lambda home, session: {"at": "2999-01-01T00:00:00.000000Z"}
+    )
 
     assert briefing.session_brief(told, "resume", "s1") == ""
     assert briefing.session_brief(told, "compact", "s1") != ""
+
+
+def test_resuming_right_after_a_compaction_says_nothing_twice(told):
+    known = {"session": "s1", "transcript": "s1.jsonl"}
+    at = "2026-11-21T09:00:0{}.000000Z".format
+    for nth, event in enumerate(("SessionStart", "UserPromptSubmit", "PreCompact"), start=1):
+        more = {"source": "startup", "prompt": f"Look at page {nth} of the report, please."}
+        spool.put(str(told), {"event": event, "at": at(nth), **known, **more})
+    assert "Never push" in briefing.compaction_steering(told, "s1")
+    assert "Never push" in briefing.session_brief(told, "compact", "s1")
+    summary = "The tests fail because of the clock, which is injected next; nothing was pushed."
+    assert ingest_summary(told, summary, session="s1").stored
+
+    assert briefing.session_brief(told, "resume", "s1") == ""
+    assert "Never push" in briefing.session_brief(told, "startup", "s2")
+    aether.add_working_memory_item("We chose SQLite because it needs no server.", "decision", home=told)
+    assert "SQLite" in briefing.session_brief(told, "resume", "s1")
+
+
+def test_a_new_session_knows_what_the_compacted_one_did(told):
+    for content, kind, more in (
+        ("Changed src/index.py (3 edits): build_index", "code_change", {}),
+        ("Move the index to SQLite and look at the dates of the invoices.", "user_input", {}),
+        ("We chose SQLite because it needs no server.", "decision", {}),
+        ("Finding: the invoices use ISO dates only.", "outcome", {"source": "worker_ant", "caste": "scout"}),
+    ):  # fmt: skip
+        aether.add_working_memory_item(content, kind, 0.7, home=told, **more)
+
+    ingest_summary(told, "The index was moved to SQLite; the clock of the tests is next.", session="s1")
+
+    new = briefing.session_brief(told, "startup", "s2")
+    for said in (
+        "Never push",
+        "`make test` failed",
+        "src/index.py",
+        "Move the index",
+        "no server",
+        "ISO dates only",
+        "clock",
+    ):
+        assert said in new, said
+    assert memory(told)["working_memory"]["items"] == []
+
+
+def test_paths_are_told_from_the_directory_of_the_project(tmp_path):
+    (tmp_path / "project").mkdir()
+    home = aether.init(tmp_path / "project" / ".aether")
+    path = (home.parent / "src" / "a.py").as_posix()
+    aether.add_working_memory_item(f"Changed {path}: parse", "code_change", home=home)
+
+    assert "src/a.py" in briefing.session_brief(home, "startup")
+    assert path not in briefing.session_brief(home, "startup")
+    assert briefing.project_root(tmp_path / "elsewhere") == ""
 
 
 def test_an_unknown_session_that_is_resumed_is_told_all(told):
