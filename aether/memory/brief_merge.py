@@ -8,7 +8,7 @@ differ make two statements of two things.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from aether.memory.brief_lines import Line, day_of
@@ -96,8 +96,8 @@ def _shared(one: Sense, other: Sense) -> float:
     return len(fewer) / len(more) if more and fewer <= more else 0.0
 
 
-def merged(lines: Sequence[Line], *, replacing: bool = False) -> list[Line]:
-    """Return `lines`, newest first, without those that a newer one repeats.
+def merged(lines: Iterable[Line], *, most: int, replacing: bool = False) -> list[Line]:
+    """Return the first `most` of `lines`, newest first, without those that a newer one repeats.
 
     With `replacing`, an older line that cannot hold beside a newer one goes too, and the newer one says so.
     """
@@ -113,6 +113,8 @@ def merged(lines: Sequence[Line], *, replacing: bool = False) -> list[Line]:
         if against is None:
             kept.append(line)
             senses.append(mine)
+            if len(kept) == most:
+                break
         elif not kept[against].note:
             said = (
                 f"replaces what was said on {day_of(line.at)}" if line.at else "replaces what was said before"

@@ -145,22 +145,38 @@ def _gathered(
     rules = _ruling(memory, wide)
     make: dict[str, Callable[[], Iterable[Line]]] = {
         "goal": lambda: brief_lines.goal(documents),
-        "protected": lambda: _distinct(brief_lines.protected(memory)),
-        "rules": lambda: _distinct((line for line in rules if line.section == "rules"), replacing=True),
-        "noted": lambda: _distinct(line for line in rules if line.section == "noted"),
-        "learned": lambda: _distinct(line for line in rules if line.section == "learned"),
+        "protected": lambda: brief_lines.protected(memory),
+        "rules": lambda: (line for line in rules if line.section == "rules"),
+        "noted": lambda: (line for line in rules if line.section == "noted"),
+        "learned": lambda: (line for line in rules if line.section == "learned"),
         "signals": lambda: brief_lines.felt(documents, now=now, caste=caste),
-        "open": lambda: _distinct(brief_work.still_open(items)),
-        "asked": lambda: _distinct(brief_work.asked(items)),
-        "stands": lambda: _distinct(brief_work.stands(items)),
-        "decided": lambda: _distinct(brief_work.decided(items, sessions), replacing=True),
+        "open": lambda: brief_work.still_open(items),
+        "asked": lambda: brief_work.asked(items),
+        "stands": lambda: brief_work.stands(items),
+        "decided": lambda: brief_work.decided(items, sessions),
         "files": lambda: brief_files.files(items, root=root, foremost=shares is not _COMPACT),
         "ran": lambda: brief_commands.ran(items),
-        "solved": lambda: _distinct(brief_commands.solved(items, otherwise=shares is _START)),
-        "before": lambda: _distinct(brief_work.before(sessions)),
-        "did": lambda: _distinct(brief_work.done_by(items, caste or "")),
+        "solved": lambda: brief_commands.solved(items, otherwise=shares is _START),
+        "before": lambda: brief_work.before(sessions),
+        "did": lambda: brief_work.done_by(items, caste or ""),
     }
-    return {section: [*make[section]()] for section in shares}
+    return {
+        section: [*make[section]()]
+        if section in _DISTINCT
+        else _distinct(make[section](), section, share.most)
+        for section, share in shares.items()
+    }
+
+
+# Each of their lines is of something else.
+_DISTINCT = frozenset({"goal", "signals", "files", "ran"})
+# Where two lines cannot both hold, the newer one does.
+_REPLACING = frozenset({"rules", "decided"})
+
+
+def _distinct(lines: Iterable[Line], section: str, most: int) -> list[Line]:
+    looked_at = (line for line, _ in zip(lines, range(_LOOKED_AT), strict=False) if line.text)
+    return merged(looked_at, most=most, replacing=section in _REPLACING)
 
 
 def _ruling(memory: Mapping[str, Any], wide: Mapping[str, Any] | None) -> list[Line]:
@@ -170,9 +186,3 @@ def _ruling(memory: Mapping[str, Any], wide: Mapping[str, Any] | None) -> list[L
         found += brief_lines.rules(wide["memory"], wide=True)
         found += brief_lines.learned(wide["memory"], wide=True)
     return found
-
-
-def _distinct(lines: Iterable[Line], *, replacing: bool = False) -> list[Line]:
-    return merged(
-        [line for line, _ in zip(lines, range(_LOOKED_AT), strict=False) if line.text], replacing=replacing
-    )

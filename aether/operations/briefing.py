@@ -74,7 +74,12 @@ def subagent_brief(home: Home, caste: str) -> str:
     documents = read(place).documents
     budget = int(config.load(place).claude_brief_tokens * AGENT_SHARE)
     return briefing.agent_brief(
-        documents, caste, now=now(), count=counter_of(documents["memory"]), budget=budget, root=project_root(place)
+        documents,
+        caste,
+        now=now(),
+        count=counter_of(documents["memory"]),
+        budget=budget,
+        root=project_root(place),
     )
 
 

@@ -57,14 +57,16 @@ def test_of_repetitions_the_newest_stays():
         Line("rules", "Be brief.", at(2)),
     ]
 
-    assert merged(lines) == [lines[0], lines[2]]
+    assert merged(lines, most=9) == [lines[0], lines[2]]
 
 
 def test_the_newer_of_two_that_cannot_both_hold_says_what_it_replaces():
     lines = [Line("rules", "At most 8 workers", at(3)), Line("rules", "At most 4 workers", at(1))]
 
-    assert merged(lines, replacing=True) == [lines[0]._replace(note="replaces what was said on 2026-02-01")]
-    assert merged(lines) == lines
+    assert merged(lines, most=9, replacing=True) == [
+        lines[0]._replace(note="replaces what was said on 2026-02-01")
+    ]
+    assert merged(lines, most=9) == lines
 
 
 def test_a_note_is_not_overwritten():
@@ -74,10 +76,24 @@ def test_a_note_is_not_overwritten():
         Line("rules", "At most 2 workers"),
     ]
 
-    assert merged(lines, replacing=True) == lines[:1]
+    assert merged(lines, most=9, replacing=True) == lines[:1]
 
 
 def test_what_is_replaced_may_have_no_day():
     lines = [Line("rules", "At most 8 workers", at(3)), Line("rules", "At most 2 workers")]
 
-    assert merged(lines, replacing=True)[0].note == "replaces what was said before"
+    assert merged(lines, most=9, replacing=True)[0].note == "replaces what was said before"
+
+
+def test_no_more_lines_are_read_than_are_told():
+    unread = iter(
+        [
+            Line("asked", "One thing"),
+            Line("asked", "one thing."),
+            Line("asked", "Another"),
+            Line("asked", "Third"),
+        ]
+    )
+
+    assert [line.text for line in merged(unread, most=2)] == ["One thing", "Another"]
+    assert merged([], most=2) == []
