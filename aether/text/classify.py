@@ -99,7 +99,11 @@ _TABLE = tuple((kind, lazy(cues, re.IGNORECASE)) for kind, cues in _CUES)
 _READ_CHARS = 2_000
 
 
-@lru_cache(maxsize=4_096)
+# As many as a full memory has sentences: what prepares, compresses and judges asks for the same ones in turn.
+CACHED_SENTENCES = 32_768
+
+
+@lru_cache(maxsize=CACHED_SENTENCES)
 def classify(sentence: str) -> Kind:
     """Return the kind of statement that `sentence` makes.
 
