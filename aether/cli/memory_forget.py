@@ -1,4 +1,7 @@
-"""Forgetting on the command line: it shows what would go, asks, and says how to have it back."""
+"""Forgetting on the command line: it shows what would go, asks, and says how to have it back.
+
+With `--erase` there is no way back: then it asks twice, and never shows what goes.
+"""
 
 from __future__ import annotations
 
@@ -6,36 +9,65 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aether.cli.output import Ask, Command, confirmed, emit, note, pass_ask, plain, short, table
+from aether.cli.output import (
+    Ask,
+    Command,
+    confirmed,
+    emit,
+    note,
+    pass_ask,
+    plain,
+    read_text,
+    say,
+    short,
+    table,
+)
 
 if TYPE_CHECKING:
+    from aether.operations.erasing import Erased
     from aether.operations.forgetting import Forgotten
 
 # Shown before the question; all of it is in --json and in the receipt.
 SHOWN = 20
+OUTSIDE = (
+    "Not reached: transcripts of Claude Code, backups and version control, what was exported or copied to a bucket, and "
+    "sessions that still have it before them. Change a secret where it is valid."
+)
 
 
 @click.command("forget", cls=Command)
 @click.argument("ids", metavar="[ID]...", nargs=-1)
 @click.option(
-    "--match", metavar="TEXT", default="", help="Forget all that holds this text, whatever its case"
+    "--match",
+    metavar="TEXT",
+    default="",
+    help="Forget all that holds this text, whatever its case; - reads it from stdin",
 )
+@click.option("--erase", is_flag=True, help="Put a mark in its place in every file of the home; no undo")
 @click.option("--dry-run", is_flag=True, help="Show what would go, and change nothing")
 @click.option("--yes", is_flag=True, help="Do not ask")
 @pass_ask
-def forget(ask: Ask, ids: tuple[str, ...], match: str, *, dry_run: bool, yes: bool) -> int:
+def forget(ask: Ask, ids: tuple[str, ...], match: str, *, erase: bool, dry_run: bool, yes: bool) -> int:
     """Take something out of memory, so that nothing finds it.
 
     Items, sessions or statements of them, patterns and signals, and what is in the archive: no search, recall or
     briefing shows it any more. The text stays in the history of the home, so that aether undo brings it back.
 
+    For a secret that must be gone there is --erase: no file of the home holds the text afterwards, the history
+    neither, and nothing brings it back. With --match only the text itself goes, not what it stands in. Copies
+    outside the home (transcripts of Claude Code, backups, exports) are not reached.
+
     \b
     Example:
       aether memory forget "$ITEM" --yes
       aether memory forget --match "atomic writes" --dry-run
+      aether memory forget --match "atomic writes" --erase --yes
     """
     from aether.operations import forgetting
 
+    match = read_text("-").strip() if match == "-" else match
+    if erase:
+        return _erase(ask, ids, match, dry_run=dry_run, yes=yes)
     place = ask.place()
     found = forgetting.would_forget(ids, match=match, home=place)
     if dry_run or not found.targets:
@@ -57,6 +89,62 @@ def forget(ask: Ask, ids: tuple[str, ...], match: str, *, dry_run: bool, yes: bo
     )
     _tell_elsewhere(ask, done)
     return 0
+
+
+def _erase(ask: Ask, ids: tuple[str, ...], match: str, *, dry_run: bool, yes: bool) -> int:
+    from aether.operations import erasing
+
+    place = ask.place()
+    found = erasing.would_erase(ids, match=match, home=place)
+    if dry_run or not (found.places or ids):
+        emit(ask, _erased_data(found), _erased_lines(found))
+        note(ask, "Nothing was changed." if found.places else "Nothing holds that; nothing was changed.")
+        _tell_left(found)
+        return 0
+    if not yes and not ask.json:
+        emit(ask, None, _erased_lines(found))
+    places = f"{sum(found.places.values())} place(s) in {found.files} file(s)"
+    if not (
+        confirmed(f"It will be erased at {places}, in the history too.", yes=yes)
+        and confirmed("Nothing brings it back, aether undo neither.", yes=yes)
+    ):
+        if ask.json:
+            emit(ask, _erased_data(found), [])
+        return 1
+    done = erasing.erase(ids, match=match, home=place)
+    emit(ask, _erased_data(done), f"Erased at {sum(done.places.values())} place(s) in {done.files} file(s).")
+    note(ask, OUTSIDE)
+    _tell_left(done)
+    return 1 if done.left else 0
+
+
+def _tell_left(found: Erased) -> None:
+    if found.skipped:
+        say(f"{found.skipped} text(s) of it stay: too short, or a word that files of a home are built of.")
+    for path in found.own:
+        say(f"{path} holds it too, and is yours: take it out there.")
+    for path in found.left:
+        say(f"{plain(path)} was changed meanwhile and stays as it is: run it again.")
+
+
+def _erased_data(found: Erased) -> dict[str, Any]:
+    return {
+        "forgotten": found.done,
+        "targets": [],
+        "elsewhere": found.own,
+        "receipt_id": "",
+        "revision": 0,
+        "erased": {
+            "places": found.places,
+            "files": found.files,
+            "skipped": found.skipped,
+            "left": found.left,
+        },
+    }
+
+
+def _erased_lines(found: Erased) -> list[str]:
+    return table(sorted(found.places.items()), head=("where", "places"), right=(1,))
 
 
 def _tell_elsewhere(ask: Ask, found: Forgotten) -> None:

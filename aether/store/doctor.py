@@ -14,7 +14,7 @@ from aether import clock
 from aether.errors import AetherError, CorruptDocument, InvalidDocument
 from aether.schemas import check
 from aether.shapes import Finding, Level
-from aether.store import appends, codec, config, conversations, documents, journal, state
+from aether.store import appends, codec, config, conversations, documents, journal, replacing, state
 from aether.store.commit import fold, settle
 from aether.store.conversation_log import FILE
 from aether.store.files import storage, stray_temps, write_whole
@@ -28,6 +28,7 @@ def examine(home: Path) -> list[Finding]:
     """Return what is wrong with the files of `home`, errors first."""
     found = [
         *_temps(home),
+        *_begun(home),
         *_torn(home),
         *_unreadable_files(home),
         *_kept_aside(home),
@@ -55,6 +56,13 @@ def _temps(home: Path) -> list[Finding]:
         Finding("warning", "temp-file", str(path.relative_to(home)), "a killed process left it.", REPAIR)
         for path in stray_temps(home)
     ]
+
+
+def _begun(home: Path) -> list[Finding]:
+    if not (home / replacing.DIRECTORY).exists():
+        return []
+    what = "an erasing was cut short; whoever changes the home next goes on with it."
+    return [Finding("warning", "erasing", f"{replacing.DIRECTORY}/", what, REPAIR)]
 
 
 def _torn(home: Path) -> list[Finding]:

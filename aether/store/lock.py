@@ -37,14 +37,29 @@ def locked(home: Path, *, timeout: float | None = None) -> Iterator[None]:
         timeout = config.or_default(home).lock_timeout_seconds
     if sys.platform == "win32":  # pragma: no cover - the other branch is what the tests run on
         with _by_filelock(path, timeout):
+            _go_on(home)
             yield
         return
     with storage(home):
         handle = _acquire(path, timeout)
     try:
+        _go_on(home)
         yield
     finally:
         close(handle)  # closing the only descriptor frees the lock
+
+
+def _go_on(home: Path) -> None:
+    """Finish what a process that was killed had decided: nobody may write on what it left."""
+    if os.path.exists(_begun(home)):
+        from aether.store.replacing import finish  # seldom needed
+
+        finish(home)
+
+
+@lru_cache(maxsize=64)
+def _begun(home: Path) -> str:
+    return str(home / "erasing")
 
 
 @lru_cache(maxsize=64)

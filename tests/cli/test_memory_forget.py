@@ -56,3 +56,53 @@ def test_a_long_list_is_cut_and_other_documents_are_named(here, capsys, monkeypa
 
     assert "… and 1 more" in done.out
     assert "also in COLONY_STATE" in done.err
+
+
+def test_erasing_shows_where_and_never_what_and_asks_twice(here, capsys, monkeypatch):
+    dry = shown(capsys, "memory", "forget", "--match", "atomic writes", "--erase", "--dry-run")
+    assert ("history" in dry.out, "atomic" in dry.out, dry.err) == (True, False, "Nothing was changed.\n")
+    assert (
+        "Pass --yes" in shown(capsys, "memory", "forget", "--match", "atomic writes", "--erase", code=2).err
+    )
+
+    asked = []
+    monkeypatch.setattr(
+        memory_forget, "confirmed", lambda what, yes: asked.append(what) or len(asked) % 2 == 1
+    )
+    shown(capsys, "memory", "forget", "--match", "atomic writes", "--erase", code=1)
+    told = json.loads(
+        shown(capsys, "memory", "forget", "--match", "atomic writes", "--erase", "--json", code=1).out
+    )
+    assert (len(asked), told["forgotten"], told["erased"]["left"]) == (4, False, [])
+    assert "atomic writes" in shown(capsys, "recall", "atomic").out
+
+
+def test_what_is_erased_is_gone_and_what_is_not_reached_is_said(here, capsys):
+    done = shown(capsys, "memory", "forget", "--match", "atomic writes", "--erase", "--yes")
+
+    assert (done.out.startswith("Erased at "), "Not reached: transcripts" in done.err) == (True, True)
+    assert "atomic writes" not in shown(capsys, "memory", "list").out
+    again = shown(capsys, "memory", "forget", "--match", "atomic writes", "--erase", "--yes")
+    assert again.err == "Nothing holds that; nothing was changed.\n"
+
+
+def test_a_text_can_come_from_standard_input(here, capsys, monkeypatch):
+    monkeypatch.setattr(memory_forget, "read_text", lambda source: "atomic writes\n")
+
+    done = json.loads(shown(capsys, "memory", "forget", "--match", "-", "--erase", "--yes", "--json").out)
+
+    assert (done["forgotten"], done["targets"], done["erased"]["places"]["documents"]) == (True, [], 1)
+
+
+def test_what_stays_is_said(here, capsys, monkeypatch):
+    from aether.operations import erasing
+
+    found = erasing.Erased({"hooks": 1}, 1, 2, ["config.toml"], ["hook.log"], 0, done=True)
+    monkeypatch.setattr(erasing, "would_erase", lambda ids, match, home: found)
+    monkeypatch.setattr(erasing, "erase", lambda ids, match, home: found)
+
+    done = shown(capsys, "memory", "forget", here["ITEM"], "--erase", "--yes", code=1)
+
+    assert "2 text(s) of it stay" in done.err
+    assert "config.toml holds it too" in done.err
+    assert "hook.log was changed meanwhile" in done.err

@@ -1,0 +1,112 @@
+"""A crash at any system call of an erasing: the home loads at once, and doing it again leaves nothing."""
+
+from __future__ import annotations
+
+import gc
+import json
+import signal
+
+import pytest
+
+from aether.errors import AetherError
+from aether.operations import conversing, erasing
+from aether.operations import home as homes_of
+from aether.store import conversation_log, doctor
+from aether.store.commit import fold_home
+from aether.store.undo import states_back
+from tests import homes
+from tests.crash import faults
+from tests.operations.test_erasing import holders
+from tests.operations.test_memory_files import tool
+
+TEXT = "Quorvex-77"
+
+
+def planted(home):
+    """A home that holds the text in a document, its backup, the history, the archive, a note and a conversation."""
+    homes.fresh(home.parent)
+    homes.add(home, "one", f"it is {TEXT}")
+    homes.add(home, "two", "innocent")
+    fold_home(home, now=homes.NOW)
+    homes.remove(home, "one")
+    homes.add(home, "three", f"{TEXT} again")
+    tool(home, "create", path=f"/memories/{TEXT}.md", file_text=f"a {TEXT}")
+    conversing.add(TEXT, [{"role": "user", "content": TEXT}], home=home)
+    homes.add(home, "four", f"{TEXT} in the journal")
+
+
+def erase(home):
+    erasing.erase(match=TEXT, home=home)
+
+
+def seen(home):
+    """All that a reader sees: the state at every revision, the notes, what was said."""
+    snapshot = homes.anew(home)
+    conversation_log._CACHE.clear()
+    said = [conversing.whole(name, home=home) for name in conversing.names(home=home)]
+    steps, first = states_back(snapshot, 1)
+    return [(entry.revision, state) for entry, state in steps], first, said
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize("kind", ["raised", "killed"])
+def test_the_home_loads_and_doing_it_again_leaves_nothing(kind, tmp_path, copies):
+    original = tmp_path / "original" / ".aether"
+    planted(original)
+    for _ in range(2):  # the first time reads shipped files as well
+        measured = copies(original)
+        homes.anew(measured)
+        with faults.injected(faults.Calls()) as calls:
+            erase(measured)
+    assert (holders(measured, TEXT), len(holders(original, TEXT)) > 6) == ([], True)
+    after = seen(measured)
+
+    for number, fault in struck(calls.names, kind):
+        home = copies(original)
+        where = f"{fault.name} at call {number} ({calls.names[number]})"
+        strike(home, faults.Calls(number, fault), killed=kind == "killed")
+
+        documents = homes.anew(home).documents  # it loads, whatever happened
+        assert json.loads(json.dumps(documents).replace(TEXT, "[ERASED]")) == after[0][0][1], where
+        homes.add(home, "later", "what comes after the crash")
+        erase(home)
+
+        assert holders(home, TEXT) == [], where
+        doctor.repair(home, now=homes.later(1))
+        assert [one for one in homes_of.examine(home=home) if one.level != "info"] == [], where
+        found = seen(home)
+        assert (found[0][1:], *found[1:]) == after, where  # but for the revision that came later
+
+
+def struck(names, kind):
+    """Yield the calls to strike, each with its fault: of those that raise one per call, in turn."""
+    for number, name in enumerate(names):
+        fit = [
+            fault
+            for fault in (faults.RAISED if kind == "raised" else faults.KILLED)
+            if faults.apply_to(name, fault)
+        ]
+        if kind == "raised" and (name != "stat" or number % 4 == 0):  # they are a third of all
+            yield number, fit[number % len(fit)]
+        if (
+            kind == "killed" and name not in faults.READS
+        ):  # killed before a read is killed after the last write
+            yield from ((number, fault) for fault in fit)
+
+
+def strike(home, calls, *, killed):
+    """Erase in `home` until the fault of `calls` strikes."""
+
+    def act():
+        homes.anew(home)
+        with faults.injected(calls):
+            erase(home)
+
+    if killed:
+        assert faults.in_child(act) in (0, -signal.SIGKILL)
+        return
+    try:
+        act()
+    except (KeyboardInterrupt, OSError, AetherError):
+        gc.collect()

@@ -1,0 +1,128 @@
+"""One function on strings, applied to every kind of file, which stays whole."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from aether.memory import erasing, handoff, snapshots
+from aether.store import codec, documents, journal
+from tests import homes
+
+OLD, NEW = "Quorvex", "[ERASED]"
+
+
+def erase(text):
+    return text.replace(OLD, NEW)
+
+
+def test_a_document_keeps_its_revision_and_has_a_stamp_that_holds():
+    data = documents.encode({"a": OLD}, 7, size=0)
+
+    found = documents.parse(erasing.rewritten("data/memory.json", data, erase), where="memory")
+
+    assert found == ("good", {"a": NEW}, 7)
+
+
+def test_a_line_of_the_journal_is_mapped_and_sealed_and_its_paths_key_by_key():
+    line = journal.encode(
+        journal.Entry(
+            3, "2026-03-01", "queen", "undo", f"of revision {OLD} 2",
+            {"memories": [{"op": "add", "path": f"/files/~1{OLD}~0", "value": {OLD: 1}}, {"op": "remove", "path": "/a"}]},
+            {"memories": [{"op": "move", "from": f"/{OLD}", "path": "/b"}]}, {"items": [{"item": OLD}]},
+        )
+    )  # fmt: skip
+
+    made = journal.unsealed(erasing.rewritten("data/journal.jsonl", line, erase))
+
+    assert made["patches"]["memories"] == [
+        {"op": "add", "path": f"/files/~1{NEW}~0", "value": {NEW: 1}},
+        {"op": "remove", "path": "/a"},
+    ]
+    assert made["inverse"]["memories"] == [{"op": "move", "from": f"/{NEW}", "path": "/b"}]
+    assert (made["appends"], made["reason"]) == ({"items": [{"item": NEW}]}, f"of revision {OLD} 2")
+
+
+def test_lines_that_do_not_change_stay_byte_for_byte_and_torn_ones_are_mapped_as_they_stand():
+    data = b'{"a" :1}\n' + b'{"b": "Quorvex"}\n' + b"[1]\n" + b'no json Quorvex\n{"c": "Quorvex'
+
+    made = erasing.rewritten("telemetry.jsonl", data, erase)
+
+    assert made == b'{"a" :1}\n{"b":"[ERASED]"}\n[1]\nno json [ERASED]\n{"c": "[ERASED]'
+
+
+def test_what_is_no_json_is_mapped_as_text_bytes_that_are_none_included():
+    assert erasing.rewritten("memories/a.json", b'{"Quorvex":\xff', erase) == b'{"[ERASED]":\xff'
+    assert erasing.rewritten("hook.log", b"Quorvex\n", erase) == b"[ERASED]\n"
+    assert erasing.rewritten("data/memory.json", b"{Quorvex", erase) == b"{[ERASED]"
+    assert erasing.rewritten("a.json", b'["x"]', erase) == b'["x"]'
+
+
+@pytest.mark.parametrize("good", [True, False])
+def test_a_snapshot_and_a_handoff_are_sealed_anew_if_they_were_whole(good):
+    snapshot = snapshots.take({"memory": {"a": OLD}}, snapshot_id="s", label="", now=homes.NOW, revision=1)
+    given = handoff.sealed({"items": [OLD]}, {"text": OLD})
+    if not good:
+        snapshot["checksum"] = given["checksum"] = "0"
+
+    made, handed = (
+        json.loads(erasing.rewritten("x.json", codec.document(one), erase)) for one in (snapshot, given)
+    )
+
+    assert (made["checksum"] == snapshots.checksum({"memory": {"a": NEW}})) is good
+    assert handed["items"] == [NEW]
+    if good:
+        assert handoff.require_whole(handed, where="") == handed
+    else:
+        assert (made["checksum"], handed["checksum"]) == ("0", "0")
+
+
+def test_digests_of_what_is_erased_follow_it_and_others_are_emptied():
+    item = homes.item("one", f"{OLD} is it")
+    known = erasing.digests(OLD, erase) | erasing.item_digests(item, erase)
+    after = homes.item("one", f"{NEW} is it")
+
+    made = erasing.mapped(
+        {"items": {"one": handoff.digest(item)}, "sha256_before": "a", "sha256_after": "b"},
+        erasing.with_digests(erase, known),
+    )
+
+    assert made == {"items": {"one": handoff.digest(after)}, "sha256_before": "", "sha256_after": ""}
+    assert erasing.found_digests(json.dumps(list(known)).encode()) >= known.keys()
+    assert erasing.item_digests({"content": OLD}, erase) == {}
+    forgotten = {"id": "a", "layer": "archive", "part": "", "sha256": "x", "at": "y"}
+    assert erasing.mapped(forgotten, erase) == forgotten | {"sha256": ""}
+
+
+def test_what_a_thing_says_is_all_its_texts_and_their_longer_sentences():
+    session = {
+        "session_id": "s", "summary": "One. Two sentences that are long enough.", "key_decisions": [{"decision": "D", "rationale": ""}],
+        "outcomes": "none", "high_value_items": [None], "metadata": {"protected": ["P"], "context": None},
+    }  # fmt: skip
+    pattern = {"pattern": "A", "evidence": [{"text": "E"}], "metadata": {"context": "C"}}
+
+    assert list(erasing.texts_of(session)) == [
+        "P", "One. Two sentences that are long enough.", "Two sentences that are long enough.", "D",
+    ]  # fmt: skip
+    assert list(erasing.texts_of(pattern)) == ["A", "E", "C"]
+    assert list(erasing.texts_of({"content": "x", "metadata": 1})) == ["x"]
+
+
+def test_the_values_of_a_file_are_those_that_parse():
+    assert list(erasing.values_of("a.jsonl", b'{"a":1}\nno\n[2]')) == [{"a": 1}, [2]]
+    assert list(erasing.values_of("a.json", b'{"a":1}')) == [{"a": 1}]
+    assert list(erasing.values_of("a.log", b'{"a":1}')) == []
+
+
+def test_a_conversation_is_known_by_the_first_line_of_its_log():
+    data = journal.sealed({"conversation": "c", "format": 1})
+
+    assert erasing.conversation_of("conversations/c/history.jsonl", data) == "c"
+    assert erasing.conversation_of("conversations/c/history.jsonl", b"") is None
+    assert erasing.conversation_of("data/history.jsonl", data) is None
+
+
+@pytest.mark.parametrize("text", ["content", "ASSISTANT", "working", "2026-03-01", "observation", "metadata"])
+def test_words_that_files_are_built_of_are_reserved(text):
+    assert erasing.is_reserved(text)
