@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from aether.memory.brief_lines import TOLD_CHARS, Line, flat
 from aether.shapes import Item
+from aether.text.patterns import lazy
 
 # A command that is longer is a script, and nobody runs it again.
 COMMAND_CHARS = 160
@@ -19,30 +20,30 @@ COMMAND_CHARS = 160
 LOOKED_AT = 60
 
 # One command of a line with what stands quoted in it, or what stands between two.
-_PIECE = re.compile(
+_PIECE = lazy(
     r"""((?:"(?:\\.|[^"\\])*(?:"|\Z)|'[^']*(?:'|\Z)|\\.|\d?>&\d|&>|[^"'\\;&|\n]|&(?!&)|\\\Z)+)|(\|\||&&|[;|\n])""",
     re.DOTALL,
 )
-_OPENS = re.compile(
+_OPENS = lazy(
     r"(?:(?:do|then|else|if|elif|while|until|time|!|[({])(?:\s+|\Z)|[A-Za-z_]\w*=(?:\$\([^)]*\)|[^\s;]*)(?:\s+|\Z))+"
 )
-_NO_WORK = re.compile(
+_NO_WORK = lazy(
     r"(?:for|case|select|read|done|fi|esac|\}|\)|break|continue|exit|return|wait|set|export|unset|source|\.|mkdir|touch|cp|mv|rm|ln|chmod|kill|pkill|"
     r"pushd|popd|curl|wget|sed|perl|awk|basename|dirname|realpath|tee|column|comm|seq|command|open)(?:\s|\Z)|\\?\Z"
 )
 # An interpreter that is given its program on the spot.
-_ON_THE_SPOT = re.compile(
+_ON_THE_SPOT = lazy(
     r"(?:\S*/)?(?:python[\d.]*|node|ruby|php|bash|sh|zsh|osascript)(?:\s+-[a-zA-Z]*[ce]\b.*|\s+-(?:\s.*)?)?\Z",
     re.DOTALL,
 )
-_REDIRECTED = re.compile(r"\s*(?:\d?>&\d|&?\d?>\s*/dev/null)")
-_RAN = re.compile(r"Ran `(.+?)`((?: \(\d+ runs\))?)(?:: (.*))?", re.DOTALL)
-_FAILED = re.compile(r"`(.+?)` failed((?: \d+ times)?): (.*)", re.DOTALL)
-_WAY = re.compile(r"(?:as `(.+?)`)?(?: ?(after changes to .+?))?(?:: .*|\.)?", re.DOTALL)
-_HISTORY = re.compile(r"(?:git|gh) ")
-_QUOTED = re.compile(r"`([^`]+)`")
+_REDIRECTED = lazy(r"\s*(?:\d?>&\d|&?\d?>\s*/dev/null)")
+_RAN = lazy(r"Ran `(.+?)`((?: \(\d+ runs\))?)(?:: (.*))?", re.DOTALL)
+_FAILED = lazy(r"`(.+?)` failed((?: \d+ times)?): (.*)", re.DOTALL)
+_WAY = lazy(r"(?:as `(.+?)`)?(?: ?(after changes to .+?))?(?:: .*|\.)?", re.DOTALL)
+_HISTORY = lazy(r"(?:git|gh) ")
+_QUOTED = lazy(r"`([^`]+)`")
 # The host says where its shell stands, whatever it ran.
-_ASIDE = re.compile(r"\s*Shell cwd was reset to\b.*", re.DOTALL)
+_ASIDE = lazy(r"\s*Shell cwd was reset to\b.*", re.DOTALL)
 
 
 class Failed(NamedTuple):

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from aether.memory.brief_lines import TOLD_CHARS, Line, flat
 from aether.shapes import Item
+from aether.text.patterns import lazy
 
 # Changes looked through: a file that was changed before them is not what the work is about now.
 LOOKED_AT_CHANGES = 200
@@ -21,14 +22,14 @@ MOST_SCRATCH = 3
 ROOT_PARTS = 4
 ROOT_SHARE = 0.6
 
-_CHANGE = re.compile(r"(Created|Changed|Deleted) (.+?)(?: \((\d+) (edits|lines)\))?(?:: (.+))?", re.DOTALL)
-_SCRATCH = re.compile(
+_CHANGE = lazy(r"(Created|Changed|Deleted) (.+?)(?: \((\d+) (edits|lines)\))?(?:: (.+))?", re.DOTALL)
+_SCRATCH = lazy(
     r"(?:/private)?/(?:tmp|var/tmp|var/folders)/|(?:.*/)?(?:tmp|temp|scratch|scratchpad)/"
     r"|\$?\{?[A-Z_]*(?:TMP|TEMP|SCRATCH)[A-Z_]*\}?/|.*/AppData/Local/Temp/",
     re.DOTALL,
 )
 # First lines that are alike in many files.
-_SAYS_NOTHING = re.compile(
+_SAYS_NOTHING = lazy(
     r"#!|\W*(?:copyright|spdx|licen[sc]e)\b|(?:package|import|use|using|from|#include)\s|[\"'<][^\s\"']*[\"'>]?,?\Z|[^\w\s]*\Z|.*[{(]\Z",
     re.IGNORECASE,
 )

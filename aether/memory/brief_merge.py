@@ -7,11 +7,11 @@ differ make two statements of two things.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from aether.memory.brief_lines import Line, day_of
+from aether.text.patterns import lazy
 from aether.text.words import STOPWORDS
 
 # One statement must hold all words of the other, for any other word may make it about something else; and it
@@ -20,9 +20,9 @@ SAME_AT = 0.75
 # What turns a statement around is not counted, so that less of it has to agree.
 OPPOSED_AT = 0.6
 
-_WORD = re.compile(r"[^\W_][\w./:+#-]*[\w+#]|[^\W_]")
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)*%?")
-_NAME = re.compile(r"[./:_]|[a-z]\d|\d[a-z]")
+_WORD = lazy(r"[^\W_][\w./:+#-]*[\w+#]|[^\W_]")
+_NUMBER = lazy(r"\d+(?:[.,]\d+)*%?")
+_NAME = lazy(r"[./:_]|[a-z]\d|\d[a-z]")
 _TURNS = frozenset(
     "not never no don't dont doesn't isn't can't cannot won't mustn't shouldn't without avoid stop forbidden disable "
     "disabled refuse nothing neither nor".split()

@@ -14,6 +14,7 @@ from aether.memory.brief_lines import TOLD_CHARS, Line, flat
 from aether.memory.brief_merge import sense
 from aether.memory.notes import SOURCE_MAIN, SOURCE_WORKER, STANDING, noted_by, shorten
 from aether.shapes import Item
+from aether.text.patterns import lazy
 
 # Looked through for each kind: far more than any budget holds, far less than a full memory.
 LOOKED_AT = 60
@@ -41,21 +42,21 @@ MOST_OPEN = 20
 # What tells which commands failed, and which of them worked later.
 SETTLES = frozenset({"error", "command", "solution"})
 
-_MANY = re.compile(r"[;\n]\s*(?=(?:Created|Changed|Deleted) \S|Ran `)")
-_CODE = re.compile(r"`[^`]*`")
+_MANY = lazy(r"[;\n]\s*(?=(?:Created|Changed|Deleted) \S|Ran `)")
+_CODE = lazy(r"`[^`]*`")
 # What comes next was done long ago when this is read.
-_NEXT = re.compile(
+_NEXT = lazy(
     r"\s*(?:(?:Now|So|First),? )?(?:let me|let's|I'll|I will|I need to)\b[^.!?]*[.:]?\s*\Z", re.IGNORECASE
 )
-_MARKUP = re.compile(r"^#+ |^-{3,}$|^```\w*$|^\|[-:| ]+\|$", re.MULTILINE)
-_ASKED = re.compile(r"Asked: (.*?)\s*Answered: (.*)", re.DOTALL)
-_PLACEHOLDER = re.compile(r"\[[^\]]*\]")
-_TROUBLE = re.compile(
+_MARKUP = lazy(r"^#+ |^-{3,}$|^```\w*$|^\|[-:| ]+\|$", re.MULTILINE)
+_ASKED = lazy(r"Asked: (.*?)\s*Answered: (.*)", re.DOTALL)
+_PLACEHOLDER = lazy(r"\[[^\]]*\]")
+_TROUBLE = lazy(
     r"\b(?:fail\w*|errors?|cannot|can't|couldn't|unable|broken|breaks?|bugs?|missing|blocked|blocks?|wrong|crash\w*|"
     r"doesn't|don't work|not work\w*|stuck|denied|refused|unavailable|conflicts?|leaks?|hangs?|time[sd]? out|inconsistent)\b",
     re.IGNORECASE,
 )
-_WORD = re.compile(r"[a-z']+")
+_WORD = lazy(r"[a-z']+")
 # Words that spur on and say nothing of the work.
 _SPURS = frozenset(
     "a ahead all alright and apply approve approved but cheers continue cool correct do done exactly fine for go going good "
@@ -63,13 +64,13 @@ _SPURS = frozenset(
     "please proceed really right same so sorry sounds super sure thank thanks that that's the then this try very wait "
     "well with wonderful works would y yeah yep yes you".split()
 )
-_CHATS = re.compile(
+_CHATS = lazy(
     r"(?:ok(?:ay)?|sorry|thanks?|hm+|wow|any|progress|status|eta|what|how|why|when|where|who|which|is|are|was|did|does|do you|"
     r"can (?:you|i|we)|could you|should|would|will|have you|really|oops|never mind|nevermind|i (?:see|think|guess|meant)|still)\b",
     re.IGNORECASE,
 )
 # A path, a name, a number or code: a remark that has one is about something.
-_NAMES = re.compile(r"[`/_#\d]|\w\.\w|[a-z][A-Z]|https?:")
+_NAMES = lazy(r"[`/_#\d]|\w\.\w|[a-z][A-Z]|https?:")
 
 
 def rested(sessions: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[Item]:
