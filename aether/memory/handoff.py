@@ -27,6 +27,9 @@ _ID = lazy(r"phase_\d+_[0-9a-f]{8}")
 STEERING = ("FOCUS", "REDIRECT", "FEEDBACK")
 # What a person or a rule asked for must survive word for word, whatever an architect thinks of it.
 PROTECTED_TYPES = frozenset({"constraint"})
+# Tokens of about a page: a memory of 1,000 tokens at the usual ratio. Who reads a session has that much room, so what is
+# smaller need not become shorter: the ratio is a target for what is large.
+PAGE_TOKENS = 400
 
 
 def items_until(memory: Mapping[str, Any], phase: int) -> list[Item]:
@@ -39,6 +42,15 @@ def digest(item: Item) -> str:
     metadata = item["metadata"]
     said = [item["type"], item["content"], metadata.get("phase"), bool(metadata.get("protected"))]
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
+
+
+def room(handoff: Mapping[str, Any]) -> int:
+    """Return how many tokens the session of `handoff` may have: its target, or a page where that is less.
+
+    >>> room({"target_tokens": 40}), room({"target_tokens": 4_000})
+    (400, 4000)
+    """
+    return max(int(handoff["target_tokens"]), PAGE_TOKENS)
 
 
 def open_handoff(memory: Mapping[str, Any], phase: int) -> JsonObject | None:

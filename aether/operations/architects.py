@@ -15,6 +15,7 @@ from aether.backends.base import Completion, Request, Settings
 from aether.backends.request import session_request
 from aether.errors import BackendFailed, InvalidInput
 from aether.memory.fidelity import demands
+from aether.memory.handoff import room
 from aether.memory.ingest import Ingested
 from aether.operations.compression import (
     Prepared,
@@ -95,7 +96,7 @@ def _ask(
         return None
     handoff = read_handoff(path)
     # Who works on data is told what the gate will ask for, so that nothing has to be added afterwards.
-    given = cast(JsonObject, {**handoff, "required": demands(handoff)})
+    given = cast(JsonObject, {**handoff, "required": demands(handoff), "target_tokens": room(handoff)})
     count = counter_of(read(place).documents["memory"])
     spent: list[Completion] = []
     feedback = ""

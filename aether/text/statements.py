@@ -41,6 +41,27 @@ _NARRATION = lazy(
     r"(?:i'm|i am|we're|we are)(?: (?:now|still|also|just|currently))* \w+ing\b|^still \w+ing\b|\blet me\b|\bneed user\b",
     re.IGNORECASE,
 )
+# So is what others are doing meanwhile, and that it will be told what came of it.
+_UNDER_WAY = lazy(
+    r"\b(?:is|are) (?:(?:now|still|already|currently) )?(?:on (?:its|their|the|his|her) way|under ?way)\b"
+    r"|\b(?:sub-?agents?|agents?|helpers?|workers?|explorers?|tests?|suite|build|search|tasks?|jobs?|it|they)\b.{0,40}"
+    r"\b(?:is|are|has been|have been) (?:(?:now|still|already|currently) )?(?:in progress|running|working|looking|searching|checking|started|launched|dispatched)\b(?! (?:green|fine|again|well|correctly|as)\b)"
+    r"|\b(?:i've|i have|i) (?:(?:just|now) )?(?:started|launched|spawned|dispatched|kicked off|sent|asked)\b.{0,40}\b(?:sub-?agents?|agents?|helpers?|workers?|background)\b"
+    r"|^(?:(?:i'm|i am|we're|we are) )?still waiting\b|^(?:one moment|hold on|stand(?:ing)? by|just a (?:moment|second|minute))\b",
+    re.IGNORECASE,
+)
+_ANNOUNCED = lazy(
+    r"^(?:\S+[,.!:]? +){0,3}?(?:(?:i'll|i will)(?! (?:not|never|keep|use|leave|stick|store|skip|go with)\b)|let me|let's)\b",
+    re.IGNORECASE,
+)
+_DOING = lazy(
+    r"^(?:(?:ok(?:ay)?|now|so|first|next|then|still|just),? )?(?:(?:i'm|i am|we're|we are)(?: (?:now|still|also|just|currently|going to))* )?"
+    r"(?:running|updating|adding|fixing|checking|creating|writing|looking|reading|committing|pushing|testing|verifying|starting|launching|waiting|"
+    r"searching|exploring|investigating|continuing|working|collecting|turning)\b",
+    re.IGNORECASE,
+)
+# What is announced with a number, or goes on to tell what was seen, is more than an announcement.
+_TELLS_MORE = lazy(r"\d|\b(?:but|which|found|shows?|showed|so that|turns? out)\b|: \S", re.IGNORECASE)
 _CHOICE = lazy(
     r"\b(?:prefer|rather|which|or|instead)\b"
     r"|\b(?:should|shall|want|would you like|okay? (?:to|if|with)|may)\b.{0,40}\b(?:use|stay|keep|stick|store|follow|choose|adopt|switch|support|drop|replace|call|default|allow|require)\b",
@@ -154,14 +175,36 @@ def _settles(sentence: str) -> bool:
 
 
 def kind_of_answer(text: str) -> str:
-    """Return the item type of what an assistant said last in a turn; empty where it said nothing."""
-    kinds = Counter(_kind(sentence) for sentence in prose(text))
-    if not set(kinds) - {"chatter", "exploration"}:
+    """Return the item type of what an assistant said last in a turn; empty where it only tells what is being done.
+
+    >>> kind_of_answer("A helper is on its way. I'll report what it finds."), kind_of_answer("Added the page.")
+    ('', 'outcome')
+    """
+    said = prose(text)
+    if all(map(_passes, said)):
         return ""
+    kinds = Counter(_kind(sentence) for sentence in said)
     decided, solved, done = kinds["decision"], kinds["solution"], kinds["outcome"]
     if solved > max(decided, done):
         return "solution"
     return "decision" if decided > done else "outcome"
+
+
+def _passes(sentence: str) -> bool:
+    """Return whether `sentence` is over when it is read: it greets, looks around, or tells what is being done."""
+    said = bare(sentence).replace("’", "'")
+    kind = _kind(sentence)
+    if kind in ("chatter", "exploration"):
+        return True
+    if tells_choice(said) or kind in ("decision", "solution"):
+        return False
+    if _REASONED.search(said) or _TELLS_MORE.search(said):
+        return False
+    if _UNDER_WAY.search(said) or _WAITING.match(said):
+        return True
+    if kind == "outcome":
+        return False
+    return bool(_ANNOUNCED.match(said)) or (kind == "fact" and bool(_DOING.match(said)))
 
 
 def _kind(sentence: str) -> str:

@@ -59,6 +59,20 @@ def test_a_turn_gives_its_request_its_work_and_its_answer():
     ]
 
 
+def test_what_is_being_done_when_a_turn_ends_is_no_outcome():
+    assert brief(
+        user("Let a helper look at the date formats."),
+        said("A helper is on its way."),
+        user("Go on."),
+        said("Which date formats do the invoices use?", agent="a", caste="explorer"),
+        said("Finding: the invoices use ISO dates only.", agent="a", caste="explorer"),
+        said("Waiting for the helper."),
+    ) == [
+        ("user_input", "Let a helper look at the date formats."),
+        ("outcome", "Finding: the invoices use ISO dates only."),
+    ]
+
+
 def test_what_was_stated_on_the_way_is_noted_and_the_answer_is_kept_whole():
     found = brief(
         user("Choose a store."),

@@ -121,3 +121,7 @@ def test_a_sealed_handoff_is_whole_until_it_is_changed():
     ):
         with pytest.raises(CorruptDocument, match="was changed after it was written"):
             handoff.require_whole(changed, where="x.json")
+
+
+def test_what_is_small_need_not_become_smaller_than_a_page():
+    assert [handoff.room({"target_tokens": tokens}) for tokens in (0, 399, 400, 401)] == [400, 400, 400, 401]

@@ -76,6 +76,37 @@ def test_without_a_name_the_extractive_architect_compresses(noted):
     whole(noted)
 
 
+def test_of_a_small_memory_nothing_that_matters_is_lost(home):
+    worker = {"type": "outcome", "source": "worker_ant", "caste": "explorer"}
+    notes = [
+        {"content": "Make the invoices readable.", "type": "user_input"},
+        {"content": "We parse dates with fromisoformat because it needs no package.", "type": "decision"},
+        {"content": "Task: Which date formats do the invoices use?", "type": "observation"},
+        {"content": "Finding: the invoices use ISO dates only.", **worker},
+        {"content": "Created parser.py (3 lines): parse", "type": "code_change"},
+        {"content": "`pytest` failed: ModuleNotFoundError: No module named 'invoices'", "type": "error"},
+        {"content": "The parser reads all the invoices of March.", "type": "outcome"},
+        {"content": "The parser reads all the invoices of April.", "type": "outcome"},
+        {"content": "The parser reads all the invoices of May.", "type": "outcome"},
+    ]
+    aether.add_working_memory_items(notes, home=home)
+
+    session = aether.compress(1, home=home).ingested.session
+
+    told = json.dumps(session)
+    assert all(text in told for text in ("needs no package", "ISO dates only", "parser.py", "ModuleNotFound"))
+    assert all(month in told for month in ("March", "April", "May"))
+
+
+def test_every_architect_is_told_how_much_room_there_is(noted, scripted):
+    asked = scripted({})
+
+    aether.compress(1, architect="anthropic", home=noted)
+
+    assert asked[0].target_tokens == asked[0].data["target_tokens"] == 400
+    assert "400" in asked[0].prompt
+
+
 def test_the_extractive_architect_gives_the_same_session_for_the_same_items(noted):
     first = aether.compress(1, home=noted).ingested.session
     aether.undo(home=noted)

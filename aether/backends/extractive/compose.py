@@ -72,9 +72,12 @@ class Statement(NamedTuple):
 def composed(
     handoff: Mapping[str, Any], clauses: Sequence[Clause], kept: Sequence[int], *, target_tokens: int
 ) -> JsonObject:
-    """Return the session that holds the clauses `kept` and everything protected."""
+    """Return the session that holds the clauses `kept` and everything protected.
+
+    Where the hand-off is `summarised` by somebody else, its summary says nothing that is not said elsewhere.
+    """
     statements = _statements(handoff, clauses, sorted(kept))
-    summary = _summary(statements, handoff)
+    summary = [] if handoff.get("summarised") else _summary(statements, handoff)
     rest = _without(statements, summary)
     alone = _alone(rest, most=int(target_tokens * STRUCTURE_SHARE / ENTRY_TOKENS))
     decisions = [statement for statement in alone if _is_decision(statement, handoff)]
@@ -224,15 +227,24 @@ def _by_speaker(statement: Statement) -> tuple[str, int]:
 
 
 def _told(statements: Sequence[Statement]) -> str:
-    """Return statements as running text, each speaker named where the speaker changes."""
+    """Return statements as running text, each speaker named where the speaker changes.
+
+    What stands in different items was not said in one breath, and has a line each.
+    """
     told = []
-    for speaker, run in groupby(statements, key=lambda statement: statement.speaker):
+    for (speaker, _), run in groupby(statements, key=_voice):
         said = ""
         for statement in run:
             joint = "" if not said else " " if said.endswith(_ENDS) else "; "
             said += joint + statement.text
         told.append(f"{speaker}: {said}" if speaker else said)
     return "\n".join(told)
+
+
+def _voice(statement: Statement) -> tuple[str, int]:
+    """Return what a line is told for: records of work read as lists, and who is named speaks on."""
+    runs_on = statement.speaker or statement.type in _WORK_TYPES
+    return statement.speaker, -1 if runs_on else statement.item
 
 
 def _entries(single: Iterable[Statement], shared: Sequence[Statement]) -> list[JsonObject]:

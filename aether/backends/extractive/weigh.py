@@ -75,6 +75,10 @@ LEADING_TYPES = frozenset({"constraint", "decision", "preference", "user_input",
 # What these speak of as failing is what was put right.
 PAST_TYPES = frozenset({"solution", "outcome"})
 RESULT_TYPES = frozenset({"outcome", "task_result"})
+# What a worker reports with these was sent for; nobody else in the session has seen how it came about.
+REPORT_TYPES = RESULT_TYPES | {"solution", "blocker"}
+# Who speaks where no worker does.
+QUEEN = "queen"
 # A summary needs the purpose and the last result; two more are outcomes.
 LAST_RESULTS = 3
 FRAME_CHARS = 240
@@ -155,6 +159,12 @@ def is_result(item: Mapping[str, Any]) -> bool:
     return item["type"] in RESULT_TYPES and not _asks(item["content"])
 
 
+def is_report(item: Mapping[str, Any]) -> bool:
+    """Return whether `item` says what a worker found or did."""
+    by = item["metadata"]
+    return item["type"] in REPORT_TYPES and bool(by.get("caste") or by.get("source", QUEEN) != QUEEN)
+
+
 def _terms(text: str, said: Sequence[str]) -> dict[str, float]:
     terms: dict[str, float] = {}
     for word in said:
@@ -194,7 +204,7 @@ def _tier(clause: Clause, item: Mapping[str, Any], *, named: bool) -> int:
     if clause.required:
         return REQUIRED.get(clause.required, RULES)
     if clause.kind == "chatter":
-        return FILLS
+        return FILLS if clause.speaker else CARRIES
     opens = clause.leads and item["type"] in LEADING_TYPES
     if clause.speaker or clause.leans_on >= 0:
         return OPENS if opens else WORTH
@@ -202,6 +212,7 @@ def _tier(clause: Clause, item: Mapping[str, Any], *, named: bool) -> int:
         return TOUCHED
     binds = (
         (item["type"] in REQUEST_TYPES and clause.kind in ASKED_KINDS)
+        or (clause.leads and is_report(item))
         # Where it is known what must survive, nothing else binds.
         or (not named and _binds(clause, item))
     )

@@ -5,8 +5,8 @@ from tests.backends.extractive.handoffs import PREPARED_AT, handoff, item, signa
 ROOMY = 100_000
 
 
-def compose(*items, kept=None, target=ROOMY, **changes):
-    data = handoff(*items, **changes)
+def compose(*items, kept=None, target=ROOMY, summarised=False, **changes):
+    data = handoff(*items, **changes) | ({"summarised": True} if summarised else {})
     clauses = read(data)
     kept = range(len(clauses)) if kept is None else kept
     return composed(data, clauses, list(kept), target_tokens=target)
@@ -89,6 +89,26 @@ def test_records_of_work_share_an_entry_per_type():
     )  # fmt: skip
 
     assert contents(session)[:2] == ["Changed a.py; Changed b.py", "Ran `make x`"]
+
+
+def test_what_different_items_say_has_a_line_each():
+    session = compose(
+        item("Keep the module small. The key is gone.", "user_input"), item("Let a helper look.", "user_input"),
+        item("The disk is blue.", "outcome"), item("The disk is large.", "outcome"),
+        kept=[1, 2, 3, 4], target=0, summarised=True, required=[],
+    )  # fmt: skip
+
+    assert "The key is gone.\nLet a helper look." in contents(session)
+
+
+def test_what_somebody_else_sums_up_stands_outside_the_summary():
+    items = [item("Make it fast.", "user_input"), item("The import takes two seconds.", "outcome")]
+
+    assert contents(compose(*items)) == []
+    mine = compose(*items, summarised=True)
+    assert contents(mine) == ["Make it fast."]
+    assert mine["outcomes"] == [{"result": "The import takes two seconds.", "impact": ""}]
+    assert mine["summary"] == "Make it fast."
 
 
 def test_what_is_highly_relevant_stands_alone():

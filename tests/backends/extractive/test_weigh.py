@@ -71,7 +71,7 @@ def test_in_speech_answers_count_more_and_questions_and_remarks_less():
 @pytest.mark.parametrize(
     ("text", "type", "relevance", "tier"),
     [
-        ("Thanks!", "observation", 0.5, FILLS),
+        ("Thanks!", "observation", 0.5, CARRIES),
         ("The port is 8080.", "observation", 0.5, WORTH),
         ("The port is 8080.", "error", 0.5, WORTH),
         ("The port is 8080.", "outcome", 0.5, FRAMES),
@@ -85,6 +85,29 @@ def test_in_speech_answers_count_more_and_questions_and_remarks_less():
 )
 def test_tiers_follow_what_an_item_is_and_says(text, type, relevance, tier):
     assert weigh(item(text, type, relevance))[0].tier == tier
+
+
+def test_chatter_fills_up_where_people_talk():
+    told = weigh("Ann: Great, thanks!", "Bob: The port is 8080.", "Ann: Bye!", "Bob: The host is red.")
+
+    assert [each.tier for each in told] == [FILLS, WORTH, FILLS, WORTH]
+
+
+@pytest.mark.parametrize(
+    ("by", "tier"),
+    [
+        ({}, WORTH),
+        ({"source": "queen"}, WORTH),
+        ({"source": "worker_ant"}, BINDS),
+        ({"caste": "scout"}, BINDS),
+    ],
+)
+def test_what_a_worker_reports_was_meant_to_last(by, tier):
+    later = [item(f"Table {at} is whole.", "outcome") for at in range(3)]
+    told = weigh(item("The port is 8080. The host is red.", "outcome", **by), *later)
+
+    assert [each.tier for each in told[:2]] == [tier, WORTH]
+    assert weigh(item("Task: which port is it?", **by))[0].tier == WORTH
 
 
 def test_the_first_request_and_the_last_results_frame_a_session():
