@@ -11,13 +11,14 @@ from __future__ import annotations
 import errno
 import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from aether.errors import AetherError, InvalidInput
+from aether.errors import AetherError, InvalidInput, LockTimeout
 from aether.memory import phases
 from aether.memory.colony import RUNNING
 from aether.messages.blocks import word
@@ -37,6 +38,10 @@ __all__ = ["Taken", "session_of", "take_in"]
 
 # Entries of one commit: many enough that the disk is not what takes the time, few enough to lose little time.
 BATCH_ENTRIES = 200
+# Seconds: who runs a hook waits for it. One full wait a minute is enough to notice that the other has gone.
+PATIENCE_SECONDS = 2.0
+SHORT_PATIENCE_SECONDS = 0.3
+LOCKED_OUT_SECONDS = 60
 
 
 class Taken(NamedTuple):
@@ -72,16 +77,18 @@ class _Batch(NamedTuple):
 _TAKING: ContextVar[bool] = ContextVar("taking", default=False)
 
 
-def take_in(home: Path, *, patience: float = 2.0) -> Taken:
+def take_in(home: Path, *, patience: float = PATIENCE_SECONDS) -> Taken:
     """Turn what waits in the spool into items and return what that did; never raises for a locked or broken home.
 
-    `patience` is how many seconds it waits for another that takes in, and then for one that writes.
+    `patience` is how many seconds it waits for another that takes in, and then for one that writes; less where
+    somebody waited in vain a moment ago.
     """
     if _TAKING.get() or not spool.waiting(str(home)):
         return Taken(0, [], compression_needed=False, left="")
     names: list[str] = []
     ids: list[ItemId] = []
     left = ""
+    patience = min(patience, patience_of(home))
     taking = _TAKING.set(True)
     try:
         find(home)
@@ -96,11 +103,34 @@ def take_in(home: Path, *, patience: float = 2.0) -> Taken:
                 names += batch.names
                 if len(batch.names) < len(batch.met):
                     left = "some entries belong to another user, and wait for that one."
+            with suppress(OSError):  # what cannot be removed is old in a minute
+                _marker(home).unlink(missing_ok=True)
     except AetherError as reason:
         left = str(reason)
+        if isinstance(reason, LockTimeout) and patience >= PATIENCE_SECONDS:
+            _locked_out(home)
     finally:
         _TAKING.reset(taking)
     return Taken(len(names), [str(one) for one in ids], any(one.compression_needed for one in ids), left)
+
+
+def patience_of(home: Path) -> float:
+    """Return how many seconds a hook should wait for a lock of `home`: few, where one has just waited in vain."""
+    try:
+        age = time.time() - _marker(home).stat().st_mtime
+    except OSError:
+        return PATIENCE_SECONDS
+    return SHORT_PATIENCE_SECONDS if 0 <= age < LOCKED_OUT_SECONDS else PATIENCE_SECONDS
+
+
+def _locked_out(home: Path) -> None:
+    """Take note that somebody waited in vain; where that cannot be written, the next one waits as long."""
+    with suppress(OSError):
+        _marker(home).touch()
+
+
+def _marker(home: Path) -> Path:
+    return home / "hooks" / "locked-out"
 
 
 def _batches(home: Path) -> Iterator[_Batch]:

@@ -417,6 +417,66 @@ def test_where_another_holds_a_lock_the_spool_stays(lock, home):
     assert len(take_in(home).ids) == 3
 
 
+@pytest.fixture
+def waits(monkeypatch):
+    """Return how long was to be waited for each lock; nobody waits."""
+    asked = []
+    real = taking_in.locked
+
+    def locked_at_once(path, *, timeout):
+        asked.append(timeout)
+        return real(path, timeout=0)
+
+    monkeypatch.setattr(taking_in, "locked", locked_at_once)
+    return asked
+
+
+def test_after_a_wait_in_vain_the_next_hooks_wait_less_for_a_minute(home, waits):
+    put(home, *turn(1))
+    marker = home / "hooks" / "locked-out"
+    with locked(home / "hooks"):
+        assert [take_in(home).left != "" for _ in range(3)] == [True] * 3
+        first = marker.stat().st_mtime
+        os.utime(marker, (first - 61, first - 61))
+        assert take_in(home).left
+        assert take_in(home, patience=0).left
+
+    assert waits == [2.0, 0.3, 0.3, 2.0, 0]
+    assert marker.stat().st_mtime >= first
+
+
+def test_a_lock_that_is_free_again_is_waited_for_as_before(home, waits):
+    put(home, *turn(1))
+    with locked(home / "hooks"):
+        assert take_in(home).left
+    assert len(take_in(home).ids) == 3
+    put(home, *turn(2))
+    take_in(home)
+
+    assert waits == [2.0, 0.3, 2.0]
+    assert not (home / "hooks" / "locked-out").exists()
+
+
+def test_a_short_wait_in_vain_shortens_no_other(home):
+    put(home, *turn(1))
+    with locked(home / "hooks"):
+        assert take_in(home, patience=0.01).left
+
+    assert taking_in.patience_of(home) == taking_in.PATIENCE_SECONDS
+
+
+def test_a_wait_that_cannot_be_noted_is_waited_again(home, waits, monkeypatch):
+    def refuse(path, *args, **kwargs):
+        raise PermissionError(13, "no", str(path))
+
+    put(home, *turn(1))
+    monkeypatch.setattr(Path, "touch", refuse)
+    with locked(home / "hooks"):
+        assert [take_in(home).left != "" for _ in range(2)] == [True] * 2
+
+    assert waits == [2.0, 2.0]
+
+
 def test_a_broken_home_keeps_its_spool(home):
     put(home, *turn(1))
     (home / "config.toml").write_text("what = ever")
