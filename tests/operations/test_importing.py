@@ -314,7 +314,7 @@ def test_a_real_transcript_becomes_items_and_then_a_session(home, path):
     assert aether.verify_token_limit(home=home).current == 0
     gone = {each["item"]["id"] for each in aether.export(home=home)["items"]}
     assert gone == set(ids) | set(done.evicted)
-    if compressed.ingested.session["original_tokens"] > 500:
+    if compressed.ingested.session["original_tokens"] > 1_000:  # less has the room of a page
         assert compressed.ingested.session["compression_ratio"] > 1.8
     assert load(home, path).items == 0
     aether.fold(home=home)
