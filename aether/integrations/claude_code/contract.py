@@ -7,6 +7,7 @@ Claude Code puts a longer text into a file and shows the model its beginning onl
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 
 CONTEXT = frozenset({"SessionStart", "UserPromptSubmit", "SubagentStart"})
 PLAIN = frozenset({"PreCompact"})
@@ -33,11 +34,13 @@ def output(event: str, text: str) -> str:
 def _fitted(text: str, shape: Callable[[str], str]) -> str:
     """Return the shape of as many lines as fit; the last one, which closes what the first opened, is kept."""
     *lines, last = text.splitlines() or [""]
-    while text.strip() and units(shape(text)) > MOST_CHARS:
-        if not lines:
-            return ""
-        lines.pop()
-        text = "\n".join([*lines, last])
+
+    def first(kept: int) -> str:
+        return "\n".join([*lines[:kept], last])
+
+    if units(shape(text)) > MOST_CHARS:
+        fitting = bisect_right(range(len(lines)), MOST_CHARS, key=lambda kept: units(shape(first(kept))))
+        text = first(fitting - 1) if fitting else ""
     return shape(text) if text.strip() else ""
 
 
@@ -53,7 +56,7 @@ def _plain(text: str) -> str:
 
 def units(text: str) -> int:
     """Return how long `text` is for Claude Code: characters beyond the first 65,536 count twice."""
-    return len(text) + sum(char > "\uffff" for char in text)
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 TYPE_CHECKING = False

@@ -56,8 +56,9 @@ def test_a_text_that_is_too_long_loses_lines_and_keeps_the_one_that_closes(event
     assert told.endswith("</aether-memory>")
 
 
-def test_a_line_that_does_not_fit_is_not_told():
-    assert contract.output("SessionStart", "x" * 9_000) == ""
+@pytest.mark.parametrize("text", ["x" * 9_000, "x" * 9_000 + "\n "])
+def test_a_line_that_does_not_fit_is_not_told(text):
+    assert contract.output("SessionStart", text) == ""
 
 
 def test_a_torn_character_does_not_end_the_process():
