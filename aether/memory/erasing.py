@@ -26,6 +26,7 @@ from aether.store.patch import keys_of, pointer
 from aether.text.sentences import sentences
 
 Rewrite = Callable[[str], str]
+Concerns = Callable[[bytes], bool]
 
 # Schemas do not say these: words of the providers' messages, of transcripts, and of the log.
 WIRE_WORDS = (
@@ -41,6 +42,8 @@ _EMPTIED = (
 )
 # What a receipt of forgetting holds, which says nothing itself.
 MARK_OF_FORGETTING = b'"forgotten":['
+# What a receipt of a compaction holds: of one in a conversation that held the text, the digests are emptied.
+MARK_OF_COMPACTION = b'"sha256_before"'
 _DIGEST = re.compile(r"[0-9a-f]{64}|[0-9a-f]{16}")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:\d\d)?)?")
 _DOCUMENTS = (*documents.NAMES, "session_answer", "usage")
@@ -86,10 +89,10 @@ def dicts(value: Any) -> Iterator[JsonObject]:
         level += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
 
 
-def values_of(path: str, data: bytes) -> Iterator[Any]:
-    """Yield the JSON values in the file at `path`."""
+def values_of(path: str, data: bytes, concerns: Concerns = bool) -> Iterator[Any]:
+    """Yield the JSON values in the file at `path`; of many lines those that are of concern."""
     for part in data.splitlines() if path.endswith(".jsonl") else [data] if path.endswith(".json") else ():
-        value = _parsed(part)
+        value = _parsed(part) if concerns(part) else None
         if value is not None:
             yield value
 
@@ -182,10 +185,14 @@ def transaction(fields: JsonObject, erase: Rewrite) -> JsonObject:
     return made
 
 
-def rewritten(path: str, data: bytes, erase: Rewrite) -> bytes:
-    """Return the file at `path`, relative to its home, with `erase` applied; the very bytes where it changes nothing."""
+def rewritten(path: str, data: bytes, erase: Rewrite, concerns: Concerns = bool) -> bytes:
+    """Return the file at `path`, relative to its home, with `erase` applied; the very bytes where it changes nothing.
+
+    Of many lines only those that are of concern are looked at.
+    """
     if path.endswith(".jsonl"):
-        return b"".join(_line(line, erase) for line in data.splitlines(keepends=True))
+        lines = data.splitlines(keepends=True)
+        return b"".join(_line(line, erase) if concerns(line) else line for line in lines)
     if path.endswith(".json") and not path.startswith("memories/"):
         value = _parsed(data)
         if value is not None:

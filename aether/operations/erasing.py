@@ -11,7 +11,7 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -225,13 +225,20 @@ def _files(place: Path) -> Iterator[_Found]:
     for directory, names, files in os.walk(place, onerror=_raised):
         names.sort()
         for name in sorted(files):
-            path = Path(directory) / name
-            known = identity(path)
-            relative = path.relative_to(place).as_posix()
-            if known is None or name == LOCK or relative.startswith((INDEX, f"{DIRECTORY}/")):
-                continue
-            if stat.S_ISREG(path.lstat().st_mode):
-                yield _Found(relative, path.read_bytes(), known)
+            relative = (Path(directory) / name).relative_to(place).as_posix()
+            if name != LOCK and not relative.startswith((INDEX, f"{DIRECTORY}/")):
+                found = _read(place, relative)
+                if found is not None:
+                    yield found
+
+
+def _read(place: Path, relative: str) -> _Found | None:
+    path = place / relative
+    known = identity(path)
+    with suppress(FileNotFoundError):  # hooks make and remove theirs at any time
+        if known is not None and stat.S_ISREG(path.lstat().st_mode):
+            return _Found(relative, path.read_bytes(), known)
+    return None
 
 
 def _raised(reason: OSError) -> None:
@@ -255,10 +262,19 @@ def _worked_out(place: Path, wanted: Sought) -> _Plan:
         known |= erasing.item_digests(entry, plain)
     erase = erasing.with_digests(plain, known)
     steps: list[Step] = []
+
+    def concerns(data: bytes) -> bool:
+        others = erasing.MARK_OF_FORGETTING in data or erasing.found_digests(data) & known.keys()
+        return bool(others) or may_hold(data.decode("utf-8", "replace"), wanted)
+
+    def with_receipts(data: bytes) -> bool:
+        return erasing.MARK_OF_COMPACTION in data or concerns(data)
+
     for found in _files(place):
-        others = erasing.MARK_OF_FORGETTING in found.data or erasing.found_digests(found.data) & known.keys()
-        if (found.path in seen.paths or others) and found.path not in OWN_FILES:
-            steps += _steps(place, found, erase, wanted)
+        if (found.path in seen.paths or concerns(found.data)) and found.path not in OWN_FILES:
+            steps += _steps(
+                place, found, erase, wanted, with_receipts if seen.paths.get(found.path) else concerns
+            )
     if steps:
         steps += [Step(name, "", (0, 0, 0), b"") for name in (INDEX, f"{INDEX}-journal")]
     return _Plan(dict(seen.places), steps, 0, own)
@@ -266,6 +282,10 @@ def _worked_out(place: Path, wanted: Sought) -> _Plan:
 
 def _seen(place: Path, wanted: Sought) -> _Seen:
     seen = _Seen({}, {}, {}, [], Counter(), [])
+
+    def concerns(data: bytes) -> bool:
+        return may_hold(data.decode("utf-8", "replace"), wanted)
+
     for found in _files(place):
         around = f"/{found.path}\n{found.data.decode('utf-8', 'replace')}"
         if not may_hold(around, wanted):
@@ -274,8 +294,8 @@ def _seen(place: Path, wanted: Sought) -> _Seen:
         look = _looking(seen, wanted, "" if found.path in OWN_FILES else _kind(found.path))
         look(f"/{found.path}")
         look(erasing.conversation_of(found.path, found.data) or "")
-        erasing.rewritten(found.path, found.data, look)
-        for value in erasing.values_of(found.path, found.data):
+        erasing.rewritten(found.path, found.data, look, concerns)
+        for value in erasing.values_of(found.path, found.data, concerns):
             seen.items.extend(
                 entry for entry in erasing.dicts(value) if spans(str(entry.get("content", "")), wanted)
             )
@@ -302,13 +322,15 @@ def _kind(path: str) -> str:
     return next((kind for start, kind in KINDS.items() if path.startswith(start)), "other")
 
 
-def _steps(place: Path, found: _Found, erase: erasing.Rewrite, wanted: Sought) -> Iterator[Step]:
+def _steps(
+    place: Path, found: _Found, erase: erasing.Rewrite, wanted: Sought, concerns: erasing.Concerns
+) -> Iterator[Step]:
     """Yield what happens to one file, having seen that nothing is left in it.
 
     Raises:
         InvalidInput: something is, or it would not fit its schema any more.
     """
-    data = erasing.rewritten(found.path, found.data, erase)
+    data = erasing.rewritten(found.path, found.data, erase, concerns)
     to = erase(f"/{found.path}")[1:]
     name = erasing.conversation_of(found.path, found.data)
     if name is not None and erase(name) != name:

@@ -269,6 +269,13 @@ def test_links_are_not_followed_and_other_files_are_looked_into(place, tmp_path)
     assert ((tmp_path / "outside.txt").read_text(), (place / "notes.txt").read_text()) == (PLAIN, "[ERASED]")
 
 
+def test_what_a_hook_removes_meanwhile_is_passed_over(place, monkeypatch):
+    (place / "notes.txt").write_text(PLAIN)
+    monkeypatch.setattr(erasing, "identity", lambda path: path.unlink(missing_ok=True) or (0, 0, 0))
+
+    assert erasing.would_erase(match=PLAIN, home=place).places == {}
+
+
 def test_a_directory_that_cannot_be_read_stops_it(place, monkeypatch):
     def walk(top, onerror):
         onerror(OSError(5, "broken"))
@@ -312,6 +319,8 @@ def test_a_compaction_can_be_undone_and_a_handoff_ingested_afterwards(place):
 
     erasing.erase(match=PLAIN, home=place)
 
+    receipts = conversation_log.load(place, "work").compactions[0].receipt
+    assert (receipts["sha256_before"], receipts["sha256_after"]) == ("", "")
     assert aether.undo_compaction("work", home=place).messages == conversation("[ERASED]")
     aether.trigger_phase_boundary_compression(1, stage.session(), home=place)
     assert aether.show("memory", home=place)["working_memory"]["items"] == []
