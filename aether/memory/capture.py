@@ -2,7 +2,8 @@
 
 Noted are requests and demands, decisions and what came of them, errors together with what fixed them, the
 files changed and the commands that mattered in each stretch of work, and the answer that ended a turn.
-Not noted are looking around, file dumps, machinery, and what aether itself added.
+Not noted are looking around, file dumps, machinery, what aether itself added, and what a person marked as private.
+Secrets are redacted, whoever brings the records; the key of a note does not tell whether there was one.
 
 The rules work record by record: `begin` gives a state, `observe` advances it in place and returns the notes
 that are due, `finish` returns those that were still open. The state is plain JSON of bounded size, so a
@@ -20,7 +21,9 @@ from aether.memory.notes import DEMANDED, STATEMENT_CHARS, Draft, Mark, Note, dr
 from aether.memory.work import Work, called, new_work, returned, unresolved, worked
 from aether.messages.blocks import table, word
 from aether.messages.record import Record
-from aether.text.cleaning import clean, without_injected
+from aether.redact.private import without_blocks
+from aether.redact.redaction import redact, redacted
+from aether.text.cleaning import clean
 from aether.text.patterns import lazy
 from aether.text.statements import (
     decides,
@@ -156,7 +159,7 @@ def end_agent(state: State, agent: str) -> list[Draft]:
 
 
 def _request(state: State, record: Record, at: Mark) -> list[Draft]:
-    text = clean(record.text)
+    text = _said(record)
     if record.agent:
         notes = _end_of_agent(state, record.agent) if record.agent in state["turns"] else []
         first_line = shorten(text, TASK_CHARS)
@@ -179,7 +182,7 @@ def _request(state: State, record: Record, at: Mark) -> list[Draft]:
 
 
 def _statement(state: State, record: Record, at: Mark) -> list[Draft]:
-    text = clean(record.text)
+    text = _said(record)
     if not text:
         return []
     turn = _turn(state, record.agent)
@@ -233,14 +236,14 @@ def _end_of_agent(state: State, agent: str) -> list[Draft]:
 
 def _summary(state: State, record: Record, at: Mark) -> list[Draft]:
     # What a summary stands for has been noted already, unless the transcript begins with it.
-    text = clean(record.text)
+    text = _said(record)
     if state["spoken"] or not text:
         return []
     return _noted(state, [Note(at, shorten(text, SUMMARY_CHARS), "observation", "summary")])
 
 
 def _paragraph(state: State, record: Record, at: Mark) -> list[Draft]:
-    text = clean(record.text)
+    text = _said(record)
     kind = kind_of_paragraph(text) if text else ""
     return _noted(state, [Note(at, text, kind, "paragraph")]) if kind else []
 
@@ -249,7 +252,7 @@ def _item(state: State, record: Record, at: Mark) -> list[Draft]:
     """Return an item as somebody wrote it, with where it came from added."""
     given = record.arguments
     metadata = table(given.get("metadata"))
-    text = without_injected(record.text)
+    text = redact(without_blocks(record.text))
     if metadata.get("injected") or given.get("injected") or not text.strip():
         return []
     score = given.get("relevance_score", metadata.get("relevance_score", DEFAULT_RELEVANCE))
@@ -263,7 +266,7 @@ def _item(state: State, record: Record, at: Mark) -> list[Draft]:
     found["source"] = word(given.get("source", metadata.get("source"))) or found["source"]
     found["caste"] = word(given.get("caste", metadata.get("caste"))) or None
     own = {name: value for name, value in metadata.items() if name not in _KEPT_BY_STORE}
-    found["metadata"] = {**own, **found["metadata"]}
+    found["metadata"] = {**redacted(own), **found["metadata"]}
     return [found]
 
 
@@ -285,6 +288,11 @@ _HANDLERS: dict[str, Callable[[State, Record, Mark], list[Draft]]] = {
     "text": _paragraph,
     "item": _item,
 }
+
+
+def _said(record: Record) -> str:
+    """Return what was said, without what is private or secret, before anything is cut out of it."""
+    return redact(clean(record.text))
 
 
 def _noted(state: State, notes: list[Note]) -> list[Draft]:

@@ -14,6 +14,7 @@ from hashlib import sha256
 from typing import NamedTuple, TypedDict
 
 from aether.messages.record import Record
+from aether.redact.redaction import redact
 from aether.shapes import Item, JsonObject
 from aether.text.patterns import lazy
 
@@ -139,7 +140,7 @@ def key(at: Mark, slot: str) -> str:
 
 
 def draft(note: Note, *, file: str, phase: int, relevance: float | None = None) -> Draft:
-    """Return the item that `note` becomes."""
+    """Return the item that `note` becomes, without secrets: what was put together may show one that its parts did not."""
     at = note.at
     pointer: JsonObject = {"file": file, "line": at["line"], "key": key(at, note.slot)}
     if at["uuid"]:
@@ -150,7 +151,7 @@ def draft(note: Note, *, file: str, phase: int, relevance: float | None = None) 
     if at["time"]:
         metadata["timestamp"] = at["time"]
     return Draft(
-        content=note.content,
+        content=redact(note.content),
         type=note.kind,
         relevance_score=RELEVANCE.get(note.kind, 0.5) if relevance is None else relevance,
         source=SOURCE_WORKER if at["caste"] else SOURCE_MAIN,

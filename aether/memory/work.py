@@ -15,8 +15,10 @@ from aether.memory.notes import Mark, Note, shorten, spoken
 from aether.messages.edits import FileChange, file_changes
 from aether.messages.record import Record
 from aether.messages.shell import complaint, ending, looks_around, matters, shown_command, signature
+from aether.redact.private import without_blocks
+from aether.redact.redaction import redact, redacted
 from aether.shapes import JsonObject
-from aether.text.cleaning import clean, without_escapes, without_injected
+from aether.text.cleaning import clean, without_escapes
 from aether.text.patterns import lazy
 from aether.text.statements import kind_of_answer, told
 
@@ -144,7 +146,7 @@ def called(work: Work, record: Record, at: Mark) -> None:
         at = at | {"caste": str(arguments.get("subagent_type") or "agent")}
     work["calls"].pop(record.call_id, None)
     work["calls"][record.call_id] = Call(
-        tool=record.tool, command=without_injected(command), changes=changes, text=text, at=at
+        tool=record.tool, command=redact(without_blocks(command)), changes=changes, text=text, at=at
     )
     if len(work["calls"]) > OPEN_CALLS:
         del work["calls"][next(iter(work["calls"]))]
@@ -155,7 +157,7 @@ def returned(work: Work, record: Record, at: Mark) -> list[Note]:
     call = work["calls"].pop(record.call_id, None)
     if _REFUSED.search(record.text[:OUTPUT_CHARS]):
         said = _SAID.search(record.text)
-        words = clean(said[1]) if said else ""
+        words = redact(clean(said[1])) if said else ""
         return spoken(at, told(words)) if words else []
     if call is None:
         return []
@@ -198,11 +200,11 @@ def _command(arguments: JsonObject) -> str:
 def _kept(tool: str, arguments: JsonObject) -> str:
     plan = arguments.get("plan")
     if isinstance(plan, str):
-        return shorten(clean(plan), PLAN_CHARS)
+        return shorten(redact(clean(plan)), PLAN_CHARS)
     if not _acts(tool):
         return ""
-    given = json.dumps(arguments, ensure_ascii=False, default=str) if arguments else ""
-    return f"{tool} {shorten(without_injected(given), ARGUMENT_CHARS)}".strip()
+    given = json.dumps(redacted(arguments), ensure_ascii=False, default=str) if arguments else ""
+    return f"{tool} {shorten(without_blocks(given), ARGUMENT_CHARS)}".strip()
 
 
 def _acts(tool: str) -> bool:
@@ -211,7 +213,7 @@ def _acts(tool: str) -> bool:
 
 
 def _failed(work: Work, call: Call, record: Record) -> list[Note]:
-    text = without_injected(record.text)
+    text = without_blocks(record.text)
     command = call["command"]
     harmless = looks_around(command) if command else not (call["changes"] or call["text"])
     if harmless or _SLIP.match(text):
@@ -233,7 +235,7 @@ def _failed(work: Work, call: Call, record: Record) -> list[Note]:
 
 
 def _succeeded(work: Work, call: Call, record: Record) -> list[Note]:
-    text = without_injected(record.text)
+    text = without_blocks(record.text)
     if call["tool"] in _AGENTS:
         return _finding(call, text)
     answered = _ANSWERED.match(text)
@@ -255,7 +257,7 @@ def _succeeded(work: Work, call: Call, record: Record) -> list[Note]:
 def _finding(call: Call, text: str) -> list[Note]:
     found = _TRAILER.sub("", text)
     framed = _HANDED_BACK.match(found)
-    found = clean(_INDENT.sub("", found[framed.end() :]) if framed else found)
+    found = redact(clean(_INDENT.sub("", found[framed.end() :]) if framed else found))
     if not found or found.startswith("Async agent launched"):
         return []
     # The sub-agent's own last message is the same text, and is to be the same note.
@@ -350,6 +352,6 @@ def _solution_note(failure: Failure, call: Call, output: str) -> Note:
 def _action_note(call: Call, output: str) -> Note:
     if call["tool"] == "ExitPlanMode":
         return Note(call["at"], f"Plan approved: {call['text']}", "decision", "plan")
-    answer = " ".join(without_escapes(output).split())
+    answer = redact(" ".join(without_escapes(output).split()))
     content = call["text"] + (f" → {shorten(answer, OUTPUT_CHARS)}" if answer else "")
     return Note(call["at"], content, "command", "did")

@@ -72,6 +72,7 @@ def _line(number: int, line: JsonObject, caste: str, seen: _Seen) -> Iterator[Re
         time=word(line.get("timestamp")),
         line=number,
         session=word(line.get("sessionId")),
+        directory=word(line.get("cwd")),
         format="claude_code",
     )
     match line.get("type"):

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from aether.messages.blocks import word
+from aether.redact.private import without_blocks
+from aether.redact.redaction import redact
 from aether.shapes import JsonObject
-from aether.text.cleaning import without_injected
 from aether.text.patterns import lazy
 
 _PATH_KEYS = ("file_path", "path", "filename", "notebook_path", "target_file", "filePath")
@@ -114,7 +115,7 @@ def _by_shell(command: str) -> Iterator[FileChange]:
 
 
 def _described(path: str, action: str, new: str, old: str) -> FileChange:
-    new, old = without_injected(new)[:_READ_CHARS], old[:_READ_CHARS]
+    new, old = without_blocks(new)[:_READ_CHARS], old[:_READ_CHARS]
     known = set(_DEFINED.findall(old))
     names = tuple(dict.fromkeys(name for name in _DEFINED.findall(new) if name not in known))[:_NAMES]
     lines = new.count("\n") + 1 if new else 0
@@ -126,5 +127,6 @@ def _first_new_line(new: str, old: str) -> str:
     for line in new.split("\n"):
         bare = line.strip()
         if len(bare) > 3 and bare not in before:
+            bare = redact(bare)  # before it is cut: half a secret does not look like one
             return bare if len(bare) <= LINE_CHARS else bare[: LINE_CHARS - 1] + "…"
     return ""

@@ -43,6 +43,8 @@ class Record(NamedTuple):
     """Position within the line; `line` and `part` together occur once in a file."""
     message_id: str = ""
     session: str = ""
+    directory: str = ""
+    """Where it happened, where the format tells: what relative paths are seen from."""
     format: Format = "plain"
 
 

@@ -1,13 +1,14 @@
 """Shell commands: which of them a colleague would note, what they are called, how they ended.
 
 Tests, builds, checks, commits, installs and whatever changes the world outside matter; looking around
-does not. Commands are judged by their first words, segment by segment.
+does not. What is cut out of an output is redacted first: half a secret does not look like one. Commands are judged by their first words, segment by segment.
 """
 
 from __future__ import annotations
 
 import re
 
+from aether.redact.redaction import redact
 from aether.text.cleaning import without_escapes
 from aether.text.patterns import lazy
 
@@ -139,7 +140,7 @@ def ending(output: str) -> str:
     told = [line for line in lines if _COMMITTED.match(line)][:1] or [
         line for line in lines if _SUMMARY.search(line)
     ]
-    chosen = told[-1] if told else (lines[-1] if lines else "")
+    chosen = redact(told[-1] if told else (lines[-1] if lines else ""))
     return chosen if len(chosen) <= RESULT_CHARS else chosen[: RESULT_CHARS - 1] + "…"
 
 
@@ -176,7 +177,8 @@ def complaint(output: str) -> str:
     chosen = list(dict.fromkeys(line for line in lines if _ERROR.search(line))) or lines[-3:]
     if len(chosen) > _ERROR_LINES:
         chosen = [*chosen[: _ERROR_LINES - 2], "…", *chosen[-2:]]
-    text = "\n".join(line if len(line) <= RESULT_CHARS else line[: RESULT_CHARS - 1] + "…" for line in chosen)
+    shown = redact("\n".join(chosen)).split("\n")
+    text = "\n".join(line if len(line) <= RESULT_CHARS else line[: RESULT_CHARS - 1] + "…" for line in shown)
     return text if len(text) <= ERROR_CHARS else text[: ERROR_CHARS - 1] + "…"
 
 

@@ -1,7 +1,8 @@
 """Importing: real transcripts become working-memory items, once, however often they are imported.
 
-What hooks noted of a session while it ran is known, too. Records are read in constant memory and stored in batches; stopping in the middle keeps what was stored,
-and importing again adds the rest. Bad lines are counted and named, never fatal.
+What hooks noted of a session while it ran is known, too, and what they leave out is left out: private blocks, calls
+about private paths, secrets. Records are read in constant memory and stored in batches; stopping in the middle keeps
+what was stored, and importing again adds the rest. Bad lines are counted and named, never fatal.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from typing import IO, Any, NamedTuple
 from aether.errors import InvalidInput, NotFound
 from aether.memory import phases
 from aether.memory.capture import capture
+from aether.messages.private_calls import without_private
 from aether.messages.read import read_records
 from aether.messages.record import BadLine, Record
 from aether.operations import drafts as notes
 from aether.operations.edge import Author, Home, counter_of, read
 from aether.operations.working import store_drafts
 from aether.shapes import Counter, JsonObject
-from aether.store import appends
+from aether.store import appends, config
 from aether.store.state import Snapshot
 
 SUFFIXES = frozenset({".jsonl", ".json", ".md", ".txt", ".traj"})
@@ -56,6 +58,10 @@ class _Tally:
 
     capacity: int
     """Tokens that working memory holds."""
+    private: str
+    """The patterns of private paths."""
+    root: str
+    """The directory of the project, from which relative paths are seen."""
     count: Counter
     archive_read: int
     """Position of the last archived item whose key is known."""
@@ -99,7 +105,11 @@ def import_transcripts(
     known = notes.known(snapshot, to_hooks=False)
     memory = snapshot.documents["memory"]
     tally = _Tally(
-        memory["working_memory"]["max_capacity_tokens"], counter_of(memory), appends.head(snapshot, "items")
+        memory["working_memory"]["max_capacity_tokens"],
+        config.load(snapshot.home).claude_private_paths,
+        str(snapshot.home.parent),
+        counter_of(memory),
+        appends.head(snapshot, "items"),
     )
     first = phases.current_phase(snapshot.documents["COLONY_STATE"])
     files = 0
@@ -107,9 +117,10 @@ def import_transcripts(
         for file in _files(source):
             files += 1
             name = _name(file)
-            drafts = capture(
-                _counted(file, format, name, tally, progress), file=name, phase=phase, first_phase=first
-            )
+            records = _counted(file, format, name, tally, progress)
+            if tally.private:
+                records = without_private(records, tally.private, directory=tally.root)
+            drafts = capture(records, file=name, phase=phase, first_phase=first)
             try:
                 sound = _sound(_fresh(drafts, known, tally), name, tally)
                 _store(sound, name, tally, home, dry_run=dry_run)

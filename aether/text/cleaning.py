@@ -2,16 +2,16 @@
 
 Agents wrap what a person typed in reminders, environment blocks, command tags and caveats; aether itself
 adds marked blocks. None of that was said by anyone. The law: text inside `<aether-memory …>` never
-comes through, however the block is nested or torn.
+comes through, however the block is nested or torn; nor does what a person marked as `<private>`.
 """
 
 from __future__ import annotations
 
 import re
 
+from aether.redact.private import INJECTED, without_blocks
 from aether.text.patterns import lazy
 
-_INJECTED = lazy(r"<(/?)aether-memory\b[^>]*(?:>|\Z)", re.IGNORECASE)
 # Blocks that a program writes into the conversation; the last group are those of Codex.
 _MACHINERY = lazy(
     r"<(system-reminder|local-command-caveat|local-command-stdout|local-command-stderr|bash-stdout|bash-stderr|"
@@ -35,7 +35,7 @@ _ESCAPES = lazy(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])
 
 
 def clean(text: str) -> str:
-    """Return what a person or a model said in `text`.
+    """Return what a person or a model said in `text`, and did not mark as private.
 
     >>> clean("<system-reminder>be brief</system-reminder>Use SQLite. <aether-memory>old</aether-memory>")
     'Use SQLite.'
@@ -43,7 +43,7 @@ def clean(text: str) -> str:
     '/compact keep the plan'
     """
     if "<" in text:
-        text = without_injected(text)
+        text = without_blocks(text)
         text = _MACHINERY.sub("", text)
         text = _TYPED.sub("", text)
         text = _slash_command(text)
@@ -56,18 +56,7 @@ def without_injected(text: str) -> str:
     >>> without_injected("a <aether-memory layer='x'>b <aether-memory>c</aether-memory> d</aether-memory> e")
     'a  e'
     """
-    if "aether-memory" not in text.lower():
-        return text
-    kept: list[str] = []
-    depth = at = 0
-    for tag in _INJECTED.finditer(text):
-        if depth == 0:
-            kept.append(text[at : tag.start()])
-        depth = max(0, depth - 1) if tag[1] else depth + 1
-        at = tag.end()
-    if depth == 0:
-        kept.append(text[at:])
-    return "".join(kept)
+    return without_blocks(text, (INJECTED,))
 
 
 def without_escapes(text: str) -> str:

@@ -6,6 +6,8 @@ import pytest
 
 import aether
 from aether.errors import InvalidInput, NotFound
+from aether.memory.notes import key, mark
+from aether.messages.read import read_records
 from aether.operations import drafts, importing
 from tests import homes
 from tests.operations.calls import limits, memory, snapshot, whole
@@ -328,3 +330,78 @@ def test_a_directory_is_imported_without_the_memory_and_the_history_in_it(home, 
         path.write_text("We decided to use SQLite because it needs no server.\n", encoding="utf-8")
 
     assert aether.import_transcripts([tmp_path / "project"], home=home).files == 1
+
+
+TOKEN = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+def claude_line(kind, content, uuid, **more):
+    message = {"role": kind, "content": content, **more}
+    return {
+        "type": kind, "uuid": uuid, "sessionId": "s", "cwd": "/app", "message": message,
+        "timestamp": "2026-03-01T10:00:00.000Z", "isSidechain": False,
+    }  # fmt: skip
+
+
+def used(name, uuid, tool, **arguments):
+    block = {"type": "tool_use", "id": name, "name": tool, "input": arguments}
+    return claude_line("assistant", [block], uuid, id=uuid)
+
+
+def answered(name, uuid, text):
+    return claude_line("user", [{"type": "tool_result", "tool_use_id": name, "content": text}], uuid)
+
+
+REMEMBERED = [
+    claude_line("user", f"Never deploy with token {TOKEN} on Fridays. <private>Call me NIGHTJAR.</private>", "u1"),
+    used("t1", "a1", "Write", file_path="/app/secrets/a.txt", content="the vault is 4711-OMEGA"),
+    answered("t1", "u2", "File created"),
+    used("t2", "a2", "Bash", command=f"make deploy TOKEN={TOKEN}"),
+    answered("t2", "u3", f"{'.' * 150} deployed with {TOKEN} to the {'long ' * 30} end"),
+    used("t3", "a3", "Bash", command="cat secrets/a.txt && make test"),
+    answered("t3", "u4", "12 passed, OMEGA in 0.1s"),
+    claude_line("assistant", f"Decided: {'we say at length ' * 110} {TOKEN} {'and on ' * 200}", "a4", id="m4"),
+]  # fmt: skip
+
+
+def test_what_hooks_would_not_keep_is_not_imported_either(home, tmp_path):
+    (home / "config.toml").write_text('[claude]\nprivate_paths = "secrets/**"\n')
+
+    done = load(home, transcript(tmp_path, *REMEMBERED))
+
+    said = "\n".join(contents(home))
+    assert done.items >= 3
+    assert "on Fridays" in said
+    assert "make deploy TOKEN=<REDACTED>" in said
+    for secret in (TOKEN[:10], "NIGHTJAR", "OMEGA", "<private"):
+        assert not [
+            path for path in home.rglob("*") if path.is_file() and secret in path.read_text(errors="replace")
+        ]
+
+
+def test_the_key_of_a_note_is_the_same_whether_something_in_it_was_redacted(home, tmp_path):
+    path = transcript(tmp_path, *REMEMBERED)
+    record = next(read_records(path))
+
+    load(home, path)
+
+    keys = {each["metadata"]["pointer"]["key"] for each in memory(home)["working_memory"]["items"]}
+    assert TOKEN in record.text
+    assert keys & {key(mark(record, ""), slot) for slot in ("said", "demand 0", "demand 1")}
+    assert load(home, path).items == 0
+
+
+def test_secrets_in_other_formats_and_in_metadata_are_redacted(home, tmp_path):
+    chat = json.dumps(
+        [{"role": "user", "content": f"Always sign with {TOKEN} <private>NIGHTJAR</private> please."}]
+    )
+    items = transcript(tmp_path, note(1, metadata={"by": TOKEN, "password": "hunter2"}), name="items.jsonl")
+    plain = tmp_path / "notes.md"
+    plain.write_text(f"We decided to use {TOKEN} for the deploys. <private>NIGHTJAR</private>\n")
+    (tmp_path / "chat.json").write_text(chat)
+
+    done = load(home, tmp_path / "chat.json", items, plain)
+
+    assert done.items >= 3
+    for secret in (TOKEN, "hunter2", "NIGHTJAR"):
+        assert secret not in json.dumps(memory(home))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 
 from aether.integrations.claude_code.answers import ANSWERED, answer_of, says_failed
-from aether.integrations.claude_code.private import is_private, without_blocks
+from aether.redact.private import is_private, without_blocks
 from aether.redact.redaction import redact, redacted
 
 # Characters. A request or an answer of this length is a pasted document; its rules stand at either end.

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from aether.errors import InvalidInput, shown
-from aether.integrations.claude_code.private import without_blocks
+from aether.redact.private import without_blocks
 from aether.shapes import JsonObject
 
 TEXTS = "An array of "

@@ -14,7 +14,6 @@ from typing import Literal
 
 from aether import clock
 from aether.errors import InvalidInput
-from aether.integrations.claude_code.private import without_blocks
 from aether.integrations.mcp_server.answers import Answer, as_json, part_of
 from aether.memory import phases
 from aether.memory.marking import block
@@ -23,6 +22,7 @@ from aether.memory.recall import gist, printed
 from aether.operations import colony, edge, graph, recalling, working
 from aether.operations import home as homes
 from aether.operations.status import get_memory_status
+from aether.redact.private import without_blocks
 from aether.redact.redaction import redact
 from aether.shapes import JsonObject
 from aether.store.documents import NAMES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aether.integrations.claude_code.private import is_private, without_blocks
+from aether.redact.private import is_private, without_blocks
 
 
 @pytest.mark.parametrize(
@@ -14,10 +14,11 @@ from aether.integrations.claude_code.private import is_private, without_blocks
         ("a <PRIVATE reason='x'>b</Private > c", "a  c"),
         ("a <private>b", "a "),
         ("a <private", "a "),
+        ("a <private <b>> b</private> c", "a  c"),
         ("a <private>b <private>c</private> d</private> e", "a  e"),
         ("a <aether-memory kind='brief'>b</aether-memory> c", "a  c"),
         ("a <private>b <aether-memory>c</private> d", "a "),
-        ("a </private> b", "a </private> b"),
+        ("a </private> b", "a  b"),
         ("<privately> a </privately>", "<privately> a </privately>"),
         ("no block", "no block"),
     ],
@@ -48,10 +49,25 @@ def test_other_paths_are_not_private(path):
     assert not is_private({"file_path": path}, PATTERNS, "/proj")
 
 
-@pytest.mark.parametrize("given", [{}, {"file_path": 7, "command": ["cat", ".env"]}, {"url": ".env"}])
+@pytest.mark.parametrize(
+    "given", [{}, {"file_path": 7, "command": ["cat", 7]}, {"url": ".env"}, {"input": ".env"}]
+)
 def test_what_names_no_path_is_not_private(given):
     assert not is_private(given, PATTERNS, "/proj")
 
 
 def test_a_command_that_writes_into_a_private_file_is_private():
     assert is_private({"command": "echo TOKEN=1 >.env;ls"}, PATTERNS, "/proj")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"command": ["bash", "-lc", "cat .env"]},
+        {"cmd": ["rm", "secrets/a"]},
+        {"input": "*** Begin Patch\n*** Update File: secrets/a.txt\n+x\n*** End Patch"},
+        {"patch": "*** Begin Patch\n*** Update File: a.txt\n*** Move to: .env\n*** End Patch"},
+    ],
+)
+def test_a_command_in_words_and_a_patch_name_paths_too(given):
+    assert is_private(given, PATTERNS, "/proj")

@@ -1,4 +1,7 @@
-"""Private: what a person said is not to be remembered, in a text and by its path."""
+"""Private: what a person said is not to be remembered, in a text and by its path.
+
+Hooks and imports ask the same functions, so that what the one leaves out the other does not bring.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,26 @@ import os
 import re
 
 # `<private>` is a person's; `<aether-memory …>` is what aether told the model, and is not remembered anew.
-_TAGS = r"<(/?)(?:private|aether-memory)\b[^<>]*(?:>|\Z)"
+INJECTED = "aether-memory"
+_BLOCKS = ("private", INJECTED)
 _PATH_KEYS = ("file_path", "path", "notebook_path", "filePath", "filename", "target_file")
 _COMMAND_KEYS = ("command", "cmd", "script", "code")
+_PATCH_KEYS = ("input", "patch")
+_PATCHED = r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): *(.+?)\s*$"
 _BETWEEN_WORDS = r"[\s\"'`=;|&<>(){},:]+"
 
 
-def without_blocks(text: str) -> str:
-    """Return `text` without its private blocks; one that is never closed ends with the text.
+def without_blocks(text: str, names: tuple[str, ...] = _BLOCKS) -> str:
+    """Return `text` without its private blocks and those of aether; one that is never closed ends with the text.
 
     >>> without_blocks("a <private>b <private>c</private> d</private> e")
     'a  e'
     """
     folded = text.lower()
-    if "<private" not in folded and "<aether-memory" not in folded:
+    if not any(f"<{name}" in folded or f"</{name}" in folded for name in names):
         return text
     kept, depth, at = [], 0, 0
-    for tag in re.finditer(_TAGS, text, re.IGNORECASE):
+    for tag in re.finditer(rf"<(/?)(?:{'|'.join(names)})\b[^>]*(?:>|\Z)", text, re.IGNORECASE):
         if depth == 0:
             kept.append(text[at : tag.start()])
         depth = max(0, depth - 1) if tag[1] else depth + 1
@@ -41,8 +47,12 @@ def is_private(given: dict[str, object], patterns: str, cwd: str) -> bool:
     wanted = [pattern.strip() for pattern in patterns.split(",") if pattern.strip()]
     named = [value for key in _PATH_KEYS if isinstance(value := given.get(key), str)]
     for key in _COMMAND_KEYS:
+        value = given.get(key)
+        for text in value if isinstance(value, list) else [value]:
+            named += re.split(_BETWEEN_WORDS, text) if isinstance(text, str) else []
+    for key in _PATCH_KEYS:
         if isinstance(value := given.get(key), str):
-            named += re.split(_BETWEEN_WORDS, value)
+            named += re.findall(_PATCHED, value, re.MULTILINE)
     return any(_matches(path, pattern, cwd) for path in named if path for pattern in wanted)
 
 
