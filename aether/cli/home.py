@@ -71,9 +71,9 @@ def log_command(ask: Ask, limit: int, everything: bool) -> None:
 def undo_command(ask: Ask, revision: int | None) -> None:
     """Take one change back.
 
-    Without REVISION the last one that was not undone, and that somebody asked for: what hooks have captured
-    takes its REVISION, which "aether log" shows. Later changes stay; where one depends on what would go,
-    nothing is undone and that change is named.
+    Without REVISION the last one that was not undone, and that somebody asked for. What "hook" or "aether" did of
+    themselves (captured, prepared, compressed) takes its REVISION, which "aether log" shows. Later changes stay;
+    where one depends on what would go, nothing is undone and that change is named.
 
     \b
     Example:

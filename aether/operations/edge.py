@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from aether.ids import new_id
 from aether.operations import telemetry
 from aether.shapes import Change, Counter, JsonObject
 from aether.store import spool
-from aether.store.commit import Author, Committed, commit, fold_home
+from aether.store.commit import HAND, HOOK, Author, Committed, commit, fold_home
 from aether.store.config import Config
 from aether.store.documents import ALWAYS, path_of
 from aether.store.state import Snapshot, journal_path, load
@@ -27,7 +28,8 @@ from aether.store.state import Snapshot, journal_path, load
 Home = str | os.PathLike[str] | None
 
 __all__ = [
-    "Author", "Committed", "Home", "Snapshot", "change", "counter_of", "find", "new_id", "now", "owned", "read", "taken_in",
+    "Author", "Committed", "Home", "Snapshot", "authored", "change", "counter_of", "find", "new_id", "now", "owned", "read",
+    "taken_in", "unasked",
 ]  # fmt: skip
 
 now = clock.now
@@ -76,7 +78,7 @@ def change(
         return made
 
     place = taken_in(find(home))
-    done = commit(place, planned, author, now=now(), settings=settings)
+    done = commit(place, planned, authored(author), now=now(), settings=settings)
     telemetry.export(place, told)
     return done._replace(result=owned(done.result))
 
@@ -86,13 +88,34 @@ def taken_in(place: Path) -> Path:
     if spool.waiting(str(place)):
         from aether.operations.taking_in import take_in  # seldom needed, and itself made of operations
 
-        left = take_in(place, patience=0 if place in _LEFT else TAKE_IN_PATIENCE_SECONDS).left
+        with unasked(HOOK):
+            left = take_in(place, patience=0 if place in _LEFT else TAKE_IN_PATIENCE_SECONDS).left
         (_LEFT.add if left else _LEFT.discard)(place)
     return place
 
 
 # Homes where it could not be done the last time: who waited once need not wait again at every step.
 _LEFT: set[Path] = set()
+
+
+# Who makes the changes that nobody asked for; empty while somebody does.
+_UNASKED_BY: ContextVar[str] = ContextVar("unasked_by", default="")
+
+
+@contextlib.contextmanager
+def unasked(by: str) -> Iterator[None]:
+    """Mark what the block changes as done by `by`, of itself: `undo` without a revision passes it over."""
+    token = _UNASKED_BY.set(by)
+    try:
+        yield
+    finally:
+        _UNASKED_BY.reset(token)
+
+
+def authored(author: Author) -> Author:
+    """Return the author of a change that is made now; what a person edited stays theirs, whoever brings it in."""
+    by = _UNASKED_BY.get()
+    return author._replace(by=by) if by and author.by != HAND else author
 
 
 def fold_after(home: Home) -> None:

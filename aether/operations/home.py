@@ -95,7 +95,7 @@ def log(*, limit: int = 20, everything: bool = False, home: Home = None) -> list
 def undo(revision: int | None = None, *, home: Home = None) -> LogLine:
     """Take one transaction back (default: the last that somebody asked for and was not undone) and return it.
 
-    Later ones stay. What hooks have captured nobody asked for: it is taken back by its revision.
+    Later ones stay. What hooks did of themselves nobody asked for: it is taken back by its revision.
 
     Raises:
         NotFound: there is no such revision.

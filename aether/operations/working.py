@@ -13,6 +13,7 @@ from aether.operations.edge import (
     Author,
     Home,
     Snapshot,
+    authored,
     change,
     counter_of,
     find,
@@ -21,10 +22,11 @@ from aether.operations.edge import (
     owned,
     read,
     taken_in,
+    unasked,
 )
 from aether.shapes import Change, Item, JsonObject
 from aether.store import codec
-from aether.store.commit import commit
+from aether.store.commit import AETHER, commit
 
 if TYPE_CHECKING:
     from aether.operations.compression import Prepared
@@ -114,7 +116,7 @@ def store_drafts(
         whole = chained(snapshot.documents, lambda _: added, _signal_threshold)
         return whole._replace(result=(chosen, *whole.result))
 
-    done = commit(taken_in(find(home)), plan, author, now=at, settings=settings)
+    done = commit(taken_in(find(home)), plan, authored(author), now=at, settings=settings)
     chosen, added, needed = done.result
     path = _handed_off(home) if needed else ""
     made = []
@@ -137,7 +139,8 @@ def _author(entries: list[JsonObject]) -> Author:
 
 def _handed_off(home: Home) -> str:
     try:
-        return str(auto_prepare(home).path or "")
+        with unasked(AETHER):
+            return str(auto_prepare(home).path or "")
     except AetherError:
         return ""  # the items are stored: an error would say that they are not; `prepare` says what is wrong
 

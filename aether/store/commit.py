@@ -37,6 +37,12 @@ from aether.store.state import (
 
 # How often a writer whose lock did not hold (some network file systems) plans anew before it gives up.
 CONFLICT_TRIES = 8
+# Authors of what was done by itself: by a hook, and by aether (a home begun, a hand-off prepared for a full memory).
+HOOK, AETHER = "hook", "aether"
+# The author of what a person edited in a file, which is always asked for.
+HAND = "hand"
+# What makes the documents: there is nothing before it to go back to.
+INIT = "init"
 
 
 class _EditedMeanwhile(Exception):
@@ -179,9 +185,9 @@ def _bring_in(snapshot: Snapshot, now: datetime) -> Snapshot:
         return snapshot
     words = {"edited": "edited by hand", "unstamped": "brought in", "missing": "made", "corrupt": "made"}
     states = {words[file.state] for name, file in snapshot.amiss.items() if patches.get(name)}
-    author = Author(", ".join(sorted(states)) or "migrated", by="hand" if states else "aether")
+    author = Author(", ".join(sorted(states)) or "migrated", by=HAND if states else AETHER)
     if not snapshot.revision and states == {"made"}:
-        author = Author("init", by="aether")
+        author = Author(INIT, by=AETHER)
     return _append(before, Change(patches), author, now)
 
 

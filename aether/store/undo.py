@@ -13,6 +13,7 @@ from typing import Any
 from aether.errors import Conflict, NotFound
 from aether.schemas import check
 from aether.shapes import Change, Patch
+from aether.store.commit import AETHER, HOOK, INIT
 from aether.store.history import folded
 from aether.store.journal import Entry
 from aether.store.merge import Place, at, merge, rules_of
@@ -22,7 +23,9 @@ from aether.store.state import Snapshot, read_journal
 # Changes that only count reads: never what a person means by the last change.
 BOOKKEEPING = frozenset({"access"})
 # Nor is what nobody asked for: hooks take in what a session said when anybody opens the home, just before the undo too.
+# Journals from before hooks were named as authors say it by the operation only.
 UNASKED = BOOKKEEPING | {"capture"}
+UNASKED_BY = frozenset({HOOK, AETHER})
 
 
 def entries(snapshot: Snapshot) -> list[Entry]:
@@ -38,14 +41,31 @@ def last_undoable(snapshot: Snapshot) -> int:
     """
     history = list(newest_first(snapshot))
     undone = _undone(history)
-    for entry in history:
-        if entry.operation not in {"undo", *UNASKED} and entry.inverse and entry.revision not in undone:
+    left = [
+        entry for entry in history
+        if entry.operation not in {"undo", *BOOKKEEPING} and entry.inverse and entry.revision not in undone
+    ]  # fmt: skip
+    for entry in left:
+        if not is_unasked(entry):
             return entry.revision
+    unasked = [entry for entry in left if entry.operation != INIT]
+    newest = (
+        f'{unasked[0].revision} ({unasked[0].operation}): "aether undo {unasked[0].revision}"'
+        if unasked
+        else ""
+    )
     raise NotFound(
-        "there is nothing to undo.",
-        fix='See "aether log"; what hooks have captured is undone by its revision.',
+        "nothing that you did is left to undo.",
+        fix=f"What hooks did is undone by its revision; the newest is {newest}."
+        if newest
+        else 'See "aether log".',
         where=str(snapshot.home),
     )
+
+
+def is_unasked(entry: Entry) -> bool:
+    """Return whether nobody asked for a transaction: it was done by itself."""
+    return entry.operation in UNASKED or entry.by in UNASKED_BY
 
 
 def taken_back(snapshot: Snapshot) -> set[int]:

@@ -136,3 +136,16 @@ def test_where_nothing_waits_nothing_is_imported_and_nothing_done(home, monkeypa
     monkeypatch.setitem(sys.modules, "aether.operations.taking_in", None)
 
     assert edge.taken_in(home) == home
+
+
+def test_what_a_person_edited_stays_theirs_whoever_brings_it_in(home):
+    def noted(word, by):
+        change = Change({"memory": [{"op": "add", "path": f"/{word}", "value": 1}]})
+        return edge.change(home, lambda documents: change, edge.Author("note", by=by))
+
+    with edge.unasked("hook"):
+        noted("one", "queen")
+        noted("two", "hand")
+    noted("three", "queen")
+
+    assert [line.by for line in aether.log(limit=3, home=home)] == ["queen", "hand", "hook"]

@@ -264,6 +264,16 @@ def test_past_the_threshold_adding_says_so_records_it_and_prepares_the_handoff(h
     assert len(homes.ids(home)) == 3
 
 
+def test_undo_takes_back_the_addition_and_not_the_handoff_that_it_brought_about(home):
+    fill(home, 0.7999)
+    item_id = add(home, SENTENCE * 4)
+    assert aether.log(limit=1, home=home)[0][2:4] == ("aether", "prepare")
+
+    aether.undo(home=home)
+
+    assert item_id not in homes.ids(home)
+
+
 def test_the_threshold_handoff_is_of_a_phase_that_has_items(home):
     """A transcript is imported with phases ahead of the colony's own."""
     limits(home, capacity=1_000)

@@ -217,6 +217,29 @@ def test_what_hooks_captured_is_not_the_last_change_and_is_undone_by_its_revisio
     assert undo.last_undoable(state.load(home)) == asked
 
 
+@pytest.mark.parametrize("by", ["hook", "aether"])
+def test_what_was_done_by_itself_is_passed_over_and_named_where_nothing_else_is_left(home, by):
+    asked = homes.add(home, "a").revision
+    unasked = commit(
+        home, lambda found: homes.addition(found, homes.item("b")), Author("prepare", by=by), now=homes.NOW
+    ).revision
+    assert undo.last_undoable(state.load(home)) == asked
+    take_back(home, asked)
+
+    with pytest.raises(NotFound, match="nothing that you did is left to undo") as said:
+        undo.last_undoable(state.load(home))
+
+    assert f'{unasked} (prepare): "aether undo {unasked}"' in said.value.fix
+    take_back(home, unasked)
+    assert homes.ids(home) == []
+
+
+def test_the_beginning_of_a_home_is_no_change_to_undo(home):
+    with pytest.raises(NotFound, match="nothing that you did is left to undo") as said:
+        undo.last_undoable(state.load(home))
+    assert said.value.fix == 'See "aether log".'
+
+
 def test_undo_without_a_number_goes_further_back_each_time_and_a_redo_counts_again(home):
     first, second = homes.add(home, "a").revision, homes.add(home, "b").revision
     undoing = take_back(home, undo.last_undoable(state.load(home)))
@@ -232,8 +255,9 @@ def test_undo_without_a_number_goes_further_back_each_time_and_a_redo_counts_aga
 def test_where_nothing_was_changed_there_is_nothing_to_undo(tmp_path):
     (tmp_path / "data").mkdir()
 
-    with pytest.raises(NotFound, match="nothing to undo"):
+    with pytest.raises(NotFound, match="nothing that you did is left to undo") as said:
         undo.last_undoable(state.load(tmp_path))
+    assert said.value.fix == 'See "aether log".'
 
 
 def test_the_past_is_walked_newest_first_with_the_state_after_each_change(home):

@@ -17,10 +17,18 @@ COMPRESS_SECONDS = 3.0
 
 
 def reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callable[[str], None]) -> str:
-    """Do what `event` asks for and return what the model is told.
+    """Do what `event` asks for and return what the model is told; what that changes is marked as done by a hook.
 
     `left` is how many seconds remain, `note` takes what went wrong and does not matter to the model.
     """
+    from aether.operations.edge import unasked
+    from aether.store.commit import HOOK
+
+    with unasked(HOOK):
+        return _replied(event, entry, home, left=left, note=note)
+
+
+def _replied(event: str, entry: JsonObject, home: str, *, left: float, note: Callable[[str], None]) -> str:
     settings, session = config.load(Path(home)), str(entry.get("session", ""))
     if event == "Stop" and entry.get("stop_hook_active"):
         return ""  # another hook kept the turn going; it was taken in when it first stopped

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from aether.errors import Conflict
 from aether.integrations.claude_code import replies
 from aether.operations import architects, briefing, compaction_summaries, recalling, taking_in, working
+from aether.operations import home as operations_home
 from aether.operations.taking_in import Taken
 from tests import homes
 from tests.hook_player import entry, put
@@ -135,3 +137,18 @@ def test_what_waits_is_taken_in_for_real(home):
     reply(home, "SubagentStop")
 
     assert "SQLite" in str(working.list_working_memory_items(home=home))
+
+
+def test_what_a_hook_does_of_itself_is_not_what_undo_takes_back(home):
+    asked = str(working.add_working_memory_item("Never use tabs.", "constraint", home=home))
+    put(home, entry("UserPromptSubmit", prompt="Please always use SQLite for the state.", prompt_id="p1"))
+
+    reply(home, "PreCompact")
+    reply(home, "PostCompact", summary="Chose SQLite. " * 20, trigger="manual")
+
+    made = [(line.operation, line.by) for line in operations_home.log(home=home)]
+    assert made[:3] == [("compress", "hook"), ("prepare", "hook"), ("capture", "hook")]
+    with pytest.raises(Conflict, match="changed again by revision"):
+        operations_home.undo(home=home)
+    operations_home.undo(operations_home.log(limit=1, home=home)[0].revision, home=home)
+    assert asked in str(working.list_working_memory_items(home=home))
