@@ -43,7 +43,7 @@ def claude_command() -> None:
 def scope_options(command: Any) -> Any:
     """Add the options that say whose settings are meant."""
     options = [
-        click.option("--project", "scope", flag_value="project", default="project", help="For all who work on this project  [default]"),
+        click.option("--project", "scope", flag_value="project", default=None, help="For all who work on this project"),
         click.option("--local", "scope", flag_value="local", help="For oneself in this project"),
         click.option("--user", "scope", flag_value="user", help="For oneself in every project"),
         click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing"),
@@ -56,10 +56,12 @@ def scope_options(command: Any) -> Any:
 @claude_command.command("install")
 @scope_options
 @pass_ask
-def install(ask: Ask, scope: str, dry_run: bool) -> None:
+def install(ask: Ask, scope: str | None, dry_run: bool) -> None:
     """Put the hooks into the settings of Claude Code.
 
-    For a project also the MCP server into .mcp.json, where its package is installed, and a home for the memory.
+    With --project they start whichever aether is on PATH, for these files are committed; also the MCP server is put
+    into .mcp.json, where its package is installed. With --local and --user they start the program of this environment.
+    Without any of the three it is --project where aether is on PATH in every shell, else --local.
     Everything else in these files stays to the byte; what they were is kept beside them.
 
     \b
@@ -69,14 +71,13 @@ def install(ask: Ask, scope: str, dry_run: bool) -> None:
     from aether.errors import InvalidDocument
     from aether.operations import claude_settings
 
+    scope = scope or claude_settings.default_scope()
     try:
         files = claude_settings.install(scope, dry_run=dry_run)
     except InvalidDocument:
         note(ask, f"What would be added:\n{_by_hand(scope)}")
         raise
     home, made = (None, False) if scope == "user" or dry_run else claude_settings.make_home(ask.home)
-    server = claude_settings.wanted_server()
-    add = ["claude", "mcp", "add", "--scope", "user", "aether", "--", server["command"], *server["args"]]
     plugin = str(claude_settings.plugin_directory())
     data = {
         "scope": scope,
@@ -87,10 +88,24 @@ def install(ask: Ask, scope: str, dry_run: bool) -> None:
     }
     lines = _change_lines(files, dry_run=dry_run)
     emit(ask, data, [*lines, *([f"{home}: made"] if made else [])])
-    if dry_run:
-        return
-    if scope != "project" and claude_settings.can_serve():
+    if not dry_run:
+        _tell_more(ask, scope, plugin)
+
+
+def _tell_more(ask: Ask, scope: str, plugin: str) -> None:
+    """Say what is left to do, and what will not work."""
+    from aether.operations import claude_handlers, claude_settings
+
+    if not claude_settings.can_serve():
+        note(ask, "The MCP server was left out: its package is not installed (pip install mcp).")
+    elif scope != "project":
+        server = claude_settings.own_server()
+        add = ["claude", "mcp", "add", "--scope", scope, "aether", "--", server["command"], *server["args"]]
         note(ask, f"For the MCP server: {_shell(add)}")
+    if advice := claude_handlers.path_advice():
+        note(ask, advice)
+        if scope == "project":
+            note(ask, "For this machine alone, without PATH: aether claude install --local")
     note(ask, f"To take it out: aether claude uninstall --{scope}. To see how it does: aether claude status.")
     note(ask, "The plugin does the same and adds slash commands; use one of the two:")
     note(ask, f"  claude plugin marketplace add {_shell([plugin])}")
@@ -115,10 +130,10 @@ def _shell(words: list[str]) -> str:
 @claude_command.command("uninstall")
 @scope_options
 @pass_ask
-def uninstall(ask: Ask, scope: str, dry_run: bool) -> None:
+def uninstall(ask: Ask, scope: str | None, dry_run: bool) -> None:
     """Take the hooks out of the settings of Claude Code.
 
-    Only what is aether's goes, wherever it stands in the file by now; the memory stays.
+    Without --project, --local and --user out of both files of the project. Only what is aether's goes, wherever it stands in the file by now; the memory stays.
 
     \b
     Example:
@@ -126,7 +141,8 @@ def uninstall(ask: Ask, scope: str, dry_run: bool) -> None:
     """
     from aether.operations import claude_settings
 
-    files = claude_settings.uninstall(scope, dry_run=dry_run)
+    scopes = [scope] if scope else ["project", "local"]
+    files = [file for each in scopes for file in claude_settings.uninstall(each, dry_run=dry_run)]
     emit(
         ask,
         {"scope": scope, "files": [one._asdict() for one in files]},
@@ -167,10 +183,14 @@ def status(ask: Ask) -> int:
     emit(ask, data, _status_lines(found))
     for words in found.problems:
         say(plain(f"Problem: {words}"))
+    if found.path:
+        note(ask, found.path)
     return 1 if found.problems else 0
 
 
 def _status_lines(found: Any) -> list[str]:
+    from aether.cli.status import log_lines
+
     rows = []
     for one in found.installed:
         what = f"{len(one.events)} hooks" if one.events else "nothing"
@@ -179,15 +199,14 @@ def _status_lines(found: Any) -> list[str]:
     last = f"{when(session['at'])}  {session['session']}" if session else "none yet"
     pairs = [
         ("MCP server", ", ".join(found.servers) or "not in settings"),
+        ("on PATH", "not in every shell" if found.path else "yes"),
         ("home", found.home or "none"),
         ("paused", "yes" if found.paused else "no"),
-        ("waiting", f"{found.waiting} entries"),
+        ("waiting", f"{found.waiting} events"),
         ("last session", last),
     ]
     lines = [*table(rows, head=("scope", "installed", "settings")), *facts(pairs, indent=0)]
-    if found.log:
-        lines += ["hook.log:", *(plain(f"  {line}") for line in found.log)]
-    return lines
+    return [*lines, *log_lines(found.log, found.home)]
 
 
 @claude_command.command("pause")

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from aether.cli.output import Ask, Command, emit, facts, note, pass_ask, short, when
+from aether.cli.output import Ask, Command, emit, facts, note, pass_ask, plain, say, short, when
 
 # Often enough to see work arrive; a look costs a few milliseconds.
 WATCH_EVERY_SECONDS = 2.0
@@ -19,16 +19,19 @@ _AGAIN = "\x1b[H\x1b[J"
 _YELLOW, _PLAIN = "\x1b[33m", "\x1b[0m"
 # Columns of a line that shares its row with what the host says.
 LINE_COLUMNS = 80
+# A line of the log that is longer is mostly the list of what would have been right.
+LOG_COLUMNS = 200
 
 
 @click.command("status", cls=Command)
 @click.option("--watch", is_flag=True, help="Show it again whenever it changes, until Ctrl-C")
 @pass_ask
-def status_command(ask: Ask, watch: bool) -> None:
+def status_command(ask: Ask, watch: bool) -> int:
     """Show how the whole colony is, at a glance.
 
     Tokens in memory, the phase, the last compression, and what the hooks of Claude Code do. With --watch it is
-    refreshed in place; where stdout is no terminal, every change is one line.
+    refreshed in place; where stdout is no terminal, every change is one line. Exits 1 where something keeps it from
+    working.
 
     \b
     Example:
@@ -45,6 +48,9 @@ def status_command(ask: Ask, watch: bool) -> None:
     emit(ask, found, _lines(found, clock.now()))
     if found["compression_needed"]:
         note(ask, "Compression is needed: aether memory compress --phase N")
+    for words in found["problems"]:
+        say(plain(f"Problem: {words}"))
+    return 1 if found["problems"] else 0
 
 
 def _watch(ask: Ask, place: Any) -> None:
@@ -79,7 +85,7 @@ def _lines(found: dict[str, Any], now: datetime) -> list[str]:
     )
     heard = f"last event {_ago(hooks['last_event'], now)}" if hooks["last_event"] else "nothing heard yet"
     waiting = f", {hooks['waiting']} waiting" if hooks["waiting"] else ""
-    return facts(
+    lines = facts(
         [
             ("Home", found["home"]),
             ("Working memory", f"{found['tokens']} / {found['max_tokens']} tokens ({found['percent']:g}%), {found['items']} items"),
@@ -92,6 +98,15 @@ def _lines(found: dict[str, Any], now: datetime) -> list[str]:
         ],
         indent=0,
     )  # fmt: skip
+    return [*lines, *log_lines(found["log"], found["home"])]
+
+
+def log_lines(log: list[str], home: str) -> list[str]:
+    """Return what is shown of the log of the hooks; nothing where it is empty."""
+    if not log:
+        return []
+    head = f"What hooks could not do, newest last ({home}/hook.log):"
+    return [plain(head), *(plain(f"  {short(line, LOG_COLUMNS)}") for line in log)]
 
 
 def _line(found: dict[str, Any], now: datetime) -> str:
@@ -103,6 +118,7 @@ def _line(found: dict[str, Any], now: datetime) -> str:
         f"compressed {_ago(last['compressed_at'], now)}" if last else "",
         "compression needed" if found["compression_needed"] else "",
         "paused" if hooks["paused"] else "",
+        "trouble: aether status" if found["problems"] else "",
     ]
     return short(" · ".join(filter(None, parts)), LINE_COLUMNS)
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from aether.shapes import JsonObject
 
-PROGRAM = "aether-hook"
+PROGRAM, COMMAND = "aether-hook", "aether"
 # Where there are no scripts. A session stands in a project whose own files must not be imported: hence -P.
 MODULE = ("-P", "-m", "aether")
 # Seconds after which Claude Code ends the process: above the program's own deadlines (2, 8 and 24 by default), so
@@ -64,25 +64,50 @@ def program() -> list[str]:
     return [os.path.abspath(script)] if script else [sys.executable, *MODULE, "hook"]
 
 
+def path_advice() -> str:
+    """Return what does not work because our programs are not on PATH in every shell, and how to mend that; else nothing."""
+    missing = [name for name in (COMMAND, PROGRAM) if not is_on_path(name)]
+    if not missing:
+        return ""
+    scripts = [script for script in map(own_script, missing) if script]
+    link = f", or: ln -s {shlex.join(scripts)} ~/.local/bin/" if scripts and os.name != "nt" else ""
+    return (
+        f"{' and '.join(missing)} of this environment {'are' if missing[1:] else 'is'} not on PATH in every shell. "
+        "Where Claude Code is started without, there are no plugin, slash commands, status line and hooks of --project, "
+        'and the model cannot run the "aether recall" it is told of. '
+        f"Add {sysconfig.get_path('scripts')} to PATH{link}"
+    )
+
+
 def own_script(name: str) -> str:
     """Return the path of a script of this environment, or nothing where it has none of that name."""
     path = os.path.join(sysconfig.get_path("scripts"), f"{name}.exe" if os.name == "nt" else name)
     return path if os.path.isfile(path) else ""
 
 
-def plugin_groups() -> JsonObject:
-    """Return the group of handlers of each event for the plugin, whichever `aether-hook` is on PATH."""
-    return {event: _group(event, _guarded([PROGRAM], event)) for event in EVENTS}
+def is_on_path(name: str) -> bool:
+    """Return whether the bare `name` starts this environment's script in every shell.
+
+    What is on PATH only because a virtual environment is active is not there for the next session.
+    """
+    script, found = own_script(name), shutil.which(name)
+    if not script or not found:
+        return False
+    everywhere = sys.prefix == sys.base_prefix or os.path.abspath(found) != script
+    return everywhere and os.path.samefile(found, script)
+
+
+def shared_groups() -> JsonObject:
+    """Return the group of each event for the plugin and for settings that others get too.
+
+    They say nothing of this machine: `aether-hook` on PATH is started, and where there is none nothing happens.
+    """
+    return {event: _group(event, _guarded(event)) for event in EVENTS}
 
 
 def own_groups(words: Sequence[str]) -> JsonObject:
     """Return the group of each event for settings of one person: `words` start the program, without a shell."""
     return {event: _group(event, {"command": words[0], "args": [*words[1:], event]}) for event in EVENTS}
-
-
-def shared_groups(words: Sequence[str]) -> JsonObject:
-    """Return the group of each event for settings that others get too: silent where the program is not theirs."""
-    return {event: _group(event, _guarded(words, event)) for event in EVENTS}
 
 
 def _group(event: str, called: JsonObject) -> JsonObject:
@@ -91,12 +116,8 @@ def _group(event: str, called: JsonObject) -> JsonObject:
     return {**({"matcher": asked.matcher} if asked.matcher else {}), "hooks": [handler]}
 
 
-def _guarded(words: Sequence[str], event: str) -> JsonObject:
-    ways = dict.fromkeys((shlex.join(words), PROGRAM))
-    lines = [
-        f"command -v {shlex.quote(shlex.split(way)[0])} >/dev/null 2>&1 && exec {way} {event}" for way in ways
-    ]
-    return {"command": "; ".join([*lines, "exit 0"])}
+def _guarded(event: str) -> JsonObject:
+    return {"command": f"command -v {PROGRAM} >/dev/null 2>&1 && exec {PROGRAM} {event}; exit 0"}
 
 
 def is_ours(handler: object) -> bool:

@@ -31,6 +31,8 @@ SCOPES = ("project", "local", "user")
 BACKUP_MARK = ".aether-backup-"
 # What others of the project read too; settings of one person are its owner's alone, as Claude Code makes them.
 SHARED_MODE = 0o644
+# Others get it too: it says nothing of this machine.
+SHARED_SERVER: JsonObject = {"command": claude_handlers.COMMAND, "args": ["mcp"]}
 BOM = "\ufeff"
 # What is remembered of a project is not part of it: it shall not be committed by accident.
 IGNORE_ALL = b"*\n"
@@ -80,6 +82,11 @@ def project_directory(start: Path | None = None) -> Path:
     )
 
 
+def default_scope() -> str:
+    """Return the scope that works on this machine: the project's where our programs are on PATH, else one's own."""
+    return "local" if claude_handlers.path_advice() else "project"
+
+
 def settings_path(scope: str, *, project: Path | None = None) -> Path:
     """Return the settings file of a scope: project, local or user.
 
@@ -110,21 +117,18 @@ def server_path(scope: str, *, project: Path | None = None) -> Path:
 
 def wanted_groups(scope: str) -> JsonObject:
     """Return the group of handlers that installing puts into the settings of `scope` for each event."""
-    words = claude_handlers.program()
-    return claude_handlers.shared_groups(words) if scope == "project" else claude_handlers.own_groups(words)
+    if scope == "project":
+        return claude_handlers.shared_groups()
+    return claude_handlers.own_groups(claude_handlers.program())
 
 
-def wanted_server() -> JsonObject:
-    """Return the entry of the MCP server: its bare name where that starts this environment's program in every shell.
-
-    What is on PATH only because a virtual environment is active is not there for the next session.
-    """
-    script, found = claude_handlers.own_script("aether"), shutil.which("aether")
-    if not script:
-        words = [os.path.abspath(found)] if found else [sys.executable, *claude_handlers.MODULE]
-    else:
-        alone = sys.prefix == sys.base_prefix or (found and os.path.abspath(found) != script)
-        words = ["aether"] if found and alone and os.path.samefile(found, script) else [script]
+def own_server() -> JsonObject:
+    """Return the entry of the MCP server for one person: its bare name only where that is ours in every shell."""
+    name = claude_handlers.COMMAND
+    script = claude_handlers.own_script(name) or shutil.which(name)
+    words = [os.path.abspath(script)] if script else [sys.executable, *claude_handlers.MODULE]
+    if claude_handlers.is_on_path(name):
+        words = [name]
     return {"command": words[0], "args": [*words[1:], "mcp"]}
 
 
@@ -207,7 +211,7 @@ def _files(scope: str, project: Path | None) -> list[tuple[Path, _Merge, _Unmerg
             fix="Use --user, or go into a project.",
             where=str(path),
         )
-    groups, server = wanted_groups(scope), wanted_server()
+    groups = wanted_groups(scope)
     files: list[tuple[Path, _Merge, _Unmerge]] = [
         (
             path,
@@ -220,7 +224,7 @@ def _files(scope: str, project: Path | None) -> list[tuple[Path, _Merge, _Unmerg
         files.append(
             (
                 servers,
-                lambda text: claude_merging.merge_server(text, server, where=str(servers)),
+                lambda text: claude_merging.merge_server(text, SHARED_SERVER, where=str(servers)),
                 lambda text, before: claude_merging.unmerge_server(text, before, where=str(servers)),
             )
         )

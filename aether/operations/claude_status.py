@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -17,15 +18,16 @@ from aether import project
 from aether.errors import AetherError
 from aether.operations import claude_handlers, claude_merging, claude_settings
 from aether.operations.edge import find
+from aether.operations.overview import config_problem, recent_log
 from aether.operations.taking_in import session_of
 from aether.shapes import JsonObject
-from aether.store import hook_log, spool
+from aether.store import spool
 from aether.store.files import make_directory, storage
 
 # Far above what starting takes anywhere; a program that is stuck is named, not waited for.
 RUN_SECONDS = 10
-LOG_LINES = 5
 PLUGIN = "aether"
+BARE = (claude_handlers.PROGRAM,)
 # No event of Claude Code's: nothing is kept of it.
 NO_EVENT = "Check"
 
@@ -50,7 +52,7 @@ class Report(NamedTuple):
 
     installed: list[Installed]
     servers: list[str]
-    """Scopes whose MCP servers have ours."""
+    """Scopes whose MCP servers have ours; `plugin` where it is enabled, for it brings its own."""
     home: str
     """The project's home; empty where there is none."""
     paused: bool
@@ -59,7 +61,9 @@ class Report(NamedTuple):
     last_session: JsonObject | None
     """The session heard of last: session, at, first_source."""
     log: list[str]
-    """The last lines of hook.log: what went wrong."""
+    """The last lines of hook.log of these days: what went wrong."""
+    path: str
+    """What does not work because our programs are not on PATH in every shell; empty where they are."""
     problems: list[str]
     """What keeps it from working, each with what to do."""
 
@@ -77,15 +81,23 @@ def status(home: Path | None = None, *, start: Path | None = None) -> Report:
     there = os.path.isdir(place)
     report = Report(
         installed,
-        [scope for scope in ("project", "user") if _serves(claude_settings.server_path(scope, project=at))],
+        [
+            *[
+                scope
+                for scope in ("project", "user")
+                if _serves(claude_settings.server_path(scope, project=at))
+            ],
+            *(["plugin"] if any(one.plugin for one in installed) else []),
+        ],
         place if there else "",
         is_paused(place),
         len(spool.waiting(place)),
         _last_session(Path(place)),
-        _last_lines(Path(place) / hook_log.NAME),
+        recent_log(Path(place)),
+        claude_handlers.path_advice(),
         [],
     )
-    return report._replace(problems=[*_problems(report)])
+    return report._replace(problems=[*_problems(report), *config_problem(Path(place))])
 
 
 def _installed(scope: str, path: Path) -> Installed:
@@ -122,9 +134,6 @@ def _serves(path: Path) -> bool:
 def _problems(report: Report) -> list[str]:
     hooked = [one for one in report.installed if one.events]
     plugin = [one for one in report.installed if one.plugin]
-    programs = {tuple(words) for one in hooked for words in one.programs}
-    if plugin:
-        programs.add((claude_handlers.PROGRAM,))
     found = [one.problem for one in report.installed if one.problem]
     if not hooked and not plugin:
         found.append('No hooks of aether. Run "aether claude install", or install the plugin.')
@@ -134,15 +143,20 @@ def _problems(report: Report) -> list[str]:
             found.append(
                 f'{one.path}: no hook for {", ".join(missing)}. Run "aether claude install --{one.scope}".'
             )
-    if len(hooked) + len(plugin[:1]) > 1:
-        places = ", ".join([*(one.scope for one in hooked), *(["plugin"] if plugin else [])])
+    called = [(one.scope, tuple(words)) for one in hooked for words in one.programs]
+    called += [("plugin", BARE)] if plugin else []
+    # A line for all is silent where the program is not on PATH: no matter where another line works.
+    heard = [each for each in called if each[1] != BARE or shutil.which(claude_handlers.PROGRAM)] or called
+    places = list(dict.fromkeys(place for place, _ in heard))
+    if len(places) > 1:
         found.append(
-            f'Each event is told several times ({places}). Run "aether claude uninstall" for all but one.'
+            f"Each event starts several programs ({', '.join(places)}), of which one answers. "
+            'Run "aether claude uninstall" for all but one.'
         )
     found += [
         f"{one.path}: disableAllHooks is true. Take it out." for one in report.installed if one.hooks_disabled
     ]
-    found += [words for program in sorted(programs) if (words := trouble(program))]
+    found += [words for program in sorted({words for _, words in heard}) if (words := trouble(program))]
     if not report.home:
         found.append('This project has no home. Run "aether init", or let the first session make it.')
     if report.paused:
@@ -212,11 +226,3 @@ def _last_session(home: Path) -> JsonObject | None:
         return None
     at, session, source = max(found)
     return {"session": session, "at": at, "first_source": source}
-
-
-def _last_lines(path: Path) -> list[str]:
-    try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return []
-    return lines[-LOG_LINES:]

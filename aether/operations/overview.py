@@ -7,18 +7,25 @@ from __future__ import annotations
 
 import json
 import os
+from datetime import timedelta
 from pathlib import Path
 
+from aether import clock
+from aether.errors import AetherError
 from aether.memory import sessions
 from aether.memory.threshold import usage
 from aether.operations.edge import Home, find
 from aether.shapes import JsonObject
-from aether.store import spool
+from aether.store import config, hook_log, spool
 from aether.store.state import load
+
+LOG_LINES = 5
+# What went wrong earlier was mended since, or it comes again.
+LOG_DAYS = 7
 
 
 def overview(*, home: Home = None) -> JsonObject:
-    """Return tokens in memory, phase, last compression, and how the hooks do.
+    """Return tokens in memory, phase, last compression, and how the hooks do and what went wrong.
 
     Raises:
         NotFound: there is no home.
@@ -45,7 +52,28 @@ def overview(*, home: Home = None) -> JsonObject:
         "last_compression": last
         and {name: last[name] for name in ("session_id", "compressed_at", "compression_ratio")},
         "hooks": _hooks(place),
+        "problems": config_problem(place),
+        "log": recent_log(place),
     }
+
+
+def config_problem(home: Path) -> list[str]:
+    """Return what is wrong with the configuration of `home`; nothing where it can be read."""
+    try:
+        config.load(home)
+    except AetherError as reason:
+        return [f"{reason} Until then the hooks tell nothing."]
+    return []
+
+
+def recent_log(home: Path) -> list[str]:
+    """Return the last lines of `hook.log` of these days: what hooks could not do."""
+    try:
+        lines = (home / hook_log.NAME).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    since = f"{clock.now() - timedelta(days=LOG_DAYS):%Y-%m-%dT%H:%M:%SZ}"
+    return [line for line in lines if line >= since][-LOG_LINES:]
 
 
 def _hooks(home: Path) -> JsonObject:

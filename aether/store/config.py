@@ -159,9 +159,11 @@ def _parse(path: Path) -> Config:
 
 def _known(path: Path, key: str) -> bool:
     if key not in KEYS:
-        raise InvalidDocument(
-            f"{shown(key)} is not a setting.", fix=f"Use one of {', '.join(sorted(KEYS))}.", where=str(path)
-        )
+        import difflib
+
+        meant = difflib.get_close_matches(key, KEYS, n=1)
+        fix = f"Did you mean {meant[0]}?" if meant else f"Use one of {', '.join(sorted(KEYS))}."
+        raise InvalidDocument(f"{shown(key)} is not a setting.", fix=fix, where=str(path))
     return True
 
 

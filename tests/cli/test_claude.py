@@ -9,13 +9,14 @@ import pytest
 
 import aether
 from aether.cli.main import main
-from aether.operations import claude_settings
+from aether.operations import claude_handlers, claude_settings
 
 
 @pytest.fixture(autouse=True)
 def _config(monkeypatch, tmp_path):
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "config"))
     monkeypatch.setattr(claude_settings, "can_serve", lambda: True)
+    monkeypatch.setattr(claude_handlers, "path_advice", lambda: "")
 
 
 def shown(capsys, *words, code=0):
@@ -94,6 +95,7 @@ def test_uninstalling_says_that_the_memory_stays(here, capsys, tmp_path):
     done = shown(capsys, "uninstall")
 
     assert done.out.count(": removed") == 2
+    assert done.out.count(": unchanged") == 1
     assert "memory stays" in done.err
     assert len(aether.list_working_memory_items()) == 2
 
@@ -127,6 +129,41 @@ def test_status_of_a_session_and_a_plugin(here, capsys, tmp_path):
 
     assert "2026-03-01 10:15:00  abc" in done.out
     assert "nothing, plugin" in done.out
+
+
+def test_without_path_the_hooks_go_where_the_place_of_the_program_may_stand(
+    here, capsys, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(claude_handlers, "path_advice", lambda: "aether is not on PATH")
+
+    done = shown(capsys, "install")
+    own = tmp_path / ".claude" / "settings.local.json"
+
+    assert done.out.splitlines() == [f"{own}: created"]
+    assert "aether is not on PATH" in done.err
+    assert "claude mcp add --scope local aether -- " in done.err
+    assert "claude install --local" not in done.err
+    assert "aether is not on PATH" in shown(capsys, "status").err
+    assert "not in every shell" in shown(capsys, "status").out
+
+    shown(capsys, "uninstall")
+    assert not own.exists()
+
+
+def test_lines_for_all_that_do_nothing_here_are_told(here, capsys, monkeypatch):
+    monkeypatch.setattr(claude_handlers, "path_advice", lambda: "aether is not on PATH")
+
+    done = shown(capsys, "install", "--project")
+
+    assert "aether is not on PATH" in done.err
+    assert "For this machine alone, without PATH: aether claude install --local" in done.err
+
+
+def test_a_server_that_was_left_out_is_told(here, capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(claude_settings, "can_serve", lambda: False)
+
+    assert "pip install mcp" in shown(capsys, "install").err
+    assert not (tmp_path / ".mcp.json").exists()
 
 
 def test_pausing_shows_in_the_status(here, capsys, tmp_path):

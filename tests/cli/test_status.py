@@ -30,7 +30,7 @@ def found(**changes):
     return {
         "home": "/p/.aether", "revision": 3, "items": 2, "tokens": 12_345, "max_tokens": 200_000, "percent": 6.2,
         "compression_needed": False, "sessions": 1, "patterns": 0, "state": "IDLE", "phase": None,
-        "last_compression": None, "hooks": hooks, **changes,
+        "last_compression": None, "hooks": hooks, "problems": [], "log": [], **changes,
     }  # fmt: skip
 
 
@@ -66,6 +66,24 @@ def test_a_quiet_and_a_busy_colony_on_one_line():
         ]
         + "…"
     )
+
+
+def test_what_keeps_it_from_working_is_told_and_exits_with_one(here, capsys, tmp_path, monkeypatch):
+    home = tmp_path / ".aether"
+    (home / "config.toml").write_text("[claude]\nrecal = true\n")
+    (home / "hook.log").write_text(f"9999-01-01T00:00:00Z Stop s \x1b[31m{'x ' * 400}\n")
+
+    done = shown(capsys, "status", code=1)
+    typed(monkeypatch, "")
+    line_of_session = shown(capsys, "statusline").out
+
+    assert done.err.startswith("Problem: ")
+    assert "claude.recal" in done.err
+    head, line = done.out.splitlines()[-2:]
+    assert head.startswith("What hooks could not do")
+    assert "\x1b" not in line
+    assert len(line) <= status.LOG_COLUMNS + 2
+    assert "trouble: aether status" in line_of_session
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from aether.operations.claude_merging import (
 )
 
 WANTED = own_groups(["/venv/bin/aether-hook"])
-OLDER = shared_groups(["/old venv/bin/aether-hook"])
+OLDER = shared_groups()
 SERVER = {"command": "aether", "args": ["mcp"]}
 scalars = st.none() | st.booleans() | st.integers() | st.text(max_size=6)
 values = st.recursive(

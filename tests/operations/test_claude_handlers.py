@@ -14,9 +14,10 @@ from aether.operations import claude_handlers
 from aether.operations.claude_handlers import (
     EVENTS,
     TOOLS,
+    is_on_path,
     is_ours,
     own_groups,
-    plugin_groups,
+    path_advice,
     shared_groups,
     started,
 )
@@ -37,7 +38,7 @@ def handlers(groups):
 def test_the_plugins_hooks_are_the_table():
     held = json.loads((PLUGIN / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"]
 
-    assert held == {event: [group] for event, group in plugin_groups().items()}
+    assert held == {event: [group] for event, group in shared_groups().items()}
 
 
 def test_no_event_of_ours_can_hold_up_a_session_for_long():
@@ -56,9 +57,13 @@ def test_a_process_ends_itself_before_claude_code_ends_it(event):
 
 
 @pytest.mark.parametrize("words", WORDS, ids=lambda words: words[0])
-@pytest.mark.parametrize("make", [own_groups, shared_groups])
-def test_what_was_made_is_known_as_ours_and_tells_what_it_starts(words, make):
-    assert {tuple(started(handler)) for handler in handlers(make(words)).values()} == {tuple(words)}
+def test_what_was_made_is_known_as_ours_and_tells_what_it_starts(words):
+    assert {tuple(started(handler)) for handler in handlers(own_groups(words)).values()} == {tuple(words)}
+
+
+def test_a_line_for_all_is_known_as_ours_and_names_no_place_of_this_machine():
+    assert {tuple(started(handler)) for handler in handlers(shared_groups()).values()} == {("aether-hook",)}
+    assert os.sep not in json.dumps(shared_groups()).replace("/dev/null", "").replace("\\\\", "")
 
 
 def test_a_program_of_windows_is_known():
@@ -85,8 +90,8 @@ def test_a_line_by_hand_that_only_starts_the_program_is_ours():
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
-def test_a_shared_line_is_silent_where_the_program_is_missing(tmp_path):
-    line = handlers(shared_groups([str(tmp_path / "aether-hook")]))["Stop"]["command"]
+def test_a_shared_line_is_silent_where_the_program_is_missing():
+    line = handlers(shared_groups())["Stop"]["command"]
 
     done = subprocess.run(line, shell=True, env={"PATH": "/nowhere"}, capture_output=True, check=False)
 
@@ -94,21 +99,61 @@ def test_a_shared_line_is_silent_where_the_program_is_missing(tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
-@pytest.mark.parametrize("place", ["its own", "on PATH"])
-def test_a_shared_line_hands_over_event_input_and_exit_code(tmp_path, place):
+def test_a_shared_line_hands_over_event_input_and_exit_code(tmp_path):
     there = tmp_path / "it's here"
     there.mkdir()
     script = there / "aether-hook"
     script.write_text('#!/bin/sh\nread line\necho "$1 $line"\nexit 3\n')
     script.chmod(0o755)
-    words = [str(script)] if place == "its own" else ["/nowhere/aether-hook"]
-    line = handlers(shared_groups(words))["Stop"]["command"]
+    line = handlers(shared_groups())["Stop"]["command"]
 
     done = subprocess.run(
         line, shell=True, env={"PATH": str(there)}, input=b"payload\n", capture_output=True, check=False
     )
 
     assert (done.returncode, done.stdout) == (3, b"Stop payload\n")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links of POSIX")
+@pytest.mark.parametrize(
+    ("found", "everywhere"),
+    [("link", True), ("own", False), ("system", True), ("other", False), ("", False), ("no script", False)],
+)
+def test_a_program_is_on_path_where_its_bare_name_is_ours_in_every_shell(
+    found, everywhere, monkeypatch, tmp_path
+):
+    own = tmp_path / "own"
+    own.touch()
+    (tmp_path / "other").touch()
+    (tmp_path / "link").symlink_to(own)
+    name = "own" if found == "system" else "link" if found == "no script" else found
+    monkeypatch.setattr(sys, "prefix", sys.base_prefix if found == "system" else "/venv")
+    monkeypatch.setattr(claude_handlers.shutil, "which", lambda _: str(tmp_path / name) if name else None)
+    monkeypatch.setattr(claude_handlers, "own_script", lambda _: "" if found == "no script" else str(own))
+
+    assert is_on_path("aether") == everywhere
+
+
+def test_what_is_missing_on_path_is_told_with_how_to_put_it_there(monkeypatch):
+    there = {"aether", "aether-hook"}
+    monkeypatch.setattr(claude_handlers, "is_on_path", lambda name: name in there)
+    monkeypatch.setattr(claude_handlers, "own_script", lambda name: f"/a venv/{name}")
+    assert path_advice() == ""
+
+    there.remove("aether-hook")
+    assert path_advice().startswith("aether-hook of this environment is not on PATH")
+    there.clear()
+
+    assert path_advice().startswith("aether and aether-hook of this environment are not on PATH")
+    assert "aether recall" in path_advice()
+    if os.name != "nt":
+        assert path_advice().endswith("ln -s '/a venv/aether' '/a venv/aether-hook' ~/.local/bin/")
+
+
+def test_where_there_is_no_script_none_is_linked(monkeypatch):
+    monkeypatch.setattr(claude_handlers, "own_script", lambda name: "")
+
+    assert "ln -s" not in path_advice()
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ def test_a_handler_among_others_of_another_matcher_gets_its_own_group():
 
 def test_several_of_ours_become_one():
     def change(value):
-        value["hooks"]["Stop"] += [WANTED["Stop"], shared_groups(WORDS)["Stop"]]
+        value["hooks"]["Stop"] += [WANTED["Stop"], shared_groups()["Stop"]]
 
     text = merge(edited(merge("", WANTED), change), WANTED)
 

@@ -136,13 +136,15 @@ def test_a_file_that_holds_only_ours_goes_even_if_it_was_rewritten(project):
 
 
 def test_after_an_upgrade_taking_out_still_gives_the_bytes_from_before(project, monkeypatch):
-    path = settings(project, SETTINGS)
-    install(project=project)
+    path = claude_settings.settings_path("local", project=project)
+    path.parent.mkdir()
+    path.write_bytes(SETTINGS)
+    install("local", project=project)
     monkeypatch.setattr(claude_handlers, "program", lambda: ["/new/aether-hook"])
 
-    (done,) = install(project=project)
+    (done,) = install("local", project=project)
     upgraded = path.read_text()
-    uninstall(project=project)
+    uninstall("local", project=project)
 
     assert done.change == "changed"
     assert "/new/aether-hook" in upgraded
@@ -242,38 +244,46 @@ def test_the_server_comes_with_a_project_where_its_package_is(project, monkeypat
     assert not (project / ".mcp.json").exists()
 
 
-@needs_posix
-@pytest.mark.parametrize(
-    ("found", "bare"),
-    [("link", True), ("own", False), ("system", True), ("other", False), ("", False)],
-)
-def test_the_server_has_a_bare_name_only_where_that_is_ours_in_every_shell(
-    found, bare, monkeypatch, tmp_path
-):
-    own = tmp_path / "own"
-    own.touch()
-    (tmp_path / "other").touch()
-    (tmp_path / "link").symlink_to(own)
-    name = "own" if found == "system" else found
-    monkeypatch.setattr(claude_settings.sys, "prefix", sys.base_prefix if found == "system" else "/venv")
-    monkeypatch.setattr(claude_settings.shutil, "which", lambda _: str(tmp_path / name) if name else None)
-    monkeypatch.setattr(claude_handlers, "own_script", lambda _: str(own))
+@pytest.mark.parametrize("on_path", [True, False])
+def test_ones_own_server_has_a_bare_name_where_that_is_ours_in_every_shell(monkeypatch, on_path):
+    monkeypatch.setattr(claude_handlers, "is_on_path", lambda _: on_path)
+    monkeypatch.setattr(claude_handlers, "own_script", lambda name: f"/venv/{name}")
 
-    assert claude_settings.wanted_server() == {"command": "aether" if bare else str(own), "args": ["mcp"]}
+    assert claude_settings.own_server() == {
+        "command": "aether" if on_path else os.path.abspath("/venv/aether"),
+        "args": ["mcp"],
+    }
+
+
+@pytest.mark.parametrize("advice", ["", "not on PATH"])
+def test_the_scope_is_the_one_that_works_on_this_machine(monkeypatch, advice):
+    monkeypatch.setattr(claude_handlers, "path_advice", lambda: advice)
+
+    assert claude_settings.default_scope() == ("local" if advice else "project")
+
+
+def test_what_is_shared_by_committing_says_nothing_of_this_machine(project, monkeypatch):
+    monkeypatch.setattr(claude_settings, "can_serve", lambda: True)
+    monkeypatch.setattr(claude_handlers, "own_script", lambda name: f"/venv/{name}")
+
+    hooks, server = (Path(one.path).read_text() for one in install("project", project=project))
+
+    assert "venv" not in hooks + server
+    assert json.loads(server) == {"mcpServers": {"aether": {"command": "aether", "args": ["mcp"]}}}
 
 
 def test_a_server_elsewhere_on_path_is_named_by_its_place(monkeypatch, tmp_path):
     monkeypatch.setattr(claude_settings.shutil, "which", lambda _: str(tmp_path / "aether"))
     monkeypatch.setattr(claude_handlers, "own_script", lambda _: "")
 
-    assert claude_settings.wanted_server()["command"] == str(tmp_path / "aether")
+    assert claude_settings.own_server()["command"] == str(tmp_path / "aether")
 
 
 def test_without_scripts_the_server_is_started_by_its_module(monkeypatch):
     monkeypatch.setattr(claude_settings.shutil, "which", lambda name: None)
     monkeypatch.setattr(claude_handlers, "own_script", lambda name: "")
 
-    assert claude_settings.wanted_server() == {
+    assert claude_settings.own_server() == {
         "command": sys.executable,
         "args": ["-P", "-m", "aether", "mcp"],
     }

@@ -33,6 +33,8 @@ def project(tmp_path, monkeypatch, script, home):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "config"))
     monkeypatch.setattr(claude_handlers, "program", lambda: [str(script())])
+    script()
+    monkeypatch.setattr(claude_handlers, "path_advice", lambda: "")
     monkeypatch.setattr(claude_settings, "can_serve", lambda: True)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
     return tmp_path
@@ -51,9 +53,10 @@ def test_where_all_is_well_there_are_no_problems(project, home):
         ("local", 0),
         ("user", 0),
     ]
-    assert found.installed[0].programs == [[str(project / "bin" / "aether-hook")]]
+    assert found.installed[0].programs == [["aether-hook"]]
     assert found.servers == ["project"]
     assert (found.paused, found.waiting, found.last_session, found.log) == (False, 0, None, [])
+    assert found.path == ""
 
 
 def test_nothing_installed_is_a_problem(project):
@@ -79,6 +82,7 @@ def test_what_would_fire_twice_is_a_problem(project, what):
 @needs_posix
 def test_the_plugin_alone_is_enough(project, script):
     enable_plugin(project)
+    script().unlink()
     assert "on PATH" in status().problems[0]
     script()
 
@@ -86,6 +90,7 @@ def test_the_plugin_alone_is_enough(project, script):
 
     assert found.problems == []
     assert [one.plugin for one in found.installed] == [False, False, True]
+    assert found.servers == ["plugin"]
 
 
 def enable_plugin(project):
@@ -136,12 +141,40 @@ def test_a_project_without_a_home_is_told(project, home, monkeypatch):
 
 def test_what_hooks_left_is_counted_and_what_went_wrong_is_shown(project, home):
     spool.put(str(home), {"event": "Stop", "session": "s", "at": "2026-03-01T10:15:00.000000Z"})
-    (home / "hook.log").write_text("".join(f"line {number}\n" for number in range(9)))
+    (home / "hook.log").write_text("9999-01-01T00:00:00Z Stop s it failed\n")
 
     found = status()
 
     assert found.waiting == 1
-    assert found.log == [f"line {number}" for number in range(4, 9)]
+    assert found.log == ["9999-01-01T00:00:00Z Stop s it failed"]
+
+
+def test_a_broken_configuration_is_a_problem(project, home):
+    claude_settings.install("local")
+    (home / "config.toml").write_text("[claude]\nrecal = true\n")
+
+    (problem,) = status().problems
+
+    assert "claude.recal" in problem
+    assert "Did you mean claude.recall?" in problem
+
+
+def test_programs_that_are_not_on_path_are_told_although_the_hooks_work(project, monkeypatch):
+    claude_settings.install("local")
+    monkeypatch.setattr(claude_handlers, "path_advice", lambda: "not on PATH")
+
+    assert (status().path, status().problems) == ("not on PATH", [])
+
+
+@needs_posix
+def test_a_line_for_all_that_is_silent_here_is_no_problem_where_ones_own_works(project, monkeypatch):
+    claude_settings.install("project")
+    monkeypatch.setenv("PATH", str(project / "empty"))
+    (silent,) = status().problems
+    claude_settings.install("local")
+
+    assert "aether-hook is not there" in silent
+    assert status().problems == []
 
 
 def test_the_session_heard_of_last_is_told(project, home):

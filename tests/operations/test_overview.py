@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 
 import aether
+from aether import clock
 from aether.errors import NotFound
 from aether.operations import colony
 from aether.operations import home as homes
@@ -50,6 +52,27 @@ def test_looking_takes_nothing_in(place):
 
     assert overview(home=place)["hooks"]["waiting"] == overview(home=place)["hooks"]["waiting"] == 1
     assert overview(home=place)["hooks"]["paused"]
+
+
+def test_a_broken_configuration_is_a_problem(place):
+    assert overview(home=place)["problems"] == []
+    (place / "config.toml").write_text("[claude]\nrecal = true\n")
+
+    (problem,) = overview(home=place)["problems"]
+
+    assert "'claude.recal' is not a setting. Did you mean claude.recall?" in problem
+
+
+def test_of_the_log_the_last_lines_of_these_days_are_told(place, monkeypatch):
+    monkeypatch.setattr(clock, "now", lambda: datetime(2026, 3, 10, 10, 15, tzinfo=UTC))
+    days = [f"2026-03-0{day}T10:16:00Z Stop s failed {day}" for day in range(1, 10)]
+    assert overview(home=place)["log"] == []
+    (place / "hook.log").write_text("".join(f"{line}\n" for line in days[:4]))
+    assert overview(home=place)["log"] == days[2:4]
+
+    (place / "hook.log").write_text("".join(f"{line}\n" for line in days))
+
+    assert overview(home=place)["log"] == days[4:]
 
 
 @pytest.mark.parametrize(

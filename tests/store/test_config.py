@@ -1,4 +1,5 @@
 import os
+import re
 
 import pytest
 
@@ -35,7 +36,8 @@ def test_a_whole_number_stands_for_a_float(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[store]\nfold = 1", "'store.fold' is not a setting. Use one of architect"),
+        ("[store]\nfold = 1", "'store.fold' is not a setting. Did you mean store.fold_bytes?"),
+        ("[other]\nthing = 1", "'other.thing' is not a setting. Use one of architect"),
         ("store = 1", "'store' is not a setting"),
         ("[store]\nfold_bytes = -1", "store.fold_bytes is -1. Use a number that is not negative"),
         ("[store]\nfold_bytes = true", "store.fold_bytes is True"),
@@ -50,7 +52,7 @@ def test_a_whole_number_stands_for_a_float(tmp_path):
 def test_a_mistake_is_named_with_its_path(tmp_path, text, words):
     (tmp_path / "config.toml").write_text(text)
 
-    with pytest.raises(InvalidDocument, match=words) as caught:
+    with pytest.raises(InvalidDocument, match=re.escape(words)) as caught:
         load(tmp_path)
 
     assert caught.value.where == str(tmp_path / "config.toml")
