@@ -46,21 +46,38 @@ def find_home(home: str | os.PathLike[str] | None = None) -> Path:
 
     Raises:
         NotFound: no home was named, and there is none at or above the current directory.
+        UnsafePath: the home of this project leads out of it.
         InvalidInput: the name cannot be that of a directory.
     """
     named = os.fspath(home) if home is not None else os.environ.get("AETHER_HOME", "")
     if named:
         return _resolved(named)
     here = Path.cwd()
-    of_project = Path(project.home_of(str(here)))
-    if of_project.is_dir():
-        return of_project
+    of_project = home_of_project(str(here))
+    if os.path.isdir(of_project):
+        return Path(of_project)
     for directory in here.parents:
         if (directory / HOME_NAME).is_dir():
             return Path(os.path.realpath(directory / HOME_NAME))
     raise NotFound(
         "no .aether/ here or above.", fix='Run "aether init", or name one with --home.', where=str(here)
     )
+
+
+def home_of_project(cwd: str, project_dir: str = "") -> str:
+    """Return the resolved path of the home of a project, whether or not it is there.
+
+    Raises:
+        UnsafePath: it leads out of the project.
+    """
+    found = project.home_of(cwd, project_dir)
+    if not found:
+        raise UnsafePath(
+            f"the {HOME_NAME} of this project, or something in it, is a link that leads elsewhere.",
+            fix="Remove the link. If it is yours, name the home it leads to with --home or AETHER_HOME.",
+            where=cwd,
+        )
+    return found
 
 
 def _resolved(named: str) -> Path:

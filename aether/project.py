@@ -2,7 +2,9 @@
 
 One project's memory never shows in another's. A project is a git repository: all its sub-directories and all its
 worktrees share one home; a submodule is a project of its own. Where there is no git, it is the directory in which
-a session was started, or the nearest above that has a home. Only the disk is asked, never git: hooks run on this path.
+a session was started, or the nearest above that has a home. A session stays with the project in which it was started,
+wherever it goes. A repository comes from somebody, and cannot name another's memory: a home in it that leads out of it
+is none. Only the disk is asked, never git: hooks run on this path.
 """
 
 from __future__ import annotations
@@ -24,25 +26,42 @@ def root_of(cwd: str, project_dir: str = "") -> str:
 
 
 def home_of(cwd: str, project_dir: str = "") -> str:
-    """Return the resolved path of the project's home, whether or not it is there.
+    """Return the resolved path of the project's home, whether or not it is there; empty where it leads elsewhere.
 
     `AETHER_HOME`, else the nearest `.aether` from `cwd` up to the top of the repository, else that of the project's
     root. Without git the nearest above the root counts too, where it is one's own and not in one's home directory.
+    A `cwd` outside of the project in which the session was started, or in another repository below it, changes nothing.
     """
     if named := os.environ.get("AETHER_HOME", ""):
         return _named(os.path.expanduser(named))
     root = root_of(cwd, project_dir)
     start = os.path.realpath(cwd)
-    if _repository(start)[1] != root and not _is_within(start, root):
+    if (_repository(start)[1] or (root if _is_within(start, root) else "")) != root:
         start = os.path.realpath(project_dir)
     top = _repository(start)[0]
     for directory in _upward(start):
         path = os.path.join(directory, HOME_NAME)
         if os.path.isdir(path) and (_is_within(directory, root) or top or _is_own(directory, path)):
-            return os.path.realpath(path)
+            return _kept_within(path, root, top or directory)
         if directory == top:
             break
-    return os.path.realpath(os.path.join(root, HOME_NAME))
+    return _kept_within(os.path.join(root, HOME_NAME), root, top)
+
+
+def leads_out(home: str) -> str:
+    """Return the first link in `home` that leads out of it; empty where there is none.
+
+    Looked at is where hooks read and write: the home itself, its documents, and what is theirs.
+    """
+    for directory in (home, os.path.join(home, "data"), os.path.join(home, "hooks")):
+        try:
+            links = [entry.path for entry in os.scandir(directory) if entry.is_symlink()]
+        except OSError:
+            continue  # it is not there yet, or cannot be read at all
+        for path in sorted(links):
+            if not _is_within(os.path.realpath(path), home):
+                return path
+    return ""
 
 
 def may_make(root: str) -> bool:
@@ -57,6 +76,13 @@ def _named(directory: str) -> str:
     within = os.path.join(directory, HOME_NAME)
     holds = os.path.basename(os.path.normpath(directory)) != HOME_NAME and os.path.isdir(within)
     return os.path.realpath(within if holds else directory)
+
+
+def _kept_within(path: str, root: str, top: str) -> str:
+    """Return the resolved home `path`; empty where it, or something in it, leads out of the project."""
+    home = os.path.realpath(path)
+    inside = _is_within(home, root) or bool(top and _is_within(home, top))
+    return home if inside and not leads_out(home) else ""
 
 
 def _upward(directory: str) -> list[str]:

@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 from aether import paths, project
+from aether.errors import UnsafePath
 
 
 @pytest.fixture
@@ -187,3 +188,75 @@ def test_a_home_is_made_in_a_project_and_not_in_ones_own_directory_or_at_the_top
     monkeypatch.setenv("AETHER_AUTO_INIT", "0")
 
     assert not project.may_make(str(top / "app"))
+
+
+def test_a_session_in_a_repository_below_stays_with_its_project(top):
+    made(top / "app" / ".git")
+    home, nested = made(top / "app" / ".aether"), made(top / "app" / "vendor" / "b")
+    made(nested / ".git")
+    made(nested / ".aether")
+
+    assert project.home_of(str(nested), str(top / "app")) == str(home)
+    assert project.home_of(str(nested)) == str(nested / ".aether")
+    assert project.root_of(str(nested), str(top / "app")) == str(top / "app")
+
+
+def test_a_session_without_git_stays_with_its_project_in_a_repository_below(top):
+    nested = made(top / "notes" / "b")
+    made(nested / ".git")
+    made(nested / ".aether")
+
+    assert project.home_of(str(nested), str(top / "notes")) == str(top / "notes" / ".aether")
+
+
+def linked(path, target):
+    made(path.parent)
+    try:
+        path.symlink_to(target)
+    except OSError:
+        pytest.skip("no links here")
+
+
+@pytest.mark.parametrize("repository", [True, False])
+@pytest.mark.parametrize("there", [True, False])
+def test_a_home_that_leads_out_of_its_project_is_none(top, repository, there, monkeypatch):
+    other = top / "other" / ".aether"
+    if there:
+        made(other)
+    made(top / "app" / ".git") if repository else made(top / "app")
+    linked(top / "app" / ".aether", other)
+
+    assert project.home_of(str(top / "app")) == ""
+    monkeypatch.chdir(top / "app")
+    with pytest.raises(UnsafePath, match="leads elsewhere"):
+        paths.find_home()
+    monkeypatch.setenv("AETHER_HOME", str(top / "app" / ".aether"))
+    assert project.home_of(str(top / "app")) == str(other)
+
+
+def test_a_home_that_is_a_link_within_its_project_is_followed(top):
+    made(top / "app" / ".git")
+    home = made(top / "app" / "memory")
+    linked(top / "app" / ".aether", home)
+
+    assert project.home_of(str(top / "app")) == str(home)
+
+
+@pytest.mark.parametrize(
+    "name", ["hook.log", "data", "data/memory.json", "hooks", "hooks/spool", "config.toml"]
+)
+def test_a_home_in_which_something_leads_out_is_none(top, name):
+    made(top / "app" / ".git")
+    made(top / "app" / ".aether")
+    linked(top / "app" / ".aether" / name, made(top / "other"))
+
+    assert project.home_of(str(top / "app")) == ""
+    assert project.leads_out(str(top / "app" / ".aether")) == str(top / "app" / ".aether" / name)
+
+
+def test_a_link_within_a_home_is_followed(top):
+    made(top / "app" / ".git")
+    home = made(top / "app" / ".aether")
+    linked(home / "hook.log", home / "logs")
+
+    assert project.home_of(str(top / "app")) == str(home)

@@ -21,11 +21,12 @@ def place(home: str | None) -> Path:
 
     Raises:
         NotFound: there is none, and none may be made.
+        UnsafePath: that of the project leads out of it.
         StorageFailed: it cannot be made.
     """
     named = home or os.environ.get("AETHER_HOME", "")
     cwd, started = os.getcwd(), os.environ.get(PROJECT_VARIABLE, "")
-    found = paths.find_home(named or project.home_of(cwd, started))
+    found = paths.find_home(named or paths.home_of_project(cwd, started))
     if _is_free(found) and _may_make(named, cwd, started):
         return init(found)
     return found
