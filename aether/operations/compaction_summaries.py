@@ -20,6 +20,7 @@ from aether.memory import ingest, phases
 from aether.memory.briefing import steering
 from aether.memory.capture import SUMMARY_CHARS
 from aether.memory.fidelity import demands
+from aether.memory.handoff import PAGE_TOKENS
 from aether.memory.ingest import Ingested
 from aether.memory.items import items_of
 from aether.memory.notes import shorten
@@ -33,18 +34,15 @@ from aether.operations.compression import (
     read_handoff,
 )
 from aether.operations.edge import Author, Home, Snapshot, change, counter_of, find, new_id, now, read
+from aether.operations.taking_in import patience_of
 from aether.redact.redaction import redact
 from aether.shapes import Change, JsonObject
 from aether.store import appends, config
 from aether.store.undo import taken_back
 from aether.text.cleaning import clean
 
-# Seconds: somebody waits for the compaction to end, and what cannot be stored now is not lost: items stay.
-PATIENCE_SECONDS = 2.0
 # Of the target, however much the prose takes: what was captured is what can be relied on.
 STRUCTURED_SHARE = 0.5
-# A short hand-off need not become shorter: paths and decisions of a page are worth their room.
-LEAST_STRUCTURED_TOKENS = 400
 
 _THOUGHTS_END = re.compile(r"</analysis\s*>", re.IGNORECASE)
 _THOUGHTS = re.compile(r"<analysis\b", re.IGNORECASE)
@@ -119,7 +117,7 @@ def prose_of(summary: str) -> str:
 def patient(home: Path) -> config.Config:
     """Return the settings of `home` with the patience of a hook."""
     settings = config.or_default(home)
-    return settings._replace(lock_timeout_seconds=min(PATIENCE_SECONDS, settings.lock_timeout_seconds))
+    return settings._replace(lock_timeout_seconds=min(patience_of(home), settings.lock_timeout_seconds))
 
 
 def _prepared(home: Path, *, new: bool) -> Prepared:
@@ -153,9 +151,10 @@ def _structured(path: Path, prose: str, memory: Mapping[str, Any]) -> str:
 
     handoff = read_handoff(path)
     count = counter_of(memory)
-    request = session_request(cast(JsonObject, {**handoff, "required": demands(handoff)}))
+    given = {**handoff, "required": demands(handoff), "summarised": bool(prose)}
+    request = session_request(cast(JsonObject, given))
     target = request.target_tokens
-    room = max(LEAST_STRUCTURED_TOKENS, int(target * STRUCTURED_SHARE), target - count(prose))
+    room = max(PAGE_TOKENS, int(target * STRUCTURED_SHARE), target - count(prose))
     answer = extractive.complete(request._replace(target_tokens=room), settings=Settings(), count=count)
     return answer.text
 

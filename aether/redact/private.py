@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import re
+from fnmatch import translate
+from functools import lru_cache
 
 # `<private>` is a person's; `<aether-memory …>` is what aether told the model, and is not remembered anew.
 INJECTED = "aether-memory"
@@ -44,7 +46,7 @@ def is_private(given: dict[str, object], patterns: str, cwd: str) -> bool:
     >>> is_private({"command": "cat ./.env.local | wc"}, ".env*, secrets/**", "/app")
     True
     """
-    wanted = [pattern.strip() for pattern in patterns.split(",") if pattern.strip()]
+    wanted = _wanted(patterns)
     named = [value for key in _PATH_KEYS if isinstance(value := given.get(key), str)]
     for key in _COMMAND_KEYS:
         value = given.get(key)
@@ -53,24 +55,23 @@ def is_private(given: dict[str, object], patterns: str, cwd: str) -> bool:
     for key in _PATCH_KEYS:
         if isinstance(value := given.get(key), str):
             named += re.findall(_PATCHED, value, re.MULTILINE)
-    return any(_matches(path, pattern, cwd) for path in named if path for pattern in wanted)
+    return any(wanted.match(_whole(path, cwd)) for path in {*named} if path)
 
 
-def _matches(path: str, pattern: str, cwd: str) -> bool:
-    """Return whether `path`, or a directory that holds it, is what `pattern` means, from `cwd` or from the top."""
-    from fnmatch import fnmatch
-
-    whole = os.path.normpath(os.path.join(cwd, os.path.expanduser(path)))
-    pattern = os.path.expanduser(pattern).rstrip("/")
-    pattern = pattern.removesuffix("/**").removeprefix("**/")
-    if os.path.isabs(pattern):
-        return any(fnmatch(above, pattern) for above in _above(whole))
-    # As in .gitignore: a name alone is meant wherever it stands.
-    return any(fnmatch(above, f"*{os.sep}{pattern}") for above in _above(whole))
+def _whole(path: str, cwd: str) -> str:
+    return os.path.normcase(os.path.normpath(os.path.join(cwd, os.path.expanduser(path))))
 
 
-def _above(path: str) -> list[str]:
-    found = [path]
-    while os.path.dirname(found[-1]) != found[-1]:
-        found.append(os.path.dirname(found[-1]))
-    return found
+@lru_cache(maxsize=4)
+def _wanted(patterns: str) -> re.Pattern[str]:
+    """Return what finds that a whole path, or a directory that holds it, is what one of the `patterns` means.
+
+    As in .gitignore, a name alone is meant wherever it stands. All are one expression: a command has many words.
+    """
+    separator = re.escape(os.sep)
+    ways = []
+    for pattern in filter(None, (os.path.expanduser(each.strip()).rstrip("/") for each in patterns.split(","))):
+        meant = os.path.normcase(pattern.removesuffix("/**").removeprefix("**/"))
+        # What `translate` makes ends with the two signs that mean the end of the text.
+        ways.append(("" if os.path.isabs(meant) else f"(?s:.*){separator}") + translate(meant)[:-2])
+    return re.compile(rf"(?:{'|'.join(ways)})(?:{separator}|\Z)" if ways else r"(?!)")

@@ -79,7 +79,8 @@ class Config(NamedTuple):
     """`claude.recall_tokens`: the most tokens that a prompt is given."""
     claude_brief_tokens: int = 1_500
     """`claude.brief_tokens`: the most tokens that a session is told when it starts."""
-    claude_private_paths: str = ""
+    # Where secrets stand that no form gives away.
+    claude_private_paths: str = ".env, .env.*, *.pem, *.key, id_rsa*, id_ed25519*, .ssh/**, .aws/**"
     """`claude.private_paths`: paths of which nothing is captured: patterns such as `secrets/**`, separated by commas."""
     claude_user_home: str = ""
     """`claude.user_home`: a home whose preferences and constraints every session is told; empty: none."""

@@ -32,7 +32,7 @@ BEGINNINGS = frozenset({"SessionStart", "UserPromptSubmit"})
 TELLING = frozenset({"Stop", "SubagentStop", "PreCompact"})
 # As in aether.store.config, which is too much to import for the event of a tool: whether events are kept, the
 # private paths, and the deadline.
-DEFAULTS = (True, "", 8.0)
+DEFAULTS = (True, ".env, .env.*, *.pem, *.key, id_rsa*, id_ed25519*, .ssh/**, .aws/**", 8.0)
 USAGE = """aether-hook reads one event of Claude Code on its standard input. To see what it says:
   echo '{"hook_event_name": "SessionStart", "source": "startup"}' | aether-hook
 To have Claude Code call it: aether claude install
