@@ -70,7 +70,9 @@ def _wanted(patterns: str) -> re.Pattern[str]:
     """
     separator = re.escape(os.sep)
     ways = []
-    for pattern in filter(None, (os.path.expanduser(each.strip()).rstrip("/") for each in patterns.split(","))):
+    for pattern in filter(
+        None, (os.path.expanduser(each.strip()).rstrip("/") for each in patterns.split(","))
+    ):
         meant = os.path.normcase(pattern.removesuffix("/**").removeprefix("**/"))
         # What `translate` makes ends with the two signs that mean the end of the text.
         ways.append(("" if os.path.isabs(meant) else f"(?s:.*){separator}") + translate(meant)[:-2])

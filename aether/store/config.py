@@ -82,8 +82,6 @@ class Config(NamedTuple):
     # Where secrets stand that no form gives away.
     claude_private_paths: str = ".env, .env.*, *.pem, *.key, id_rsa*, id_ed25519*, .ssh/**, .aws/**"
     """`claude.private_paths`: paths of which nothing is captured: patterns such as `secrets/**`, separated by commas."""
-    claude_user_home: str = ""
-    """`claude.user_home`: a home whose preferences and constraints every session is told; empty: none."""
     claude_auto_compress: bool = True
     """`claude.auto_compress`: whether a turn's end compresses working memory that is full, without a model."""
     # Claude Code waits longer for a hook, but a person notices this much.
@@ -129,10 +127,30 @@ def load(home: Path) -> Config:
 
 def or_default(home: Path) -> Config:
     """Return the configuration of `home`; the defaults where it is broken, so that mending still works."""
+    return tolerant(home)[0]
+
+
+def tolerant(home: Path) -> tuple[Config, dict[str, str]]:
+    """Return the configuration of `home`, and what is wrong with it by key; what is wrong has its default.
+
+    The key is empty where the whole file cannot be read.
+    """
     try:
-        return load(home)
+        return load(home), {}
+    except AetherError as reason:
+        whole = str(reason)
+    path, sound, wrong = _path(home), {}, {}
+    try:
+        found = _flat(path)
     except AetherError:
-        return Config()
+        return Config(), {"": whole}
+    for key, value in found.items():
+        try:
+            _known(path, key)
+            sound[KEYS[key]] = _typed(path, key, value)
+        except InvalidDocument as reason:
+            wrong[key] = str(reason)
+    return Config(**sound), wrong
 
 
 @lru_cache(maxsize=64)
@@ -141,6 +159,13 @@ def _path(home: Path) -> Path:
 
 
 def _parse(path: Path) -> Config:
+    return Config(**{
+        KEYS[key]: _typed(path, key, value) for key, value in _flat(path).items() if _known(path, key)
+    })
+
+
+def _flat(path: Path) -> dict[str, Any]:
+    """Return what `path` sets, by `table.name`."""
     import tomllib
 
     try:
@@ -155,7 +180,7 @@ def _parse(path: Path) -> Config:
             if isinstance(values, dict)
             else {table: values}
         )
-    return Config(**{KEYS[key]: _typed(path, key, value) for key, value in flat.items() if _known(path, key)})
+    return flat
 
 
 def _known(path: Path, key: str) -> bool:

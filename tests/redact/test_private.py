@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aether.redact.private import is_private, without_blocks
+from aether.store.config import Config
 
 
 @pytest.mark.parametrize(
@@ -71,3 +72,15 @@ def test_a_command_that_writes_into_a_private_file_is_private():
 )
 def test_a_command_in_words_and_a_patch_name_paths_too(given):
     assert is_private(given, PATTERNS, "/proj")
+
+
+@pytest.mark.parametrize(
+    "path", [".env", "app/.env.production", "tls/server.pem", "a.key", "~/.ssh/config", "id_ed25519.pub", "/root/.aws/credentials"]
+)  # fmt: skip
+def test_where_secrets_usually_stand_is_private_by_default(path):
+    assert is_private({"file_path": path}, Config().claude_private_paths, "/proj")
+
+
+def test_in_a_private_directory_every_name_is_private_and_without_patterns_none_is():
+    assert is_private({"file_path": "a.txt"}, "secrets/**", "/proj/secrets/deep")
+    assert not is_private({"file_path": ".env"}, " , ", "/proj")

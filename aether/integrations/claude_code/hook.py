@@ -18,6 +18,8 @@ from aether.store import hook_log
 
 # Seconds. An event that reads no memory takes a twentieth of one; the others take claude.deadline_seconds.
 LIGHT_SECONDS = 2.0
+# Whatever a configuration says: the host waits no longer, and it may come with a repository.
+MOST_SECONDS = 30.0
 # The second clock is for code that holds the interpreter: it runs when the first had its chance.
 GRACE_SECONDS = 1.0
 # The events after which memory is read.
@@ -28,6 +30,8 @@ HEAVY = frozenset(
 LONG, LONG_TIMES = frozenset({"PreCompact", "PostCompact"}), 3
 # Those that make a home where there is none.
 BEGINNINGS = frozenset({"SessionStart", "UserPromptSubmit"})
+# Those that tell of paths.
+TOOLS = frozenset({"PostToolUse", "PostToolUseFailure", "PostToolBatch"})
 # Those at which a turn, or its part before a compaction, is over.
 TELLING = frozenset({"Stop", "SubagentStop", "PreCompact"})
 # As in aether.store.config, which is too much to import for the event of a tool: whether events are kept, the
@@ -90,11 +94,15 @@ def _answer(payload: JsonObject, home: str, deadline: Deadline) -> str:
     deadline(LIGHT_SECONDS, home, event, session)
     if not _is_ready(payload, home) or os.path.exists(os.path.join(home, "hooks", "paused")):
         return ""
-    capture, private, seconds = _settings(home)
-    entry = _kept(payload, home, private if capture else None)
+    capture, private, seconds, wrong = _settings(home)
+    if wrong:
+        hook_log.note_once(home, event, session, wrong)
+    if private is None and event in TOOLS:
+        return ""  # it may be about a path that is private
+    entry = _kept(payload, home, (private or "") if capture else None)
     if entry is None or event not in HEAVY:
         return ""
-    seconds *= LONG_TIMES if event in LONG else 1
+    seconds = min(seconds * (LONG_TIMES if event in LONG else 1), MOST_SECONDS)
     deadline(seconds, home, event, session)
     from aether.integrations.claude_code.once import is_first
 
@@ -167,20 +175,29 @@ def _keep_from_git(home: str) -> None:
         return
 
 
-def _settings(home: str) -> tuple[bool, str, float]:
-    """Return whether events are kept, the private paths, and the deadline; read only where they are set."""
+def _settings(home: str) -> tuple[bool, str | None, float, str]:
+    """Return whether events are kept, the private paths, the deadline, and what is wrong with the settings.
+
+    What is wrong has its default; but the private paths are None where they may be set, and cannot be read.
+    """
     try:
         with open(os.path.join(home, "config.toml"), "rb") as file:
             if b"claude" not in file.read():
-                return DEFAULTS
+                return (*DEFAULTS, "")
     except FileNotFoundError:
-        return DEFAULTS
+        return (*DEFAULTS, "")
+    except OSError:
+        pass  # what is there is said below
     from pathlib import Path
 
-    from aether.store.config import load
+    from aether.store.config import tolerant
 
-    settings = load(Path(home))
-    return settings.claude_capture, settings.claude_private_paths, settings.claude_deadline_seconds
+    settings, wrong = tolerant(Path(home))
+    unread = not wrong.keys().isdisjoint(("", "claude", "claude.private_paths"))
+    private = None if unread else settings.claude_private_paths
+    said = "" if not unread else " Calls of tools are not kept, for claude.private_paths cannot be read."
+    said = " ".join(wrong.values()) + said
+    return settings.claude_capture, private, settings.claude_deadline_seconds, said
 
 
 def _read(stdin: bytes) -> JsonObject:
