@@ -3,7 +3,8 @@
 Entries are taken in the order of their names, in batches: their notes are committed, then the sessions they
 belong to are written, then the entries are removed. A session file names the entries it contains, and a note has
 a key that does not depend on when it was made, so a crash anywhere costs nothing and doubles nothing. One process
-takes in at a time; what it cannot store stays in the spool, and what can never be stored goes into quarantine.
+takes in at a time; what it cannot store stays in the spool, and what can never be stored goes into quarantine. The summary
+of a compaction ends a batch: it stands for what was captured before it, and for nothing that came later.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from aether.errors import AetherError, InvalidInput, LockTimeout
+from aether.errors import AetherError, InvalidInput, LockTimeout, StorageFailed
 from aether.memory import phases
 from aether.memory.colony import RUNNING
 from aether.messages.blocks import word
@@ -71,6 +72,8 @@ class _Batch(NamedTuple):
     """The sessions that something was heard of."""
     drafts: list[JsonObject]
     markers: list[Marker]
+    summarised: list[JsonObject]
+    """The entry of the compaction that the batch ends with."""
 
 
 # Storing asks the home itself, which takes in first.
@@ -139,14 +142,14 @@ def _batches(home: Path) -> Iterator[_Batch]:
     while waiting:
         snapshot = read(home)
         capacity = snapshot.documents["memory"]["working_memory"]["max_capacity_tokens"]
-        batch = _Batch(home, snapshot, notes.batch_chars(capacity), [], [], {}, set(), [], [])
+        batch = _Batch(home, snapshot, notes.batch_chars(capacity), [], [], {}, set(), [], [], [])
         _fill(batch, waiting)
         yield batch
         waiting = waiting[len(batch.met) :]
 
 
 def _fill(batch: _Batch, waiting: list[str]) -> None:
-    """Read entries into `batch` until it is full, or a line changes the phase."""
+    """Read entries into `batch` until it is full, a line changes the phase, or a compaction ends."""
     chars = 0
     for name in waiting[:BATCH_ENTRIES]:
         batch.met.append(name)
@@ -157,7 +160,7 @@ def _fill(batch: _Batch, waiting: list[str]) -> None:
         found = _take(batch, name, entry, waiting) if entry is not None else []
         batch.drafts.extend(found)
         chars += sum(len(draft["content"]) for draft in found)
-        if batch.markers or chars > batch.most_chars:
+        if batch.markers or batch.summarised or chars > batch.most_chars:
             return
 
 
@@ -208,6 +211,8 @@ def _noted(batch: _Batch, name: str, session: Session, entry: JsonObject) -> lis
         _set_aside(batch.home, name, entry, f"{type(reason).__name__}: {reason}.")
         return []
     batch.markers.extend(hook_notes.phase_lines(entry))
+    if entry.get("event") == "PostCompact" and word(entry.get("summary")).strip():
+        batch.summarised.append(entry)
     return cast("list[JsonObject]", found)
 
 
@@ -249,9 +254,11 @@ def _sound(batch: _Batch) -> Iterator[JsonObject]:
 
 
 def _settle(batch: _Batch) -> None:
-    """Do what the batch says of phases, write its sessions, and remove its entries: what is stored is not read again."""
+    """Do what the batch says of phases and compactions, write its sessions, and remove its entries for good."""
     for marker in batch.markers:
         _mark_phase(marker, batch.home)
+    for entry in batch.summarised:
+        _summarise(entry, batch.home)
     for key in sorted(batch.changed):
         write(batch.home, key, batch.sessions[key])
     spool.remove(str(batch.home), batch.names)
@@ -268,6 +275,24 @@ def _mark_phase(marker: Marker, home: Path) -> None:
             colony.complete_phase(marker.phase, home=home)
         elif marker.action == "start" and running is None and marker.phase not in status["phases_completed"]:
             colony.start_phase(marker.phase, name=marker.name or None, home=home)
+
+
+def _summarise(entry: JsonObject, home: Path) -> None:
+    """Store the summary of a compaction, once, however often this is asked; one that the home refuses is logged.
+
+    Raises:
+        LockTimeout: another was writing.
+        StorageFailed: the disk refused.
+    """
+    from aether.operations.compaction_summaries import ingest_summary  # seldom needed
+
+    session, trigger = word(entry.get("session")), word(entry.get("trigger"))
+    try:
+        ingest_summary(home, word(entry["summary"]), session=session, trigger=trigger)
+    except (LockTimeout, StorageFailed):
+        raise  # it waits
+    except AetherError as reason:
+        hook_log.note(str(home), "taking-in", session, f"the summary of a compaction was refused: {reason}")
 
 
 def _set_aside(home: Path, name: str, what: JsonObject, reason: str) -> None:

@@ -745,3 +745,64 @@ def test_the_home_is_sound_afterwards(home):
 
     assert [one for one in doctor.examine(home) if one.level in ("error", "warning")] == []
     assert list(files.stray_temps(home)) == []
+
+
+SUMMARY = "<summary>The service moved to port 8001. Its tests still fail on Windows; next comes the clock.</summary>"
+
+
+def compacted(**more):
+    return entry("PostCompact", trigger="auto", summary=SUMMARY, **more)
+
+
+def summaries(home):
+    return [one["summary"] for one in memory(home)["short_term_memory"]["sessions"]]
+
+
+def test_a_summary_that_was_only_spooled_is_stored_with_what_came_before_it(home):
+    put(home, *turn(1), compacted(), *turn(2))
+
+    done = take_in(home)
+
+    assert (done.entries, done.left) == (len(turn(1)) + 1 + len(turn(2)), "")
+    assert summaries(home) == [SUMMARY[9:-10]]
+    assert [text for text in contents(home) if "service 1" in text] == []
+    assert len([text for text in contents(home) if "service 2" in text]) == 3
+    assert spool.waiting(str(home)) == []
+    whole(home)
+
+
+def test_a_summary_waits_while_another_writes_and_is_stored_once(home):
+    put(home, *turn(1))
+    take_in(home)
+    put(home, compacted())
+    with locked(home, timeout=5):
+        left = take_in(home, patience=0.05).left
+
+    assert "held by" in left
+    assert len(spool.waiting(str(home))) == 1
+    take_in(home)
+    put(home, compacted())
+    take_in(home)
+    assert summaries(home) == [SUMMARY[9:-10]]
+    assert spool.waiting(str(home)) == []
+
+
+def test_a_summary_that_is_refused_is_logged_and_holds_nothing_up(home, monkeypatch):
+    from aether.operations import compaction_summaries
+
+    def refuse(*_, **__):
+        raise InvalidInput("no good.", fix="Write another.", where="summary")
+
+    monkeypatch.setattr(compaction_summaries, "ingest_summary", refuse)
+    put(home, compacted(), *turn(2))
+
+    assert take_in(home).left == ""
+    assert len(contents(home)) == 3
+    assert "the summary of a compaction was refused" in (home / hook_log.NAME).read_text()
+
+
+def test_an_entry_of_a_compaction_without_a_summary_is_no_more_than_a_boundary(home):
+    put(home, *turn(1), entry("PostCompact", summary=" "), entry("PostCompact", summary=7))
+
+    assert take_in(home).left == ""
+    assert summaries(home) == []
