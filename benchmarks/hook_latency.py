@@ -95,7 +95,9 @@ def one_run(place: Path, directory: Path, *, full: bool) -> dict[str, float]:
     for turn in range(REPEATS + 1):
         took_now = {"python_c_pass": took(PASS, {}, place)[0]}
         for name, event in EVENTS.items():
-            payload = {**event, "session_id": f"s{turn}", "prompt_id": f"p{turn}", "cwd": str(directory)}
+            # Of its own, for of two events alike within seconds one is answered.
+            own = str(time.time_ns())
+            payload = {**event, "session_id": own, "prompt_id": own, "cwd": str(directory)}
             took_now[name], said = took(HOOK, payload, place)
             checked(name, directory / ".aether", said, full=full)
         if turn:  # the first compiles

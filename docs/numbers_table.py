@@ -17,7 +17,7 @@ def result(name: str) -> Any:
 
 def rows() -> list[tuple[str, str, str]]:
     """Return question, answer and benchmark, one row a number."""
-    return [*_speed(), *_quality(), *_compaction()]
+    return [*_speed(), *_quality(), *_compaction(), *_hooks()]
 
 
 def _speed() -> list[tuple[str, str, str]]:
@@ -135,6 +135,43 @@ def _compaction() -> list[tuple[str, str, str]]:
             "a coding session compacted by hand, far from its trigger",
             f"{100 * min(one['smaller_by'] for one in by_hand):.0f} % smaller at least, over all policies",
             "compaction_by_hand",
+        ),
+    ]
+
+
+def _hooks() -> list[tuple[str, str, str]]:
+    measured = result("hook_latency")
+    empty, full = (measured["homes"][name]["times_python_c_pass"] for name in ("empty", "full"))
+    goals = measured["goals_over_python_c_pass"]
+    starts = ("SessionStart startup", "SessionStart compact")
+    told = result("prompt_recall")
+    kept = result("briefing_value")["told_of_a_compaction"]
+    return [
+        (
+            "hook after a tool call, against `python -c pass`, empty and full home",
+            f"{empty['PostToolUse']['median']:.1f} × and {full['PostToolUse']['median']:.1f} × (goal {goals['PostToolUse']:.0f})",
+            "hook_latency",
+        ),
+        (
+            "hook at the start of a session and after a compaction, full home",
+            " and ".join(f"{full[name]['median']:.1f} ×" for name in starts)
+            + f" (goal {goals['SessionStart']:.0f})",
+            "hook_latency",
+        ),
+        (
+            "hook at a prompt and at the end of a turn, full home",
+            f"{full['UserPromptSubmit']['median']:.1f} × and {full['Stop']['median']:.1f} ×",
+            "hook_latency",
+        ),
+        (
+            "real prompts that were told something: of the same project, and of another one",
+            f"{told['same_project']['told']} of {told['same_project']['prompts']}, {told['other_projects']['told']} of {told['other_projects']['prompts']:,}",
+            "prompt_recall",
+        ),
+        (
+            "of real sessions told again at their compaction: edited files, open errors",
+            f"{kept['edited_files']['told']} of {kept['edited_files']['of']}, {kept['open_errors']['told']} of {kept['open_errors']['of']}",
+            "briefing_value",
         ),
     ]
 
