@@ -165,13 +165,13 @@ def statusline_command(ask: Ask) -> int:
 def _session_line(ask: Ask) -> tuple[dict[str, Any], str]:
     from pathlib import Path
 
-    from aether import clock, project
+    from aether import clock, paths
     from aether.operations.overview import overview
 
     said = _said()
     workspace = said.get("workspace") or {}
     at = said.get("cwd") or workspace.get("current_dir") or str(Path.cwd())
-    found = overview(home=ask.home or project.home_of(at, workspace.get("project_dir") or ""))
+    found = overview(home=ask.home or paths.home_of_project(at, workspace.get("project_dir") or ""))
     line = _line(found, clock.now())
     colored = found["compression_needed"] and not os.environ.get("NO_COLOR") and not ask.json
     return found, f"{_YELLOW}{line}{_PLAIN}" if colored else line

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from pathlib import Path
 
 from aether.errors import AetherError
@@ -16,6 +17,9 @@ from aether.store.state import load
 
 # A sub-agent is given a task of its own; what it must know beside that is short.
 AGENT_SHARE = 1 / 3
+# Names a home whose preferences and constraints every session is told. A variable of the user's and no setting of a
+# home: a home may come with a repository, which must not choose whose memory is read.
+USER_HOME = "AETHER_USER_HOME"
 
 
 def session_brief(home: Home, source: str, session: str = "") -> str:
@@ -25,12 +29,12 @@ def session_brief(home: Home, source: str, session: str = "") -> str:
     """
     place = find(home)
     snapshot = read(place)
-    settings = config.load(place)
+    settings = config.or_default(place)
     since = _last_active(place, session, snapshot) if session and source in briefing.RESUMED else ""
     brief = briefing.briefing(
         snapshot.documents, occasion=source, now=now(), count=counter_of(snapshot.documents["memory"]),
         budget=settings.claude_brief_tokens, since=since, root=project_root(place),
-        wide=_wide(place, settings.claude_user_home),
+        wide=_wide(place, os.environ.get(USER_HOME, "")),
     )  # fmt: skip
     if session and source not in briefing.RESUMED:
         told.begin(place, session, brief.split("\n"))
@@ -72,7 +76,7 @@ def subagent_brief(home: Home, caste: str) -> str:
     """Return the block that a sub-agent of `caste` is given, or ""."""
     place = find(home)
     documents = read(place).documents
-    budget = int(config.load(place).claude_brief_tokens * AGENT_SHARE)
+    budget = int(config.or_default(place).claude_brief_tokens * AGENT_SHARE)
     return briefing.agent_brief(
         documents,
         caste,

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from aether import project
-from aether.errors import AetherError
+from aether.errors import AetherError, UnsafePath
 from aether.operations import claude_handlers, claude_merging, claude_settings
 from aether.operations.edge import find
 from aether.operations.overview import config_problem, recent_log
 from aether.operations.taking_in import session_of
+from aether.paths import home_of_project
 from aether.shapes import JsonObject
 from aether.store import spool
 from aether.store.files import make_directory, storage
@@ -71,7 +72,7 @@ class Report(NamedTuple):
 def status(home: Path | None = None, *, start: Path | None = None) -> Report:
     """Return how aether is installed in Claude Code, for a session started in `start`, else here."""
     at = claude_settings.project_directory(start)
-    place = str(home) if home else project.home_of(str(start or Path.cwd()))
+    place, astray = _place(home, start)
     paths = {scope: claude_settings.settings_path(scope, project=at) for scope in claude_settings.SCOPES}
     installed = [
         _installed(scope, path)
@@ -97,7 +98,15 @@ def status(home: Path | None = None, *, start: Path | None = None) -> Report:
         claude_handlers.path_advice(),
         [],
     )
-    return report._replace(problems=[*_problems(report), *config_problem(Path(place))])
+    return report._replace(problems=[*astray, *_problems(report), *config_problem(Path(place))])
+
+
+def _place(home: Path | None, start: Path | None) -> tuple[str, list[str]]:
+    """Return where the home is, and why it is not used."""
+    try:
+        return str(home or home_of_project(str(start or Path.cwd()))), []
+    except UnsafePath as reason:
+        return os.devnull, [str(reason)]  # nothing is in there
 
 
 def _installed(scope: str, path: Path) -> Installed:

@@ -159,9 +159,9 @@ def _path(home: Path) -> Path:
 
 
 def _parse(path: Path) -> Config:
-    return Config(**{
-        KEYS[key]: _typed(path, key, value) for key, value in _flat(path).items() if _known(path, key)
-    })
+    return Config(
+        **{KEYS[key]: _typed(path, key, value) for key, value in _flat(path).items() if _known(path, key)}
+    )
 
 
 def _flat(path: Path) -> dict[str, Any]:

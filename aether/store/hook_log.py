@@ -31,6 +31,18 @@ def note(home: str, event: str, session: str, what: str) -> None:
         return
 
 
+def note_once(home: str, event: str, session: str, what: str) -> None:
+    """Add a line as `note` does, unless the log has one that says the same of that session."""
+    said = _line(event, session, what).split(" ", 2)[2]  # without the time and the event
+    try:
+        with open(os.path.join(home, NAME), encoding="utf-8", errors="replace") as file:
+            if any(line.endswith(said) for line in file):
+                return
+    except OSError:
+        pass  # there is none yet
+    note(home, event, session, what)
+
+
 def _make_room(path: str) -> None:
     try:
         if os.stat(path).st_size >= MOST_BYTES:

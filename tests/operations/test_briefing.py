@@ -115,19 +115,28 @@ def test_the_budget_is_that_of_the_configuration(told):
     assert briefing.session_brief(told, "startup") == ""
 
 
-def test_rules_of_the_users_own_home_are_told_in_every_project(told, tmp_path):
+def test_rules_of_the_users_own_home_are_told_in_every_project(told, tmp_path, monkeypatch):
     (tmp_path / "own").mkdir()
     own = homes.fresh(tmp_path / "own")
     aether.add_working_memory_item("Prefer tabs.", "preference", home=own)
-    configure(told, user_home=str(own))
+    monkeypatch.setenv("AETHER_USER_HOME", str(own))
 
     assert "Prefer tabs. (all projects)" in briefing.session_brief(told, "startup")
-    configure(own, user_home=str(own))
     assert "all projects" not in briefing.session_brief(own, "startup")
 
 
-def test_without_the_users_own_home_a_project_is_told_its_own(told, tmp_path):
-    configure(told, user_home=str(tmp_path / "nowhere"))
+def test_a_project_cannot_choose_whose_memory_is_read(told, tmp_path):
+    (tmp_path / "own").mkdir()
+    own = homes.fresh(tmp_path / "own")
+    aether.add_working_memory_item("Prefer tabs.", "preference", home=own)
+    (told / "config.toml").write_text(f'[claude]\nuser_home = "{own.as_posix()}"\n')
+
+    assert "Never push" in briefing.session_brief(told, "startup")
+    assert "Prefer tabs." not in briefing.session_brief(told, "startup")
+
+
+def test_without_the_users_own_home_a_project_is_told_its_own(told, tmp_path, monkeypatch):
+    monkeypatch.setenv("AETHER_USER_HOME", str(tmp_path / "nowhere"))
 
     assert "Never push" in briefing.session_brief(told, "startup")
 

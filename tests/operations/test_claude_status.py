@@ -243,3 +243,14 @@ def test_pausing_and_going_on_can_be_repeated(home):
 def test_what_is_no_home_cannot_be_paused(tmp_path):
     with pytest.raises(NotFound):
         pause(tmp_path)
+
+
+def test_a_home_that_leads_out_of_the_project_is_named_and_not_looked_into(project, home, tmp_path):
+    spool.put(str(home), {"event": "Stop", "session": "s"})
+    (tmp_path / "clone" / ".git").mkdir(parents=True)
+    (tmp_path / "clone" / ".aether").symlink_to(home)
+
+    found = status(start=tmp_path / "clone")
+
+    assert "leads elsewhere" in found.problems[0]
+    assert (found.home, found.waiting, found.paused) == ("", 0, False)

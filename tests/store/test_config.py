@@ -88,3 +88,25 @@ def test_an_unchanged_file_is_read_once(tmp_path, monkeypatch):
     monkeypatch.setattr(config, "_parse", os.abort)
 
     assert load(tmp_path).fold_bytes == 1
+
+
+def test_each_setting_is_read_by_itself_where_one_is_wrong(tmp_path):
+    (tmp_path / "config.toml").write_text(
+        "[claude]\nprivate_paths = '.env*'\nnew_key = 1\ncapture = 'no'\n[store]\nfold_bytes = 7\n"
+    )
+
+    found, wrong = config.tolerant(tmp_path)
+
+    assert found == Config(claude_private_paths=".env*", fold_bytes=7)
+    assert wrong.keys() == {"claude.new_key", "claude.capture"}
+    assert config.or_default(tmp_path) == found
+
+
+def test_a_file_that_cannot_be_read_at_all_has_the_defaults(tmp_path):
+    (tmp_path / "config.toml").write_text("[claude\n")
+
+    found, wrong = config.tolerant(tmp_path)
+
+    assert found == Config()
+    assert wrong.keys() == {""}
+    assert config.tolerant(tmp_path / "nowhere") == (Config(), {})

@@ -65,3 +65,15 @@ def test_where_there_is_no_home_or_no_way_to_write_nothing_happens(tmp_path):
     hook_log.note(str(tmp_path), "Stop", "s", "x")
 
     assert not (tmp_path / "nowhere").exists()
+
+
+def test_what_is_said_of_a_session_once_is_not_said_of_it_again(tmp_path):
+    for session in ("a", "a", "b", "a"):
+        hook_log.note_once(str(tmp_path), "Stop", session, "not a setting")
+    hook_log.note_once(str(tmp_path), "SessionEnd", "a", "something else")
+
+    assert [line.split(" ", 1)[1] for line in lines(tmp_path)] == [
+        "Stop a not a setting",
+        "Stop b not a setting",
+        "SessionEnd a something else",
+    ]

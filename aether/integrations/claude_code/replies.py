@@ -29,7 +29,7 @@ def reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callab
 
 
 def _replied(event: str, entry: JsonObject, home: str, *, left: float, note: Callable[[str], None]) -> str:
-    settings, session = config.load(Path(home)), str(entry.get("session", ""))
+    settings, session = config.or_default(Path(home)), str(entry.get("session", ""))
     if event == "Stop" and entry.get("stop_hook_active"):
         return ""  # another hook kept the turn going; it was taken in when it first stopped
     if event in TAKING_IN:

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import aether
 from aether.integrations.claude_code import contract, hook, replies
 from aether.store import config, hook_log, spool
 from aether.store.lock import locked
@@ -189,12 +190,85 @@ def test_private_paths_come_from_the_configuration(project):
     assert [entry["input"]["file_path"] for entry in entries(project)] == ["b.py"]
 
 
-def test_a_configuration_that_cannot_be_read_captures_nothing_and_is_logged(project):
-    (project / ".aether" / "config.toml").write_text("[claude]\ncapture = maybe\n")
+def asked(project, session="s"):
+    return told(project, "TaskCompleted", task_subject="Done", session_id=session)
 
-    assert ran(project) == (0, "")
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "new_key = true",
+        "brief_tokens = 'many'",
+        "deadline_seconds = -1",
+        "capture = 'yes'",
+        "[later]\nkey = 1",
+    ],
+)
+def test_a_setting_that_is_none_keeps_no_event_out_and_is_logged_once_for_each_session(project, said):
+    (project / ".aether" / "config.toml").write_text(f"[claude]\nprivate_paths = 'secrets/**'\n{said}\n")
+
+    ran(project, 1)
+    asked(project)
+    told(project, "PostToolUse", tool_name="Write", tool_input={"file_path": "secrets/a", "content": "x"})
+    asked(project, "another")
+
+    assert [entry["event"] for entry in entries(project)] == ["PostToolUse", "TaskCompleted", "TaskCompleted"]
+    assert len(logged(project).splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    "said", ["[claude]\ncapture = maybe\n", "[claude]\nprivate_paths = ['a']\n", "claude = 1\n", None]
+)
+def test_where_private_paths_cannot_be_read_only_calls_are_left_out(project, said):
+    path = project / ".aether" / "config.toml"
+    path.mkdir() if said is None else path.write_text(said)
+
+    ran(project)
+    told(project, "PostToolBatch", tool_calls=[{"tool_name": "Bash", "tool_input": {"command": "make"}}])
+    asked(project)
+
+    assert [entry["event"] for entry in entries(project)] == ["TaskCompleted"]
+    assert len(logged(project).splitlines()) == 1
+    assert "private_paths cannot be read" in logged(project)
+
+
+def test_a_broken_configuration_keeps_a_session_from_nothing_that_is_remembered(project):
+    aether.add_working_memory_item("Never push on Fridays.", "constraint", home=project / ".aether")
+    (project / ".aether" / "config.toml").write_text("[claude]\nnew_key = true\n")
+
+    assert "Never push" in told(project, "SessionStart", source="startup")[1]
+    assert told(project, "UserPromptSubmit", prompt="Use SQLite.")[0] == 0
+    assert "Use SQLite." in str(entries(project))
+
+
+def test_no_configuration_makes_a_hook_wait_without_end(project):
+    (project / ".aether" / "config.toml").write_text("[claude]\ndeadline_seconds = 3600.0\n")
+    given = []
+
+    hook.main(
+        ["Stop"], json.dumps({"cwd": str(project)}).encode(), deadline=lambda each, *_: given.append(each)
+    )
+
+    assert max(given) == hook.MOST_SECONDS
+
+
+def test_a_home_that_leads_to_another_is_neither_told_nor_written(project, tmp_path):
+    aether.add_working_memory_item("The host is db7.", "constraint", home=project / ".aether")
+    (tmp_path / "clone" / ".git").mkdir(parents=True)
+    (tmp_path / "clone" / ".aether").symlink_to(project / ".aether")
+
+    assert told(tmp_path / "clone", "SessionStart", source="startup") == (0, "")
+    assert told(tmp_path / "clone", "UserPromptSubmit", prompt="Which host is db7?") == (0, "")
     assert entries(project) == []
-    assert "InvalidDocument" in logged(project)
+
+
+def test_the_log_is_not_written_where_a_repository_leads_it(project, tmp_path):
+    (project / ".aether" / "hook.log").symlink_to(tmp_path / "rc")
+    (project / ".aether" / "config.toml").write_text("[claude]\nx = 1\n")
+
+    told(project, "Stop")
+
+    assert not (tmp_path / "rc").exists()
 
 
 def test_other_settings_are_no_reason_to_read_the_configuration(project):
