@@ -16,7 +16,10 @@ _BLOCKS = ("private", INJECTED)
 _PATH_KEYS = ("file_path", "path", "notebook_path", "filePath", "filename", "target_file")
 _COMMAND_KEYS = ("command", "cmd", "script", "code")
 _PATCH_KEYS = ("input", "patch")
-_PATCHED = r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): *(.+?)\s*$"
+_PATCHED = r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to):(.+)$"
+# No system has a longer path, and a shell takes no longer command.
+_PATH_CHARS = 4_096
+_COMMAND_CHARS = 1 << 17
 _BETWEEN_WORDS = r"[\s\"'`=;|&<>(){},:]+"
 
 
@@ -41,6 +44,8 @@ def without_blocks(text: str, names: tuple[str, ...] = _BLOCKS) -> str:
 def is_private(given: dict[str, object], patterns: str, cwd: str) -> bool:
     """Return whether the arguments of a call name a path that one of the `patterns` is about, also within a command.
 
+    A command that is too long to be looked through counts as private where any pattern is set.
+
     >>> is_private({"file_path": "/app/secrets/a.txt"}, ".env*, secrets/**", "/app")
     True
     >>> is_private({"command": "cat ./.env.local | wc"}, ".env*, secrets/**", "/app")
@@ -51,11 +56,14 @@ def is_private(given: dict[str, object], patterns: str, cwd: str) -> bool:
     for key in _COMMAND_KEYS:
         value = given.get(key)
         for text in value if isinstance(value, list) else [value]:
-            named += re.split(_BETWEEN_WORDS, text) if isinstance(text, str) else []
+            text = text if isinstance(text, str) else ""
+            if len(text) > _COMMAND_CHARS:
+                return bool(patterns.strip(" ,"))
+            named += re.split(_BETWEEN_WORDS, text)
     for key in _PATCH_KEYS:
         if isinstance(value := given.get(key), str):
-            named += re.findall(_PATCHED, value, re.MULTILINE)
-    return any(wanted.match(_whole(path, cwd)) for path in {*named} if path)
+            named += (path.strip() for path in re.findall(_PATCHED, value, re.MULTILINE))
+    return any(wanted.match(_whole(path, cwd)) for path in {*named} if 0 < len(path) <= _PATH_CHARS)
 
 
 def _whole(path: str, cwd: str) -> str:

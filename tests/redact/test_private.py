@@ -84,3 +84,32 @@ def test_where_secrets_usually_stand_is_private_by_default(path):
 def test_in_a_private_directory_every_name_is_private_and_without_patterns_none_is():
     assert is_private({"file_path": "a.txt"}, "secrets/**", "/proj/secrets/deep")
     assert not is_private({"file_path": ".env"}, " , ", "/proj")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"command": "cd " + "a/" * 60_000},
+        {"cmd": ["ls", *("b/" * 20_000 + str(nth) for nth in range(8))]},
+        {"patch": "*** Add File: a" + " " * 400_000 + "b"},
+        {"file_path": "a/" * 600_000},
+    ],
+    ids=["command", "words", "patch", "path"],
+)
+def test_a_name_of_any_length_takes_no_more_steps_than_it_has_letters(given):
+    # In squares of its length this took minutes.
+    assert not is_private(given, PATTERNS, "/proj")
+
+
+def test_a_command_too_long_to_look_through_is_private_where_anything_is():
+    long = {"command": "cat <<EOF\n" + "word " * 40_000}
+
+    assert is_private(long, PATTERNS, "/proj")
+    assert not is_private(long, " , ", "/proj")
+
+
+def test_a_heredoc_of_a_hundred_thousand_letters_is_looked_through():
+    words = " ".join(str(nth) for nth in range(20_000))
+
+    assert not is_private({"command": f"cat <<EOF\n{words}\nEOF"}, PATTERNS, "/proj")
+    assert is_private({"command": f"cat <<EOF\n{words} .env\nEOF"}, PATTERNS, "/proj")
