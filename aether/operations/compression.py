@@ -120,7 +120,8 @@ def _written(home: Path, snapshot: Snapshot, record: JsonObject) -> Path:
 
         items = handoff.held(snapshot.documents["memory"], record)
         built = handoff.build(snapshot.documents, record, items, revision=snapshot.revision, now=now())
-        whole = handoff.sealed(built, instruction(cast(JsonObject, built)))
+        asked = cast(JsonObject, {**built, "target_tokens": handoff.room(built)})
+        whole = handoff.sealed(built, instruction(asked))
         with storage(home, left="The hand-off is open; preparing it again writes its file."):
             path.parent.mkdir(exist_ok=True)
             write_whole(path, codec.document(whole))

@@ -4,6 +4,7 @@ import pytest
 
 import aether
 from aether.errors import Conflict, InvalidInput, NotFound, StorageFailed
+from aether.memory import handoff
 from aether.operations import compression
 from tests import homes
 from tests.operations.calls import answer, answer_text, handed, limits, memory, snapshot, whole
@@ -46,6 +47,7 @@ def test_prepared_data_holds_the_items_and_their_numbers(home):
     assert given["total_tokens"] == aether.get_memory_status(home=home)["working_memory"]["tokens"]
     assert given["target_tokens"] == int(given["total_tokens"] / 2.5)
     assert given["compression_id"] in given["prompt"]["text"]
+    assert f"about {handoff.room(given)} tokens" in given["prompt"]["text"]
     assert compression.read_handoff(path) == given
 
 

@@ -59,7 +59,7 @@ MEMORY = (
         tools.recall,
         "Find what is remembered about something, archive and knowledge graph included. Step 1 of 3: gives an index "
         "with ids and the token cost of each full text.",
-        {"query": "A few distinctive words, or an id"},
+        {"query": "A few distinctive words that stand in it, or an id"},
         reads=True,
     ),
     Tool(
@@ -80,7 +80,10 @@ MEMORY = (
         "without a model; for a better one, prepare gives you the hand-off and ingest takes the session you wrote.",
         {
             "phase": "[the current one]",
-            "session": "For ingest: the session JSON",
+            "session": {
+                "anyOf": [{"type": "object"}, {"type": "string"}],
+                "description": "For ingest: the session JSON",
+            },
             "part": "For prepare: which part of it",
         },
     ),

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from aether.backends.request import session_request
-from aether.errors import InvalidInput
+from aether.errors import InvalidInput, shown
 from aether.integrations.mcp_server.answers import Answer, part_of
 from aether.memory import answers, phases
+from aether.memory.handoff import room
 from aether.memory.ingest import Ingested
 from aether.operations import architects, compression, edge
 from aether.shapes import JsonObject
@@ -25,7 +26,7 @@ BY_CALLER = {"backend": "mcp", "model": "the caller"}
 
 def compress(
     action: Literal["auto", "prepare", "ingest"] = "auto", phase: int | None = None,
-    session: dict[str, Any] | str | None = None, part: int = 1, *,
+    session: Any = None, part: int = 1, *,
     home: Path, progress: Callable[[str], None] = lambda _: None,
 ) -> Answer:  # fmt: skip
     """Answer with what compressing did, or with what there is to compress.
@@ -49,7 +50,8 @@ def handoff_text(phase: int, home: Path) -> tuple[str, str]:
     if made.path is None:
         return made.reason, ""
     handoff = compression.read_handoff(made.path)
-    return session_request(cast(JsonObject, handoff)).prompt, str(made.path)
+    given = cast(JsonObject, {**handoff, "target_tokens": room(handoff)})
+    return session_request(given).prompt, str(made.path)
 
 
 def _prepared(phase: int, part: int, home: Path) -> Answer:
@@ -61,10 +63,18 @@ def _prepared(phase: int, part: int, home: Path) -> Answer:
     return Answer(f"{shown}\n{after} The hand-off is also in the file {path}.")
 
 
-def _ingested(session: Mapping[str, Any] | str | None, phase: int | None, home: Path) -> Answer:
-    if not session:
+def _ingested(session: Any, phase: int | None, home: Path) -> Answer:
+    if session is None or session == "":
         raise InvalidInput(
-            "session is missing.", fix="Call compress with action=prepare first.", where="compress"
+            "session is missing.",
+            fix="Give the session JSON that action=prepare asked for.",
+            where="compress",
+        )
+    if not isinstance(session, Mapping | str):
+        raise InvalidInput(
+            f"session is {shown(session)}.",
+            fix="Give one JSON object with the fields that action=prepare showed.",
+            where="compress",
         )
     chosen = _phase_of(session, home) if phase is None else phase
     done = compression.trigger_phase_boundary_compression(

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Literal
 
 from aether import clock
-from aether.errors import InvalidInput
+from aether.errors import InvalidInput, NotFound
 from aether.integrations.mcp_server.answers import Answer, as_json, part_of
 from aether.memory import phases
+from aether.memory.items import items_of
 from aether.memory.marking import block
 from aether.memory.notes import RELEVANCE
 from aether.memory.recall import gist, printed
@@ -40,7 +41,7 @@ def remember(
     content: str, type: str = "observation", relevance: float | None = None, protected: bool = False,
     caste: str | None = None, *, home: Path,
 ) -> Answer:  # fmt: skip
-    """Store one item and answer with its id.
+    """Store one item and answer with its id; one that is held just so is not stored again.
 
     Raises:
         InvalidInput: nothing is left to remember, or an argument is impossible.
@@ -53,16 +54,33 @@ def remember(
             where="content",
         )
     kept = redact(said)
+    left_out = "".join(
+        words
+        for words, happened in (
+            (" What is marked as private, or as aether's own memory, was left out.", said != content),
+            (" Secrets in it were replaced by <REDACTED> and are not stored.", kept != said),
+        )
+        if happened
+    )
+    if held := _held(kept, type, protected, home):
+        return Answer(f"Remembered already, as {held}; nothing was stored.{left_out}")
     worth = RELEVANCE.get(type, RELEVANCE["observation"]) if relevance is None else relevance
     added = working.add_working_memory_item(
         kept, type, worth, source=SOURCE, caste=caste, metadata={"protected": True} if protected else None, home=home
     )  # fmt: skip
-    text = f"Remembered as {added}."
-    if kept != said:
-        text += " Secrets in it were replaced by <REDACTED> and are not stored."
+    text = f"Remembered as {added}.{left_out}"
     if added.compression_needed:
         text += " Working memory is nearly full: call compress."
     return Answer(text)
+
+
+def _held(content: str, type: str, protected: bool, home: Path) -> str:
+    """Return the id of an item of a model's that says just this, and is protected if this shall be; else nothing."""
+    for item in items_of(edge.read(home).documents["memory"]):
+        own = item["metadata"].get("source") == SOURCE and (item["content"], item["type"]) == (content, type)
+        if own and (item["metadata"].get("protected") or not protected):
+            return item["id"]
+    return ""
 
 
 def recall(query: str, limit: int = 10, *, home: Path) -> Answer:
@@ -81,7 +99,7 @@ def recall(query: str, limit: int = 10, *, home: Path) -> Answer:
             f"{ENTITY}{match.name} · {match.type} · {match.at[:10] or 'undated'} · {cost} tokens · {gist(match.text)}"
         )
     if not lines:
-        return Answer("Nothing in memory answers that. Other words may.")
+        return Answer("Nothing in memory has these words. Others that stand in it may.")
     return _marked(lines, "Full text: get with ids. What happened around one: timeline with its id.")
 
 
@@ -117,7 +135,10 @@ def _full(id: str, home: Path) -> str:
         return f"# {id}\n{as_json(homes.show(id, home=home))}"
     if id.startswith(ENTITY):
         return f"# {id}\n{graph.entity(id.removeprefix(ENTITY), home=home).text}"
-    (entry,) = recalling.full([id], home=home)
+    try:
+        (entry,) = recalling.full([id], home=home)
+    except NotFound as reason:
+        raise NotFound(reason.what, fix="Take ids from recall.", where=reason.where) from reason
     return f"# {id} · {entry['layer']} · {entry['type']} · {entry['at'][:16]}\n{entry['text']}"
 
 

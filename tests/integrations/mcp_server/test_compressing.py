@@ -11,6 +11,7 @@ import aether
 from aether.errors import InvalidInput
 from aether.integrations.mcp_server.answers import RESULT_CHARS
 from aether.integrations.mcp_server.compressing import compress, handoff_text
+from aether.memory import handoff
 from aether.operations.colony import start_phase
 from aether.operations.edge import read
 
@@ -106,8 +107,17 @@ def test_the_phase_is_that_of_the_hand_off_although_another_runs_by_now(filled):
 
 
 def test_a_session_that_is_none_is_refused_with_what_to_do(filled):
-    with pytest.raises(InvalidInput, match="action=prepare first"):
+    with pytest.raises(InvalidInput, match="session is missing"):
         compress("ingest", home=filled)
-    with pytest.raises(InvalidInput):
-        compress("ingest", session="I would rather not.", home=filled)
+    with pytest.raises(InvalidInput, match=r"session is \[\{'summary'.*one JSON object"):
+        compress("ingest", session=[{"summary": "x"}], home=filled)
+    for session in ("I would rather not.", {}, "{}"):
+        with pytest.raises(InvalidInput, match="no complete JSON object with id, session_id"):
+            compress("ingest", session=session, home=filled)
     assert stored(filled) == []
+
+
+def test_a_small_memory_may_become_a_page(filled):
+    text = compress("prepare", home=filled).text
+
+    assert f"should have about {handoff.PAGE_TOKENS} tokens" in text

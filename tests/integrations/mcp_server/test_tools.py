@@ -36,7 +36,7 @@ def test_what_is_remembered_is_an_item_that_says_where_it_is_from(home):
 
 def test_a_model_may_say_what_it_is_worth_and_that_it_must_stay(home):
     remembered(home, type="my own kind", relevance=0.3, protected=True)
-    remembered(home, type="my own kind")
+    remembered(home, "Something else.", type="my own kind")
 
     newest, first = items(home)
 
@@ -50,6 +50,43 @@ def test_secrets_are_replaced_and_the_answer_says_so(home):
     assert items(home)[0]["content"] == "The key is api_key=<REDACTED>"
     assert "Secrets in it were replaced" in answer.text
     assert "Secrets" not in tools.remember(SAID, home=home).text
+
+
+def test_what_was_left_out_is_told(home):
+    answer = tools.remember("foo <private>bar</private> baz is important", home=home)
+
+    assert [item["content"] for item in items(home)] == ["foo  baz is important"]
+    assert "private" in answer.text
+    assert "left out" in answer.text
+    assert "left out" not in tools.remember(SAID, home=home).text
+
+
+def test_what_is_held_just_so_is_not_stored_again(home):
+    first = remembered(home, type="decision")
+
+    answer = tools.remember(SAID, type="decision", home=home)
+
+    assert answer.text == f"Remembered already, as {first}; nothing was stored."
+    assert len(items(home)) == 1
+
+
+def test_what_differs_in_kind_in_source_or_in_that_it_must_stay_is_stored(home):
+    working.add_working_memory_item(SAID, "decision", home=home)
+    for options in ({"type": "decision"}, {"type": "outcome"}, {"type": "decision", "protected": True}):
+        remembered(home, **options)
+
+    again = tools.remember(SAID, type="decision", protected=True, home=home).text
+
+    assert len(items(home)) == 4
+    assert "Remembered already" in again
+
+
+def test_an_id_that_nothing_has_is_answered_with_a_tool_and_no_command(home):
+    with pytest.raises(NotFound) as refused:
+        tools.get(["nope"], home=home)
+
+    assert "aether " not in str(refused.value)
+    assert "Take ids from recall." in str(refused.value)
 
 
 def test_what_aether_said_itself_is_not_remembered(home):
