@@ -56,7 +56,8 @@ def is_private(given: dict[str, object], patterns: str, cwd: str) -> bool:
     for key in _COMMAND_KEYS:
         value = given.get(key)
         for text in value if isinstance(value, list) else [value]:
-            text = text if isinstance(text, str) else ""
+            if not isinstance(text, str):
+                continue
             if len(text) > _COMMAND_CHARS:
                 return bool(patterns.strip(" ,"))
             named += re.split(_BETWEEN_WORDS, text)
