@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from itertools import accumulate
+from itertools import accumulate, islice
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -31,6 +31,8 @@ MAX_VIEW_LINES = 999_999
 # Six digits hold every number up to that.
 _NUMBER_WIDTH = 6
 _LEVELS = 2
+# More places than that nobody tells apart by their numbers: a longer old_str does.
+_MOST_NUMBERS = 20
 # Lines above and below a change that are shown with it.
 _CONTEXT_LINES = 2
 Files = Mapping[str, str]
@@ -253,7 +255,8 @@ def _str_replace(tree: _Tree, given: Mapping[str, Any]) -> Answer:
             f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}.", is_error=True
         )
     if text.count(old) > 1:
-        numbers = ", ".join(str(text.count("\n", 0, at) + 1) for at in _places(text, old))
+        found = [str(number) for number in islice(_lines_with(text, old), _MOST_NUMBERS + 1)]
+        numbers = ", ".join(found[:_MOST_NUMBERS]) + (" and others" if found[_MOST_NUMBERS:] else "")
         return Answer(
             f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {numbers}. "
             "Please ensure it is unique",
@@ -266,11 +269,20 @@ def _str_replace(tree: _Tree, given: Mapping[str, Any]) -> Answer:
     )
 
 
-def _places(text: str, part: str) -> Iterable[int]:
-    at = text.find(part)
-    while at >= 0:
-        yield at
-        at = text.find(part, at + 1)
+def _lines_with(text: str, part: str) -> Iterable[int]:
+    r"""Yield the number of every line of `text` in which `part` begins, once, in one pass.
+
+    >>> list(_lines_with("a a\nb\na", "a"))
+    [1, 3]
+    """
+    number, start = 1, 0
+    while (at := text.find(part, start)) >= 0:
+        number += text.count("\n", start, at)
+        yield number
+        start = text.find("\n", at) + 1
+        number += 1
+        if not start:
+            return
 
 
 def _edited(lines: list[str], first: int, last: int) -> str:

@@ -235,6 +235,15 @@ def test_what_is_not_there_once_is_not_replaced(old, said):
     assert refused("str_replace", path=A, old_str=old, new_str="x") == said
 
 
+def test_each_line_with_the_text_is_named_once_and_the_first_of_many():
+    assert "in lines: 1, 5. Please" in refused(
+        "str_replace", {A: "ab\n\n\n\nabab ab\nb"}, path=A, old_str="ab"
+    )
+    many = refused("str_replace", {A: "a\n" * 20_000}, path=A, old_str="a")
+    assert "in lines: 1, 2, 3, " in many
+    assert "19, 20 and others. Please ensure" in many
+
+
 @pytest.mark.parametrize("path", ["/memories/no", "/memories/dir", "/memories"])
 def test_there_is_no_text_to_edit_in_what_is_no_file(path):
     assert refused("str_replace", path=path, old_str="x", new_str="y") == (
