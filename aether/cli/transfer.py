@@ -47,7 +47,8 @@ def import_command(
     """Turn transcripts into working-memory items.
 
     Reads Claude Code and Codex transcripts, chat message lists, text, Markdown and JSON Lines of items, told by
-    their content. Importing again adds only what is new.
+    their content. Importing again adds only what is new. Secrets are redacted; `<private>` blocks, and calls
+    about the paths of claude.private_paths, are left out.
 
     \b
     Example:

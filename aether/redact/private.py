@@ -32,13 +32,16 @@ def without_blocks(text: str, names: tuple[str, ...] = _BLOCKS) -> str:
     folded = text.lower()
     if not any(f"<{name}" in folded or f"</{name}" in folded for name in names):
         return text
-    kept, depth, at = [], 0, 0
-    for tag in re.finditer(rf"<(/?)(?:{'|'.join(names)})\b[^>]*(?:>|\Z)", text, re.IGNORECASE):
-        if depth == 0:
+    kept, at = [], 0
+    depth = dict.fromkeys(names, 0)  # the end of the one kind is not that of the other
+    for tag in re.finditer(rf"<(/?)({'|'.join(names)})\b[^>]*?(?:(/?)>|\Z)", text, re.IGNORECASE):
+        if not any(depth.values()):
             kept.append(text[at : tag.start()])
-        depth = max(0, depth - 1) if tag[1] else depth + 1
+        name = tag[2].lower()
+        if not tag[3]:
+            depth[name] = max(0, depth[name] - 1) if tag[1] else depth[name] + 1
         at = tag.end()
-    return "".join([*kept, text[at:]]) if depth == 0 else "".join(kept)
+    return "".join(kept if any(depth.values()) else [*kept, text[at:]])
 
 
 def is_private(given: dict[str, object], patterns: str, cwd: str) -> bool:

@@ -16,8 +16,11 @@ import time
 from aether.project import home_of, may_make
 from aether.store import hook_log
 
-# Seconds. An event that reads no memory takes a twentieth of one; the others take claude.deadline_seconds.
-LIGHT_SECONDS = 2.0
+# Seconds until an event is kept, which takes a twentieth of one; but a machine with many sessions makes it wait. The
+# host waits 5 for an event that reads no memory. For one that does it waits 15, and telling takes at most
+# claude.deadline_seconds of these.
+LIGHT_SECONDS = 3.5
+KEEPING_SECONDS = 6.0
 # Whatever a configuration says: the host waits no longer, and it may come with a repository.
 MOST_SECONDS = 30.0
 # The second clock is for code that holds the interpreter: it runs when the first had its chance.
@@ -58,7 +61,8 @@ def serve(arguments: list[str]) -> int:
         sys.stderr.write(USAGE)
         sys.stderr.flush()
         return 1
-    set_deadline(LIGHT_SECONDS, "", arguments[0] if arguments else "", "")
+    event = arguments[0] if arguments else ""
+    set_deadline(_until_kept(event), "", event, "")
     code, text = main(arguments, sys.stdin.buffer.read(), deadline=set_deadline)
     set_deadline(0, "", "", "")
     try:
@@ -91,8 +95,8 @@ def main(argv: list[str], stdin: bytes, *, deadline: Deadline | None = None) -> 
 
 def _answer(payload: JsonObject, home: str, deadline: Deadline) -> str:
     event, session, began = payload["hook_event_name"], _word(payload, "session_id"), time.monotonic()
-    deadline(LIGHT_SECONDS, home, event, session)
-    if not _is_ready(payload, home) or os.path.exists(os.path.join(home, "hooks", "paused")):
+    deadline(_until_kept(event), home, event, session)
+    if not home or not _is_ready(payload, home) or os.path.exists(os.path.join(home, "hooks", "paused")):
         return ""
     capture, private, seconds, wrong = _settings(home)
     if wrong:
@@ -117,6 +121,10 @@ def _answer(payload: JsonObject, home: str, deadline: Deadline) -> str:
         note=lambda what: hook_log.note(home, event, session, what),
     )  # fmt: skip
     return output(event, told)
+
+
+def _until_kept(event: str) -> float:
+    return KEEPING_SECONDS if event in HEAVY else LIGHT_SECONDS
 
 
 def _kept(payload: JsonObject, home: str, private: str | None) -> JsonObject | None:

@@ -252,7 +252,9 @@ def test_no_configuration_makes_a_hook_wait_without_end(project):
     assert max(given) == hook.MOST_SECONDS
 
 
-def test_a_home_that_leads_to_another_is_neither_told_nor_written(project, tmp_path):
+def test_a_home_that_leads_to_another_is_neither_told_nor_written(project, tmp_path, monkeypatch):
+    (tmp_path / "here" / "data").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here")
     aether.add_working_memory_item("The host is db7.", "constraint", home=project / ".aether")
     (tmp_path / "clone" / ".git").mkdir(parents=True)
     (tmp_path / "clone" / ".aether").symlink_to(project / ".aether")
@@ -260,6 +262,30 @@ def test_a_home_that_leads_to_another_is_neither_told_nor_written(project, tmp_p
     assert told(tmp_path / "clone", "SessionStart", source="startup") == (0, "")
     assert told(tmp_path / "clone", "UserPromptSubmit", prompt="Which host is db7?") == (0, "")
     assert entries(project) == []
+    assert [path.name for path in (tmp_path / "here").rglob("*")] == ["data"]
+
+
+@pytest.mark.parametrize(
+    ("event", "most"), [("UserPromptSubmit", 6.0), ("Stop", 6.0), ("TaskCompleted", 3.5)]
+)
+def test_an_event_has_time_to_be_kept_before_it_has_time_to_be_told(project, event, most, monkeypatch):
+    (project / ".aether" / "config.toml").write_text("[claude]\ndeadline_seconds = 0.1\n")
+    payload = {
+        "cwd": str(project),
+        "prompt": "Use SQLite.",
+        "task_subject": "a",
+        "last_assistant_message": "Done.",
+    }
+    seen = []
+
+    hook.main(
+        [event],
+        json.dumps(payload).encode(),
+        deadline=lambda each, *_: seen.append((each, len(entries(project)))),
+    )
+
+    assert seen[0] == (most, 0)
+    assert seen[1:] == [(0.1, 1)][: event in hook.HEAVY]
 
 
 def test_the_log_is_not_written_where_a_repository_leads_it(project, tmp_path):
@@ -458,7 +484,7 @@ def test_what_is_not_done_in_time_ends_with_a_line_in_the_log(project):
 
 
 @pytest.mark.parametrize(
-    ("event", "seconds"), [("PostToolUse", 2.0), ("Stop", 8.0), ("PreCompact", 24.0), ("PostCompact", 24.0)]
+    ("event", "seconds"), [("PostToolUse", 3.5), ("Stop", 8.0), ("PreCompact", 24.0), ("PostCompact", 24.0)]
 )
 def test_what_comes_with_a_compaction_has_more_time(project, event, seconds, monkeypatch):
     monkeypatch.setattr(replies, "reply", lambda *_, left, **__: given.append(left) or "")
