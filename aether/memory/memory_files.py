@@ -330,17 +330,9 @@ def _left_alone(tree: _Tree, named: list[str]) -> Answer | None:
 
 def _rename(tree: _Tree, given: Mapping[str, Any]) -> Answer:
     old, new = given["old_path"], given["new_path"]
-    if ROOT in (old, new):
-        return _wrong(f"Cannot rename the {ROOT} directory itself")
+    if wrong := _unmovable(tree, old, new):
+        return _wrong(wrong)
     moved = tree.below(old)
-    if not moved:
-        return _wrong(f"The path {old} does not exist")
-    if new.startswith(f"{old}/"):
-        return _wrong(f"Cannot rename {old} into itself")
-    left = {place: text for place, text in tree.files.items() if place not in moved}
-    taken = new if new == old else in_the_way(index([*left, *tree.others]), new)
-    if taken:
-        return _wrong(f"The destination {new} already exists" if taken == new else _not_beside(new, taken))
     to = {place: new + place[len(old) :] for place in moved}
     try:
         list(map(canonical, to.values()))
@@ -350,6 +342,21 @@ def _rename(tree: _Tree, given: Mapping[str, Any]) -> Answer:
         f"Successfully renamed {old} to {new}",
         files={to.get(place, place): text for place, text in tree.files.items()},
     )
+
+
+def _unmovable(tree: _Tree, old: str, new: str) -> str:
+    """Return what keeps `old` from being moved to `new`, or ""; what is there already is said first, as elsewhere."""
+    if ROOT in (old, new):
+        return f"Cannot rename the {ROOT} directory itself"
+    moved, inside = tree.below(old), new.startswith(f"{old}/")
+    if tree.below(new) and not inside:
+        return f"The destination {new} already exists"
+    if not moved:
+        return f"The path {old} does not exist"
+    if inside:
+        return f"Cannot rename {old} into itself"
+    taken = in_the_way(index({*tree.files, *tree.others} - set(moved)), new)
+    return _not_beside(new, taken) if taken else ""
 
 
 _KINDS = {str: "text", int: "a whole number"}

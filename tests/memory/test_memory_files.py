@@ -309,7 +309,7 @@ def test_the_root_stays():
 def test_what_is_not_there_is_not_deleted_or_renamed():
     assert refused("delete", path="/memories/no") == "Error: The path /memories/no does not exist"
     assert (
-        refused("rename", old_path="/memories/no", new_path=B)
+        refused("rename", old_path="/memories/no", new_path="/memories/new")
         == "Error: The path /memories/no does not exist"
     )
 
@@ -331,6 +331,7 @@ def test_a_file_and_a_directory_are_renamed():
         (A, B, "The destination /memories/dir/b.md already exists"),
         (A, A, "The destination /memories/a.md already exists"),
         (A, "/memories/dir", "The destination /memories/dir already exists"),
+        ("/memories/no", B, "The destination /memories/dir/b.md already exists"),
         ("/memories/dir", "/memories/dir/in", "Cannot rename /memories/dir into itself"),
         (B, f"{A}/b", "The path /memories/a.md is a file, not a directory"),
         (
