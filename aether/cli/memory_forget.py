@@ -24,6 +24,7 @@ from aether.cli.output import (
 )
 
 if TYPE_CHECKING:
+    from aether.memory.mentions import Target
     from aether.operations.erasing import Erased
     from aether.operations.forgetting import Forgotten
 
@@ -43,15 +44,20 @@ OUTSIDE = (
     default="",
     help="Forget all that holds this text, whatever its case; - reads it from stdin",
 )
+@click.option("--similar", is_flag=True, help="Also what says the same in other words")
 @click.option("--erase", is_flag=True, help="Put a mark in its place in every file of the home; no undo")
 @click.option("--dry-run", is_flag=True, help="Show what would go, and change nothing")
 @click.option("--yes", is_flag=True, help="Do not ask")
 @pass_ask
-def forget(ask: Ask, ids: tuple[str, ...], match: str, *, erase: bool, dry_run: bool, yes: bool) -> int:
+def forget(
+    ask: Ask, ids: tuple[str, ...], match: str, *, similar: bool, erase: bool, dry_run: bool, yes: bool
+) -> int:
     """Take something out of memory, so that nothing finds it.
 
-    Items, sessions or statements of them, patterns and signals, and what is in the archive: no search, recall or
-    briefing shows it any more. The text stays in the history of the home, so that aether undo brings it back.
+    With an item or pattern goes all that says the same, wherever it is: what was archived, statements of sessions,
+    patterns, the prompt that it was part of. What says it in other words is listed, and goes with --similar. Sessions,
+    signals and entities of the knowledge graph (entity:NAME) go by their id too. No search, recall or briefing shows
+    it any more. The text stays in the history of the home, so that aether undo brings it back.
 
     For a secret that must be gone there is --erase: no file of the home holds the text afterwards, the history
     neither, and nothing brings it back. With --match only the text itself goes, not what it stands in. Copies
@@ -69,25 +75,26 @@ def forget(ask: Ask, ids: tuple[str, ...], match: str, *, erase: bool, dry_run: 
     if erase:
         return _erase(ask, ids, match, dry_run=dry_run, yes=yes)
     place = ask.place()
-    found = forgetting.would_forget(ids, match=match, home=place)
+    found = forgetting.would_forget(ids, match=match, similar=similar, home=place)
     if dry_run or not found.targets:
         emit(ask, _data(found, done=False), _lines(found) or [])
         note(ask, "Nothing was changed." if found.targets else "Nothing holds that; nothing was changed.")
-        _tell_elsewhere(ask, found)
+        _tell_left_over(ask, found)
         return 0
     if not yes and not ask.json:
         emit(ask, None, _lines(found))
+        _tell_left_over(ask, found)
     if not confirmed(f"{len(found.targets)} thing(s) will be forgotten.", yes=yes):
         if ask.json:
             emit(ask, _data(found, done=False), [])
         return 1
-    done = forgetting.forget(ids, match=match, home=place)
+    done = forgetting.forget(ids, match=match, similar=similar, home=place)
     emit(
         ask,
         _data(done, done=True),
         f"{len(done.targets)} thing(s) forgotten. aether undo {done.revision} brings them back.",
     )
-    _tell_elsewhere(ask, done)
+    _tell_left_over(ask, done)
     return 0
 
 
@@ -131,6 +138,7 @@ def _erased_data(found: Erased) -> dict[str, Any]:
     return {
         "forgotten": found.done,
         "targets": [],
+        "similar": [],
         "elsewhere": found.own,
         "receipt_id": "",
         "revision": 0,
@@ -147,7 +155,11 @@ def _erased_lines(found: Erased) -> list[str]:
     return table(sorted(found.places.items()), head=("where", "places"), right=(1,))
 
 
-def _tell_elsewhere(ask: Ask, found: Forgotten) -> None:
+def _tell_left_over(ask: Ask, found: Forgotten) -> None:
+    if found.similar:
+        note(ask, "Said in other words, and kept unless --similar:")
+        for line in table(_rows(found.similar)):
+            note(ask, line)
     for name in found.elsewhere:
         note(ask, f"The text is also in {name}, which this leaves as it is.")
 
@@ -156,6 +168,7 @@ def _data(found: Forgotten, *, done: bool) -> dict[str, Any]:
     return {
         "forgotten": done,
         "targets": [target._asdict() for target in found.targets],
+        "similar": [target._asdict() for target in found.similar],
         "elsewhere": found.elsewhere,
         "receipt_id": found.receipt["receipt_id"] if found.receipt else "",
         "revision": found.revision,
@@ -163,9 +176,13 @@ def _data(found: Forgotten, *, done: bool) -> dict[str, Any]:
 
 
 def _lines(found: Forgotten) -> list[str]:
-    rows = [
-        (target.id, target.layer, target.part or target.type, plain(short(target.text)))
-        for target in found.targets[:SHOWN]
-    ]
     more = len(found.targets) - SHOWN
-    return [*table(rows, head=("id", "layer", "what", "text")), *([f"… and {more} more"] if more > 0 else [])]
+    rows = table(_rows(found.targets), head=("id", "layer", "what", "text"))
+    return [*rows, *([f"… and {more} more"] if more > 0 else [])]
+
+
+def _rows(targets: list[Target]) -> list[tuple[str, ...]]:
+    return [
+        (plain(target.id), target.layer, target.part or target.type, plain(short(target.text)))
+        for target in targets[:SHOWN]
+    ]

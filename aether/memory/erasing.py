@@ -16,7 +16,7 @@ from typing import Any
 
 from aether.errors import AetherError
 from aether.memory import handoff, snapshots
-from aether.memory.forgetting import STATEMENTS
+from aether.memory.mentions import STATEMENTS
 from aether.schemas import check
 from aether.shapes import JsonObject
 from aether.store import codec, documents, journal

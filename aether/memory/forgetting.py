@@ -1,6 +1,7 @@
 """Forgetting: what is named, or holds a text, goes out of memory and is found no more.
 
-Items, sessions or single statements of them, patterns and signals are taken out; what is already in the archive
+Items, sessions or single statements of them, patterns, signals, and what the knowledge graph holds are taken out; which
+those are is found by `mentions`; what is already in the archive
 is hidden by its id (`memory.forgotten`), because the archive is only ever appended to. All of it is one change,
 so that one undo brings it back. The text itself stays in the history of the home.
 """
@@ -8,119 +9,24 @@ so that one undo brings it back. The text itself stays in the history of the hom
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from aether import clock
-from aether.memory import items, sessions
+from aether.memory import graph, items, sessions
 from aether.memory.changes import chained
 from aether.memory.checkup import rederived
 from aether.memory.ingest import withdraw_threshold
+from aether.memory.mentions import ENTITY, STATEMENTS, Target, kept_of
 from aether.shapes import Change, Counter, JsonObject
 from aether.store.patch import diff
 from aether.tokens.sessions import session_tokens
 
 WHY = "forgotten"
 KIND = "forgetting"
-STATEMENTS = {"key_decisions": ("decision", "rationale"), "outcomes": ("result", "impact"), "high_value_items": ("content",)}  # fmt: skip
 # What a session says of what was taken out of its prose.
 LEFT_OUT = "[forgotten]"
-
-
-class Target(NamedTuple):
-    """One thing that would be forgotten."""
-
-    id: str
-    layer: str
-    """The layer, `archive`, or `signals`."""
-    type: str
-    text: str
-    part: str
-    """Which statement of a session, such as `outcomes/2` or `summary`; empty for the whole."""
-
-
-def by_ids(
-    documents: Mapping[str, Any], archived: Iterable[JsonObject], ids: Iterable[str]
-) -> tuple[list[Target], list[str]]:
-    """Return what the ids name, and the ids that name nothing.
-
-    With a pattern go the statements of sessions that it was made of: it would come back from them.
-    """
-    wanted = list(dict.fromkeys(ids))
-    everything = [*_whole(documents), *_archive(documents, archived)]
-    found = [target for target in everything if target.id in wanted]
-    patterns = {target.id for target in found if target.layer == "long_term_memory"}
-    sources = {
-        _folded(text)
-        for pattern in documents["memory"]["long_term_memory"]["patterns"]
-        if pattern["id"] in patterns
-        for text in (pattern["pattern"], *(each["text"] for each in pattern.get("evidence", [])))
-    }
-    gone = {target.id for target in found}
-    found += [
-        target
-        for target in _statements(documents)
-        if target.id not in gone and any(_folded(line) in sources for line in target.text.split("\n"))
-    ]
-    return found, [one for one in wanted if one not in gone]
-
-
-def by_text(documents: Mapping[str, Any], archived: Iterable[JsonObject], text: str) -> list[Target]:
-    """Return everything that holds `text`, whatever the case of its letters; of sessions only the statements."""
-    sought = text.casefold()
-    whole = (target for target in _whole(documents) if target.layer != "short_term_memory")
-    everything = (*whole, *_statements(documents), *_archive(documents, archived))
-    return [target for target in everything if sought in target.text.casefold()]
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.casefold().split())
-
-
-def _whole(documents: Mapping[str, Any]) -> Iterator[Target]:
-    memory = documents["memory"]
-    for item in items.items_of(memory):
-        yield Target(item["id"], "working_memory", item["type"], item["content"], "")
-    for session in sessions.sessions_of(memory):
-        yield Target(session["session_id"], "short_term_memory", "session", sessions.text_of(session), "")
-    for pattern in memory["long_term_memory"]["patterns"]:
-        texts = [
-            pattern["pattern"],
-            pattern["metadata"].get("context") or "",
-            *(each["text"] for each in pattern.get("evidence", [])),
-        ]
-        yield Target(
-            pattern["id"],
-            "long_term_memory",
-            pattern["type"],
-            "\n".join(dict.fromkeys(filter(None, texts))),
-            "",
-        )
-    for signal in documents["pheromones"]["active_pheromones"]:
-        yield Target(
-            signal["id"], "signals", signal["type"], str(signal["metadata"].get("context") or ""), ""
-        )
-
-
-def _statements(documents: Mapping[str, Any]) -> Iterator[Target]:
-    for session in sessions.sessions_of(documents["memory"]):
-        for nth, line in enumerate(session["summary"].split("\n")):
-            yield Target(session["session_id"], "short_term_memory", "summary", line, f"summary/{nth}")
-        for part, fields in STATEMENTS.items():
-            for nth, entry in enumerate(session[part]):  # type: ignore[literal-required]  # the parts are keys of a session
-                text = "\n".join(str(entry[field]) for field in fields)
-                yield Target(session["session_id"], "short_term_memory", part, text, f"{part}/{nth}")
-        for nth, text in enumerate(session["metadata"].get("protected") or []):
-            yield Target(session["session_id"], "short_term_memory", "protected", text, f"protected/{nth}")
-
-
-def _archive(documents: Mapping[str, Any], archived: Iterable[JsonObject]) -> Iterator[Target]:
-    live = {item["id"] for item in items.items_of(documents["memory"])}
-    newest = {record["item"]["id"]: record["item"] for record in archived}
-    for name, item in newest.items():
-        if name not in live:
-            yield Target(name, "archive", item["type"], item["content"], "")
 
 
 def forget(
@@ -138,10 +44,12 @@ def forget(
         kept = [signal for signal in pheromones["active_pheromones"] if signal["id"] not in signals]
         gone = [item for item in items.items_of(memory) if item["id"] in _ids(chosen, "working_memory")]
         records = items.archived(gone, why=WHY, now=now)
+        known = state.get(graph.DOCUMENT)
         return Change(
             {
                 "memory": diff(memory, _without(memory, chosen, now, count)),
                 "pheromones": diff(pheromones, {**pheromones, "active_pheromones": kept}),
+                **({graph.DOCUMENT: diff(known, _graph_without(known, chosen))} if known else {}),
             },
             {"receipts": [receipt], **({"items": records} if records else {})},
         )
@@ -156,10 +64,7 @@ def _ids(targets: Iterable[Target], layer: str) -> set[str]:
 
 def _without(memory: Mapping[str, Any], chosen: list[Target], now: datetime, count: Counter) -> JsonObject:
     whole = {target.id for target in chosen if not target.part}
-    parts: dict[str, set[str]] = {}
-    for target in chosen:
-        if target.part:
-            parts.setdefault(target.id, set()).add(target.part)
+    parts = _parts(chosen)
     kept = [
         _left(session, parts.get(session["session_id"], set()), count)
         for session in sessions.sessions_of(memory)
@@ -193,6 +98,38 @@ def _without(memory: Mapping[str, Any], chosen: list[Target], now: datetime, cou
     return unlinked
 
 
+def _parts(chosen: Iterable[Target]) -> dict[str, set[str]]:
+    parts: dict[str, set[str]] = {}
+    for target in chosen:
+        if target.part:
+            parts.setdefault(target.id, set()).add(target.part)
+    return parts
+
+
+def _graph_without(known: Mapping[str, Any], chosen: list[Target]) -> JsonObject:
+    """Return the knowledge graph without what was chosen of it, and without relations of entities that go."""
+    gone = {one.removeprefix(ENTITY) for one in _ids(chosen, "graph")}
+    parts = _parts(chosen)
+    entities = [
+        {
+            **entity,
+            "observations": [
+                each
+                for nth, each in enumerate(entity["observations"])
+                if f"observations/{nth}" not in parts.get(ENTITY + entity["name"], ())
+            ],
+        }
+        for entity in known["entities"]
+        if entity["name"] not in gone
+    ]
+    relations = [
+        each
+        for each in known["relations"]
+        if each["id"] not in parts and gone.isdisjoint({each["from"], each["to"]})
+    ]
+    return {**known, "entities": entities, "relations": relations}
+
+
 def _left(session: Mapping[str, Any], parts: set[str], count: Counter) -> JsonObject:
     """Return a session without some of its statements, its tokens counted anew."""
     if not parts:
@@ -204,10 +141,13 @@ def _left(session: Mapping[str, Any], parts: set[str], count: Counter) -> JsonOb
     made["summary"] = "\n".join(
         LEFT_OUT if f"summary/{nth}" in parts else line for nth, line in enumerate(prose)
     )
-    metadata = session["metadata"]
-    if metadata.get("protected"):
-        kept = [text for nth, text in enumerate(metadata["protected"]) if f"protected/{nth}" not in parts]
-        made["metadata"] = {**metadata, "protected": kept}
+    kept = {
+        name: [text for nth, text in enumerate(texts) if f"{name}/{nth}" not in parts]
+        for name, texts in kept_of(session).items()
+    }
+    made["metadata"] = {
+        name: kept.get(name, value) for name, value in session["metadata"].items() if kept.get(name, True)
+    }
     made["compressed_tokens"] = session_tokens(made, count)
     made["compression_ratio"] = sessions.ratio(made["original_tokens"], made["compressed_tokens"])
     return made

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from aether.errors import InvalidInput, NotFound, shown
-from aether.memory import forgetting, items
-from aether.memory.forgetting import Target
+from aether.memory import forgetting, items, mentions
+from aether.memory.mentions import Target
 from aether.operations.edge import Author, Home, Snapshot, change, counter_of, find, new_id, now, read
 from aether.shapes import Change, JsonObject
 from aether.store import appends
 
 # Documents that forgetting leaves alone: each has commands of its own.
-ELSEWHERE = ("COLONY_STATE", "graph", "memories")
+ELSEWHERE = ("COLONY_STATE", "memories")
 # A shorter text is in too much to be meant.
 LEAST_CHARS = 3
 
@@ -23,6 +24,8 @@ class Forgotten(NamedTuple):
     """What forgetting did, or would do."""
 
     targets: list[Target]
+    similar: list[Target]
+    """What says the same in other words, and stays unless that is asked for too."""
     elsewhere: list[str]
     """Documents that hold the text too and were left as they are."""
     receipt: JsonObject | None
@@ -30,20 +33,35 @@ class Forgotten(NamedTuple):
     """The revision to undo; 0 where nothing was changed."""
 
 
-def would_forget(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Forgotten:
+class _Found(NamedTuple):
+    """What is to be forgotten, and what is like it."""
+
+    targets: list[Target]
+    similar: list[Target]
+    elsewhere: list[str]
+
+
+def would_forget(
+    ids: Iterable[str] = (), *, match: str = "", similar: bool = False, home: Home = None
+) -> Forgotten:
     """Return what forgetting `ids`, or all that holds the text `match`, would take out; nothing is changed.
+
+    With an item or pattern goes all that says the same: statements of sessions, patterns, what it was part of, and
+    observations of the knowledge graph. What says it in other words goes where `similar` too is asked for.
 
     Raises:
         InvalidInput: neither or both are given, or the text is too short.
         NotFound: an id names nothing.
     """
     snapshot = read(home)
-    targets = _targets(snapshot.documents, _archive(snapshot), list(ids), match)
-    return Forgotten(targets, _elsewhere(snapshot.documents, match), None, 0)
+    found = _found(snapshot.documents, archive(snapshot), list(ids), match, similar=similar)
+    return Forgotten(*found, None, 0)
 
 
-def forget(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Forgotten:
-    """Take `ids`, or all that holds the text `match`, out of memory, and return what went.
+def forget(
+    ids: Iterable[str] = (), *, match: str = "", similar: bool = False, home: Home = None
+) -> Forgotten:
+    """Take what `would_forget` returns out of memory, and return it.
 
     No search, recall or briefing finds it any more; the revision that is returned brings it back when undone. Its
     text stays in the history of the home.
@@ -53,35 +71,36 @@ def forget(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Fo
     """
     place, wanted, at = find(home), list(ids), now()
     # The archive only grows; what else arrives in it meanwhile was live, and is found there.
-    archived = _archive(read(place))
+    archived = archive(read(place))
 
     def plan(documents: Mapping[str, Any]) -> Change:
-        targets = _targets(documents, archived, wanted, match)
-        done = forgetting.forget(
-            documents,
-            targets,
-            now=at,
-            count=counter_of(documents["memory"]),
-            receipt_id=new_id("receipt", at, 0),
-        )
-        return done._replace(result=(targets, _elsewhere(documents, match), done.result))
+        found = _found(documents, archived, wanted, match, similar=similar)
+        done = without(documents, found.targets, at)
+        return done._replace(result=(found, done.result))
 
     author = Author("forget", reason=f"{len(wanted)} ids" if wanted else "by text")
     done = change(place, plan, author)
-    targets, elsewhere, receipt = done.result
-    return Forgotten(
-        [Target(*each) for each in targets], elsewhere, receipt, done.revision if done.changed else 0
+    found, receipt = done.result
+    targets, like = ([Target(*each) for each in some] for some in found[:2])
+    return Forgotten(targets, like, found.elsewhere, receipt, done.revision if done.changed else 0)
+
+
+def without(documents: Mapping[str, Any], targets: list[Target], at: datetime) -> Change:
+    """Return the change that forgets `targets`; its result is the receipt."""
+    return forgetting.forget(
+        documents, targets, now=at, count=counter_of(documents["memory"]), receipt_id=new_id("receipt", at, 0)
     )
 
 
-def _archive(snapshot: Snapshot) -> list[JsonObject]:
+def archive(snapshot: Snapshot) -> list[JsonObject]:
+    """Return the archive records of what was not forgotten, oldest first."""
     gone = items.forgotten(snapshot.documents["memory"])
     return [record for _, record in appends.records(snapshot, "items") if record["item"]["id"] not in gone]
 
 
-def _targets(
-    documents: Mapping[str, Any], archived: list[JsonObject], ids: list[str], match: str
-) -> list[Target]:
+def _found(
+    documents: Mapping[str, Any], archived: list[JsonObject], ids: list[str], match: str, *, similar: bool
+) -> _Found:
     if bool(ids) == bool(match):
         raise InvalidInput(
             "what to forget is needed: ids, or a text.", fix="Pass one of them, not both.", where="forget"
@@ -93,22 +112,26 @@ def _targets(
                 fix=f"Use at least {LEAST_CHARS} characters.",
                 where="forget",
             )
-        return forgetting.by_text(documents, archived, match)
-    targets, unknown = forgetting.by_ids(documents, archived, ids)
+        return _Found(mentions.by_text(documents, archived, match), [], _elsewhere(documents, [match]))
+    targets, unknown = mentions.by_ids(documents, archived, ids)
     if unknown:
         raise NotFound(
-            f"{shown(unknown[0])} is in no layer, no signal and not in the archive.",
+            f"{shown(unknown[0])} is in no layer, no signal, not in the archive and not in the knowledge graph.",
             fix='See "aether recall QUERY".',
             where="forget",
         )
-    return targets
+    like = mentions.similar(documents, archived, targets)
+    if similar:
+        targets, like = targets + like, []
+    return _Found(targets, like, _elsewhere(documents, mentions.texts(targets)))
 
 
-def _elsewhere(documents: Mapping[str, Any], match: str) -> list[str]:
-    """Return the documents that forgetting does not change and that hold `match`."""
-    sought = match.casefold()
+def _elsewhere(documents: Mapping[str, Any], texts: list[str]) -> list[str]:
+    """Return the documents that forgetting does not change and that hold one of `texts`."""
+    sought = [json.dumps(text, ensure_ascii=False)[1:-1].casefold() for text in texts]
+    held = {name: json.dumps(documents.get(name), ensure_ascii=False).casefold() for name in ELSEWHERE}
     return [
         name
-        for name in ELSEWHERE
-        if sought and sought in json.dumps(documents.get(name), ensure_ascii=False).casefold()
+        for name, whole in held.items()
+        if any(one in whole for one in sought if len(one.strip()) >= LEAST_CHARS)
     ]

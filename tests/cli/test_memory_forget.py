@@ -106,3 +106,39 @@ def test_what_stays_is_said(here, capsys, monkeypatch):
     assert "2 text(s) of it stay" in done.err
     assert "config.toml holds it too" in done.err
     assert "hook.log was changed meanwhile" in done.err
+
+
+def test_what_says_it_in_other_words_is_listed_and_goes_when_asked_for(here, capsys):
+    shown(capsys, "memory", "add", "State files must be written atomically.")
+    shown(capsys, "memory", "add", "Write state files atomically, always.")
+    (item,) = [
+        one["id"]
+        for one in json.loads(shown(capsys, "memory", "list", "--json").out)
+        if one["content"] == "State files must be written atomically."
+    ]
+
+    plan = shown(capsys, "memory", "forget", item, "--dry-run")
+    assert "Write state files" not in plan.out
+    assert "in other words" in plan.err
+    assert "Write state files" in plan.err
+    shown(capsys, "memory", "forget", item, "--similar", "--yes")
+
+    assert "Write state files" not in shown(capsys, "recall", "state files atomically").out
+
+
+def test_an_entity_of_the_knowledge_graph_is_forgotten_by_its_id_and_comes_back(here, capsys, tmp_path):
+    source = tmp_path / "graph.jsonl"
+    source.write_text(
+        '{"type":"entity","name":"Ada","entityType":"person","observations":["Knows Quorvex."]}\n'
+        '{"type":"relation","from":"Ada","to":"Bob","relationType":"knows"}\n'
+    )
+    shown(capsys, "graph", "import", str(source))
+
+    done = shown(capsys, "memory", "forget", "entity:Ada", "--yes")
+
+    assert json.loads(shown(capsys, "graph", "search", "Ada", "--json").out) == {
+        "entities": [],
+        "relations": [],
+    }
+    shown(capsys, *done.out.rpartition("aether ")[2].partition(" brings")[0].split())
+    assert len(json.loads(shown(capsys, "graph", "search", "Ada", "--json").out)["relations"]) == 1

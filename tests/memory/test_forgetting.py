@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from aether.memory.forgetting import by_ids, by_text, forget
+from aether.memory.forgetting import forget
+from aether.memory.mentions import by_ids, by_text
 from aether.store.patch import apply
 from tests.homes import NOW, item
 
@@ -43,7 +44,7 @@ def test_nothing_to_forget_is_no_change():
 
 
 def test_what_is_left_adds_up_and_links_nowhere_else():
-    linked = item("b", tokens=3) | {"associative_links": [{"target_id": "a", "id": "l"}]}
+    linked = item("b", "another", tokens=3) | {"associative_links": [{"target_id": "a", "id": "l"}]}
     before = documents(item("a", tokens=2), linked)
     targets, _ = by_ids(before, [], ["a"])
 
