@@ -76,7 +76,9 @@ _BRANDS = frozenset(
     "readme.md claude.md agents.md changelog.md license.md package.json go.mod main.go main.py index.html index.ts "
     "index.js __init__.py cargo.toml pyproject.toml setup.py requirements.txt".split()
 )
-_ADDRESS = lazy(r"\w+://\S+|\bwww\.\S+|\S+@\S+\.\w+")
+_RUN = lazy(r"\S+")
+_LINK = lazy(r"\w://\S|\bwww\.\S")
+_DOTTED = lazy(r"\.\w")
 # What stands before "=" or a JSON colon is a key that a program printed.
 _TOKEN = lazy(r"[\w./~-]*\w(?![\w./~-])(?!=|[\"']\s*:)")
 _NAME_CHARS = range(5, 80)
@@ -121,7 +123,7 @@ def question(prompt: str) -> Question | None:
         return None
     if len(prompt) > PROMPT_CHARS:
         prompt = f"{prompt[: PROMPT_CHARS // 2]}\n{prompt[-PROMPT_CHARS // 2 :]}"
-    plain = _ADDRESS.sub(" ", prompt)
+    plain = _RUN.sub(_unless_address, prompt)
     named = tuple(_names(plain))
     weights = asked(plain).weights
     telling = tuple(
@@ -132,6 +134,14 @@ def question(prompt: str) -> Question | None:
     if not named and len(telling) < LEAST_WORDS:
         return None
     return Question(named, telling, frozenset(weights))
+
+
+def _unless_address(run: re.Match[str]) -> str:
+    """Return a run of signs without spaces, but a space for one that is an address of a page or of a person."""
+    text = run[0]
+    at = text.find("@", 1)  # asked of each run once: one pattern for "a@b.c" takes cubic time on "@@@…"
+    mail = at > 0 and _DOTTED.search(text, at + 2) is not None
+    return " " if mail or _LINK.search(text) else text
 
 
 def _names(text: str) -> dict[str, None]:

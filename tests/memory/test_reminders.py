@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from aether.memory import reminders as module
 from aether.memory.recall import Record
 from aether.memory.reminders import LOOKED_AT, MOST, PROMPT_CHARS, question, reminders
 
@@ -108,6 +109,18 @@ def test_words_scattered_over_an_entry_are_no_answer():
     assert called("the stripe webhook retry thing", memory(scattered)) == []
 
 
+@pytest.mark.parametrize(
+    ("prompt", "told"),
+    [
+        ("stripe webhook invoices", ["m0"]),  # two words of three
+        ("stripe webhook invoices pagination", []),  # two of four
+        ("stripe webhook backoff pagination", ["m0"]),  # three of four
+    ],
+)
+def test_most_of_what_a_prompt_tells_must_be_in_the_answer(prompt, told):
+    assert called(prompt, memory(WEBHOOK)) == told
+
+
 def test_the_prompt_itself_is_no_news():
     assert (
         called(
@@ -173,6 +186,21 @@ def test_what_is_left_out_is_still_counted():
 
 def test_what_the_program_itself_submits_asks_nothing():
     assert question("<task-notification><result>parse_header is wrong</result></task-notification>") is None
+
+
+@pytest.mark.parametrize(
+    "address", ["ann@ledger.parse_header.py", "(http://a.example/parse_header.py", "see:www.parse_header.py"]
+)
+def test_addresses_name_nothing(address):
+    assert question(f"ask {address} of it") is None
+    assert question(f"ask {address} of @parse_header.py").names == ("parse_header.py",)
+
+
+@pytest.mark.parametrize("run", ["@", "a@", "a://", "www."])
+def test_a_long_run_of_the_signs_of_addresses_is_looked_at_once(run, monkeypatch):
+    monkeypatch.setattr(module, "PROMPT_CHARS", 50_000)  # in quadratic time minutes, in cubic days
+
+    assert question(run * 20_000) is None
 
 
 def test_of_a_pasted_page_only_the_ends_are_read():
