@@ -20,6 +20,30 @@ RULES = [
     "A printed page stays as it is, always.",
     "We never commit to main.",
     "Secrets are not allowed in logs; never print them.",
+    "Use pnpm, not npm.",
+    "Use `uv` instead of pip.",
+    "Make sure all SQL goes through the repository layer",
+    "Make sure that errors never reach the client.",
+    "Ensure every endpoint has a test.",
+    "Only support Python 3.12.",
+    "Deploy only on Tuesdays.",
+    "From now on answer in German.",
+    "I don't want any mocks in the tests.",
+    "I don't want you to add dependencies.",
+    "Comments please always in English.",
+    "Commit messages in English, always please",
+    "Whenever you change the schema, bump its version.",
+    "We must support Windows 7.",
+    "niemals Tabs verwenden.",
+    "Die API muss immer JSON liefern.",
+    "Ab jetzt auf Deutsch antworten.",
+    "Verwende pnpm, nicht npm.",
+    "Auf main bitte nicht pushen.",
+    "Nur Python 3.12 unterstützen.",
+    "Deployt wird nur am Dienstag, und Tests müssen davor laufen.",
+    "Ich will keine Mocks in den Tests.",
+    "Ein Betrag darf nie eine Fließkommazahl sein.",
+    "Alle Beträge müssen ganze Cent sein.",
 ]
 PREFERENCES = [
     "Prefer plain functions over classes.",
@@ -27,6 +51,9 @@ PREFERENCES = [
     "I prefer tabs in Makefiles.",
     "We generally prefer small commits.",
     "use the british spelling :)",
+    "I don't like mocks",
+    "I'd rather have one file per month.",
+    "Lieber pathlib statt os.path.",
 ]
 OF_THE_MOMENT = [
     "I need a medium size with high ventilation.",
@@ -53,6 +80,28 @@ OF_THE_MOMENT = [
     "must not block writers.",
     "Never ever.",
     "You must " + "wait " * MOST_CHARS,
+    "I don't want to wait",
+    "I don't like the way this looks.",
+    "I'd rather have it blue.",
+    "Make sure the tests pass",
+    "Make sure all 5 files are updated",
+    "Only change the README.",
+    "Use it, not the other.",
+    "Do you remember when we used SQLite?",
+    "Bitte noch nicht pushen.",
+    "Das darf nicht passieren.",
+]
+COMPLAINTS = [
+    "the server never starts, I must restart it every time",
+    "We have to restart the worker every time",
+    "Every time I run it, it crashes",
+    "Test login fails every time",
+    "The build works, never fails in CI.",
+    "The tests keep failing and I have to restart the server each time.",
+    "In the future we could add caching.",
+    "Der Server startet nie, ich muss ihn immer neu starten.",
+    "Der Server muss neu gestartet werden.",
+    "Der Test schlägt immer fehl.",
 ]
 
 
@@ -75,6 +124,20 @@ def test_what_is_preferred_in_general_is_a_preference(sentence):
 @pytest.mark.parametrize("sentence", OF_THE_MOMENT)
 def test_what_is_wanted_at_the_moment_is_no_rule(sentence):
     assert rule(sentence) is None
+
+
+@pytest.mark.parametrize("sentence", COMPLAINTS)
+def test_what_happens_and_has_to_be_done_about_it_is_no_rule(sentence):
+    assert rule(sentence) is None
+
+
+@pytest.mark.parametrize("announced", ["Remember: ", "Please remember that ", "- Rule: "])
+def test_what_is_to_be_remembered_is_a_rule(announced):
+    found = rule(f"{announced}deploys happen on Tuesdays")
+
+    assert found == ("constraint", "deploys happen on Tuesdays")
+    assert rule("Deploys happen on Tuesdays") is None
+    assert rule("Remember when we deployed on Tuesdays") is None
 
 
 @pytest.mark.parametrize(
