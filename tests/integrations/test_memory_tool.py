@@ -246,12 +246,14 @@ def test_it_does_what_the_sdks_own_tool_does(commands):
 def unlike(command, root):
     """Return whether the two mean to differ: a path below a file, and what is moved into itself or onto itself.
 
-    The SDK's own tool lets the operating system answer those.
+    The SDK's own tool lets the operating system answer those. It also loses an empty last line when it inserts.
     """
     places = [
         root / command[key][len("/memories/") :] for key in ("path", "old_path", "new_path") if key in command
     ]
     below_a_file = any(parent.is_file() for place in places for parent in place.parents)
+    if command["command"] == "insert" and places[0].is_file():
+        return f"\n{places[0].read_text()}".endswith("\n\n")
     return below_a_file or (command["command"] == "rename" and places[1].is_relative_to(places[0]))
 
 
