@@ -20,8 +20,8 @@ from aether.shapes import JsonObject
 PROGRAM, COMMAND = "aether-hook", "aether"
 # Where there are no scripts. A session stands in a project whose own files must not be imported: hence -P.
 MODULE = ("-P", "-m", "aether")
-# Seconds after which Claude Code ends the process: above the program's own deadlines (2, 8 and 24 by default), so
-# that only one that is stuck is ended from outside.
+# Seconds after which Claude Code ends the process: above the program's own deadlines (4, 12 and 27 at most until the
+# event is kept), so that only one that is stuck is ended from outside.
 LIGHT_SECONDS = 5
 HEAVY_SECONDS = 15
 COMPACTING_SECONDS = 30

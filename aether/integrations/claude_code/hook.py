@@ -1,8 +1,9 @@
 """The hook process: reads one event, keeps it, and tells the model what it should know.
 
-It never breaks, slows or floods its host: it ends with 0 whatever happens, within its deadline, and what went wrong
-is one line of `hook.log`. First the event is put into the spool, durably; all that comes after may fail and loses
-nothing. An event of a tool ends there, and has imported next to nothing.
+It never breaks, slows or floods its host: it ends with 0, within its deadline, and what went wrong is one line of
+`hook.log`. First the event is put into the spool, durably, even on a machine that is very busy; all that comes after
+may fail and loses nothing. An event of a tool ends there, and has imported next to nothing. Only what never lets go of
+the interpreter is ended from outside of it, with 1 and without a line.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ import time
 from aether.project import home_of, may_make
 from aether.store import hook_log
 
-# Seconds until an event is kept, which takes a twentieth of one; but a machine with many sessions makes it wait. The
-# host waits 5 for an event that reads no memory. For one that does it waits 15, and telling takes at most
-# claude.deadline_seconds of these.
-LIGHT_SECONDS = 3.5
-KEEPING_SECONDS = 6.0
+# Seconds until the event must be in the spool, which takes a tenth of one where nothing else goes on: a little less
+# than the host waits, as aether.operations.claude_handlers asks it to. Then claude.deadline_seconds count.
+LIGHT_SECONDS, HEAVY_SECONDS, LONG_SECONDS, LAST_SECONDS = 4.0, 12.0, 27.0, 1.8
 # Whatever a configuration says: the host waits no longer, and it may come with a repository.
 MOST_SECONDS = 30.0
+# So that an event that took very long to be kept is still answered where that is quick.
+LEAST_SECONDS = 0.1
 # The second clock is for code that holds the interpreter: it runs when the first had its chance.
 GRACE_SECONDS = 1.0
 # The events after which memory is read.
@@ -37,6 +38,8 @@ BEGINNINGS = frozenset({"SessionStart", "UserPromptSubmit"})
 TOOLS = frozenset({"PostToolUse", "PostToolUseFailure", "PostToolBatch"})
 # Those at which a turn, or its part before a compaction, is over.
 TELLING = frozenset({"Stop", "SubagentStop", "PreCompact"})
+# No number that means anything has as many.
+MOST_DIGITS = 100
 # As in aether.store.config, which is too much to import for the event of a tool: whether events are kept, the
 # private paths, and the deadline.
 DEFAULTS = (True, ".env, .env.*, *.pem, *.key, id_rsa*, id_ed25519*, .ssh/**, .aws/**", 8.0)
@@ -58,13 +61,15 @@ def run() -> NoReturn:
 def serve(arguments: list[str]) -> int:
     """Answer the event on standard input under the deadline, print what the model is told, return the exit code."""
     if sys.stdin is None or sys.stdin.isatty():
-        sys.stderr.write(USAGE)
-        sys.stderr.flush()
+        if sys.stderr is not None:
+            sys.stderr.write(USAGE)
+            sys.stderr.flush()
         return 1
-    event = arguments[0] if arguments else ""
-    set_deadline(_until_kept(event), "", event, "")
+    set_deadline(MOST_SECONDS, "", arguments[0] if arguments else "", "")  # until the host has said all
     code, text = main(arguments, sys.stdin.buffer.read(), deadline=set_deadline)
     set_deadline(0, "", "", "")
+    if sys.stdout is None:
+        return code  # it was closed before we began
     try:
         sys.stdout.buffer.write(text.encode("utf-8"))
         sys.stdout.buffer.flush()
@@ -82,12 +87,14 @@ def main(argv: list[str], stdin: bytes, *, deadline: Deadline | None = None) -> 
     (0, '')
     """
     event, session, home = (argv[0] if argv else ""), "", ""
+    deadline = deadline or _no_deadline
     try:
         home = _home({})
+        deadline(_patience(event), home, event, session)
         payload = _read(stdin)
         event, session = _word(payload, "hook_event_name") or event, _word(payload, "session_id")
         home = _home(payload)
-        return 0, _answer(payload | {"hook_event_name": event}, home, deadline or _no_deadline)
+        return 0, _answer(payload | {"hook_event_name": event}, home, deadline)
     except Exception as reason:  # noqa: BLE001 - whatever fails here must not fail there
         hook_log.note(home, event, session, f"{type(reason).__name__}: {reason}")
         return 0, ""
@@ -95,8 +102,14 @@ def main(argv: list[str], stdin: bytes, *, deadline: Deadline | None = None) -> 
 
 def _answer(payload: JsonObject, home: str, deadline: Deadline) -> str:
     event, session, began = payload["hook_event_name"], _word(payload, "session_id"), time.monotonic()
-    deadline(_until_kept(event), home, event, session)
-    if not home or not _is_ready(payload, home) or os.path.exists(os.path.join(home, "hooks", "paused")):
+    patience = _patience(event)
+    deadline(patience, home, event, session)
+    ready = os.path.isdir(os.path.join(home, "data"))
+    if (
+        not home
+        or os.path.exists(os.path.join(home, "hooks", "paused"))
+        or not (ready or _may_begin(event, home))
+    ):
         return ""
     capture, private, seconds, wrong = _settings(home)
     if wrong:
@@ -107,7 +120,20 @@ def _answer(payload: JsonObject, home: str, deadline: Deadline) -> str:
     if entry is None or event not in HEAVY:
         return ""
     seconds = min(seconds * (LONG_TIMES if event in LONG else 1), MOST_SECONDS)
+    seconds = max(LEAST_SECONDS, min(seconds, began + max(seconds, patience) - time.monotonic()))
     deadline(seconds, home, event, session)
+    return _told(payload, entry, home, until=time.monotonic() + seconds, ready=ready)
+
+
+def _told(payload: JsonObject, entry: JsonObject, home: str, *, until: float, ready: bool) -> str:
+    """Return what is printed for an event that was kept, having made the home where it is not `ready`."""
+    event, session = payload["hook_event_name"], _word(payload, "session_id")
+    if not ready:
+        from pathlib import Path
+
+        from aether.operations.home import init
+
+        init(Path(home))
     from aether.integrations.claude_code.once import is_first
 
     if not is_first(home, payload):
@@ -117,14 +143,10 @@ def _answer(payload: JsonObject, home: str, deadline: Deadline) -> str:
 
     told = reply(
         event, entry, home,
-        left=began + seconds - time.monotonic(),
+        left=until - time.monotonic(),
         note=lambda what: hook_log.note(home, event, session, what),
     )  # fmt: skip
     return output(event, told)
-
-
-def _until_kept(event: str) -> float:
-    return KEEPING_SECONDS if event in HEAVY else LIGHT_SECONDS
 
 
 def _kept(payload: JsonObject, home: str, private: str | None) -> JsonObject | None:
@@ -156,20 +178,12 @@ def _transcribed(payload: JsonObject) -> JsonObject:
     return {"said": said(_word(payload, "transcript_path"), message=last)}
 
 
-def _is_ready(payload: JsonObject, home: str) -> bool:
-    """Return whether there is a home, having made it where a session begins and one may be made."""
-    if os.path.isdir(os.path.join(home, "data")):
-        return True
-    if payload["hook_event_name"] not in BEGINNINGS or not may_make(os.path.dirname(home)):
+def _may_begin(event: str, home: str) -> bool:
+    """Return whether a home may be made with `event`, having made the place for it."""
+    above = os.path.dirname(home)
+    if event not in BEGINNINGS or not may_make(above) or not os.path.isdir(above):
         return False
-    if not os.path.isdir(os.path.dirname(home)):
-        return False
-    from pathlib import Path
-
-    from aether.operations.home import init
-
     _keep_from_git(home)
-    init(Path(home))
     return True
 
 
@@ -208,18 +222,33 @@ def _settings(home: str) -> tuple[bool, str | None, float, str]:
     return settings.claude_capture, private, settings.claude_deadline_seconds, said
 
 
+def _patience(event: str) -> float:
+    """Return how many seconds `event` may take to be put into the spool."""
+    if event in LONG:
+        return LONG_SECONDS
+    if event in HEAVY:
+        return HEAVY_SECONDS
+    return LAST_SECONDS if event == "SessionEnd" else LIGHT_SECONDS
+
+
 def _read(stdin: bytes) -> JsonObject:
     try:
-        payload = json.loads(stdin)
+        payload = json.loads(stdin, parse_int=_number)
     except UnicodeDecodeError:
-        payload = json.loads(stdin.decode("utf-8", "replace"))
+        payload = json.loads(stdin.decode("utf-8", "replace"), parse_int=_number)
     if not isinstance(payload, dict):
         raise ValueError("the event is no JSON object")  # noqa: TRY004 - caught and logged above
     return payload
 
 
+def _number(digits: str) -> int | str:
+    """Return the number that `digits` write; the digits themselves where Python makes no number of so many."""
+    return int(digits) if len(digits) <= MOST_DIGITS else digits
+
+
 def _home(payload: JsonObject) -> str:
-    return home_of(_word(payload, "cwd") or os.getcwd(), os.environ.get("CLAUDE_PROJECT_DIR", ""))
+    cwd = _word(payload, "cwd")
+    return home_of(cwd if cwd and "\0" not in cwd else os.getcwd(), os.environ.get("CLAUDE_PROJECT_DIR", ""))
 
 
 def _word(payload: JsonObject, field: str) -> str:

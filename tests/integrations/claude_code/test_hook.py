@@ -249,7 +249,7 @@ def test_no_configuration_makes_a_hook_wait_without_end(project):
         ["Stop"], json.dumps({"cwd": str(project)}).encode(), deadline=lambda each, *_: given.append(each)
     )
 
-    assert max(given) == hook.MOST_SECONDS
+    assert hook.MOST_SECONDS - 1 < given[-1] <= hook.MOST_SECONDS
 
 
 def test_a_home_that_leads_to_another_is_neither_told_nor_written(project, tmp_path, monkeypatch):
@@ -266,7 +266,7 @@ def test_a_home_that_leads_to_another_is_neither_told_nor_written(project, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("event", "most"), [("UserPromptSubmit", 6.0), ("Stop", 6.0), ("TaskCompleted", 3.5)]
+    ("event", "most"), [("UserPromptSubmit", 12.0), ("Stop", 12.0), ("TaskCompleted", 4.0)]
 )
 def test_an_event_has_time_to_be_kept_before_it_has_time_to_be_told(project, event, most, monkeypatch):
     (project / ".aether" / "config.toml").write_text("[claude]\ndeadline_seconds = 0.1\n")
@@ -284,8 +284,8 @@ def test_an_event_has_time_to_be_kept_before_it_has_time_to_be_told(project, eve
         deadline=lambda each, *_: seen.append((each, len(entries(project)))),
     )
 
-    assert seen[0] == (most, 0)
-    assert seen[1:] == [(0.1, 1)][: event in hook.HEAVY]
+    assert seen[:2] == [(most, 0)] * 2
+    assert seen[2:] == [(0.1, 1)][: event in hook.HEAVY]
 
 
 def test_the_log_is_not_written_where_a_repository_leads_it(project, tmp_path):
@@ -484,18 +484,96 @@ def test_what_is_not_done_in_time_ends_with_a_line_in_the_log(project):
 
 
 @pytest.mark.parametrize(
-    ("event", "seconds"), [("PostToolUse", 3.5), ("Stop", 8.0), ("PreCompact", 24.0), ("PostCompact", 24.0)]
-)
-def test_what_comes_with_a_compaction_has_more_time(project, event, seconds, monkeypatch):
-    monkeypatch.setattr(replies, "reply", lambda *_, left, **__: given.append(left) or "")
-    given = []
+    ("event", "until_kept", "seconds"),
+    [
+        ("PostToolUse", 4.0, None), ("Whatever", 4.0, None), ("SessionEnd", 1.8, None), ("Stop", 12.0, 8.0),
+        ("PreCompact", 27.0, 24.0), ("PostCompact", 27.0, 24.0),
+    ],
+)  # fmt: skip
+def test_keeping_an_event_may_take_as_long_as_the_host_waits_and_answering_as_is_set(
+    project, event, until_kept, seconds, monkeypatch
+):
+    monkeypatch.setattr(replies, "reply", lambda *_, left, **__: left_for.append(left) or "")
+    given, left_for = [], []
 
     hook.main(
         [event], json.dumps({"cwd": str(project)}).encode(), deadline=lambda each, *_: given.append(each)
     )
 
-    assert max(given) == seconds
-    assert event == "PostToolUse" or seconds - 1 < given[-1] < seconds
+    assert given == [until_kept, until_kept] + ([seconds] if seconds else [])
+    assert [seconds - 1 < left < seconds for left in left_for] == ([True] if seconds else [])
+
+
+def test_the_host_does_not_wait_longer_for_an_event_that_took_long_to_be_kept(project, monkeypatch):
+    clock, given = iter(range(0, 10_000, 11)), []
+    monkeypatch.setattr(hook.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(replies, "reply", lambda *_, **__: "")
+    told_with = {"cwd": str(project), "hook_event_name": "Stop"}
+    hook.main([], json.dumps(told_with).encode(), deadline=lambda each, *_: given.append(each))
+
+    assert given[-1] == 1.0
+
+
+def test_an_event_that_is_kept_late_is_kept(project):
+    (project / ".aether" / "config.toml").write_text("[claude]\ndeadline_seconds = 0.1\n")
+    code = (
+        "import time\nfrom aether.integrations.claude_code import hook, intake\nreal = intake.entry_of\n"
+        "def slow(*given, **more):\n    time.sleep(2.5)\n    return real(*given, **more)\n"
+        "intake.entry_of = slow\nhook.run()"
+    )
+
+    found = process(project, {"hook_event_name": "Stop", "cwd": str(project), "last_assistant_message": "Done."}, code=code)  # fmt: skip
+
+    assert (found.returncode, found.stdout, found.stderr) == (0, b"", b"")
+    assert [entry["message"] for entry in entries(project)] == ["Done."]
+
+
+def test_an_event_that_the_host_says_slowly_is_kept(project):
+    code = f"from aether.integrations.claude_code import hook\nhook.LIGHT_SECONDS = 0.3\n{ANSWER}"
+    running = subprocess.Popen(
+        [sys.executable, "-c", code, "PostToolUse"], stdin=subprocess.PIPE, cwd=project, env=homes.plain_environment()
+    )  # fmt: skip
+    time.sleep(1.5)
+    running.communicate(json.dumps({"cwd": str(project), "tool_name": "Bash", "tool_input": {"command": "make"}}).encode())  # fmt: skip
+
+    assert running.returncode == 0
+    assert len(entries(project)) == 1
+
+
+def test_the_first_event_of_a_project_is_kept_before_its_home_is_made(tmp_path, monkeypatch):
+    from aether.operations import home
+
+    def broken(place):
+        raise RuntimeError("too late")
+
+    (tmp_path / ".git").mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(home, "init", broken)
+        told(tmp_path, "UserPromptSubmit", prompt="Never use port 8001.")
+    assert len(entries(tmp_path)) == 1
+    told(tmp_path, "SessionStart", source="startup")
+
+    assert "Never use port 8001." in (tmp_path / ".aether" / "data" / "journal.jsonl").read_text()
+    assert entries(tmp_path) == []
+
+
+@pytest.mark.parametrize("more", ['"n": ' + "9" * 5_000, '"n": -' + "9" * 5_000, '"cwd": "a\\u0000b"'])
+def test_a_number_of_any_length_and_a_directory_that_is_none_lose_no_event(project, monkeypatch, more):
+    monkeypatch.chdir(project)
+    said = f'{{"hook_event_name": "TaskCompleted", "cwd": {json.dumps(str(project))}, "task_subject": "All", {more}}}'
+
+    assert hook.main([], said.encode()) == (0, "")
+    assert [entry["subject"] for entry in entries(project)] == ["All"]
+
+
+def test_streams_that_were_closed_before_are_no_failure(project, piped, monkeypatch):
+    piped({"hook_event_name": "SessionStart", "source": "startup", "cwd": str(project)})
+    monkeypatch.setattr(sys, "stdout", None)
+    assert hook.serve([]) == 0
+
+    monkeypatch.setattr(sys, "stdin", None)
+    monkeypatch.setattr(sys, "stderr", None)
+    assert hook.serve([]) == 1
 
 
 def test_code_that_holds_the_interpreter_is_ended_too(project):
@@ -615,3 +693,39 @@ def test_every_captured_payload_goes_through(project):
             name
         )
     assert logged(project) == ""
+
+
+TOKEN = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+def written(kind, content, uuid):
+    return json.dumps({
+        "type": kind, "uuid": uuid, "sessionId": "s", "cwd": "/app", "timestamp": "2026-03-01T10:00:00.000Z",
+        "isSidechain": False, "message": {"role": kind, "content": content, "id": uuid},
+    }) + "\n"  # fmt: skip
+
+
+def test_what_hooks_kept_without_its_secrets_is_not_imported_again(project, tmp_path):
+    home = project / ".aether"
+    (home / "config.toml").write_text("[claude]\nprivate_paths = 'secrets/**'\n")
+    prompt = f"Never deploy with token {TOKEN} on Fridays. <private>Call me NIGHTJAR.</private>"
+    last = f"Decided: we deploy from Monday to Thursday, because Fridays are frozen. Token {TOKEN} noted."
+    vault = {"file_path": "/app/secrets/a.txt", "content": "the vault is 4711-OMEGA"}
+    transcript = tmp_path / "s.jsonl"
+    about = {"transcript_path": str(transcript), "prompt_id": "p"}
+    told(project, "UserPromptSubmit", prompt=prompt, **about)
+    told(project, "PostToolUse", tool_name="Write", tool_input=vault, tool_use_id="t", **about)
+    told(project, "Stop", last_assistant_message=last, **about)
+    call = [{"type": "tool_use", "id": "t", "name": "Write", "input": vault}]
+    answer = [{"type": "tool_result", "tool_use_id": "t", "content": "File created"}]
+    transcript.write_text(
+        written("user", prompt, "u1") + written("assistant", call, "a1") + written("user", answer, "u2")
+        + written("assistant", [{"type": "text", "text": last}], "a2")
+    )  # fmt: skip
+
+    done = aether.import_transcripts([transcript], home=home)
+
+    assert (done.items, done.known) == (0, 3)
+    said = (home / "data" / "memory.json").read_text() + (home / "data" / "journal.jsonl").read_text()
+    assert "<REDACTED>" in said
+    assert not [secret for secret in (TOKEN, "NIGHTJAR", "OMEGA") if secret in said]
