@@ -517,7 +517,8 @@ def test_the_host_does_not_wait_longer_for_an_event_that_took_long_to_be_kept(pr
 def test_an_event_that_is_kept_late_is_kept(project):
     (project / ".aether" / "config.toml").write_text("[claude]\ndeadline_seconds = 0.1\n")
     code = (
-        "import time\nfrom aether.integrations.claude_code import hook, intake\nreal = intake.entry_of\n"
+        "import time\nfrom aether.integrations.claude_code import hook, intake, replies\nreal = intake.entry_of\n"
+        "replies.reply = lambda *a, **k: ''\n"
         "def slow(*given, **more):\n    time.sleep(2.5)\n    return real(*given, **more)\n"
         "intake.entry_of = slow\nhook.run()"
     )
