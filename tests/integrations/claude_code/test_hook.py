@@ -726,7 +726,7 @@ def test_what_hooks_kept_without_its_secrets_is_not_imported_again(project, tmp_
 
     done = aether.import_transcripts([transcript], home=home)
 
-    assert (done.items, done.known) == (0, 3)
+    assert (done.items, done.known) == (0, 2)
     said = (home / "data" / "memory.json").read_text() + (home / "data" / "journal.jsonl").read_text()
     assert "<REDACTED>" in said
     assert not [secret for secret in (TOKEN, "NIGHTJAR", "OMEGA") if secret in said]
