@@ -13,7 +13,6 @@ from typing import NamedTuple
 from aether.compaction import ladder, report
 from aether.compaction.bounds import Bounds
 from aether.compaction.carry import FACTS_SHARE, Carried, Sized, carried, gathered, sized, told, with_cut
-from aether.compaction.fitting import counted
 from aether.compaction.ladder import Draft
 from aether.compaction.middle import keep_middle, settle
 from aether.compaction.partition import Parts
@@ -21,6 +20,7 @@ from aether.compaction.shapes import Cut, Facts, Kept, Policy, Summary, SummaryT
 from aether.compaction.summary import rendered
 from aether.messages.message import Message, Wire
 from aether.shapes import Counter, Finding
+from aether.text.counted import counted
 
 # Room that the smallest summary gets beyond its frame: a goal and a few names. In a small window a share of the goal.
 LEAST_SUMMARY = 80

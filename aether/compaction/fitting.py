@@ -15,6 +15,7 @@ from aether.compaction.names import names_in
 from aether.compaction.shapes import Facts, FileFact, Summary
 from aether.compaction.summary import rendered
 from aether.shapes import Counter
+from aether.text.counted import counted
 
 # The newest of these say where the work stands; they outlive the older ones of everything else.
 NEWEST = 3
@@ -98,23 +99,6 @@ def fitted(facts: Facts, *, count: Counter, most: int) -> tuple[Facts, list[str]
         findings += ["the ends of goals and constraints"] if shorter != facts else []
         facts = shorter
     return facts, findings
-
-
-def counted(number: int, what: str) -> str:
-    """Return `number` of `what`, which is given in the plural.
-
-    >>> counted(2, "files that were read"), counted(1, "files that were read"), counted(1, "decisions")
-    ('2 files that were read', '1 file that was read', '1 decision')
-    """
-    return f"{number} {what}" if number != 1 else f"1 {_ONE.get(what, what.removesuffix('s'))}"
-
-
-_ONE = {
-    "errors that are over": "error that is over",
-    "hashes of files that were read": "hash of a file that was read",
-    "hashes of files": "hash of a file",
-    "files that were read": "file that was read",
-}
 
 
 def _tokens(facts: Facts, count: Counter) -> int:

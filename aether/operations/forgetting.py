@@ -13,6 +13,7 @@ from aether.memory.mentions import Target
 from aether.operations.edge import Author, Home, Snapshot, change, counter_of, find, new_id, now, read
 from aether.shapes import Change, JsonObject
 from aether.store import appends
+from aether.text.counted import counted
 
 # Documents that forgetting leaves alone: each has commands of its own.
 ELSEWHERE = ("COLONY_STATE", "memories")
@@ -78,7 +79,7 @@ def forget(
         done = without(documents, found.targets, at)
         return done._replace(result=(found, done.result))
 
-    author = Author("forget", reason=f"{len(wanted)} ids" if wanted else "by text")
+    author = Author("forget", reason=counted(len(wanted), "ids") if wanted else "by text")
     done = change(place, plan, author)
     found, receipt = done.result
     targets, like = ([Target(*each) for each in some] for some in found[:2])

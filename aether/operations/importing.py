@@ -25,6 +25,7 @@ from aether.operations.working import store_drafts
 from aether.shapes import Counter, JsonObject
 from aether.store import appends, config
 from aether.store.state import Snapshot
+from aether.text.counted import counted
 
 SUFFIXES = frozenset({".jsonl", ".json", ".md", ".txt", ".traj"})
 # Below a directory that is imported: memory itself, and the histories of programs.
@@ -215,7 +216,7 @@ def _commit(batch: list[JsonObject], name: str, tally: _Tally, home: Home) -> li
         tally.archive_read = appends.head(snapshot, "items")
         return [draft for draft in drafts if not notes.is_known(draft, tally.foreign)]
 
-    author = Author("import", by=batch[0]["source"], reason=f"{name} ({len(batch)} items)")
+    author = Author("import", by=batch[0]["source"], reason=f"{name} ({counted(len(batch), 'items')})")
     stored = store_drafts(batch, author, home=home, wanted=wanted)
     tally.known += len(batch) - len(stored.drafts)
     if stored.ids:

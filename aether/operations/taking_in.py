@@ -31,6 +31,7 @@ from aether.shapes import JsonObject
 from aether.store import appends, config, hook_log, spool
 from aether.store.files import make_directory, storage, write_whole
 from aether.store.lock import locked
+from aether.text.counted import counted
 
 if TYPE_CHECKING:
     from aether.memory.phase_markers import Marker
@@ -231,7 +232,7 @@ def _store(batch: _Batch, settings: config.Config) -> list[ItemId]:
 
     ids: list[ItemId] = []
     for part in notes.batches(_sound(batch), batch.most_chars):
-        author = Author("capture", by=part[0]["source"], reason=f"{len(part)} notes of Claude Code")
+        author = Author("capture", by=part[0]["source"], reason=counted(len(part), "notes of Claude Code"))
         stored = store_drafts(part, author, home=batch.home, wanted=wanted, settings=settings)
         ids, revision = ids + stored.ids, stored.revision
     for key in batch.changed:

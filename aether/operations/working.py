@@ -27,6 +27,7 @@ from aether.operations.edge import (
 from aether.shapes import Change, Item, JsonObject
 from aether.store import codec
 from aether.store.commit import AETHER, commit
+from aether.text.counted import counted
 
 if TYPE_CHECKING:
     from aether.operations.compression import Prepared
@@ -134,7 +135,9 @@ def _author(entries: list[JsonObject]) -> Author:
             by=entries[0]["source"],
             reason=f"{entries[0]['type']} {shown(entries[0]['content'][:SHOWN_CHARS])}",
         )
-    return Author("add", by=entries[0]["source"] if entries else "queen", reason=f"{len(entries)} items")
+    return Author(
+        "add", by=entries[0]["source"] if entries else "queen", reason=counted(len(entries), "items")
+    )
 
 
 def _handed_off(home: Home) -> str:
