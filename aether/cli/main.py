@@ -13,6 +13,7 @@ import click
 
 from aether import __version__
 from aether.cli.output import Ask, Group, emit, plain, say
+from aether.cli.streams import drop_stdout, open_missing
 
 # What a shell expects of a program that Ctrl-C ended, and of one whose reader went away.
 INTERRUPTED, BROKEN_PIPE = 130, 141
@@ -96,6 +97,7 @@ def run(arguments: list[str] | None = None) -> None:
 def main(arguments: list[str], *, command: click.Command = cli, name: str = "aether") -> int:
     """Run one command line, of `command` under its name, and return its exit code."""
     ask = Ask()
+    open_missing()
     try:
         result = command.main(args=arguments, prog_name=name, standalone_mode=False, obj=ask)
         _fold(ask)
@@ -104,7 +106,7 @@ def main(arguments: list[str], *, command: click.Command = cli, name: str = "aet
         # click leaves by SystemExit: with 0 after completing a word, else because its output has no reader.
         if isinstance(left, SystemExit) and left.code == 0:
             return 0
-        _close_stdout()
+        drop_stdout()
         return BROKEN_PIPE
     except BaseException as reason:  # noqa: BLE001 - the one place that turns every error into words and a code
         return _failed(reason, ask, as_data=ask.json or "--json" in arguments)
@@ -112,7 +114,7 @@ def main(arguments: list[str], *, command: click.Command = cli, name: str = "aet
 
 
 def _failed(reason: BaseException, ask: Ask, *, as_data: bool) -> int:
-    from aether.errors import AetherError, StorageFailed, shown
+    from aether.errors import AetherError
 
     if isinstance(reason, (KeyboardInterrupt, click.Abort)):
         say("Interrupted. What was acknowledged is stored.")
@@ -123,13 +125,26 @@ def _failed(reason: BaseException, ask: Ask, *, as_data: bool) -> int:
     if isinstance(reason, click.ClickException):
         return _tell(_usage(reason), ask, as_data=as_data, code=reason.exit_code)
     if isinstance(reason, OSError) and not isinstance(reason, AetherError):
-        # Met where the command line itself touches a file: a name that is too long, a directory that is closed.
-        what = f"{shown(str(reason.filename or ''))}: {reason.strerror or reason}."
-        reason = StorageFailed(what, fix="Check the name, and that you may use it.")
+        reason = _refused(reason)
     if not isinstance(reason, AetherError):
         raise reason
     words = {"code": reason.code, "where": reason.where, "what": reason.what, "fix": reason.fix}
     return _tell(words, ask, as_data=as_data, code=reason.exit_code)
+
+
+def _refused(reason: OSError) -> Exception:
+    """Return the error for what the system refused where the command line itself reads or writes."""
+    from aether.errors import StorageFailed, shown
+
+    words = reason.strerror or reason
+    if reason.filename is None:  # only what is open already has no name
+        drop_stdout()
+        return StorageFailed(
+            f"cannot be written: {words}.", fix="Make room, or send it elsewhere.", where="stdout"
+        )
+    return StorageFailed(
+        f"{shown(str(reason.filename))}: {words}.", fix="Check the name, and that you may use it."
+    )
 
 
 def _usage(reason: click.ClickException) -> dict[str, str]:
@@ -166,10 +181,3 @@ def _fold(ask: Ask) -> None:
         fold_home(ask.found, now=clock.now())
     except AetherError as reason:
         say(f"Note: stored in the journal, but not folded into the documents yet: {reason}")
-
-
-def _close_stdout() -> None:
-    # Python would try to flush it once more at exit, and complain.
-    import os
-
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

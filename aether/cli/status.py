@@ -10,7 +10,21 @@ from typing import Any
 
 import click
 
-from aether.cli.output import Ask, Command, emit, facts, note, pass_ask, plain, say, short, when
+from aether.cli.output import (
+    Ask,
+    Command,
+    emit,
+    facts,
+    note,
+    pass_ask,
+    plain,
+    say,
+    short,
+    terminal_columns,
+    when,
+)
+from aether.cli.streams import drop_stdout
+from aether.text.counted import counted
 
 # Often enough to see work arrive; a look costs a few milliseconds.
 WATCH_EVERY_SECONDS = 2.0
@@ -64,16 +78,21 @@ def _watch(ask: Ask, place: Any) -> None:
     while True:
         found = overview(home=place)
         if in_place:
-            emit(
-                ask,
-                found,
-                "\n".join([_AGAIN + _lines(found, clock.now())[0], *_lines(found, clock.now())[1:]]),
-            )
+            emit(ask, found, _AGAIN + "\n".join(_on_screen(_lines(found, clock.now()))))
         elif found != shown:
             emit(ask, found, _line(found, clock.now()))
         sys.stdout.flush()
         shown = found
         sleep(WATCH_EVERY_SECONDS)
+
+
+def _on_screen(lines: list[str]) -> list[str]:
+    """Return of `lines` what a terminal shows without scrolling: below them stands the cursor."""
+    try:
+        rows = os.get_terminal_size(sys.stdout.fileno()).lines
+    except (OSError, ValueError):
+        rows = 0
+    return [short(line, terminal_columns()) for line in (lines[: max(1, rows - 1)] if rows else lines)]
 
 
 def _lines(found: dict[str, Any], now: datetime) -> list[str]:
@@ -88,9 +107,9 @@ def _lines(found: dict[str, Any], now: datetime) -> list[str]:
     lines = facts(
         [
             ("Home", found["home"]),
-            ("Working memory", f"{found['tokens']} / {found['max_tokens']} tokens ({found['percent']:g}%), {found['items']} items"),
-            ("Short-term", f"{found['sessions']} sessions"),
-            ("Long-term", f"{found['patterns']} patterns"),
+            ("Working memory", f"{found['tokens']} / {found['max_tokens']} tokens ({found['percent']:g}%), {counted(found['items'], 'items')}"),
+            ("Short-term", counted(found["sessions"], "sessions")),
+            ("Long-term", counted(found["patterns"], "patterns")),
             ("Phase", f"{'none yet' if found['phase'] is None else found['phase']} ({found['state']})"),
             ("Last compression", compressed),
             ("Hooks", f"{'paused, ' if hooks['paused'] else ''}{heard}{waiting}"),
@@ -158,7 +177,11 @@ def statusline_command(ask: Ask) -> int:
         found, line = _session_line(ask)
     except Exception:  # noqa: BLE001 - the host shows this to a person at every turn: better nothing than a traceback
         found, line = None, ""
-    emit(ask, {"line": line, "overview": found}, line or [])
+    try:
+        emit(ask, {"line": line, "overview": found}, line or [])
+        sys.stdout.flush()
+    except OSError:  # a full disk, or a host that no longer reads
+        drop_stdout()
     return 0
 
 

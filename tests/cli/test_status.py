@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 from datetime import UTC, datetime
 
@@ -130,6 +131,27 @@ def test_on_a_terminal_it_is_written_over(here, capsys, monkeypatch):
 
     assert text.count("\x1b[H\x1b[J") == 2
     assert text.count("12345 / 200000 tokens") == 2
+
+
+def test_what_has_no_room_on_the_terminal_is_not_shown(here, capsys, monkeypatch):
+    watched(monkeypatch, found(log=["the reason is " + "long " * 50]))
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr(sys.stdout, "fileno", lambda: 1)
+    monkeypatch.setattr(os, "get_terminal_size", lambda stream: os.terminal_size((40, 5)))
+
+    lines = shown(capsys, "status", "--watch", code=130).out.removeprefix("\x1b[H\x1b[J").splitlines()
+
+    assert len(lines) == 4
+    assert lines[-1].startswith("Long-term:")
+    assert max(map(len, lines)) <= 40
+
+
+def test_one_of_a_kind_is_said_in_the_singular():
+    text = "\n".join(status._lines(found(items=1, patterns=1), NOW))
+
+    assert ", 1 item\n" in text
+    assert "1 session\n" in text
+    assert "1 pattern\n" in text
 
 
 def test_the_status_line_is_that_of_the_sessions_project(here, capsys, monkeypatch, tmp_path):
