@@ -1,8 +1,8 @@
 """The knowledge graph, as a caller asks for it: what the official memory server does, over aether's store.
 
 Each change is one journaled transaction, so writers at once lose nothing and `aether undo` takes any of them back.
-Secrets in what is given are replaced before they are stored, and in names that are asked for likewise; what aether
-itself told a model is left out.
+Secrets in what is given are replaced before they are stored, and in names that are asked for likewise; what is private
+and what aether itself told a model is left out.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from aether.errors import NotFound
+from aether.errors import InvalidInput, NotFound
 from aether.memory import graph
 from aether.memory.graph import Added, Deletion, Entity, Graph, Match, Merged, Observed, Relation
 from aether.messages import knowledge_graph
 from aether.messages.record import BadLine
 from aether.operations.edge import Author, Home, change, now, read
+from aether.redact.private import without_whole_blocks
 from aether.redact.redaction import redact
 from aether.shapes import Change, JsonObject
-from aether.text.cleaning import without_injected
 
 # Two of three words asked for: what has fewer is about something else. Searching finds every part of a text.
 MATCH_SHARE = 0.6
@@ -41,9 +41,10 @@ def create_entities(entities: Iterable[Entity], *, home: Home = None) -> list[En
     """Store the entities whose names are new, and return those.
 
     Raises:
-        InvalidInput: a text cannot be stored.
+        InvalidInput: a text cannot be stored, or nothing is left of a name.
     """
     given = _cleaned(list(entities))
+    _require_names(given, "name")
     created: list[Entity] = _change(
         "create_entities", lambda at: graph.create_entities(at, given, now=now()), home
     )
@@ -54,9 +55,10 @@ def create_relations(relations: Iterable[Relation], *, home: Home = None) -> lis
     """Store the relations that are new, and return those.
 
     Raises:
-        InvalidInput: a text cannot be stored.
+        InvalidInput: a text cannot be stored, or nothing is left of a name.
     """
     given = _cleaned(list(relations))
+    _require_names(given, "from", "to")
     created: list[Relation] = _change(
         "create_relations", lambda at: graph.create_relations(at, given, now=now()), home
     )
@@ -170,10 +172,21 @@ def _change(operation: str, plan: Callable[[Mapping[str, Any]], Change], home: H
     return change(home, lambda documents: plan(documents[graph.DOCUMENT]), author).result
 
 
+def _require_names(given: Iterable[Mapping[str, Any]], *fields: str) -> None:
+    for at, each in enumerate(given):
+        for field in fields:
+            if not each[field].strip():
+                raise InvalidInput(
+                    f"{field} is empty, or nothing of it may be stored.",
+                    fix="Use a name that says what it is, without secrets and private blocks.",
+                    where=f"[{at}]",
+                )
+
+
 def _cleaned(value: Any) -> Any:
-    """Return a copy of what is given without secrets, and without what aether told a model."""
+    """Return a copy of what is given without secrets, private blocks, and what aether told a model."""
     if isinstance(value, dict):
         return {key: _cleaned(below) for key, below in value.items()}
     if isinstance(value, list):
         return [_cleaned(below) for below in value]
-    return redact(without_injected(value))
+    return redact(without_whole_blocks(value))

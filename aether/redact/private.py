@@ -44,6 +44,41 @@ def without_blocks(text: str, names: tuple[str, ...] = _BLOCKS) -> str:
     return "".join(kept if any(depth.values()) else [*kept, text[at:]])
 
 
+def without_whole_blocks(text: str) -> str:
+    """Return `text`, a statement, without its blocks that are closed; a tag that has no partner is a word of it.
+
+    One of aether's own that is left is written so that nobody takes it for the beginning of a block later.
+
+    >>> without_whole_blocks("Use `<private>` there. <private>mine</private>Never <aether-memory> here.")
+    'Use `<private>` there. Never ‹aether-memory> here.'
+    """
+    while (kept := _without_pairs(text)) != text:
+        text = kept
+    return re.sub(rf"<(?=/?{INJECTED}\b)", "‹", text, flags=re.IGNORECASE)
+
+
+def _without_pairs(text: str) -> str:
+    opened: list[tuple[str, int]] = []
+    waiting = dict.fromkeys(_BLOCKS, 0)
+    pairs: list[tuple[int, int]] = []
+    for tag in re.finditer(rf"<(/?)({'|'.join(_BLOCKS)})\b[^>]*(?:>|\Z)", text, re.IGNORECASE):
+        name = tag[2].lower()
+        if not tag[1]:
+            opened.append((name, tag.start()))
+            waiting[name] += 1
+        elif waiting[name]:
+            begun = ("", 0)
+            while begun[0] != name:
+                begun = opened.pop()
+                waiting[begun[0]] -= 1
+            while pairs and pairs[-1][0] > begun[1]:
+                pairs.pop()
+            pairs.append((begun[1], tag.end()))
+    ends = [0, *(end for _, end in pairs)]
+    starts = [*(start for start, _ in pairs), len(text)]
+    return "".join(text[end:start] for end, start in zip(ends, starts, strict=True))
+
+
 def is_private(given: dict[str, object], patterns: str, cwd: str) -> bool:
     """Return whether the arguments of a call name a path that one of the `patterns` is about, also within a command.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aether.redact.private import is_private, without_blocks
+from aether.redact.private import is_private, without_blocks, without_whole_blocks
 from aether.store.config import Config
 
 
@@ -29,6 +29,29 @@ from aether.store.config import Config
 )
 def test_a_block_never_comes_through(text, left):
     assert without_blocks(text) == left
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("a <private>b</private> c", "a  c"),
+        ("a <private>b <private>c</private> d</private> e <private>f</private> g", "a  e  g"),
+        ("a <private reason='x<y'>b</Private > c", "a  c"),
+        ("a <private>b <aether-memory>c</private> d", "a  d"),
+        ("a <private>b </aether-memory> c</private> d", "a  d"),
+        ("a <private> b", "a <private> b"),
+        ("a <private", "a <private"),
+        ("a </private> b", "a </private> b"),
+        ("<private> a <private>b</private> c", "<private> a  c"),
+        ("<pri<private>a</private>vate>b</private>c", "c"),
+        ("a <aether-memory kind= b </Aether-memory c", "a ‹aether-memory kind= b ‹/Aether-memory c"),
+        ("<privately> a </privately>", "<privately> a </privately>"),
+        ("no block", "no block"),
+    ],
+)
+def test_a_statement_loses_only_blocks_that_are_closed(text, left):
+    assert without_whole_blocks(text) == left
+    assert without_whole_blocks(left) == left
 
 
 PATTERNS = ".env*, secrets/**, *.pem, /srv/keys, ~/diary, docs/private/"

@@ -1,6 +1,6 @@
 """The shapes of the official memory server's contract: as JSON schemas for clients, and as a check of what comes in.
 
-Unknown fields are passed over, as there; `<private>` blocks are left out. Each shape is a table of its fields; a text in it is a description.
+Unknown fields are passed over, as there. Each shape is a table of its fields; a text in it is a description.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from aether.errors import InvalidInput, shown
-from aether.redact.private import without_blocks
 from aether.shapes import JsonObject
 
 TEXTS = "An array of "
@@ -70,11 +69,7 @@ def _one(value: object, fields: Fields, where: str) -> JsonObject:
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
             kind = "an array of texts" if about.startswith(TEXTS) else "a text"
             raise InvalidInput(f"{name} is {shown(given)}.", fix=f"Use {kind}.", where=where)
-    return {name: _public(value[name]) for name in fields}
-
-
-def _public(value: Any) -> Any:
-    return [without_blocks(text) for text in value] if isinstance(value, list) else without_blocks(value)
+    return {name: value[name] for name in fields}
 
 
 def _property(about: str) -> JsonObject:

@@ -10,6 +10,7 @@ from typing import Any
 
 from aether.integrations.mcp_server import graph_shapes as shapes
 from aether.integrations.mcp_server.answers import RESULT_CHARS, Answer, as_json
+from aether.integrations.mcp_server.statements import note_of
 from aether.memory.graph import Entity, Graph, Relation
 from aether.operations import graph
 from aether.shapes import JsonObject
@@ -20,15 +21,23 @@ NAMES_CHARS = 4_000
 
 
 def create_entities(entities: list[Any], *, home: Path) -> Answer:
-    """Store entities whose names are new."""
-    created = graph.create_entities(shapes.checked(entities, shapes.ENTITY, where="entities"), home=home)
-    return Answer(as_json(created), {"entities": created})
+    """Store entities whose names are new.
+
+    Raises:
+        InvalidInput: a name is empty, or nothing of it may be stored.
+    """
+    given = shapes.checked(entities, shapes.ENTITY, where="entities")
+    return _stored("entities", graph.create_entities(given, home=home), given)
 
 
 def create_relations(relations: list[Any], *, home: Path) -> Answer:
-    """Store relations that are new."""
-    created = graph.create_relations(shapes.checked(relations, shapes.RELATION, where="relations"), home=home)
-    return Answer(as_json(created), {"relations": created})
+    """Store relations that are new.
+
+    Raises:
+        InvalidInput: a name is empty, or nothing of it may be stored.
+    """
+    given = shapes.checked(relations, shapes.RELATION, where="relations")
+    return _stored("relations", graph.create_relations(given, home=home), given)
 
 
 def add_observations(observations: list[Any], *, home: Path) -> Answer:
@@ -37,10 +46,8 @@ def add_observations(observations: list[Any], *, home: Path) -> Answer:
     Raises:
         NotFound: there is no such entity.
     """
-    added = graph.add_observations(
-        shapes.checked(observations, shapes.OBSERVED, where="observations"), home=home
-    )
-    return Answer(as_json(added), {"results": added})
+    given = shapes.checked(observations, shapes.OBSERVED, where="observations")
+    return _stored("results", graph.add_observations(given, home=home), given)
 
 
 def delete_entities(entityNames: list[str], *, home: Path) -> Answer:  # noqa: N803 - the contract's name
@@ -74,6 +81,12 @@ def search_nodes(query: str, *, home: Path) -> Answer:
 def open_nodes(names: list[str], *, home: Path) -> Answer:
     """Answer with the entities of these names."""
     return _found(graph.open_nodes(names, home=home))
+
+
+def _stored(key: str, fresh: list[Any], given: Any) -> Answer:
+    """Answer with what is new, and say what was left out of what was `given`."""
+    note = note_of(given)
+    return Answer(as_json(fresh), {key: fresh} | ({"note": note} if note else {}), note)
 
 
 def _done(message: str) -> Answer:

@@ -3,7 +3,7 @@
 Recalling has three steps, so that a model pays only for what it reads: `recall` gives an index with the cost of each
 entry, `timeline` what happened around one, `get` full texts. What is recalled is marked as memory, so that aether
 never remembers its own words. Texts that are given lose such blocks, `<private>` ones and
-their secrets.
+their secrets, and the answer says so.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Literal
 from aether import clock
 from aether.errors import InvalidInput, NotFound
 from aether.integrations.mcp_server.answers import Answer, as_json, part_of
+from aether.integrations.mcp_server.statements import stated
 from aether.memory import phases
 from aether.memory.items import items_of
 from aether.memory.marking import block
@@ -23,8 +24,6 @@ from aether.memory.recall import gist, printed
 from aether.operations import colony, edge, graph, recalling, working
 from aether.operations import home as homes
 from aether.operations.status import get_memory_status
-from aether.redact.private import without_blocks
-from aether.redact.redaction import redact
 from aether.shapes import JsonObject
 from aether.store.documents import NAMES
 
@@ -46,22 +45,14 @@ def remember(
     Raises:
         InvalidInput: nothing is left to remember, or an argument is impossible.
     """
-    said = without_blocks(content)
-    if not said.strip() and content.strip():
+    kept, note = stated(content)
+    if not kept.strip() and content.strip():
         raise InvalidInput(
             "only what is private, or aether's own memory, was given.",
             fix="Say it in words of your own.",
             where="content",
         )
-    kept = redact(said)
-    left_out = "".join(
-        words
-        for words, happened in (
-            (" What is marked as private, or as aether's own memory, was left out.", said != content),
-            (" Secrets in it were replaced by <REDACTED> and are not stored.", kept != said),
-        )
-        if happened
-    )
+    left_out = f" {note}" if note else ""
     if held := _held(kept, type, protected, home):
         return Answer(f"Remembered already, as {held}; nothing was stored.{left_out}")
     worth = RELEVANCE.get(type, RELEVANCE["observation"]) if relevance is None else relevance
@@ -154,9 +145,15 @@ def signals(
     if action == "emit":
         if not context.strip():
             raise InvalidInput("context is missing.", fix="Say what the signal is about.", where="signals")
-        kept = redact(without_blocks(context))
+        kept, note = stated(context)
+        if not kept.strip():
+            raise InvalidInput(
+                "only what is private, or aether's own memory, was given.",
+                fix="Say it in words of your own.",
+                where="context",
+            )
         made = colony.emit_signal(type, kept, strength=strength, caste=caste, source=SOURCE, home=home)
-        return Answer(f"{made['type']} at strength {made['strength']:g}: {made['id']}.")
+        return Answer(f"{made['type']} at strength {made['strength']:g}: {made['id']}. {note}".rstrip())
     lines = [_signal_line(signal) for signal in colony.active_signals(caste=caste, home=home)]
     return _marked(lines, "") if lines else Answer("No signal is felt.")
 

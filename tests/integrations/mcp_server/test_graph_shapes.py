@@ -34,9 +34,3 @@ def test_a_schema_requires_every_field():
 
     assert made["items"]["required"] == ["from", "to", "relationType"]
     assert listed(ENTITY)["items"]["properties"]["observations"]["items"] == {"type": "string"}
-
-
-def test_what_is_private_is_left_out():
-    given = {**ANT, "name": "ant<private>mine</private>", "observations": ["<private>x</private>It digs."]}
-
-    assert checked([given], ENTITY, where="entities") == [ANT]

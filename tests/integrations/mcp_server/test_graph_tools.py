@@ -28,6 +28,31 @@ def test_each_answers_with_the_same_as_text_and_as_a_value(home):
     assert tools.search_nodes("SWARM", home=home) == tools.open_nodes(["ant"], home=home) == found
 
 
+def test_what_was_left_out_is_told_beside_what_is_stored(home):
+    texts = ["keep <private>x</private>", "use `<private>` here"]
+
+    made = tools.create_entities([{**ANT, "observations": texts}], home=home)
+    added = tools.add_observations(
+        [{"entityName": "ant", "contents": ["api_key=abcdef1234567890abcdef"]}], home=home
+    )
+    plain = tools.create_relations([EATS], home=home)
+
+    assert json.loads(made.text)[0]["observations"] == ["keep ", "use `<private>` here"]
+    assert "left out" in made.note
+    assert made.data["note"] == made.note
+    assert "REDACTED" in added.note
+    assert (plain.note, list(plain.data)) == ("", ["relations"])
+
+
+def test_a_name_of_which_nothing_is_left_is_refused(home):
+    with pytest.raises(InvalidInput, match=r"\[1\]: name is empty"):
+        tools.create_entities([ANT, {**ANT, "name": "<private>q</private>"}], home=home)
+    with pytest.raises(InvalidInput, match="to is empty"):
+        tools.create_relations([{**EATS, "to": " "}], home=home)
+
+    assert tools.read_graph(home=home).data == {"entities": [], "relations": []}
+
+
 def test_deleting_says_that_it_succeeded(home):
     answers = [
         tools.delete_entities(["ant"], home=home),

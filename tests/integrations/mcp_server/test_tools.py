@@ -61,6 +61,37 @@ def test_what_was_left_out_is_told(home):
     assert "left out" not in tools.remember(SAID, home=home).text
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Use the `<private>` element in docs because it is standard",
+        "Decision: text inside <private> is skipped, and the tag must be lowercase.",
+    ],
+)
+def test_a_tag_that_is_never_closed_is_text(home, said):
+    answer = tools.remember(said, home=home)
+
+    assert [item["content"] for item in items(home)] == [said]
+    assert "left out" not in answer.text
+
+
+def test_a_lone_tag_of_aethers_own_begins_no_block_later(home):
+    added = remembered(home, "Mark it with <aether-memory occasion= tags. The parser must keep attributes.")
+
+    (item,) = items(home)
+    assert without_injected(item["content"]) == item["content"]
+    assert "must keep attributes." in tools.get([added], home=home).text
+
+
+def test_a_signal_says_what_was_left_out_and_needs_something_that_is_left(home):
+    made = tools.signals("emit", context="the queue <private>mine</private>", home=home).text
+
+    assert "left out" in made
+    assert "mine" not in tools.signals(home=home).text
+    with pytest.raises(InvalidInput, match="only what is private"):
+        tools.signals("emit", context="<private>all of it</private>", home=home)
+
+
 def test_what_is_held_just_so_is_not_stored_again(home):
     first = remembered(home, type="decision")
 
