@@ -14,7 +14,16 @@ from typing import Any, TypedDict
 from aether.memory.notes import Mark, Note, shorten, spoken
 from aether.messages.edits import FileChange, file_changes
 from aether.messages.record import Record
-from aether.messages.shell import complaint, ending, looks_around, matters, shown_command, signature
+from aether.messages.shell import (
+    aim,
+    complaint,
+    ending,
+    looks_around,
+    matters,
+    shown_command,
+    signature,
+    takes_in,
+)
 from aether.redact.private import without_blocks
 from aether.redact.redaction import redact, redacted
 from aether.shapes import JsonObject
@@ -34,6 +43,7 @@ PLAN_CHARS = 2_400
 ARGUMENT_CHARS = 200
 OUTPUT_CHARS = 160
 
+_SHELL = "$ "
 _COMMAND_KEYS = ("command", "cmd", "script", "code")
 _VERBS = {"view", "create", "str_replace", "insert", "undo_edit"}
 _AGENTS = {"Task", "Agent"}
@@ -106,6 +116,7 @@ class Failure(TypedDict):
     complaint: str
     times: int
     changed: list[str]
+    """The files changed since, newest first."""
     at: Mark
 
 
@@ -242,12 +253,11 @@ def _succeeded(work: Work, call: Call, record: Record) -> list[Note]:
     if answered:
         return [Note(call["at"], clean(answered[1]), "decision", "answered", by_person=True)]
     notes = []
-    failure = work["failures"].pop(_failure_key(call), None)
-    if failure:
-        notes.append(_solution_note(failure, call, text))
+    solved = [name for name in work["failures"] if _puts_right(call, name)]
+    notes += [_solution_note(work["failures"].pop(name), call, text) for name in solved]
     for change in call["changes"]:
         notes += _changed(work, FileChange(*change), call["at"])
-    if call["command"] and matters(call["command"]) and not failure:
+    if call["command"] and matters(call["command"]) and not solved:
         notes += _ran(work, call["command"], text, call["at"])
     elif call["text"]:
         notes.append(_action_note(call, text))
@@ -266,8 +276,9 @@ def _finding(call: Call, text: str) -> list[Note]:
 
 def _changed(work: Work, change: FileChange, at: Mark) -> list[Note]:
     for failure in work["failures"].values():
-        if change.path not in failure["changed"] and len(failure["changed"]) < CHANGED_SINCE:
-            failure["changed"].append(change.path)
+        # What was changed last is most likely what put it right.
+        others = [path for path in failure["changed"] if path != change.path]
+        failure["changed"] = [change.path, *others][:CHANGED_SINCE]
     known = work["files"].get(change.path)
     if known:
         known["edits"] += 1
@@ -305,7 +316,14 @@ def _run_key(command: str) -> str:
 
 
 def _failure_key(call: Call) -> str:
-    return f"$ {signature(call['command'])}" if call["command"] else _object(call)
+    return f"{_SHELL}{aim(call['command'])}" if call["command"] else _object(call)
+
+
+def _puts_right(call: Call, failed: str) -> bool:
+    """Return whether what succeeded in `call` is what `failed`, or takes it in."""
+    name = _failure_key(call)
+    shell = name.startswith(_SHELL) and failed.startswith(_SHELL)
+    return takes_in(name[len(_SHELL) :], failed[len(_SHELL) :]) if shell else name == failed
 
 
 def _object(call: Call) -> str:

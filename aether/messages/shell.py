@@ -104,18 +104,106 @@ def signature(command: str) -> str:
     >>> signature("cd app && FOO=1 go test ./store -run Add"), signature("pytest -x tests/a.py")
     ('go test', 'pytest')
     """
+    return " ".join(_programs(_chosen(command)))
+
+
+def aim(command: str) -> str:
+    """Return what a command was run on: its signature, then its targets and what it picked out of them.
+
+    >>> aim("cd app && pytest -q -n 2 tests/a.py -k add"), aim("go test ./... -count=1"), aim("git push -f origin")
+    ('pytest tests/a.py -k=add', 'go test', 'git push')
+    """
+    chosen = _REDIRECTED.sub(" ", _chosen(command))
+    programs = _programs(chosen)
+    name = " ".join(programs)
+    words = iter(chosen.split()[:_READ_WORDS])
+    found: set[str] = set()
+    before = ""
+    for word in words:
+        flag, _, value = word.partition("=")
+        if flag in _PICKING or (flag in _PICKING_TESTS and name.endswith("pytest")):
+            picked = (value or next(words, "")).strip(_QUOTES)
+            found.add("" if picked in programs else f"{flag}={picked}")
+        elif not word.startswith("-") and word not in programs:
+            found.add(_target(word, is_value=_takes_value(before), alone=programs[:1]))
+        before = word
+    targets = sorted(found - {""}, key=lambda each: (each.startswith("-"), each))
+    return " ".join([name, *targets])
+
+
+def takes_in(later: str, earlier: str) -> bool:
+    """Tell whether a run with the aim `later` does all that one with the aim `earlier` did.
+
+    >>> takes_in("pytest", "pytest tests/a.py"), takes_in("pytest tests", "pytest tests/a.py::test_b")
+    (True, True)
+    >>> takes_in("pytest tests/b.py", "pytest tests/a.py"), takes_in("pytest tests/a.py", "pytest")
+    (False, False)
+    """
+    name, targets, picks = _parts(later)
+    other, wanted, picked = _parts(earlier)
+    if name != other or (picks and picks != picked):
+        return False
+    if not targets:
+        return not wanted or name not in _NAMED_TARGETS
+    return bool(wanted) and all(any(_holds(one, each) for one in targets) for each in wanted)
+
+
+def _chosen(command: str) -> str:
+    """Return the segment of `command` that it is run for."""
     parts = _segments(command)
     chosen = next((part for part in parts if _MATTERS.match(part)), None)
-    chosen = chosen or next((part for part in parts if not _LOOKING.match(part)), command)
+    return chosen or next((part for part in parts if not _LOOKING.match(part)), command)
+
+
+def _programs(chosen: str) -> list[str]:
     words = [word for word in chosen.split()[:6] if not word.startswith("-")]
     kept = 3 if words[:2] in (["mise", "run"], ["npm", "run"], ["docker", "compose"]) else 2
-    programs = words[:1] if words and words[0] in _ALONE else words[:kept]
-    return " ".join(programs)
+    return words[:1] if words and words[0] in _ALONE else words[:kept]
+
+
+def _target(word: str, *, is_value: bool, alone: list[str]) -> str:
+    """Return `word` as the path, test or goal that it names; empty where it names none."""
+    bare = word.strip(_QUOTES)
+    if not _PATH.search(bare) and (is_value or not _ALONE.issuperset(alone) or not _GOAL.fullmatch(bare)):
+        return ""
+    return bare.removesuffix("...").rstrip("/").removeprefix("./").removeprefix(".")
+
+
+def _takes_value(flag: str) -> bool:
+    return flag.startswith("-") and "=" not in flag and not flag[-1].isdigit() and flag not in _PLAIN_FLAGS
+
+
+def _parts(aim: str) -> tuple[str, list[str], list[str]]:
+    name = " ".join(_programs(aim))
+    rest = aim[len(name) :].split()
+    picks = [word for word in rest if word.startswith("-")]
+    return name, [word for word in rest if word not in picks], picks
+
+
+def _holds(outer: str, inner: str) -> bool:
+    """Return whether the target `outer` is `inner`, or a directory, file or class that holds it."""
+    holder, held = (f"/{each.replace('::', '/')}/" for each in (outer, inner))
+    return holder in held or holder.endswith(held)
 
 
 _ALONE = frozenset(
-    "pytest make tox nox ruff mypy eslint tsc jest vitest golangci-lint gofmt black prettier".split()
+    "pytest make tox nox mypy eslint tsc jest vitest golangci-lint gofmt black prettier".split()
 )
+# Without a target these do not do everything.
+_NAMED_TARGETS = frozenset({"make"})
+# What picks some of the tests of a target.
+_PICKING = frozenset("-run -t -g --grep --testNamePattern --tests --filter".split())
+_PICKING_TESTS = frozenset("-k -m".split())
+# What follows these is no value of theirs.
+_PLAIN_FLAGS = frozenset(
+    "-k -x -q -qq -v -vv -s -l -B -i -w --lf --quiet --verbose --fix --check --watch --exitfirst".split()
+)
+_PATH = lazy(r"/|::|\.\w{1,5}\Z|\A\.\Z")
+_GOAL = lazy(r"[A-Za-z][\w.-]*")
+_QUOTES = "'\"`"
+# More words of a command are data.
+_READ_WORDS = 64
+_REDIRECTED = lazy(r"\d?[<>]+&?\s*\S+")
 
 
 def shown_command(command: str) -> str:

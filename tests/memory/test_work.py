@@ -215,16 +215,44 @@ def test_what_is_held_is_bounded_and_noted_when_it_overflows(monkeypatch):
     assert [len(held) for held in work.values()] == [0, 2, 2, 2]
 
 
-def test_many_changes_are_named_by_the_first_few():
+def test_of_many_changes_the_last_few_are_named_the_very_last_first():
     work = new_work()
     run(work, "make", "error", failed=True)
-    for n in range(20):
+    for n in (*range(20), 15):
         do(work, "Write", {"file_path": f"{n}.py", "content": "long"})
 
     [(_, content)] = run(work, "make", "")
 
-    assert "7.py" in content
-    assert "8.py" not in content
+    assert "changes to 15.py, 19.py, 18.py, 17.py" in content
+    assert "/" not in content
+    assert "11.py" not in content
+
+
+def test_a_failure_is_not_put_right_by_another_test():
+    work = new_work()
+    run(work, "pytest tests/test_c.py", "AttributeError: bark", failed=True)
+    run(work, "pytest tests/test_d.py", "AttributeError: meow", failed=True)
+    do(work, "Edit", {"file_path": "d.py", "old_string": "x", "new_string": "meow()"})
+
+    [(kind, content)] = run(work, "pytest tests/test_d.py", "1 passed")
+
+    assert kind == "solution"
+    assert content.startswith(
+        "`pytest tests/test_d.py` failed: AttributeError: meow\nWorked after changes to d.py"
+    )
+    assert [note.content for note in unresolved(work)] == [
+        "`pytest tests/test_c.py` failed: AttributeError: bark"
+    ]
+
+
+@pytest.mark.parametrize("broader", ["pytest -q", "pytest tests", "pytest tests/test_c.py tests/test_d.py"])
+def test_a_broader_run_puts_right_what_it_takes_in(broader):
+    work = new_work()
+    run(work, "pytest tests/test_c.py::test_bark", "AttributeError: bark", failed=True)
+    run(work, "pytest tests/test_d.py -x", "AttributeError: meow", failed=True)
+
+    assert [kind for kind, _ in run(work, broader, "2 passed")] == ["solution", "solution"]
+    assert unresolved(work) == []
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,16 @@
 import pytest
 
 from aether.messages import shell
-from aether.messages.shell import complaint, ending, looks_around, matters, shown_command, signature
+from aether.messages.shell import (
+    aim,
+    complaint,
+    ending,
+    looks_around,
+    matters,
+    shown_command,
+    signature,
+    takes_in,
+)
 
 
 @pytest.mark.parametrize(
@@ -61,6 +70,68 @@ def test_a_script_of_unknown_purpose_neither_matters_nor_only_looks():
 )
 def test_a_command_keeps_its_name_with_other_flags(command, name):
     assert signature(command) == name
+
+
+@pytest.mark.parametrize(
+    ("command", "what"),
+    [
+        ("cd a && pytest -q -n 2 ./tests/a.py -k add 2>&1 > /tmp/out.log", "pytest tests/a.py -k=add"),
+        ("pytest -p no:cacheprovider tests/ 'lib/b.py::test_c'", "pytest lib/b.py::test_c tests"),
+        ("python -m pytest -m slow", "python pytest -m=slow"),
+        ("go test ./... -run Add", "go test -run=Add"),
+        ("make -j4 check", "make check"),
+        ("make -C lib -k check", "make check"),
+        ("ruff check --fix .", "ruff check"),
+        ("git push -f origin", "git push"),
+        ("npm run build -- --watch", "npm run build"),
+        ("rm -rf out/", "rm out/"),
+    ],
+)
+def test_a_command_has_an_aim(command, what):
+    assert aim(command) == what
+
+
+@pytest.mark.parametrize(
+    ("later", "earlier"),
+    [
+        ("pytest -q", "pytest tests/a.py"),
+        ("pytest tests/", "pytest tests/a.py"),
+        ("pytest tests/a.py", "pytest tests/a.py::test_b -x"),
+        ("pytest tests/a.py", "pytest tests/a.py -k add"),
+        ("pytest -k add", "pytest tests/a.py -k add"),
+        ("pytest tests/a.py", "pytest /srv/tests/a.py"),
+        ("pytest /srv/tests/a.py", "pytest tests/a.py"),
+        ("pytest tests/b.py tests/a.py", "pytest tests/a.py tests/b.py"),
+        ("go test ./...", "go test ./store"),
+        ("make check", "make check -j2"),
+        ("ruff check", "ruff check src/a.py"),
+        ("npm test", "npm test -- a.test.js"),
+        ("git push -f origin", "git push"),
+    ],
+)
+def test_a_run_takes_in_what_it_does_again(later, earlier):
+    assert takes_in(aim(later), aim(earlier))
+
+
+@pytest.mark.parametrize(
+    ("later", "earlier"),
+    [
+        ("pytest tests/b.py", "pytest tests/a.py"),
+        ("pytest tests/a.py", "pytest"),
+        ("pytest tests/a.py::test_b", "pytest tests/a.py"),
+        ("pytest -k add", "pytest"),
+        ("pytest -k add", "pytest -k remove"),
+        ("pytest tests/a.py", "pytest tests/a.py tests/b.py"),
+        ("pytest tests/unit", "pytest tests/unit_a.py"),
+        ("make lint", "make test"),
+        ("make", "make test"),
+        ("ruff check", "pytest"),
+        ("ruff format", "ruff check"),
+        ("mypy lib", "mypy src"),
+    ],
+)
+def test_a_run_takes_in_nothing_else(later, earlier):
+    assert not takes_in(aim(later), aim(earlier))
 
 
 @pytest.mark.parametrize(
