@@ -9,7 +9,7 @@ import click
 
 from aether.cli import memory_forget, memory_loop
 from aether.cli.memory_views import hit_lines, hit_page, item_lines, items_table, status_lines, verify_lines
-from aether.cli.output import Ask, Group, confirmed, emit, note, pass_ask, read_text, say
+from aether.cli.output import Ask, Group, confirmed, emit, note, pass_ask, plain, read_text, say
 
 LAYERS = ("working_memory", "short_term_memory", "long_term_memory", "archive")
 
@@ -146,11 +146,15 @@ def update(
 ) -> None:
     """Change one item; its tokens are counted anew.
 
+    What was archived or became a pattern is corrected with --content: a new item says what is right, and all that
+    said it before is forgotten, in one change that aether undo takes back.
+
     \b
     Example:
       aether memory update "$ITEM" --relevance 0.95
     """
-    from aether.operations import working
+    from aether.errors import NotFound
+    from aether.operations import correcting, working
 
     given = {
         "content": read_text("-") if content == "-" else content,
@@ -163,8 +167,19 @@ def update(
         extra["protected"] = protected or None
     if extra:
         updates["metadata"] = extra
-    item = working.update_working_memory_item(item_id, updates, home=ask.place())
-    emit(ask, item, item_lines(item))
+    place = ask.place()
+    try:
+        item = working.update_working_memory_item(item_id, updates, home=place)
+    except NotFound:
+        done = correcting.correct(item_id, updates, home=place)
+        emit(ask, done.item, item_lines(done.item))
+        note(
+            ask,
+            f"A new item in place of {plain(item_id)}; {len(done.forgotten)} thing(s) that said it before are forgotten. "
+            f"aether undo {done.revision} takes it back.",
+        )
+    else:
+        emit(ask, item, item_lines(item))
 
 
 @memory_command.command("list")

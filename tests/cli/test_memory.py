@@ -90,6 +90,18 @@ def test_an_imported_item_says_where_it_was_found(here, capsys):
     assert "from:       session.jsonl, line " in shown(capsys, "memory", "get", found[0]["id"]).out
 
 
+def test_an_update_corrects_what_was_archived(here, capsys):
+    shown(capsys, "memory", "clear", "--yes")
+
+    done = shown(capsys, "memory", "update", here["ITEM"], "--content", "State is written by rename.")
+
+    assert "State is written by rename." in done.out
+    assert f"A new item in place of {here['ITEM']}; 1 thing(s)" in done.err
+    assert here["ITEM"] not in shown(capsys, "recall", "state").out
+    shown(capsys, "undo")
+    assert here["ITEM"] in shown(capsys, "recall", "atomic writes").out
+
+
 def test_an_update_changes_what_is_given(here, capsys, monkeypatch):
     typed(monkeypatch, "new words")
 

@@ -8,7 +8,7 @@ import pytest
 
 import aether
 from aether.errors import InvalidInput, NotFound
-from aether.operations import colony, forgetting, recalling, searching, working
+from aether.operations import colony, forgetting, graph, recalling, searching, working
 from aether.operations import home as homes
 from aether.store import appends, state
 from tests.cli import stage
@@ -221,3 +221,63 @@ def test_an_import_does_not_bring_it_back(place, tmp_path):
     aether.import_transcripts([transcript], home=place)
 
     assert found(place) == []
+
+
+def test_what_the_knowledge_graph_says_of_it_goes_too_and_comes_back(place):
+    graph.create_entities(
+        [
+            {"name": "Quorvex", "entityType": "customer", "observations": ["Pays late."]},
+            {"name": "Ada", "entityType": "person", "observations": ["Knows Quorvex.", "Is kind."]},
+            {"name": "Bob", "entityType": "person", "observations": []},
+        ],
+        home=place,
+    )
+    for one, kind, other in (
+        ("Ada", "calls", "Quorvex"),
+        ("Ada", "calls", "Bob"),
+        ("Bob", "ran from Quorvex to", "Ada"),
+    ):
+        graph.create_relations([{"from": one, "relationType": kind, "to": other}], home=place)
+
+    done = forgetting.forget(match="quorvex", home=place)
+
+    left = graph.read_graph(home=place)
+    assert [(each["name"], each["observations"]) for each in left["entities"]] == [
+        ("Ada", ["Is kind."]),
+        ("Bob", []),
+    ]
+    assert left["relations"] == [{"from": "Ada", "relationType": "calls", "to": "Bob"}]
+    assert done.elsewhere == []
+    homes.undo(done.revision, home=place)
+    assert len(graph.read_graph(home=place)["relations"]) == 3
+
+
+def test_similar_statements_are_named_and_go_only_when_asked_for(place):
+    first, other = (
+        add(place, "State files must be written atomically."),
+        add(place, "Write state files atomically."),
+    )
+
+    looked = forgetting.would_forget([first], home=place)
+    assert ([one.id for one in looked.targets], [one.id for one in looked.similar]) == ([first], [other])
+    done = forgetting.forget([first], similar=True, home=place)
+
+    assert ([one.id for one in done.targets], done.similar) == ([first, other], [])
+    assert found(place, "state files") == []
+
+
+def test_a_statement_that_other_documents_hold_is_said(place):
+    item = add(place, "Make Quorvex content")
+    colony.start_phase(1, name="Make Quorvex content", home=place)
+
+    assert forgetting.forget([item], home=place).elsewhere == ["COLONY_STATE"]
+
+
+def test_a_session_that_says_nothing_of_it_stays_as_it_is(place):
+    add(place, "A note.", phase=1)
+    compressed(place)
+    before = state.load(place).documents["memory"]["short_term_memory"]
+
+    forgetting.forget([add(place)], home=place)
+
+    assert state.load(place).documents["memory"]["short_term_memory"] == before
