@@ -62,7 +62,7 @@ def install(ask: Ask, scope: str | None, dry_run: bool) -> None:
     With --project they start whichever aether is on PATH, for these files are committed; also the MCP server is put
     into .mcp.json, where its package is installed. With --local and --user they start the program of this environment.
     Without any of the three it is --project where aether is on PATH in every shell, else --local.
-    Everything else in these files stays to the byte; what they were is kept beside them.
+    Everything else in these files stays to the byte; what they were is kept.
 
     \b
     Example:
@@ -271,7 +271,7 @@ def rescue(ask: Ask, everywhere: bool, older_than: float, dry_run: bool) -> int:
     Example:
       aether claude rescue --older-than 20 --dry-run
     """
-    from aether.operations import rescuing
+    from aether.operations import claude_settings, rescuing
 
     if not everywhere:
         ask.place()
@@ -288,6 +288,10 @@ def rescue(ask: Ask, everywhere: bool, older_than: float, dry_run: bool) -> int:
         "items": sum(one.items for one in done),
     }
     emit(ask, data, _rescue_lines(done, dry_run=dry_run))
+    if not done:
+        where = claude_settings.claude_directory() / "projects"
+        note(ask, f"No session {'' if everywhere else 'that was started in this project '}is in {where}.")
+        note(ask, "A single transcript: aether import FILE")
     _tell_undo(ask, done, everywhere=everywhere)
     return 1 if any(one.state == "failed" for one in done) else 0
 
@@ -297,7 +301,7 @@ def _rescue_lines(done: list[Transcript], *, dry_run: bool) -> list[str]:
         (one.state, one.items, one.known, f"{one.age_days:.0f}", f"{one.days_left:.0f}", f"{one.bytes / BYTES_PER_KB:.0f}", one.path)
         for one in done
     ]  # fmt: skip
-    head = ("state", "items", "known", "age", "left", "kB", "transcript")
+    head = ("state", "items", "known", "days old", "days left", "kB", "transcript")
     taken = sum(one.state in {"imported", "planned"} for one in done)
     verb = "would be stored" if dry_run else "stored"
     items = sum(one.items for one in done)

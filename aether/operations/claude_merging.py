@@ -16,6 +16,8 @@ from aether.text import json_text
 
 SERVER = "aether"
 EMPTY = "{}\n"
+# What of a handler is ours to say.
+MADE = ("type", "command", "args", "timeout")
 
 
 def merge(text: str, groups: JsonObject, *, where: str = "") -> str:
@@ -57,8 +59,11 @@ def _merged(text: str, event: str, wanted: JsonObject | None, where: str) -> str
 
 def _renewed(text: str, at: json_text.Path, present: JsonObject, wanted: JsonObject, below: int) -> str:
     """Return `text` with our handler brought up to date where it stands; unchanged where it is."""
-    (handler,) = wanted["hooks"]
-    if present["hooks"][below] != handler:
+    (made,) = wanted["hooks"]
+    held = present["hooks"][below]
+    # What a person has added to it, such as a statusMessage, stays.
+    handler = made | {key: value for key, value in held.items() if key not in MADE}
+    if held != handler:
         text = json_text.put(text, (*at, "hooks", below), handler)
     if present.get("matcher") == wanted.get("matcher"):
         return text

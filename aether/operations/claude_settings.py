@@ -1,6 +1,6 @@
 """Claude Code's settings: our hooks and MCP server put into files that people keep, and taken out again.
 
-Before a file is changed, what it was is kept beside it; writing is atomic and goes through symlinks; a file that
+Before a file is changed, what it was is kept in the directory of the user; writing is atomic and goes through symlinks; a file that
 somebody else changes meanwhile is left to them. Putting in twice changes nothing the second time, and taking out
 gives the bytes from before (`claude_merging` holds what makes that so).
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import hashlib
 import importlib.util
 import os
 import shutil
@@ -28,7 +29,8 @@ from aether.shapes import JsonObject
 from aether.store.files import write_whole
 
 SCOPES = ("project", "local", "user")
-BACKUP_MARK = ".aether-backup-"
+# Of the digest of a path: enough to tell some thousand projects apart.
+PLACE_CHARS = 12
 # What others of the project read too; settings of one person are its owner's alone, as Claude Code makes them.
 SHARED_MODE = 0o644
 # Others get it too: it says nothing of this machine.
@@ -253,7 +255,7 @@ def _plan_out(path: Path, merge: _Merge, unmerge: _Unmerge) -> _Plan:
 
 def _earlier(path: Path, unmerge: _Unmerge) -> tuple[bytes | None, list[tuple[Path, bytes]]]:
     """Return the newest backup with nothing of ours in it, if there is one, and all backups."""
-    names = sorted(path.parent.glob(f"{path.name}{BACKUP_MARK}*"), reverse=True)
+    names = sorted(_backups().glob(f"{_named(path)}*"), reverse=True)
     copies = [(name, name.read_bytes()) for name in names]
     for name, data in copies:
         with contextlib.suppress(InvalidDocument):
@@ -282,26 +284,37 @@ def _applied(plan: _Plan, *, shared: bool, dry_run: bool) -> FileChange:
         _write(path, after, shared=shared)
         for copy in plan.obsolete:
             copy.unlink()
+        with contextlib.suppress(OSError):  # it holds others, or was never made
+            _backups().rmdir()
     return done._replace(backup=kept)
 
 
 def _kept(path: Path, data: bytes) -> str:
-    """Keep `data`, which the file at `path` holds, beside it, and return where."""
-    name = f"{path.name}{BACKUP_MARK}{clock.now():%Y%m%dT%H%M%S%fZ}"
-    backup = path.with_name(name)
+    """Keep `data`, which the file at `path` holds, and return where: in no project, or it would be committed."""
+    backup = _backups() / f"{_named(path)}{clock.now():%Y%m%dT%H%M%S%fZ}"
+    backup.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_whole(backup, data)
-    shutil.copymode(path, backup)
     return str(backup)
 
 
+def _backups() -> Path:
+    return claude_directory() / "aether-backups"
+
+
+def _named(path: Path) -> str:
+    """Return what the names of the backups of a file begin with."""
+    place = hashlib.sha256(os.fsencode(os.path.abspath(path))).hexdigest()[:PLACE_CHARS]
+    return f"{path.name}-{place}-"
+
+
 def _write(path: Path, data: bytes | None, *, shared: bool) -> None:
+    target = Path(os.path.realpath(path))  # a link of those who keep their settings elsewhere stays one
     if data is None:
-        path.unlink()
+        target.unlink()
         with contextlib.suppress(OSError):  # it holds other things, or is the project's own
             if path.parent.name == ".claude" and path.parent != claude_directory():
                 path.parent.rmdir()
         return
-    target = Path(os.path.realpath(path))  # a link of those who keep their settings elsewhere stays one
     mode = target.stat().st_mode & 0o7777 if target.exists() else SHARED_MODE if shared else None
     target.parent.mkdir(parents=True, exist_ok=True)
     write_whole(target, data)

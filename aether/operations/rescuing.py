@@ -80,7 +80,7 @@ def rescue(
             where="home",
         )
     home_of = _everyone if everywhere else _ours(find(home), named=named)
-    placed = [one._replace(home=home_of(one.directory)) for one in transcripts(older_than=older_than)]
+    placed = [_placed(one, home_of(one.directory)) for one in transcripts(older_than=older_than)]
     # What says of itself nothing is told of where it lies beside what is taken.
     beside = {_folder(one) for one in placed if one.home}
     wanted = [
@@ -91,6 +91,17 @@ def rescue(
         tell = partial(_tell, progress, f"{at} of {len(wanted)}: {Path(one.path).name}")
         done.append(_rescued(one, tell, dry_run=dry_run))
     return done
+
+
+def _placed(one: Transcript, home: str) -> Transcript:
+    if home and not os.path.isdir(one.directory):
+        # It may have been a project of its own, whose memory is not for the one above it.
+        return one._replace(
+            home=home,
+            state="skipped",
+            reason=f'{one.directory} is gone. If it was part of this project: aether import "{one.path}"',
+        )
+    return one._replace(home=home)
 
 
 def _tell(progress: Callable[[str], None], which: str, records: int, items: int) -> None:

@@ -203,6 +203,14 @@ def test_rescuing_tells_each_file_and_how_to_take_it_back(here, capsys, tmp_path
     assert len(aether.list_working_memory_items()) == 6
 
 
+def test_where_nothing_is_found_it_says_where_it_looked(here, capsys, tmp_path):
+    done = shown(capsys, "rescue")
+
+    assert "0 item(s) stored" in done.out
+    assert f"is in {tmp_path / 'config' / 'projects'}" in done.err
+    assert "aether import FILE" in done.err
+
+
 def test_rescuing_all_names_the_home_to_undo_in(here, capsys, tmp_path):
     transcript(tmp_path, "Never deploy on a Friday.")
 

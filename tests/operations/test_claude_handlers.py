@@ -53,7 +53,9 @@ def test_no_event_of_ours_can_hold_up_a_session_for_long():
 def test_a_process_ends_itself_before_claude_code_ends_it(event):
     heavy = config.Config().claude_deadline_seconds * (hook.LONG_TIMES if event in hook.LONG else 1)
 
-    assert EVENTS[event].seconds > (heavy if event in hook.HEAVY else hook.LIGHT_SECONDS) + hook.GRACE_SECONDS
+    own = heavy if event in hook.HEAVY else hook.LIGHT_SECONDS
+    assert EVENTS[event].seconds > own
+    assert EVENTS[event].seconds >= own + hook.GRACE_SECONDS
 
 
 @pytest.mark.parametrize("words", WORDS, ids=lambda words: words[0])

@@ -187,3 +187,13 @@ def test_our_server_is_taken_out_under_another_name():
 )
 def test_what_is_not_our_server(server):
     assert not is_our_server(server)
+
+
+def test_what_a_person_added_to_a_handler_of_ours_stays():
+    value = json.loads(merge("", WANTED))
+    mine = value["hooks"]["Stop"][0]["hooks"][0]
+    mine |= {"command": "/old/aether-hook", "timeout": 99, "statusMessage": "Remembering", "async": True}
+
+    (done,) = json.loads(merge(json.dumps(value), WANTED))["hooks"]["Stop"][0]["hooks"]
+
+    assert done == {**WANTED["Stop"]["hooks"][0], "statusMessage": "Remembering", "async": True}

@@ -16,6 +16,7 @@ needs_posix = pytest.mark.skipif(os.name == "nt", reason="modes and links of POS
 @pytest.fixture(autouse=True)
 def _user(monkeypatch, tmp_path):
     """Give the test a user's own directory and an environment with the hook's program."""
+    (tmp_path / "config").mkdir()
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "config"))
     monkeypatch.setattr(claude_handlers, "program", lambda: ["/venv/bin/aether-hook"])
     monkeypatch.setattr(claude_settings, "can_serve", lambda: False)
@@ -50,7 +51,7 @@ def everything(directory):
 def test_taking_out_gives_the_bytes_from_before(project, tmp_path, scope, data):
     if data is not None:
         path = claude_settings.settings_path(scope, project=project)
-        path.parent.mkdir(parents=True)
+        path.parent.mkdir(exist_ok=True)
         path.write_bytes(data)
     before = everything(tmp_path)
 
@@ -58,7 +59,7 @@ def test_taking_out_gives_the_bytes_from_before(project, tmp_path, scope, data):
     assert everything(tmp_path) != before
     uninstall(scope, project=project)
 
-    assert everything(tmp_path) == before or (scope == "user" and data is None)
+    assert everything(tmp_path) == before
 
 
 def test_installing_keeps_what_it_was_and_the_second_time_changes_nothing(project):
@@ -70,7 +71,7 @@ def test_installing_keeps_what_it_was_and_the_second_time_changes_nothing(projec
 
     assert (first.change, second.change, second.backup, second.diff) == ("changed", "unchanged", "", "")
     assert Path(first.backup).read_bytes() == SETTINGS
-    assert Path(first.backup).parent == path.parent
+    assert list(path.parent.iterdir()) == [path]
     assert everything(project) == installed
     assert b"\r\n\t\t" in path.read_bytes()
 
@@ -152,10 +153,41 @@ def test_after_an_upgrade_taking_out_still_gives_the_bytes_from_before(project, 
     assert path.read_bytes() == SETTINGS
 
 
-def test_a_backup_that_is_broken_is_passed_over(project):
+def test_a_backup_is_its_owners_alone_and_that_of_another_project_is_not_taken(project, tmp_path):
+    other = tmp_path / "other"
+    (other / ".git").mkdir(parents=True)
+    settings(other, b'{"hooks": {}, "model": "haiku"}')
+    path = settings(project, SETTINGS)
+    backups = [Path(install(project=at)[0].backup) for at in (project, other)]
+
+    uninstall(project=project)
+
+    assert path.read_bytes() == SETTINGS
+    assert [backup.exists() for backup in backups] == [False, True]
+    if os.name != "nt":
+        assert backups[1].stat().st_mode & 0o777 == 0o600
+        assert backups[1].parent.stat().st_mode & 0o777 == 0o700
+
+
+@needs_posix
+def test_a_link_to_nothing_is_one_again_when_ours_is_taken_out(project, tmp_path):
+    path = settings(project)
+    path.parent.mkdir()
+    path.symlink_to(tmp_path / "dotfiles.json")
+
+    install(project=project)
+    assert b"aether-hook" in (tmp_path / "dotfiles.json").read_bytes()
+    uninstall(project=project)
+
+    assert path.is_symlink()
+    assert not path.exists()
+
+
+def test_a_backup_that_is_broken_is_passed_over(project, tmp_path):
     path = settings(project, SETTINGS)
     install(project=project)
-    path.with_name(path.name + claude_settings.BACKUP_MARK + "9999").write_bytes(b"\xff")
+    (backup,) = (tmp_path / "config" / "aether-backups").iterdir()
+    backup.with_name(f"{backup.name}Z").write_bytes(b"\xff")
 
     uninstall(project=project)
 

@@ -68,6 +68,8 @@ def test_a_transcript_goes_into_the_home_of_its_own_project_only(here, config, t
 
 
 def test_all_go_each_into_its_own_home(here, config, tmp_path):
+    (here / "below").mkdir()
+    (tmp_path / "third").mkdir()
     transcript(config, here / "below", "Never deploy on a Friday.")
     transcript(config, tmp_path / "other", "Never deploy on a Monday.", uuid="2")
     transcript(config, tmp_path / "third", "Never deploy at all.", uuid="3")
@@ -84,7 +86,18 @@ def test_all_go_each_into_its_own_home(here, config, tmp_path):
     assert [one.reason for one in done if one.reason] == [
         f'its project has no home: run "aether init" in {tmp_path / "third"}'
     ]
-    assert not (tmp_path / "third").exists()
+    assert list((tmp_path / "third").iterdir()) == []
+
+
+@pytest.mark.parametrize("everywhere", [True, False])
+def test_of_a_directory_that_is_gone_nobody_can_tell_whose_it_was(here, config, everywhere):
+    transcript(config, here / "gone", "Never tell the client's key.")
+
+    (done,) = rescue(everywhere=everywhere)
+
+    assert (done.state, done.items, contents(here)) == ("skipped", 0, [])
+    assert f"{here / 'gone'} is gone." in done.reason
+    assert f'aether import "{done.path}"' in done.reason
 
 
 def test_rescuing_again_adds_nothing_and_changes_nothing_of_theirs(here, config):
@@ -273,7 +286,7 @@ def test_where_there_is_nothing_there_is_nothing(here, config):
 
 
 @pytest.mark.real_data
-def test_real_transcripts_are_rescued_as_they_are_imported(here, config, tmp_path, monkeypatch):
+def test_real_transcripts_are_rescued_as_they_are_imported(here, config):
     found = [
         path for path in sorted((DATA / "claude_code").glob("*.jsonl")) if path.stat().st_size < SMALL_BYTES
     ]
@@ -281,8 +294,9 @@ def test_real_transcripts_are_rescued_as_they_are_imported(here, config, tmp_pat
         pytest.skip("the real transcripts are not beside this checkout")
     (config / "projects" / "-p").mkdir()
     for path in found:
-        shutil.copy(path, config / "projects" / "-p")
-    monkeypatch.setattr(rescuing.project, "home_of", lambda directory: str(here / ".aether"))
+        text, there = path.read_text(encoding="utf-8"), rescuing._directory_of(path)
+        moved = text.replace(json.dumps(there), json.dumps(str(here))) if there else text
+        (config / "projects" / "-p" / path.name).write_text(moved, encoding="utf-8")
 
     done = rescue()
     again = rescue()
