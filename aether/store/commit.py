@@ -266,7 +266,7 @@ def _fold(snapshot: Snapshot) -> Snapshot:
         _require_unedited(snapshot, documents.NAMES)
         for name in sorted(written):
             _require_unedited(snapshot, [name])
-            if name in documents.OPTIONAL and name not in found.made:
+            if name in documents.OPTIONAL and name not in found.made and not snapshot.stamps.get(name):
                 documents.keep_default(home, name, found.base)
             documents.write(home, name, snapshot.documents[name], snapshot.revision)
         stamps = {**snapshot.stamps, **dict.fromkeys(written, snapshot.revision)}

@@ -14,7 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from aether.errors import Conflict, CorruptDocument, NotFound
+from aether.errors import Conflict, CorruptDocument, NotFound, UnsafePath, shown
+from aether.project import leads_out
 from aether.schemas import check, migrations
 from aether.shapes import JsonObject
 from aether.store import documents, journal
@@ -76,6 +77,7 @@ def load(home: Path) -> Snapshot:
 
     Raises:
         NotFound: this is not a home.
+        UnsafePath: something in it leads out of it.
         CorruptDocument: something is damaged and cannot be rebuilt.
         InvalidDocument: a hand edit breaks the schema, or a newer aether wrote here.
         Conflict: a hand edit and the journal both changed the same place.
@@ -154,6 +156,12 @@ def advance(
 def _read(home: Path) -> Snapshot:
     if not (home / "data").is_dir():
         raise NotFound("is not a home: it has no data/.", fix='Run "aether init" there.', where=str(home))
+    if link := leads_out(os.path.realpath(home)):
+        raise UnsafePath(
+            f"{shown(link)} leads out of the home, so the home is not used.",
+            fix="Remove the link; to have a home elsewhere, name it with --home or AETHER_HOME.",
+            where=str(home),
+        )
     for _ in range(READ_TRIES):
         before = file_ids(home)
         found = read_journal(home)
@@ -187,10 +195,17 @@ def _read_ids(
 
 
 def read_journal(home: Path) -> journal.Scan:
-    """Return what stands in the journal of `home`; without one, what the folded lines end with."""
+    """Return what stands in the journal of `home`; without one, what the folded lines end with.
+
+    An optional document of which there is a backup was made, although an older aether's journal does not say so.
+    """
     path = journal_path(home)
     try:
-        return journal.scan(path.read_bytes(), where=str(path))
+        found = journal.scan(path.read_bytes(), where=str(path))
+        unnamed = [
+            name for name in documents.OPTIONAL if name not in found.made and documents.backups(home, name)
+        ]
+        return found._replace(made=(*found.made, *unnamed))
     except FileNotFoundError:
         last = next(folded(home, newest_first=True), None)
         patched = {name for entry in folded(home) for name in entry.patches} if last else set()

@@ -96,6 +96,44 @@ def test_a_file_that_was_damaged_or_deleted_is_rebuilt(home, damage, folds, lose
     assert documents.read(graph_file(home)).state == "good"
 
 
+def as_an_older_aether_leaves_it(home):
+    """Fold like a version that knows nothing of optional documents: its journal does not name them."""
+    homes.add(home, f"older{homes.anew(home).revision}")
+    fold(home)
+    state.journal_path(home).write_bytes(journal.header(homes.anew(home).revision))
+
+
+@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(b"{")])
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_file_is_rebuilt_although_an_older_aether_wrote_in_between(home, damage, more):
+    for name in ("ant", "bee", "cat")[: 2 + more]:
+        know(home, name)
+        fold(home)
+        if name == "bee":
+            as_an_older_aether_leaves_it(home)
+    expected = names(home)
+
+    damage(graph_file(home))
+
+    assert names(home) == expected
+    doctor.repair(home, now=homes.NOW)
+    assert names(home) == expected
+
+
+def test_a_stamped_file_was_no_default_before_although_no_backup_and_no_journal_knows_it(home):
+    know(home, "ant")
+    fold(home)
+    as_an_older_aether_leaves_it(home)
+    for path in documents.backups(home, "graph"):
+        path.unlink()
+
+    know(home, "bee")
+    fold(home)
+
+    kept = [documents.read(path).value["entities"] for path in documents.backups(home, "graph")]
+    assert [[each["name"] for each in entities] for entities in kept] == [["ant"]]
+
+
 def test_a_file_is_rebuilt_although_the_history_before_it_is_forgotten(home):
     homes.add(home, "one")
     fold(home)
