@@ -14,10 +14,12 @@ from typing import TypedDict, cast
 
 from aether.shapes import JsonObject
 from aether.store.files import make_directory, write_whole
+from aether.store.spool import require_real
 from aether.text.patterns import lazy
 
 # Claude Code removes transcripts after 30 days: what is older is not resumed.
 SESSION_DAYS = 30
+DIRECTORY = "sessions"
 # What `first_source` says where hooks were installed in the middle of a session.
 UNKNOWN = "unknown"
 NOT_YET = -1
@@ -56,8 +58,10 @@ def opened(home: Path, session: str) -> Session:
     """Return what is known of a session; where there is no file, or it makes no sense, the session begins anew.
 
     Raises:
-        OSError: the file is there and cannot be read, perhaps for now.
+        OSError: the file is there and cannot be read, perhaps for now; or it would be one outside of the home.
     """
+    if (home / "hooks" / DIRECTORY).exists():
+        require_real(str(home), DIRECTORY)
     return _read(_path(home, session)) or Session(
         state={}, done=[], seen=[], first_source="", at="", revision=NOT_YET, archive_read=-1
     )
@@ -72,6 +76,7 @@ def write(home: Path, session: str, known: Session) -> None:
     path = _path(home, session)
     if not path.exists():
         make_directory(path.parent)
+        require_real(str(home), DIRECTORY)
         _forget_old(path.parent)
     write_whole(path, json.dumps(known, separators=(",", ":")).encode("ascii"))
 
@@ -91,6 +96,8 @@ def _is_over(turn: JsonObject) -> bool:
 
 
 def _read(path: Path) -> Session | None:
+    if path.is_symlink():
+        return None  # it is replaced when the session is written
     try:
         found = json.loads(path.read_bytes())
     except (FileNotFoundError, ValueError, RecursionError):
@@ -103,7 +110,7 @@ def _path(home: Path, session: str) -> Path:
     name = (
         session if _PLAIN_NAME.fullmatch(session) else sha256(session.encode("utf-8", "replace")).hexdigest()
     )
-    return home / "hooks" / "sessions" / f"{name}.json"
+    return home / "hooks" / DIRECTORY / f"{name}.json"
 
 
 def _forget_old(directory: Path) -> None:

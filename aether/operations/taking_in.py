@@ -130,7 +130,9 @@ def patience_of(home: Path) -> float:
 def _locked_out(home: Path) -> None:
     """Take note that somebody waited in vain; where that cannot be written, the next one waits as long."""
     with suppress(OSError):
-        _marker(home).touch()
+        marker = _marker(home)
+        if not marker.is_symlink():
+            marker.touch()
 
 
 def _marker(home: Path) -> Path:

@@ -13,10 +13,12 @@ from pathlib import Path
 
 from aether.errors import AetherError
 from aether.store.files import make_directory, storage, write_whole
+from aether.store.spool import is_real, require_real
 from aether.text.patterns import lazy
 
 # Far more than are open at a time.
 SESSIONS_KEPT = 64
+DIRECTORY = "told"
 _PLAIN_NAME = lazy(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
@@ -28,8 +30,11 @@ def begin(home: Path, session: str, ids: Sequence[str] = ()) -> None:
 
 def told(home: Path, session: str) -> list[str]:
     """Return the lines and the ids of entries that `session` was told; none where nobody knows."""
+    path = _file(home, session)
     try:
-        found = json.loads(_file(home, session).read_bytes())
+        found = (
+            [] if path.is_symlink() or not is_real(str(home), DIRECTORY) else json.loads(path.read_bytes())
+        )
     except (OSError, ValueError):
         return []
     return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
@@ -44,6 +49,7 @@ def note(home: Path, session: str, ids: Sequence[str]) -> None:
     path = _file(home, session)
     with storage(path):
         make_directory(path.parent)
+        require_real(str(home), DIRECTORY)
         write_whole(path, json.dumps(list(ids)).encode("ascii"))
         old = sorted(path.parent.glob("*.json"), key=lambda file: file.stat().st_mtime)[:-SESSIONS_KEPT]
         for file in old:
@@ -54,4 +60,4 @@ def _file(home: Path, session: str) -> Path:
     name = (
         session if _PLAIN_NAME.fullmatch(session) else sha256(session.encode("utf-8", "replace")).hexdigest()
     )
-    return home / "hooks" / "told" / f"{name}.json"
+    return home / "hooks" / DIRECTORY / f"{name}.json"

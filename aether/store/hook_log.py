@@ -13,16 +13,18 @@ NAME = "hook.log"
 MOST_BYTES = 256 * 1024
 # Longer messages hide what they say.
 LINE_CHARS = 400
+# Where a link would lead, a repository with a home in it may have chosen: it could be a file that a shell runs.
+_AS_IT_IS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 def note(home: str, event: str, session: str, what: str) -> None:
     """Add a line that says when, in which event of which session, and what; do nothing where there is no home."""
     try:
-        if not os.path.isdir(home):
-            return
         path = os.path.join(home, NAME)
+        if not os.path.isdir(home) or os.path.islink(path):
+            return
         _make_room(path)
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _AS_IT_IS, 0o600)
         try:
             os.write(handle, _line(event, session, what).encode("utf-8", "replace"))
         finally:
@@ -34,10 +36,12 @@ def note(home: str, event: str, session: str, what: str) -> None:
 def note_once(home: str, event: str, session: str, what: str) -> None:
     """Add a line as `note` does, unless the log has one that says the same of that session."""
     said = _line(event, session, what).split(" ", 2)[2]  # without the time and the event
+    path = os.path.join(home, NAME)
     try:
-        with open(os.path.join(home, NAME), encoding="utf-8", errors="replace") as file:
-            if any(line.endswith(said) for line in file):
-                return
+        if not os.path.islink(path):
+            with open(path, encoding="utf-8", errors="replace") as file:
+                if any(line.endswith(said) for line in file):
+                    return
     except OSError:
         pass  # there is none yet
     note(home, event, session, what)

@@ -70,7 +70,7 @@ def _path(home: Path) -> Path:
 def _acquire(path: Path, timeout: float) -> int:
     give_up = time.monotonic() + timeout
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             _wait(handle, path, timeout, give_up)
             # The home may have been removed and made again while we waited: then we hold a lock on nothing.

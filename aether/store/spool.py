@@ -2,13 +2,15 @@
 
 Putting an entry takes no lock and reads nothing of the home. It is there whole once `put` has returned, whatever
 happens then; a process that is killed before leaves a temp file that counts for nothing and that `remove` clears
-away. On this path every import is paid for by every tool call of a session: `json`, `os` and `time` are all it has.
+away. What leads elsewhere, as a repository with a home in it may have it, is neither written nor read. On this path
+every import is paid for by every tool call of a session: `json`, `os`, `stat` and `time` are all it has.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import stat
 import time
 
 from aether.errors import StorageFailed
@@ -37,6 +39,7 @@ def put(home: str, entry: JsonObject) -> str:
     data = json.dumps(entry, separators=(",", ":")).encode("ascii")
     try:
         _make(directory)
+        require_real(home)
         _write(directory, name, data)
     except OSError as reason:
         raise StorageFailed(
@@ -51,21 +54,47 @@ def waiting(home: str) -> list[str]:
     """Return the names of the entries that wait, oldest first."""
     try:
         names = os.listdir(_directory(home))
+        if not is_real(home):
+            return []
     except OSError:
         return []
     return sorted(name for name in names if name.endswith(SUFFIX) and not name.startswith("."))
 
 
+def is_real(home: str, name: str = "spool") -> bool:
+    """Return whether `<home>/hooks/<name>` is a directory in the home, and its owner's or ours.
+
+    Raises:
+        OSError: there is none.
+    """
+    owners = {os.stat(home).st_uid, os.geteuid() if hasattr(os, "geteuid") else 0}
+    hooks = os.path.join(home, "hooks")
+    found = [os.lstat(path) for path in (hooks, os.path.join(hooks, name))]
+    return all(stat.S_ISDIR(one.st_mode) and one.st_uid in owners for one in found)
+
+
+def require_real(home: str, name: str = "spool") -> None:
+    """Raise unless `is_real`.
+
+    Raises:
+        OSError: it is not.
+    """
+    if not is_real(home, name):
+        raise OSError(f"hooks/{name}/ leads elsewhere, or is another user's")
+
+
 def get(home: str, name: str) -> JsonObject | None:
     """Return the entry of that name; None where it is gone, or is no entry: then it is moved into `quarantine/`."""
     path = os.path.join(_directory(home), name)
+    entry = None
     try:
-        with open(path, "rb") as file:
-            entry = json.loads(file.read())
+        if stat.S_ISREG(os.lstat(path).st_mode):
+            with open(path, "rb") as file:
+                entry = json.loads(file.read())
     except OSError:
         return None
     except (ValueError, RecursionError):
-        entry = None
+        pass  # what is no entry is set aside
     if isinstance(entry, dict):
         return entry
     _set_aside(home, path, name)

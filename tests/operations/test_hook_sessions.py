@@ -99,3 +99,28 @@ def test_reading_a_session_imports_none_of_the_rules_of_capture():
     assert {"aether.memory.capture", "aether.text.rules", "aether.messages.shell"}.isdisjoint(
         json.loads(listed.stdout)
     )
+
+
+def test_sessions_that_lead_elsewhere_are_neither_read_nor_written(tmp_path):
+    home, other = tmp_path / "home", tmp_path / "other"
+    write(other, "s", opened(other, "s"))
+    (home / "hooks").mkdir(parents=True)
+    (home / "hooks" / "sessions").symlink_to(other / "hooks" / "sessions")
+
+    with pytest.raises(OSError, match="leads elsewhere"):
+        opened(home, "s")
+    with pytest.raises(OSError, match="leads elsewhere"):
+        write(home, "t", opened(other, "s"))
+    assert [path.name for path in (other / "hooks" / "sessions").iterdir()] == ["s.json"]
+
+
+def test_a_session_that_is_a_link_begins_anew_and_replaces_it(tmp_path):
+    known = opened(tmp_path, "s")
+    write(tmp_path, "t", {**known, "at": "then"})
+    place = tmp_path / "hooks" / "sessions"
+    (place / "s.json").symlink_to(place / "t.json")
+
+    assert opened(tmp_path, "s")["at"] == ""
+    write(tmp_path, "s", known)
+    assert opened(tmp_path, "t")["at"] == "then"
+    assert not (place / "s.json").is_symlink()

@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from aether.errors import StorageFailed
 from aether.operations import home as homes
 from aether.operations import told
 
@@ -33,3 +34,17 @@ def test_only_the_newest_sessions_are_kept(place, monkeypatch):
     told.begin(place, "d")
 
     assert sorted(file.stem for file in (place / "hooks" / "told").iterdir()) == ["c", "d"]
+
+
+def test_what_leads_elsewhere_is_neither_read_nor_written(tmp_path):
+    home, other = tmp_path / "home", tmp_path / "other"
+    for place in (home, other):
+        place.mkdir()
+    told.note(other, "s", ["wm_1"])
+    (home / "hooks").mkdir()
+    (home / "hooks" / "told").symlink_to(other / "hooks" / "told")
+
+    with pytest.raises(StorageFailed, match="leads elsewhere"):
+        told.note(home, "t", ["wm_2"])
+    assert told.told(home, "s") == []
+    assert [path.name for path in (other / "hooks" / "told").iterdir()] == ["s.json"]

@@ -77,3 +77,14 @@ def test_what_is_said_of_a_session_once_is_not_said_of_it_again(tmp_path):
         "Stop b not a setting",
         "SessionEnd a something else",
     ]
+
+
+def test_a_log_that_leads_elsewhere_is_neither_written_nor_read(tmp_path):
+    (tmp_path / "rc").write_text("alias ll='ls -l'\n")
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / hook_log.NAME).symlink_to(tmp_path / "rc")
+
+    hook_log.note(str(tmp_path / "home"), "Stop", "s", "$(touch /tmp/x)")
+    hook_log.note_once(str(tmp_path / "home"), "Stop", "s", "$(touch /tmp/x)")
+
+    assert (tmp_path / "rc").read_text() == "alias ll='ls -l'\n"

@@ -162,3 +162,14 @@ def test_a_child_that_dies_in_the_block_frees_the_lock(home):
     assert faults.in_child(die) == -signal.SIGKILL
     with locked(home, timeout=0):
         pass
+
+
+@pytest.mark.skipif(not hasattr(os, "O_NOFOLLOW"), reason="no way to refuse links here")
+def test_a_lock_that_leads_elsewhere_is_not_signed(tmp_path):
+    (tmp_path / "rc").write_text("alias ll='ls -l'\n")
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "lock").symlink_to(tmp_path / "rc")
+
+    with pytest.raises(StorageFailed), locked(tmp_path / "home", timeout=0.1):
+        pass
+    assert (tmp_path / "rc").read_text() == "alias ll='ls -l'\n"

@@ -147,3 +147,46 @@ def test_many_at_once_lose_nothing(home):
 
     found = {json.dumps(spool.get(home, name), sort_keys=True) for name in spool.waiting(home)}
     assert len(found) == 80
+
+
+@pytest.mark.parametrize("link", ["hooks", "hooks/spool"])
+def test_a_spool_that_leads_elsewhere_is_neither_written_nor_read(home, tmp_path, link):
+    other = tmp_path / "other" / "spool"
+    other.mkdir(parents=True)
+    (other / "00000000000000000001-1-aa.json").write_text('{"event": "Stop"}')
+    place = os.path.join(home, link)
+    os.makedirs(os.path.dirname(place), exist_ok=True)
+    os.symlink(other if link.endswith("spool") else other.parent, place)
+
+    with pytest.raises(StorageFailed, match="leads elsewhere"):
+        spool.put(home, {"event": "Stop"})
+    assert spool.waiting(home) == []
+    assert len(list(other.iterdir())) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no owners here")
+def test_a_spool_of_another_user_is_neither_written_nor_read(home, monkeypatch):
+    spool.put(home, {})
+    real = os.lstat
+
+    def of_another(path):
+        found = list(real(path))
+        found[4] = 4_242  # the user
+        return os.stat_result(found)
+
+    monkeypatch.setattr(os, "lstat", of_another)
+
+    assert spool.waiting(home) == []
+    with pytest.raises(StorageFailed, match="another user"):
+        spool.put(home, {})
+
+
+def test_an_entry_that_is_a_link_is_set_aside_unread(home, tmp_path):
+    spool.put(home, {})
+    (tmp_path / "other.json").write_text('{"event": "Stop"}')
+    name = "00000000000000000001-1-aa.json"
+    os.symlink(tmp_path / "other.json", os.path.join(directory(home), name))
+
+    assert spool.get(home, name) is None
+    assert name not in spool.waiting(home)
+    assert (tmp_path / "other.json").read_text() == '{"event": "Stop"}'

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from aether.errors import Conflict, CorruptDocument, InvalidDocument, NotFound
+from aether.errors import Conflict, CorruptDocument, InvalidDocument, NotFound, UnsafePath
 from aether.store import documents, journal, state
 from aether.store.commit import fold_home
 from tests import homes
@@ -210,3 +210,24 @@ def test_a_state_may_be_replayed_up_to_a_revision():
 
     assert state.replay({"n": 0}, "memory", entries, after=0, until=2) == {"n": 2}
     assert state.replay({"n": 0}, "other", entries, after=0) == {"n": 0}
+
+
+@pytest.mark.parametrize("name", ["data/journal.jsonl", "data/memory.json", "archive", "hooks/spool"])
+def test_a_home_of_which_a_part_lies_elsewhere_is_not_used(home, tmp_path, name):
+    other = tmp_path / "elsewhere"
+    other.mkdir()
+    place = home / name
+    place.parent.mkdir(exist_ok=True)
+    if place.exists():
+        place.rename(other / "was")
+    place.symlink_to(other / "was")
+
+    with pytest.raises(UnsafePath, match="leads out of the home"):
+        homes.anew(home)
+
+
+def test_a_link_within_the_home_is_followed(home):
+    (home / "data" / "memory.json").rename(home / "mine.json")
+    (home / "data" / "memory.json").symlink_to(home / "mine.json")
+
+    assert homes.anew(home).revision >= 0

@@ -10,10 +10,13 @@ import os
 import time
 from hashlib import sha256
 
+from aether.store.spool import is_real
+
 # Those of one event start together; on a busy machine the last is some seconds behind. The same event again, such
 # as a second compaction of one turn, takes longer to come.
 TOGETHER_SECONDS = 5.0
-DIRECTORY = os.path.join("hooks", "answering")
+NAME = "answering"
+DIRECTORY = os.path.join("hooks", NAME)
 # What tells one event from another; the process that asks is another when a session is resumed once more.
 _FIELDS = ("hook_event_name", "session_id", "prompt_id", "prompt", "agent_id", "source", "trigger")
 
@@ -29,6 +32,8 @@ def is_first(home: str, payload: dict[str, object]) -> bool:
     name = os.path.join(directory, sha256(told.encode("utf-8", "replace")).hexdigest())
     try:
         os.makedirs(directory, mode=0o700, exist_ok=True)
+        if not is_real(home, NAME):
+            return True  # elsewhere nothing is made, and nothing swept away
         _sweep(directory)
         os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except FileExistsError:
@@ -40,10 +45,11 @@ def is_first(home: str, payload: dict[str, object]) -> bool:
 
 def _sweep(directory: str) -> None:
     """Remove what was said longer ago."""
-    late = time.time() - TOGETHER_SECONDS
+    now = time.time()
     for entry in os.scandir(directory):
         try:
-            if entry.stat().st_mtime < late:
+            # Also what the future says: the clock was set back since.
+            if abs(now - entry.stat(follow_symlinks=False).st_mtime) > TOGETHER_SECONDS:
                 os.unlink(entry.path)
         except FileNotFoundError:
             continue  # another removed it

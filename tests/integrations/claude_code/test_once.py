@@ -81,3 +81,22 @@ def test_of_many_processes_at_once_one_is_first(tmp_path):
     ]
 
     assert sorted(process.communicate()[0].strip() for process in started) == ["False"] * 7 + ["True"]
+
+
+def test_elsewhere_nothing_is_swept_away_and_nothing_is_made(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "memory.json").write_text("{}")
+    os.utime(tmp_path / "data" / "memory.json", (1, 1))
+    (tmp_path / "hooks").mkdir()
+    (tmp_path / once.DIRECTORY).symlink_to(tmp_path / "data")
+
+    assert [once.is_first(str(tmp_path), START) for _ in range(2)] == [True, True]
+    assert [path.name for path in (tmp_path / "data").iterdir()] == ["memory.json"]
+
+
+def test_what_was_said_in_the_future_counts_no_more(tmp_path):
+    once.is_first(str(tmp_path), START)
+    (file,) = (tmp_path / once.DIRECTORY).iterdir()
+    os.utime(file, (time.time() + 3_600,) * 2)
+
+    assert [once.is_first(str(tmp_path), START) for _ in range(2)] == [True, False]
