@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
-from aether.cli.output import Ask, Group, emit, note, pass_ask, say, write_file
+from aether.cli.output import Ask, Group, emit, note, pass_ask, say, short, write_file
+from aether.text.counted import counted
+
+if TYPE_CHECKING:
+    from aether.errors import InvalidInput
+    from aether.messages.record import BadLine
+
+# Lines that cannot be read and are named: of more it is the file that is wrong.
+MOST_BAD_LINES = 10
+REASON_COLUMNS = 100
 
 
 @click.group("graph", cls=Group)
@@ -37,9 +47,13 @@ def import_(ask: Ask, source: str) -> None:
     from aether.operations import graph
 
     done = graph.import_graph(sys.stdin.buffer if source == "-" else source, home=ask.place())
-    for bad in done.bad_lines:
-        say(f"line {bad.line}: {bad.reason}")
     merged = done.merged
+    if done.bad_lines and not any(merged):
+        raise _no_graph(source, done.bad_lines)
+    for bad in done.bad_lines[:MOST_BAD_LINES]:
+        say(f"line {bad.line}: {bad.reason}")
+    if len(done.bad_lines) > MOST_BAD_LINES:
+        say(f"… and {counted(len(done.bad_lines) - MOST_BAD_LINES, 'lines')} more; --json names all.")
     data = {
         **merged._asdict(),
         "bad_lines": [bad._asdict() for bad in done.bad_lines],
@@ -48,11 +62,22 @@ def import_(ask: Ask, source: str) -> None:
     emit(
         ask,
         data,
-        f"{merged.entities} entities, {merged.observations} observations of known ones, {merged.relations} relations "
-        f"added; {merged.known} were known.",
+        f"{counted(merged.entities, 'entities')}, {counted(merged.observations, 'observations of known ones')}, "
+        f"{counted(merged.relations, 'relations')} added; {merged.known} known already.",
     )
     if done.revision:
         note(ask, f"To take it back: aether undo {done.revision}")
+
+
+def _no_graph(source: str, bad_lines: list[BadLine]) -> InvalidInput:
+    from aether.errors import InvalidInput
+
+    first = bad_lines[0]
+    return InvalidInput(
+        f"none of its lines is an entity or a relation (line {first.line}: {short(first.reason, REASON_COLUMNS)}).",
+        fix='Name the file of a memory server. A transcript: "aether import".',
+        where=source,
+    )
 
 
 @graph_command.command("search")

@@ -13,12 +13,14 @@ from datetime import datetime
 from typing import Any, NamedTuple, TypedDict
 
 from aether.clock import stamp
-from aether.errors import NotFound
+from aether.errors import InvalidInput, NotFound
 from aether.shapes import Change, JsonObject, Patch
 from aether.store.patch import pointer
 from aether.text.words import stems
 
 DOCUMENT = "graph"
+# Of the graph as JSON, some 80,000 entities and relations: every command and hook reads it all, which then takes 0.2 s.
+MAX_CHARS = 16_000_000
 
 
 class Entity(TypedDict):
@@ -87,7 +89,11 @@ class Match(NamedTuple):
 
 
 def create_entities(graph: Mapping[str, Any], entities: Iterable[Entity], *, now: datetime) -> Change:
-    """Return the change that adds the entities whose names are new; its result is those."""
+    """Return the change that adds the entities whose names are new; its result is those.
+
+    Raises:
+        InvalidInput: the graph would be too large.
+    """
     known = {entity["name"] for entity in graph["entities"]}
     fresh: list[Entity] = []
     for entity in entities:
@@ -95,18 +101,22 @@ def create_entities(graph: Mapping[str, Any], entities: Iterable[Entity], *, now
             known.add(entity["name"])
             once = list(dict.fromkeys(entity["observations"]))
             fresh.append({"name": entity["name"], "entityType": entity["entityType"], "observations": once})
-    return _adding([_stored(entity, stamp(now)) for entity in fresh], "/entities/-", fresh)
+    return _adding(graph, [_stored(entity, stamp(now)) for entity in fresh], "/entities/-", fresh)
 
 
 def create_relations(graph: Mapping[str, Any], relations: Iterable[Relation], *, now: datetime) -> Change:
-    """Return the change that adds the relations that are new; its result is those."""
+    """Return the change that adds the relations that are new; its result is those.
+
+    Raises:
+        InvalidInput: the graph would be too large.
+    """
     known = {_key(relation) for relation in graph["relations"]}
     fresh: dict[str, Relation] = {}
     for relation in relations:
         if _key(relation) not in known:
             fresh.setdefault(_key(relation), _relation(relation))
     stored = [{"id": key, **relation, "created_at": stamp(now)} for key, relation in fresh.items()]
-    return _adding(stored, "/relations/-", list(fresh.values()))
+    return _adding(graph, stored, "/relations/-", list(fresh.values()))
 
 
 def add_observations(graph: Mapping[str, Any], observations: Iterable[Observed], *, now: datetime) -> Change:
@@ -114,6 +124,7 @@ def add_observations(graph: Mapping[str, Any], observations: Iterable[Observed],
 
     Raises:
         NotFound: there is no such entity.
+        InvalidInput: the graph would be too large.
     """
     places = _places(graph)
     known: dict[str, set[str]] = {}
@@ -131,7 +142,7 @@ def add_observations(graph: Mapping[str, Any], observations: Iterable[Observed],
         path = pointer("entities", places[name], "observations", "-")
         patch += [{"op": "add", "path": path, "value": _observation(text, stamp(now))} for text in fresh]
         added.append({"entityName": name, "addedObservations": fresh})
-    return Change({DOCUMENT: patch}, result=added)
+    return _bounded(graph, Change({DOCUMENT: patch}, result=added))
 
 
 def delete_entities(graph: Mapping[str, Any], names: Iterable[str]) -> Change:
@@ -166,7 +177,11 @@ def delete_relations(graph: Mapping[str, Any], relations: Iterable[Relation]) ->
 
 
 def merge(graph: Mapping[str, Any], other: Graph, *, now: datetime) -> Change:
-    """Return the change that adds what `other` has and `graph` has not; its result counts that."""
+    """Return the change that adds what `other` has and `graph` has not; its result counts that.
+
+    Raises:
+        InvalidInput: the graph would be too large.
+    """
     places = _places(graph)
     united: dict[str, Entity] = {}
     for entity in other["entities"]:  # a file of the official server may hold one name twice
@@ -186,7 +201,7 @@ def merge(graph: Mapping[str, Any], other: Graph, *, now: datetime) -> Change:
     counts = Merged(
         len(entities.result), len(observed.patches[DOCUMENT]), len(relations.result), given - fresh
     )
-    return Change({DOCUMENT: patch}, result=counts)
+    return _bounded(graph, Change({DOCUMENT: patch}, result=counts))
 
 
 def whole(graph: Mapping[str, Any]) -> Graph:
@@ -250,10 +265,26 @@ def _described(graph: Mapping[str, Any]) -> Iterator[Match]:
         yield Match(name, kind, _last(entity), "\n".join(lines), 1.0)
 
 
-def _adding(values: Iterable[Any], path: str, result: Any) -> Change:
-    return Change(
-        {DOCUMENT: [{"op": "add", "path": path, "value": value} for value in values]}, result=result
-    )
+def _adding(graph: Mapping[str, Any], values: Iterable[Any], path: str, result: Any) -> Change:
+    patch: Patch = [{"op": "add", "path": path, "value": value} for value in values]
+    return _bounded(graph, Change({DOCUMENT: patch}, result=result))
+
+
+def _bounded(graph: Mapping[str, Any], change: Change) -> Change:
+    """Return `change`, which only adds.
+
+    Raises:
+        InvalidInput: the graph would be too large.
+    """
+    patch = change.patches[DOCUMENT]
+    size = sum(len(json.dumps(each, ensure_ascii=False)) for each in (graph, *patch)) if patch else 0
+    if size > MAX_CHARS:
+        raise InvalidInput(
+            f"the graph would hold {size:,} characters, the most is {MAX_CHARS:,}; nothing was added.",
+            fix="Delete entities that are no longer needed, or keep another graph in another home.",
+            where=DOCUMENT,
+        )
+    return change
 
 
 def _removing(*keys: str | int, at: Sequence[int]) -> Patch:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
 
+import pytest
+
+from aether.cli import graph
 from aether.cli.main import main
 
 
@@ -18,7 +22,7 @@ def test_a_file_is_merged_and_how_to_take_it_back_is_said(here, capsys):
     first = shown(capsys, "graph", "import", "memory.jsonl")
     again = shown(capsys, "graph", "import", "memory.jsonl")
 
-    assert first.out == "1 entities, 0 observations of known ones, 1 relations added; 0 were known.\n"
+    assert first.out == "1 entity, 0 observations of known ones, 1 relation added; 0 known already.\n"
     assert first.err.startswith("To take it back: aether undo ")
     assert (again.out.split()[-3], again.err) == ("2", "")
 
@@ -45,3 +49,27 @@ def test_what_comes_in_through_a_pipe_goes_out_again(here, tmp_path, capsys, mon
 
 def test_a_file_that_is_missing_is_named(here, capsys):
     assert "cannot be read" in shown(capsys, "graph", "import", "missing", code=3).err
+
+
+@pytest.mark.parametrize(
+    "line", [b'{"type": "user", "message": {}}', b"\x00\xff", b'{"type": "entity", "name": 1}']
+)
+def test_a_file_that_is_no_graph_is_an_error_of_one_line(line, here, tmp_path, capsys):
+    (tmp_path / "wrong").write_bytes(b"\n".join([line] * 500))
+
+    text = shown(capsys, "graph", "import", "wrong", code=2).err
+
+    assert text.startswith("Error: wrong: none of its lines is an entity or a relation (line 1: ")
+    assert text.endswith('A transcript: "aether import".\n')
+    assert text.count("\n") == 1
+
+
+def test_of_many_bad_lines_some_are_named(here, tmp_path, capsys):
+    (tmp_path / "torn.jsonl").write_bytes((tmp_path / "memory.jsonl").read_bytes() + b"garbage\n" * 13)
+
+    told = shown(capsys, "graph", "import", "torn.jsonl").err.splitlines()
+
+    assert len(told) == graph.MOST_BAD_LINES + 2
+    assert told[-2] == "… and 3 lines more; --json names all."
+    data = json.loads(shown(capsys, "graph", "import", "torn.jsonl", "--json").out)
+    assert (len(data["bad_lines"]), data["known"]) == (13, 2)

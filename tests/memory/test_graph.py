@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from aether.errors import NotFound
+from aether.errors import InvalidInput, NotFound
 from aether.memory import graph
 from aether.store import documents
 from aether.store.patch import apply
@@ -143,3 +145,40 @@ def test_what_a_person_wrote_without_ids_and_times_is_known():
     assert [len(entity["observations"]) for entity in after(document, added)["entities"]] == [2, 0]
     assert graph.matches(document, "ant digs", at_least=1.0)[0].at == ""
     assert graph.delete_relations(document, [EATS]).result == 1
+
+
+@pytest.mark.parametrize(
+    "add",
+    [
+        lambda at: graph.create_entities(at, [{**ANT, "name": "wasp"}], now=NOW),
+        lambda at: graph.create_relations(at, [{**EATS, "to": "bark"}], now=NOW),
+        lambda at: graph.add_observations(at, [{"entityName": "ant", "contents": ["It digs."]}], now=NOW),
+        lambda at: graph.merge(at, {"entities": [{**ANT, "observations": ["It digs."]}], "relations": []}, now=NOW),
+    ],
+)  # fmt: skip
+def test_a_full_graph_takes_nothing_more(document, add, monkeypatch):
+    size = len(json.dumps(document, ensure_ascii=False))
+    monkeypatch.setattr(graph, "MAX_CHARS", size + 1_000)
+    add(document)
+
+    monkeypatch.setattr(graph, "MAX_CHARS", size)
+    with pytest.raises(InvalidInput, match=f"the most is {size:,}; nothing was added"):
+        add(document)
+
+
+def test_a_graph_that_is_too_large_already_can_be_asked_again_and_made_smaller(document, monkeypatch):
+    monkeypatch.setattr(graph, "MAX_CHARS", 0)
+
+    assert graph.merge(document, graph.whole(document), now=NOW).result.known == 3
+    assert graph.create_entities(document, [ANT], now=NOW).result == []
+    assert graph.delete_entities(document, ["ant"]).result == 1
+
+
+def test_parts_that_fit_one_by_one_are_too_much_together(document, monkeypatch):
+    wasp, seen = {**ANT, "name": "wasp"}, {**EATS, "to": "bark"}
+    monkeypatch.setattr(graph, "MAX_CHARS", len(json.dumps(document, ensure_ascii=False)) + 350)
+    graph.create_entities(document, [wasp], now=NOW)
+    graph.create_relations(document, [seen], now=NOW)
+
+    with pytest.raises(InvalidInput, match="nothing was added"):
+        graph.merge(document, {"entities": [wasp], "relations": [seen]}, now=NOW)
