@@ -83,11 +83,7 @@ def status(home: Path | None = None, *, start: Path | None = None) -> Report:
     report = Report(
         installed,
         [
-            *[
-                scope
-                for scope in ("project", "user")
-                if _serves(claude_settings.server_path(scope, project=at))
-            ],
+            *[scope for scope in claude_settings.SCOPES if _serves(scope, at)],
             *(["plugin"] if any(one.plugin for one in installed) else []),
         ],
         place if there else "",
@@ -132,9 +128,11 @@ def _installed(scope: str, path: Path) -> Installed:
     )  # fmt: skip
 
 
-def _serves(path: Path) -> bool:
+def _serves(scope: str, project: Path) -> bool:
+    """Return whether the MCP servers of `scope` have ours; those of one person in one project stand with the user's."""
     try:
-        servers = json.loads(path.read_bytes())["mcpServers"].values()
+        found = json.loads(claude_settings.server_path(scope, project=project).read_bytes())
+        servers = (found["projects"][str(project)] if scope == "local" else found)["mcpServers"].values()
     except (OSError, ValueError, LookupError, AttributeError, TypeError, RecursionError):
         return False
     return any(map(claude_merging.is_our_server, servers))

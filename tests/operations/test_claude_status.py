@@ -195,6 +195,18 @@ def test_servers_that_cannot_be_read_are_none_of_ours(project, data):
     assert status().servers == []
 
 
+def test_ones_own_server_in_this_project_is_found_where_claude_code_keeps_it(project):
+    ours = {"mcpServers": {"aether": {"command": "/venv/bin/aether", "args": ["mcp"]}}}
+    path = claude_settings.server_path("local")
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"projects": {"/elsewhere": ours}}))
+    assert status().servers == []
+
+    path.write_text(json.dumps({"projects": {str(project): ours}}))
+
+    assert status().servers == ["local"]
+
+
 @needs_posix
 def test_a_program_is_tried_away_from_every_home(script, tmp_path):
     note = tmp_path / "note"
