@@ -60,5 +60,5 @@ def _line(event: str, session: str, what: str) -> str:
 
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     said = " ".join(redact(what[: 2 * LINE_CHARS]).split())
-    words = [" ".join(word.split())[:80] or "-" for word in (event, session)]
+    words = [" ".join(redact(word[: 2 * LINE_CHARS]).split())[:80] or "-" for word in (event, session)]
     return f"{at} {' '.join(words)} {said[:LINE_CHARS]}\n"

@@ -145,7 +145,7 @@ def _call(payload: JsonObject, private: str, *, failed: bool) -> JsonObject | No
     if (
         not tool
         or tool in LOOKING
-        or (private and is_private(given, private, _name(payload, "cwd", PATH_CHARS)))
+        or (private and is_private(given, private, _text(payload, "cwd")[:PATH_CHARS]))
     ):
         return None
     answer = answer_of(payload.get("tool_response", payload.get("error")))
@@ -193,7 +193,7 @@ def _text(payload: JsonObject, field: str) -> str:
 
 
 def _name(payload: JsonObject, field: str, most: int = NAME_CHARS) -> str:
-    return _text(payload, field)[:most]
+    return redact(_text(payload, field)[:most])  # whoever names an agent may put anything there
 
 
 TYPE_CHECKING = False

@@ -285,3 +285,17 @@ def test_hooks_note_what_an_import_of_the_transcript_notes():
     assert both.total() > 0.78 * imported.total()
     for kind in ("code_change", "user_input", "preference"):
         assert sum(count for (found, _), count in (imported - hooked).items() if found == kind) <= 5, kind
+
+
+@pytest.mark.parametrize("field", ["session_id", "agent_id", "agent_type", "prompt_id", "transcript_path"])
+def test_names_hold_no_secrets_either(field):
+    secret = "ghp_" + "a1" * 18
+    payload = {
+        "hook_event_name": "SubagentStop", "session_id": "s", "agent_id": "a", "agent_type": "scout",
+        "last_assistant_message": "Done.", field: f"named {secret}",
+    }  # fmt: skip
+
+    entry = entry_of(payload)
+
+    assert entry is not None
+    assert secret not in json.dumps(entry)
