@@ -33,6 +33,10 @@ _OPEN = (
 )
 
 
+class _Touched(Exception):
+    """A person saved a file since it was looked at: it must not be written over."""
+
+
 class Shown(NamedTuple):
     """The directory as it stands."""
 
@@ -122,16 +126,21 @@ def _written(home: Path, path: str, *, there: str | None, text: str | None) -> b
     target = _directory(home) / path[len(ROOT) + 1 :]
     if os.path.realpath(target) != str(target):
         return False  # below a link, which is the person's own
-    try:
+
+    def untouched() -> None:
         if _text(target, path) != there:
-            return False
+            raise _Touched
+
+    try:
+        untouched()
         if text is None:
             _remove(target, _directory(home))
         else:
             make_directory(target.parent)
-            write_whole(target, text.encode())
-    except (FileExistsError, IsADirectoryError, NotADirectoryError):
-        return False  # a person made a file where a directory belongs, or the other way round
+            # Writing and syncing take milliseconds, in which an editor may save.
+            write_whole(target, text.encode(), last_look=untouched)
+    except (_Touched, FileExistsError, IsADirectoryError, NotADirectoryError):
+        return False  # or a person made a file where a directory belongs, or the other way round
     return True
 
 

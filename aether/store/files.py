@@ -12,7 +12,7 @@ import contextlib
 import errno
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from aether.errors import AetherError, NotFound, StorageFailed
@@ -59,8 +59,13 @@ def storage(where: str | os.PathLike[str], *, left: str = "Nothing was stored.")
         ) from reason
 
 
-def write_whole(path: Path, data: bytes, *, backup: Path | None = None) -> None:
-    """Replace the file at `path` with `data`, durably; keep the old file as `backup` where one is named."""
+def write_whole(
+    path: Path, data: bytes, *, backup: Path | None = None, last_look: Callable[[], None] = lambda: None
+) -> None:
+    """Replace the file at `path` with `data`, durably; keep the old file as `backup` where one is named.
+
+    `last_look` is called when all is written but the name: what it raises leaves the old file as it is.
+    """
     temp = path.with_name(f".{path.name}.{os.urandom(6).hex()}{TEMP_SUFFIX}")
     try:
         handle = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
@@ -71,6 +76,7 @@ def write_whole(path: Path, data: bytes, *, backup: Path | None = None) -> None:
             os.close(handle)
         if backup is not None and path.exists():
             keep_copy(path, backup)
+        last_look()
         _replace(temp, path)
         sync_directory(path.parent)
     except BaseException:

@@ -16,6 +16,7 @@ from aether.operations.memory_directory import alone, examine, settled, showing
 from aether.operations.memory_files import memory_tool
 from aether.shapes import Change
 from aether.store.commit import Author, commit
+from aether.store.files import write_whole
 from tests import homes
 from tests.operations.test_memory_files import shown, stored, tool
 
@@ -189,6 +190,22 @@ def test_a_file_that_a_person_makes_meanwhile_is_not_written_over(used, monkeypa
     assert shown(used)["/memories/b.md"] == "mine"
     look(used)
     assert stored(used)["/memories/b.md"] == "mine"
+
+
+def test_an_edit_that_is_saved_while_the_file_is_written_wins(used, monkeypatch):
+    def interrupted(path, data, **given):
+        if path.name == "a.md":
+            path.write_text("mine\n")
+        write_whole(path, data, **given)
+
+    monkeypatch.setattr(memory_directory, "write_whole", interrupted)
+    tool(used, "insert", path=A, insert_line=0, insert_text="theirs")
+    monkeypatch.undo()
+
+    assert shown(used) == {A: "mine\n"}
+    look(used)
+    assert stored(used) == shown(used) == {A: "mine\n"}
+    assert [line.operation for line in aether.log(home=used)[:2]] == ["edited by hand", "memory insert"]
 
 
 def test_a_file_in_the_place_of_a_directory_is_left(used, monkeypatch):
