@@ -139,3 +139,20 @@ def test_a_heredoc_of_a_hundred_thousand_letters_is_looked_through():
 
     assert not is_private({"command": f"cat <<EOF\n{words}\nEOF"}, PATTERNS, "/proj")
     assert is_private({"command": f"cat <<EOF\n{words} .env\nEOF"}, PATTERNS, "/proj")
+
+
+@pytest.mark.parametrize(
+    ("block", "left"), [("<private>a</private>b", "b"), ("<private ", ""), ("<private>", "")]
+)
+def test_of_a_very_long_text_with_blocks_the_beginning_is_left(block, left):
+    looked_through = 1 << 21
+
+    kept = without_blocks("ab" + block * (looked_through // len(block) * 3))
+
+    expected = "ab" + left * ((looked_through - 2) // len(block))
+    assert kept.startswith(expected)
+    assert len(kept) - len(expected) < len(block)  # of a tag that was cut
+
+
+def test_a_very_long_text_without_blocks_stays_whole():
+    assert len(without_blocks("a<b>" * (1 << 20))) == 4 << 20
