@@ -25,8 +25,10 @@ ENTITY = "entity:"
 LEAST_WORDS = 3
 # A part of a sentence that is shorter may be anybody's.
 LEAST_PART_WORDS = 5
-# What has fewer of the words that carry the topic is not like it; to look closer at all of a large archive takes long.
+# What has fewer of the words that carry the topic is not like it.
 LIKE_SHARE = 0.5
+# To look closer at all of a large archive takes long: a millisecond each.
+LOOKED_AT = 200
 
 
 class Target(NamedTuple):
@@ -88,13 +90,17 @@ def similar(
     ]
     topics = [frozenset(words(target.text)) for target in others]
     found: dict[Target, None] = {}
-    for text in dict.fromkeys(line for target in targets if _is_statement(target) for line in _lines(target)):
-        asked = frozenset(words(text)) - STOPWORDS
-        near = [
-            at for at, topic in enumerate(topics) if asked and len(asked & topic) >= LIKE_SHARE * len(asked)
-        ]
+    for text in dict.fromkeys(texts(targets)):
+        near = _likely(frozenset(words(text)) - STOPWORDS, topics)
         found |= dict.fromkeys(others[near[at]] for at in backers(text, [others[at].text for at in near]))
     return list(found)
+
+
+def _likely(asked: frozenset[str], topics: list[frozenset[str]]) -> list[int]:
+    """Return the places of the `topics` that have enough of the words `asked`, those with the most of them."""
+    shared = [len(asked & topic) for topic in topics]
+    near = [at for at, number in enumerate(shared) if asked and number >= LIKE_SHARE * len(asked)]
+    return sorted(near, key=lambda at: -shared[at])[:LOOKED_AT]
 
 
 def texts(targets: Iterable[Target]) -> list[str]:

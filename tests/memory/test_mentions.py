@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from aether.memory import mentions
 from aether.memory.mentions import by_ids, by_text, similar
 from tests.homes import item
 
@@ -155,3 +156,15 @@ def test_what_has_no_words_is_similar_to_nothing():
     made = documents(item("a", "..."), item("b", "!!!"))
 
     assert similar(made, [], by_ids(made, [], ["a"])[0]) == []
+
+
+def test_of_many_only_what_shares_most_is_looked_at_closer(monkeypatch):
+    monkeypatch.setattr(mentions, "LOOKED_AT", 1)
+    made = documents(
+        item("a", "State files must be written atomically."),
+        item("b", "Files and the state are what is written of here."),
+        item("c", "All state files must always be written out atomically!"),
+    )
+    targets, _ = by_ids(made, [], ["a"])
+
+    assert [one.id for one in similar(made, [], targets)] == ["c"]
