@@ -26,9 +26,11 @@ from aether.redact.redaction import redact, redacted
 from aether.text.cleaning import clean
 from aether.text.patterns import lazy
 from aether.text.statements import (
+    choices,
     decides,
     is_empty_reply,
     is_reply,
+    is_thanks,
     kind_of_answer,
     kind_of_paragraph,
     question,
@@ -171,7 +173,7 @@ def _request(state: State, record: Record, at: Mark) -> list[Draft]:
     before = _turn(state, "")["answer"]
     asked = question(before["text"]) if before and is_reply(text) else ""
     notes = _end_of_agents(state) + _end_of_turn(state, "")
-    if asked:
+    if asked and (decides(asked) or not is_thanks(text)):
         kind = "decision" if decides(asked) else "user_input"
         return notes + _noted(
             state, [Note(at, f"Asked: {asked}\nAnswered: {text}", kind, "said", by_person=True)]
@@ -215,10 +217,20 @@ def _end_of_turn(state: State, agent: str) -> list[Draft]:
         return []
     notes = _noted(state, worked(turn["work"]))
     answer, turn["answer"] = turn["answer"], None
-    kind = kind_of_answer(answer["text"]) if answer and not answer.get("noted") else ""
-    if answer and kind:
-        notes += _noted(state, [Note(answer["at"], shorten(answer["text"], ANSWER_CHARS), kind, "answered")])
-    return notes
+    return notes + (_answered(state, answer) if answer and not answer.get("noted") else [])
+
+
+def _answered(state: State, answer: Answer) -> list[Draft]:
+    """Note what ended a turn, and beside it what was decided."""
+    text = answer["text"]
+    kind = kind_of_answer(text)
+    chosen, rest = choices(text) if kind and kind != "decision" else ("", text)
+    notes = []
+    if kind and (not chosen or kind_of_answer(rest)):
+        notes.append(Note(answer["at"], shorten(rest, ANSWER_CHARS), kind, "answered"))
+    if chosen:
+        notes.append(Note(answer["at"], shorten(chosen, STATEMENT_CHARS), "decision", "stated decision"))
+    return _noted(state, notes)
 
 
 def _end_of_agents(state: State) -> list[Draft]:

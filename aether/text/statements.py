@@ -95,6 +95,24 @@ _APPROVAL = lazy(
     r"^\s*(?:y|yes|yep|yeah|yup|sure|ok|okay|k|go|go ahead|go on|do it|do that|please do|sounds good|continue|proceed|lgtm|perfect|great|nice|thanks|thank you|no|nope)\b",
     re.IGNORECASE,
 )
+# What is said for politeness: to whoever did something, and to whoever may ask for something.
+_THANKS = lazy(
+    r"\W*(?:(?:(?:many |ok,? |great,? )?thanks(?: a lot| so much| again| a ton)?|thank you(?: (?:very|so) much)?|thx|ty|cheers|"
+    r"(?:(?:that|this|it|all)(?:'s| is)? )?(?:looks?|looking|sounds?|seems) (?:\w+ )?(?:good|great|fine|right|nice|ok|perfect)(?: to me| now)?|"
+    r"lgtm|ship it|(?:(?:that|this|it)(?:'s| is) )?(?:perfect|great|good|nice|awesome|excellent|wonderful|brilliant)|"
+    r"(?:good|great|nice|well) (?:job|work|one|done)|all good|i like it|love it|"
+    r"danke(?: schön| dir| sehr)?|vielen dank|(?:das )?(?:passt|sieht gut aus)|super|prima|perfekt|sehr gut|toll|(?:ok(?:ay)?|so|very|and|und)(?=\W+\w))"
+    r"\b\W*)+\Z",
+    re.IGNORECASE,
+)
+_OFFERS = lazy(
+    r"\b(?:how (?:can|may) i (?:help|assist)|what (?:can i|would you like(?: me)? to) (?:do|help|work)|(?:happy|glad|here) to help|anything else|"
+    r"(?:wie|womit) kann ich (?:\w+ )?helfen)\b",
+    re.IGNORECASE,
+)
+# A remark of fewer words that names nothing ("It is noon.") tells nobody anything later.
+_TELLING_WORDS = 4
+_NAMES = lazy(r"\b(?:[Nn]o(?:t|ne|thing)?|[Aa]ll|[Bb]oth)\b|\d|`|\w[/_.:-]\w|\w[A-Z]|(?<=\s)[A-Z]")
 KEPT = ("decision", "solution", "blocker", "outcome", "constraint", "preference")
 # What an assistant says must be so is a finding about the work; only people demand.
 _STATED = {
@@ -190,11 +208,31 @@ def kind_of_answer(text: str) -> str:
     return "decision" if decided > done else "outcome"
 
 
+def choices(text: str) -> tuple[str, str]:
+    """Return the sentences of an assistant's last message that tell what was chosen, and the rest of it.
+
+    >>> choices("Added the limiter. I decided to key it by customer rather than IP. All tests pass.")
+    ('I decided to key it by customer rather than IP.', 'Added the limiter. All tests pass.')
+    """
+    found = [
+        sentence
+        for sentence in prose(text)
+        if _stands_alone(sentence)
+        and _kind(sentence) == "decision"
+        and (tells_choice(sentence) or _REASONED.search(sentence))
+    ]
+    rest = text
+    for sentence in found:
+        alone = rf"^[ \t]*(?:[-*•+>] *)?{re.escape(sentence)}[ \t]*(?:\n|\Z)|{re.escape(sentence)}[ \t]*"
+        rest = re.sub(alone, "", rest, count=1, flags=re.MULTILINE)
+    return " ".join(map(bare, found)), rest.strip() if found else text
+
+
 def _passes(sentence: str) -> bool:
     """Return whether `sentence` is over when it is read: it greets, looks around, or tells what is being done."""
     said = bare(sentence).replace("’", "'")
     kind = _kind(sentence)
-    if kind in ("chatter", "exploration"):
+    if kind in ("chatter", "exploration") or _OFFERS.search(said):
         return True
     if tells_choice(said) or kind in ("decision", "solution"):
         return False
@@ -204,7 +242,8 @@ def _passes(sentence: str) -> bool:
         return True
     if kind == "outcome":
         return False
-    return bool(_ANNOUNCED.match(said)) or (kind == "fact" and bool(_DOING.match(said)))
+    says_little = len(said.split()) < _TELLING_WORDS and not _NAMES.search(said)
+    return bool(_ANNOUNCED.match(said)) or (kind == "fact" and (says_little or bool(_DOING.match(said))))
 
 
 def _kind(sentence: str) -> str:
@@ -269,8 +308,17 @@ def decides(asked: str) -> bool:
 
 
 def is_empty_reply(text: str) -> bool:
-    """Tell whether a message only spurs on, which answers nothing."""
-    return classify(text) == "chatter" and len(text) <= _REPLY_CHARS
+    """Tell whether a message only spurs on or thanks, which asks for nothing.
+
+    >>> is_empty_reply("looks good, ship it"), is_empty_reply("looks good, now push it")
+    (True, False)
+    """
+    return is_thanks(text) or (classify(text) == "chatter" and len(text) <= _REPLY_CHARS)
+
+
+def is_thanks(text: str) -> bool:
+    """Tell whether a message only thanks or praises, whatever it was asked."""
+    return len(text) <= _REPLY_CHARS and bool(_THANKS.match(text.replace("’", "'")))
 
 
 def question(text: str) -> str:

@@ -93,6 +93,23 @@ def test_the_parts_of_one_message_are_one_answer():
     ]
 
 
+def test_what_was_decided_stands_beside_the_outcome():
+    decided = "I decided to key it by customer rather than IP, because offices share an address."
+
+    assert brief(user("Add a limiter."), said(f"I've added the limiter. {decided} All tests pass.")) == [
+        ("user_input", "Add a limiter."),
+        ("outcome", "I've added the limiter. All tests pass."),
+        ("decision", decided),
+    ]
+
+
+def test_thanks_are_neither_a_request_nor_an_answer():
+    assert brief(said("Added the page. Anything else?"), user("thanks, looks good")) == [
+        ("outcome", "Added the page. Anything else?")
+    ]
+    assert brief(user("looks good, ship it"), said("You're welcome! How can I help you today?")) == []
+
+
 def test_machinery_and_encouragement_are_not_noted():
     assert (
         brief(user("<system-reminder>x</system-reminder>"), user("ok, thanks!"), said("Great!"), said(""))

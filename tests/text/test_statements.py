@@ -2,9 +2,11 @@ import pytest
 
 from aether.text.statements import (
     binding,
+    choices,
     decides,
     is_empty_reply,
     is_reply,
+    is_thanks,
     kind_of_answer,
     kind_of_paragraph,
     question,
@@ -202,3 +204,56 @@ def test_a_decision_is_found_behind_any_opening(opening):
     text = f"{opening}I decided to use pgloader, because it keeps memory low."
 
     assert stated(text)["decision"][0].endswith("I decided to use pgloader, because it keeps memory low.")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "thanks, looks good",
+        "looks good, ship it",
+        "that looks great, thank you!",
+        "Danke, passt!",
+        "well done",
+    ],
+)
+def test_thanks_ask_for_nothing(text):
+    assert is_thanks(text)
+    assert is_empty_reply(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["ship it to production", "great, thanks. Now add tests", "good idea: use sqlite", "looks like a bug"],
+)
+def test_thanks_with_a_request_are_a_request(text):
+    assert not is_empty_reply(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["Hello! How can I help you today?", "It is noon.", "Looked it up.", "Womit kann ich dir helfen?"]
+)
+def test_small_talk_is_no_outcome(text):
+    assert kind_of_answer(text) == ""
+
+
+@pytest.mark.parametrize("text", ["No findings.", "It uses SQLite.", "The answer is 42.", "Added the page."])
+def test_a_short_answer_that_names_something_is_an_outcome(text):
+    assert kind_of_answer(text) == "outcome"
+
+
+def test_what_was_chosen_is_taken_out_of_a_report():
+    text = (
+        "I've added the limiter.\n\n---\n- We chose one bucket per customer, because offices share an address.\n"
+        "- All tests pass. I decided to keep the old header for now. See README."
+    )
+
+    assert choices(text) == (
+        "We chose one bucket per customer, because offices share an address. I decided to keep the old header for now.",
+        "I've added the limiter.\n\n---\n- All tests pass. See README.",
+    )
+
+
+def test_a_report_without_a_choice_stays_as_it_is():
+    text = "\n---\nAdded the limiter, which works rather well.\n- \n"
+
+    assert choices(text) == ("", text)
