@@ -217,6 +217,9 @@ def _opening(handoff: Mapping[str, Any], statements: Sequence[Statement]) -> str
     texts = (
         *(str(entry["content"]) for entry in handoff["protected"]),
         *(entry.text for entry in statements),
+        # Where there was room for nothing: what was decided, else what there is.
+        *(item["content"] for item in handoff["items"] if item["type"] == "decision"),
+        *(item["content"] for item in handoff["items"]),
     )
     first = next((sentence for text in texts for sentence in sentences(text)), NOTHING)
     return first if len(first) <= SUMMARY_CHARS else first[: SUMMARY_CHARS - 1] + "…"

@@ -49,6 +49,13 @@ def test_where_all_stands_elsewhere_the_summary_says_the_first_again():
     assert len(compose(item("x" * 900, "constraint"), protected=[0])["summary"]) == 400
 
 
+def test_where_there_is_room_for_nothing_the_summary_says_what_was_decided():
+    session = compose("Ran `ls`.", item("We chose SQLite. It needs no server.", "decision"), kept=[])
+
+    assert session["summary"] == "We chose SQLite."
+    assert compose("Ran `ls`.", kept=[])["summary"] == "Ran `ls`."
+
+
 def test_a_short_talk_is_one_paragraph_with_each_speaker_named_once():
     session = compose("Ann: The cat is red", "Bob: Dogs are loud.", "Ann: Cats sleep a lot.", "Bob: No.")
 
