@@ -12,6 +12,8 @@ from aether.errors import InvalidInput, shown
 from aether.shapes import JsonObject
 
 TEXTS = "An array of "
+# A name is said in every answer about its entity and its relations; what is longer is an observation.
+MAX_NAME_CHARS = 2_000
 Fields = Mapping[str, str]
 """What each field is; that of an array of texts begins with `TEXTS`."""
 
@@ -53,7 +55,7 @@ def checked(values: object, fields: Fields, *, where: str) -> Any:
     """Return `values`, objects with these fields, without other fields.
 
     Raises:
-        InvalidInput: a field is missing or of another type; its place is named.
+        InvalidInput: a field is missing, of another type, or a name is too long; its place is named.
     """
     if not isinstance(values, list):
         raise InvalidInput(f"is {shown(values)}.", fix="Use an array of objects.", where=where)
@@ -69,6 +71,13 @@ def _one(value: object, fields: Fields, where: str) -> JsonObject:
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
             kind = "an array of texts" if about.startswith(TEXTS) else "a text"
             raise InvalidInput(f"{name} is {shown(given)}.", fix=f"Use {kind}.", where=where)
+        if about.startswith(TEXTS) or len(texts[0]) <= MAX_NAME_CHARS:
+            continue
+        raise InvalidInput(
+            f"{name} has {len(texts[0]):,} characters.",
+            fix=f"Use at most {MAX_NAME_CHARS:,}; an observation may be longer.",
+            where=where,
+        )
     return {name: value[name] for name in fields}
 
 

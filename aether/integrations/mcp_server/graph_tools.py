@@ -5,13 +5,15 @@ Only a graph that is too long for one answer is cut: then a note says so and nam
 
 from __future__ import annotations
 
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from aether.integrations.mcp_server import graph_shapes as shapes
 from aether.integrations.mcp_server.answers import RESULT_CHARS, Answer, as_json
 from aether.integrations.mcp_server.statements import note_of
-from aether.memory.graph import Entity, Graph, Relation
+from aether.memory.graph import Entity, Graph
+from aether.memory.recall import gist
 from aether.operations import graph
 from aether.shapes import JsonObject
 
@@ -85,8 +87,13 @@ def open_nodes(names: list[str], *, home: Path) -> Answer:
 
 def _stored(key: str, fresh: list[Any], given: Any) -> Answer:
     """Answer with what is new, and say what was left out of what was `given`."""
-    note = note_of(given)
-    return Answer(as_json(fresh), {key: fresh} | ({"note": note} if note else {}), note)
+    notes = [note_of(given)]
+    told, room = fresh, RESULT_CHARS - NAMES_CHARS
+    if len(as_json(fresh)) > room:
+        told = fresh[: sum(end <= room for end in accumulate(map(_chars, fresh)))]
+        notes.append(f"All is stored; of {len(fresh)} the first {len(told)} are shown.")
+    note = " ".join(filter(None, notes))
+    return Answer(as_json(told), {key: told} | ({"note": note} if note else {}), note)
 
 
 def _done(message: str) -> Answer:
@@ -130,17 +137,21 @@ def _cut(found: Graph) -> Graph:
 
 
 def _fitting(entity: Entity, room: int) -> Entity:
-    """Return `entity` with the first of its observations that fit; one that is too long by itself is left out."""
+    """Return `entity` with the first of its observations that fit; one that is too long by itself is left out.
+
+    So is the end of a name that nobody gave by a tool.
+    """
+    name, kind = (gist(entity[key], shapes.MAX_NAME_CHARS) for key in ("name", "entityType"))
     kept: list[str] = []
     for text in entity["observations"]:
         room -= _chars(text)
         if room < 0:
             break
         kept.append(text)
-    return {**entity, "observations": kept}
+    return {"name": name, "entityType": kind, "observations": kept}
 
 
-def _chars(value: Entity | Relation | str) -> int:
+def _chars(value: Any) -> int:
     # Three levels of indentation at most, of two, stand before each of its lines.
     text = as_json(value)
     return len(text) + 6 * (text.count("\n") + 1)

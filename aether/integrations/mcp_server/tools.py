@@ -9,12 +9,13 @@ their secrets, and the answer says so.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Literal
 
 from aether import clock
 from aether.errors import InvalidInput, NotFound
-from aether.integrations.mcp_server.answers import Answer, as_json, part_of
+from aether.integrations.mcp_server.answers import RESULT_CHARS, Answer, as_json, part_of
 from aether.integrations.mcp_server.statements import stated
 from aether.memory import phases
 from aether.memory.items import items_of
@@ -34,6 +35,10 @@ MOST_LINES = 50
 ENTITY = "entity:"
 # Entities in an index: they are few and short, and must not crowd out what happened.
 MOST_ENTITIES = 3
+# A name, or what a signal is about, in a list: what is longer is read elsewhere.
+MOST_NAME_CHARS = 2_000
+# Of the signals of a colony a dozen are felt at once.
+MOST_SIGNALS_CHARS = RESULT_CHARS - 1_000
 
 
 def remember(
@@ -87,7 +92,7 @@ def recall(query: str, limit: int = 10, *, home: Path) -> Answer:
     for match in graph.recall_entities(query, limit=MOST_ENTITIES, home=home):
         cost = count(match.text)
         lines.append(
-            f"{ENTITY}{match.name} · {match.type} · {match.at[:10] or 'undated'} · {cost} tokens · {gist(match.text)}"
+            f"{ENTITY}{gist(match.name, MOST_NAME_CHARS)} · {gist(match.type)} · {match.at[:10] or 'undated'} · {cost} tokens · {gist(match.text)}"
         )
     if not lines:
         return Answer("Nothing in memory has these words. Others that stand in it may.")
@@ -155,11 +160,13 @@ def signals(
         made = colony.emit_signal(type, kept, strength=strength, caste=caste, source=SOURCE, home=home)
         return Answer(f"{made['type']} at strength {made['strength']:g}: {made['id']}. {note}".rstrip())
     lines = [_signal_line(signal) for signal in colony.active_signals(caste=caste, home=home)]
-    return _marked(lines, "") if lines else Answer("No signal is felt.")
+    fitting = sum(end <= MOST_SIGNALS_CHARS for end in accumulate(len(line) + 1 for line in lines))
+    others = f"{len(lines) - fitting} weaker ones are felt besides." if fitting < len(lines) else ""
+    return _marked(lines[:fitting], others) if lines else Answer("No signal is felt.")
 
 
 def _signal_line(signal: JsonObject) -> str:
-    context = signal["metadata"].get("context") or ""
+    context = gist(signal["metadata"].get("context") or "", MOST_NAME_CHARS)
     return f"{signal['type']} {signal['effective_strength']:.2f}: {context} ({signal['created_at'][:16]})"
 
 

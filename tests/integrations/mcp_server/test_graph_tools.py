@@ -9,6 +9,7 @@ import pytest
 from aether.errors import InvalidInput
 from aether.integrations.mcp_server import graph_tools as tools
 from aether.integrations.mcp_server.answers import RESULT_CHARS
+from aether.operations import graph
 
 ANT = {"name": "ant", "entityType": "insect", "observations": ["It digs."]}
 EATS = {"from": "ant", "to": "leaf", "relationType": "eats"}
@@ -114,12 +115,42 @@ def test_one_entity_with_too_many_observations_is_cut_too(home):
     assert answer.data["entities"][0]["observations"] == long["observations"][:4]
 
 
+def test_one_name_that_no_tool_gave_is_cut_too(home):
+    graph.create_entities([{**ANT, "name": "a" * 300_000}], home=home)
+
+    answer = tools.read_graph(home=home)
+
+    assert len(answer.text) + len(answer.note) <= RESULT_CHARS
+    assert answer.data["entities"][0]["observations"] == ANT["observations"]
+
+
 def test_relations_have_the_room_that_entities_leave(home):
-    wide = [{"name": f"{n}", "entityType": "x" * 9_000, "observations": []} for n in range(4)]
-    tools.create_entities(wide, home=home)
+    wide = [{"name": f"{n}", "entityType": "t", "observations": ["x" * 9_000]} for n in range(4)]
+    graph.create_entities(wide, home=home)
     tools.create_relations([{**EATS, "from": "3"}, {**EATS, "from": "0"}], home=home)
 
     answer = tools.read_graph(home=home)
 
     assert [entity["name"] for entity in answer.data["entities"]] == ["0", "1"]
     assert answer.data["relations"] == [{**EATS, "from": "0"}]
+
+
+def test_what_is_stored_is_echoed_as_far_as_an_answer_has_room(home):
+    many = [{"name": f"entity {n}", "entityType": "thing", "observations": ["x" * 200]} for n in range(300)]
+
+    answer = tools.create_entities(many, home=home)
+
+    shown = len(answer.data["entities"])
+    assert 0 < shown < 300
+    assert len(answer.text) + len(answer.note) <= RESULT_CHARS
+    assert json.loads(answer.text) == answer.data["entities"] == many[:shown]
+    assert answer.note == f"All is stored; of 300 the first {shown} are shown."
+    assert len(graph.read_graph(home=home)["entities"]) == 300
+
+
+def test_a_name_that_would_fill_an_answer_is_refused(home):
+    with pytest.raises(InvalidInput, match=r"entities\[0\]: name has 2,001 characters"):
+        tools.create_entities([{**ANT, "name": "a" * 2_001}], home=home)
+    with pytest.raises(InvalidInput, match="at most 2,000"):
+        tools.add_observations([{"entityName": "a" * 300_000, "contents": []}], home=home)
+    tools.create_entities([{**ANT, "name": "a" * 2_000, "observations": ["x" * 2_001]}], home=home)

@@ -234,3 +234,15 @@ def test_the_status_says_where_memory_is_and_how_full(home):
     assert str(home) in text
     assert "1 items" in text
     assert "0 entities" in text
+
+
+def test_signals_and_names_that_are_long_leave_an_answer_in_its_bounds(home):
+    for n in range(14):
+        tools.signals("emit", context=f"{n} " + "about the queue " * 9_000, home=home)
+    graph.create_entities([{"name": "queue " * 50_000, "entityType": "t", "observations": ["o"]}], home=home)
+
+    felt = tools.signals(home=home).text
+
+    assert len(felt) <= RESULT_CHARS
+    assert "weaker ones are felt besides." in felt
+    assert len(tools.recall("queue", home=home).text) <= RESULT_CHARS
