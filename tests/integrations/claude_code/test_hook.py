@@ -22,6 +22,7 @@ from aether.store.lock import locked
 from tests import homes
 from tests.crash import faults
 from tests.laws.json_values import values
+from tests.operations.calls import memory
 
 HOOKS = Path(__file__).parents[4] / "shared" / "data" / "hooks"
 ANSWER = "from aether.integrations.claude_code.hook import run; run()"
@@ -389,6 +390,23 @@ def test_a_home_that_is_locked_ends_the_hook_soon_and_loses_nothing(project):
 
     assert (found.returncode, found.stdout, found.stderr) == (0, b"", b"")
     assert len(entries(project)) == 1
+
+
+def test_the_summary_of_a_compaction_outlives_a_locked_home(project):
+    home = project / ".aether"
+    aether.add_working_memory_item("Never commit to the main branch.", "constraint", home=home)
+    (home / "hooks").mkdir()
+    (home / "hooks" / "locked-out").touch()  # so that nobody waits for long
+    prose = "The service moved to port 8001. Its tests still fail on Windows; next comes the clock."
+    event = {"compact_summary": f"<summary>{prose}</summary>", "trigger": "auto"}
+    with locked(home, timeout=5):
+        assert told(project, "PostCompact", **event) == (0, "")
+    assert "PostCompact s LockTimeout" in logged(project)
+
+    assert ran(project) == (0, "")
+    told(project, "SessionStart", source="compact")
+
+    assert [each["summary"] for each in memory(home)["short_term_memory"]["sessions"]] == [prose]
 
 
 def test_a_home_that_is_a_file_ends_well(tmp_path):
