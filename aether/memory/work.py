@@ -364,7 +364,8 @@ def _solution_note(failure: Failure, call: Call, output: str) -> Note:
         way = f"as `{shown}`" + (f" {way}" if failure["changed"] else "")
     end = ending(output)
     content = f"{_failure_note(failure).content}\nWorked {way}" + (f": {end}" if end else ".")
-    return Note(failure["at"], content, "solution", "fixed")
+    solved = failure["at"] | {"time": call["at"]["time"]}  # found by the failure, told when it was over
+    return Note(solved, content, "solution", "fixed")
 
 
 def _action_note(call: Call, output: str) -> Note:

@@ -21,6 +21,20 @@ def close(work):
     return [(note.kind, note.content) for note in worked(work)]
 
 
+def test_a_solution_is_dated_when_it_was_found_and_points_at_the_failure():
+    work = new_work()
+    notes = []
+    for nth, (time, failed) in enumerate([("2026-03-01T10:00:00Z", True), ("2026-03-01T11:00:00Z", False)]):
+        call = Record("call", tool="Bash", arguments={"command": "make"}, call_id="c", line=nth, time=time)
+        called(work, call, mark(call, "s"))
+        result = Record("result", "done", call_id="c", is_error=failed, line=nth, time=time)
+        notes += returned(work, result, mark(result, "s"))
+
+    assert [(note.kind, note.at["time"], note.at["line"]) for note in notes] == [
+        ("solution", "2026-03-01T11:00:00Z", 0)
+    ]
+
+
 def test_a_file_is_noted_once_however_often_it_was_edited():
     work = new_work()
     do(work, "Write", {"file_path": "a.py", "content": "def f(): ...\n"})
