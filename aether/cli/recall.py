@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aether.cli.output import Ask, Command, emit, facts, note, pass_ask, plain, table, when
+from aether.text.counted import counted
+
+# Characters of a time as it is shown.
+TO_THE_MINUTE, TO_THE_SECOND = len("2026-03-01 10:15"), len("2026-03-01 10:15:00")
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,43 +19,51 @@ if TYPE_CHECKING:
 
 
 @click.command("recall", cls=Command)
-@click.argument("query", required=False)
+@click.argument("words", nargs=-1, metavar="[QUERY]")
 @click.option("--limit", default=10, show_default=True, type=click.IntRange(1), help="Most lines")
 @click.option("--budget", type=click.IntRange(1), help="Most tokens that the index may take")
 @click.option("--timeline", "around", metavar="ID", help="Show what came just before and after this entry")
-@click.option("--full", "ids", metavar="ID", multiple=True, help="Print this entry in full; may be repeated")
+@click.option(
+    "--full", "ids", metavar="ID", multiple=True, help="Print this entry in full, and those whose ids follow"
+)
 @pass_ask
 def recall_command(
-    ask: Ask, *, query: str | None, limit: int, budget: int | None, around: str | None, ids: tuple[str, ...]
+    ask: Ask,
+    *,
+    words: tuple[str, ...],
+    limit: int,
+    budget: int | None,
+    around: str | None,
+    ids: tuple[str, ...],
 ) -> None:
     """Recall what memory knows, step by step.
 
     With QUERY an index of what answers, each line with the tokens of its full text; with --timeline the
-    neighbours in time of one entry; with --full whole entries by their ids.
+    neighbours in time of one entry, which is marked; with --full whole entries by their ids.
 
     \b
     Example:
       aether recall "atomic writes"
       aether recall --timeline "$ITEM"
-      aether recall --full "$ITEM" --full "$OTHER"
+      aether recall --full "$ITEM" "$OTHER"
     """
     from aether.errors import InvalidInput
     from aether.operations import recalling
 
-    if sum(map(bool, (query, around, ids))) != 1:
+    if not (words or around or ids) or (around and (words or ids)):
         raise InvalidInput(
-            "one of QUERY, --timeline and --full is needed.", fix="Pass one of them.", where="recall"
+            "one of QUERY, --timeline ID and --full ID… is needed.", fix="Pass one of them.", where="recall"
         )
     place = ask.place()
     if ids:
-        found = recalling.full(ids, home=place)
+        found = recalling.full([*ids, *words], home=place)
         tokens = sum(each["tokens"] for each in found)
         emit(ask, _data("full", found, tokens), [line for each in found for line in (*_page(each), "")][:-1])
     elif around:
         lines = recalling.timeline(around, before=limit // 2, after=limit // 2, home=place)
-        _emit_lines(ask, "timeline", lines)
+        _emit_lines(ask, "timeline", lines, around=around)
     else:
-        lines = recalling.recall(str(query), limit=limit, budget=budget, home=place)
+        lines = recalling.recall(" ".join(words), limit=limit, budget=budget, home=place)
         _emit_lines(ask, "index", lines)
 
 
@@ -59,18 +71,27 @@ def _data(step: str, entries: list[Any], tokens: int) -> dict[str, Any]:
     return {"step": step, "entries": entries, "tokens": tokens}
 
 
-def _emit_lines(ask: Ask, step: str, lines: Sequence[RecallLine]) -> None:
+def _emit_lines(ask: Ask, step: str, lines: Sequence[RecallLine], *, around: str = "") -> None:
     tokens = sum(line.tokens for line in lines)
-    emit(ask, _data(step, [line._asdict() for line in lines], tokens), _lines(lines))
+    emit(ask, _data(step, [line._asdict() for line in lines], tokens), _lines(lines, around))
     if lines:
-        note(ask, f"In full these are {tokens} tokens: aether recall --full ID")
+        note(
+            ask,
+            f"In full {'these are' if len(lines) > 1 else 'this is'} {counted(tokens, 'tokens')}: aether recall --full ID…",
+        )
     else:
         note(ask, "Nothing found.")
 
 
-def _lines(lines: Sequence[RecallLine]) -> list[str]:
-    rows = [(line.id, line.type, line.at[:10] or "—", line.tokens, line.gist) for line in lines]
-    return table(rows, head=("id", "type", "day", "tokens", "gist"), right=[3])
+def _lines(lines: Sequence[RecallLine], around: str) -> list[str]:
+    """Return lines as a table: of a timeline `around` is marked, and times are told to the second."""
+    most = TO_THE_SECOND if around else TO_THE_MINUTE
+    rows = [(line.id, line.type, when(line.at)[:most] or "—", line.tokens, line.gist) for line in lines]
+    head = ("id", "type", "time", "tokens", "gist")
+    if not around:
+        return table(rows, head=head, right=[3])
+    marked = [(">" if row[0] == around else "", *row) for row in rows]
+    return table(marked, head=("", *head), right=[4])
 
 
 def _page(entry: dict[str, Any]) -> list[str]:

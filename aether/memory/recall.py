@@ -44,6 +44,7 @@ class Record(NamedTuple):
     text: str
     """All that it says, one statement a line."""
     tokens: int
+    """What the text costs; 0 where that was never counted."""
     value: JsonObject
     """The entry as it is stored."""
 
@@ -65,8 +66,8 @@ def _live(memory: Mapping[str, Any]) -> Iterator[Record]:
     for session in sessions.sessions_of(memory):
         at, text = instant(session["compressed_at"]), sessions.text_of(session)
         yield Record(
-            session["session_id"], "short_term_memory", "session", at, text, session["compressed_tokens"], dict(session)
-        )  # fmt: skip
+            session["session_id"], "short_term_memory", "session", at, text, 0, dict(session)
+        )  # its own number counts all fields, also those that are not told
     for pattern in memory["long_term_memory"]["patterns"]:
         at, text = instant(pattern["last_seen"]), pattern["pattern"]
         yield Record(pattern["id"], "long_term_memory", pattern["type"], at, text, 0, pattern)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from aether.cli.main import main
 
 
@@ -15,15 +17,38 @@ def test_the_index_has_a_line_per_entry_and_says_what_all_cost(here, capsys):
     done = shown(capsys, "recall", "atomic writes")
 
     lines = done.out.splitlines()
-    assert lines[0].split() == ["id", "type", "day", "tokens", "gist"]
+    assert lines[0].split() == ["id", "type", "time", "tokens", "gist"]
     assert here["ITEM"] in lines[2]
-    assert "tokens: aether recall --full ID" in done.err
+    assert "tokens: aether recall --full ID…" in done.err
 
 
 def test_an_entry_is_printed_whole_with_its_neighbours(here, capsys):
     assert here["OTHER"] in shown(capsys, "recall", "--timeline", here["ITEM"]).out
     text = shown(capsys, "recall", "--full", here["ITEM"], "--full", here["OTHER"]).out
     assert "Decided to use atomic writes for state, because a crash must not tear it.\n\nid:" in text
+
+
+def test_a_timeline_marks_its_entry_and_says_when_in_its_order(here, capsys):
+    head, rule, *lines = shown(capsys, "recall", "--timeline", here["ITEM"]).out.splitlines()
+
+    assert (head.split(), set(rule)) == (["id", "type", "time", "tokens", "gist"], {"─", " "})
+    assert [line[:3] for line in lines if here["ITEM"] in line] == [">  "]
+    assert {line[:3] for line in lines if here["ITEM"] not in line} == {"   "}
+    times = [re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", line)[0] for line in lines]
+    assert times == sorted(times)
+
+
+def test_ids_may_follow_one_another(here, capsys):
+    one_by_one = shown(capsys, "recall", "--full", here["ITEM"], "--full", here["OTHER"]).out
+
+    assert shown(capsys, "recall", "--full", here["ITEM"], here["OTHER"]).out == one_by_one
+    assert "zebra" in shown(capsys, "recall", "--full", here["ITEM"], "zebra", code=3).err
+
+
+def test_a_query_needs_no_quotes(here, capsys):
+    quoted = shown(capsys, "recall", "atomic writes").out
+
+    assert shown(capsys, "recall", "atomic", "writes").out == quoted
 
 
 def test_nothing_found_is_said_beside_the_data(here, capsys):
@@ -33,5 +58,6 @@ def test_nothing_found_is_said_beside_the_data(here, capsys):
 
 
 def test_one_of_the_three_steps_is_needed(here, capsys):
-    assert "one of QUERY, --timeline and --full is needed" in shown(capsys, "recall", code=2).err
-    assert "one of QUERY" in shown(capsys, "recall", "x", "--full", "y", code=2).err
+    assert "one of QUERY, --timeline ID and --full ID… is needed" in shown(capsys, "recall", code=2).err
+    assert "one of QUERY" in shown(capsys, "recall", "x", "--timeline", "y", code=2).err
+    assert "one of QUERY" in shown(capsys, "recall", "--full", "x", "--timeline", "y", code=2).err

@@ -48,9 +48,11 @@ def test_every_entry_is_found_once_and_the_newer_of_two_records_counts():
 
 
 def test_what_was_never_counted_is_counted():
-    (pattern,) = recall.records(memory(patterns=[PATTERN]))
+    session, pattern = recall.records(memory(sessions=[SESSION], patterns=[PATTERN]))
 
     assert recall.line(pattern, count=len).tokens == len("Never block.")
+    # The number that a session has of itself is that of all its fields.
+    assert recall.line(session, count=len).tokens == len("Went well.\nUse SQLite — one file")
 
 
 def test_an_index_stops_before_the_line_that_does_not_fit():

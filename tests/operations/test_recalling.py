@@ -87,6 +87,17 @@ def test_archived_items_sessions_and_patterns_are_found_and_read_in_full(place):
     assert {line.id for line in recalling.recall("stripe webhook", home=place)} >= {archived}
 
 
+def test_what_an_index_says_a_text_costs_is_what_it_costs(place):
+    add(place, "A note on atomic writes.", "observation")
+    compressed(place)
+    aether.extract_pattern_to_long_term("Never block the loop", session_id="phase_1_by_hand", home=place)
+    count = recalling.counter_of(aether.show("memory", home=place))
+
+    for line in recalling.timeline("phase_1_by_hand", home=place):
+        (entry,) = recalling.full([line.id], home=place)
+        assert line.tokens == entry["tokens"] == count(entry["text"])
+
+
 @pytest.mark.parametrize("ask", [recalling.timeline, lambda name, home: recalling.full([name], home=home)])
 def test_an_id_of_nothing_is_named(place, ask):
     with pytest.raises(NotFound, match="wm_none"):
