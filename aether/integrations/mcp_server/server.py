@@ -12,11 +12,12 @@ import inspect
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from itertools import count
 from typing import Any
 
 from aether import __version__
-from aether.errors import AetherError, BackendUnavailable
+from aether.errors import AetherError, BackendUnavailable, shown
 from aether.integrations.mcp_server import catalogue, prompts, resources
 from aether.integrations.mcp_server.answers import Answer
 from aether.integrations.mcp_server.catalogue import Tool
@@ -72,7 +73,6 @@ def build(home: str | None = None, *, tools: str = catalogue.DEFAULT_SET) -> Any
 
 def _made(tool: Tool, home: str | None) -> Any:
     """Return a tool as the package knows it."""
-    from mcp.server.mcpserver.tools import Tool as Made
     from mcp.types import ToolAnnotations
 
     hints = ToolAnnotations(
@@ -81,12 +81,38 @@ def _made(tool: Tool, home: str | None) -> Any:
         idempotent_hint=tool.reads or tool.repeats,
         open_world_hint=False,
     )
-    made = Made.from_function(_call(tool, home), tool.name, description=tool.description, annotations=hints)
+    made = _kind().from_function(
+        _call(tool, home), tool.name, description=tool.description, annotations=hints
+    )
     made.parameters = lean(made.parameters, tool.arguments)
     if tool.output:
         required = [name for name in tool.output if name != "note"]
         made.fn_metadata.output_schema = {"type": "object", "properties": tool.output, "required": required}
     return made
+
+
+@cache
+def _kind() -> Any:
+    """Return the class of tools: one whose refusals say what to do, and which swallows no argument."""
+    from mcp.server.mcpserver.exceptions import ToolError
+    from mcp.server.mcpserver.tools import Tool as Packaged
+
+    class Made(Packaged):
+        async def run(self, arguments: dict[str, Any], context: Any, convert_result: bool = False) -> Any:
+            known = self.parameters["properties"]
+            unknown = [shown(name) for name in arguments if name not in known]
+            # The contract of the graph is another's, and passes over what it does not know.
+            if unknown and not self.fn_metadata.output_schema:
+                raise ToolError(f"{self.name} has no {', '.join(unknown[:5])}. It takes {', '.join(known)}.")
+            try:
+                return await super().run(arguments, context, convert_result)
+            except ToolError as reason:
+                if not (errors := getattr(reason.__cause__, "errors", None)):
+                    raise
+                faults = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in errors()[:5]]
+                raise ToolError(f"{self.name}: {'; '.join(faults)}. It takes {', '.join(known)}.") from reason
+
+    return Made
 
 
 def _call(tool: Tool, home: str | None) -> Callable[..., Any]:

@@ -51,6 +51,28 @@ def test_the_tools_are_offered_with_what_a_client_may_assume_of_them(home):
     assert tools["recall"].output_schema is None
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"content": "Keep it.", "protect": True}, "remember has no 'protect'. It takes content, type,"),
+        ({"text": "Keep it."}, "remember has no 'text'. It takes content, type,"),
+        ({}, "remember: content: Field required. It takes content, type,"),
+        ({"content": ["Keep it."]}, "remember: content: Input should be a valid string. It takes content,"),
+    ],
+)
+def test_an_argument_that_is_wrong_or_unknown_is_refused_with_what_there_is(home, arguments, said):
+    result = call(build(home), "remember", **arguments)
+
+    assert result.is_error
+    assert said in text_of(result)
+    assert "pydantic" not in text_of(result)
+    assert aether.get_memory_status(home=home)["working_memory"]["items"] == 0
+
+
+def test_the_graph_passes_over_what_its_contract_does_not_know(home):
+    assert not call(build(home), "create_entities", entities=[ANT], more=1).is_error
+
+
 @pytest.mark.parametrize("name", MOST_TOKENS)
 def test_the_list_of_tools_costs_a_model_little(home, name):
     tools = ask(build(home, name), lambda client: client.list_tools()).tools
