@@ -24,6 +24,7 @@ from aether.messages.record import Record
 from aether.redact.private import without_blocks
 from aether.redact.redaction import redact, redacted
 from aether.text.cleaning import clean
+from aether.text.echoes import without_echoes
 from aether.text.patterns import lazy
 from aether.text.statements import (
     choices,
@@ -304,7 +305,7 @@ _HANDLERS: dict[str, Callable[[State, Record, Mark], list[Draft]]] = {
 
 def _said(record: Record) -> str:
     """Return what was said, without what is private or secret, before anything is cut out of it."""
-    return redact(clean(record.text))
+    return redact(without_echoes(clean(record.text)).strip())
 
 
 def _noted(state: State, notes: list[Note]) -> list[Draft]:

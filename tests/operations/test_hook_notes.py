@@ -27,6 +27,17 @@ def test_an_entry_gives_the_notes_that_are_due_with_it(session):
     ]
 
 
+def test_what_the_session_was_told_is_not_noted_again_where_somebody_repeats_it(session):
+    told = ["- 2026-11-21 Never retry the webhook, because the shop sends it again."]
+    pasted = entry("UserPromptSubmit", prompt=told[0], prompt_id="p1")
+    quoted = entry("Stop", message=f"I know this:\n{told[0]}\nThe port of the shop is 8001 now.")
+
+    assert due(session, pasted, phase=1, told=told) == []
+    assert [draft["content"] for draft in due(session, quoted, phase=1, told=told)] == [
+        "The port of the shop is 8001 now."
+    ]
+
+
 def test_a_note_says_that_hooks_brought_it_in_which_phase_and_of_which_transcript(session):
     [draft] = due(session, turn(1)[0], phase=7)
 

@@ -12,7 +12,7 @@ from aether.errors import InvalidInput
 from aether.integrations.claude_code import hook
 from aether.integrations.claude_code.intake import entry_of
 from aether.integrations.claude_code.transcript import said as said_in
-from aether.operations import colony, hook_notes, hook_sessions, taking_in
+from aether.operations import colony, hook_notes, hook_sessions, taking_in, told
 from aether.operations.colony import start_phase
 from aether.operations.edge import read
 from aether.operations.taking_in import session_of, take_in
@@ -53,6 +53,15 @@ def test_where_nothing_waits_nothing_is_done(home):
     assert take_in(home) == (0, [], False, "")
     assert homes.anew(home).revision == before
     assert not (home / "hooks").exists()
+
+
+def test_what_a_session_was_told_is_not_taken_in_again(home):
+    line = "- 2026-11-21 Never retry the webhook."
+    told.note(home, "s1", [line])
+
+    assert taken(home, entry("UserPromptSubmit", prompt=f"{line}\nAdd a page.", prompt_id="p1")) == [
+        "Add a page."
+    ]
 
 
 def test_a_turn_becomes_the_notes_that_its_transcript_would_give(home):
