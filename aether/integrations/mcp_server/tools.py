@@ -27,6 +27,7 @@ from aether.operations import home as homes
 from aether.operations.status import get_memory_status
 from aether.shapes import JsonObject
 from aether.store.documents import NAMES
+from aether.text.counted import counted
 
 SOURCE = "mcp"
 # An index of more lines is not read; a better query is.
@@ -199,7 +200,8 @@ def phase(
 
 def _phase_words(state: JsonObject) -> str:
     now = state["colony_status"]
-    text = f"State {now['state']}, phase {now['current_phase'] or 'none yet'}."
+    phase = "none yet" if now["current_phase"] is None else now["current_phase"]
+    text = f"State {now['state']}, phase {phase}."
     waiting = now["queen_checkin"]
     if waiting and waiting["status"] == "awaiting_review":
         text += f" Phase {waiting['phase']} awaits a decision: continue, adjust or redo."
@@ -213,11 +215,11 @@ def status(*, home: Path) -> Answer:
     known = graph.read_graph(home=home)
     lines = [
         f"home: {found['home']} (revision {found['revision']})",
-        f"working memory: {held['items']} items, {held['tokens']} of {held['max_capacity_tokens']} tokens"
+        f"working memory: {counted(held['items'], 'items')}, {held['tokens']} of {held['max_capacity_tokens']} tokens"
         + (", compression needed: call compress" if held["compression_needed"] else ""),
         f"short-term memory: {short['sessions']} of {short['max_sessions']} sessions",
-        f"long-term memory: {long['patterns']} patterns",
-        f"knowledge graph: {len(known['entities'])} entities, {len(known['relations'])} relations",
+        f"long-term memory: {counted(long['patterns'], 'patterns')}",
+        f"knowledge graph: {counted(len(known['entities']), 'entities')}, {counted(len(known['relations']), 'relations')}",
         f"hand-offs open: {', '.join(found['open_handoffs']) or 'none'}",
         _phase_words(colony.colony(home=home)),
     ]

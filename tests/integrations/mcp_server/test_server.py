@@ -154,6 +154,13 @@ def test_what_utf_8_cannot_hold_is_replaced_on_the_way_out(home):
     assert result.structured_content["entities"][0]["observations"] == ["?"]
 
 
+def test_an_error_names_what_utf_8_cannot_hold_without_it(home):
+    result = call(build(home), "get", ids=["entity:\ud800x"])
+
+    assert result.is_error
+    assert "Entity with name ?x not found" in text_of(result)
+
+
 def test_a_cut_graph_is_told_twice(home):
     graph.create_entities([{**ANT, "observations": ["x" * 30_000]}], home=home)
 
@@ -200,7 +207,7 @@ def test_a_long_call_keeps_nobody_waiting_and_tells_how_far_it_is(home, monkeypa
 
     status, done = ask(build(home), asking)
 
-    assert "working memory: 1 items" in status
+    assert "working memory: 1 item," in status
     assert done.startswith("Session ")
     assert heard == ["asking extractive"]
 

@@ -227,12 +227,16 @@ def test_a_phase_is_started_completed_and_decided_about(home):
     assert "awaits" not in decided
 
 
+def test_phase_zero_is_a_phase(home):
+    assert tools.phase("start", 0, home=home).text == "Phase 0 is started. State EXECUTING, phase 0."
+
+
 def test_the_status_says_where_memory_is_and_how_full(home):
     remembered(home)
     text = tools.status(home=home).text
 
     assert str(home) in text
-    assert "1 items" in text
+    assert "1 item," in text
     assert "0 entities" in text
 
 
