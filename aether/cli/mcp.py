@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from aether.cli.output import Ask, Command, emit, pass_ask, table
+from aether.cli.output import Ask, Command, emit, pass_ask, wrapped
 
 
 @click.command("mcp", cls=Command)
@@ -37,4 +37,9 @@ def mcp_command(ask: Ask, tools: str, *, listed: bool) -> None:
         return
     offered = catalogue.chosen(tools)
     data = [{"name": tool.name, "description": tool.description} for tool in offered]
-    emit(ask, data, table([(tool.name, tool.description) for tool in offered]))
+    emit(ask, data, [line for tool in offered for line in _told(tool.name, tool.description)])
+
+
+def _told(name: str, description: str) -> list[str]:
+    """Return all that a model is told of a tool, in lines that fit the terminal."""
+    return [name, *(line for each in description.splitlines() for line in wrapped(f"  {each}", indent=2))]
