@@ -101,6 +101,21 @@ def settled(home: Path) -> Shown:
     return show(home, Shown(files, found.texts, found.others, stamps))
 
 
+def seen(home: Path) -> Shown:
+    """Return the directory with what a person edited, where nothing can be written: none of it is brought in.
+
+    Raises:
+        UnsafePath: the directory is a link.
+        StorageFailed: it cannot be read.
+    """
+    document = read(home).documents[memory_files.DOCUMENT]
+    found = _scan(home)
+    stamps = _stamps(home) if _directory(home).is_dir() else {}
+    edited = compared(document["files"], found.texts, others=found.others, stamps=stamps).edited
+    files = {path: text for path, text in {**document["files"], **edited}.items() if text is not None}
+    return Shown(files, found.texts, found.others, stamps)
+
+
 def show(home: Path, shown: Shown) -> Shown:
     """Return `shown` after writing what the directory does not show yet; the caller is `alone`."""
     due = compared(shown.files, shown.texts, others=shown.others, stamps=shown.stamps).due

@@ -6,12 +6,13 @@ What the model sees as files are files in `memories/` as well (`memory_directory
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from aether.memory import memory_files
 from aether.operations.edge import Author, Home, change, find
-from aether.operations.memory_directory import alone, settled, show
+from aether.operations.memory_directory import alone, seen, settled, show
 from aether.shapes import Change
 
 
@@ -25,7 +26,7 @@ class ToolAnswer(NamedTuple):
 def memory_tool(command: Mapping[str, Any], *, home: Home = None) -> ToolAnswer:
     """Return the answer to `command`, the input of a call of the tool, after doing what it says.
 
-    What the model got wrong is an answer, not an exception.
+    What the model got wrong is an answer, not an exception. A home that cannot be written can still be viewed.
 
     Raises:
         NotFound, LockTimeout, StorageFailed, UnsafePath: the home or its directory cannot be used.
@@ -37,6 +38,9 @@ def memory_tool(command: Mapping[str, Any], *, home: Home = None) -> ToolAnswer:
         return memory_files.change(documents[memory_files.DOCUMENT], command, others=shown.others)
 
     place = find(home)
+    if name == "view" and not os.access(place, os.W_OK):
+        shown = seen(place)
+        return ToolAnswer(*memory_files.run(shown.files, command, others=shown.others)[:2])
     with alone(place):
         shown = settled(place)
         answer = memory_files.run(shown.files, command, others=shown.others)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 import aether
@@ -32,6 +34,27 @@ def shown(home):
 
 def stored(home):
     return homes.anew(home).documents["memories"]["files"]
+
+
+def test_a_home_that_cannot_be_written_can_be_viewed(home, monkeypatch):
+    tool(home, "create", path="/memories/a.md", file_text="text")
+    tool(home, "create", path="/memories/b.md", file_text="b")
+    (home / "memories/a.md").write_text("mine")
+    (home / "memories/b.md").unlink()
+    before = [(path, path.stat().st_mtime_ns) for path in sorted(home.rglob("*"))]
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+
+    assert tool(home, "view", path="/memories/a.md").endswith("1\tmine")
+    assert "b.md" not in tool(home, "view", path="/memories")
+
+    assert [(path, path.stat().st_mtime_ns) for path in sorted(home.rglob("*"))] == before
+    assert stored(home)["/memories/a.md"] == "text"
+
+
+def test_a_home_without_notes_can_be_viewed_although_it_cannot_be_written(home, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+
+    assert tool(home, "view", path="/memories").endswith("0B\t/memories")
 
 
 def test_every_command_is_in_the_log_and_in_the_directory(home):
