@@ -159,7 +159,8 @@ def _view_file(path: str, lines: list[str], wanted: Any) -> Answer:
         if not isinstance(wanted, list | tuple) or [type(each) for each in wanted] != [int, int]:
             return _wrong(f"Invalid `view_range` parameter: {shown(wanted)}. It should be [start, end]")
         first, last = max(1, wanted[0]), len(lines) if wanted[1] == -1 else min(wanted[1], len(lines))
-        if first > last:
+        # All of an empty file is what a model asks for after it cut one.
+        if first > last and (lines or first > 1):
             return _wrong(
                 f"Invalid `view_range` parameter: {list(wanted)}. It should be within the lines of the file: "
                 f"[1, {len(lines)}]"

@@ -235,6 +235,11 @@ def test_what_is_not_there_once_is_not_replaced(old, said):
     assert refused("str_replace", path=A, old_str=old, new_str="x") == said
 
 
+def test_all_of_an_empty_file_is_nothing():
+    assert told("view", {A: ""}, path=A, view_range=[1, -1]).text.splitlines()[1:] == []
+    assert "within the lines" in refused("view", {A: ""}, path=A, view_range=[2, -1])
+
+
 def test_each_line_with_the_text_is_named_once_and_the_first_of_many():
     assert "in lines: 1, 5. Please" in refused(
         "str_replace", {A: "ab\n\n\n\nabab ab\nb"}, path=A, old_str="ab"

@@ -20,6 +20,8 @@ from aether.operations import colony
 
 # A page: an account that is read, not a transcript.
 SUMMARY_TOKENS = 800
+# No colony gets to a phase of more; and Python takes no whole number of some thousand.
+MOST_DIGITS = 9
 
 
 def register(server: Any, home: str | None) -> None:
@@ -42,7 +44,7 @@ def compress_prompt(phase: str, home: str | None) -> str:
     Raises:
         InvalidInput: the phase is no number.
     """
-    if phase and not phase.isdecimal():
+    if phase and not (phase.isdecimal() and len(phase) <= MOST_DIGITS):
         raise InvalidInput(
             f"phase is {shown(phase)}.", fix="Use a number, or leave it out.", where="compress"
         )

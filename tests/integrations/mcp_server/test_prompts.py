@@ -36,6 +36,12 @@ def test_a_long_hand_off_says_how_to_get_the_rest(home):
     assert "part=2" in text
 
 
+@pytest.mark.parametrize("phase", ["one", "9" * 5_000])
+def test_a_phase_is_a_number_that_can_be_one(home, phase):
+    with pytest.raises(InvalidInput, match="Use a number, or leave it out"):
+        compress_prompt(phase, str(home))
+
+
 def test_a_summary_is_asked_for_in_one_of_the_ways_that_compaction_knows():
     assert "800" in summary_prompt("brief")
     with pytest.raises(InvalidInput, match="task_state"):
