@@ -41,10 +41,12 @@ def create_entities(entities: Iterable[Entity], *, home: Home = None) -> list[En
     """Store the entities whose names are new, and return those.
 
     Raises:
-        InvalidInput: a text cannot be stored, or nothing is left of a name.
+        InvalidInput: a text cannot be stored, nothing is left of a name, or two names are one without their secrets.
     """
-    given = _cleaned(list(entities))
+    said = list(entities)
+    given = _cleaned(said)
     _require_names(given, "name")
+    _require_distinct(said, given)
     created: list[Entity] = _change(
         "create_entities", lambda at: graph.create_entities(at, given, now=now()), home
     )
@@ -181,6 +183,17 @@ def _require_names(given: Iterable[Mapping[str, Any]], *fields: str) -> None:
                     fix="Use a name that says what it is, without secrets and private blocks.",
                     where=f"[{at}]",
                 )
+
+
+def _require_distinct(said: Iterable[Entity], given: Iterable[Entity]) -> None:
+    names: dict[str, str] = {}
+    for at, (before, after) in enumerate(zip(said, given, strict=True)):
+        if names.setdefault(after["name"], before["name"]) != before["name"]:
+            raise InvalidInput(
+                f"without what may not be stored, the name is that of another one: {after['name']!r}.",
+                fix="Give each a name of its own that holds no secret.",
+                where=f"[{at}]",
+            )
 
 
 def _cleaned(value: Any) -> Any:

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from aether.errors import Conflict, NotFound
+from aether.errors import Conflict, InvalidInput, NotFound
 from aether.operations import graph
 from aether.operations.home import log, undo
 from aether.store import doctor
@@ -95,6 +95,17 @@ def test_secrets_are_not_stored_and_what_aether_said_is_not_either(home):
     assert entity == {"name": "key of api_key=<REDACTED>", "entityType": "t", "observations": ["Old. New."]}
     graph.delete_entities([name], home=home)
     assert graph.read_graph(home=home)["entities"] == []
+
+
+def test_two_names_that_differ_by_their_secrets_alone_are_refused(home):
+    names = ["api_key=abcdef1234567890abcdef", "api_key=zzzzzz1234567890zzzzzz"]
+
+    with pytest.raises(InvalidInput, match=r"\[1\]: without what may not be stored") as refused:
+        graph.create_entities([{**ANT, "name": name} for name in names], home=home)
+
+    assert "zzzzzz" not in str(refused.value)
+    assert graph.read_graph(home=home)["entities"] == []
+    assert len(graph.create_entities([{**ANT, "name": names[0]}] * 2, home=home)) == 1
 
 
 def test_recalling_finds_entities_by_most_words(home):
