@@ -88,7 +88,9 @@ def archive_of(snapshot: Snapshot) -> Source:
     if head < 0:
         return NOTHING
     archive = Archive(head, lambda after: appends.records(snapshot, "items", after=after))
-    return _remembered(source(snapshot.home / "index.sqlite", archive), items.forgotten(snapshot.documents["memory"]))
+    return _remembered(
+        source(snapshot.home / "index.sqlite", archive), items.forgotten(snapshot.documents["memory"])
+    )
 
 
 def _remembered(whole: Source, gone: frozenset[str]) -> Source:
