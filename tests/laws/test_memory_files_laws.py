@@ -150,7 +150,10 @@ def by_hand(root, step):
     """Do what a person does; return the text that must be kept, None where none was written."""
     target = root / step["hand"]
     if step["text"] is None:
-        shutil.rmtree(target) if target.is_dir() else target.unlink(missing_ok=True)
+        if target.is_dir():
+            shutil.rmtree(target)
+        elif target.exists():
+            target.unlink()
         memory_tool({"command": "view", "path": "/memories"}, home=root.parent)
         return None
     names = {path.name.casefold(): path.name for path in target.parent.glob("*")}
