@@ -49,9 +49,9 @@ def test_no_noun_shows_the_nouns_and_is_a_usage_error(capsys):
 
 
 def test_an_unknown_verb_says_where_help_is(capsys):
-    assert main(["memory", "forget"]) == 2
+    assert main(["memory", "mislay"]) == 2
     told = capsys.readouterr().err
-    assert told.startswith("Error: aether memory: No such command 'forget'.")
+    assert told.startswith("Error: aether memory: No such command 'mislay'.")
     assert told.endswith(" See aether memory --help.\n")
 
 
