@@ -80,7 +80,9 @@ def everywhere(told, session):
         "compact": told("SessionStart", f"{session}c", source="compact"),
         "steering": told("PreCompact", session, trigger="manual"),
         "sub-agent": told("SubagentStart", session, agent_id="a1", agent_type="Explore"),
-        "prompt": told("UserPromptSubmit", f"{session}p", prompt="where is legacyFormat read?", prompt_id="p3"),
+        "prompt": told(
+            "UserPromptSubmit", f"{session}p", prompt="where is legacyFormat read?", prompt_id="p3"
+        ),
         "search": json.dumps([hit["entry"] for hit in searching.search_memory("legacyFormat 7", home=home)]),
         "recall": " ".join(line.gist for line in lines),
         "timeline": " ".join(
@@ -120,7 +122,9 @@ def test_a_rule_that_was_compressed_and_is_forgotten_by_its_id_is_told_by_nothin
     assert layers == {"archive", "working_memory", "short_term_memory", "long_term_memory", "graph"}
     after = everywhere(told, "s6")
     assert {name: text for name, text in after.items() if STATEMENT in text.casefold()} == {}
-    assert [name for name in ("startup", "compact", "steering", "sub-agent") if "use tabs" not in after[name]] == []
+    assert [
+        name for name in ("startup", "compact", "steering", "sub-agent") if "use tabs" not in after[name]
+    ] == []
     assert "It is small." in after["layers"]
     for target in done.targets:
         if target.layer in ("archive", "working_memory", "long_term_memory"):
