@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from aether.operations.compression import (
         trigger_phase_boundary_compression as trigger_phase_boundary_compression,
     )
+    from aether.operations.forgetting import forget as forget
     from aether.operations.home import examine as examine
     from aether.operations.home import export as export
     from aether.operations.home import fold as fold
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from aether.operations.patterns import detect_patterns_across_sessions as detect_patterns_across_sessions
     from aether.operations.patterns import extract_pattern_to_long_term as extract_pattern_to_long_term
     from aether.operations.patterns import trigger_pattern_extraction as trigger_pattern_extraction
+    from aether.operations.recalling import recall as recall
     from aether.operations.searching import search_memory as search_memory
     from aether.operations.snapshots import create_snapshot as create_snapshot
     from aether.operations.snapshots import list_snapshots as list_snapshots
@@ -91,6 +93,7 @@ _HOMES = {
         "create_short_term_session evict_short_term_session prepare_compression_data "
         "trigger_phase_boundary_compression"
     ),
+    "forgetting": "forget",
     "home": "examine export fold init log repair show undo",
     "importing": "import_transcripts",
     "memory_files": "clear_memory_files memory_tool",
@@ -98,6 +101,7 @@ _HOMES = {
         "create_associative_link detect_patterns_across_sessions extract_pattern_to_long_term "
         "trigger_pattern_extraction"
     ),
+    "recalling": "recall",
     "searching": "search_memory",
     "snapshots": "create_snapshot list_snapshots restore_snapshot",
     "status": "get_compression_stats get_memory_status",
