@@ -32,7 +32,6 @@ HOMES = {
     "langchain_core": {"aether/integrations/langchain.py"},
     "mcp": {"aether/integrations/mcp_server"},
     "opentelemetry": {"aether/events/otlp.py"},
-    "splintr": {"aether/tokens/exact.py"},
     "yaml": {"aether/operations/configuration.py"},
     "click": {"aether/cli"},
     "filelock": {"aether/store/lock.py"},

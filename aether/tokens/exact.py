@@ -1,7 +1,4 @@
-"""Exact counts: o200k_base and cl100k_base through splintr or tiktoken, and never a download by surprise.
-
-The package splintr is used where it is installed and proves that it cuts a set of hard texts exactly as tiktoken
-does: it is faster, and brings its vocabularies along. Both give the same counts, so which one counts is no matter.
+"""Exact counts: o200k_base and cl100k_base through tiktoken, and never a download by surprise.
 
 tiktoken fetches its rank files by itself on first use, and deletes a cached one whose checksum is
 wrong. Here the files are looked for where tiktoken keeps them and in a cache of our own, checked,
@@ -18,10 +15,13 @@ import os
 from functools import lru_cache
 from pathlib import Path
 from types import FunctionType
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from aether.errors import BackendFailed, BackendUnavailable, InvalidInput, StorageFailed, shown
+
+if TYPE_CHECKING:
+    import tiktoken
 
 FETCH_TIMEOUT_SECONDS = 30.0
 
@@ -53,38 +53,14 @@ RANK_FILES = {
 }
 
 
-# Texts that tokenizers get wrong: contractions, digits, white space, scripts, signs, marks, special tokens.
-_HARD_TEXTS = (
-    "The tests pass again.", "I'll say you've DON'T it'S", "x = f(1234567, 89)\n\tif y:\n        return", "a" * 200,
-    "  leading and trailing  ", "\r\n\r\n \n\t\n", "中文测试，没有空格", "日本語のテスト", "Привет, мир! Ещё", "مرحبا بالعالم",
-    "नमस्ते दुनिया", "한국어 시험", "👩‍👩‍👧‍👦🏳️‍🌈 🚀🚀", "e\u0301 o\u0308 ﬁ ǅ", '{"key":[1,2.50,null],"s":"\\u00e9"}',
-    "<|endoftext|><|im_start|>system<|fim_prefix|>", "https://example.org/a_b-c?d=%20#e", "===----***///\\\\", "\0\x7f\ufffd\u200b\ufeff",
-    "dGhlIHF1aWNrIGJyb3duIGZveCBqdW1wcyBvdmVyIHRoZSBsYXp5IGRvZw==",
-)  # fmt: skip
-# Of the ids that tiktoken 0.14 gives for them.
-_HARD_SHA256 = {
-    "o200k_base": "f8a20fcc74ba5dde8ca51a19e74c4c526d60350e788bac0ca33bdf0ff3373f51",
-    "cl100k_base": "d1c5fbf20bd5090a343c894135f3206394958e81b2141c52de3c47e3d8d7d820",
-}
-
-
-class _Encoding(Protocol):
-    def encode_ordinary(self, text: str, /) -> list[int]: ...
-
-
 def exact(name: str, text: str) -> int:
     """Return how many tokens `text` has in the vocabulary `name`; lone surrogates count as U+FFFD.
 
     Raises:
         InvalidInput: there is no such vocabulary.
-        BackendUnavailable: splintr is not installed, and the rank file is not on this machine.
+        BackendUnavailable: the rank file is not on this machine.
     """
-    encoding = _encoding(name)
-    try:
-        return len(encoding.encode_ordinary(text))
-    except UnicodeEncodeError:  # tiktoken mends lone surrogates itself, splintr does not
-        mended = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        return len(encoding.encode_ordinary(mended))
+    return len(_encoding(name).encode_ordinary(text))
 
 
 def available() -> dict[str, Path | None]:
@@ -188,25 +164,8 @@ def _intact(content: bytes, known: RankFile) -> bool:
 
 
 @lru_cache(maxsize=len(RANK_FILES))
-def _encoding(name: str) -> _Encoding:
-    known = _known(name)
-    return _splintr(name) or _tiktoken(name, known)
-
-
-def _splintr(name: str) -> _Encoding | None:
-    """Return the encoding of splintr, None where it is missing or does not prove to be exact."""
-    try:
-        import splintr
-
-        found: _Encoding = splintr.Tokenizer.from_pretrained(name)
-        ids = [list(found.encode_ordinary(text)) for text in _HARD_TEXTS]
-    except Exception:  # noqa: BLE001 - whatever is wrong with an optional package, tiktoken counts the same
-        return None
-    return found if hashlib.sha256(repr(ids).encode()).hexdigest() == _HARD_SHA256[name] else None
-
-
-def _tiktoken(name: str, known: RankFile) -> _Encoding:
-    found = _found(known)
+def _encoding(name: str) -> tiktoken.Encoding:
+    found = _found(_known(name))
     if found is None:
         raise BackendUnavailable(
             f"the rank file of {name} is not on this machine.",

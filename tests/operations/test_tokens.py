@@ -11,7 +11,6 @@ from aether.tokens import exact
 @pytest.fixture
 def no_ranks(monkeypatch):
     monkeypatch.setattr(exact, "_found", lambda known: None)
-    monkeypatch.setattr(exact, "_splintr", lambda name: None)
     exact._encoding.cache_clear()
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -32,7 +30,6 @@ def machine(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(caches["xdg"]))
     monkeypatch.setenv("no_proxy", "*")
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(caches["temporary"]))
-    monkeypatch.setitem(sys.modules, "splintr", None)
     monkeypatch.setattr(
         exact, "RANK_FILES", {"o200k_base": KNOWN, "cl100k_base": KNOWN._replace(url="other")}
     )
@@ -269,61 +266,3 @@ def test_a_failed_write_leaves_neither_target_nor_temporary_file(tmp_path, monke
         exact.fetch("o200k_base", into=tmp_path / "ranks", url=server.url)
 
     assert list((tmp_path / "ranks").iterdir()) == []
-
-
-class Letters:
-    """A tokenizer of one token per letter that, like splintr, takes no lone surrogates."""
-
-    def encode_ordinary(self, text):
-        return list(text.encode("utf-8").decode("utf-8"))
-
-
-def install_splintr(monkeypatch, from_pretrained):
-    module = SimpleNamespace(Tokenizer=SimpleNamespace(from_pretrained=from_pretrained))
-    monkeypatch.setitem(sys.modules, "splintr", module)
-
-
-def declare_exact(monkeypatch, tokenizer):
-    ids = [tokenizer.encode_ordinary(text) for text in exact._HARD_TEXTS]
-    proof = hashlib.sha256(repr(ids).encode()).hexdigest()
-    monkeypatch.setattr(exact, "_HARD_SHA256", {"o200k_base": proof, "cl100k_base": proof})
-
-
-def test_splintr_counts_without_rank_files_where_it_proves_to_be_exact(monkeypatch):
-    declare_exact(monkeypatch, Letters())
-    install_splintr(monkeypatch, lambda name: Letters())
-
-    assert exact.exact("o200k_base", "abc") == 3
-    assert exact.exact("cl100k_base", "a\ud800b") == 3
-
-
-def test_splintr_is_passed_over_where_it_cuts_one_text_otherwise(machine, monkeypatch):
-    place(machine["tiktoken"])
-    install_splintr(monkeypatch, lambda name: Letters())
-
-    assert exact.exact("o200k_base", "abc") == 1
-
-
-def test_splintr_is_passed_over_where_it_breaks(machine, monkeypatch):
-    def broken(name):
-        raise RuntimeError("no such vocabulary")
-
-    place(machine["tiktoken"])
-    install_splintr(monkeypatch, broken)
-
-    assert exact.exact("o200k_base", "abc") == 1
-
-
-def test_there_are_twenty_hard_texts():
-    assert len(set(exact._HARD_TEXTS)) == 20
-
-
-@pytest.mark.parametrize("name", ["o200k_base", "cl100k_base"])
-def test_the_real_splintr_proves_to_be_exact(name, monkeypatch):
-    monkeypatch.delitem(sys.modules, "splintr")
-    pytest.importorskip("splintr", reason="splintr-rs is not installed")
-
-    found = exact._splintr(name)
-
-    assert found is not None
-    assert len(found.encode_ordinary("The tests pass again.")) == 5
