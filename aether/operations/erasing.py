@@ -1,26 +1,27 @@
-"""Erasing, as a caller asks for it: a text that no file of the home holds afterwards, in the history neither.
+"""Erasing, as a caller asks for it: afterwards no file of the home holds the text, the history included.
 
-Everything is worked out first, in memory, and looked at: where the text stands in what a file is built of, or something
-would not fit its schema any more, nothing is changed. Then all files are replaced as one (`store.replacing`), under the
-locks of the home. There is no undo.
+What is named by its id is forgotten, the journal is folded, and every file that holds the text is written again with a
+mark in its place. All new files are made and checked before one is replaced (`store.replacing`), under the locks of the
+home. There is no undo: `aether undo` refuses the revisions that held the text.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from aether.errors import InvalidInput, NotFound, shown
 from aether.memory import erasing
+from aether.memory.erasing import LEAST_CHARS, MARK
 from aether.operations import forgetting, memory_directory
 from aether.operations.edge import Home, find, now, taken_in
 from aether.schemas import check
-from aether.shapes import JsonObject
 from aether.store import config, documents
 from aether.store.commit import fold, settle
 from aether.store.conversation_log import path_of
@@ -28,9 +29,8 @@ from aether.store.files import storage
 from aether.store.lock import locked
 from aether.store.replacing import DIRECTORY, Step, finish, identity, stage
 from aether.store.state import load
-from aether.text.erasing import LEAST_CHARS, Sought, is_mark, marks, may_hold, replaced, sought, spans, whole
 
-# A person writes these; erasing in them could change what aether does.
+# A person writes these; erasing in them could change how aether works.
 OWN_FILES = ("config.toml", "models.json")
 INDEX = "index.sqlite"
 LOCK = "lock"
@@ -41,26 +41,27 @@ KINDS = {
     "snapshots": "snapshots", "conversations": "conversations", "memories": "memory files", "hooks": "hooks",
     "quarantine": "quarantine", "hook.log": "logs", "telemetry": "logs",
 }  # fmt: skip
+_DIGEST = re.compile(rb"[0-9a-f]{64}|[0-9a-f]{16}")
 
 
 class Erased(NamedTuple):
     """What erasing did, or would do; never what the text is."""
 
     places: dict[str, int]
-    """How often the text stands in each kind of file."""
+    """How often the text occurs in each kind of file."""
     files: int
     skipped: int
-    """Texts of what was named that are too short, or a word that files are built of: they stay."""
+    """Texts of the named things that are too short, or a word that files are built of: they stay."""
     own: list[str]
     """Files that a person wrote and that hold the text: they stay as they are."""
     left: list[str]
-    """Files that were touched meanwhile, and stay as they are: erase again."""
+    """Files that were changed meanwhile, and stay as they are: erase again."""
     forgotten: int
-    """Things that were named, and were taken out of memory as well."""
+    """Named things that were taken out of memory as well."""
     done: bool
 
 
-class _Found(NamedTuple):
+class _File(NamedTuple):
     """One file, as it was read."""
 
     path: str
@@ -68,51 +69,51 @@ class _Found(NamedTuple):
     known: tuple[int, int, int]
 
 
-class _Seen(NamedTuple):
-    """Where a text stands in the files that were looked into."""
-
-    paths: dict[str, bool]
-    """The files that may hold it, and whether they do."""
-    spellings: dict[str, None]
-    texts: dict[str, None]
-    """The strings that it is part of."""
-    items: list[JsonObject]
-    places: Counter[str]
-    around: list[str]
-    """All that stands in those files."""
-
-
 class _Plan(NamedTuple):
-    """What is to be done."""
+    """The new files, and what they were made for."""
 
-    places: dict[str, int]
+    places: Counter[str]
     steps: list[Step]
     skipped: int
     own: list[str]
 
 
+class _Seen(NamedTuple):
+    """Where a home holds a text."""
+
+    held: Counter[str]
+    """How often each file holds it."""
+    spellings: dict[str, None]
+    known: list[Any]
+    """The strings and objects that hold it."""
+    taken: set[str]
+    """The marks of what was erased before."""
+
+
 def would_erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Erased:
-    """Return how often the text `match`, or what the things `ids` say, stands in the home; nothing is changed.
+    """Return how often the text `match`, or what the things `ids` say, occurs in the home; nothing is changed.
 
     Raises:
         InvalidInput: neither or both are given, or the text cannot be erased without harm.
-        NotFound: an id names nothing, in the history neither.
+        NotFound: an id names nothing, not even in the history.
     """
-    place = taken_in(find(home))
-    return _told(_plan(place, list(ids), match))
+    return _report(_plan(taken_in(find(home)), list(ids), match))
 
 
 def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Erased:
     """Put a mark in the place of the text `match`, or of what the things `ids` say, in every file of the home.
 
-    Things that are named are forgotten as well. This cannot be undone.
+    Things that are named are forgotten first. None of it can be undone.
 
     Raises:
         InvalidInput, NotFound: as `would_erase`; nothing was changed.
-        LockTimeout: another process used the home for too long; nothing was changed.
+        LockTimeout: another process used the home for too long; nothing was erased.
         StorageFailed: the disk refused. What was decided by then is finished by whoever writes next.
     """
     place, wanted = taken_in(find(home)), list(ids)
+    if wanted:
+        _plan(place, wanted, match)  # refused before anything is forgotten
+    forgotten = len(_forget(place, wanted))
     with _alone(place):
         with storage(place):
             fold(settle(load(place), now=now()), now=now())
@@ -121,20 +122,17 @@ def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Era
         if plan.steps:
             stage(place, plan.steps)
             left = finish(place)
-    forgotten = len(_forget(place, wanted))
-    return _told(plan)._replace(left=left, forgotten=forgotten, done=bool(plan.steps or forgotten))
+    return _report(plan)._replace(left=left, forgotten=forgotten, done=bool(plan.steps or forgotten))
 
 
-def _told(plan: _Plan) -> Erased:
-    return Erased(
-        plan.places, sum(bool(step.to) for step in plan.steps), plan.skipped, plan.own, [], 0, done=False
-    )
+def _report(plan: _Plan) -> Erased:
+    files = sum(bool(step.to) for step in plan.steps)
+    return Erased(dict(plan.places), files, plan.skipped, plan.own, [], 0, done=False)
 
 
 def _alone(place: Path) -> ExitStack:
     """Return what holds every lock that a writer of the home takes, in the order in which writers take them."""
-    stack = ExitStack()
-    try:
+    with ExitStack() as stack:
         if (place / "data" / "memories").is_dir():
             stack.enter_context(memory_directory.alone(place))
             memory_directory.settled(place)
@@ -142,72 +140,64 @@ def _alone(place: Path) -> ExitStack:
         patience = config.or_default(place).lock_timeout_seconds
         stack.enter_context(locked(hooks, timeout=patience) if hooks.is_dir() else nullcontext())
         stack.enter_context(locked(place))
-    except BaseException:
-        stack.close()
-        raise
-    return stack
+        return stack.pop_all()
 
 
 def _forget(place: Path, ids: list[str]) -> list[str]:
-    """Forget those of `ids` that are still to be found, and return them."""
-    still = []
+    """Forget those of `ids` that memory still has, and return them."""
+    found = []
     for one in ids:
-        try:
+        with suppress(NotFound):
             forgetting.would_forget([one], home=place)
-        except NotFound:
-            continue
-        still.append(one)
-    if still:
-        forgetting.forget(still, home=place)
-    return still
+            found.append(one)
+    if found:
+        forgetting.forget(found, home=place)
+    return found
 
 
 def _plan(place: Path, ids: list[str], match: str) -> _Plan:
+    """Return the new files that hold nothing of the text any more, all of them checked."""
     if bool(ids) == bool(match.strip()):
         raise InvalidInput(
             "what to erase is needed: ids, or a text.", fix="Pass one of them, not both.", where="erase"
         )
     with storage(place, left="Nothing was changed."):
-        if match:
-            wanted, skipped = sought([_fit(match)]), 0
-        else:
-            wanted, skipped = _of_ids(place, ids)
-        return _worked_out(place, wanted)._replace(skipped=skipped)
+        texts, skipped = _of_ids(place, ids) if ids else ([_fit(match.strip())], 0)
+        return _made(place, texts)._replace(skipped=skipped)
 
 
 def _fit(text: str) -> str:
-    # Neither message holds the text: it would stand on a screen, and in a transcript.
-    if len(text.strip()) < LEAST_CHARS:
+    # No message repeats the text: it would be on a screen, and in a transcript.
+    if len(text) < LEAST_CHARS:
         raise InvalidInput(
             "the text is too short: it is part of too much.",
-            fix=f"Use at least {LEAST_CHARS} characters, with what stands beside it.",
+            fix=f"Use at least {LEAST_CHARS} characters, with the words beside it.",
             where="erase",
         )
-    if erasing.is_reserved(text.strip()):
+    if erasing.is_reserved(text):
         raise _in_the_way("the words that files of a home are built of")
     return text
 
 
 def _in_the_way(where: str) -> InvalidInput:
     return InvalidInput(
-        f"the text is part of {where}: to erase it would break what holds it.",
-        fix="Use a longer text, with what stands beside it.",
+        f"the text is part of {where}: to erase it would break them.",
+        fix="Use a longer text, with the words beside it.",
         where="erase",
     )
 
 
-def _of_ids(place: Path, ids: list[str]) -> tuple[Sought, int]:
+def _of_ids(place: Path, ids: list[str]) -> tuple[list[str], int]:
     """Return what the things called `ids` say, or ever said, and how many texts of it have to stay."""
-    texts: dict[str, None] = {}
+    texts: set[str] = set()
     known: set[str] = set()
     for found in _files(place):
         if any(one.encode() in found.data for one in ids):
-            for value in erasing.values_of(found.path, found.data):
-                for entry in erasing.dicts(value):
-                    name = entry.get("session_id", entry.get("id"))
-                    if name in ids and (said := list(erasing.texts_of(entry))):
-                        known.add(str(name))
-                        texts |= dict.fromkeys(said)
+            for entry in erasing.objects(found.path, found.data):
+                name = str(entry.get("session_id", entry.get("id")))
+                if name in ids and (said := [text.strip() for text in erasing.texts_of(entry)]):
+                    known.add(name)
+                    texts |= {text for text in said if not MARK.fullmatch(text)}
     missing = [one for one in ids if one not in known]
     if missing:
         raise NotFound(
@@ -215,30 +205,23 @@ def _of_ids(place: Path, ids: list[str]) -> tuple[Sought, int]:
             fix='See "aether recall QUERY" and "aether log".',
             where="erase",
         )
-    texts = {text.strip(): None for text in texts if not is_mark(text.strip())}
     fit = [text for text in texts if len(text) >= LEAST_CHARS and not erasing.is_reserved(text)]
-    return sought(fit), len(texts) - len(fit)
+    return fit, len(texts) - len(fit)
 
 
-def _files(place: Path) -> Iterator[_Found]:
+def _files(place: Path) -> Iterator[_File]:
     """Yield every file of the home that erasing looks into."""
     for directory, names, files in os.walk(place, onerror=_raised):
         names.sort()
         for name in sorted(files):
-            relative = (Path(directory) / name).relative_to(place).as_posix()
-            if name != LOCK and not relative.startswith((INDEX, f"{DIRECTORY}/")):
-                found = _read(place, relative)
-                if found is not None:
-                    yield found
-
-
-def _read(place: Path, relative: str) -> _Found | None:
-    path = place / relative
-    known = identity(path)
-    with suppress(FileNotFoundError):  # hooks make and remove theirs at any time
-        if known is not None and stat.S_ISREG(path.lstat().st_mode):
-            return _Found(relative, path.read_bytes(), known)
-    return None
+            path = Path(directory) / name
+            relative = path.relative_to(place).as_posix()
+            if name == LOCK or relative.startswith((INDEX, f"{DIRECTORY}/")):
+                continue
+            known = identity(path)
+            with suppress(FileNotFoundError):  # hooks make and remove theirs at any time
+                if known is not None and stat.S_ISREG(path.lstat().st_mode):
+                    yield _File(relative, path.read_bytes(), known)
 
 
 def _raised(reason: OSError) -> None:
@@ -246,108 +229,89 @@ def _raised(reason: OSError) -> None:
     raise reason
 
 
-def _worked_out(place: Path, wanted: Sought) -> _Plan:
-    """Return the plan that erases what is `wanted`, having seen that nothing of it is left and all is whole."""
-    seen = _seen(place, wanted)
-    own = [path for path, holds in seen.paths.items() if holds and path in OWN_FILES]
-    if not seen.spellings:
-        return _Plan({}, [], 0, own)
-    by = marks(seen.spellings, wanted, taken="\n".join(seen.around))
-
-    def plain(text: str) -> str:
-        return replaced(text, wanted, by)
-
-    known = {old: new for text in seen.texts for old, new in erasing.digests(text, plain).items()}
-    for entry in seen.items:
-        known |= erasing.item_digests(entry, plain)
-    erase = erasing.with_digests(plain, known)
+def _made(place: Path, texts: list[str]) -> _Plan:
+    """Return the plan that erases `texts`."""
+    pattern = erasing.pattern_of(texts)
+    raw = re.compile(pattern.pattern.encode("utf-8", "surrogatepass"))
+    seen = _seen(place, pattern, raw)
+    own = [path for path in OWN_FILES if seen.held.pop(path, 0)]
+    places: Counter[str] = Counter()
+    for path, number in seen.held.items():
+        places[_kind(path)] += number
     steps: list[Step] = []
+    by = erasing.marks(seen.spellings, taken=seen.taken)
+    digests: dict[str, str] = {}
+
+    def erase(text: str) -> str:
+        return digests.get(text) or pattern.sub(lambda match: by[match[0]], text)
+
+    for each in seen.known:
+        digests |= erasing.digests(each, erase)
 
     def concerns(data: bytes) -> bool:
-        others = erasing.MARK_OF_FORGETTING in data or erasing.found_digests(data) & known.keys()
-        return bool(others) or may_hold(data.decode("utf-8", "replace"), wanted)
+        # A receipt of forgetting may hold the digest of several texts.
+        found = {digest.decode() for digest in _DIGEST.findall(data)}
+        return bool(raw.search(data) or b'"forgotten":[' in data or found & digests.keys())
 
-    def with_receipts(data: bytes) -> bool:
-        return erasing.MARK_OF_COMPACTION in data or concerns(data)
-
-    for found in _files(place):
-        if (found.path in seen.paths or concerns(found.data)) and found.path not in OWN_FILES:
-            steps += _steps(
-                place, found, erase, wanted, with_receipts if seen.paths.get(found.path) else concerns
-            )
+    for file in _files(place) if places.total() else ():
+        held = seen.held[file.path]
+        if file.path not in OWN_FILES and (held or concerns(file.data)):
+            # In a conversation that held the text, receipts of compactions hold digests of several messages.
+            every = held and file.path.startswith("conversations/")
+            data = erasing.rewritten(file.path, file.data, erase, bool if every else concerns)
+            if raw.search(data) or pattern.search(erase(file.path)):
+                raise _in_the_way(f"what files are built of ({_kind(file.path)})")
+            steps += _steps(place, file, data, erase)
     if steps:
         steps += [Step(name, "", (0, 0, 0), b"") for name in (INDEX, f"{INDEX}-journal")]
-    return _Plan(dict(seen.places), steps, 0, own)
+    return _Plan(+places, steps, 0, own)
 
 
-def _seen(place: Path, wanted: Sought) -> _Seen:
-    seen = _Seen({}, {}, {}, [], Counter(), [])
-
-    def concerns(data: bytes) -> bool:
-        return may_hold(data.decode("utf-8", "replace"), wanted)
-
-    for found in _files(place):
-        around = f"/{found.path}\n{found.data.decode('utf-8', 'replace')}"
-        if not may_hold(around, wanted):
+def _seen(place: Path, pattern: re.Pattern[str], raw: re.Pattern[bytes]) -> _Seen:
+    """Return where the home holds what `pattern` finds in strings, and `raw` in bytes."""
+    seen = _Seen(Counter(), {}, [], set())
+    for file in _files(place):
+        seen.taken.update(MARK.findall(f"{file.path}\n{file.data.decode('utf-8', 'replace')}"))
+        if not raw.search(file.data) and not pattern.search(file.path):
             continue
-        before = seen.places.total()
-        look = _looking(seen, wanted, "" if found.path in OWN_FILES else _kind(found.path))
-        look(f"/{found.path}")
-        look(erasing.conversation_of(found.path, found.data) or "")
-        erasing.rewritten(found.path, found.data, look, concerns)
-        for value in erasing.values_of(found.path, found.data, concerns):
-            seen.items.extend(
-                entry for entry in erasing.dicts(value) if spans(str(entry.get("content", "")), wanted)
-            )
-        seen.paths[found.path] = seen.places.total() > before
-        seen.around.append(around)
-    del seen.places[""]
+
+        def look(text: str, path: str = file.path) -> str:
+            found = pattern.findall(text)
+            seen.held[path] += len(found)
+            seen.spellings.update(dict.fromkeys(found))
+            seen.known.extend([text] if found else [])
+            return text
+
+        look(f"/{file.path}")
+        look(erasing.conversation_of(file.path, file.data) or "")
+        erasing.rewritten(file.path, file.data, look, lambda line: bool(raw.search(line)))
+        objects = erasing.objects(file.path, file.data)
+        seen.known.extend(each for each in objects if pattern.search(str(each.get("content"))))
     return seen
-
-
-def _looking(seen: _Seen, wanted: Sought, kind: str) -> erasing.Rewrite:
-    """Return what notes in `seen` where a string holds what is `wanted`, and leaves the string as it is."""
-
-    def look(text: str) -> str:
-        for start, end in spans(text, wanted):
-            seen.places[kind] += 1
-            seen.texts[text] = None
-            seen.spellings[text[start:end]] = None
-        return text
-
-    return look
 
 
 def _kind(path: str) -> str:
     return next((kind for start, kind in KINDS.items() if path.startswith(start)), "other")
 
 
-def _steps(
-    place: Path, found: _Found, erase: erasing.Rewrite, wanted: Sought, concerns: erasing.Concerns
-) -> Iterator[Step]:
-    """Yield what happens to one file, having seen that nothing is left in it.
-
-    Raises:
-        InvalidInput: something is, or it would not fit its schema any more.
-    """
-    data = erasing.rewritten(found.path, found.data, erase, concerns)
-    to = erase(f"/{found.path}")[1:]
-    name = erasing.conversation_of(found.path, found.data)
-    if name is not None and erase(name) != name:
-        to = path_of(place, erase(name)).relative_to(place).as_posix()
-        # Its lock keeps the directory, and with it the name.
-        yield Step(f"{found.path.rpartition('/')[0]}/{LOCK}", "", (0, 0, 0), b"")
-    if whole(data.decode("utf-8", "surrogateescape"), wanted) or whole(to, wanted):
-        raise _in_the_way(f"what files are built of ({_kind(found.path)})")
-    if data != found.data or to != found.path:
-        _require_fit(found, data)
-        yield Step(found.path, to, found.known, data)
+def _steps(place: Path, file: _File, data: bytes, erase: erasing.Rewrite) -> Iterator[Step]:
+    """Yield how the file gets its new `data`, and a new name where its own, or that of its conversation, held the text."""
+    to = erase(f"/{file.path}")[1:]
+    conversation = erasing.conversation_of(file.path, file.data)
+    renamed = conversation is not None and erase(conversation) != conversation
+    if conversation is not None and renamed:
+        to = path_of(place, erase(conversation)).relative_to(place).as_posix()
+    if data != file.data or to != file.path:
+        _require_fit(file, data)
+        yield Step(file.path, to, file.known, data)
+    if renamed:  # its lock keeps the directory, and with it the name
+        yield Step(f"{file.path.rpartition('/')[0]}/{LOCK}", "", (0, 0, 0), b"")
 
 
-def _require_fit(found: _Found, data: bytes) -> None:
-    name = found.path.removeprefix("data/").removesuffix(".json")
+def _require_fit(file: _File, data: bytes) -> None:
+    name = file.path.removeprefix("data/").removesuffix(".json")
     if name in documents.NAMES:
-        before, after = (documents.parse(each, where=name).value for each in (found.data, data))
-        amiss = [check.findings(name, value) for value in (before, after) if value is not None]
-        if len(amiss) != 2 or len(amiss[0]) < len(amiss[1]):
+        before, after = (documents.parse(each, where=name).value for each in (file.data, data))
+        found = [check.findings(name, value) for value in (before, after) if value is not None]
+        if len(found) != 2 or len(found[0]) < len(found[1]):
             raise _in_the_way(f"what the schema of {name} says")

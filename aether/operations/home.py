@@ -85,7 +85,7 @@ def log(*, limit: int = 20, everything: bool = False, home: Home = None) -> list
             entry.at,
             entry.by,
             entry.operation,
-            entry.reason,
+            f"{entry.reason} (erased)".lstrip() if entry.erased else entry.reason,
             [*entry.patches, *entry.appends],
         )
         for entry in islice(wanted, min(limit, sys.maxsize) or None)
@@ -99,7 +99,7 @@ def undo(revision: int | None = None, *, home: Home = None) -> LogLine:
 
     Raises:
         NotFound: there is no such revision.
-        Conflict: a later change depends on it; that change is named.
+        Conflict: it was erased, or a later change depends on it; that change is named.
     """
     place = find(home)
     chosen = revision if revision is not None else last_undoable(load(place))

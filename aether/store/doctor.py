@@ -61,7 +61,7 @@ def _temps(home: Path) -> list[Finding]:
 def _begun(home: Path) -> list[Finding]:
     if not (home / replacing.DIRECTORY).exists():
         return []
-    what = "an erasing was cut short; whoever changes the home next goes on with it."
+    what = "an erasing was interrupted; the next change of the home goes on with it."
     return [Finding("warning", "erasing", f"{replacing.DIRECTORY}/", what, REPAIR)]
 
 

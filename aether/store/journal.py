@@ -34,6 +34,8 @@ class Entry(NamedTuple):
     patches: dict[str, Patch]
     inverse: dict[str, Patch]
     appends: dict[str, list[JsonObject]]
+    erased: bool = False
+    """Whether a text was erased from it, so that it cannot be undone."""
 
 
 class Scan(NamedTuple):
@@ -162,6 +164,7 @@ def entry_of(fields: JsonObject) -> Entry:
         patches=fields.get("patches", empty),
         inverse=fields.get("inverse", empty),
         appends=fields.get("appends", empty),
+        erased=fields.get("erased", False),
     )
 
 

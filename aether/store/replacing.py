@@ -1,9 +1,9 @@
-"""Replacing: many files of a home exchanged for others as if they were one, by whoever holds its lock.
+"""Replacing: exchange many files of a home as if they were one, under the lock of the home.
 
-`stage` writes what shall take their place into `<home>/erasing/`, and last of all the list; from then on it is decided.
-`finish` does what the list says. A process that is killed in between leaves it to the next one that takes the lock.
-A file that was touched since it was read is not written over: what was only appended to it stays behind what is new, and
-any other is left as it is, and named.
+`stage` writes the new files into `<home>/erasing/`, and their list last of all: with it the exchange is decided. `finish`
+does what the list says; if its process is killed, whoever takes the lock next goes on. A file that was changed since it
+was read is not overwritten: lines that were appended to it meanwhile are kept after the new ones, and any other is left
+as it is, and named.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from aether.store import codec
+from aether.store.conversation_log import FILE as CONVERSATION
 from aether.store.files import make_directory, storage, sync_directory, write_whole
+from aether.store.lock import locked
 
 # `lock` looks for it.
 DIRECTORY = "erasing"
@@ -26,19 +28,19 @@ GROWING = (".jsonl", ".log")
 
 
 class Step(NamedTuple):
-    """What happens to one file."""
+    """The exchange of one file."""
 
     path: str
     """Where it is, relative to the home."""
     to: str
-    """Where what replaces it goes; empty where the file is to be removed."""
+    """Where the new one goes; empty if the file is to be removed."""
     known: tuple[int, int, int]
     """Inode, time of change and size when it was read."""
     data: bytes
 
 
 def identity(path: Path) -> tuple[int, int, int] | None:
-    """Return what changes whenever the file at `path` is touched; None where there is none."""
+    """Return what changes whenever the file at `path` is changed; None if there is no file."""
     try:
         found = path.lstat()
     except (FileNotFoundError, NotADirectoryError):
@@ -47,7 +49,7 @@ def identity(path: Path) -> tuple[int, int, int] | None:
 
 
 def stage(home: Path, steps: Iterable[Step]) -> None:
-    """Decide that `steps` are done; the caller holds the lock of the home.
+    """Decide on `steps`; the caller holds the lock of the home.
 
     Raises:
         StorageFailed: nothing was decided.
@@ -66,19 +68,20 @@ def stage(home: Path, steps: Iterable[Step]) -> None:
 
 
 def finish(home: Path) -> list[str]:
-    """Do what was decided, and return the files that were touched meanwhile and left; the caller holds the lock.
+    """Do what was decided and return the files that were changed meanwhile and left; the caller holds the lock.
 
-    What was not decided yet is dropped.
+    Undecided files are dropped.
 
     Raises:
         StorageFailed: a part is still to be done.
     """
     place, left = home / DIRECTORY, []
-    with storage(home, left='A part of the erasing is still to be done; "aether doctor --repair" goes on.'):
+    with storage(home, left='The erasing is not finished; "aether doctor --repair" goes on with it.'):
         if (place / PLAN).exists():
             for number, (path, to, known) in enumerate(codec.parse((place / PLAN).read_bytes(), where=PLAN)):
-                if not _done(home, place / str(number), path, to, tuple(known)):
-                    left.append(path)
+                with _alone(home / path):
+                    done = _done(home, place / str(number), path, to, tuple(known))
+                left += [] if done else [path]
             (place / PLAN).unlink()
             sync_directory(place)
         shutil.rmtree(place)
@@ -86,8 +89,13 @@ def finish(home: Path) -> list[str]:
     return left
 
 
+def _alone(path: Path) -> AbstractContextManager[None]:
+    """Return the lock of the conversation whose log is at `path`; others are written under the lock of the home."""
+    return locked(path.parent) if path.name == CONVERSATION and path.exists() else nullcontext()
+
+
 def _done(home: Path, staged: Path, path: str, to: str, known: tuple[int, ...]) -> bool:
-    """Do one step, unless it was done before; return whether it could be."""
+    """Do one step, if it was not done before, and return whether it could be done."""
     source, target = home / path, home / to
     if to and staged.exists():
         if identity(source) == known:
@@ -103,10 +111,10 @@ def _done(home: Path, staged: Path, path: str, to: str, known: tuple[int, ...]) 
 
 
 def _caught_up(source: Path, target: Path, staged: Path, known: tuple[int, ...]) -> bool:
-    """Return whether a file that was touched is as it should be, after taking over what was appended to it."""
+    """Return whether a changed file is as it should be, having added the lines that were appended to it."""
     now = identity(source)
     if now is None:
-        return True  # removed by whoever needed it no more
+        return True  # its owner removed it
     fresh = staged.read_bytes()
     if source == target and now[0] != known[0]:
         return source.read_bytes().startswith(fresh)  # its step was done, and the process killed then
@@ -119,7 +127,7 @@ def _caught_up(source: Path, target: Path, staged: Path, known: tuple[int, ...])
 
 
 def _tidy(directory: Path, home: Path) -> None:
-    """Remove what is empty now: its name may have been what had to go."""
+    """Remove directories that are empty now: a name may hold the text."""
     with suppress(OSError):
         while directory != home:
             directory.rmdir()

@@ -43,7 +43,7 @@ def last_undoable(snapshot: Snapshot) -> int:
     undone = _undone(history)
     left = [
         entry for entry in history
-        if entry.operation not in {"undo", *BOOKKEEPING} and entry.inverse and entry.revision not in undone
+        if entry.operation not in {"undo", *BOOKKEEPING} and entry.inverse and not entry.erased and entry.revision not in undone
     ]  # fmt: skip
     for entry in left:
         if not is_unasked(entry):
@@ -126,7 +126,8 @@ def undo(snapshot: Snapshot, revision: int) -> Change:
 
     Raises:
         NotFound: there is no such revision.
-        Conflict: it is undone already, a later change depends on it, or it made the document in the first place.
+        Conflict: it was erased or is undone already, a later change depends on it, or it made the document in the
+            first place.
     """
     if not 1 <= revision <= snapshot.revision:
         raise _unknown(snapshot, revision)
@@ -139,6 +140,12 @@ def undo(snapshot: Snapshot, revision: int) -> Change:
             where=str(snapshot.home),
         )
     undone, after = steps[-1]
+    if undone.erased:
+        raise Conflict(
+            f"revision {revision} cannot be undone: a text in it was erased.",
+            fix="Add again by hand whatever of it you need.",
+            where=str(snapshot.home),
+        )
     patches = {}
     for name in undone.patches:
         if before[name] is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import signal
 
 import pytest
@@ -77,6 +78,38 @@ def test_the_home_loads_and_doing_it_again_leaves_nothing(kind, tmp_path, copies
         assert [one for one in homes_of.examine(home=home) if one.level != "info"] == [], where
         found = seen(home)
         assert (found[0][1:], *found[1:]) == after, where  # but for the revision that came later
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_who_writes_at_the_same_time_loses_nothing(tmp_path):
+    home = tmp_path / ".aether"
+    planted(home)
+    writer = os.fork()
+    if not writer:
+        try:
+            for number in range(25):
+                homes.add(home, f"new{number}", "innocent")
+                conversing.add("talk", [{"role": "user", "content": f"line {number}"}], home=home)
+                conversing.add(TEXT, [{"role": "user", "content": f"more {number}"}], home=home)
+        finally:
+            os._exit(0)
+    while os.waitpid(writer, os.WNOHANG) == (0, 0):
+        erase(home)
+    erase(home)
+
+    assert holders(home, TEXT) == []
+    assert {f"new{number}" for number in range(25)} <= set(homes.ids(home))
+    conversation_log._CACHE.clear()
+    said = [
+        message["content"]
+        for name in conversing.names(home=home)
+        for message in conversing.whole(name, home=home)
+    ]
+    assert [text for text in said if text.startswith("line")] == [f"line {number}" for number in range(25)]
+    assert sorted(text for text in said if text.startswith("more")) == sorted(
+        f"more {number}" for number in range(25)
+    )
+    assert [one for one in homes_of.examine(home=home) if one.level != "info"] == []
 
 
 def struck(names, kind):

@@ -41,7 +41,7 @@ def raw_forms(text):
     """Every way in which `text` may stand in bytes, worked out apart from the code under test."""
     once = [json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], text]
     twice = [json.dumps(one, ensure_ascii=flag)[1:-1] for one in once for flag in (True, False)]
-    return {one.lower().encode() for one in (*once, *twice)}
+    return {one.encode() for one in (*once, *twice)}
 
 
 def holders(home, text):
@@ -51,7 +51,7 @@ def holders(home, text):
     for path in sorted(home.rglob("*")):
         data = path.read_bytes() if path.is_file() else b""
         data += path.relative_to(home).as_posix().encode()
-        if any(form in data.lower() for form in forms):
+        if any(form in data for form in forms):
             found.append(path.relative_to(home).as_posix())
     return found
 
@@ -90,7 +90,7 @@ def planted(home, text):
     """Put `text` through every door of `home`, each with something innocent beside it."""
     homes_of.init(home)
     aether.add_working_memory_item(f"Note: {text} is it.", "decision", 0.9, home=home, metadata={"phase": 1})
-    aether.add_working_memory_item(text.upper(), "constraint", 0.9, home=home, metadata={"phase": 1})
+    aether.add_working_memory_item(text, "constraint", 0.9, home=home, metadata={"phase": 1})
     for phase in (1, 2, 3):
         aether.add_working_memory_item(f"Always use {text} in {phase}.", "preference", 0.9, home=home)
         compress(home, phase, text)
@@ -168,10 +168,14 @@ def test_the_log_is_as_it_was_and_another_revision_can_be_undone(place):
     aether.add_working_memory_item(f"It is {PLAIN} again.", "decision", 0.9, home=place)
     before = aether.log(home=place)
 
-    erasing.erase(match=PLAIN.lower(), home=place)
+    erasing.erase(match=PLAIN, home=place)
 
-    told = [line._replace(reason=line.reason.replace(PLAIN, "[ERASED]")) for line in before]
-    assert aether.log(home=place) == told
+    assert aether.log(home=place) == [
+        line._replace(reason=line.reason.replace(PLAIN, "[ERASED]") + " (erased)")
+        if PLAIN in line.reason
+        else line
+        for line in before
+    ]
     assert [hit["content"] for hit in searching.search_memory("erased", home=place)] == [
         "It is [ERASED] again.", "It is [ERASED].",
     ]  # fmt: skip
@@ -179,6 +183,54 @@ def test_the_log_is_as_it_was_and_another_revision_can_be_undone(place):
     items = aether.show("memory", home=place)["working_memory"]["items"]
     assert [item["content"] for item in items] == ["It is [ERASED].", "It is [ERASED] again."]
     assert is_sound(place) == []
+
+
+def test_a_revision_that_held_the_text_cannot_be_undone_and_says_so(place):
+    aether.add_working_memory_item("Innocent note.", "decision", 0.9, home=place)
+    innocent = state.load(place).revision
+    aether.add_working_memory_item(f"It is {PLAIN}.", "decision", 0.9, home=place)
+    held = state.load(place).revision
+
+    erasing.erase(match=PLAIN, home=place)
+
+    with pytest.raises(Conflict, match=f"revision {held} cannot be undone: a text in it was erased"):
+        aether.undo(held, home=place)
+    assert aether.undo(home=place).revision == innocent
+    items = aether.show("memory", home=place)["working_memory"]["items"]
+    assert [item["content"] for item in items] == ["It is [ERASED]."]
+
+
+def test_a_forgetting_of_something_else_can_still_be_undone(place):
+    other = str(aether.add_working_memory_item("Innocent note.", "decision", 0.9, home=place))
+    forgotten = forgetting.forget([other], home=place).revision
+    aether.add_working_memory_item(f"It is {PLAIN}.", "decision", 0.9, home=place)
+
+    erasing.erase(match=PLAIN, home=place)
+
+    aether.undo(forgotten, home=place)
+    assert recalling.full([other], home=place)[0]["text"] == "Innocent note."
+
+
+def test_two_texts_that_were_keys_stay_two_keys(place):
+    for name in ("Quorvex", "Zyntral"):
+        tool(place, "create", path=f"/memories/{name}.md", file_text=f"about {name}")
+        erasing.erase(match=name, home=place)
+
+    assert aether.show("memories", home=place)["files"] == {
+        "/memories/[ERASED].md": "about [ERASED]", "/memories/[ERASED-2].md": "about [ERASED-2]",
+    }  # fmt: skip
+    assert is_sound(place) == []
+
+
+@pytest.mark.parametrize("written", ["Pa\u0308rvex-1", "P\u00e4rvex-1"])
+def test_a_text_is_found_in_both_unicode_forms_and_in_any_nesting_of_json(place, written):
+    aether.add_working_memory_item(f"It is {written}.", "decision", 0.9, home=place)
+    (place / "telemetry.jsonl").write_text(json.dumps({"a": json.dumps({"b": written})}) + "\n")
+
+    erasing.erase(match="P\u00e4rvex-1", home=place)
+
+    assert holders(place, written) == []
+    assert json.loads(json.loads((place / "telemetry.jsonl").read_text())["a"]) == {"b": "[ERASED]"}
 
 
 def test_what_is_named_is_erased_with_its_sentences_and_forgotten(place):
@@ -190,7 +242,7 @@ def test_what_is_named_is_erased_with_its_sentences_and_forgotten(place):
     done = erasing.erase([item, "phase_1_x"], home=place)
 
     assert (done.done, done.forgotten) == (True, 2)
-    for text in (said, "Nobody else may know where it is", "the vault opens"):
+    for text in (said, "Nobody else may know where it is.", "The vault opens"):
         assert holders(place, text) == []
     assert recalling.full([kept], home=place)[0]["text"] == "Innocent note."
     assert is_sound(place) == []
