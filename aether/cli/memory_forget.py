@@ -1,6 +1,6 @@
-"""Forgetting on the command line: it shows what would go, asks, and says how to have it back.
+"""Forgetting on the command line: show the plan, ask, and say how to undo it.
 
-With `--erase` there is no way back: then it asks twice, and never shows what goes.
+`--erase` cannot be undone: it asks twice, and never shows the text.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from aether.operations.erasing import Erased
     from aether.operations.forgetting import Forgotten
 
-# Shown before the question; all of it is in --json and in the receipt.
+# Lines shown before the question; --json and the receipt have all of them.
 SHOWN = 20
 OUTSIDE = (
-    "Not reached: transcripts of Claude Code, backups and version control, what was exported or copied to a bucket, and "
-    "sessions that still have it before them. Change a secret where it is valid."
+    "Not reached: transcripts of Claude Code, backups and version control, exports and copies in a bucket, and the "
+    "context of running sessions. Change a secret where it is valid."
 )
 
 
@@ -42,11 +42,11 @@ OUTSIDE = (
     "--match",
     metavar="TEXT",
     default="",
-    help="Forget all that holds this text, whatever its case; - reads it from stdin",
+    help="Forget everything that contains this text, in any case (--erase: exactly); - reads stdin",
 )
-@click.option("--similar", is_flag=True, help="Also what says the same in other words")
-@click.option("--erase", is_flag=True, help="Put a mark in its place in every file of the home; no undo")
-@click.option("--dry-run", is_flag=True, help="Show what would go, and change nothing")
+@click.option("--similar", is_flag=True, help="Also forget what says the same in other words")
+@click.option("--erase", is_flag=True, help="Replace the text by a mark in every file of the home; no undo")
+@click.option("--dry-run", is_flag=True, help="Show the plan and change nothing")
 @click.option("--yes", is_flag=True, help="Do not ask")
 @pass_ask
 def forget(
@@ -54,14 +54,16 @@ def forget(
 ) -> int:
     """Take something out of memory, so that nothing finds it.
 
-    With an item or pattern goes all that says the same, wherever it is: what was archived, statements of sessions,
-    patterns, the prompt that it was part of. What says it in other words is listed, and goes with --similar. Sessions,
-    signals and entities of the knowledge graph (entity:NAME) go by their id too. No search, recall or briefing shows
-    it any more. The text stays in the history of the home, so that aether undo brings it back.
+    Forgetting an item or pattern forgets everything that says the same: archived items, statements of sessions,
+    patterns, the prompt that it was part of. Things that say it in other words are listed, and forgotten with
+    --similar. Sessions, signals and entities of the knowledge graph (entity:NAME) are forgotten by their id too. No
+    search, recall or briefing shows it afterwards. The text stays in the history of the home, so that aether undo
+    brings it back.
 
-    For a secret that must be gone there is --erase: no file of the home holds the text afterwards, the history
-    neither, and nothing brings it back. With --match only the text itself goes, not what it stands in. Copies
-    outside the home (transcripts of Claude Code, backups, exports) are not reached.
+    Use --erase for a secret: afterwards no file of the home holds the text, the history included. The revisions that
+    held it cannot be undone. The text is found exactly as it is given, also as JSON escapes it; with --match only the
+    text itself is replaced, not the note around it. Copies outside the home (transcripts of Claude Code, backups,
+    exports) are not reached.
 
     \b
     Example:
@@ -79,11 +81,11 @@ def forget(
     if dry_run or not found.targets:
         emit(ask, _data(found, done=False), _lines(found) or [])
         note(ask, "Nothing was changed." if found.targets else "Nothing holds that; nothing was changed.")
-        _tell_left_over(ask, found)
+        _note_kept(ask, found)
         return 0
     if not yes and not ask.json:
         emit(ask, None, _lines(found))
-        _tell_left_over(ask, found)
+        _note_kept(ask, found)
     if not confirmed(f"{len(found.targets)} thing(s) will be forgotten.", yes=yes):
         if ask.json:
             emit(ask, _data(found, done=False), [])
@@ -94,7 +96,7 @@ def forget(
         _data(done, done=True),
         f"{len(done.targets)} thing(s) forgotten. aether undo {done.revision} brings them back.",
     )
-    _tell_left_over(ask, done)
+    _note_kept(ask, done)
     return 0
 
 
@@ -106,14 +108,14 @@ def _erase(ask: Ask, ids: tuple[str, ...], match: str, *, dry_run: bool, yes: bo
     if dry_run or not (found.places or ids):
         emit(ask, _erased_data(found), _erased_lines(found))
         note(ask, "Nothing was changed." if found.places else "Nothing holds that; nothing was changed.")
-        _tell_left(found)
+        _say_left(found)
         return 0
     if not yes and not ask.json:
         emit(ask, None, _erased_lines(found))
     places = f"{sum(found.places.values())} place(s) in {found.files} file(s)"
     if not (
         confirmed(f"It will be erased at {places}, in the history too.", yes=yes)
-        and confirmed("Nothing brings it back, aether undo neither.", yes=yes)
+        and confirmed("Nothing brings it back, not even aether undo.", yes=yes)
     ):
         if ask.json:
             emit(ask, _erased_data(found), [])
@@ -121,17 +123,19 @@ def _erase(ask: Ask, ids: tuple[str, ...], match: str, *, dry_run: bool, yes: bo
     done = erasing.erase(ids, match=match, home=place)
     emit(ask, _erased_data(done), f"Erased at {sum(done.places.values())} place(s) in {done.files} file(s).")
     note(ask, OUTSIDE)
-    _tell_left(done)
+    _say_left(done)
     return 1 if done.left else 0
 
 
-def _tell_left(found: Erased) -> None:
+def _say_left(found: Erased) -> None:
     if found.skipped:
-        say(f"{found.skipped} text(s) of it stay: too short, or a word that files of a home are built of.")
+        say(
+            f"{found.skipped} text(s) of it stay: too short, or a word that the files of a home are built of."
+        )
     for path in found.own:
-        say(f"{path} holds it too, and is yours: take it out there.")
+        say(f"{path} holds it too. You wrote that file: remove it there.")
     for path in found.left:
-        say(f"{plain(path)} was changed meanwhile and stays as it is: run it again.")
+        say(f"{plain(path)} was changed meanwhile and stays as it is: run the command again.")
 
 
 def _erased_data(found: Erased) -> dict[str, Any]:
@@ -155,13 +159,13 @@ def _erased_lines(found: Erased) -> list[str]:
     return table(sorted(found.places.items()), head=("where", "places"), right=(1,))
 
 
-def _tell_left_over(ask: Ask, found: Forgotten) -> None:
+def _note_kept(ask: Ask, found: Forgotten) -> None:
     if found.similar:
-        note(ask, "Said in other words, and kept unless --similar:")
+        note(ask, "The same in other words, kept unless --similar:")
         for line in table(_rows(found.similar)):
             note(ask, line)
     for name in found.elsewhere:
-        note(ask, f"The text is also in {name}, which this leaves as it is.")
+        note(ask, f"The text is also in {name}, which forgetting does not change.")
 
 
 def _data(found: Forgotten, *, done: bool) -> dict[str, Any]:

@@ -87,7 +87,7 @@ def test_who_writes_at_the_same_time_loses_nothing(tmp_path):
     writer = os.fork()
     if not writer:
         try:
-            for number in range(25):
+            for number in range(10):
                 homes.add(home, f"new{number}", "innocent")
                 conversing.add("talk", [{"role": "user", "content": f"line {number}"}], home=home)
                 conversing.add(TEXT, [{"role": "user", "content": f"more {number}"}], home=home)
@@ -98,16 +98,16 @@ def test_who_writes_at_the_same_time_loses_nothing(tmp_path):
     erase(home)
 
     assert holders(home, TEXT) == []
-    assert {f"new{number}" for number in range(25)} <= set(homes.ids(home))
+    assert {f"new{number}" for number in range(10)} <= set(homes.ids(home))
     conversation_log._CACHE.clear()
     said = [
         message["content"]
         for name in conversing.names(home=home)
         for message in conversing.whole(name, home=home)
     ]
-    assert [text for text in said if text.startswith("line")] == [f"line {number}" for number in range(25)]
+    assert [text for text in said if text.startswith("line")] == [f"line {number}" for number in range(10)]
     assert sorted(text for text in said if text.startswith("more")) == sorted(
-        f"more {number}" for number in range(25)
+        f"more {number}" for number in range(10)
     )
     assert [one for one in homes_of.examine(home=home) if one.level != "info"] == []
 
