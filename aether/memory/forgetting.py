@@ -1,9 +1,8 @@
-"""Forgetting: what is named, or holds a text, goes out of memory and is found no more.
+"""Forgetting: take things out of memory, so that nothing finds them any more.
 
-Items, sessions or single statements of them, patterns, signals, and what the knowledge graph holds are taken out; which
-those are is found by `mentions`; what is already in the archive
-is hidden by its id (`memory.forgotten`), because the archive is only ever appended to. All of it is one change,
-so that one undo brings it back. The text itself stays in the history of the home.
+Items, sessions or single statements of them, patterns, signals, entities and relations are removed (`mentions` finds
+them); archived items are hidden by their ids (`memory.forgotten`), because the archive is only appended to. All of it
+is one change, so that one undo brings it back. The text itself stays in the history of the home.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from aether.tokens.sessions import session_tokens
 
 WHY = "forgotten"
 KIND = "forgetting"
-# What a session says of what was taken out of its prose.
+# Replaces a forgotten line in the prose of a session.
 LEFT_OUT = "[forgotten]"
 
 
@@ -38,12 +37,14 @@ def forget(
         return Change({}, result=None)
     receipt = _receipt(chosen, now, receipt_id)
 
-    def take_out(state: Mapping[str, Any]) -> Change:
+    def removed(state: Mapping[str, Any]) -> Change:
         memory, pheromones = state["memory"], state["pheromones"]
         signals = {target.id for target in chosen if target.layer == "signals"}
         kept = [signal for signal in pheromones["active_pheromones"] if signal["id"] not in signals]
-        gone = [item for item in items.items_of(memory) if item["id"] in _ids(chosen, "working_memory")]
-        records = items.archived(gone, why=WHY, now=now)
+        removed_items = [
+            item for item in items.items_of(memory) if item["id"] in _ids(chosen, "working_memory")
+        ]
+        records = items.archived(removed_items, why=WHY, now=now)
         known = state.get(graph.DOCUMENT)
         return Change(
             {
@@ -54,7 +55,7 @@ def forget(
             {"receipts": [receipt], **({"items": records} if records else {})},
         )
 
-    done = chained(documents, take_out, lambda state: rederived(state, Change({})), withdraw_threshold(now))
+    done = chained(documents, removed, lambda state: rederived(state, Change({})), withdraw_threshold(now))
     return done._replace(result=receipt)
 
 
@@ -84,7 +85,7 @@ def _without(memory: Mapping[str, Any], chosen: list[Target], now: datetime, cou
         "long_term_memory": {**long, "patterns": staying},
         "compression": {
             **memory["compression"],
-            # A hand-off holds the text: one that does is prepared anew without it.
+            # A hand-off that holds the text has to be prepared again.
             "open": [record for record in memory["compression"]["open"] if whole.isdisjoint(record["items"])],
         },
     }
@@ -107,8 +108,8 @@ def _parts(chosen: Iterable[Target]) -> dict[str, set[str]]:
 
 
 def _graph_without(known: Mapping[str, Any], chosen: list[Target]) -> JsonObject:
-    """Return the knowledge graph without what was chosen of it, and without relations of entities that go."""
-    gone = {one.removeprefix(ENTITY) for one in _ids(chosen, "graph")}
+    """Return the knowledge graph without the chosen entities, their relations, and other chosen parts."""
+    removed = {one.removeprefix(ENTITY) for one in _ids(chosen, "graph")}
     parts = _parts(chosen)
     entities = [
         {
@@ -120,18 +121,18 @@ def _graph_without(known: Mapping[str, Any], chosen: list[Target]) -> JsonObject
             ],
         }
         for entity in known["entities"]
-        if entity["name"] not in gone
+        if entity["name"] not in removed
     ]
     relations = [
         each
         for each in known["relations"]
-        if each["id"] not in parts and gone.isdisjoint({each["from"], each["to"]})
+        if each["id"] not in parts and removed.isdisjoint({each["from"], each["to"]})
     ]
     return {**known, "entities": entities, "relations": relations}
 
 
 def _left(session: Mapping[str, Any], parts: set[str], count: Counter) -> JsonObject:
-    """Return a session without some of its statements, its tokens counted anew."""
+    """Return a session without some of its statements, its tokens counted again."""
     if not parts:
         return dict(session)
     made: JsonObject = {**session}
@@ -153,22 +154,22 @@ def _left(session: Mapping[str, Any], parts: set[str], count: Counter) -> JsonOb
     return made
 
 
-def _unlinked(value: Any, gone: set[str]) -> Any:
-    """Return `value` without the links and mentions that lead to what is gone."""
+def _unlinked(value: Any, removed: set[str]) -> Any:
+    """Return `value` without links and references to the ids in `removed`."""
     if isinstance(value, dict):
-        made = {key: _unlinked(below, gone) for key, below in value.items()}
+        made = {key: _unlinked(below, removed) for key, below in value.items()}
         if "associative_links" in made:
             made["associative_links"] = [
-                link for link in made["associative_links"] if link["target_id"] not in gone
+                link for link in made["associative_links"] if link["target_id"] not in removed
             ]
         if isinstance(made.get("related_patterns"), list):
-            made["related_patterns"] = [one for one in made["related_patterns"] if one not in gone]
+            made["related_patterns"] = [one for one in made["related_patterns"] if one not in removed]
         return made
-    return [_unlinked(below, gone) for below in value] if isinstance(value, list) else value
+    return [_unlinked(below, removed) for below in value] if isinstance(value, list) else value
 
 
 def _receipt(chosen: list[Target], now: datetime, receipt_id: str) -> JsonObject:
-    """Return the record of what was forgotten: where it was and what it hashes to, never what it said."""
+    """Return the receipt: the place and the digest of each forgotten text, never the text."""
     return {
         "receipt_id": receipt_id,
         "kind": KIND,

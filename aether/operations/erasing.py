@@ -158,9 +158,7 @@ def _forget(place: Path, ids: list[str]) -> list[str]:
 def _plan(place: Path, ids: list[str], match: str) -> _Plan:
     """Return the new files that hold nothing of the text any more, all of them checked."""
     if bool(ids) == bool(match.strip()):
-        raise InvalidInput(
-            "what to erase is needed: ids, or a text.", fix="Pass one of them, not both.", where="erase"
-        )
+        raise InvalidInput("expected either ids or a text.", fix="Pass one of them.", where="erase")
     with storage(place, left="Nothing was changed."):
         texts, skipped = _of_ids(place, ids) if ids else ([_fit(match.strip())], 0)
         return _made(place, texts)._replace(skipped=skipped)

@@ -1,4 +1,4 @@
-"""Forgetting, as a caller asks for it: what would go, and its going, in one transaction with a receipt."""
+"""Forgetting, as a caller asks for it: show the plan, or do it in one transaction with a receipt."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ LEAST_CHARS = 3
 
 
 class Forgotten(NamedTuple):
-    """What forgetting did, or would do."""
+    """The result of forgetting, or its plan."""
 
     targets: list[Target]
     similar: list[Target]
-    """What says the same in other words, and stays unless that is asked for too."""
+    """Things that say the same in other words; they stay unless asked for too."""
     elsewhere: list[str]
-    """Documents that hold the text too and were left as they are."""
+    """Documents that hold the text too and are not changed."""
     receipt: JsonObject | None
     revision: int
-    """The revision to undo; 0 where nothing was changed."""
+    """The revision to undo; 0 if nothing was changed."""
 
 
 class _Found(NamedTuple):
-    """What is to be forgotten, and what is like it."""
+    """Things to forget, and similar ones."""
 
     targets: list[Target]
     similar: list[Target]
@@ -45,10 +45,10 @@ class _Found(NamedTuple):
 def would_forget(
     ids: Iterable[str] = (), *, match: str = "", similar: bool = False, home: Home = None
 ) -> Forgotten:
-    """Return what forgetting `ids`, or all that holds the text `match`, would take out; nothing is changed.
+    """Return what forgetting `ids`, or everything that contains the text `match`, would remove; nothing is changed.
 
-    With an item or pattern goes all that says the same: statements of sessions, patterns, what it was part of, and
-    observations of the knowledge graph. What says it in other words goes where `similar` too is asked for.
+    Everything that says the same as an item or pattern is forgotten with it: statements of sessions, patterns, the
+    prompt that it was part of, observations of the knowledge graph. With `similar`, so are those in other words.
 
     Raises:
         InvalidInput: neither or both are given, or the text is too short.
@@ -62,16 +62,16 @@ def would_forget(
 def forget(
     ids: Iterable[str] = (), *, match: str = "", similar: bool = False, home: Home = None
 ) -> Forgotten:
-    """Take what `would_forget` returns out of memory, and return it.
+    """Remove from memory what `would_forget` returns, and return it.
 
-    No search, recall or briefing finds it any more; the revision that is returned brings it back when undone. Its
-    text stays in the history of the home.
+    No search, recall or briefing finds it any more; undoing the returned revision brings it back. Its text stays in
+    the history of the home.
 
     Raises:
         InvalidInput, NotFound: as `would_forget`; nothing was changed.
     """
     place, wanted, at = find(home), list(ids), now()
-    # The archive only grows; what else arrives in it meanwhile was live, and is found there.
+    # The archive only grows; an item that arrives in it meanwhile was live, and is found in memory.
     archived = archive(read(place))
 
     def plan(documents: Mapping[str, Any]) -> Change:
@@ -94,18 +94,16 @@ def without(documents: Mapping[str, Any], targets: list[Target], at: datetime) -
 
 
 def archive(snapshot: Snapshot) -> list[JsonObject]:
-    """Return the archive records of what was not forgotten, oldest first."""
-    gone = items.forgotten(snapshot.documents["memory"])
-    return [record for _, record in appends.records(snapshot, "items") if record["item"]["id"] not in gone]
+    """Return the archive records that are not forgotten, oldest first."""
+    hidden = items.forgotten(snapshot.documents["memory"])
+    return [record for _, record in appends.records(snapshot, "items") if record["item"]["id"] not in hidden]
 
 
 def _found(
     documents: Mapping[str, Any], archived: list[JsonObject], ids: list[str], match: str, *, similar: bool
 ) -> _Found:
     if bool(ids) == bool(match):
-        raise InvalidInput(
-            "what to forget is needed: ids, or a text.", fix="Pass one of them, not both.", where="forget"
-        )
+        raise InvalidInput("expected either ids or a text.", fix="Pass one of them.", where="forget")
     if match:
         if len(match.strip()) < LEAST_CHARS:
             raise InvalidInput(
@@ -128,7 +126,7 @@ def _found(
 
 
 def _elsewhere(documents: Mapping[str, Any], texts: list[str]) -> list[str]:
-    """Return the documents that forgetting does not change and that hold one of `texts`."""
+    """Return the documents that hold one of `texts` and that forgetting does not change."""
     sought = [json.dumps(text, ensure_ascii=False)[1:-1].casefold() for text in texts]
     held = {name: json.dumps(documents.get(name), ensure_ascii=False).casefold() for name in ELSEWHERE}
     return [

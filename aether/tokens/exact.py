@@ -63,11 +63,6 @@ def exact(name: str, text: str) -> int:
     return len(_encoding(name).encode_ordinary(text))
 
 
-def available() -> dict[str, Path | None]:
-    """Return for each vocabulary the rank file that would be used, None where there is none."""
-    return {name: find(name) for name in RANK_FILES}
-
-
 def find(name: str) -> Path | None:
     """Return the first intact rank file of `name` on this machine.
 

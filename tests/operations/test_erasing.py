@@ -270,7 +270,7 @@ def test_texts_of_a_thing_that_are_too_short_or_words_of_files_stay(place):
 @pytest.mark.parametrize(
     ("ids", "text", "what"),
     [
-        ([], "", "is needed"), (["a"], PLAIN, "is needed"), ([], "  abcde ", "too short"),
+        ([], "", "expected either"), (["a"], PLAIN, "expected either"), ([], "  abcde ", "too short"),
         ([], "content", "the words that"), ([], '": "note', r"what files are built of \(documents\)"),
     ],
 )  # fmt: skip

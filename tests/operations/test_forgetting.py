@@ -201,7 +201,7 @@ def test_nothing_to_forget_changes_nothing(place):
 @pytest.mark.parametrize(
     ("ids", "match", "error", "words"),
     [
-        ([], "", InvalidInput, "needed"), (["a"], "text", InvalidInput, "needed"), ([], " ab ", InvalidInput, "too short"),
+        ([], "", InvalidInput, "expected either"), (["a"], "text", InvalidInput, "expected either"), ([], " ab ", InvalidInput, "too short"),
         (["wm_none"], "", NotFound, "wm_none"),
     ],
 )  # fmt: skip
