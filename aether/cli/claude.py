@@ -97,7 +97,7 @@ def _tell_more(ask: Ask, scope: str, plugin: str) -> None:
     from aether.operations import claude_handlers, claude_settings
 
     if not claude_settings.can_serve():
-        note(ask, "The MCP server was left out: its package is not installed (pip install mcp).")
+        note(ask, "The MCP server was left out: its package is not installed (pip install 'aether-memory[mcp]').")
     elif scope != "project":
         server = claude_settings.own_server()
         add = ["claude", "mcp", "add", "--scope", scope, "aether", "--", server["command"], *server["args"]]

@@ -23,7 +23,7 @@ def mcp_command(ask: Ask, tools: str, *, listed: bool) -> None:
     """Serve memory to an MCP client over stdin and stdout.
 
     Runs until stdin ends. The home is --home, AETHER_HOME, else that of the project in CLAUDE_PROJECT_DIR or of the
-    current directory; it is made where there is none. Needs the package mcp: pip install 'aether[mcp]'.
+    current directory; it is made where there is none. Needs the package mcp: pip install 'aether-memory[mcp]'.
 
     \b
     Example:

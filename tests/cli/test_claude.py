@@ -162,7 +162,7 @@ def test_lines_for_all_that_do_nothing_here_are_told(here, capsys, monkeypatch):
 def test_a_server_that_was_left_out_is_told(here, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(claude_settings, "can_serve", lambda: False)
 
-    assert "pip install mcp" in shown(capsys, "install").err
+    assert "pip install 'aether-memory[mcp]'" in shown(capsys, "install").err
     assert not (tmp_path / ".mcp.json").exists()
 
 

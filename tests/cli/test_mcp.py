@@ -43,4 +43,4 @@ def test_without_the_package_it_says_what_to_install(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "mcp.server.mcpserver", None)
 
     assert main(["mcp"]) == 8
-    assert "pip install 'mcp>=2,<3'" in capsys.readouterr().err
+    assert "pip install 'aether-memory[mcp]'" in capsys.readouterr().err
