@@ -1,14 +1,18 @@
-"""Claude Code on the command line: install, uninstall, status, rescue, pause, resume."""
+"""Claude Code on the command line: install, uninstall, status, rescue, pause and resume; the hook and the MCP server."""
 
 from __future__ import annotations
 
+import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from aether.cli.output import (
     Ask,
+    Command,
     Group,
+    Table,
     emit,
     facts,
     note,
@@ -16,9 +20,7 @@ from aether.cli.output import (
     plain,
     progress,
     say,
-    table,
     when,
-    wrapped,
 )
 
 if TYPE_CHECKING:
@@ -89,15 +91,18 @@ def install(ask: Ask, scope: str | None, dry_run: bool) -> None:
     lines = _change_lines(files, dry_run=dry_run)
     emit(ask, data, [*lines, *([f"{home}: made"] if made else [])])
     if not dry_run:
-        _tell_more(ask, scope, plugin)
+        _note_next_steps(ask, scope, plugin)
 
 
-def _tell_more(ask: Ask, scope: str, plugin: str) -> None:
+def _note_next_steps(ask: Ask, scope: str, plugin: str) -> None:
     """Say what is left to do, and what will not work."""
     from aether.operations import claude_handlers, claude_settings
 
     if not claude_settings.can_serve():
-        note(ask, "The MCP server was left out: its package is not installed (pip install 'aether-memory[mcp]').")
+        note(
+            ask,
+            "The MCP server was left out: its package is not installed (pip install 'aether-memory[mcp]').",
+        )
     elif scope != "project":
         server = claude_settings.own_server()
         add = ["claude", "mcp", "add", "--scope", scope, "aether", "--", server["command"], *server["args"]]
@@ -188,7 +193,7 @@ def status(ask: Ask) -> int:
     return 1 if found.problems else 0
 
 
-def _status_lines(found: Any) -> list[str]:
+def _status_lines(found: Any) -> list[str | Table]:
     from aether.cli.status import log_lines
 
     rows = []
@@ -205,8 +210,8 @@ def _status_lines(found: Any) -> list[str]:
         ("waiting", f"{found.waiting} events"),
         ("last session", last),
     ]
-    lines = [*table(rows, head=("scope", "installed", "settings")), *facts(pairs, indent=0)]
-    return [*lines, *log_lines(found.log, found.home)]
+    installed = Table(rows, head=("scope", "installed", "settings"))
+    return [installed, *facts(pairs, indent=0), *log_lines(found.log, found.home)]
 
 
 @claude_command.command("pause")
@@ -275,9 +280,9 @@ def rescue(ask: Ask, everywhere: bool, older_than: float, dry_run: bool) -> int:
 
     if not everywhere:
         ask.place()
-    with progress(ask) as tell:
+    with progress(ask) as report:
         done = rescuing.rescue(
-            ask.home, everywhere=everywhere, older_than=older_than, dry_run=dry_run, progress=tell
+            ask.home, everywhere=everywhere, older_than=older_than, dry_run=dry_run, progress=report
         )
     for one in done:
         if one.reason:
@@ -292,11 +297,11 @@ def rescue(ask: Ask, everywhere: bool, older_than: float, dry_run: bool) -> int:
         where = claude_settings.claude_directory() / "projects"
         note(ask, f"No session {'' if everywhere else 'that was started in this project '}is in {where}.")
         note(ask, "A single transcript: aether import FILE")
-    _tell_undo(ask, done, everywhere=everywhere)
+    _note_undo(ask, done, everywhere=everywhere)
     return 1 if any(one.state == "failed" for one in done) else 0
 
 
-def _rescue_lines(done: list[Transcript], *, dry_run: bool) -> list[str]:
+def _rescue_lines(done: list[Transcript], *, dry_run: bool) -> list[str | Table]:
     rows = [
         (one.state, one.items, one.known, f"{one.age_days:.0f}", f"{one.days_left:.0f}", f"{one.bytes / BYTES_PER_KB:.0f}", one.path)
         for one in done
@@ -306,10 +311,10 @@ def _rescue_lines(done: list[Transcript], *, dry_run: bool) -> list[str]:
     verb = "would be stored" if dry_run else "stored"
     items = sum(one.items for one in done)
     words = f"{items} item(s) {verb}, from {taken} of {len(done)} transcript(s)."
-    return [*table(rows, head=head, right=range(1, 6)), *wrapped(words)]
+    return [Table(rows, head=head, right=range(1, 6)), words]
 
 
-def _tell_undo(ask: Ask, done: list[Transcript], *, everywhere: bool) -> None:
+def _note_undo(ask: Ask, done: list[Transcript], *, everywhere: bool) -> None:
     by_home: dict[str, list[int]] = {}
     for one in done:
         by_home.setdefault(one.home, []).extend(one.revisions)
@@ -319,3 +324,70 @@ def _tell_undo(ask: Ask, done: list[Transcript], *, everywhere: bool) -> None:
             *earlier, last = [f"aether undo {revision}{where}" for revision in reversed(revisions)]
             shown = [*earlier[:MOST_UNDOS], *(["…"] if len(earlier) > MOST_UNDOS else []), last]
             note(ask, f"To take it back: {', '.join(shown)}")
+
+
+@click.command("hook", cls=Command)
+@click.argument("event", default="")
+@click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False))
+@pass_ask
+def hook_command(ask: Ask, event: str, file: str | None) -> int:
+    """Answer an event of Claude Code as its hook.
+
+    The event is one JSON object on standard input, or in FILE; what the model is told is printed. EVENT is used
+    where the object does not name its event. Whatever goes wrong is a line in hook.log, never an error.
+
+    \b
+    Example:
+      aether hook SessionStart event.json
+    """
+    import os
+
+    from aether.integrations.claude_code import hook
+
+    if ask.home:
+        os.environ["AETHER_HOME"] = ask.home
+    if file is None and not ask.json:
+        return hook.serve([event])
+    if file is None:
+        said = sys.stdin.buffer.read()
+    else:
+        with open(file, "rb") as opened:
+            said = opened.read()
+    code, text = hook.main([event], said)
+    told = json.loads(text) if text.startswith("{") else text
+    emit(ask, {"told": told}, [text] if text else [])
+    return code
+
+
+@click.command("mcp", cls=Command)
+@click.option(
+    "--tools",
+    type=click.Choice(["memory", "graph", "all"]),
+    default="memory",
+    show_default=True,
+    help="aether's own tools, the nine of the official memory server, or both",
+)
+@click.option(
+    "--list", "listed", is_flag=True, help="Print what a model is told of the tools, and serve nothing"
+)
+@pass_ask
+def mcp_command(ask: Ask, tools: str, *, listed: bool) -> None:
+    """Serve memory to an MCP client over stdin and stdout.
+
+    Runs until stdin ends. The home is --home, AETHER_HOME, else that of the project in CLAUDE_PROJECT_DIR or of the
+    current directory; it is made where there is none. Needs the package mcp: pip install 'aether-memory[mcp]'.
+
+    \b
+    Example:
+      aether mcp --list
+      aether mcp --tools graph --list
+    """
+    from aether.integrations.mcp_server import catalogue, server
+
+    if not listed:
+        server.serve(ask.home, tools=tools)
+        return
+    offered = catalogue.chosen(tools)
+    data = [{"name": tool.name, "description": tool.description} for tool in offered]
+    lines = [[tool.name, *(plain(f"  {line}") for line in tool.description.splitlines())] for tool in offered]
+    emit(ask, data, [line for each in lines for line in each])

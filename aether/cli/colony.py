@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from aether.cli.output import Ask, Group, emit, facts, note, pass_ask, say, table, when
+from aether.cli.output import Ask, Group, Table, emit, facts, note, pass_ask, say, when
 
 PHASE = click.IntRange(0)
 
@@ -66,7 +66,7 @@ def list_(ask: Ask, caste: str | None) -> None:
         )
         for signal in found
     ]
-    emit(ask, found, table(rows, head=("type", "now", "at first", "since (UTC)", "context"), right=[1, 2]))
+    emit(ask, found, Table(rows, head=("type", "now", "at first", "since (UTC)", "context"), right=[1, 2]))
     if not found:
         note(ask, "No signal is felt now.")
 
@@ -167,10 +167,8 @@ def show(ask: Ask) -> None:
         "queen_checkin": checkin,
         "roadmap": roadmap,
     }
-    text = [
-        f"Current phase: {'—' if status['current_phase'] is None else status['current_phase']} ({status['state']})"
-    ]
-    text += table(
+    current = "—" if status["current_phase"] is None else status["current_phase"]
+    roadmap_table = Table(
         [
             (entry["phase"], entry.get("status") or "—", entry.get("name") or "—", entry.get("goal") or "")
             for entry in roadmap
@@ -178,6 +176,7 @@ def show(ask: Ask) -> None:
         head=("phase", "status", "name", "goal"),
         right=[0],
     )
+    text: list[str | Table] = [f"Current phase: {current} ({status['state']})", roadmap_table]
     if checkin and checkin["status"] == "awaiting_review":
         text.append(f"Phase {checkin['phase']} waits for the Queen: aether phase decide continue|adjust|redo")
     emit(ask, data, text)

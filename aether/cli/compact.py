@@ -1,9 +1,10 @@
-"""Compaction on the command line: see what it would do, do it, look at what it did, take it back."""
+"""Compaction on the command line: plan, run, compare and undo it, and check messages against a provider's rules."""
 
 from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ import click
 from aether.cli.output import (
     Ask,
     Group,
+    Table,
     as_json,
     emit,
     facts,
@@ -23,9 +25,6 @@ from aether.cli.output import (
     plain,
     progress,
     say,
-    short,
-    table,
-    wrapped,
     write_file,
 )
 
@@ -33,7 +32,9 @@ if TYPE_CHECKING:
     from aether.messages.conversation import Conversation
     from aether.shapes import Finding
 
-PROVIDERS = ("anthropic", "openai", "responses", "gemini", "plain")
+# Providers whose rules a conversation is checked against, and all formats that messages are written in.
+CHECKED = ("anthropic", "openai", "responses", "gemini")
+PROVIDERS = (*CHECKED, "plain")
 STRATEGIES = ("task_state", "brief", "decision_log", "code_delta", "step_ledger", "requirements_ledger")
 POLICIES = ("compact", "window", "prune-only")
 _KEPT = {"pinned": "pinned", "recent": "recent", "tool_pairs": "calls", "middle": "older"}
@@ -92,8 +93,8 @@ def plan(ask: Ask, /, file: str, force: bool, **chosen: Any) -> None:
     from aether.compaction.plan import apply
     from aether.operations import compacting
 
-    with progress(ask) as tell:
-        loaded, asked = _loaded(ask, file, chosen, tell)
+    with progress(ask) as report:
+        loaded, asked = _loaded(ask, file, chosen, report)
         made = compacting.compaction_plan(**asked, force=force)
         after = apply(made, None).tokens_after if made.triggered else made.tokens_before
     findings = [*_doubts(asked), *made.findings]
@@ -120,7 +121,7 @@ def plan(ask: Ask, /, file: str, force: bool, **chosen: Any) -> None:
 
 
 def _doubts(asked: dict[str, Any]) -> tuple[Finding, ...]:
-    """Return what to tell where the window is that of a model that nobody knows."""
+    """Return the findings about the window of a model that is not known."""
     from aether.operations.compaction_case import place_of
     from aether.operations.usage import counting
 
@@ -171,9 +172,9 @@ def run(ask: Ask, /, file: str, force: bool, backend: str | None, output: str | 
     need_output(ask, output, what="the conversation")
     if backend is not None:
         typed(KEYS["summarizer.backend"], backend, called="--backend")
-    with progress(ask) as tell:
-        loaded, asked = _loaded(ask, file, chosen, tell)
-        tell("compacting")
+    with progress(ask) as report:
+        loaded, asked = _loaded(ask, file, chosen, report)
+        report("compacting")
         options = Options(backend=backend or "")
         # The file is what is meant, not what an earlier run made of it.
         do = compacting.compact if force else partial(compacting.preflight, resume=False)
@@ -191,10 +192,10 @@ def run(ask: Ask, /, file: str, force: bool, backend: str | None, output: str | 
         "findings": [finding._asdict() for finding in done.findings],
     }  # fmt: skip
     emit(ask, about, output or data.decode("utf-8", "surrogatepass").rstrip("\n"))
-    _tell_run(ask, about, forced=force)
+    _report_run(ask, about, forced=force)
 
 
-def _tell_run(ask: Ask, about: dict[str, Any], *, forced: bool) -> None:
+def _report_run(ask: Ask, about: dict[str, Any], *, forced: bool) -> None:
     before, after = about["tokens_before"], about["tokens_after"]
     if not about["triggered"]:
         why = "what stays anyway is all there is" if forced else "no trigger fires. --force compacts anyway"
@@ -234,14 +235,13 @@ def diff(ask: Ask, conversation: str, step: int | None, everything: bool) -> Non
     data = {"receipt": found.receipt, "rows": [row._asdict() for row in found.rows]}
     shown = [row for row in found.rows if everything or row.change != "kept"]
     rows = [
-        (_SIGNS[row.change], "" if row.before is None else row.before, row.role, short(row.text))
-        for row in shown
+        (_SIGNS[row.change], "" if row.before is None else row.before, row.role, row.text) for row in shown
     ]
     receipt = found.receipt
     head = f"Compaction {receipt['step']} of {conversation}: "
     head += f"{receipt['tokens_before']:,} -> {receipt['tokens_after']:,} tokens, "
     head += f"{receipt['messages_before']} -> {receipt['messages_after']} messages."
-    emit(ask, data, [*wrapped(head), *table(rows, right=[1]), "- removed   ~ shortened   + added"])
+    emit(ask, data, [head, Table(rows, right=[1]), "- removed   ~ shortened   + added"])
 
 
 @compact_command.command("undo")
@@ -302,7 +302,7 @@ def list_(ask: Ask) -> None:
     found = compaction_views.conversation_list(home=ask.home)
     rows = [(one.messages, one.context, one.compactions, one.undone, one.conversation) for one in found]
     head = ("messages", "context", "compactions", "undone", "conversation")
-    emit(ask, [one._asdict() for one in found], table(rows, head=head, right=range(4)))
+    emit(ask, [one._asdict() for one in found], Table(rows, head=head, right=range(4)))
     for one in found:
         if one.problem:
             say(plain(f"{one.conversation}: {one.problem}"))
@@ -310,7 +310,7 @@ def list_(ask: Ask) -> None:
         note(ask, "None yet: a conversation is kept when it is compacted.")
 
 
-def _loaded(ask: Ask, file: str, chosen: dict[str, Any], tell: Any) -> tuple[Any, dict[str, Any]]:
+def _loaded(ask: Ask, file: str, chosen: dict[str, Any], report: Any) -> tuple[Any, dict[str, Any]]:
     """Return the conversation of the file, in the provider's words, and what to ask an operation for."""
     from aether.compaction.policies import policy
     from aether.errors import InvalidInput
@@ -320,7 +320,7 @@ def _loaded(ask: Ask, file: str, chosen: dict[str, Any], tell: Any) -> tuple[Any
         raise InvalidInput(
             "there is neither a window nor a model.", fix="Give --window or --model.", where=file
         )
-    tell("reading")
+    report("reading")
     loaded = load(sys.stdin.buffer if file == "-" else file, nth=chosen["nth"])
     if loaded.others:
         note(ask, f"The file holds {loaded.others} more conversation(s); --nth names one.")
@@ -328,7 +328,7 @@ def _loaded(ask: Ask, file: str, chosen: dict[str, Any], tell: Any) -> tuple[Any
         loaded, findings = said_in(loaded, chosen["provider"])
         for finding in gathered(findings):
             note(ask, f"{finding.where}: {plain(finding.message)}")
-    tell("counting")
+    report("counting")
     rules = policy(chosen["policy"])
     rules = rules._replace(strategy=chosen["strategy"]) if chosen["strategy"] else rules
     return loaded, {
@@ -351,3 +351,86 @@ def _name(ask: Ask, file: str, loaded: Conversation) -> str:
     path, base = Path(file).resolve(), place_of(ask.home).parent.resolve()
     within = path.relative_to(base) if path.is_relative_to(base) else Path(path.parent.name, path.name)
     return "-".join(within.with_suffix("").parts)
+
+
+@click.group("messages", cls=Group)
+def messages_command() -> None:
+    """Check conversations against a provider's rules.
+
+    \b
+    Example:
+      aether messages check request.json --for anthropic
+    """
+
+
+@messages_command.command("check")
+@click.argument("file")
+@click.option(
+    "--for",
+    "provider",
+    type=click.Choice(CHECKED),
+    help="Whose rules; other formats are converted first  [default: the provider whose words the file uses]",
+)
+@click.option("--repair", is_flag=True, help="Mend what can be mended without inventing content")
+@click.option("--output", type=click.Path(dir_okay=False), help="Write the mended conversation to this file")
+@click.option(
+    "--nth",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Which conversation, of a file of several",
+)
+@pass_ask
+def check(ask: Ask, file: str, *, provider: Any, repair: bool, output: str | None, nth: int) -> int:
+    """Report what a provider would answer with a 400.
+
+    FILE is a request body, a list or lines of messages, a Claude Code transcript or a Codex rollout; - is
+    standard input. Exits 1 where errors remain.
+
+    \b
+    Example:
+      aether messages check request.json
+      aether messages check request.json --for openai --repair --output mended.json
+    """
+    from aether.operations.checking import check_messages
+
+    if output is not None and not repair:
+        raise click.UsageError("--output needs --repair.")
+    source = sys.stdin.buffer if file == "-" else file
+    found = check_messages(source, provider=provider, repair=repair, nth=nth)
+    if output is not None:
+        write_file(output, found.mended)
+    fields = found._asdict()
+    del fields["mended"]
+    lists = {
+        key: [one._asdict() for one in value] for key, value in fields.items() if isinstance(value, list)
+    }
+    emit(ask, {"file": file, **fields, **lists, "output": output or ""}, _lines(found))
+    if found.wire != found.provider and found.wire in CHECKED:
+        note(
+            ask,
+            f"Checked as converted for {found.provider}; --for {found.wire} checks the file as it stands.",
+        )
+    if found.others:
+        note(ask, f"{found.others} more conversation(s) in the file: choose with --nth.")
+    if repair and output is None:
+        note(ask, "Nothing was written: name a file with --output.")
+    return int(any(finding.level == "error" for finding in found.findings))
+
+
+def _lines(found: Any) -> Iterator[str]:
+    yield from _finding_lines("converted", found.converted)
+    yield from _finding_lines("repaired", found.repairs)
+    for finding in gathered(found.findings):
+        yield _line(finding.level, finding)
+    if not found.findings:
+        converted = "" if found.wire == found.provider else f", converted from {found.wire}"
+        yield f"{found.provider} takes these {found.messages} messages{converted}."
+
+
+def _finding_lines(what: str, findings: Iterable[Finding]) -> Iterator[str]:
+    return (_line(what, finding) for finding in gathered(findings))
+
+
+def _line(what: str, finding: Finding) -> str:
+    return plain(f"{what} {finding.code}: {finding.where}: {finding.message} {finding.fix}")

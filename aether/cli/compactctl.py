@@ -15,6 +15,7 @@ from aether.cli.main import BROKEN_PIPE, INTERRUPTED, main
 from aether.cli.output import (
     Ask,
     Group,
+    Table,
     as_json,
     emit,
     facts,
@@ -23,8 +24,6 @@ from aether.cli.output import (
     pass_ask,
     plain,
     say,
-    short,
-    table,
     write_file,
 )
 
@@ -84,8 +83,8 @@ def validate_config(ask: Ask, config: str | None, merge_env: bool) -> None:
     emit(
         ask,
         data,
-        table(
-            ((path, origin, " ".join(value.split())) for path, value, origin in rows),
+        Table(
+            [(path, origin, value) for path, value, origin in rows],
             head=("setting", "from", "value"),
         ),
     )
@@ -154,12 +153,12 @@ def diff(ask: Ask, messages: str, after: str | None, config: str | None) -> None
     else:
         then = _raws(_loaded(after))
     rows = difference(before, then)
-    changed = [(_SIGNS[row.change], row.role, short(row.text)) for row in rows if row.change != "kept"]
+    changed = [(_SIGNS[row.change], row.role, row.text) for row in rows if row.change != "kept"]
     data = [row._asdict() for row in rows]
     emit(
         ask,
         data,
-        [f"{len(before)} -> {len(then)} messages", *table(changed), "- removed   + added"],
+        [f"{len(before)} -> {len(then)} messages", Table(changed), "- removed   + added"],
     )
 
 

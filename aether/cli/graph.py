@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from aether.cli.output import Ask, Group, emit, note, pass_ask, say, short, write_file
+from aether.cli.output import Ask, Group, emit, note, pass_ask, say, write_file
 from aether.text.counted import counted
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _no_graph(source: str, bad_lines: list[BadLine]) -> InvalidInput:
 
     first = bad_lines[0]
     return InvalidInput(
-        f"none of its lines is an entity or a relation (line {first.line}: {short(first.reason, REASON_COLUMNS)}).",
+        f"none of its lines is an entity or a relation (line {first.line}: {first.reason}).",
         fix='Name the file of a memory server. A transcript: "aether import".',
         where=source,
     )

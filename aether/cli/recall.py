@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aether.cli.output import Ask, Command, emit, facts, note, pass_ask, plain, table, when
+from aether.cli.output import Ask, Command, Table, emit, facts, note, pass_ask, plain, when
 from aether.text.counted import counted
 
 # Characters of a time as it is shown.
@@ -83,15 +83,15 @@ def _emit_lines(ask: Ask, step: str, lines: Sequence[RecallLine], *, around: str
         note(ask, "Nothing found.")
 
 
-def _lines(lines: Sequence[RecallLine], around: str) -> list[str]:
+def _lines(lines: Sequence[RecallLine], around: str) -> Table:
     """Return lines as a table: of a timeline `around` is marked, and times are told to the second."""
     most = TO_THE_SECOND if around else TO_THE_MINUTE
     rows = [(line.id, line.type, when(line.at)[:most] or "—", line.tokens, line.gist) for line in lines]
     head = ("id", "type", "time", "tokens", "gist")
     if not around:
-        return table(rows, head=head, right=[3])
+        return Table(rows, head=head, right=[3])
     marked = [(">" if row[0] == around else "", *row) for row in rows]
-    return table(marked, head=("", *head), right=[4])
+    return Table(marked, head=("", *head), right=[4])
 
 
 def _page(entry: dict[str, Any]) -> list[str]:

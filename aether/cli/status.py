@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -13,28 +14,25 @@ import click
 from aether.cli.output import (
     Ask,
     Command,
+    Table,
+    drop_stdout,
     emit,
     facts,
     note,
     pass_ask,
     plain,
     say,
-    short,
-    terminal_columns,
+    watch,
     when,
 )
-from aether.cli.streams import drop_stdout
 from aether.text.counted import counted
 
 # Often enough to see work arrive; a look costs a few milliseconds.
 WATCH_EVERY_SECONDS = 2.0
-# Cursor home and all below erased: what stood there is written over, without a flicker.
-_AGAIN = "\x1b[H\x1b[J"
+# Written by hand: the host shows colours that come through a pipe, and asks again at every turn.
 _YELLOW, _PLAIN = "\x1b[33m", "\x1b[0m"
-# Columns of a line that shares its row with what the host says.
+# The host has text of its own in the same row.
 LINE_COLUMNS = 80
-# A line of the log that is longer is mostly the list of what would have been right.
-LOG_COLUMNS = 200
 
 
 @click.command("status", cls=Command)
@@ -73,38 +71,34 @@ def _watch(ask: Ask, place: Any) -> None:
     from aether import clock
     from aether.operations.overview import overview
 
-    in_place = sys.stdout.isatty() and not ask.json
+    def frames() -> Iterator[list[str | Table]]:
+        while True:
+            yield _lines(overview(home=place), clock.now())
+            sleep(WATCH_EVERY_SECONDS)
+
+    if sys.stdout.isatty() and not ask.json:
+        watch(frames())
     shown: Any = None
     while True:
         found = overview(home=place)
-        if in_place:
-            emit(ask, found, _AGAIN + "\n".join(_on_screen(_lines(found, clock.now()))))
-        elif found != shown:
+        if found != shown:
             emit(ask, found, _line(found, clock.now()))
-        sys.stdout.flush()
+            sys.stdout.flush()
         shown = found
         sleep(WATCH_EVERY_SECONDS)
 
 
-def _on_screen(lines: list[str]) -> list[str]:
-    """Return of `lines` what a terminal shows without scrolling: below them stands the cursor."""
-    try:
-        rows = os.get_terminal_size(sys.stdout.fileno()).lines
-    except (OSError, ValueError):
-        rows = 0
-    return [short(line, terminal_columns()) for line in (lines[: max(1, rows - 1)] if rows else lines)]
-
-
-def _lines(found: dict[str, Any], now: datetime) -> list[str]:
+def _lines(found: dict[str, Any], now: datetime) -> list[str | Table]:
     last, hooks = found["last_compression"], found["hooks"]
     compressed = (
-        f"{_ago(last['compressed_at'], now)}, {last['compression_ratio']}x, {short(last['session_id'], 40)}"
+        f"{_ago(last['compressed_at'], now)}, {last['compression_ratio']}x, {last['session_id']}"
         if last
         else "never"
     )
     heard = f"last event {_ago(hooks['last_event'], now)}" if hooks["last_event"] else "nothing heard yet"
     waiting = f", {hooks['waiting']} waiting" if hooks["waiting"] else ""
-    lines = facts(
+    lines: list[str | Table] = []
+    lines += facts(
         [
             ("Home", found["home"]),
             ("Working memory", f"{found['tokens']} / {found['max_tokens']} tokens ({found['percent']:g}%), {counted(found['items'], 'items')}"),
@@ -120,12 +114,12 @@ def _lines(found: dict[str, Any], now: datetime) -> list[str]:
     return [*lines, *log_lines(found["log"], found["home"])]
 
 
-def log_lines(log: list[str], home: str) -> list[str]:
-    """Return what is shown of the log of the hooks; nothing where it is empty."""
+def log_lines(log: list[str], home: str) -> list[str | Table]:
+    """Return the shown part of the hooks' log; nothing if it is empty."""
     if not log:
         return []
-    head = f"What hooks could not do, newest last ({home}/hook.log):"
-    return [plain(head), *(plain(f"  {short(line, LOG_COLUMNS)}") for line in log)]
+    head = f"Failures of hooks, newest last ({home}/hook.log):"
+    return [plain(head), Table([(line,) for line in log], indent=2)]
 
 
 def _line(found: dict[str, Any], now: datetime) -> str:
@@ -139,7 +133,8 @@ def _line(found: dict[str, Any], now: datetime) -> str:
         "paused" if hooks["paused"] else "",
         "trouble: aether status" if found["problems"] else "",
     ]
-    return short(" · ".join(filter(None, parts)), LINE_COLUMNS)
+    line = plain(" · ".join(filter(None, parts)))
+    return line if len(line) <= LINE_COLUMNS else line[: LINE_COLUMNS - 1] + "…"
 
 
 def _thousands(number: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from aether.cli.output import Ask, Group, emit, note, pass_ask, read_text, table
+from aether.cli.output import Ask, Group, Table, emit, note, pass_ask, read_text
 
 COUNTERS = ("estimate", "o200k_base", "cl100k_base")
 
@@ -40,7 +40,7 @@ def count(ask: Ask, files: tuple[str, ...], name: str | None) -> None:
     found = [(file, tokens.count_tokens(read_text(file), name=name, home=ask.home)) for file in files]
     rows = [(one.tokens, one.characters, file) for file, one in found]
     data = [{"file": file, **one._asdict()} for file, one in found]
-    emit(ask, data, table(rows, head=("tokens", "characters", "file"), right=[0, 1]))
+    emit(ask, data, Table(rows, head=("tokens", "characters", "file"), right=[0, 1]))
     note(ask, f"Counted by {found[0][1].counter}.")
 
 
@@ -122,8 +122,8 @@ def calibrate(ask: Ask, files: tuple[str, ...], against: str, apply: bool) -> No
         "factor": found.factor,
         "applied": apply,
     }
-    text = table(rows, head=("kind", "samples", "exact", "estimate", "error", "worst"), right=range(1, 6))
-    emit(ask, data, [*text, f"factor {found.factor:g}{' (applied)' if apply else ''}"])
+    text = Table(rows, head=("kind", "samples", "exact", "estimate", "error", "worst"), right=range(1, 6))
+    emit(ask, data, [text, f"factor {found.factor:g}{' (applied)' if apply else ''}"])
 
 
 @tokens_command.command("models")
@@ -152,6 +152,6 @@ def models(ask: Ask, names: tuple[str, ...]) -> None:
         )
         for one in found
     ]
-    text = table(rows, head=("model", "window", "answer", "factor", "reports"), right=range(1, 5))
+    text = Table(rows, head=("model", "window", "answer", "factor", "reports"), right=range(1, 5))
     emit(ask, [one._asdict() for one in found], text)
     note(ask, f"Counted by {found[0].counter.partition(' ×')[0]}, times the factor.")

@@ -5,12 +5,7 @@ from __future__ import annotations
 import json
 
 from aether.cli.main import main
-
-
-def shown(capsys, *words, code=0):
-    capsys.readouterr()
-    assert main(list(words)) == code
-    return capsys.readouterr()
+from tests.cli.stage import shown
 
 
 def test_signals_are_listed_strongest_first(here, capsys):

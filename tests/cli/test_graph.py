@@ -9,13 +9,7 @@ import sys
 import pytest
 
 from aether.cli import graph
-from aether.cli.main import main
-
-
-def shown(capsys, *words, code=0):
-    capsys.readouterr()
-    assert main(list(words)) == code
-    return capsys.readouterr()
+from tests.cli.stage import shown
 
 
 def test_a_file_is_merged_and_how_to_take_it_back_is_said(here, capsys):

@@ -7,14 +7,8 @@ import json
 import sys
 
 import aether
-from aether.cli.main import main
 from aether.operations import drafts
-
-
-def shown(capsys, *words, code=0):
-    capsys.readouterr()
-    assert main(list(words)) == code
-    return capsys.readouterr()
+from tests.cli.stage import shown
 
 
 def test_a_dry_run_shows_the_items_and_stores_none(here, capsys):

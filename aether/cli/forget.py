@@ -1,6 +1,6 @@
-"""Forgetting on the command line: it shows what would go, asks, and says how to have it back.
+"""Forgetting on the command line: show the affected entries, ask, and name the undo.
 
-With `--erase` there is no way back: then it asks twice, and never shows what goes.
+`--erase` cannot be undone: it asks twice, and never prints the text.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import click
 from aether.cli.output import (
     Ask,
     Command,
+    Table,
     confirmed,
     emit,
     note,
@@ -19,8 +20,6 @@ from aether.cli.output import (
     plain,
     read_text,
     say,
-    short,
-    table,
 )
 
 if TYPE_CHECKING:
@@ -77,13 +76,13 @@ def forget(
     place = ask.place()
     found = forgetting.would_forget(ids, match=match, similar=similar, home=place)
     if dry_run or not found.targets:
-        emit(ask, _data(found, done=False), _lines(found) or [])
+        emit(ask, _data(found, done=False), _lines(found))
         note(ask, "Nothing was changed." if found.targets else "Nothing holds that; nothing was changed.")
-        _tell_left_over(ask, found)
+        _note_left_over(ask, found)
         return 0
     if not yes and not ask.json:
         emit(ask, None, _lines(found))
-        _tell_left_over(ask, found)
+        _note_left_over(ask, found)
     if not confirmed(f"{len(found.targets)} thing(s) will be forgotten.", yes=yes):
         if ask.json:
             emit(ask, _data(found, done=False), [])
@@ -94,7 +93,7 @@ def forget(
         _data(done, done=True),
         f"{len(done.targets)} thing(s) forgotten. aether undo {done.revision} brings them back.",
     )
-    _tell_left_over(ask, done)
+    _note_left_over(ask, done)
     return 0
 
 
@@ -104,12 +103,12 @@ def _erase(ask: Ask, ids: tuple[str, ...], match: str, *, dry_run: bool, yes: bo
     place = ask.place()
     found = erasing.would_erase(ids, match=match, home=place)
     if dry_run or not (found.places or ids):
-        emit(ask, _erased_data(found), _erased_lines(found))
+        emit(ask, _erased_data(found), _erased_table(found))
         note(ask, "Nothing was changed." if found.places else "Nothing holds that; nothing was changed.")
-        _tell_left(found)
+        _report_left(found)
         return 0
     if not yes and not ask.json:
-        emit(ask, None, _erased_lines(found))
+        emit(ask, None, _erased_table(found))
     places = f"{sum(found.places.values())} place(s) in {found.files} file(s)"
     if not (
         confirmed(f"It will be erased at {places}, in the history too.", yes=yes)
@@ -121,11 +120,11 @@ def _erase(ask: Ask, ids: tuple[str, ...], match: str, *, dry_run: bool, yes: bo
     done = erasing.erase(ids, match=match, home=place)
     emit(ask, _erased_data(done), f"Erased at {sum(done.places.values())} place(s) in {done.files} file(s).")
     note(ask, OUTSIDE)
-    _tell_left(done)
+    _report_left(done)
     return 1 if done.left else 0
 
 
-def _tell_left(found: Erased) -> None:
+def _report_left(found: Erased) -> None:
     if found.skipped:
         say(f"{found.skipped} text(s) of it stay: too short, or a word that files of a home are built of.")
     for path in found.own:
@@ -151,15 +150,14 @@ def _erased_data(found: Erased) -> dict[str, Any]:
     }
 
 
-def _erased_lines(found: Erased) -> list[str]:
-    return table(sorted(found.places.items()), head=("where", "places"), right=(1,))
+def _erased_table(found: Erased) -> Table:
+    return Table(sorted(found.places.items()), head=("where", "places"), right=(1,))
 
 
-def _tell_left_over(ask: Ask, found: Forgotten) -> None:
+def _note_left_over(ask: Ask, found: Forgotten) -> None:
     if found.similar:
         note(ask, "Said in other words, and kept unless --similar:")
-        for line in table(_rows(found.similar)):
-            note(ask, line)
+        note(ask, Table(_rows(found.similar)))
     for name in found.elsewhere:
         note(ask, f"The text is also in {name}, which this leaves as it is.")
 
@@ -175,14 +173,13 @@ def _data(found: Forgotten, *, done: bool) -> dict[str, Any]:
     }
 
 
-def _lines(found: Forgotten) -> list[str]:
+def _lines(found: Forgotten) -> list[str | Table]:
     more = len(found.targets) - SHOWN
-    rows = table(_rows(found.targets), head=("id", "layer", "what", "text"))
-    return [*rows, *([f"… and {more} more"] if more > 0 else [])]
+    return [
+        Table(_rows(found.targets), head=("id", "layer", "what", "text")),
+        *([f"… and {more} more; --json lists all"] if more > 0 else []),
+    ]
 
 
 def _rows(targets: list[Target]) -> list[tuple[str, ...]]:
-    return [
-        (plain(target.id), target.layer, target.part or target.type, plain(short(target.text)))
-        for target in targets[:SHOWN]
-    ]
+    return [(target.id, target.layer, target.part or target.type, target.text) for target in targets[:SHOWN]]
