@@ -34,7 +34,7 @@ MOST_UNDOS = 3
 
 @click.group("claude", cls=Group)
 def claude_command() -> None:
-    """Install in Claude Code, and see how it does there.
+    """Install in Claude Code, and check the installation.
 
     \b
     Example:
@@ -43,12 +43,12 @@ def claude_command() -> None:
 
 
 def scope_options(command: Any) -> Any:
-    """Add the options that say whose settings are meant."""
+    """Add the options that choose the settings file."""
     options = [
-        click.option("--project", "scope", flag_value="project", default=None, help="For all who work on this project"),
-        click.option("--local", "scope", flag_value="local", help="For oneself in this project"),
-        click.option("--user", "scope", flag_value="user", help="For oneself in every project"),
-        click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing"),
+        click.option("--project", "scope", flag_value="project", default=None, help="For everyone in this project"),
+        click.option("--local", "scope", flag_value="local", help="For you in this project"),
+        click.option("--user", "scope", flag_value="user", help="For you in every project"),
+        click.option("--dry-run", is_flag=True, help="Show the changes, and make none"),
     ]  # fmt: skip
     for option in reversed(options):
         command = option(command)
@@ -61,10 +61,10 @@ def scope_options(command: Any) -> Any:
 def install(ask: Ask, scope: str | None, dry_run: bool) -> None:
     """Put the hooks into the settings of Claude Code.
 
-    With --project they start whichever aether is on PATH, for these files are committed; also the MCP server is put
-    into .mcp.json, where its package is installed. With --local and --user they start the program of this environment.
-    Without any of the three it is --project where aether is on PATH in every shell, else --local.
-    Everything else in these files stays to the byte; what they were is kept.
+    With --project they start the aether on PATH, because these files are committed; the MCP server is added to
+    .mcp.json if its package is installed. With --local and --user they start the program of this environment.
+    The default is --project if aether is on PATH in every shell, else --local.
+    Everything else in these files stays unchanged to the byte, and a backup is kept.
 
     \b
     Example:
@@ -95,7 +95,7 @@ def install(ask: Ask, scope: str | None, dry_run: bool) -> None:
 
 
 def _note_next_steps(ask: Ask, scope: str, plugin: str) -> None:
-    """Say what is left to do, and what will not work."""
+    """Print the next steps, and the limits of this installation."""
     from aether.operations import claude_handlers, claude_settings
 
     if not claude_settings.can_serve():
@@ -111,7 +111,7 @@ def _note_next_steps(ask: Ask, scope: str, plugin: str) -> None:
         note(ask, advice)
         if scope == "project":
             note(ask, "For this machine alone, without PATH: aether claude install --local")
-    note(ask, f"To take it out: aether claude uninstall --{scope}. To see how it does: aether claude status.")
+    note(ask, f"To remove it: aether claude uninstall --{scope}. To check it: aether claude status.")
     note(ask, "The plugin does the same and adds slash commands; use one of the two:")
     note(ask, f"  claude plugin marketplace add {_shell([plugin])}")
     note(ask, "  claude plugin install aether@aether")
@@ -136,9 +136,10 @@ def _shell(words: list[str]) -> str:
 @scope_options
 @pass_ask
 def uninstall(ask: Ask, scope: str | None, dry_run: bool) -> None:
-    """Take the hooks out of the settings of Claude Code.
+    """Remove the hooks from the settings of Claude Code.
 
-    Without --project, --local and --user out of both files of the project. Only what is aether's goes, wherever it stands in the file by now; the memory stays.
+    Without --project, --local and --user they are removed from both files of the project. Only the entries of aether
+    are removed; the memory stays.
 
     \b
     Example:
@@ -165,16 +166,16 @@ def _change_lines(files: list[FileChange], *, dry_run: bool) -> list[str]:
         if dry_run:
             lines += plain(one.diff).splitlines()
         elif one.backup:
-            lines.append(plain(f"  what it was: {one.backup}"))
+            lines.append(plain(f"  backup: {one.backup}"))
     return lines
 
 
 @claude_command.command("status")
 @pass_ask
 def status(ask: Ask) -> int:
-    """Show what is installed, and whether it works.
+    """Show the installation, and whether it works.
 
-    Runs the program of the hooks once. Exits 1 where something keeps it from working.
+    Runs the program of the hooks once. Exits 1 if there is a problem.
 
     \b
     Example:
@@ -217,7 +218,7 @@ def _status_lines(found: Any) -> list[str | Table]:
 @claude_command.command("pause")
 @pass_ask
 def pause(ask: Ask) -> None:
-    """Let the hooks of this home capture and tell nothing.
+    """Pause the hooks of this home.
 
     \b
     Example:
@@ -227,13 +228,13 @@ def pause(ask: Ask) -> None:
 
     place = claude_status.pause(ask.place())
     emit(ask, {"home": str(place), "paused": True}, f"Paused: {place}")
-    note(ask, "To go on: aether claude resume")
+    note(ask, "To continue: aether claude resume")
 
 
 @claude_command.command("resume")
 @pass_ask
 def resume(ask: Ask) -> None:
-    """Let the hooks of this home work again.
+    """Resume the hooks of this home.
 
     \b
     Example:
@@ -255,7 +256,11 @@ def resume(ask: Ask) -> None:
     help="The transcripts of this project  [default]",
 )
 @click.option(
-    "--all", "everywhere", flag_value=True, type=bool, help="Those of every project, each into its own home"
+    "--all",
+    "everywhere",
+    flag_value=True,
+    type=bool,
+    help="The transcripts of every project, each into its own home",
 )
 @click.option(
     "--older-than",
@@ -264,13 +269,13 @@ def resume(ask: Ask) -> None:
     metavar="DAYS",
     help="Only files of at least this age in days  [default: all]",
 )
-@click.option("--dry-run", is_flag=True, help="Show what would be stored, and store nothing")
+@click.option("--dry-run", is_flag=True, help="Show the items, and store nothing")
 @pass_ask
 def rescue(ask: Ask, everywhere: bool, older_than: float, dry_run: bool) -> int:
     """Import transcripts before Claude Code deletes them.
 
-    It deletes what is older than cleanupPeriodDays (30 where settings do not say). Its files are only read, each goes
-    into the home of the project it was written in, and doing it again adds only what is new.
+    It deletes transcripts older than cleanupPeriodDays (default 30). The files are only read, each is imported into the
+    home of its own project, and a second run adds only new items.
 
     \b
     Example:
@@ -323,7 +328,7 @@ def _note_undo(ask: Ask, done: list[Transcript], *, everywhere: bool) -> None:
             where = f" --home {_shell([home])}" if everywhere else ""
             *earlier, last = [f"aether undo {revision}{where}" for revision in reversed(revisions)]
             shown = [*earlier[:MOST_UNDOS], *(["…"] if len(earlier) > MOST_UNDOS else []), last]
-            note(ask, f"To take it back: {', '.join(shown)}")
+            note(ask, f"To undo it: {', '.join(shown)}")
 
 
 @click.command("hook", cls=Command)
@@ -331,10 +336,10 @@ def _note_undo(ask: Ask, done: list[Transcript], *, everywhere: bool) -> None:
 @click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False))
 @pass_ask
 def hook_command(ask: Ask, event: str, file: str | None) -> int:
-    """Answer an event of Claude Code as its hook.
+    """Handle an event of Claude Code as its hook.
 
-    The event is one JSON object on standard input, or in FILE; what the model is told is printed. EVENT is used
-    where the object does not name its event. Whatever goes wrong is a line in hook.log, never an error.
+    The event is one JSON object on standard input, or in FILE; the text for the model is printed. EVENT is used
+    if the object does not name its event. Failures are logged in hook.log and are never errors.
 
     \b
     Example:
@@ -349,13 +354,13 @@ def hook_command(ask: Ask, event: str, file: str | None) -> int:
     if file is None and not ask.json:
         return hook.serve([event])
     if file is None:
-        said = sys.stdin.buffer.read()
+        payload = sys.stdin.buffer.read()
     else:
         with open(file, "rb") as opened:
-            said = opened.read()
-    code, text = hook.main([event], said)
-    told = json.loads(text) if text.startswith("{") else text
-    emit(ask, {"told": told}, [text] if text else [])
+            payload = opened.read()
+    code, text = hook.main([event], payload)
+    answer = json.loads(text) if text.startswith("{") else text
+    emit(ask, {"told": answer}, [text] if text else [])
     return code
 
 
@@ -365,17 +370,15 @@ def hook_command(ask: Ask, event: str, file: str | None) -> int:
     type=click.Choice(["memory", "graph", "all"]),
     default="memory",
     show_default=True,
-    help="aether's own tools, the nine of the official memory server, or both",
+    help="The tools of aether, those of the official memory server, or both",
 )
-@click.option(
-    "--list", "listed", is_flag=True, help="Print what a model is told of the tools, and serve nothing"
-)
+@click.option("--list", "listed", is_flag=True, help="Print the descriptions of the tools, and serve nothing")
 @pass_ask
 def mcp_command(ask: Ask, tools: str, *, listed: bool) -> None:
     """Serve memory to an MCP client over stdin and stdout.
 
     Runs until stdin ends. The home is --home, AETHER_HOME, else that of the project in CLAUDE_PROJECT_DIR or of the
-    current directory; it is made where there is none. Needs the package mcp: pip install 'aether-memory[mcp]'.
+    current directory; a missing home is created. Needs the package mcp: pip install 'aether-memory[mcp]'.
 
     \b
     Example:

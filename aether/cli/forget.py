@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # Shown before the question; all of it is in --json and in the receipt.
 SHOWN = 20
 OUTSIDE = (
-    "Not reached: transcripts of Claude Code, backups and version control, what was exported or copied to a bucket, and "
+    "Not reached: transcripts of Claude Code, backups and version control, exports, copies in buckets, and "
     "sessions that still have it before them. Change a secret where it is valid."
 )
 
@@ -41,25 +41,25 @@ OUTSIDE = (
     "--match",
     metavar="TEXT",
     default="",
-    help="Forget all that holds this text, whatever its case; - reads it from stdin",
+    help="Forget all that holds this text, in any case; - reads it from stdin",
 )
-@click.option("--similar", is_flag=True, help="Also what says the same in other words")
-@click.option("--erase", is_flag=True, help="Put a mark in its place in every file of the home; no undo")
-@click.option("--dry-run", is_flag=True, help="Show what would go, and change nothing")
+@click.option("--similar", is_flag=True, help="Also entries that say the same in other words")
+@click.option("--erase", is_flag=True, help="Replace the text in every file of the home; no undo")
+@click.option("--dry-run", is_flag=True, help="Show the affected entries, and change nothing")
 @click.option("--yes", is_flag=True, help="Do not ask")
 @pass_ask
 def forget(
     ask: Ask, ids: tuple[str, ...], match: str, *, similar: bool, erase: bool, dry_run: bool, yes: bool
 ) -> int:
-    """Take something out of memory, so that nothing finds it.
+    """Forget entries, so that no search finds them.
 
-    With an item or pattern goes all that says the same, wherever it is: what was archived, statements of sessions,
-    patterns, the prompt that it was part of. What says it in other words is listed, and goes with --similar. Sessions,
-    signals and entities of the knowledge graph (entity:NAME) go by their id too. No search, recall or briefing shows
+    With an item or pattern, all entries with the same text are forgotten: archived items, statements of sessions,
+    patterns, the prompt that held it. Entries that say it in other words are listed, and forgotten with --similar. Sessions,
+    signals and entities of the knowledge graph (entity:NAME) are named by their id too. No search, recall or briefing shows
     it any more. The text stays in the history of the home, so that aether undo brings it back.
 
-    For a secret that must be gone there is --erase: no file of the home holds the text afterwards, the history
-    neither, and nothing brings it back. With --match only the text itself goes, not what it stands in. Copies
+    --erase removes a secret for good: afterwards no file of the home holds the text, and its history does not either;
+    it cannot be undone. With --match only the text itself is erased, not the entry that holds it. Copies
     outside the home (transcripts of Claude Code, backups, exports) are not reached.
 
     \b
@@ -112,7 +112,7 @@ def _erase(ask: Ask, ids: tuple[str, ...], match: str, *, dry_run: bool, yes: bo
     places = f"{sum(found.places.values())} place(s) in {found.files} file(s)"
     if not (
         confirmed(f"It will be erased at {places}, in the history too.", yes=yes)
-        and confirmed("Nothing brings it back, aether undo neither.", yes=yes)
+        and confirmed("It cannot be undone, not even by aether undo.", yes=yes)
     ):
         if ask.json:
             emit(ask, _erased_data(found), [])
@@ -156,7 +156,7 @@ def _erased_table(found: Erased) -> Table:
 
 def _note_left_over(ask: Ask, found: Forgotten) -> None:
     if found.similar:
-        note(ask, "Said in other words, and kept unless --similar:")
+        note(ask, "The same in other words, kept unless --similar:")
         note(ask, Table(_rows(found.similar)))
     for name in found.elsewhere:
         note(ask, f"The text is also in {name}, which this leaves as it is.")

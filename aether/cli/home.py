@@ -33,7 +33,7 @@ def init_command(ask: Ask, directory: str | None) -> None:
     """Make a home for a colony's memory.
 
     Writes .aether/ in the current directory, or in DIRECTORY. One that exists keeps everything; files of the
-    original v2.0 format in it are brought in.
+    original v2.0 format in it are converted.
 
     \b
     Example:
@@ -60,7 +60,7 @@ def init_command(ask: Ask, directory: str | None) -> None:
 def log_command(ask: Ask, limit: int, everything: bool) -> None:
     """Show who changed what, when and why.
 
-    Newest first; the revision in the first column is what undo and show take.
+    Newest first; the first column is the revision that undo and show accept.
 
     \b
     Example:
@@ -88,11 +88,11 @@ def log_command(ask: Ask, limit: int, everything: bool) -> None:
 @click.argument("revision", required=False, type=click.IntRange(1))
 @pass_ask
 def undo_command(ask: Ask, revision: int | None) -> None:
-    """Take one change back.
+    """Undo one change.
 
-    Without REVISION the last one that was not undone, and that somebody asked for. What "hook" or "aether" did of
-    themselves (captured, prepared, compressed) takes its REVISION, which "aether log" shows. Later changes stay;
-    where one depends on what would go, nothing is undone and that change is named.
+    Without REVISION the newest change that a person or program asked for and that is not undone. Automatic changes by
+    "hook" or "aether" (captured, prepared, compressed) need their REVISION from "aether log". Later changes stay; if
+    one depends on the undone change, nothing is undone and that change is named.
 
     \b
     Example:
@@ -127,7 +127,7 @@ def fold_command(ask: Ask) -> None:
 
 @click.command("show", cls=Command)
 @click.argument("document")
-@click.option("--revision", type=click.IntRange(0), help="Show it as it was then")
+@click.option("--revision", type=click.IntRange(0), help="Show it at this revision")
 @pass_ask
 def show_command(ask: Ask, document: str, revision: int | None) -> None:
     """Print a document as it is now.
@@ -145,12 +145,12 @@ def show_command(ask: Ask, document: str, revision: int | None) -> None:
 
 
 @click.command("doctor", cls=Command)
-@click.option("--repair", is_flag=True, help="Mend what can be mended; nothing unreadable is deleted")
+@click.option("--repair", is_flag=True, help="Repair errors; unreadable files are kept")
 @pass_ask
 def doctor_command(ask: Ask, repair: bool) -> int:
-    """Find what is wrong with a home, and mend it.
+    """Check a home and repair it.
 
-    Only looks, unless --repair. Exits 1 where an error remains.
+    Only checks, unless --repair. Exits 1 if an error remains.
 
     \b
     Example:
@@ -164,7 +164,7 @@ def doctor_command(ask: Ask, repair: bool) -> int:
         note(ask, f"Repaired: {line}.")
     found = home.examine(home=place)
     if not repair:
-        ask.found = None  # looking changes nothing, not even by folding
+        ask.found = None  # a check changes nothing, not even by folding
     errors = any(finding.level == "error" for finding in found)
     text = [f"{finding.level}: {finding.where}: {finding.message} {finding.fix}" for finding in found]
     data = {"repaired": done, "findings": [finding._asdict() for finding in found]}
@@ -187,7 +187,7 @@ def schema_command() -> None:
 @click.option("--schema", "name", help="The schema to use  [default: by the file's name]")
 @pass_ask
 def check(ask: Ask, files: tuple[str, ...], name: str | None) -> int:
-    """Check documents, and exit 1 where one breaks its schema.
+    """Check documents, and exit 1 if one breaks its schema.
 
     Without FILES, the documents of the home.
 
@@ -224,7 +224,7 @@ def _require_schema(name: str, file: str) -> None:
 
     if name not in NAMES:
         raise InvalidInput(
-            f"there is no schema {shown(name)}.",
+            f"unknown schema {shown(name)}.",
             fix=f"Pass --schema with one of {', '.join(NAMES)}.",
             where=file,
         )
@@ -241,7 +241,7 @@ def snapshot_command() -> None:
 
 
 @snapshot_command.command("create")
-@click.option("--label", default="", help="What to remember it by")
+@click.option("--label", default="", help="A label for the list")
 @pass_ask
 def create(ask: Ask, label: str) -> None:
     """Save the whole colony as it is, and print the snapshot's id.
@@ -288,7 +288,7 @@ def list_(ask: Ask) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask")
 @pass_ask
 def restore(ask: Ask, snapshot_id: str, yes: bool) -> int:
-    """Take the colony back to a snapshot; undo takes that back.
+    """Restore a snapshot; undo reverses it.
 
     \b
     Example:
@@ -296,7 +296,7 @@ def restore(ask: Ask, snapshot_id: str, yes: bool) -> int:
     """
     from aether.operations import snapshots
 
-    if not confirmed(f"The colony will go back to snapshot {snapshot_id}.", yes=yes):
+    if not confirmed(f"The colony will be restored to snapshot {snapshot_id}.", yes=yes):
         emit(ask, {"changed": []}, [])
         return 1
     changed = snapshots.restore_snapshot(snapshot_id, home=ask.place())
@@ -315,13 +315,13 @@ INDENT = 3
     "--keep",
     type=click.Path(file_okay=False),
     metavar="DIR",
-    help="Leave the home behind, in this new directory",
+    help="Keep the home in this new directory",
 )
 @pass_ask
 def demo_command(ask: Ask, keep: str | None) -> None:
     """Show the whole loop on a sample transcript.
 
-    In a scratch home and offline: import, compress at each phase boundary, promote what repeats, search, undo.
+    In a scratch home and offline: import, compress at each phase boundary, promote repeated patterns, search, undo.
 
     \b
     Example:
@@ -347,7 +347,7 @@ def _show(ask: Ask, directory: Path, *, kept: bool) -> None:
     if kept:
         note(ask, f'The home is {data["home"]}. Try: aether memory search "{QUERY}" --home {directory}')
     else:
-        note(ask, "The scratch home is gone. Keep one with: aether demo --keep DIR")
+        note(ask, "The scratch home was removed. Keep one with: aether demo --keep DIR")
 
 
 def _steps(directory: Path, data: dict[str, Any]) -> Iterator[list[str | Table]]:
@@ -450,7 +450,7 @@ def _patterns(found: list[Any]) -> list[str | Table]:
     more = len(found) - len(rows)
     head = ("type", "sure", "sessions", "phases", "pattern")
     return [
-        "3. Promote: what matters, or repeats across sessions, becomes long-term memory",
+        "3. Promote: statements that matter or repeat across sessions become long-term memory",
         Table(rows, head=head, right=[1, 2], indent=INDENT),
         *([f"   … and {more} more"] if more > 0 else []),
     ]

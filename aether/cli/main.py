@@ -14,7 +14,7 @@ import click
 from aether import __version__
 from aether.cli.output import Ask, Command, Group, drop_stdout, emit, open_missing, pass_ask, plain, say
 
-# What a shell expects of a program that Ctrl-C ended, and of one whose reader went away.
+# The exit codes that shells expect after Ctrl-C, and after the reader closed the pipe.
 INTERRUPTED, BROKEN_PIPE = 130, 141
 # Starting makes some 30,000 objects that stay: looking for garbage among them is 6 % of a short command.
 COLLECT_AFTER_OBJECTS = 50_000
@@ -27,7 +27,7 @@ NOUNS = {
     "export": ("transfer", "Write the whole colony as JSON"),
     "status": ("status", "Show the whole colony at a glance"),
     "memory": ("memory", "Add, search, compress and promote memory"),
-    "recall": ("recall", "Recall what memory knows, step by step"),
+    "recall": ("recall", "Recall from memory, step by step"),
     "compact": ("compact", "Make conversations fit a model's window"),
     "signal": ("colony", "Deposit and list signals"),
     "phase": ("colony", "Start, complete and review phases"),
@@ -45,7 +45,7 @@ NOUNS = {
     "show": ("home", "Print a document as it is now"),
     "doctor": ("home", "Check a home and repair it"),
     "schema": ("home", "Check documents against their schemas"),
-    "hook": ("claude", "Answer an event of Claude Code as its hook"),
+    "hook": ("claude", "Handle an event of Claude Code as its hook"),
     "completion": ("main", "Print the completion script of a shell"),
 }
 
@@ -132,22 +132,22 @@ def _failed(reason: BaseException, ask: Ask, *, as_data: bool) -> int:
 
 
 def _refused(reason: OSError) -> Exception:
-    """Return the error for what the system refused where the command line itself reads or writes."""
+    """Return our error for a failed read or write of the command line itself."""
     from aether.errors import StorageFailed, shown
 
     words = reason.strerror or reason
-    if reason.filename is None:  # only what is open already has no name
+    if reason.filename is None:  # only a stream that is open already has no name
         drop_stdout()
         return StorageFailed(
-            f"cannot be written: {words}.", fix="Make room, or send it elsewhere.", where="stdout"
+            f"cannot be written: {words}.", fix="Free some space, or write elsewhere.", where="stdout"
         )
     return StorageFailed(
-        f"{shown(str(reason.filename))}: {words}.", fix="Check the name, and that you may use it."
+        f"{shown(str(reason.filename))}: {words}.", fix="Check the name and its permissions."
     )
 
 
 def _usage(reason: click.ClickException) -> dict[str, str]:
-    """Return where, what and what to do of a command line that cannot be parsed."""
+    """Return the parts of the error for a command line that cannot be parsed."""
     context = getattr(reason, "ctx", None)
     where = context.command_path if context else "aether"
     return {
@@ -169,7 +169,7 @@ def _print_error(words: dict[str, str], ask: Ask, *, as_data: bool, code: int) -
 
 
 def _fold(ask: Ask) -> None:
-    """Fold what the command appended; it is stored already, so failing here is only worth a word."""
+    """Fold the journal; the change is stored already, so a failure is only a note."""
     if ask.found is None:
         return
     from aether import clock

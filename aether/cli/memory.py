@@ -43,14 +43,14 @@ def memory_command() -> None:
 @memory_command.command("add")
 @click.argument("text")
 @click.option(
-    "--type", "type_", default="observation", show_default=True, help="A word for what kind of thing it is"
+    "--type", "type_", default="observation", show_default=True, help="The kind of item, in one word"
 )
-@click.option("--relevance", default=0.5, show_default=True, type=float, help="How much it matters, 0 to 1")
-@click.option("--source", default="queen", show_default=True, help="Who it comes from")
-@click.option("--caste", help="The caste of the worker it comes from")
-@click.option("--phase", type=click.IntRange(0), help="The phase of the colony's work it belongs to")
+@click.option("--relevance", default=0.5, show_default=True, type=float, help="Its importance, 0 to 1")
+@click.option("--source", default="queen", show_default=True, help="Its author")
+@click.option("--caste", help="The caste of its author")
+@click.option("--phase", type=click.IntRange(0), help="Its phase of the colony's work")
 @click.option("--protect", is_flag=True, help="Never evict it, and keep it word for word")
-@click.option("--metadata", help="More about it, as a JSON object")
+@click.option("--metadata", help="More fields, as a JSON object")
 @pass_ask
 def add(
     ask: Ask,
@@ -147,7 +147,7 @@ def get(ask: Ask, item_id: str) -> None:
 @click.option("--content", help="The new text, or - for standard input")
 @click.option("--type", "type_", help="The new type")
 @click.option("--relevance", type=float, help="The new relevance, 0 to 1")
-@click.option("--protect/--unprotect", "protected", default=None, help="Protect it, or no longer")
+@click.option("--protect/--unprotect", "protected", default=None, help="Set or remove the protection")
 @click.option("--metadata", help="Metadata to merge in, as a JSON object; a null removes its key")
 @pass_ask
 def update(
@@ -160,10 +160,10 @@ def update(
     protected: bool | None,
     metadata: str | None,
 ) -> None:
-    """Change one item; its tokens are counted anew.
+    """Change one item and recount its tokens.
 
-    What was archived or became a pattern is corrected with --content: a new item says what is right, and all that
-    said it before is forgotten, in one change that aether undo takes back.
+    Archived items and patterns are corrected with --content: a new item holds the new text, and all entries of the old
+    text are forgotten, in one change that aether undo reverses.
 
     \b
     Example:
@@ -191,8 +191,8 @@ def update(
         emit(ask, done.item, item_lines(done.item))
         note(
             ask,
-            f"A new item in place of {plain(item_id)}; {len(done.forgotten)} thing(s) that said it before are forgotten. "
-            f"aether undo {done.revision} takes it back.",
+            f"A new item in place of {plain(item_id)}; {len(done.forgotten)} thing(s) with the old text are forgotten. "
+            f"aether undo {done.revision} reverses it.",
         )
     else:
         emit(ask, item, item_lines(item))
@@ -294,7 +294,7 @@ def status(ask: Ask) -> None:
 def verify(ask: Ask) -> int:
     """Check working memory against its token limits.
 
-    Exits 1 where it is over its capacity; over the threshold is a warning.
+    Exits 1 if it is over its capacity; over the threshold is a warning.
 
     \b
     Example:
@@ -318,12 +318,12 @@ phase_option = click.option(
 
 @memory_command.command("prepare")
 @phase_option
-@click.option("--new", is_flag=True, help="Open another hand-off although one is open")
+@click.option("--new", is_flag=True, help="Open another hand-off even if one is open")
 @pass_ask
 def prepare(ask: Ask, phase: int, new: bool) -> int:
     """Write the hand-off for an architect and print its path.
 
-    It holds the items of the phase, of earlier phases and of none. While it is open, the same one is given.
+    It holds the items of the phase, of earlier phases and without a phase. While it is open, the same one is returned.
 
     \b
     Example:
@@ -345,7 +345,7 @@ def prepare(ask: Ask, phase: int, new: bool) -> int:
     note(
         ask,
         f"""Next:
-  1. Give it to an architect, or read it yourself: prompt.text says what to write.
+  1. Give it to an architect, or read it yourself: prompt.text describes the session.
   2. Write the session as JSON into a file.
   3. aether memory ingest --phase {phase} FILE
   4. aether memory stats""",
@@ -355,14 +355,14 @@ def prepare(ask: Ask, phase: int, new: bool) -> int:
 
 @memory_command.command("ingest")
 @phase_option
-@click.option("--handoff", metavar="ID", help="The hand-off that it answers, where several are open")
+@click.option("--handoff", metavar="ID", help="The hand-off that it answers, if several are open")
 @click.argument("file")
 @pass_ask
 def ingest(ask: Ask, phase: int, handoff: str | None, file: str) -> None:
     """Store the session that an architect made of a hand-off.
 
     FILE holds the session JSON, or the architect's whole answer; - is standard input. A rejected answer
-    changes nothing, and what to correct is said.
+    changes nothing, and the corrections are listed.
 
     \b
     Example:
@@ -388,7 +388,7 @@ def ingest(ask: Ask, phase: int, handoff: str | None, file: str) -> None:
 def compress(ask: Ask, phase: int, architect: str | None) -> int:
     """Compress the items up to a phase into a session.
 
-    Items of earlier phases, and of none, go with it. This is the Queen's own trigger and needs no signal.
+    Items of earlier phases and without a phase are included. This is the Queen's own trigger and needs no signal.
 
     \b
     Example:
@@ -422,7 +422,7 @@ def compress(ask: Ask, phase: int, architect: str | None) -> int:
 @memory_command.command("promote")
 @pass_ask
 def promote(ask: Ask) -> None:
-    """Promote what repeats across sessions to long-term memory.
+    """Promote repeated statements to long-term memory.
 
     \b
     Example:
@@ -443,7 +443,7 @@ def promote(ask: Ask) -> None:
 @memory_command.command("stats")
 @pass_ask
 def stats(ask: Ask) -> None:
-    """Show what compression did so far.
+    """Show the compressions so far.
 
     \b
     Example:
@@ -458,7 +458,7 @@ def stats(ask: Ask) -> None:
 @memory_command.command("link")
 @click.argument("source_id")
 @click.argument("target_id")
-@click.option("--type", "type_", default="related_to", show_default=True, help="What the link means")
+@click.option("--type", "type_", default="related_to", show_default=True, help="The kind of link")
 @pass_ask
 def link(ask: Ask, source_id: str, target_id: str, type_: str) -> None:
     """Link two things of any layer.
@@ -572,7 +572,7 @@ def status_lines(found: Mapping[str, Any]) -> list[str]:
 
 
 def verify_lines(usage: Any, verdict: str) -> list[str]:
-    """Return what `memory verify` says."""
+    """Return the lines of `memory verify`."""
     return facts(
         [
             ("Max", usage.maximum),
@@ -585,7 +585,7 @@ def verify_lines(usage: Any, verdict: str) -> list[str]:
 
 
 def ingested_lines(done: Any) -> list[str]:
-    """Return what a compression did."""
+    """Return the result of a compression as lines."""
     session = done.session
     if not done.stored:
         return [f"Session {session['session_id']} was stored before; nothing changed."]
@@ -621,7 +621,7 @@ def contradiction_lines(pairs: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def stats_lines(found: Mapping[str, Any]) -> list[str | Table]:
-    """Return what compression did so far."""
+    """Return the statistics of compression as lines."""
     lines: list[str | Table] = []
     lines += facts(
         [

@@ -104,7 +104,7 @@ COMMON: list[click.Parameter] = [
         help="The home, or the directory that holds it  [default: AETHER_HOME, else the nearest .aether/ above]",
     ),
     click.Option(["--json"], is_flag=True, expose_value=False, callback=_keep, help="Print one JSON value"),
-    click.Option(["--quiet"], is_flag=True, expose_value=False, callback=_keep, help="Say nothing on stderr but errors"),
+    click.Option(["--quiet"], is_flag=True, expose_value=False, callback=_keep, help="Print nothing on stderr except errors"),
 ]  # fmt: skip
 
 
@@ -371,8 +371,8 @@ def read_text(source: str) -> str:
         raise InvalidInput("is not UTF-8 text.", fix="Convert it to UTF-8.", where=source) from reason
 
 
-def need_output(ask: Ask, output: str | None, *, what: str) -> None:
-    """Refuse to fill a terminal with `what`, before anything is done.
+def need_output(ask: Ask, output: str | None, *, content: str) -> None:
+    """Refuse to fill a terminal with `content`, before anything is done.
 
     Raises:
         InvalidInput: it would go to a terminal.
@@ -381,13 +381,13 @@ def need_output(ask: Ask, output: str | None, *, what: str) -> None:
         from aether.errors import InvalidInput
 
         raise InvalidInput(
-            f"{what} would fill the terminal; nothing was done.",
+            f"{content} would fill the terminal; nothing was done.",
             fix="Name a file with --output, or send stdout to one.",
         )
 
 
 def gathered(findings: Iterable[Finding]) -> list[Finding]:
-    """Return `findings` with those that say the same in one, which counts the places."""
+    """Return `findings` with equal ones merged into one that counts the places."""
     places: dict[Finding, list[str]] = {}
     for finding in findings:
         places.setdefault(finding._replace(where=""), []).append(finding.where)
@@ -398,9 +398,9 @@ def gathered(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def write_file(output: str, data: bytes) -> None:
-    """Write the whole file that `--output` names, or leave what is there as it is.
+    """Write the whole file that `--output` names, or leave the old file as it is.
 
-    A device, a pipe or a link is written into: to put a file in its place would break what others use.
+    A device, a pipe or a link is written into: replacing it by a file would break its other users.
 
     Raises:
         NotFound: there is no such directory.
@@ -414,7 +414,7 @@ def write_file(output: str, data: bytes) -> None:
     path = Path(output)
     if not path.name or not path.parent.is_dir():
         raise NotFound(
-            "there is no such directory.", fix="Name a file in one that is there.", where=str(path.parent)
+            "there is no such directory.", fix="Name a file in an existing one.", where=str(path.parent)
         )
     with storage(path, left="Nothing was written."):
         if path.is_symlink() or (path.exists() and not path.is_file()):
@@ -424,26 +424,26 @@ def write_file(output: str, data: bytes) -> None:
             write_whole(path, data)
 
 
-def confirmed(what: str, *, yes: bool) -> bool:
-    """Return whether a person agreed to `what`.
+def confirmed(question: str, *, yes: bool) -> bool:
+    """Return whether a person agreed.
 
     Raises:
-        InvalidInput: there is neither `--yes` nor a terminal to ask at.
+        InvalidInput: `--yes` is missing and there is no terminal to ask.
     """
     if yes:
         return True
     if not sys.stdin.isatty():
         from aether.errors import InvalidInput
 
-        raise InvalidInput(what, fix="Pass --yes to do it.")
-    return click.confirm(f"{what} Go on?", err=True)
+        raise InvalidInput(question, fix="Pass --yes to do it.")
+    return click.confirm(f"{question} Continue?", err=True)
 
 
 def open_missing() -> None:
-    """Put the null device in the place of each standard stream that was closed when the process began.
+    """Put the null device in the place of each standard stream that was closed before the process started.
 
-    Reading from it finds the end, and writing goes nowhere. Files that are opened later cannot get its number, and
-    with it what was meant for the stream.
+    Reading from it finds the end, and writing goes nowhere. Otherwise a file opened later could get its
+    number, and with it the text for the stream.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -451,5 +451,5 @@ def open_missing() -> None:
 
 
 def drop_stdout() -> None:
-    """Send what stdout still holds to the null device: Python would try once more at exit, and complain."""
+    """Send buffered output to the null device: at exit Python would try to write it again, and complain."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

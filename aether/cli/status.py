@@ -36,14 +36,13 @@ LINE_COLUMNS = 80
 
 
 @click.command("status", cls=Command)
-@click.option("--watch", is_flag=True, help="Show it again whenever it changes, until Ctrl-C")
+@click.option("--watch", is_flag=True, help="Refresh it until Ctrl-C")
 @pass_ask
 def status_command(ask: Ask, watch: bool) -> int:
-    """Show how the whole colony is, at a glance.
+    """Show the whole colony at a glance.
 
-    Tokens in memory, the phase, the last compression, and what the hooks of Claude Code do. With --watch it is
-    refreshed in place; where stdout is no terminal, every change is one line. Exits 1 where something keeps it from
-    working.
+    Tokens in memory, the phase, the last compression, and the state of the hooks of Claude Code. With --watch it is
+    refreshed in place; on a pipe every change is one line. Exits 1 if there is a problem.
 
     \b
     Example:
@@ -95,7 +94,7 @@ def _lines(found: dict[str, Any], now: datetime) -> list[str | Table]:
         if last
         else "never"
     )
-    heard = f"last event {_ago(hooks['last_event'], now)}" if hooks["last_event"] else "nothing heard yet"
+    heard = f"last event {_ago(hooks['last_event'], now)}" if hooks["last_event"] else "no event yet"
     waiting = f", {hooks['waiting']} waiting" if hooks["waiting"] else ""
     lines: list[str | Table] = []
     lines += facts(
@@ -131,7 +130,7 @@ def _line(found: dict[str, Any], now: datetime) -> str:
         f"compressed {_ago(last['compressed_at'], now)}" if last else "",
         "compression needed" if found["compression_needed"] else "",
         "paused" if hooks["paused"] else "",
-        "trouble: aether status" if found["problems"] else "",
+        "problem: aether status" if found["problems"] else "",
     ]
     line = plain(" · ".join(filter(None, parts)))
     return line if len(line) <= LINE_COLUMNS else line[: LINE_COLUMNS - 1] + "…"
@@ -142,7 +141,7 @@ def _thousands(number: int) -> str:
 
 
 def _ago(at: str, now: datetime) -> str:
-    """Return how long ago `at` was, in the largest unit that fits; what is no time is shown as it is."""
+    """Return how long ago `at` was, in the largest unit that fits; an invalid time is shown unchanged."""
     from aether import clock
     from aether.errors import InvalidInput
 
@@ -161,8 +160,8 @@ def _ago(at: str, now: datetime) -> str:
 def statusline_command(ask: Ask) -> int:
     """Print one line for the status line of Claude Code.
 
-    Reads what Claude Code says of the session on standard input, and shows the memory of its project: tokens,
-    phase, last compression. Prints nothing where there is no memory; it never fails.
+    Reads the session from Claude Code on standard input, and shows the memory of its project: tokens,
+    phase, last compression. Prints nothing if there is no memory; it never fails.
 
     \b
     Example:
@@ -186,17 +185,17 @@ def _session_line(ask: Ask) -> tuple[dict[str, Any], str]:
     from aether import clock, paths
     from aether.operations.overview import overview
 
-    said = _said()
-    workspace = said.get("workspace") or {}
-    at = said.get("cwd") or workspace.get("current_dir") or str(Path.cwd())
+    payload = _payload()
+    workspace = payload.get("workspace") or {}
+    at = payload.get("cwd") or workspace.get("current_dir") or str(Path.cwd())
     found = overview(home=ask.home or paths.home_of_project(at, workspace.get("project_dir") or ""))
     line = _line(found, clock.now())
     colored = found["compression_needed"] and not os.environ.get("NO_COLOR") and not ask.json
     return found, f"{_YELLOW}{line}{_PLAIN}" if colored else line
 
 
-def _said() -> dict[str, Any]:
-    """Return what the host says on standard input; nothing where a person types."""
+def _payload() -> dict[str, Any]:
+    """Return the object that the host writes to standard input; nothing on a terminal."""
     text = "" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.read()
     found = json.loads(text) if text.strip() else {}
     return found if isinstance(found, dict) else {}

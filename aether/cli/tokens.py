@@ -11,7 +11,7 @@ COUNTERS = ("estimate", "o200k_base", "cl100k_base")
 
 @click.group("tokens", cls=Group)
 def tokens_command() -> None:
-    """Count tokens and choose how they are counted.
+    """Count tokens and choose the counter.
 
     \b
     Example:
@@ -25,7 +25,7 @@ def tokens_command() -> None:
     "--counter",
     "name",
     type=click.Choice(COUNTERS),
-    help="Who counts  [default: the home's counter, else estimate]",
+    help="The counter  [default: the home's counter, else estimate]",
 )
 @pass_ask
 def count(ask: Ask, files: tuple[str, ...], name: str | None) -> None:
@@ -46,12 +46,12 @@ def count(ask: Ask, files: tuple[str, ...], name: str | None) -> None:
 
 @tokens_command.command("fetch")
 @click.argument("name", type=click.Choice(COUNTERS[1:]))
-@click.option("--url", default="", help="Get the same file from elsewhere; its checksum is checked")
+@click.option("--url", default="", help="Another address of the same file; its checksum is checked")
 @pass_ask
 def fetch(ask: Ask, name: str, url: str) -> None:
     """Download the vocabulary of an exact counter.
 
-    The only command that downloads; nothing is fetched unasked.
+    The only command that downloads; nothing is fetched automatically.
 
     \b
     Example:
@@ -67,7 +67,7 @@ def fetch(ask: Ask, name: str, url: str) -> None:
 @click.argument("name", type=click.Choice(COUNTERS))
 @pass_ask
 def use(ask: Ask, name: str) -> None:
-    """Make a counter the home's own, and count everything anew.
+    """Set the counter of the home, and recount everything.
 
     \b
     Example:
@@ -88,7 +88,7 @@ def use(ask: Ask, name: str) -> None:
     show_default=True,
     help="The exact counter",
 )
-@click.option("--apply", is_flag=True, help="Let the home count by the corrected estimate")
+@click.option("--apply", is_flag=True, help="Make the corrected estimate the home's counter")
 @pass_ask
 def calibrate(ask: Ask, files: tuple[str, ...], against: str, apply: bool) -> None:
     """Measure the estimate against exact counts.
@@ -133,7 +133,7 @@ def models(ask: Ask, names: tuple[str, ...]) -> None:
     """List the windows of models, and how each is counted.
 
     Of NAMES, else of every model that providers reported on and every pattern of models that is known.
-    Where a window is marked with ?, it is assumed.
+    A window marked with ? is assumed.
 
     \b
     Example:

@@ -35,17 +35,17 @@ MOST_UNDOS = 3
     "--format",
     "format_",
     metavar="NAME",
-    help="claude_code, codex, chat, openhands, items or plain  [default: told by content]",
+    help="claude_code, codex, chat, openhands, items or plain  [default: detected]",
 )
-@click.option("--dry-run", is_flag=True, help="Show what would be stored, and store nothing")
+@click.option("--dry-run", is_flag=True, help="Show the items, and store nothing")
 @pass_ask
 def import_command(
     ask: Ask, sources: tuple[str, ...], phase: int | None, format_: str | None, dry_run: bool
 ) -> None:
     """Turn transcripts into working-memory items.
 
-    Reads Claude Code and Codex transcripts, chat message lists, text, Markdown and JSON Lines of items, told by
-    their content. Importing again adds only what is new. Secrets are redacted; `<private>` blocks, and calls
+    Reads Claude Code and Codex transcripts, chat message lists, text, Markdown and JSON Lines of items, detected by
+    content. A second import adds only new items. Secrets are redacted; `<private>` blocks, and calls
     about the paths of claude.private_paths, are left out.
 
     \b
@@ -68,7 +68,7 @@ def import_command(
     if done.revisions:
         *earlier, last = [f"aether undo {revision}" for revision in reversed(done.revisions)]
         shown = [*earlier[:MOST_UNDOS], *(["…"] if len(earlier) > MOST_UNDOS else []), last]
-        note(ask, f"To take it back: {', '.join(shown)}")
+        note(ask, f"To undo it: {', '.join(shown)}")
     if done.phases and not dry_run:
         note(ask, f"Next: aether memory compress --phase {done.phases[0]}")
 
