@@ -342,7 +342,7 @@ def _loaded(ask: Ask, file: str, chosen: dict[str, Any], report: Any) -> tuple[A
 def _name(ask: Ask, file: str, loaded: Conversation) -> str:
     """Return the name of a file's conversation: its path below the directory of the home.
 
-    Two files of one name in two directories are two conversations; that of a file elsewhere begins with its directory.
+    Two files of one name in two directories are two conversations; the name of a file elsewhere starts with its directory.
     """
     from aether.operations.compaction_case import place_of
 

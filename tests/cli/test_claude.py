@@ -49,7 +49,7 @@ def test_what_a_file_was_is_named(here, capsys, tmp_path):
     first, backup, *_ = claude(capsys, "install").out.splitlines()
 
     assert first.endswith(": changed")
-    assert Path(backup.removeprefix("  what it was: ")).read_text() == '{"model": "opus"}'
+    assert Path(backup.removeprefix("  backup: ")).read_text() == '{"model": "opus"}'
 
 
 def test_installing_in_a_project_makes_its_home(here, capsys, tmp_path, monkeypatch):
@@ -201,9 +201,9 @@ def test_rescuing_tells_each_file_and_how_to_take_it_back(here, capsys, tmp_path
     assert "5 item(s) would be stored, from 5 of 6 transcript(s)." in planned.out
     assert "5 item(s) stored, from 5 of 6 transcript(s)." in done.out
     assert "odd.jsonl: skipped, " in done.err
-    assert "To take it back: aether undo " in done.err
+    assert "To undo it: aether undo " in done.err
     assert "…" in done.err
-    for line in done.err.partition("To take it back: ")[2].strip().split(", ")[:1]:
+    for line in done.err.partition("To undo it: ")[2].strip().split(", ")[:1]:
         assert main(line.split()[1:]) == 0
     assert len(aether.list_working_memory_items()) == 6
 

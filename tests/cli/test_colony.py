@@ -9,7 +9,7 @@ from tests.cli.stage import shown
 
 
 def test_signals_are_listed_strongest_first(here, capsys):
-    assert shown(capsys, "signal", "list").err == "No signal is felt now.\n"
+    assert shown(capsys, "signal", "list").err == "No signal is active.\n"
     main(["signal", "emit", "FEEDBACK", "slower"])
     main(["signal", "emit", "FOCUS", "database", "--strength", "0.9", "--caste", "builder", "--phase", "1"])
 

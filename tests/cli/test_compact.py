@@ -90,7 +90,7 @@ def test_below_the_trigger_nothing_is_done_unless_it_is_forced(talk, capsys):
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["run", "talk.json"], 2, "neither a window nor a model"),
+        (["run", "talk.json"], 2, "no window and no model"),
         (["run", "none.json", "--window", "8000"], 3, "none.json"),
         (["plan", "README.md", "--window", "8000"], 2, "README.md"),
         (["run", "talk.json", "--window", "8000", "--backend", "nonsense"], 2, "nonsense"),
@@ -282,11 +282,11 @@ def test_a_repair_tells_what_it_did_and_writes_only_where_asked(place, capsys):
     assert done.out.startswith("repaired orphan-result: messages[0].content[0]: Dropped a result")
     assert done.err == "Nothing was written: name a file with --output.\n"
 
-    checked(capsys, "broken.json", "--for", "anthropic", "--repair", "--output", "mended.json")
+    checked(capsys, "broken.json", "--for", "anthropic", "--repair", "--output", "repaired.json")
 
-    mended = json.loads((place / "mended.json").read_text())
-    assert mended["messages"] == [{"role": "user", "content": [{"type": "text", "text": "Hi."}]}]
-    assert mended["system"] == "You fix bugs."
+    repaired = json.loads((place / "repaired.json").read_text())
+    assert repaired["messages"] == [{"role": "user", "content": [{"type": "text", "text": "Hi."}]}]
+    assert repaired["system"] == "You fix bugs."
 
 
 def test_standard_input_is_converted_for_another_provider(place, capsys, monkeypatch):
@@ -338,7 +338,7 @@ def test_what_was_converted_is_said_to_be(place, capsys):
 
     assert "openai takes these" in found.out
     assert ", converted from anthropic." in found.out
-    assert "--for anthropic checks the file as it stands" in found.err
+    assert "--for anthropic checks the file unconverted" in found.err
 
 
 def test_what_is_said_of_many_messages_is_one_line(place, capsys):

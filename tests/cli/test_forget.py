@@ -111,7 +111,7 @@ def test_what_says_it_in_other_words_is_listed_and_goes_when_asked_for(here, cap
 
     plan = shown(capsys, "memory", "forget", item, "--dry-run")
     assert "Write state files" not in plan.out
-    assert "in other words" in plan.err
+    assert "The same in other words" in plan.err
     assert "Write state files" in plan.err
     shown(capsys, "memory", "forget", item, "--similar", "--yes")
 

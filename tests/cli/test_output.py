@@ -258,7 +258,7 @@ def test_a_person_at_a_terminal_is_asked(monkeypatch, capsys, answer, agreed):
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
 
     assert output.confirmed("It will go.", yes=False) is agreed
-    assert "It will go. Go on?" in capsys.readouterr().err
+    assert "It will go. Continue?" in capsys.readouterr().err
 
 
 def test_a_pipe_that_is_named_is_written_into_and_stays_one(tmp_path):
@@ -315,7 +315,7 @@ def test_a_full_disk_is_an_error_but_for_the_status_line(here, tmp_path):
 
     code, text = ran(tmp_path, "status > /dev/full")
     assert (code, text.splitlines()[-1]) == (
-        12, "Error: stdout: cannot be written: No space left on device. Make room, or send it elsewhere.",
+        12, "Error: stdout: cannot be written: No space left on device. Free some space, or write elsewhere.",
     )  # fmt: skip
 
 

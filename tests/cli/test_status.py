@@ -40,7 +40,7 @@ def test_status_says_what_there_is(here, capsys):
     assert "Working memory:" in text
     assert "/ 200000 tokens (0%), 2 items" in text
     assert "Last compression:  never" in text
-    assert "Hooks:             nothing heard yet" in text
+    assert "Hooks:             no event yet" in text
 
 
 def test_a_quiet_and_a_busy_colony_as_lines():
@@ -77,7 +77,7 @@ def test_what_keeps_it_from_working_is_told_and_exits_with_one(here, capsys, tmp
     assert head.startswith("Failures of hooks, newest last")
     assert "\x1b" not in line
     assert line.count("x") == 400
-    assert "trouble: aether status" in line_of_session
+    assert "problem: aether status" in line_of_session
 
 
 @pytest.mark.parametrize(
