@@ -145,7 +145,7 @@ def test_a_file_of_several_conversations_says_so(here, tmp_path, capsys):
 
 
 def test_the_list_of_no_conversations_says_how_there_come_to_be_some(here, capsys):
-    assert "None yet" in shown(capsys, "compact", "list").err
+    assert "No conversation yet" in shown(capsys, "compact", "list").err
 
 
 def test_what_is_undone_is_shown_where_its_file_cannot_be_written(talk, tmp_path, capsys):
