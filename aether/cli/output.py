@@ -303,7 +303,7 @@ def plain(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return `text` on one line, safe to print.
+    r"""Return `text` on one line, safe to print.
 
     >>> one_line("one\n  two")
     'one two'
