@@ -1,11 +1,32 @@
-"""Aether: a memory toolkit for colonies of LLM agents.
+"""Memory for LLM agents: keep what they decided and learned, and make their conversations fit a model's window.
 
-State is JSON that a person can read, the work is plain functions, every write is atomic. Everything
-below takes `home=None`: the home found from `AETHER_HOME`, else the nearest `.aether/` above the current
-directory. Names are imported when they are first used, so that `import aether` costs next to nothing.
+The main verbs, in the order of use:
+
+    init                            make a home, the directory .aether/ that holds a colony's memory
+    add_working_memory_item         store one item: a decision, a constraint, an outcome, a blocker
+    import_transcripts              store the items of Claude Code and Codex transcripts, chats and text
+    recall, search_memory           find entries in all layers and the archive
+    complete_phase, compress        turn the items of a phase into a session, and repeated ones into patterns
+    get_memory_status               show how full each layer is
+    compact, preflight              make a message list fit a budget, with protected messages untouched
+    undo, forget, log               reverse a change, forget an entry, list all changes
+
+A first session:
+
+    import aether
+
+    aether.init()
+    aether.add_working_memory_item("State is JSON, because people read it.", "decision", 0.9)
+    aether.search_memory("how is state stored")
+
+Each function takes `home=None`: the home of `AETHER_HOME`, else the nearest `.aether/` above the current directory.
+State is JSON that a person can read, every write is atomic, and no model, server or daemon is needed. Errors are
+subclasses of `AetherError`, with the place, the reason and the fix. The command `aether` offers the same verbs.
 """
 
 from __future__ import annotations
+
+# Names are imported at first use, so that `import aether` costs next to nothing.
 
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 import aether
+from aether.cli.claude import mcp_command
 from aether.cli.main import main
-from aether.cli.mcp import mcp_command
 from aether.integrations.mcp_server import catalogue
 from aether.paths import resource
 from aether.store import appends, config, documents

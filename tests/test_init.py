@@ -1,5 +1,6 @@
 import inspect
 import os
+import re
 import subprocess
 import sys
 
@@ -88,3 +89,16 @@ def test_importing_aether_imports_nothing_of_it():
     )
 
     assert done.stdout.strip() == "[]"
+
+
+def test_help_starts_with_the_purpose_and_names_verbs_that_exist():
+    purpose, _, rest = (aether.__doc__ or "").partition("\n")
+    verbs = [
+        name
+        for line in re.findall(r"^    (\w[\w, ]*?) {2,}\w", rest, re.MULTILINE)
+        for name in line.split(", ")
+    ]
+
+    assert purpose.startswith("Memory for LLM agents")
+    assert len(verbs) > 8
+    assert set(verbs) <= set(aether.__all__)

@@ -66,7 +66,7 @@ def _client(settings: Settings) -> Anthropic:
     except ImportError as reason:
         raise BackendUnavailable(
             f"the package anthropic cannot be imported ({reason}).",
-            fix="Install it with pip install anthropic, or use the extractive backend.",
+            fix="Run: pip install aether-memory, or use the extractive backend.",
             where=NAME,
         ) from reason
     key = wire.chosen(settings.api_key, "ANTHROPIC_API_KEY")

@@ -1,1 +1,1 @@
-"""The command line: parse, call one operation, say what it did. One module per noun."""
+"""The command line: parse, call one operation, report the result. One module per feature."""

@@ -1,14 +1,18 @@
-"""Claude Code on the command line: install, uninstall, status, rescue, pause, resume."""
+"""Claude Code on the command line: install, uninstall, status, rescue, pause and resume; the hook and the MCP server."""
 
 from __future__ import annotations
 
+import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from aether.cli.output import (
     Ask,
+    Command,
     Group,
+    Table,
     emit,
     facts,
     note,
@@ -16,9 +20,7 @@ from aether.cli.output import (
     plain,
     progress,
     say,
-    table,
     when,
-    wrapped,
 )
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ MOST_UNDOS = 3
 
 @click.group("claude", cls=Group)
 def claude_command() -> None:
-    """Install in Claude Code, and see how it does there.
+    """Install in Claude Code, and check the installation.
 
     \b
     Example:
@@ -41,12 +43,12 @@ def claude_command() -> None:
 
 
 def scope_options(command: Any) -> Any:
-    """Add the options that say whose settings are meant."""
+    """Add the options that choose the settings file."""
     options = [
-        click.option("--project", "scope", flag_value="project", default=None, help="For all who work on this project"),
-        click.option("--local", "scope", flag_value="local", help="For oneself in this project"),
-        click.option("--user", "scope", flag_value="user", help="For oneself in every project"),
-        click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing"),
+        click.option("--project", "scope", flag_value="project", default=None, help="For everyone in this project"),
+        click.option("--local", "scope", flag_value="local", help="For you in this project"),
+        click.option("--user", "scope", flag_value="user", help="For you in every project"),
+        click.option("--dry-run", is_flag=True, help="Show the changes, and make none"),
     ]  # fmt: skip
     for option in reversed(options):
         command = option(command)
@@ -59,10 +61,10 @@ def scope_options(command: Any) -> Any:
 def install(ask: Ask, scope: str | None, dry_run: bool) -> None:
     """Put the hooks into the settings of Claude Code.
 
-    With --project they start whichever aether is on PATH, for these files are committed; also the MCP server is put
-    into .mcp.json, where its package is installed. With --local and --user they start the program of this environment.
-    Without any of the three it is --project where aether is on PATH in every shell, else --local.
-    Everything else in these files stays to the byte; what they were is kept.
+    With --project they start the aether on PATH, because these files are committed; the MCP server is added to
+    .mcp.json if its package is installed. With --local and --user they start the program of this environment.
+    The default is --project if aether is on PATH in every shell, else --local.
+    Everything else in these files stays unchanged to the byte, and a backup is kept.
 
     \b
     Example:
@@ -89,15 +91,18 @@ def install(ask: Ask, scope: str | None, dry_run: bool) -> None:
     lines = _change_lines(files, dry_run=dry_run)
     emit(ask, data, [*lines, *([f"{home}: made"] if made else [])])
     if not dry_run:
-        _tell_more(ask, scope, plugin)
+        _note_next_steps(ask, scope, plugin)
 
 
-def _tell_more(ask: Ask, scope: str, plugin: str) -> None:
-    """Say what is left to do, and what will not work."""
+def _note_next_steps(ask: Ask, scope: str, plugin: str) -> None:
+    """Print the next steps, and the limits of this installation."""
     from aether.operations import claude_handlers, claude_settings
 
     if not claude_settings.can_serve():
-        note(ask, "The MCP server was left out: its package is not installed (pip install mcp).")
+        note(
+            ask,
+            "The MCP server was left out: its package is not installed (pip install 'aether-memory[mcp]').",
+        )
     elif scope != "project":
         server = claude_settings.own_server()
         add = ["claude", "mcp", "add", "--scope", scope, "aether", "--", server["command"], *server["args"]]
@@ -106,7 +111,7 @@ def _tell_more(ask: Ask, scope: str, plugin: str) -> None:
         note(ask, advice)
         if scope == "project":
             note(ask, "For this machine alone, without PATH: aether claude install --local")
-    note(ask, f"To take it out: aether claude uninstall --{scope}. To see how it does: aether claude status.")
+    note(ask, f"To remove it: aether claude uninstall --{scope}. To check it: aether claude status.")
     note(ask, "The plugin does the same and adds slash commands; use one of the two:")
     note(ask, f"  claude plugin marketplace add {_shell([plugin])}")
     note(ask, "  claude plugin install aether@aether")
@@ -131,9 +136,10 @@ def _shell(words: list[str]) -> str:
 @scope_options
 @pass_ask
 def uninstall(ask: Ask, scope: str | None, dry_run: bool) -> None:
-    """Take the hooks out of the settings of Claude Code.
+    """Remove the hooks from the settings of Claude Code.
 
-    Without --project, --local and --user out of both files of the project. Only what is aether's goes, wherever it stands in the file by now; the memory stays.
+    Without --project, --local and --user they are removed from both files of the project. Only the entries of aether
+    are removed; the memory stays.
 
     \b
     Example:
@@ -160,16 +166,16 @@ def _change_lines(files: list[FileChange], *, dry_run: bool) -> list[str]:
         if dry_run:
             lines += plain(one.diff).splitlines()
         elif one.backup:
-            lines.append(plain(f"  what it was: {one.backup}"))
+            lines.append(plain(f"  backup: {one.backup}"))
     return lines
 
 
 @claude_command.command("status")
 @pass_ask
 def status(ask: Ask) -> int:
-    """Show what is installed, and whether it works.
+    """Show the installation, and whether it works.
 
-    Runs the program of the hooks once. Exits 1 where something keeps it from working.
+    Runs the program of the hooks once. Exits 1 if there is a problem.
 
     \b
     Example:
@@ -188,7 +194,7 @@ def status(ask: Ask) -> int:
     return 1 if found.problems else 0
 
 
-def _status_lines(found: Any) -> list[str]:
+def _status_lines(found: Any) -> list[str | Table]:
     from aether.cli.status import log_lines
 
     rows = []
@@ -205,14 +211,14 @@ def _status_lines(found: Any) -> list[str]:
         ("waiting", f"{found.waiting} events"),
         ("last session", last),
     ]
-    lines = [*table(rows, head=("scope", "installed", "settings")), *facts(pairs, indent=0)]
-    return [*lines, *log_lines(found.log, found.home)]
+    installed = Table(rows, head=("scope", "installed", "settings"))
+    return [installed, *facts(pairs, indent=0), *log_lines(found.log, found.home)]
 
 
 @claude_command.command("pause")
 @pass_ask
 def pause(ask: Ask) -> None:
-    """Let the hooks of this home capture and tell nothing.
+    """Pause the hooks of this home.
 
     \b
     Example:
@@ -222,13 +228,13 @@ def pause(ask: Ask) -> None:
 
     place = claude_status.pause(ask.place())
     emit(ask, {"home": str(place), "paused": True}, f"Paused: {place}")
-    note(ask, "To go on: aether claude resume")
+    note(ask, "To continue: aether claude resume")
 
 
 @claude_command.command("resume")
 @pass_ask
 def resume(ask: Ask) -> None:
-    """Let the hooks of this home work again.
+    """Resume the hooks of this home.
 
     \b
     Example:
@@ -250,7 +256,11 @@ def resume(ask: Ask) -> None:
     help="The transcripts of this project  [default]",
 )
 @click.option(
-    "--all", "everywhere", flag_value=True, type=bool, help="Those of every project, each into its own home"
+    "--all",
+    "everywhere",
+    flag_value=True,
+    type=bool,
+    help="The transcripts of every project, each into its own home",
 )
 @click.option(
     "--older-than",
@@ -259,13 +269,13 @@ def resume(ask: Ask) -> None:
     metavar="DAYS",
     help="Only files of at least this age in days  [default: all]",
 )
-@click.option("--dry-run", is_flag=True, help="Show what would be stored, and store nothing")
+@click.option("--dry-run", is_flag=True, help="Show the items, and store nothing")
 @pass_ask
 def rescue(ask: Ask, everywhere: bool, older_than: float, dry_run: bool) -> int:
     """Import transcripts before Claude Code deletes them.
 
-    It deletes what is older than cleanupPeriodDays (30 where settings do not say). Its files are only read, each goes
-    into the home of the project it was written in, and doing it again adds only what is new.
+    It deletes transcripts older than cleanupPeriodDays (default 30). The files are only read, each is imported into the
+    home of its own project, and a second run adds only new items.
 
     \b
     Example:
@@ -275,9 +285,9 @@ def rescue(ask: Ask, everywhere: bool, older_than: float, dry_run: bool) -> int:
 
     if not everywhere:
         ask.place()
-    with progress(ask) as tell:
+    with progress(ask) as report:
         done = rescuing.rescue(
-            ask.home, everywhere=everywhere, older_than=older_than, dry_run=dry_run, progress=tell
+            ask.home, everywhere=everywhere, older_than=older_than, dry_run=dry_run, progress=report
         )
     for one in done:
         if one.reason:
@@ -292,11 +302,11 @@ def rescue(ask: Ask, everywhere: bool, older_than: float, dry_run: bool) -> int:
         where = claude_settings.claude_directory() / "projects"
         note(ask, f"No session {'' if everywhere else 'that was started in this project '}is in {where}.")
         note(ask, "A single transcript: aether import FILE")
-    _tell_undo(ask, done, everywhere=everywhere)
+    _note_undo(ask, done, everywhere=everywhere)
     return 1 if any(one.state == "failed" for one in done) else 0
 
 
-def _rescue_lines(done: list[Transcript], *, dry_run: bool) -> list[str]:
+def _rescue_lines(done: list[Transcript], *, dry_run: bool) -> list[str | Table]:
     rows = [
         (one.state, one.items, one.known, f"{one.age_days:.0f}", f"{one.days_left:.0f}", f"{one.bytes / BYTES_PER_KB:.0f}", one.path)
         for one in done
@@ -306,10 +316,10 @@ def _rescue_lines(done: list[Transcript], *, dry_run: bool) -> list[str]:
     verb = "would be stored" if dry_run else "stored"
     items = sum(one.items for one in done)
     words = f"{items} item(s) {verb}, from {taken} of {len(done)} transcript(s)."
-    return [*table(rows, head=head, right=range(1, 6)), *wrapped(words)]
+    return [Table(rows, head=head, right=range(1, 6)), words]
 
 
-def _tell_undo(ask: Ask, done: list[Transcript], *, everywhere: bool) -> None:
+def _note_undo(ask: Ask, done: list[Transcript], *, everywhere: bool) -> None:
     by_home: dict[str, list[int]] = {}
     for one in done:
         by_home.setdefault(one.home, []).extend(one.revisions)
@@ -318,4 +328,69 @@ def _tell_undo(ask: Ask, done: list[Transcript], *, everywhere: bool) -> None:
             where = f" --home {_shell([home])}" if everywhere else ""
             *earlier, last = [f"aether undo {revision}{where}" for revision in reversed(revisions)]
             shown = [*earlier[:MOST_UNDOS], *(["…"] if len(earlier) > MOST_UNDOS else []), last]
-            note(ask, f"To take it back: {', '.join(shown)}")
+            note(ask, f"To undo it: {', '.join(shown)}")
+
+
+@click.command("hook", cls=Command)
+@click.argument("event", default="")
+@click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False))
+@pass_ask
+def hook_command(ask: Ask, event: str, file: str | None) -> int:
+    """Handle an event of Claude Code as its hook.
+
+    The event is one JSON object on standard input, or in FILE; the text for the model is printed. EVENT is used
+    if the object does not name its event. Failures are logged in hook.log and are never errors.
+
+    \b
+    Example:
+      aether hook SessionStart event.json
+    """
+    import os
+
+    from aether.integrations.claude_code import hook
+
+    if ask.home:
+        os.environ["AETHER_HOME"] = ask.home
+    if file is None and not ask.json:
+        return hook.serve([event])
+    if file is None:
+        payload = sys.stdin.buffer.read()
+    else:
+        with open(file, "rb") as opened:
+            payload = opened.read()
+    code, text = hook.main([event], payload)
+    answer = json.loads(text) if text.startswith("{") else text
+    emit(ask, {"told": answer}, [text] if text else [])
+    return code
+
+
+@click.command("mcp", cls=Command)
+@click.option(
+    "--tools",
+    type=click.Choice(["memory", "graph", "all"]),
+    default="memory",
+    show_default=True,
+    help="The tools of aether, those of the official memory server, or both",
+)
+@click.option("--list", "listed", is_flag=True, help="Print the descriptions of the tools, and serve nothing")
+@pass_ask
+def mcp_command(ask: Ask, tools: str, *, listed: bool) -> None:
+    """Serve memory to an MCP client over stdin and stdout.
+
+    Runs until stdin ends. The home is --home, AETHER_HOME, else that of the project in CLAUDE_PROJECT_DIR or of the
+    current directory; a missing home is created. Needs the package mcp: pip install 'aether-memory[mcp]'.
+
+    \b
+    Example:
+      aether mcp --list
+      aether mcp --tools graph --list
+    """
+    from aether.integrations.mcp_server import catalogue, server
+
+    if not listed:
+        server.serve(ask.home, tools=tools)
+        return
+    offered = catalogue.chosen(tools)
+    data = [{"name": tool.name, "description": tool.description} for tool in offered]
+    lines = [[tool.name, *(plain(f"  {line}") for line in tool.description.splitlines())] for tool in offered]
+    emit(ask, data, [line for each in lines for line in each])

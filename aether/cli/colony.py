@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from aether.cli.output import Ask, Group, emit, facts, note, pass_ask, say, table, when
+from aether.cli.output import Ask, Group, Table, emit, facts, note, pass_ask, say, when
 
 PHASE = click.IntRange(0)
 
@@ -23,7 +23,7 @@ def signal_command() -> None:
 @click.argument("type_", metavar="TYPE")
 @click.argument("context")
 @click.option("--strength", type=float, help="From 0 to 1  [default: by type]")
-@click.option("--caste", help="The caste it comes from")
+@click.option("--caste", help="The caste that sends it")
 @click.option("--phase", type=PHASE, help="The phase it is about")
 @pass_ask
 def emit_(
@@ -44,10 +44,10 @@ def emit_(
 
 
 @signal_command.command("list")
-@click.option("--caste", help="As this caste feels them")
+@click.option("--caste", help="With the sensitivity of this caste")
 @pass_ask
 def list_(ask: Ask, caste: str | None) -> None:
-    """List the signals that are felt now, strongest first.
+    """List the active signals, strongest first.
 
     \b
     Example:
@@ -66,9 +66,9 @@ def list_(ask: Ask, caste: str | None) -> None:
         )
         for signal in found
     ]
-    emit(ask, found, table(rows, head=("type", "now", "at first", "since (UTC)", "context"), right=[1, 2]))
+    emit(ask, found, Table(rows, head=("type", "now", "at first", "since (UTC)", "context"), right=[1, 2]))
     if not found:
-        note(ask, "No signal is felt now.")
+        note(ask, "No signal is active.")
 
 
 @click.group("phase", cls=Group)
@@ -83,8 +83,8 @@ def phase_command() -> None:
 
 @phase_command.command("start")
 @click.argument("phase", type=PHASE)
-@click.option("--name", help="What it is called")
-@click.option("--goal", help="What it is for")
+@click.option("--name", help="Its name")
+@click.option("--goal", help="Its goal")
 @pass_ask
 def start(ask: Ask, phase: int, name: str | None, goal: str | None) -> None:
     """Start a phase.
@@ -111,7 +111,7 @@ def complete(ask: Ask, phase: int) -> None:
     """Complete a phase, so that its work can be compressed.
 
     This is the phase boundary: it deposits PHASE_COMPLETE, leaves the phase waiting for the Queen, and carries
-    what was learnt to the next one.
+    its lessons to the next one.
 
     \b
     Example:
@@ -132,7 +132,7 @@ def complete(ask: Ask, phase: int) -> None:
 
 @phase_command.command("decide")
 @click.argument("decision", type=click.Choice(["continue", "adjust", "redo"]))
-@click.option("--note", help="Why")
+@click.option("--note", help="The reason")
 @pass_ask
 def decide(ask: Ask, decision: str, note: str | None) -> None:
     """Decide about the phase that waits for the Queen.
@@ -150,7 +150,7 @@ def decide(ask: Ask, decision: str, note: str | None) -> None:
 @phase_command.command("show")
 @pass_ask
 def show(ask: Ask) -> None:
-    """Show the phases and what waits for the Queen.
+    """Show the phases and the review that waits for the Queen.
 
     \b
     Example:
@@ -167,10 +167,8 @@ def show(ask: Ask) -> None:
         "queen_checkin": checkin,
         "roadmap": roadmap,
     }
-    text = [
-        f"Current phase: {'—' if status['current_phase'] is None else status['current_phase']} ({status['state']})"
-    ]
-    text += table(
+    current = "—" if status["current_phase"] is None else status["current_phase"]
+    roadmap_table = Table(
         [
             (entry["phase"], entry.get("status") or "—", entry.get("name") or "—", entry.get("goal") or "")
             for entry in roadmap
@@ -178,6 +176,7 @@ def show(ask: Ask) -> None:
         head=("phase", "status", "name", "goal"),
         right=[0],
     )
+    text: list[str | Table] = [f"Current phase: {current} ({status['state']})", roadmap_table]
     if checkin and checkin["status"] == "awaiting_review":
         text.append(f"Phase {checkin['phase']} waits for the Queen: aether phase decide continue|adjust|redo")
     emit(ask, data, text)
@@ -232,10 +231,10 @@ def state_show(ask: Ask) -> None:
 
 @state_command.command("set")
 @click.argument("state")
-@click.option("--trigger", default="manual", show_default=True, help="Why, in a word")
+@click.option("--trigger", default="manual", show_default=True, help="The reason, in one word")
 @pass_ask
 def state_set(ask: Ask, state: str, trigger: str) -> None:
-    """Take the colony to another state.
+    """Change the state of the colony.
 
     STATE must be one that the present state leads to; a snapshot is taken before and after.
 
@@ -252,7 +251,7 @@ def state_set(ask: Ask, state: str, trigger: str) -> None:
 @state_command.command("recover")
 @pass_ask
 def state_recover(ask: Ask) -> None:
-    """Take a crashed colony back to PLANNING.
+    """Return a crashed colony to PLANNING.
 
     Memory and signals stay as they are; a snapshot is taken before.
 

@@ -1,9 +1,10 @@
-"""Compaction on the command line: see what it would do, do it, look at what it did, take it back."""
+"""Compaction on the command line: plan, run, compare and undo it, and check messages against a provider's rules."""
 
 from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ import click
 from aether.cli.output import (
     Ask,
     Group,
+    Table,
     as_json,
     emit,
     facts,
@@ -23,9 +25,6 @@ from aether.cli.output import (
     plain,
     progress,
     say,
-    short,
-    table,
-    wrapped,
     write_file,
 )
 
@@ -33,7 +32,9 @@ if TYPE_CHECKING:
     from aether.messages.conversation import Conversation
     from aether.shapes import Finding
 
-PROVIDERS = ("anthropic", "openai", "responses", "gemini", "plain")
+# Providers whose rules a conversation is checked against, and all formats that messages are written in.
+CHECKED = ("anthropic", "openai", "responses", "gemini")
+PROVIDERS = (*CHECKED, "plain")
 STRATEGIES = ("task_state", "brief", "decision_log", "code_delta", "step_ledger", "requirements_ledger")
 POLICIES = ("compact", "window", "prune-only")
 _KEPT = {"pinned": "pinned", "recent": "recent", "tool_pairs": "calls", "middle": "older"}
@@ -51,16 +52,16 @@ def compact_command() -> None:
 
 
 def _choices(command: Any) -> Any:
-    """Add the options that say what is compacted and how."""
+    """Add the options of the conversation and of its compaction."""
     options = (
         click.argument("file"),
-        click.option("--window", type=click.IntRange(1), help="Tokens that the model takes"),
-        click.option("--model", help="The model that will be sent it, for its window and its count"),
+        click.option("--window", type=click.IntRange(1), help="The model's window in tokens"),
+        click.option("--model", help="The model that receives it: its window and token count"),
         click.option(
             "--policy", type=click.Choice(POLICIES), default="compact", show_default=True,
-            help="What fires, what stays, how far it goes",
+            help="The rules for trigger, protected messages and target",
         ),
-        click.option("--strategy", type=click.Choice(STRATEGIES), help="What the summary is about  [default: task_state]"),
+        click.option("--strategy", type=click.Choice(STRATEGIES), help="The subject of the summary  [default: task_state]"),
         click.option(
             "--for", "provider", type=click.Choice(PROVIDERS),
             help="Write the messages as this provider spells them  [default: as the file does]",
@@ -68,9 +69,9 @@ def _choices(command: Any) -> Any:
         click.option("--conversation", metavar="ID", help="Its name in the home  [default: that of the file]"),
         click.option(
             "--nth", type=click.IntRange(0), default=0,
-            help="Which conversation of a file that holds several, counted from 0",
+            help="The number of the conversation in a file of several, from 0",
         ),
-        click.option("--force", is_flag=True, help="Compact although no trigger fires"),
+        click.option("--force", is_flag=True, help="Compact even if no trigger fires"),
     )  # fmt: skip
     for option in reversed(options):
         command = option(command)
@@ -81,9 +82,9 @@ def _choices(command: Any) -> Any:
 @_choices
 @pass_ask
 def plan(ask: Ask, /, file: str, force: bool, **chosen: Any) -> None:
-    """Show what compaction would do; nothing is changed.
+    """Show the plan of a compaction; nothing is changed.
 
-    FILE holds a conversation in any format that is known, or is - for standard input. Neither a model nor a key is needed.
+    FILE is a conversation in any known format, or - for standard input. No model and no key is needed.
 
     \b
     Example:
@@ -92,8 +93,8 @@ def plan(ask: Ask, /, file: str, force: bool, **chosen: Any) -> None:
     from aether.compaction.plan import apply
     from aether.operations import compacting
 
-    with progress(ask) as tell:
-        loaded, asked = _loaded(ask, file, chosen, tell)
+    with progress(ask) as report:
+        loaded, asked = _loaded(ask, file, chosen, report)
         made = compacting.compaction_plan(**asked, force=force)
         after = apply(made, None).tokens_after if made.triggered else made.tokens_before
     findings = [*_doubts(asked), *made.findings]
@@ -120,7 +121,7 @@ def plan(ask: Ask, /, file: str, force: bool, **chosen: Any) -> None:
 
 
 def _doubts(asked: dict[str, Any]) -> tuple[Finding, ...]:
-    """Return what to tell where the window is that of a model that nobody knows."""
+    """Return the findings about the window of a model that is not known."""
     from aether.operations.compaction_case import place_of
     from aether.operations.usage import counting
 
@@ -133,9 +134,7 @@ def _plan_lines(data: dict[str, Any]) -> list[str]:
     used = f"{data['tokens']:,} of {data['window']:,} ({100 * data['tokens'] / data['window']:.1f} %)"
     pairs = [("messages", data["messages"]), ("tokens", used), ("limit", f"{data['limit']:,}")]
     if not data["triggered"]:
-        why = (
-            [] if data["findings"] else ["Nothing to do: no trigger fires; --force shows what one would do."]
-        )
+        why = [] if data["findings"] else ["Nothing to do: no trigger fires; --force plans anyway."]
         return [*facts(pairs, indent=0), *why, *_findings(data["findings"])]
     kept = ", ".join(f"{_KEPT[name]} {number}" for name, number in data["kept"].items() if number)
     pairs += [("why", data["reason"]), ("kept", kept), ("removed", data["removed"]), ("shortened", data["shortened"]),
@@ -148,7 +147,9 @@ def _plan_lines(data: dict[str, Any]) -> list[str]:
 @compact_command.command("run")
 @_choices
 @click.option(
-    "--backend", metavar="NAME", help="Who writes the summary  [default: compact.backend, else extractive]"
+    "--backend",
+    metavar="NAME",
+    help="The backend that writes the summary  [default: compact.backend, else extractive]",
 )
 @click.option("--output", type=click.Path(dir_okay=False), help="Write to this file instead of stdout")
 @pass_ask
@@ -156,7 +157,7 @@ def run(ask: Ask, /, file: str, force: bool, backend: str | None, output: str | 
     """Compact a conversation, and keep the whole of it.
 
     FILE holds a conversation in any format that is known, or is - for standard input; it is not changed. The whole
-    conversation is kept in the home, or in .compact/ where there is none, so that "aether compact undo" gives it back.
+    conversation is kept in the home, or else in .compact/, so that "aether compact undo" gives it back.
 
     \b
     Example:
@@ -168,14 +169,14 @@ def run(ask: Ask, /, file: str, force: bool, backend: str | None, output: str | 
     from aether.operations import compacting
     from aether.operations.compaction_case import Options
 
-    need_output(ask, output, what="the conversation")
+    need_output(ask, output, content="the conversation")
     if backend is not None:
         typed(KEYS["summarizer.backend"], backend, called="--backend")
-    with progress(ask) as tell:
-        loaded, asked = _loaded(ask, file, chosen, tell)
-        tell("compacting")
+    with progress(ask) as report:
+        loaded, asked = _loaded(ask, file, chosen, report)
+        report("compacting")
         options = Options(backend=backend or "")
-        # The file is what is meant, not what an earlier run made of it.
+        # The file itself is compacted, not the result of an earlier run.
         do = compacting.compact if force else partial(compacting.preflight, resume=False)
         done = do(**asked, options=options)
     messages = read([bare(raw) for raw in done.messages], loaded.wire)
@@ -191,13 +192,13 @@ def run(ask: Ask, /, file: str, force: bool, backend: str | None, output: str | 
         "findings": [finding._asdict() for finding in done.findings],
     }  # fmt: skip
     emit(ask, about, output or data.decode("utf-8", "surrogatepass").rstrip("\n"))
-    _tell_run(ask, about, forced=force)
+    _report_run(ask, about, forced=force)
 
 
-def _tell_run(ask: Ask, about: dict[str, Any], *, forced: bool) -> None:
+def _report_run(ask: Ask, about: dict[str, Any], *, forced: bool) -> None:
     before, after = about["tokens_before"], about["tokens_after"]
     if not about["triggered"]:
-        why = "what stays anyway is all there is" if forced else "no trigger fires. --force compacts anyway"
+        why = "every message is protected" if forced else "no trigger fires. --force compacts anyway"
         note(ask, f"Nothing to do: {before:,} tokens, and {why}.")
     else:
         share = 100 * (1 - after / before)
@@ -207,7 +208,7 @@ def _tell_run(ask: Ask, about: dict[str, Any], *, forced: bool) -> None:
     if about["triggered"]:
         name = shlex.quote(about["conversation"])
         note(ask, f"To see it: aether compact diff {name}")
-        note(ask, f"To take it back: aether compact undo {name}")
+        note(ask, f"To undo it: aether compact undo {name}")
 
 
 def _findings(findings: Any) -> list[str]:
@@ -217,12 +218,14 @@ def _findings(findings: Any) -> list[str]:
 @compact_command.command("diff")
 @click.argument("conversation")
 @click.option(
-    "--step", type=click.IntRange(1), help="Which compaction  [default: the newest that is not undone]"
+    "--step",
+    type=click.IntRange(1),
+    help="The number of the compaction  [default: the newest that is not undone]",
 )
-@click.option("--all", "everything", is_flag=True, help="Show what stayed as it was too")
+@click.option("--all", "everything", is_flag=True, help="Show unchanged messages too")
 @pass_ask
 def diff(ask: Ask, conversation: str, step: int | None, everything: bool) -> None:
-    """Show what a compaction kept, shortened and removed.
+    """Show the messages a compaction kept and removed.
 
     \b
     Example:
@@ -234,14 +237,13 @@ def diff(ask: Ask, conversation: str, step: int | None, everything: bool) -> Non
     data = {"receipt": found.receipt, "rows": [row._asdict() for row in found.rows]}
     shown = [row for row in found.rows if everything or row.change != "kept"]
     rows = [
-        (_SIGNS[row.change], "" if row.before is None else row.before, row.role, short(row.text))
-        for row in shown
+        (_SIGNS[row.change], "" if row.before is None else row.before, row.role, row.text) for row in shown
     ]
     receipt = found.receipt
     head = f"Compaction {receipt['step']} of {conversation}: "
     head += f"{receipt['tokens_before']:,} -> {receipt['tokens_after']:,} tokens, "
     head += f"{receipt['messages_before']} -> {receipt['messages_after']} messages."
-    emit(ask, data, [*wrapped(head), *table(rows, right=[1]), "- removed   ~ shortened   + added"])
+    emit(ask, data, [head, Table(rows, right=[1]), "- removed   ~ shortened   + added"])
 
 
 @compact_command.command("undo")
@@ -251,10 +253,10 @@ def diff(ask: Ask, conversation: str, step: int | None, everything: bool) -> Non
 )
 @pass_ask
 def undo(ask: Ask, conversation: str, output: str | None) -> None:
-    """Take the newest compaction back, byte for byte.
+    """Undo the newest compaction, byte for byte.
 
-    Prints the list of messages as they are from now on: those from before the compaction, then what was said since;
-    what else stood in the file that was compacted, that file has. Once more takes the one before back. Where the file cannot be written, they go to stdout.
+    Prints the restored list of messages, then those added since; other parts of the compacted file are only in that
+    file. A second undo takes back the compaction before. If --output cannot be written, they go to stdout.
 
     \b
     Example:
@@ -264,7 +266,7 @@ def undo(ask: Ask, conversation: str, output: str | None) -> None:
     from aether.operations import compacting
     from aether.store import codec
 
-    need_output(ask, output, what="the conversation")
+    need_output(ask, output, content="the conversation")
     done = compacting.undo_compaction(conversation, home=ask.home)
     unwritten: AetherError | None = None
     if output is not None:
@@ -302,25 +304,23 @@ def list_(ask: Ask) -> None:
     found = compaction_views.conversation_list(home=ask.home)
     rows = [(one.messages, one.context, one.compactions, one.undone, one.conversation) for one in found]
     head = ("messages", "context", "compactions", "undone", "conversation")
-    emit(ask, [one._asdict() for one in found], table(rows, head=head, right=range(4)))
+    emit(ask, [one._asdict() for one in found], Table(rows, head=head, right=range(4)))
     for one in found:
         if one.problem:
             say(plain(f"{one.conversation}: {one.problem}"))
     if not found:
-        note(ask, "None yet: a conversation is kept when it is compacted.")
+        note(ask, "No conversation yet: one is kept when it is compacted.")
 
 
-def _loaded(ask: Ask, file: str, chosen: dict[str, Any], tell: Any) -> tuple[Any, dict[str, Any]]:
-    """Return the conversation of the file, in the provider's words, and what to ask an operation for."""
+def _loaded(ask: Ask, file: str, chosen: dict[str, Any], report: Any) -> tuple[Any, dict[str, Any]]:
+    """Return the conversation of the file, in the provider's format, and the arguments of an operation."""
     from aether.compaction.policies import policy
     from aether.errors import InvalidInput
     from aether.messages.conversation import load, said_in
 
     if not (chosen["window"] or chosen["model"]):
-        raise InvalidInput(
-            "there is neither a window nor a model.", fix="Give --window or --model.", where=file
-        )
-    tell("reading")
+        raise InvalidInput("no window and no model is given.", fix="Pass --window or --model.", where=file)
+    report("reading")
     loaded = load(sys.stdin.buffer if file == "-" else file, nth=chosen["nth"])
     if loaded.others:
         note(ask, f"The file holds {loaded.others} more conversation(s); --nth names one.")
@@ -328,7 +328,7 @@ def _loaded(ask: Ask, file: str, chosen: dict[str, Any], tell: Any) -> tuple[Any
         loaded, findings = said_in(loaded, chosen["provider"])
         for finding in gathered(findings):
             note(ask, f"{finding.where}: {plain(finding.message)}")
-    tell("counting")
+    report("counting")
     rules = policy(chosen["policy"])
     rules = rules._replace(strategy=chosen["strategy"]) if chosen["strategy"] else rules
     return loaded, {
@@ -340,9 +340,9 @@ def _loaded(ask: Ask, file: str, chosen: dict[str, Any], tell: Any) -> tuple[Any
 
 
 def _name(ask: Ask, file: str, loaded: Conversation) -> str:
-    """Return what to call the conversation of a file: its path below the directory of the home, in words.
+    """Return the name of a file's conversation: its path below the directory of the home.
 
-    Two files of one name in two directories are two conversations; that of a file elsewhere begins with its directory.
+    Two files of one name in two directories are two conversations; the name of a file elsewhere starts with its directory.
     """
     from aether.operations.compaction_case import place_of
 
@@ -351,3 +351,88 @@ def _name(ask: Ask, file: str, loaded: Conversation) -> str:
     path, base = Path(file).resolve(), place_of(ask.home).parent.resolve()
     within = path.relative_to(base) if path.is_relative_to(base) else Path(path.parent.name, path.name)
     return "-".join(within.with_suffix("").parts)
+
+
+@click.group("messages", cls=Group)
+def messages_command() -> None:
+    """Check conversations against a provider's rules.
+
+    \b
+    Example:
+      aether messages check request.json --for anthropic
+    """
+
+
+@messages_command.command("check")
+@click.argument("file")
+@click.option(
+    "--for",
+    "provider",
+    type=click.Choice(CHECKED),
+    help="The provider; other formats are converted first  [default: the provider of the file's format]",
+)
+@click.option("--repair", is_flag=True, help="Repair errors without inventing content")
+@click.option(
+    "--output", type=click.Path(dir_okay=False), help="Write the repaired conversation to this file"
+)
+@click.option(
+    "--nth",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Which conversation, of a file of several",
+)
+@pass_ask
+def check(ask: Ask, file: str, *, provider: Any, repair: bool, output: str | None, nth: int) -> int:
+    """Report errors that a provider would reject.
+
+    FILE is a request body, a list or lines of messages, a Claude Code transcript or a Codex rollout; - is
+    standard input. Exits 1 if errors remain.
+
+    \b
+    Example:
+      aether messages check request.json
+      aether messages check request.json --for openai --repair --output repaired.json
+    """
+    from aether.operations.checking import check_messages
+
+    if output is not None and not repair:
+        raise click.UsageError("--output needs --repair.")
+    source = sys.stdin.buffer if file == "-" else file
+    found = check_messages(source, provider=provider, repair=repair, nth=nth)
+    if output is not None:
+        write_file(output, found.mended)
+    fields = found._asdict()
+    del fields["mended"]
+    lists = {
+        key: [one._asdict() for one in value] for key, value in fields.items() if isinstance(value, list)
+    }
+    emit(ask, {"file": file, **fields, **lists, "output": output or ""}, _lines(found))
+    if found.wire != found.provider and found.wire in CHECKED:
+        note(
+            ask,
+            f"Checked as converted for {found.provider}; --for {found.wire} checks the file unconverted.",
+        )
+    if found.others:
+        note(ask, f"{found.others} more conversation(s) in the file: choose with --nth.")
+    if repair and output is None:
+        note(ask, "Nothing was written: name a file with --output.")
+    return int(any(finding.level == "error" for finding in found.findings))
+
+
+def _lines(found: Any) -> Iterator[str]:
+    yield from _finding_lines("converted", found.converted)
+    yield from _finding_lines("repaired", found.repairs)
+    for finding in gathered(found.findings):
+        yield _line(finding.level, finding)
+    if not found.findings:
+        converted = "" if found.wire == found.provider else f", converted from {found.wire}"
+        yield f"{found.provider} takes these {found.messages} messages{converted}."
+
+
+def _finding_lines(label: str, findings: Iterable[Finding]) -> Iterator[str]:
+    return (_line(label, finding) for finding in gathered(findings))
+
+
+def _line(label: str, finding: Finding) -> str:
+    return plain(f"{label} {finding.code}: {finding.where}: {finding.message} {finding.fix}")

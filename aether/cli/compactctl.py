@@ -15,6 +15,7 @@ from aether.cli.main import BROKEN_PIPE, INTERRUPTED, main
 from aether.cli.output import (
     Ask,
     Group,
+    Table,
     as_json,
     emit,
     facts,
@@ -23,8 +24,6 @@ from aether.cli.output import (
     pass_ask,
     plain,
     say,
-    short,
-    table,
     write_file,
 )
 
@@ -60,10 +59,10 @@ _MESSAGES = click.option(
 
 @compactctl.command("validate-config")
 @_CONFIG
-@click.option("--merge-env", is_flag=True, help="Check it as it is under the COMPACT_* variables")
+@click.option("--merge-env", is_flag=True, help="Check it together with the COMPACT_* variables")
 @pass_ask
 def validate_config(ask: Ask, config: str | None, merge_env: bool) -> None:
-    """Check a configuration and print what it comes to.
+    """Check a configuration and print its values.
 
     \b
     Example:
@@ -84,8 +83,8 @@ def validate_config(ask: Ask, config: str | None, merge_env: bool) -> None:
     emit(
         ask,
         data,
-        table(
-            ((path, origin, " ".join(value.split())) for path, value, origin in rows),
+        Table(
+            [(path, origin, value) for path, value, origin in rows],
             head=("setting", "from", "value"),
         ),
     )
@@ -97,9 +96,9 @@ def validate_config(ask: Ask, config: str | None, merge_env: bool) -> None:
 @_CONFIG
 @pass_ask
 def dry_run(ask: Ask, messages: str, config: str | None) -> None:
-    """Show what a preflight would do; nothing is changed.
+    """Show the plan of a preflight; nothing is changed.
 
-    Neither a model nor a key is needed.
+    No model and no key is needed.
 
     \b
     Example:
@@ -124,9 +123,7 @@ def dry_run(ask: Ask, messages: str, config: str | None) -> None:
 
 @compactctl.command("diff")
 @_MESSAGES
-@click.option(
-    "--after", metavar="FILE", help="Compare with these instead of with what a compaction would leave"
-)
+@click.option("--after", metavar="FILE", help="Compare with these instead of the result of a compaction")
 @_CONFIG
 @pass_ask
 def diff(ask: Ask, messages: str, after: str | None, config: str | None) -> None:
@@ -154,12 +151,12 @@ def diff(ask: Ask, messages: str, after: str | None, config: str | None) -> None
     else:
         then = _raws(_loaded(after))
     rows = difference(before, then)
-    changed = [(_SIGNS[row.change], row.role, short(row.text)) for row in rows if row.change != "kept"]
+    changed = [(_SIGNS[row.change], row.role, row.text) for row in rows if row.change != "kept"]
     data = [row._asdict() for row in rows]
     emit(
         ask,
         data,
-        [f"{len(before)} -> {len(then)} messages", *table(changed), "- removed   + added"],
+        [f"{len(before)} -> {len(then)} messages", Table(changed), "- removed   + added"],
     )
 
 
@@ -172,7 +169,9 @@ def diff(ask: Ask, messages: str, after: str | None, config: str | None) -> None
     show_default=True,
     help="Name that the whole conversation is kept under",
 )
-@click.option("--note", "why", default="manual", show_default=True, help="Why, for the receipt and the event")
+@click.option(
+    "--note", "why", default="manual", show_default=True, help="The reason, for the receipt and the event"
+)
 @_CONFIG
 @pass_ask
 def compact(
@@ -180,8 +179,7 @@ def compact(
 ) -> None:
     """Compact messages now, and keep the whole of them.
 
-    Prints messages and statistics as JSON. The whole conversation is kept in the home, or in .compact/ where there is
-    none.
+    Prints messages and statistics as JSON. The whole conversation is kept in the home, or else in .compact/.
 
     \b
     Example:
@@ -191,7 +189,7 @@ def compact(
     from aether.operations import compacting
     from aether.operations.configured import options_of
 
-    need_output(ask, output, what="the conversation")
+    need_output(ask, output, content="the conversation")
     chosen, loaded = _settings(config).config, _loaded(messages)
     done = compacting.compact(
         session, _raws(loaded), model=chosen.model, window=chosen.max_context_tokens, policy=chosen.policy.policy(),
@@ -214,14 +212,14 @@ def compact(
 
 
 @compactctl.command("create-config")
-@click.option("--output", metavar="FILE", help="Write to this new file; its name says the form")
+@click.option("--output", metavar="FILE", help="Write to this new file; its extension names the format")
 @click.option(
     "--format",
     "kind",
     type=click.Choice(("toml", "yaml", "json")),
     default="yaml",
     show_default=True,
-    help="The form on stdout",
+    help="The format on stdout",
 )
 @pass_ask
 def create_config(ask: Ask, output: str | None, kind: str) -> None:

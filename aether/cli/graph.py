@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from aether.cli.output import Ask, Group, emit, note, pass_ask, say, short, write_file
+from aether.cli.output import Ask, Group, emit, note, pass_ask, say, write_file
 from aether.text.counted import counted
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ def graph_command() -> None:
 def import_(ask: Ask, source: str) -> None:
     """Merge a file of the official memory server.
 
-    FILE is what its MEMORY_FILE_PATH names: JSON Lines of entities and relations. What is there already stays, so
-    importing again adds only what is new.
+    FILE is what its MEMORY_FILE_PATH names: JSON Lines of entities and relations. Existing entries stay, and
+    a second import adds only new ones.
 
     \b
     Example:
@@ -66,7 +66,7 @@ def import_(ask: Ask, source: str) -> None:
         f"{counted(merged.relations, 'relations')} added; {merged.known} known already.",
     )
     if done.revision:
-        note(ask, f"To take it back: aether undo {done.revision}")
+        note(ask, f"To undo it: aether undo {done.revision}")
 
 
 def _no_graph(source: str, bad_lines: list[BadLine]) -> InvalidInput:
@@ -74,7 +74,7 @@ def _no_graph(source: str, bad_lines: list[BadLine]) -> InvalidInput:
 
     first = bad_lines[0]
     return InvalidInput(
-        f"none of its lines is an entity or a relation (line {first.line}: {short(first.reason, REASON_COLUMNS)}).",
+        f"no line is an entity or a relation (line {first.line}: {first.reason}).",
         fix='Name the file of a memory server. A transcript: "aether import".',
         where=source,
     )
@@ -107,7 +107,7 @@ def search(ask: Ask, query: str) -> None:
 @click.option("--output", metavar="FILE", help="Write to a file")
 @pass_ask
 def export(ask: Ask, output: str | None) -> None:
-    """Give the graph out as the official memory server keeps it.
+    """Export the graph in the official server's format.
 
     \b
     Example:

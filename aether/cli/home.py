@@ -1,10 +1,29 @@
-"""The home on the command line: init, log, undo, fold, show, doctor."""
+"""The home on the command line: init, demo, log, undo, fold, show, doctor, schema, snapshot."""
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
 import click
 
-from aether.cli.output import Ask, Command, as_json, emit, note, pass_ask, short, table, when
+from aether.cli.output import (
+    LAYER_NAMES,
+    Ask,
+    Command,
+    Group,
+    Table,
+    as_json,
+    confirmed,
+    emit,
+    facts,
+    note,
+    pass_ask,
+    read_text,
+    when,
+)
 
 
 @click.command("init", cls=Command)
@@ -14,7 +33,7 @@ def init_command(ask: Ask, directory: str | None) -> None:
     """Make a home for a colony's memory.
 
     Writes .aether/ in the current directory, or in DIRECTORY. One that exists keeps everything; files of the
-    original v2.0 format in it are brought in.
+    original v2.0 format in it are converted.
 
     \b
     Example:
@@ -41,7 +60,7 @@ def init_command(ask: Ask, directory: str | None) -> None:
 def log_command(ask: Ask, limit: int, everything: bool) -> None:
     """Show who changed what, when and why.
 
-    Newest first; the revision in the first column is what undo and show take.
+    Newest first; the first column is the revision that undo and show accept.
 
     \b
     Example:
@@ -54,7 +73,7 @@ def log_command(ask: Ask, limit: int, everything: bool) -> None:
         (
             entry.revision,
             when(entry.at),
-            short(entry.by, 20),
+            entry.by,
             entry.operation,
             " ".join(entry.touched),
             entry.reason,
@@ -62,18 +81,18 @@ def log_command(ask: Ask, limit: int, everything: bool) -> None:
         for entry in entries
     ]
     head = ("rev", "when (UTC)", "who", "what", "touched", "why")
-    emit(ask, [entry._asdict() for entry in entries], table(rows, head=head, right=[0]))
+    emit(ask, [entry._asdict() for entry in entries], Table(rows, head=head, right=[0]))
 
 
 @click.command("undo", cls=Command)
 @click.argument("revision", required=False, type=click.IntRange(1))
 @pass_ask
 def undo_command(ask: Ask, revision: int | None) -> None:
-    """Take one change back.
+    """Undo one change.
 
-    Without REVISION the last one that was not undone, and that somebody asked for. What "hook" or "aether" did of
-    themselves (captured, prepared, compressed) takes its REVISION, which "aether log" shows. Later changes stay;
-    where one depends on what would go, nothing is undone and that change is named.
+    Without REVISION the newest change that a person or program asked for and that is not undone. Automatic changes by
+    "hook" or "aether" (captured, prepared, compressed) need their REVISION from "aether log". Later changes stay; if
+    one depends on the undone change, nothing is undone and that change is named.
 
     \b
     Example:
@@ -108,7 +127,7 @@ def fold_command(ask: Ask) -> None:
 
 @click.command("show", cls=Command)
 @click.argument("document")
-@click.option("--revision", type=click.IntRange(0), help="Show it as it was then")
+@click.option("--revision", type=click.IntRange(0), help="Show it at this revision")
 @pass_ask
 def show_command(ask: Ask, document: str, revision: int | None) -> None:
     """Print a document as it is now.
@@ -126,12 +145,12 @@ def show_command(ask: Ask, document: str, revision: int | None) -> None:
 
 
 @click.command("doctor", cls=Command)
-@click.option("--repair", is_flag=True, help="Mend what can be mended; nothing unreadable is deleted")
+@click.option("--repair", is_flag=True, help="Repair errors; unreadable files are kept")
 @pass_ask
 def doctor_command(ask: Ask, repair: bool) -> int:
-    """Find what is wrong with a home, and mend it.
+    """Check a home and repair it.
 
-    Only looks, unless --repair. Exits 1 where an error remains.
+    Only checks, unless --repair. Exits 1 if an error remains.
 
     \b
     Example:
@@ -145,9 +164,323 @@ def doctor_command(ask: Ask, repair: bool) -> int:
         note(ask, f"Repaired: {line}.")
     found = home.examine(home=place)
     if not repair:
-        ask.found = None  # looking changes nothing, not even by folding
+        ask.found = None  # a check changes nothing, not even by folding
     errors = any(finding.level == "error" for finding in found)
     text = [f"{finding.level}: {finding.where}: {finding.message} {finding.fix}" for finding in found]
     data = {"repaired": done, "findings": [finding._asdict() for finding in found]}
     emit(ask, data, text or "Nothing is wrong.")
     return int(errors)
+
+
+@click.group("schema", cls=Group)
+def schema_command() -> None:
+    """Check documents against their schemas.
+
+    \b
+    Example:
+      aether schema check
+    """
+
+
+@schema_command.command("check")
+@click.argument("files", nargs=-1)
+@click.option("--schema", "name", help="The schema to use  [default: by the file's name]")
+@pass_ask
+def check(ask: Ask, files: tuple[str, ...], name: str | None) -> int:
+    """Check documents, and exit 1 if one breaks its schema.
+
+    Without FILES, the documents of the home.
+
+    \b
+    Example:
+      aether schema check
+    """
+    from aether.operations import home
+    from aether.store import codec
+    from aether.store.documents import NAMES
+
+    for file in files:
+        _require_schema(name or Path(file).name.partition(".")[0], file)
+    if files:
+        values = [
+            (name or Path(file).name.partition(".")[0], codec.parse(read_text(file), where=file))
+            for file in files
+        ]
+    else:
+        place = ask.place()
+        values = [(document, home.show(document, home=place)) for document in NAMES]
+    for _, value in values:
+        if isinstance(value, dict):
+            value.pop("stamp", None)
+    found = [finding for document, value in values for finding in home.check_schema(document, value)]
+    text = [f"{finding.where}: {finding.message}" for finding in found]
+    emit(ask, [finding._asdict() for finding in found], text or "Every document fits its schema.")
+    return int(bool(found))
+
+
+def _require_schema(name: str, file: str) -> None:
+    from aether.errors import InvalidInput, shown
+    from aether.store.documents import NAMES
+
+    if name not in NAMES:
+        raise InvalidInput(
+            f"unknown schema {shown(name)}.",
+            fix=f"Pass --schema with one of {', '.join(NAMES)}.",
+            where=file,
+        )
+
+
+@click.group("snapshot", cls=Group)
+def snapshot_command() -> None:
+    """Save the whole colony and restore it.
+
+    \b
+    Example:
+      aether snapshot list
+    """
+
+
+@snapshot_command.command("create")
+@click.option("--label", default="", help="A label for the list")
+@pass_ask
+def create(ask: Ask, label: str) -> None:
+    """Save the whole colony as it is, and print the snapshot's id.
+
+    \b
+    Example:
+      aether snapshot create --label "before the rewrite"
+    """
+    from aether.operations import snapshots
+
+    made = snapshots.create_snapshot(label, home=ask.place())
+    emit(ask, made, str(made["snapshot_id"]))
+
+
+@snapshot_command.command("list")
+@pass_ask
+def list_(ask: Ask) -> None:
+    """List the snapshots, newest first.
+
+    \b
+    Example:
+      aether snapshot list
+    """
+    from aether.operations import snapshots
+
+    found = snapshots.list_snapshots(home=ask.place())
+    rows = [
+        (
+            made["snapshot_id"],
+            when(made["timestamp"]),
+            made["revision"],
+            "automatic" if made["automatic"] else "by hand",
+            made["label"],
+        )
+        for made in found
+    ]
+    emit(ask, found, Table(rows, head=("id", "when (UTC)", "revision", "taken", "label"), right=[2]))
+    if not found:
+        note(ask, "No snapshot was taken yet.")
+
+
+@snapshot_command.command("restore")
+@click.argument("snapshot_id", default="latest")
+@click.option("--yes", is_flag=True, help="Do not ask")
+@pass_ask
+def restore(ask: Ask, snapshot_id: str, yes: bool) -> int:
+    """Restore a snapshot; undo reverses it.
+
+    \b
+    Example:
+      aether snapshot restore latest --yes
+    """
+    from aether.operations import snapshots
+
+    if not confirmed(f"The colony will be restored to snapshot {snapshot_id}.", yes=yes):
+        emit(ask, {"changed": []}, [])
+        return 1
+    changed = snapshots.restore_snapshot(snapshot_id, home=ask.place())
+    emit(ask, {"changed": changed}, f"Restored: {', '.join(changed) or 'nothing differed'}.")
+    return 0
+
+
+QUERY = "money stored as integer cents"
+SHOWN_PATTERNS = 12
+SHOWN_STATEMENTS = 3
+INDENT = 3
+
+
+@click.command("demo", cls=Command)
+@click.option(
+    "--keep",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Keep the home in this new directory",
+)
+@pass_ask
+def demo_command(ask: Ask, keep: str | None) -> None:
+    """Show the whole loop on a sample transcript.
+
+    In a scratch home and offline: import, compress at each phase boundary, promote repeated patterns, search, undo.
+
+    \b
+    Example:
+      aether demo
+    """
+    if keep is None:
+        with tempfile.TemporaryDirectory(prefix="aether-demo-") as scratch:
+            _show(ask, Path(scratch), kept=False)
+    else:
+        directory = Path(keep)
+        if directory.exists() and any(directory.iterdir()):
+            raise click.UsageError(f"{keep} is not empty. Name a new directory.")
+        _show(ask, directory, kept=True)
+
+
+def _show(ask: Ask, directory: Path, *, kept: bool) -> None:
+    data: dict[str, Any] = {}
+    for lines in _steps(directory, data):
+        if not ask.json:
+            emit(ask, None, [*lines, ""])
+    data["home"] = str(directory / ".aether") if kept else None
+    emit(ask, data, [])
+    if kept:
+        note(ask, f'The home is {data["home"]}. Try: aether memory search "{QUERY}" --home {directory}')
+    else:
+        note(ask, "The scratch home was removed. Keep one with: aether demo --keep DIR")
+
+
+def _steps(directory: Path, data: dict[str, Any]) -> Iterator[list[str | Table]]:
+    from aether.operations import demo
+    from aether.operations.searching import search_memory
+    from aether.operations.status import get_memory_status
+
+    place, imported = demo.begin(directory)
+    data["imported"] = {
+        "records": imported.records,
+        "items": imported.items,
+        "tokens": imported.tokens,
+        "types": imported.types,
+        "phases": imported.phases,
+    }
+    yield _imported(imported)
+    phases = [demo.finish_phase(place, phase) for phase in imported.phases]
+    data["phases"] = [_phase_data(done) for done in phases]
+    yield _compressed(data["phases"])
+    yield _session(phases[0].ingested.session)
+    found = demo.promoted(place)
+    data["patterns"] = [{**one.pattern, "sessions": one.sessions} for one in found]
+    yield _patterns(found)
+    hits = search_memory(QUERY, limit=5, home=place)
+    data["search"] = {"query": QUERY, "hits": hits}
+    yield _hits(hits)
+    data["status"] = get_memory_status(home=place)
+    data["check"] = demo.checked(place)
+    yield _closing(data)
+
+
+def _imported(imported: Any) -> list[str | Table]:
+    rows = sorted(imported.types.items(), key=lambda pair: (-pair[1], pair[0]))
+    phases = ", ".join(map(str, imported.phases))
+    counts = (
+        f"{imported.records} records of a coding session → {imported.items} items, {imported.tokens} tokens"
+    )
+    return [
+        "1. Import: a transcript becomes working memory",
+        f"   {counts}, phases {phases}",
+        Table(rows, head=("type", "items"), right=[1], indent=INDENT),
+    ]
+
+
+def _phase_data(done: Any) -> dict[str, Any]:
+    session = done.ingested.session
+    return {
+        "phase": done.phase, "items": done.items, "session_id": session["session_id"],
+        "tokens_before": session["original_tokens"], "tokens_after": session["compressed_tokens"],
+        "ratio": session["compression_ratio"], "patterns": len(done.ingested.patterns),
+        "carried": len(done.ingested.carried),
+    }  # fmt: skip
+
+
+def _compressed(facts: list[dict[str, Any]]) -> list[str | Table]:
+    rows = [
+        (
+            fact["phase"],
+            fact["items"],
+            fact["tokens_before"],
+            fact["tokens_after"],
+            f"{fact['ratio']:.2f}x",
+            fact["carried"],
+            fact["patterns"],
+            fact["session_id"],
+        )
+        for fact in facts
+    ]
+    before, after = (sum(fact[side] for fact in facts) for side in ("tokens_before", "tokens_after"))
+    items, carried, patterns = (
+        sum(fact[name] for fact in facts) for name in ("items", "carried", "patterns")
+    )
+    rows.append(("all", items, before, after, f"{before / after:.2f}x", carried, patterns, ""))
+    head = ("phase", "items", "before", "after", "ratio", "carried", "patterns", "session")
+    return [
+        "2. Compress: at each phase boundary its items become a session",
+        "   by the built-in architect, without a model; before and after in tokens",
+        Table(rows, head=head, right=range(7), indent=INDENT),
+    ]
+
+
+def _session(session: Any) -> list[str | Table]:
+    rows = [("session", session["session_id"]), ("summary", session["summary"])]
+    rows += [("decided", entry["decision"]) for entry in session["key_decisions"][:SHOWN_STATEMENTS]]
+    rows += [("outcome", entry["result"]) for entry in session["outcomes"][:SHOWN_STATEMENTS]]
+    return ["   The first of them:", Table(rows, indent=INDENT)]
+
+
+def _patterns(found: list[Any]) -> list[str | Table]:
+    rows = [
+        (
+            one.pattern["type"].removesuffix("_pattern"),
+            f"{one.pattern['confidence']:.1f}",
+            one.pattern["occurrences"],
+            ", ".join(map(str, one.pattern["metadata"]["related_phases"])),
+            one.pattern["pattern"],
+        )
+        for one in found[:SHOWN_PATTERNS]
+    ]
+    more = len(found) - len(rows)
+    head = ("type", "sure", "sessions", "phases", "pattern")
+    return [
+        "3. Promote: statements that matter or repeat across sessions become long-term memory",
+        Table(rows, head=head, right=[1, 2], indent=INDENT),
+        *([f"   … and {more} more"] if more > 0 else []),
+    ]
+
+
+def _hits(hits: list[Any]) -> list[str | Table]:
+    rows = [(f"{hit['score']:.2f}", LAYER_NAMES[hit["layer"]], hit["content"]) for hit in hits]
+    return [
+        f'4. Search: "{QUERY}", over all layers and the archive',
+        Table(rows, head=("score", "layer", "text"), right=[0], indent=INDENT),
+    ]
+
+
+def _closing(data: dict[str, Any]) -> list[str | Table]:
+    work, check = data["status"]["working_memory"], data["check"]
+    undone = f"{check['undone']['operation']} {check['undone']['reason']}"
+    same = "memory is the same" if check["restored"] else "memory DIFFERS"
+    findings = len(check["findings"])
+    return [
+        "5. Nothing is lost",
+        *facts(
+            [
+                (
+                    "working memory",
+                    f"{work['items']} items; every one that left it is in the archive, word for word",
+                ),
+                ("undo", f'took back "{undone}" and did it again; {same}'),
+                ("doctor", f"{findings} finding(s)" if findings else "nothing is wrong"),
+                ("journal", f"{data['status']['revision']} revisions, each with its inverse"),
+            ],
+            indent=INDENT,
+        ),
+    ]

@@ -12,10 +12,9 @@ from importlib import import_module
 import click
 
 from aether import __version__
-from aether.cli.output import Ask, Group, emit, plain, say
-from aether.cli.streams import drop_stdout, open_missing
+from aether.cli.output import Ask, Command, Group, drop_stdout, emit, open_missing, pass_ask, plain, say
 
-# What a shell expects of a program that Ctrl-C ended, and of one whose reader went away.
+# The exit codes that shells expect after Ctrl-C, and after the reader closed the pipe.
 INTERRUPTED, BROKEN_PIPE = 130, 141
 # Starting makes some 30,000 objects that stay: looking for garbage among them is 6 % of a short command.
 COLLECT_AFTER_OBJECTS = 50_000
@@ -23,31 +22,31 @@ COLLECT_AFTER_OBJECTS = 50_000
 # Each noun, where it lives, and its line of help: the line is here so that help imports nothing.
 NOUNS = {
     "init": ("home", "Make a home for a colony's memory"),
-    "demo": ("demo", "Show the whole loop on a sample transcript"),
+    "demo": ("home", "Show the whole loop on a sample transcript"),
     "import": ("transfer", "Turn transcripts into working-memory items"),
     "export": ("transfer", "Write the whole colony as JSON"),
-    "status": ("status", "Show how the whole colony is, at a glance"),
+    "status": ("status", "Show the whole colony at a glance"),
     "memory": ("memory", "Add, search, compress and promote memory"),
-    "recall": ("recall", "Recall what memory knows, step by step"),
+    "recall": ("recall", "Recall from memory, step by step"),
     "compact": ("compact", "Make conversations fit a model's window"),
     "signal": ("colony", "Deposit and list signals"),
     "phase": ("colony", "Start, complete and review phases"),
     "graph": ("graph", "Search, import and export a knowledge graph"),
     "state": ("colony", "Show or change the state of the colony"),
-    "snapshot": ("snapshot", "Save the whole colony and restore it"),
-    "tokens": ("tokens", "Count tokens and choose how they are counted"),
-    "messages": ("messages", "Check conversations against a provider's rules"),
-    "claude": ("claude", "Install in Claude Code, and see how it does there"),
-    "mcp": ("mcp", "Serve memory to an MCP client over stdin and stdout"),
+    "snapshot": ("home", "Save the whole colony and restore it"),
+    "tokens": ("tokens", "Count tokens and choose the counter"),
+    "messages": ("compact", "Check conversations against a provider's rules"),
+    "claude": ("claude", "Install in Claude Code, and check the installation"),
+    "mcp": ("claude", "Serve memory to an MCP client over stdin and stdout"),
     "statusline": ("status", "Print one line for the status line of Claude Code"),
     "log": ("home", "Show who changed what, when and why"),
-    "undo": ("home", "Take one change back"),
+    "undo": ("home", "Undo one change"),
     "fold": ("home", "Write the journal into the documents"),
     "show": ("home", "Print a document as it is now"),
-    "doctor": ("home", "Find what is wrong with a home, and mend it"),
-    "schema": ("schema", "Check documents against their schemas"),
-    "hook": ("hook", "Answer an event of Claude Code as its hook"),
-    "completion": ("completion", "Print the completion script of a shell"),
+    "doctor": ("home", "Check a home and repair it"),
+    "schema": ("home", "Check documents against their schemas"),
+    "hook": ("claude", "Handle an event of Claude Code as its hook"),
+    "completion": ("main", "Print the completion script of a shell"),
 }
 
 
@@ -123,32 +122,32 @@ def _failed(reason: BaseException, ask: Ask, *, as_data: bool) -> int:
         reason.show()
         return reason.exit_code
     if isinstance(reason, click.ClickException):
-        return _tell(_usage(reason), ask, as_data=as_data, code=reason.exit_code)
+        return _print_error(_usage(reason), ask, as_data=as_data, code=reason.exit_code)
     if isinstance(reason, OSError) and not isinstance(reason, AetherError):
         reason = _refused(reason)
     if not isinstance(reason, AetherError):
         raise reason
     words = {"code": reason.code, "where": reason.where, "what": reason.what, "fix": reason.fix}
-    return _tell(words, ask, as_data=as_data, code=reason.exit_code)
+    return _print_error(words, ask, as_data=as_data, code=reason.exit_code)
 
 
 def _refused(reason: OSError) -> Exception:
-    """Return the error for what the system refused where the command line itself reads or writes."""
+    """Return our error for a failed read or write of the command line itself."""
     from aether.errors import StorageFailed, shown
 
     words = reason.strerror or reason
-    if reason.filename is None:  # only what is open already has no name
+    if reason.filename is None:  # only a stream that is open already has no name
         drop_stdout()
         return StorageFailed(
-            f"cannot be written: {words}.", fix="Make room, or send it elsewhere.", where="stdout"
+            f"cannot be written: {words}.", fix="Free some space, or write elsewhere.", where="stdout"
         )
     return StorageFailed(
-        f"{shown(str(reason.filename))}: {words}.", fix="Check the name, and that you may use it."
+        f"{shown(str(reason.filename))}: {words}.", fix="Check the name and its permissions."
     )
 
 
 def _usage(reason: click.ClickException) -> dict[str, str]:
-    """Return where, what and what to do of a command line that cannot be parsed."""
+    """Return the parts of the error for a command line that cannot be parsed."""
     context = getattr(reason, "ctx", None)
     where = context.command_path if context else "aether"
     return {
@@ -159,7 +158,7 @@ def _usage(reason: click.ClickException) -> dict[str, str]:
     }
 
 
-def _tell(words: dict[str, str], ask: Ask, *, as_data: bool, code: int) -> int:
+def _print_error(words: dict[str, str], ask: Ask, *, as_data: bool, code: int) -> int:
     """Print an error: one line on stderr and, with `--json`, its parts on stdout."""
     if as_data:
         ask.json = True
@@ -170,7 +169,7 @@ def _tell(words: dict[str, str], ask: Ask, *, as_data: bool, code: int) -> int:
 
 
 def _fold(ask: Ask) -> None:
-    """Fold what the command appended; it is stored already, so failing here is only worth a word."""
+    """Fold the journal; the change is stored already, so a failure is only a note."""
     if ask.found is None:
         return
     from aether import clock
@@ -181,3 +180,22 @@ def _fold(ask: Ask) -> None:
         fold_home(ask.found, now=clock.now())
     except AetherError as reason:
         say(f"Note: stored in the journal, but not folded into the documents yet: {reason}")
+
+
+@click.command("completion", cls=Command)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@pass_ask
+def completion_command(ask: Ask, shell: str) -> None:
+    """Print the completion script of a shell.
+
+    \b
+    Example:
+      aether completion bash
+    """
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    if kind is None:  # pragma: no cover - click knows all three
+        raise click.UsageError(f"click does not complete {shell}.")
+    script = kind(cli, {}, "aether", "_AETHER_COMPLETE").source()
+    emit(ask, {"shell": shell, "script": script}, script)

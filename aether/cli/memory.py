@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
-from aether.cli import memory_forget, memory_loop
-from aether.cli.memory_views import hit_lines, hit_page, item_lines, items_table, status_lines, verify_lines
-from aether.cli.output import Ask, Group, confirmed, emit, note, pass_ask, plain, read_text, say
+from aether.cli.forget import forget
+from aether.cli.output import (
+    LAYER_NAMES,
+    Ask,
+    Group,
+    Table,
+    confirmed,
+    emit,
+    facts,
+    note,
+    one_line,
+    pass_ask,
+    plain,
+    progress,
+    read_text,
+    say,
+    when,
+)
 
 LAYERS = ("working_memory", "short_term_memory", "long_term_memory", "archive")
 
@@ -27,14 +43,14 @@ def memory_command() -> None:
 @memory_command.command("add")
 @click.argument("text")
 @click.option(
-    "--type", "type_", default="observation", show_default=True, help="A word for what kind of thing it is"
+    "--type", "type_", default="observation", show_default=True, help="The kind of item, in one word"
 )
-@click.option("--relevance", default=0.5, show_default=True, type=float, help="How much it matters, 0 to 1")
-@click.option("--source", default="queen", show_default=True, help="Who it comes from")
-@click.option("--caste", help="The caste of the worker it comes from")
-@click.option("--phase", type=click.IntRange(0), help="The phase of the colony's work it belongs to")
+@click.option("--relevance", default=0.5, show_default=True, type=float, help="Its importance, 0 to 1")
+@click.option("--source", default="queen", show_default=True, help="Its author")
+@click.option("--caste", help="The caste of its author")
+@click.option("--phase", type=click.IntRange(0), help="Its phase of the colony's work")
 @click.option("--protect", is_flag=True, help="Never evict it, and keep it word for word")
-@click.option("--metadata", help="More about it, as a JSON object")
+@click.option("--metadata", help="More fields, as a JSON object")
 @pass_ask
 def add(
     ask: Ask,
@@ -66,7 +82,7 @@ def add(
     added = working.add_working_memory_item(
         content, type_, relevance, source=source, caste=caste, metadata=extra, home=ask.place()
     )
-    _tell_threshold(ask, added)
+    _report_threshold(ask, added)
     data = {
         "id": str(added),
         "compression_needed": added.compression_needed,
@@ -76,7 +92,7 @@ def add(
     emit(ask, data, str(added))
 
 
-def _tell_threshold(ask: Ask, added: Any) -> None:
+def _report_threshold(ask: Ask, added: Any) -> None:
     if added.evicted:
         say(f"Working memory was full: {len(added.evicted)} item(s) moved to the archive.")
     if added.compression_needed:
@@ -131,7 +147,7 @@ def get(ask: Ask, item_id: str) -> None:
 @click.option("--content", help="The new text, or - for standard input")
 @click.option("--type", "type_", help="The new type")
 @click.option("--relevance", type=float, help="The new relevance, 0 to 1")
-@click.option("--protect/--unprotect", "protected", default=None, help="Protect it, or no longer")
+@click.option("--protect/--unprotect", "protected", default=None, help="Set or remove the protection")
 @click.option("--metadata", help="Metadata to merge in, as a JSON object; a null removes its key")
 @pass_ask
 def update(
@@ -144,10 +160,10 @@ def update(
     protected: bool | None,
     metadata: str | None,
 ) -> None:
-    """Change one item; its tokens are counted anew.
+    """Change one item and recount its tokens.
 
-    What was archived or became a pattern is corrected with --content: a new item says what is right, and all that
-    said it before is forgotten, in one change that aether undo takes back.
+    Archived items and patterns are corrected with --content: a new item holds the new text, and all entries of the old
+    text are forgotten, in one change that aether undo reverses.
 
     \b
     Example:
@@ -175,8 +191,8 @@ def update(
         emit(ask, done.item, item_lines(done.item))
         note(
             ask,
-            f"A new item in place of {plain(item_id)}; {len(done.forgotten)} thing(s) that said it before are forgotten. "
-            f"aether undo {done.revision} takes it back.",
+            f"A new item in place of {plain(item_id)}; {len(done.forgotten)} thing(s) with the old text are forgotten. "
+            f"aether undo {done.revision} reverses it.",
         )
     else:
         emit(ask, item, item_lines(item))
@@ -251,7 +267,7 @@ def search(ask: Ask, /, query: str, **options: Any) -> None:
     found = searching.search_memory(
         query, home=ask.place(), **{name: value for name, value in options.items() if value}
     )
-    emit(ask, found, hit_lines(found))
+    emit(ask, found, hits_table(found))
     if not found:
         note(ask, "Nothing found.")
 
@@ -278,7 +294,7 @@ def status(ask: Ask) -> None:
 def verify(ask: Ask) -> int:
     """Check working memory against its token limits.
 
-    Exits 1 where it is over its capacity; over the threshold is a warning.
+    Exits 1 if it is over its capacity; over the threshold is a warning.
 
     \b
     Example:
@@ -295,13 +311,341 @@ def verify(ask: Ask) -> int:
     return int(verdict == "FAIL")
 
 
-for verb in (
-    memory_loop.prepare,
-    memory_loop.ingest,
-    memory_loop.compress,
-    memory_loop.promote,
-    memory_loop.stats,
-    memory_loop.link,
-    memory_forget.forget,
-):
-    memory_command.add_command(verb)
+phase_option = click.option(
+    "--phase", required=True, type=click.IntRange(0), help="The phase of the colony's work"
+)
+
+
+@memory_command.command("prepare")
+@phase_option
+@click.option("--new", is_flag=True, help="Open another hand-off even if one is open")
+@pass_ask
+def prepare(ask: Ask, phase: int, new: bool) -> int:
+    """Write the hand-off for an architect and print its path.
+
+    It holds the items of the phase, of earlier phases and without a phase. While it is open, the same one is returned.
+
+    \b
+    Example:
+      aether memory prepare --phase 1
+    """
+    from aether.operations import compression
+
+    prepared = compression.prepare(phase, manual=True, new=new, home=ask.place())
+    if prepared.path is None:
+        say(f"{prepared.reason} No compression needed.")
+        emit(ask, {"path": None, "reason": prepared.reason, "record": None}, [])
+        return 1
+    data = {"path": str(prepared.path), "reason": "", "record": prepared.record}
+    emit(ask, data, str(prepared.path))
+    if prepared.newer:
+        say(
+            f"Note: {prepared.newer} newer item(s) of phase {phase} are not in it; --new makes one that has them."
+        )
+    note(
+        ask,
+        f"""Next:
+  1. Give it to an architect, or read it yourself: prompt.text describes the session.
+  2. Write the session as JSON into a file.
+  3. aether memory ingest --phase {phase} FILE
+  4. aether memory stats""",
+    )
+    return 0
+
+
+@memory_command.command("ingest")
+@phase_option
+@click.option("--handoff", metavar="ID", help="The hand-off that it answers, if several are open")
+@click.argument("file")
+@pass_ask
+def ingest(ask: Ask, phase: int, handoff: str | None, file: str) -> None:
+    """Store the session that an architect made of a hand-off.
+
+    FILE holds the session JSON, or the architect's whole answer; - is standard input. A rejected answer
+    changes nothing, and the corrections are listed.
+
+    \b
+    Example:
+      aether memory ingest --phase 1 session.json
+    """
+    from aether.operations.compression import trigger_phase_boundary_compression
+
+    done = trigger_phase_boundary_compression(
+        phase, read_text(file), home=ask.place(), architect={"backend": "manual", "model": ""},
+        compression_id=handoff,
+    )  # fmt: skip
+    emit(ask, done._asdict(), ingested_lines(done))
+
+
+@memory_command.command("compress")
+@phase_option
+@click.option(
+    "--architect",
+    metavar="NAME",
+    help="extractive, anthropic, openai, ollama, manual or command:'…'  [default: config.toml, else extractive]",
+)
+@pass_ask
+def compress(ask: Ask, phase: int, architect: str | None) -> int:
+    """Compress the items up to a phase into a session.
+
+    Items of earlier phases and without a phase are included. This is the Queen's own trigger and needs no signal.
+
+    \b
+    Example:
+      aether memory compress --phase 1 --architect extractive
+    """
+    from aether.operations import architects
+
+    place = ask.place()
+    with progress(ask) as report:
+        done = architects.compress(phase, architect=architect, home=place, progress=report)
+    for words in done.notes:
+        say(f"Note: {words.rstrip('.')}.")
+    data = {
+        "handoff": str(done.prepared.path) if done.prepared.path else None,
+        "reason": done.prepared.reason,
+        "architect": done.architect,
+        "notes": done.notes,
+        "result": done.ingested._asdict() if done.ingested else None,
+    }
+    if done.ingested is not None:
+        emit(ask, data, ingested_lines(done.ingested))
+        return 0
+    if done.prepared.path is not None:
+        emit(ask, data, str(done.prepared.path))
+        note(ask, f"Write the session by hand, then: aether memory ingest --phase {phase} FILE")
+        return 0
+    emit(ask, data, f"{done.prepared.reason} No compression needed.")
+    return 0
+
+
+@memory_command.command("promote")
+@pass_ask
+def promote(ask: Ask) -> None:
+    """Promote repeated statements to long-term memory.
+
+    \b
+    Example:
+      aether memory promote
+    """
+    from aether.operations import patterns
+
+    done = patterns.promote(home=ask.place())
+    data = {
+        "created": done.created,
+        "supported": done.supported,
+        "contradictions": [pair._asdict() for pair in done.contradictions],
+    }
+    text = [f"{len(done.created)} new pattern(s), {len(done.supported)} with more evidence."]
+    emit(ask, data, text + contradiction_lines([pair._asdict() for pair in done.contradictions]))
+
+
+@memory_command.command("stats")
+@pass_ask
+def stats(ask: Ask) -> None:
+    """Show the compressions so far.
+
+    \b
+    Example:
+      aether memory stats
+    """
+    from aether.operations.status import get_compression_stats
+
+    found = get_compression_stats(home=ask.place())
+    emit(ask, found, stats_lines(found))
+
+
+@memory_command.command("link")
+@click.argument("source_id")
+@click.argument("target_id")
+@click.option("--type", "type_", default="related_to", show_default=True, help="The kind of link")
+@pass_ask
+def link(ask: Ask, source_id: str, target_id: str, type_: str) -> None:
+    """Link two things of any layer.
+
+    \b
+    Example:
+      aether memory link "$ITEM" "$OTHER" --type related_to
+    """
+    from aether.operations import patterns
+
+    made = patterns.create_associative_link(source_id, target_id, type_, home=ask.place())
+    emit(ask, {"link_id": made}, made)
+
+
+def item_lines(item: Mapping[str, Any]) -> list[str]:
+    """Return one item as lines."""
+    metadata = item["metadata"]
+    known = [
+        ("id", item["id"]), ("type", item["type"]), ("relevance", metadata["relevance_score"]),
+        ("tokens", item["token_count"]), ("added", when(metadata["timestamp"])), ("source", metadata["source"]),
+        ("caste", metadata["caste"] or "—"), ("phase", metadata.get("phase", "—")),
+        ("protected", "yes" if metadata.get("protected") else "no"),
+        ("read", f"{metadata['access_count']}x, last {when(metadata['last_accessed'])}"),
+    ]  # fmt: skip
+    pointer = metadata.get("pointer") or {}
+    if "file" in pointer:
+        known.append(("from", f"{pointer['file']}, line {pointer.get('line', '?')}"))
+    return [
+        *facts(((name, plain(str(value))) for name, value in known), indent=0),
+        "",
+        plain(item["content"]),
+    ]
+
+
+def items_table(items: Sequence[Mapping[str, Any]]) -> Table:
+    """Return items, one per line."""
+    rows = [
+        (
+            item["id"],
+            item["type"],
+            f"{item['metadata']['relevance_score']:.2f}",
+            item["token_count"],
+            item["content"],
+        )
+        for item in items
+    ]
+    return Table(rows, head=("id", "type", "rel", "tokens", "content"), right=[2, 3])
+
+
+def hits_table(hits: Sequence[Mapping[str, Any]]) -> Table:
+    """Return search hits, best first, one per line."""
+    rows = [
+        (
+            f"{hit['score']:.2f}",
+            LAYER_NAMES[hit["layer"]],
+            hit["id"],
+            hit["content"],
+        )
+        for hit in hits
+    ]
+    return Table(rows, head=("score", "layer", "id", "text"), right=[0])
+
+
+def hit_page(hit: Mapping[str, Any]) -> list[str]:
+    """Return one hit of any layer, whole."""
+    rows = [(name, hit[name]) for name in ("id", "layer", "type", "phase", "at")]
+    return [
+        *facts([(name, "—" if value in (None, "") else value) for name, value in rows]),
+        "",
+        plain(hit["content"]),
+    ]
+
+
+def status_lines(found: Mapping[str, Any]) -> list[str]:
+    """Return the status of the three layers as lines."""
+    work, short_term, long_term, metrics = (
+        found[part] for part in ("working_memory", "short_term_memory", "long_term_memory", "metrics")
+    )
+    types = ", ".join(
+        f"{name.removesuffix('_pattern')}={number}" for name, number in long_term["types"].items()
+    )
+    sections: dict[str, list[tuple[str, Any]]] = {
+        "Working Memory": [
+            ("Items", work["items"]),
+            ("Tokens", f"{work['tokens']} / {work['max_capacity_tokens']} ({work['percent']:g}%)"),
+            ("Eviction Threshold", work["eviction_threshold_tokens"]),
+            ("Max Capacity", work["max_capacity_tokens"]),
+            ("Counted by", work["counter"]),
+        ],
+        "Short-term Memory": [
+            (
+                "Sessions",
+                f"{short_term['sessions']} / {short_term['max_sessions']} ({short_term['percent']:g}%)",
+            ),
+            ("Ratio", f"{short_term['target_ratio']}x target"),
+        ],
+        "Long-term Memory": [("Patterns", long_term["patterns"]), ("Types", types)],
+        "Metrics": [
+            ("Total compressions", metrics["total_compressions"]),
+            ("Total pattern extractions", metrics["total_pattern_extractions"]),
+            ("Average compression ratio", f"{metrics['average_compression_ratio']:.2f}x"),
+            ("Working memory evictions", metrics["working_memory_evictions"]),
+            ("Short-term evictions", metrics["short_term_evictions"]),
+        ],
+    }
+    widest = max(len(label) + 1 for pairs in sections.values() for label, _ in pairs)
+    lines: list[str] = []
+    for title, pairs in sections.items():
+        lines += [title, *facts(pairs, room=widest)]
+    return lines
+
+
+def verify_lines(usage: Any, verdict: str) -> list[str]:
+    """Return the lines of `memory verify`."""
+    return facts(
+        [
+            ("Max", usage.maximum),
+            ("Current", f"{usage.current} ({usage.percent:g}%)"),
+            ("Threshold", usage.threshold),
+            ("Status", verdict),
+        ],
+        indent=0,
+    )
+
+
+def ingested_lines(done: Any) -> list[str]:
+    """Return the result of a compression as lines."""
+    session = done.session
+    if not done.stored:
+        return [f"Session {session['session_id']} was stored before; nothing changed."]
+    lines = [
+        f"Phase {session['phase']} compression complete:",
+        *facts(
+            [
+                ("Session", session["session_id"]),
+                ("Items compressed", done.items),
+                ("Original tokens", session["original_tokens"]),
+                ("Compressed tokens", session["compressed_tokens"]),
+                ("Ratio", f"{session['compression_ratio']:.2f}x"),
+                ("New patterns", len(done.patterns)),
+            ]
+        ),
+    ]
+    if session["compressed_tokens"] >= session["original_tokens"]:
+        lines.append(
+            "  There was too little to compress: the session is no smaller than its items. aether undo takes it back."
+        )
+    if done.carried:
+        lines.append(f"  Carried over word for word, because the architect left it out: {len(done.carried)}")
+        lines += [f"    {one_line(entry['content'])}" for entry in done.carried]
+    if done.evicted:
+        lines.append(f"  Sessions moved to the archive: {', '.join(done.evicted)}")
+    lines += [f"  {line}" for line in contradiction_lines(done.contradictions)]
+    return lines + [f"  Note: {plain(note)}" for note in done.notes]
+
+
+def contradiction_lines(pairs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return statements that contradict each other, a pair per line."""
+    return [f"Contradiction: {one_line(pair['pattern'])} ↔ {one_line(pair['other'])}" for pair in pairs]
+
+
+def stats_lines(found: Mapping[str, Any]) -> list[str | Table]:
+    """Return the statistics of compression as lines."""
+    lines: list[str | Table] = []
+    lines += facts(
+        [
+            ("Total compressions", found["total_compressions"]),
+            ("Average ratio", f"{found['average_compression_ratio']:.2f}x"),
+            ("Sessions", f"{len(found['sessions'])} / {found['max_sessions']}"),
+            ("Working memory evictions", found["working_memory_evictions"]),
+            ("Short-term evictions", found["short_term_evictions"]),
+        ],
+        indent=0,
+    )
+    rows = [
+        (
+            session["session_id"],
+            session["phase"],
+            session["compressed_at"][:10],
+            session["original_tokens"],
+            session["compressed_tokens"],
+            f"{session['compression_ratio']:.2f}x",
+        )
+        for session in found["sessions"]
+    ]
+    head = ("session", "phase", "date", "before", "after", "ratio")
+    return [*lines, "", Table(rows, head=head, right=[1, 3, 4, 5])] if rows else lines
+
+
+memory_command.add_command(forget)

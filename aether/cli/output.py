@@ -1,8 +1,8 @@
-"""Output: stdout is data, stderr is words; one shape per command with `--json`.
+"""Output: data goes to stdout and words to stderr; each command has one JSON shape with `--json`.
 
-Every command has the same options `--home`, `--json` and `--quiet`, before the noun or after the verb.
-Text for a person fits the terminal, holds no control characters of foreign texts, and falls back to ASCII
-where the terminal knows no more; with `--json` everything is there, exactly.
+Every command has the options `--home`, `--json` and `--quiet`, before the noun or after the verb. A pipe gets plain
+lines in which nothing is cut; a terminal gets tables that fit its width, drawn by `rich`, which is imported only then.
+Control characters in foreign text are replaced, and a stream that is ASCII only gets ASCII.
 """
 
 from __future__ import annotations
@@ -11,33 +11,48 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 import click
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from rich.console import Console
+
     from aether.shapes import Finding
 
-# Columns of a line where no terminal says otherwise: what two windows side by side have room for.
-DEFAULT_COLUMNS = 100
-# A last column narrower than this says nothing.
-LEAST_COLUMNS = 24
-# Work that is done sooner needs no progress line.
+# Columns of the text of --help: as many as two windows side by side have room for.
+HELP_COLUMNS = 100
+# A last column narrower than this says nothing: on a narrow terminal the widest of the others shrinks instead.
+LEAST_COLUMNS = 12
+# Shorter work shows no progress: a spinner that flashes up distracts.
 PROGRESS_AFTER_SECONDS = 1.0
-# Often enough to see that it lives, rarely enough not to slow it.
-PROGRESS_EVERY_SECONDS = 0.2
-# What our own words use beyond ASCII, for terminals that have no more.
+LAYER_NAMES = {
+    "working_memory": "working",
+    "short_term_memory": "session",
+    "long_term_memory": "pattern",
+    "archive": "archive",
+}
+# Characters of our own words beyond ASCII, for streams that are ASCII only.
 _IN_ASCII = str.maketrans(
     {"─": "-", "…": "...", "→": "->", "↔": "<->", "—": "-", "×": "x", "±": "+-", "�": "?"}
 )
 # Control characters, and the marks that change the direction of the text after them.
-_UNSEEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+_UNPRINTABLE = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+
+
+class Table(NamedTuple):
+    """Rows under column names; the columns in `right` are aligned to the right."""
+
+    rows: Sequence[Sequence[Any]]
+    head: Sequence[str] = ()
+    right: Iterable[int] = ()
+    indent: int = 0
 
 
 class Ask:
-    """What the common options say, and the home the command worked on."""
+    """The values of the common options, and the home the command worked on."""
 
     def __init__(self) -> None:
         self.home: str | None = None
@@ -46,34 +61,34 @@ class Ask:
         self.found: Path | None = None
 
     def place(self) -> Path:
-        """Return the home, resolved and with what hooks have spooled taken in, and remember it for folding.
+        """Return the resolved home with the spool of the hooks drained, and remember it for folding.
 
         Raises:
-            NotFound: there is none.
+            NotFound: there is no home.
         """
         from aether.operations.edge import taken_in
         from aether.paths import find_home
 
         self.found = taken_in(find_home(self.home))
-        self._tell_unreadable()
+        self._report_unreadable()
         return self.found
 
-    def _tell_unreadable(self) -> None:
-        """Say which documents do not parse: what is in them besides is put aside, not taken in."""
+    def _report_unreadable(self) -> None:
+        """Say which documents do not parse: their present text is kept aside and the last good state is used."""
         from aether.errors import AetherError
         from aether.store.state import load
 
         if self.found is None:
             return
         try:
-            amiss = load(self.found).amiss
+            damaged = load(self.found).amiss
         except AetherError:
-            return  # the operation says it
-        for name, file in amiss.items():
+            return  # the operation reports it
+        for name, file in damaged.items():
             if file.state == "corrupt":
                 say(
-                    f"Note: data/{name}.json does not parse. What is in it is kept in quarantine/, and the last "
-                    "good state is used; take an edit from there and make it again."
+                    f"Note: data/{name}.json does not parse. It is kept in quarantine/, and the last good state is "
+                    "used; to keep an edit, copy it from there and make it again."
                 )
 
 
@@ -89,11 +104,11 @@ COMMON: list[click.Parameter] = [
         help="The home, or the directory that holds it  [default: AETHER_HOME, else the nearest .aether/ above]",
     ),
     click.Option(["--json"], is_flag=True, expose_value=False, callback=_keep, help="Print one JSON value"),
-    click.Option(["--quiet"], is_flag=True, expose_value=False, callback=_keep, help="Say nothing on stderr but errors"),
+    click.Option(["--quiet"], is_flag=True, expose_value=False, callback=_keep, help="Print nothing on stderr except errors"),
 ]  # fmt: skip
 
 
-SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": DEFAULT_COLUMNS}
+SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": HELP_COLUMNS}
 
 
 class Command(click.Command):
@@ -123,26 +138,30 @@ class Group(click.Group):
 pass_ask = click.make_pass_decorator(Ask, ensure=True)
 
 
-def say(text: str) -> None:
-    """Write words to stderr that a person must see, `--quiet` or not."""
-    _write(sys.stderr, text)
+def say(*parts: str | Table) -> None:
+    """Write words to stderr that a person must see, even with `--quiet`."""
+    _write(sys.stderr, parts)
 
 
-def note(ask: Ask, text: str) -> None:
-    """Write words to stderr that help a person along; nothing with `--quiet`."""
+def note(ask: Ask, *parts: str | Table) -> None:
+    """Write helpful words to stderr; nothing with `--quiet`."""
     if not ask.quiet:
-        _write(sys.stderr, text)
+        _write(sys.stderr, parts)
 
 
-def emit(ask: Ask, data: Any, text: str | Iterable[str]) -> None:
-    """Print `data` with `--json`, else the line or lines of `text`, to stdout."""
-    lines = [as_json(data)] if ask.json else [text] if isinstance(text, str) else list(text)
-    if lines:
-        _write(sys.stdout, "\n".join(lines))
+def emit(ask: Ask, data: Any, text: str | Table | Iterable[str | Table]) -> None:
+    """Print `data` as JSON with `--json`, else the lines and tables of `text`, to stdout."""
+    if ask.json:
+        text = as_json(data)
+    _write(sys.stdout, [text] if isinstance(text, (str, Table)) else text)
 
 
-def _write(stream: TextIO, text: str) -> None:
-    encoding = stream.encoding or "utf-8"
+def _write(stream: TextIO, parts: Iterable[str | Table]) -> None:
+    """Write each part as lines of its own: tables are drawn on a terminal and plain elsewhere."""
+    lines = _lines(parts, drawn if stream.isatty() else aligned)
+    if not lines:
+        return
+    text, encoding = "\n".join(lines), stream.encoding or "utf-8"
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
@@ -150,8 +169,12 @@ def _write(stream: TextIO, text: str) -> None:
     stream.write(text + "\n")
 
 
+def _lines(parts: Iterable[str | Table], render: Callable[[Table], list[str]]) -> list[str]:
+    return [line for part in parts for line in ([part] if isinstance(part, str) else render(part))]
+
+
 def as_json(data: Any) -> str:
-    """Return `data` as indented JSON; what a terminal cannot show (lone surrogates) is escaped."""
+    """Return `data` as indented JSON; characters that stdout cannot show (lone surrogates) are escaped."""
     import json
 
     text = json.dumps(data, ensure_ascii=False, indent=2)
@@ -162,42 +185,84 @@ def as_json(data: Any) -> str:
     return text
 
 
-def table(
-    rows: Iterable[Sequence[Any]], *, head: Sequence[str] = (), right: Iterable[int] = (), indent: int = 0
-) -> list[str]:
-    """Return `rows` as aligned lines that fit the terminal: the last column is cut.
+def aligned(table: Table) -> list[str]:
+    """Return a table as aligned plain lines in which nothing is cut; without rows there is no head either.
 
-    The columns in `right` are aligned to the right. No rows give no lines, not even the head.
+    >>> aligned(Table([("a", 5), ("bcd", 10)], right=[1]))
+    ['a     5', 'bcd  10']
     """
-    cells = [[" ".join(plain(str(cell)).split()) for cell in row] for row in rows]
+    cells = _cells(table)
     if not cells:
         return []
-    if head:
-        cells.insert(0, list(head))
-    widths = [max(columns(row[at]) for row in cells) for at in range(len(cells[0]))]
-    room = terminal_columns() - indent - sum(widths[:-1]) - 2 * (len(widths) - 1)
-    widths[-1] = min(widths[-1], max(room, LEAST_COLUMNS))
-    if head:
-        cells.insert(1, ["─" * width for width in widths])
-    to_right = set(right)
-    return [" " * indent + _aligned(row, widths, to_right) for row in cells]
+    widths = _widths(table, cells)
+    if table.head:
+        cells = [list(table.head), ["─" * width for width in widths], *cells]
+    right = set(table.right)
+    lines = []
+    for row in cells:
+        blanks = [" " * (width - columns(cell)) for cell, width in zip(row, widths, strict=True)]
+        padded = (
+            blank + cell if at in right else cell + blank
+            for at, (cell, blank) in enumerate(zip(row, blanks, strict=True))
+        )
+        lines.append((" " * table.indent + "  ".join(padded)).rstrip())
+    return lines
 
 
-def _aligned(row: list[str], widths: list[int], to_right: set[int]) -> str:
-    parts = []
-    for at, (cell, width) in enumerate(zip(row, widths, strict=True)):
-        text = short(cell, width)
-        blank = " " * (width - columns(text))
-        parts.append(blank + text if at in to_right else text + blank)
-    return "  ".join(parts).rstrip()
+def drawn(table: Table) -> list[str]:
+    """Return a table as lines that fit the terminal, drawn by `rich`: the last column is cut first."""
+    cells = _cells(table)
+    if not cells:
+        return []
+    from rich.box import SIMPLE_HEAD
+    from rich.padding import Padding
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    console, right, last = _console(), set(table.right), len(cells[0]) - 1
+    widths = _widths(table, cells)
+    room = console.width - table.indent - sum(widths[:last]) - 2 * last
+    made = RichTable(
+        box=SIMPLE_HEAD, show_edge=False, show_header=bool(table.head), padding=(0, 1, 0, 0), pad_edge=False
+    )
+    for at in range(last + 1):
+        made.add_column(
+            Text(table.head[at] if table.head else "", no_wrap=True, overflow="ellipsis"),
+            justify="right" if at in right else "left",
+            width=max(room, min(widths[at], LEAST_COLUMNS)) if at == last else None,
+        )
+    for row in cells:
+        made.add_row(*(Text(cell, no_wrap=True, overflow="ellipsis") for cell in row))
+    with console.capture() as captured:
+        console.print(Padding(made, (0, 0, 0, table.indent)))
+    return [line.rstrip() for line in captured.get().splitlines()]
+
+
+def _widths(table: Table, cells: list[list[str]]) -> list[int]:
+    rows = [list(table.head), *cells] if table.head else cells
+    return [max(columns(row[at]) for row in rows) for at in range(len(rows[0]))]
+
+
+def _cells(table: Table) -> list[list[str]]:
+    return [[" ".join(plain(str(cell)).split()) for cell in row] for row in table.rows]
+
+
+def _console(*, stderr: bool = False) -> Console:
+    """Return a console of the terminal's width, and with its colours unless NO_COLOR is set."""
+    from rich.console import Console
+
+    colors: Any = None if os.environ.get("NO_COLOR") else "auto"
+    return Console(
+        stderr=stderr, color_system=colors, force_terminal=True, markup=False, highlight=False, emoji=False
+    )
 
 
 def facts(pairs: Iterable[tuple[str, Any]], *, indent: int = 2, room: int = 0) -> list[str]:
-    """Return `pairs` of label and value, one per line, the values below each other.
+    """Return `pairs` of label and value, one per line, with the values aligned.
 
     The labels take `room` columns, or as many as the longest needs.
     """
-    rows = [(f"{label}:", str(value)) for label, value in pairs]
+    rows = [(f"{label}:", plain(str(value))) for label, value in pairs]
     widest = max((room, *(len(label) for label, _ in rows)))
     return [f"{' ' * indent}{label:<{widest}}  {value}" for label, value in rows]
 
@@ -209,16 +274,6 @@ def when(time: str) -> str:
     '2026-03-01 10:15:00'
     """
     return time[:19].replace("T", " ")
-
-
-def terminal_columns() -> int:
-    """Return how many columns a line on stdout may take."""
-    try:
-        known = os.get_terminal_size(sys.stdout.fileno()).columns
-    except (OSError, ValueError):  # a pipe, a file, or no stdout at all
-        return DEFAULT_COLUMNS
-    said = os.environ.get("COLUMNS", "")  # for terminals that do not know their size
-    return known or (int(said) if said.isdecimal() else 0) or DEFAULT_COLUMNS
 
 
 def columns(text: str) -> int:
@@ -235,7 +290,7 @@ def columns(text: str) -> int:
 
 
 def plain(text: str) -> str:
-    r"""Return `text` without what would steer a terminal; line ends and tabs stay.
+    r"""Return `text` without characters that steer a terminal; line ends and tabs stay.
 
     >>> plain("red \x1b[31m")
     'red �[31m'
@@ -244,65 +299,52 @@ def plain(text: str) -> str:
         return text
     import re
 
-    return re.sub(_UNSEEN, "�", text.replace("\r\n", "\n"))
+    return re.sub(_UNPRINTABLE, "�", text.replace("\r\n", "\n"))
 
 
-def short(text: str, room: int = DEFAULT_COLUMNS) -> str:
-    """Return `text` on one line of at most `room` columns, safe to print.
+def one_line(text: str) -> str:
+    r"""Return `text` on one line, safe to print.
 
-    >>> short("one   two three", 9)
-    'one two …'
+    >>> one_line("one\n  two")
+    'one two'
     """
-    # No more words and signs than columns are needed, however long the text.
-    line = plain(" ".join(text.split(None, room + 1)[: room + 1])[: room + 1])
-    if len(line) <= room and columns(line) <= room:
-        return line
-    line = line[: max(0, room - 1)]
-    while columns(line) > max(0, room - 1):
-        line = line[:-1]
-    return line + "…"
+    return plain(" ".join(text.split()))
 
 
-def wrapped(text: str, *, indent: int = 0) -> list[str]:
-    """Return `text` as lines that fit the terminal; all but the first are indented by `indent`."""
-    import textwrap
+def watch(frames: Iterable[Iterable[str | Table]]) -> None:
+    """Show each frame in the place of the one before, as far as the terminal has room."""
+    from rich.live import Live
+    from rich.text import Text
 
-    blank = " " * indent
-    return textwrap.wrap(plain(text), terminal_columns(), subsequent_indent=blank, break_on_hyphens=False)
+    with Live(console=_console(), auto_refresh=False, vertical_overflow="crop") as live:
+        for parts in frames:
+            text = Text("\n".join(_lines(parts, drawn)), no_wrap=True, overflow="ellipsis")
+            live.update(text, refresh=True)
 
 
 @contextmanager
 def progress(ask: Ask) -> Iterator[Callable[[str], None]]:
-    """Yield a function that takes what is being done, shown on a terminal while the block takes long.
+    """Yield a function that reports the current step: a spinner on a terminal, nothing elsewhere.
 
-    The line appears after `PROGRESS_AFTER_SECONDS` and is gone at the end.
+    The spinner appears after `PROGRESS_AFTER_SECONDS` and is removed at the end.
     """
     if ask.quiet or not sys.stderr.isatty():
         yield lambda text: None
         return
-    from threading import Event, Thread
+    from threading import Timer
 
-    doing, done = [""], Event()
+    from rich.text import Text
 
-    def show() -> None:
-        wait, shown = PROGRESS_AFTER_SECONDS, ""
-        while not done.wait(wait):
-            wait = PROGRESS_EVERY_SECONDS
-            if doing[0] != shown:
-                shown = doing[0]
-                sys.stderr.write(f"\r\x1b[K{short(shown, terminal_columns() - 1)}")
-                sys.stderr.flush()
-        if shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
-
-    thread = Thread(target=show, daemon=True)
-    thread.start()
+    status = _console(stderr=True).status("")
+    timer = Timer(PROGRESS_AFTER_SECONDS, status.start)
+    timer.daemon = True
+    timer.start()
     try:
-        yield lambda text: doing.__setitem__(0, text)
+        yield lambda text: status.update(Text(one_line(text)))
     finally:
-        done.set()
-        thread.join()
+        timer.cancel()
+        timer.join()
+        status.stop()
 
 
 def read_text(source: str) -> str:
@@ -329,8 +371,8 @@ def read_text(source: str) -> str:
         raise InvalidInput("is not UTF-8 text.", fix="Convert it to UTF-8.", where=source) from reason
 
 
-def need_output(ask: Ask, output: str | None, *, what: str) -> None:
-    """Refuse to fill a terminal with `what`, before anything is done.
+def need_output(ask: Ask, output: str | None, *, content: str) -> None:
+    """Refuse to fill a terminal with `content`, before anything is done.
 
     Raises:
         InvalidInput: it would go to a terminal.
@@ -339,13 +381,13 @@ def need_output(ask: Ask, output: str | None, *, what: str) -> None:
         from aether.errors import InvalidInput
 
         raise InvalidInput(
-            f"{what} would fill the terminal; nothing was done.",
+            f"{content} would fill the terminal; nothing was done.",
             fix="Name a file with --output, or send stdout to one.",
         )
 
 
 def gathered(findings: Iterable[Finding]) -> list[Finding]:
-    """Return `findings` with those that say the same in one, which counts the places."""
+    """Return `findings` with equal ones merged into one that counts the places."""
     places: dict[Finding, list[str]] = {}
     for finding in findings:
         places.setdefault(finding._replace(where=""), []).append(finding.where)
@@ -356,9 +398,9 @@ def gathered(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def write_file(output: str, data: bytes) -> None:
-    """Write the whole file that `--output` names, or leave what is there as it is.
+    """Write the whole file that `--output` names, or leave the old file as it is.
 
-    A device, a pipe or a link is written into: to put a file in its place would break what others use.
+    A device, a pipe or a link is written into: replacing it by a file would break its other users.
 
     Raises:
         NotFound: there is no such directory.
@@ -372,7 +414,7 @@ def write_file(output: str, data: bytes) -> None:
     path = Path(output)
     if not path.name or not path.parent.is_dir():
         raise NotFound(
-            "there is no such directory.", fix="Name a file in one that is there.", where=str(path.parent)
+            "there is no such directory.", fix="Name a file in an existing one.", where=str(path.parent)
         )
     with storage(path, left="Nothing was written."):
         if path.is_symlink() or (path.exists() and not path.is_file()):
@@ -382,16 +424,32 @@ def write_file(output: str, data: bytes) -> None:
             write_whole(path, data)
 
 
-def confirmed(what: str, *, yes: bool) -> bool:
-    """Return whether a person agreed to `what`.
+def confirmed(question: str, *, yes: bool) -> bool:
+    """Return whether a person agreed.
 
     Raises:
-        InvalidInput: there is neither `--yes` nor a terminal to ask at.
+        InvalidInput: `--yes` is missing and there is no terminal to ask.
     """
     if yes:
         return True
     if not sys.stdin.isatty():
         from aether.errors import InvalidInput
 
-        raise InvalidInput(what, fix="Pass --yes to do it.")
-    return click.confirm(f"{what} Go on?", err=True)
+        raise InvalidInput(question, fix="Pass --yes to do it.")
+    return click.confirm(f"{question} Continue?", err=True)
+
+
+def open_missing() -> None:
+    """Put the null device in the place of each standard stream that was closed before the process started.
+
+    Reading from it finds the end, and writing goes nowhere. Otherwise a file opened later could get its
+    number, and with it the text for the stream.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - open until the process ends
+
+
+def drop_stdout() -> None:
+    """Send buffered output to the null device: at exit Python would try to write it again, and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""Recall on the command line: an index that says what each text costs, neighbours in time, full texts."""
+"""Recall on the command line: an index with the tokens of each text, neighbours in time, full texts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aether.cli.output import Ask, Command, emit, facts, note, pass_ask, plain, table, when
+from aether.cli.output import Ask, Command, Table, emit, facts, note, pass_ask, plain, when
 from aether.text.counted import counted
 
 # Characters of a time as it is shown.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.argument("words", nargs=-1, metavar="[QUERY]")
 @click.option("--limit", default=10, show_default=True, type=click.IntRange(1), help="Most lines")
 @click.option("--budget", type=click.IntRange(1), help="Most tokens that the index may take")
-@click.option("--timeline", "around", metavar="ID", help="Show what came just before and after this entry")
+@click.option("--timeline", "around", metavar="ID", help="Show the entries just before and after this one")
 @click.option(
     "--full", "ids", metavar="ID", multiple=True, help="Print this entry in full, and those whose ids follow"
 )
@@ -36,9 +36,9 @@ def recall_command(
     around: str | None,
     ids: tuple[str, ...],
 ) -> None:
-    """Recall what memory knows, step by step.
+    """Recall from memory, step by step.
 
-    With QUERY an index of what answers, each line with the tokens of its full text; with --timeline the
+    With QUERY an index of matching entries, each line with the tokens of its full text; with --timeline the
     neighbours in time of one entry, which is marked; with --full whole entries by their ids.
 
     \b
@@ -83,15 +83,15 @@ def _emit_lines(ask: Ask, step: str, lines: Sequence[RecallLine], *, around: str
         note(ask, "Nothing found.")
 
 
-def _lines(lines: Sequence[RecallLine], around: str) -> list[str]:
-    """Return lines as a table: of a timeline `around` is marked, and times are told to the second."""
+def _lines(lines: Sequence[RecallLine], around: str) -> Table:
+    """Return lines as a table: a timeline marks `around` and shows times to the second."""
     most = TO_THE_SECOND if around else TO_THE_MINUTE
     rows = [(line.id, line.type, when(line.at)[:most] or "—", line.tokens, line.gist) for line in lines]
     head = ("id", "type", "time", "tokens", "gist")
     if not around:
-        return table(rows, head=head, right=[3])
+        return Table(rows, head=head, right=[3])
     marked = [(">" if row[0] == around else "", *row) for row in rows]
-    return table(marked, head=("", *head), right=[4])
+    return Table(marked, head=("", *head), right=[4])
 
 
 def _page(entry: dict[str, Any]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -13,39 +14,35 @@ import click
 from aether.cli.output import (
     Ask,
     Command,
+    Table,
+    drop_stdout,
     emit,
     facts,
     note,
     pass_ask,
     plain,
     say,
-    short,
-    terminal_columns,
+    watch,
     when,
 )
-from aether.cli.streams import drop_stdout
 from aether.text.counted import counted
 
 # Often enough to see work arrive; a look costs a few milliseconds.
 WATCH_EVERY_SECONDS = 2.0
-# Cursor home and all below erased: what stood there is written over, without a flicker.
-_AGAIN = "\x1b[H\x1b[J"
+# Written by hand: the host shows colours that come through a pipe, and asks again at every turn.
 _YELLOW, _PLAIN = "\x1b[33m", "\x1b[0m"
-# Columns of a line that shares its row with what the host says.
+# The host has text of its own in the same row.
 LINE_COLUMNS = 80
-# A line of the log that is longer is mostly the list of what would have been right.
-LOG_COLUMNS = 200
 
 
 @click.command("status", cls=Command)
-@click.option("--watch", is_flag=True, help="Show it again whenever it changes, until Ctrl-C")
+@click.option("--watch", is_flag=True, help="Refresh it until Ctrl-C")
 @pass_ask
 def status_command(ask: Ask, watch: bool) -> int:
-    """Show how the whole colony is, at a glance.
+    """Show the whole colony at a glance.
 
-    Tokens in memory, the phase, the last compression, and what the hooks of Claude Code do. With --watch it is
-    refreshed in place; where stdout is no terminal, every change is one line. Exits 1 where something keeps it from
-    working.
+    Tokens in memory, the phase, the last compression, and the state of the hooks of Claude Code. With --watch it is
+    refreshed in place; on a pipe every change is one line. Exits 1 if there is a problem.
 
     \b
     Example:
@@ -73,38 +70,34 @@ def _watch(ask: Ask, place: Any) -> None:
     from aether import clock
     from aether.operations.overview import overview
 
-    in_place = sys.stdout.isatty() and not ask.json
+    def frames() -> Iterator[list[str | Table]]:
+        while True:
+            yield _lines(overview(home=place), clock.now())
+            sleep(WATCH_EVERY_SECONDS)
+
+    if sys.stdout.isatty() and not ask.json:
+        watch(frames())
     shown: Any = None
     while True:
         found = overview(home=place)
-        if in_place:
-            emit(ask, found, _AGAIN + "\n".join(_on_screen(_lines(found, clock.now()))))
-        elif found != shown:
+        if found != shown:
             emit(ask, found, _line(found, clock.now()))
-        sys.stdout.flush()
+            sys.stdout.flush()
         shown = found
         sleep(WATCH_EVERY_SECONDS)
 
 
-def _on_screen(lines: list[str]) -> list[str]:
-    """Return of `lines` what a terminal shows without scrolling: below them stands the cursor."""
-    try:
-        rows = os.get_terminal_size(sys.stdout.fileno()).lines
-    except (OSError, ValueError):
-        rows = 0
-    return [short(line, terminal_columns()) for line in (lines[: max(1, rows - 1)] if rows else lines)]
-
-
-def _lines(found: dict[str, Any], now: datetime) -> list[str]:
+def _lines(found: dict[str, Any], now: datetime) -> list[str | Table]:
     last, hooks = found["last_compression"], found["hooks"]
     compressed = (
-        f"{_ago(last['compressed_at'], now)}, {last['compression_ratio']}x, {short(last['session_id'], 40)}"
+        f"{_ago(last['compressed_at'], now)}, {last['compression_ratio']}x, {last['session_id']}"
         if last
         else "never"
     )
-    heard = f"last event {_ago(hooks['last_event'], now)}" if hooks["last_event"] else "nothing heard yet"
+    heard = f"last event {_ago(hooks['last_event'], now)}" if hooks["last_event"] else "no event yet"
     waiting = f", {hooks['waiting']} waiting" if hooks["waiting"] else ""
-    lines = facts(
+    lines: list[str | Table] = []
+    lines += facts(
         [
             ("Home", found["home"]),
             ("Working memory", f"{found['tokens']} / {found['max_tokens']} tokens ({found['percent']:g}%), {counted(found['items'], 'items')}"),
@@ -120,12 +113,12 @@ def _lines(found: dict[str, Any], now: datetime) -> list[str]:
     return [*lines, *log_lines(found["log"], found["home"])]
 
 
-def log_lines(log: list[str], home: str) -> list[str]:
-    """Return what is shown of the log of the hooks; nothing where it is empty."""
+def log_lines(log: list[str], home: str) -> list[str | Table]:
+    """Return the shown part of the hooks' log; nothing if it is empty."""
     if not log:
         return []
-    head = f"What hooks could not do, newest last ({home}/hook.log):"
-    return [plain(head), *(plain(f"  {short(line, LOG_COLUMNS)}") for line in log)]
+    head = f"Failures of hooks, newest last ({home}/hook.log):"
+    return [plain(head), Table([(line,) for line in log], indent=2)]
 
 
 def _line(found: dict[str, Any], now: datetime) -> str:
@@ -137,9 +130,10 @@ def _line(found: dict[str, Any], now: datetime) -> str:
         f"compressed {_ago(last['compressed_at'], now)}" if last else "",
         "compression needed" if found["compression_needed"] else "",
         "paused" if hooks["paused"] else "",
-        "trouble: aether status" if found["problems"] else "",
+        "problem: aether status" if found["problems"] else "",
     ]
-    return short(" · ".join(filter(None, parts)), LINE_COLUMNS)
+    line = plain(" · ".join(filter(None, parts)))
+    return line if len(line) <= LINE_COLUMNS else line[: LINE_COLUMNS - 1] + "…"
 
 
 def _thousands(number: int) -> str:
@@ -147,7 +141,7 @@ def _thousands(number: int) -> str:
 
 
 def _ago(at: str, now: datetime) -> str:
-    """Return how long ago `at` was, in the largest unit that fits; what is no time is shown as it is."""
+    """Return how long ago `at` was, in the largest unit that fits; an invalid time is shown unchanged."""
     from aether import clock
     from aether.errors import InvalidInput
 
@@ -166,8 +160,8 @@ def _ago(at: str, now: datetime) -> str:
 def statusline_command(ask: Ask) -> int:
     """Print one line for the status line of Claude Code.
 
-    Reads what Claude Code says of the session on standard input, and shows the memory of its project: tokens,
-    phase, last compression. Prints nothing where there is no memory; it never fails.
+    Reads the session from Claude Code on standard input, and shows the memory of its project: tokens,
+    phase, last compression. Prints nothing if there is no memory; it never fails.
 
     \b
     Example:
@@ -191,17 +185,17 @@ def _session_line(ask: Ask) -> tuple[dict[str, Any], str]:
     from aether import clock, paths
     from aether.operations.overview import overview
 
-    said = _said()
-    workspace = said.get("workspace") or {}
-    at = said.get("cwd") or workspace.get("current_dir") or str(Path.cwd())
+    payload = _payload()
+    workspace = payload.get("workspace") or {}
+    at = payload.get("cwd") or workspace.get("current_dir") or str(Path.cwd())
     found = overview(home=ask.home or paths.home_of_project(at, workspace.get("project_dir") or ""))
     line = _line(found, clock.now())
     colored = found["compression_needed"] and not os.environ.get("NO_COLOR") and not ask.json
     return found, f"{_YELLOW}{line}{_PLAIN}" if colored else line
 
 
-def _said() -> dict[str, Any]:
-    """Return what the host says on standard input; nothing where a person types."""
+def _payload() -> dict[str, Any]:
+    """Return the object that the host writes to standard input; nothing on a terminal."""
     text = "" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.read()
     found = json.loads(text) if text.strip() else {}
     return found if isinstance(found, dict) else {}

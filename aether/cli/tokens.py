@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from aether.cli.output import Ask, Group, emit, note, pass_ask, read_text, table
+from aether.cli.output import Ask, Group, Table, emit, note, pass_ask, read_text
 
 COUNTERS = ("estimate", "o200k_base", "cl100k_base")
 
 
 @click.group("tokens", cls=Group)
 def tokens_command() -> None:
-    """Count tokens and choose how they are counted.
+    """Count tokens and choose the counter.
 
     \b
     Example:
@@ -25,7 +25,7 @@ def tokens_command() -> None:
     "--counter",
     "name",
     type=click.Choice(COUNTERS),
-    help="Who counts  [default: the home's counter, else estimate]",
+    help="The counter  [default: the home's counter, else estimate]",
 )
 @pass_ask
 def count(ask: Ask, files: tuple[str, ...], name: str | None) -> None:
@@ -40,18 +40,18 @@ def count(ask: Ask, files: tuple[str, ...], name: str | None) -> None:
     found = [(file, tokens.count_tokens(read_text(file), name=name, home=ask.home)) for file in files]
     rows = [(one.tokens, one.characters, file) for file, one in found]
     data = [{"file": file, **one._asdict()} for file, one in found]
-    emit(ask, data, table(rows, head=("tokens", "characters", "file"), right=[0, 1]))
+    emit(ask, data, Table(rows, head=("tokens", "characters", "file"), right=[0, 1]))
     note(ask, f"Counted by {found[0][1].counter}.")
 
 
 @tokens_command.command("fetch")
 @click.argument("name", type=click.Choice(COUNTERS[1:]))
-@click.option("--url", default="", help="Get the same file from elsewhere; its checksum is checked")
+@click.option("--url", default="", help="Another address of the same file; its checksum is checked")
 @pass_ask
 def fetch(ask: Ask, name: str, url: str) -> None:
     """Download the vocabulary of an exact counter.
 
-    The only command that downloads; nothing is fetched unasked.
+    The only command that downloads; nothing is fetched automatically.
 
     \b
     Example:
@@ -67,7 +67,7 @@ def fetch(ask: Ask, name: str, url: str) -> None:
 @click.argument("name", type=click.Choice(COUNTERS))
 @pass_ask
 def use(ask: Ask, name: str) -> None:
-    """Make a counter the home's own, and count everything anew.
+    """Set the counter of the home, and recount everything.
 
     \b
     Example:
@@ -88,7 +88,7 @@ def use(ask: Ask, name: str) -> None:
     show_default=True,
     help="The exact counter",
 )
-@click.option("--apply", is_flag=True, help="Let the home count by the corrected estimate")
+@click.option("--apply", is_flag=True, help="Make the corrected estimate the home's counter")
 @pass_ask
 def calibrate(ask: Ask, files: tuple[str, ...], against: str, apply: bool) -> None:
     """Measure the estimate against exact counts.
@@ -122,8 +122,8 @@ def calibrate(ask: Ask, files: tuple[str, ...], against: str, apply: bool) -> No
         "factor": found.factor,
         "applied": apply,
     }
-    text = table(rows, head=("kind", "samples", "exact", "estimate", "error", "worst"), right=range(1, 6))
-    emit(ask, data, [*text, f"factor {found.factor:g}{' (applied)' if apply else ''}"])
+    text = Table(rows, head=("kind", "samples", "exact", "estimate", "error", "worst"), right=range(1, 6))
+    emit(ask, data, [text, f"factor {found.factor:g}{' (applied)' if apply else ''}"])
 
 
 @tokens_command.command("models")
@@ -133,7 +133,7 @@ def models(ask: Ask, names: tuple[str, ...]) -> None:
     """List the windows of models, and how each is counted.
 
     Of NAMES, else of every model that providers reported on and every pattern of models that is known.
-    Where a window is marked with ?, it is assumed.
+    A window marked with ? is assumed.
 
     \b
     Example:
@@ -152,6 +152,6 @@ def models(ask: Ask, names: tuple[str, ...]) -> None:
         )
         for one in found
     ]
-    text = table(rows, head=("model", "window", "answer", "factor", "reports"), right=range(1, 5))
+    text = Table(rows, head=("model", "window", "answer", "factor", "reports"), right=range(1, 5))
     emit(ask, [one._asdict() for one in found], text)
     note(ask, f"Counted by {found[0].counter.partition(' ×')[0]}, times the factor.")

@@ -10,15 +10,13 @@ import click
 from aether.cli.output import (
     Ask,
     Command,
+    Table,
     as_json,
     emit,
     note,
     pass_ask,
     progress,
     say,
-    short,
-    table,
-    wrapped,
     write_file,
 )
 
@@ -37,17 +35,17 @@ MOST_UNDOS = 3
     "--format",
     "format_",
     metavar="NAME",
-    help="claude_code, codex, chat, openhands, items or plain  [default: told by content]",
+    help="claude_code, codex, chat, openhands, items or plain  [default: detected]",
 )
-@click.option("--dry-run", is_flag=True, help="Show what would be stored, and store nothing")
+@click.option("--dry-run", is_flag=True, help="Show the items, and store nothing")
 @pass_ask
 def import_command(
     ask: Ask, sources: tuple[str, ...], phase: int | None, format_: str | None, dry_run: bool
 ) -> None:
     """Turn transcripts into working-memory items.
 
-    Reads Claude Code and Codex transcripts, chat message lists, text, Markdown and JSON Lines of items, told by
-    their content. Importing again adds only what is new. Secrets are redacted; `<private>` blocks, and calls
+    Reads Claude Code and Codex transcripts, chat message lists, text, Markdown and JSON Lines of items, detected by
+    content. A second import adds only new items. Secrets are redacted; `<private>` blocks, and calls
     about the paths of claude.private_paths, are left out.
 
     \b
@@ -58,10 +56,10 @@ def import_command(
 
     place = ask.place()
     streams = [sys.stdin.buffer if source == "-" else source for source in sources]
-    with progress(ask) as tell:
+    with progress(ask) as report:
         done = importing.import_transcripts(
             streams, phase=phase, format=format_, dry_run=dry_run, home=place,
-            progress=lambda records, items: tell(f"{records} records read, {items} items stored"),
+            progress=lambda records, items: report(f"{records} records read, {items} items stored"),
         )  # fmt: skip
     for bad in done.bad_lines:
         line = f"line {bad['line']}: " if bad["line"] else ""
@@ -70,29 +68,29 @@ def import_command(
     if done.revisions:
         *earlier, last = [f"aether undo {revision}" for revision in reversed(done.revisions)]
         shown = [*earlier[:MOST_UNDOS], *(["…"] if len(earlier) > MOST_UNDOS else []), last]
-        note(ask, f"To take it back: {', '.join(shown)}")
+        note(ask, f"To undo it: {', '.join(shown)}")
     if done.phases and not dry_run:
         note(ask, f"Next: aether memory compress --phase {done.phases[0]}")
 
 
-def _imported_lines(done: Any, *, dry_run: bool) -> list[str]:
+def _imported_lines(done: Any, *, dry_run: bool) -> list[str | Table]:
     rows = [
         (
             draft["type"],
             f"{draft['relevance_score']:.2f}",
             draft["metadata"].get("phase", ""),
-            short(draft["content"]),
+            draft["content"],
         )
         for draft in done.preview
     ]
-    lines = table(rows, head=("type", "rel", "phase", "content"), right=[1, 2])
+    lines: list[str | Table] = [Table(rows, head=("type", "rel", "phase", "content"), right=[1, 2])]
     verb = "would be stored" if dry_run else "stored"
     lines.append(
         f"{done.items} item(s) {verb}, {done.tokens} tokens, from {done.records} records in {done.files} file(s)."
     )
     if done.types:
         kinds = sorted(done.types.items(), key=lambda pair: (-pair[1], pair[0]))
-        lines += wrapped(f"Types: {', '.join(f'{name} {number}' for name, number in kinds)}.", indent=2)
+        lines.append(f"Types: {', '.join(f'{name} {number}' for name, number in kinds)}.")
     if done.phases:
         lines.append(f"Phases: {', '.join(map(str, done.phases))}.")
     if done.known:

@@ -54,7 +54,7 @@ def otlp(url: str = "", *, timeout_seconds: float = TIMEOUT_SECONDS) -> Backgrou
     except ImportError as reason:
         raise BackendUnavailable(
             "opentelemetry is not installed.",
-            fix="Run pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http.",
+            fix="Run: pip install 'aether-memory[otel]'",
             where=WHERE,
         ) from reason
     endpoint = _endpoint(url)

@@ -46,7 +46,9 @@ def compaction_middleware(
         from langchain.agents.middleware import AgentMiddleware
     except ImportError as reason:
         raise BackendUnavailable(
-            "langchain is not installed.", fix="Run pip install langchain.", where="langchain"
+            "langchain is not installed.",
+            fix="Run: pip install 'aether-memory[langchain]'",
+            where="langchain",
         ) from reason
 
     def fitted(request: Any) -> Any:

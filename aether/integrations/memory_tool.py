@@ -60,7 +60,9 @@ def _classes() -> dict[str, Any]:
         from anthropic.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool
     except ImportError as reason:
         raise BackendUnavailable(
-            "the package anthropic is not installed.", fix="pip install anthropic", where="memory tool"
+            "the package anthropic is not installed.",
+            fix="Run: pip install aether-memory",
+            where="memory tool",
         ) from reason
 
     class AetherMemoryTool(BetaAbstractMemoryTool):

@@ -148,7 +148,7 @@ def _client() -> Any:
         from botocore.config import Config
     except ImportError as reason:
         raise BackendUnavailable(
-            "the storage s3 needs boto3.", fix="Run pip install boto3.", where="storage.adapter"
+            "the storage s3 needs boto3.", fix="Run: pip install 'aether-memory[s3]'", where="storage.adapter"
         ) from reason
     timeouts = Config(
         connect_timeout=CONNECT_SECONDS,

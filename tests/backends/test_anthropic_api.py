@@ -41,7 +41,7 @@ def test_an_identity_that_cannot_be_read_at_the_call_is_told(monkeypatch, tmp_pa
 def test_without_the_package_the_command_that_installs_it_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "anthropic", None)
 
-    with pytest.raises(BackendUnavailable, match="pip install anthropic"):
+    with pytest.raises(BackendUnavailable, match="pip install aether-memory"):
         complete(api_key=fakes.KEY)
 
 

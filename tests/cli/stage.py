@@ -118,3 +118,10 @@ def run_before(name: str, capsys: Any) -> None:
 def words_of(line: str, variables: dict[str, str]) -> list[str]:
     """Return an example line split as a shell would, its variables filled in."""
     return [re.sub(r"\$([A-Z]+)", lambda found: variables[found[1]], word) for word in shlex.split(line)]
+
+
+def shown(capsys: Any, *words: str, code: int = 0) -> Any:
+    """Run a command line, require its exit code, and return the texts of stdout and stderr."""
+    capsys.readouterr()
+    assert main(list(words)) == code, capsys.readouterr().err
+    return capsys.readouterr()

@@ -1,15 +1,20 @@
-"""Claude Code on the command line, by hand."""
+"""Claude Code on the command line: the installation, the hook and the MCP server."""
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 import aether
 from aether.cli.main import main
+from aether.integrations.mcp_server import catalogue, server
 from aether.operations import claude_handlers, claude_settings
+from aether.store import spool
+from tests import homes
 
 
 @pytest.fixture(autouse=True)
@@ -19,20 +24,20 @@ def _config(monkeypatch, tmp_path):
     monkeypatch.setattr(claude_handlers, "path_advice", lambda: "")
 
 
-def shown(capsys, *words, code=0):
+def claude(capsys, *words, code=0):
     capsys.readouterr()
     assert main(["claude", *words]) == code
     return capsys.readouterr()
 
 
 def test_installing_tells_what_it_did_how_to_take_it_back_and_of_the_plugin(here, capsys, tmp_path):
-    done = shown(capsys, "install")
+    done = claude(capsys, "install")
 
     settings = tmp_path / ".claude" / "settings.json"
     assert done.out.splitlines() == [f"{settings}: created", f"{tmp_path / '.mcp.json'}: created"]
     assert "aether claude uninstall --project" in done.err
     assert f"claude plugin marketplace add {claude_settings.plugin_directory()}" in done.err
-    again = shown(capsys, "install", "--project", "--quiet")
+    again = claude(capsys, "install", "--project", "--quiet")
     assert again.out.splitlines() == [f"{settings}: unchanged", f"{tmp_path / '.mcp.json'}: unchanged"]
     assert again.err == ""
 
@@ -41,27 +46,27 @@ def test_what_a_file_was_is_named(here, capsys, tmp_path):
     (tmp_path / ".claude").mkdir()
     (tmp_path / ".claude" / "settings.json").write_text('{"model": "opus"}')
 
-    first, backup, *_ = shown(capsys, "install").out.splitlines()
+    first, backup, *_ = claude(capsys, "install").out.splitlines()
 
     assert first.endswith(": changed")
-    assert Path(backup.removeprefix("  what it was: ")).read_text() == '{"model": "opus"}'
+    assert Path(backup.removeprefix("  backup: ")).read_text() == '{"model": "opus"}'
 
 
 def test_installing_in_a_project_makes_its_home(here, capsys, tmp_path, monkeypatch):
     project = tmp_path / "project"
     (project / ".git").mkdir(parents=True)
     monkeypatch.chdir(project)
-    assert "made" not in shown(capsys, "install", "--dry-run").out
+    assert "made" not in claude(capsys, "install", "--dry-run").out
     assert list(project.iterdir()) == [project / ".git"]
 
-    done = shown(capsys, "install")
+    done = claude(capsys, "install")
 
     assert f"{project / '.aether'}: made" in done.out
     assert aether.list_working_memory_items() == []
 
 
 def test_a_dry_run_prints_the_diff(here, capsys):
-    done = shown(capsys, "install", "--user", "--dry-run")
+    done = claude(capsys, "install", "--user", "--dry-run")
 
     assert ": would be created" in done.out
     assert '+    "SessionStart": [' in done.out
@@ -69,19 +74,19 @@ def test_a_dry_run_prints_the_diff(here, capsys):
 
 
 def test_for_a_user_the_server_is_theirs_to_add(here, capsys, tmp_path):
-    done = shown(capsys, "install", "--user")
+    done = claude(capsys, "install", "--user")
 
     assert "claude mcp add --scope user aether -- " in done.err
     assert not (tmp_path / ".mcp.json").exists()
     assert (tmp_path / "config" / "settings.json").is_file()
 
 
-def test_settings_that_are_not_json_are_left_and_what_to_add_is_shown(here, capsys, tmp_path):
+def test_settings_that_are_not_json_are_left_and_what_to_add_is_claude(here, capsys, tmp_path):
     (tmp_path / ".claude").mkdir()
     path = tmp_path / ".claude" / "settings.json"
     path.write_text("// mine\n{}")
 
-    done = shown(capsys, "install", code=4)
+    done = claude(capsys, "install", code=4)
 
     assert path.read_text() == "// mine\n{}"
     assert str(path) in done.err
@@ -89,10 +94,10 @@ def test_settings_that_are_not_json_are_left_and_what_to_add_is_shown(here, caps
 
 
 def test_uninstalling_says_that_the_memory_stays(here, capsys, tmp_path):
-    shown(capsys, "install")
+    claude(capsys, "install")
 
-    assert "would be removed" in shown(capsys, "uninstall", "--dry-run").out
-    done = shown(capsys, "uninstall")
+    assert "would be removed" in claude(capsys, "uninstall", "--dry-run").out
+    done = claude(capsys, "uninstall")
 
     assert done.out.count(": removed") == 2
     assert done.out.count(": unchanged") == 1
@@ -103,7 +108,7 @@ def test_uninstalling_says_that_the_memory_stays(here, capsys, tmp_path):
 def test_status_tells_problems_and_exits_with_one(here, capsys, tmp_path):
     (tmp_path / ".aether" / "hook.log").write_text("what went \x1b[31mwrong\n")
 
-    done = shown(capsys, "status", code=1)
+    done = claude(capsys, "status", code=1)
 
     assert done.out.splitlines()[0].split() == ["scope", "installed", "settings"]
     assert "\x1b" not in done.out
@@ -125,7 +130,7 @@ def test_status_of_a_session_and_a_plugin(here, capsys, tmp_path):
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "settings.json").write_text('{"enabledPlugins": {"aether@aether": true}}')
 
-    done = shown(capsys, "status", "--home", str(tmp_path), code=1)
+    done = claude(capsys, "status", "--home", str(tmp_path), code=1)
 
     assert "2026-03-01 10:15:00  abc" in done.out
     assert "nothing, plugin" in done.out
@@ -136,24 +141,24 @@ def test_without_path_the_hooks_go_where_the_place_of_the_program_may_stand(
 ):
     monkeypatch.setattr(claude_handlers, "path_advice", lambda: "aether is not on PATH")
 
-    done = shown(capsys, "install")
+    done = claude(capsys, "install")
     own = tmp_path / ".claude" / "settings.local.json"
 
     assert done.out.splitlines() == [f"{own}: created"]
     assert "aether is not on PATH" in done.err
     assert "claude mcp add --scope local aether -- " in done.err
     assert "claude install --local" not in done.err
-    assert "aether is not on PATH" in shown(capsys, "status").err
-    assert "not in every shell" in shown(capsys, "status").out
+    assert "aether is not on PATH" in claude(capsys, "status").err
+    assert "not in every shell" in claude(capsys, "status").out
 
-    shown(capsys, "uninstall")
+    claude(capsys, "uninstall")
     assert not own.exists()
 
 
 def test_lines_for_all_that_do_nothing_here_are_told(here, capsys, monkeypatch):
     monkeypatch.setattr(claude_handlers, "path_advice", lambda: "aether is not on PATH")
 
-    done = shown(capsys, "install", "--project")
+    done = claude(capsys, "install", "--project")
 
     assert "aether is not on PATH" in done.err
     assert "For this machine alone, without PATH: aether claude install --local" in done.err
@@ -162,16 +167,16 @@ def test_lines_for_all_that_do_nothing_here_are_told(here, capsys, monkeypatch):
 def test_a_server_that_was_left_out_is_told(here, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(claude_settings, "can_serve", lambda: False)
 
-    assert "pip install mcp" in shown(capsys, "install").err
+    assert "pip install 'aether-memory[mcp]'" in claude(capsys, "install").err
     assert not (tmp_path / ".mcp.json").exists()
 
 
 def test_pausing_shows_in_the_status(here, capsys, tmp_path):
-    shown(capsys, "install")
+    claude(capsys, "install")
 
-    assert shown(capsys, "pause").out == f"Paused: {tmp_path / '.aether'}\n"
-    assert "Paused" in shown(capsys, "status", code=1).err
-    assert shown(capsys, "resume").out == f"Working: {tmp_path / '.aether'}\n"
+    assert claude(capsys, "pause").out == f"Paused: {tmp_path / '.aether'}\n"
+    assert "Paused" in claude(capsys, "status", code=1).err
+    assert claude(capsys, "resume").out == f"Working: {tmp_path / '.aether'}\n"
 
 
 def transcript(tmp_path, text, *, name="s.jsonl", cwd=None):
@@ -190,21 +195,21 @@ def test_rescuing_tells_each_file_and_how_to_take_it_back(here, capsys, tmp_path
         transcript(tmp_path, f"Never deploy on day {number}.", name=f"{number}.jsonl")
     transcript(tmp_path, "x", name="odd.jsonl").write_text("{}\n")
 
-    planned = shown(capsys, "rescue", "--dry-run")
-    done = shown(capsys, "rescue", "--project")
+    planned = claude(capsys, "rescue", "--dry-run")
+    done = claude(capsys, "rescue", "--project")
 
     assert "5 item(s) would be stored, from 5 of 6 transcript(s)." in planned.out
     assert "5 item(s) stored, from 5 of 6 transcript(s)." in done.out
     assert "odd.jsonl: skipped, " in done.err
-    assert "To take it back: aether undo " in done.err
+    assert "To undo it: aether undo " in done.err
     assert "…" in done.err
-    for line in done.err.partition("To take it back: ")[2].strip().split(", ")[:1]:
+    for line in done.err.partition("To undo it: ")[2].strip().split(", ")[:1]:
         assert main(line.split()[1:]) == 0
     assert len(aether.list_working_memory_items()) == 6
 
 
 def test_where_nothing_is_found_it_says_where_it_looked(here, capsys, tmp_path):
-    done = shown(capsys, "rescue")
+    done = claude(capsys, "rescue")
 
     assert "0 item(s) stored" in done.out
     assert f"is in {tmp_path / 'config' / 'projects'}" in done.err
@@ -214,7 +219,7 @@ def test_where_nothing_is_found_it_says_where_it_looked(here, capsys, tmp_path):
 def test_rescuing_all_names_the_home_to_undo_in(here, capsys, tmp_path):
     transcript(tmp_path, "Never deploy on a Friday.")
 
-    done = shown(capsys, "rescue", "--all")
+    done = claude(capsys, "rescue", "--all")
 
     assert f" --home {tmp_path / '.aether'}" in done.err
 
@@ -229,4 +234,84 @@ def test_a_home_that_fails_makes_the_exit_code_one(here, capsys, tmp_path, monke
     transcript(tmp_path, "Never deploy on a Friday.")
     monkeypatch.setattr(rescuing, "import_transcripts", locked)
 
-    assert "failed, somebody writes." in shown(capsys, "rescue", code=1).err
+    assert "failed, somebody writes." in claude(capsys, "rescue", code=1).err
+
+
+EVENT = {
+    "hook_event_name": "PostToolUse",
+    "tool_name": "Bash",
+    "tool_input": {"command": "make"},
+    "tool_response": "ok",
+}
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return homes.fresh(tmp_path)
+
+
+def hold(monkeypatch, payload):
+    said = io.TextIOWrapper(io.BytesIO(json.dumps(payload).encode()))
+    monkeypatch.setattr(sys, "stdin", said)
+
+
+@pytest.mark.parametrize("words", [["hook", "PostToolUse"], ["hook"], ["hook", "PostToolUse", "--json"]])
+def test_an_event_on_standard_input_is_kept(home, monkeypatch, capsys, words):
+    hold(monkeypatch, EVENT)
+
+    assert main(words) == 0
+    assert len(spool.waiting(str(home))) == 1
+    assert capsys.readouterr().out.strip() in ("", '{"told": ""}', '{\n  "told": ""\n}')
+
+
+def test_a_payload_in_a_file_is_answered_for_the_home_that_is_named(home, tmp_path, monkeypatch, capsys):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "event.json").write_text(json.dumps(EVENT))
+    monkeypatch.setenv("AETHER_HOME", "")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+
+    assert main(["--home", str(home), "hook", "PostToolUse", str(tmp_path / "event.json")]) == 0
+    assert len(spool.waiting(str(home))) == 1
+
+
+def test_what_is_no_event_is_a_line_in_the_log_and_no_error(home, monkeypatch):
+    (home.parent / "event.json").write_text("{")
+
+    assert main(["hook", "Stop", "event.json"]) == 0
+    assert "JSONDecodeError" in (home / "hook.log").read_text()
+
+
+def test_it_serves_the_home_and_the_tools_that_are_named(monkeypatch, tmp_path):
+    started = []
+    monkeypatch.setattr(server, "serve", lambda home, *, tools: started.append((home, tools)))
+
+    assert main(["mcp", "--home", str(tmp_path), "--tools", "graph"]) == 0
+    assert main(["mcp"]) == 0
+
+    assert started == [(str(tmp_path), "graph"), (None, "memory")]
+
+
+def test_what_a_model_is_told_of_the_tools_is_shown(capsys):
+    assert main(["mcp", "--list", "--tools", "all", "--json"]) == 0
+
+    listed = json.loads(capsys.readouterr().out)
+    assert [tool["name"] for tool in listed][:2] == ["remember", "recall"]
+    assert len(listed) == 17
+
+
+def test_to_a_person_every_description_is_shown_whole(capsys):
+    assert main(["mcp", "--list", "--tools", "all"]) == 0
+
+    text = capsys.readouterr().out
+    assert "…" not in text
+    said = " ".join(text.split())
+    for tool in catalogue.chosen("all"):
+        assert f"{tool.name} {' '.join(tool.description.split())}" in said
+
+
+def test_without_the_package_it_says_what_to_install(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "mcp.server.mcpserver", None)
+
+    assert main(["mcp"]) == 8
+    assert "pip install 'aether-memory[mcp]'" in capsys.readouterr().err

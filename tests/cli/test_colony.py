@@ -5,16 +5,11 @@ from __future__ import annotations
 import json
 
 from aether.cli.main import main
-
-
-def shown(capsys, *words, code=0):
-    capsys.readouterr()
-    assert main(list(words)) == code
-    return capsys.readouterr()
+from tests.cli.stage import shown
 
 
 def test_signals_are_listed_strongest_first(here, capsys):
-    assert shown(capsys, "signal", "list").err == "No signal is felt now.\n"
+    assert shown(capsys, "signal", "list").err == "No signal is active.\n"
     main(["signal", "emit", "FEEDBACK", "slower"])
     main(["signal", "emit", "FOCUS", "database", "--strength", "0.9", "--caste", "builder", "--phase", "1"])
 

@@ -1,4 +1,4 @@
-"""Compaction on the command line."""
+"""Compaction and the check of messages on the command line."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import pytest
 from aether.cli.main import main
 from aether.messages.check import check
 from aether.messages.formats import read
+from tests.cli import stage
+from tests.cli.stage import shown
 from tests.laws.histories import history
 
 
@@ -22,11 +24,6 @@ def talk(here, tmp_path):
     messages = history(5, "openai", turns=20)
     (tmp_path / "talk.json").write_text(json.dumps({"model": "m", "messages": messages}), encoding="utf-8")
     return messages
-
-
-def shown(capsys, *words, code=0):
-    assert main([*words]) == code
-    return capsys.readouterr()
 
 
 def test_a_plan_says_what_would_happen_and_changes_nothing(talk, tmp_path, capsys):
@@ -93,7 +90,7 @@ def test_below_the_trigger_nothing_is_done_unless_it_is_forced(talk, capsys):
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["run", "talk.json"], 2, "neither a window nor a model"),
+        (["run", "talk.json"], 2, "no window and no model"),
         (["run", "none.json", "--window", "8000"], 3, "none.json"),
         (["plan", "README.md", "--window", "8000"], 2, "README.md"),
         (["run", "talk.json", "--window", "8000", "--backend", "nonsense"], 2, "nonsense"),
@@ -148,7 +145,7 @@ def test_a_file_of_several_conversations_says_so(here, tmp_path, capsys):
 
 
 def test_the_list_of_no_conversations_says_how_there_come_to_be_some(here, capsys):
-    assert "None yet" in shown(capsys, "compact", "list").err
+    assert "No conversation yet" in shown(capsys, "compact", "list").err
 
 
 def test_what_is_undone_is_shown_where_its_file_cannot_be_written(talk, tmp_path, capsys):
@@ -246,3 +243,116 @@ def test_the_signs_of_a_difference_are_explained_beside_it(talk, capsys):
 
     assert told.out.endswith("- removed   ~ shortened   + added\n")
     assert told.err == ""
+
+
+ORPHAN = {
+    "role": "user",
+    "content": [{"type": "tool_result", "tool_use_id": "ghost"}, {"type": "text", "text": "Hi."}],
+}
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A directory with a good request, a broken one, and no home."""
+    monkeypatch.chdir(tmp_path)
+    request = stage.request()
+    (tmp_path / "request.json").write_text(json.dumps(request))
+    (tmp_path / "broken.json").write_text(json.dumps({**request, "messages": [ORPHAN]}))
+    return tmp_path
+
+
+def checked(capsys, *words, code=0):
+    capsys.readouterr()
+    assert main(["messages", "check", *words]) == code
+    return capsys.readouterr()
+
+
+def test_a_good_request_is_said_to_be_good(place, capsys):
+    assert checked(capsys, "request.json", "--for", "anthropic").out == "anthropic takes these 3 messages.\n"
+
+
+def test_what_is_wrong_is_one_line_each_and_ends_with_1(place, capsys):
+    assert checked(capsys, "broken.json", "--for", "anthropic", code=1).out == (
+        "error orphan-result: messages[0].content[0]: There is no call 'ghost'. Drop it.\n"
+    )
+
+
+def test_a_repair_tells_what_it_did_and_writes_only_where_asked(place, capsys):
+    done = checked(capsys, "broken.json", "--for", "anthropic", "--repair")
+    assert done.out.startswith("repaired orphan-result: messages[0].content[0]: Dropped a result")
+    assert done.err == "Nothing was written: name a file with --output.\n"
+
+    checked(capsys, "broken.json", "--for", "anthropic", "--repair", "--output", "repaired.json")
+
+    repaired = json.loads((place / "repaired.json").read_text())
+    assert repaired["messages"] == [{"role": "user", "content": [{"type": "text", "text": "Hi."}]}]
+    assert repaired["system"] == "You fix bugs."
+
+
+def test_standard_input_is_converted_for_another_provider(place, capsys, monkeypatch):
+    text = io.TextIOWrapper(io.BytesIO((place / "request.json").read_bytes()))
+    monkeypatch.setattr(sys, "stdin", text)
+
+    found = json.loads(checked(capsys, "-", "--for", "gemini", "--json").out)
+
+    assert (found["file"], found["wire"], found["provider"], found["output"]) == (
+        "-",
+        "anthropic",
+        "gemini",
+        "",
+    )
+    assert all(finding["level"] == "warning" for finding in found["findings"])
+
+
+def test_more_conversations_in_a_file_are_mentioned(place, capsys):
+    line = json.dumps({"messages": [{"role": "user", "content": "Hi."}]}) + "\n"
+    (place / "many.jsonl").write_text(3 * line)
+
+    assert checked(capsys, "many.jsonl", "--for", "openai", "--nth", "2").err == (
+        "2 more conversation(s) in the file: choose with --nth.\n"
+    )
+
+
+def test_an_output_needs_a_repair_and_a_directory(place, capsys):
+    assert (
+        "--output needs --repair"
+        in checked(capsys, "request.json", "--for", "openai", "--output", "x", code=2).err
+    )
+    words = ["request.json", "--for", "openai", "--repair", "--output", "none/x.json"]
+    assert "there is no such directory" in checked(capsys, *words, code=3).err
+
+
+def test_without_a_provider_the_files_own_words_say_whose_rules_hold(place, capsys):
+    assert checked(capsys, "broken.json", code=1).out.startswith("error orphan-result")
+    assert checked(capsys, "request.json").out == "anthropic takes these 3 messages.\n"
+
+
+def test_words_of_no_provider_need_one_to_be_named(place, capsys):
+    (place / "plain.json").write_text(json.dumps([{"role": "user", "content": "Hi."}]))
+
+    assert "--for" in checked(capsys, "plain.json", code=2).err
+
+
+def test_what_was_converted_is_said_to_be(place, capsys):
+    found = checked(capsys, "request.json", "--for", "openai")
+
+    assert "openai takes these" in found.out
+    assert ", converted from anthropic." in found.out
+    assert "--for anthropic checks the file unconverted" in found.err
+
+
+def test_what_is_said_of_many_messages_is_one_line(place, capsys):
+    thought = {
+        "role": "assistant",
+        "content": [
+            {"type": "thinking", "thinking": "Hm.", "signature": "s"},
+            {"type": "text", "text": "Yes."},
+        ],
+    }
+    talk = [one for _ in range(9) for one in ({"role": "user", "content": "And?"}, thought)]
+    (place / "thoughts.json").write_text(json.dumps({"model": "claude", "messages": talk}))
+
+    lines = checked(capsys, "thoughts.json", "--for", "openai").out.splitlines()
+
+    assert len(lines) == 2
+    assert " and 8 more: " in lines[0]

@@ -9,13 +9,7 @@ import sys
 import pytest
 
 from aether.cli import graph
-from aether.cli.main import main
-
-
-def shown(capsys, *words, code=0):
-    capsys.readouterr()
-    assert main(list(words)) == code
-    return capsys.readouterr()
+from tests.cli.stage import shown
 
 
 def test_a_file_is_merged_and_how_to_take_it_back_is_said(here, capsys):
@@ -23,7 +17,7 @@ def test_a_file_is_merged_and_how_to_take_it_back_is_said(here, capsys):
     again = shown(capsys, "graph", "import", "memory.jsonl")
 
     assert first.out == "1 entity, 0 observations of known ones, 1 relation added; 0 known already.\n"
-    assert first.err.startswith("To take it back: aether undo ")
+    assert first.err.startswith("To undo it: aether undo ")
     assert (again.out.split()[-3], again.err) == ("2", "")
 
 
@@ -59,7 +53,7 @@ def test_a_file_that_is_no_graph_is_an_error_of_one_line(line, here, tmp_path, c
 
     text = shown(capsys, "graph", "import", "wrong", code=2).err
 
-    assert text.startswith("Error: wrong: none of its lines is an entity or a relation (line 1: ")
+    assert text.startswith("Error: wrong: no line is an entity or a relation (line 1: ")
     assert text.endswith('A transcript: "aether import".\n')
     assert text.count("\n") == 1
 

@@ -1,11 +1,15 @@
-"""init, log, undo, fold, show and doctor, as a person uses them."""
+"""The home by hand: its history, its documents, snapshots, and the demo."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
+import pytest
+
+import aether
 from aether.cli.main import main
+from tests.cli.stage import shown
 from tests.hook_player import put, turn
 
 
@@ -79,3 +83,84 @@ def test_doctor_finds_mends_and_only_then_is_content(here, tmp_path, capsys):
     assert main(["doctor", "--repair"]) == 0
     assert "Repaired: " in capsys.readouterr().err
     assert here["ITEM"] in out(capsys, "memory", "list")
+
+
+def test_the_documents_of_a_home_are_checked(here, capsys):
+    capsys.readouterr()
+
+    assert main(["schema", "check"]) == 0
+    assert capsys.readouterr().out == "Every document fits its schema.\n"
+
+
+def test_a_file_is_checked_by_its_name_and_the_place_is_named(here, tmp_path, capsys):
+    text = (tmp_path / ".aether/data/memory.json").read_text(encoding="utf-8")
+    (tmp_path / "memory.json").write_text(text, encoding="utf-8")
+    assert main(["schema", "check", "memory.json"]) == 0
+    (tmp_path / "other.json").write_text(text.replace('"LRU"', '"FIFO"', 1), encoding="utf-8")
+    capsys.readouterr()
+
+    assert main(["schema", "check", "--schema", "memory", "other.json"]) == 1
+
+    assert capsys.readouterr().out.startswith("memory#/working_memory/eviction_policy: ")
+
+
+def test_a_file_without_a_schema_is_an_error_that_names_the_schemas(here, capsys):
+    assert main(["schema", "check", "session.json"]) == 2
+    assert (
+        "Pass --schema with one of memory, pheromones, COLONY_STATE, graph, memories."
+        in capsys.readouterr().err
+    )
+
+
+def test_a_snapshot_is_listed_restored_and_the_restore_undone(here, capsys):
+    assert shown(capsys, "snapshot", "list").err == "No snapshot was taken yet.\n"
+    made = shown(capsys, "snapshot", "create", "--label", "before").out.strip()
+    main(["memory", "add", "A later note"])
+
+    assert made in shown(capsys, "snapshot", "list").out
+    assert "Pass --yes" in shown(capsys, "snapshot", "restore", code=2).err
+    assert shown(capsys, "snapshot", "restore", made, "--yes").out == "Restored: memory.\n"
+    assert len(aether.list_working_memory_items()) == 2
+    main(["undo"])
+    assert len(aether.list_working_memory_items()) == 3
+
+
+def test_restoring_what_is_there_says_so(here, capsys):
+    main(["snapshot", "create"])
+
+    assert shown(capsys, "snapshot", "restore", "--yes").out == "Restored: nothing differed.\n"
+
+
+def test_a_person_may_keep_the_present_state(here, capsys, monkeypatch):
+    main(["snapshot", "create"])
+    monkeypatch.setattr("aether.cli.home.confirmed", lambda what, yes: False)
+
+    assert json.loads(shown(capsys, "snapshot", "restore", "--json", code=1).out) == {"changed": []}
+
+
+@pytest.mark.slow
+def test_the_demo_shows_each_step(capsys):
+    assert main(["demo"]) == 0
+
+    text = capsys.readouterr().out
+    for number in range(1, 6):
+        assert f"{number}. " in text
+    assert "DIFFERS" not in text
+
+
+@pytest.mark.slow
+def test_the_home_is_left_behind_on_request(tmp_path, capsys):
+    assert main(["demo", "--keep", str(tmp_path / "kept"), "--json"]) == 0
+
+    data = json.loads(capsys.readouterr().out)
+    assert data["home"] == str(tmp_path / "kept" / ".aether")
+    assert main(["memory", "stats", "--home", str(tmp_path / "kept")]) == 0
+    assert len(data["phases"]) == 4
+    assert data["check"]["findings"] == []
+
+
+def test_a_directory_with_something_in_it_is_left_alone(tmp_path, capsys):
+    (tmp_path / "mine").touch()
+
+    assert main(["demo", "--keep", str(tmp_path)]) == 2
+    assert "is not empty" in capsys.readouterr().err

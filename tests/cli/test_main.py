@@ -1,4 +1,4 @@
-"""The one place that turns every end of a command into words and an exit code."""
+"""The one place that turns every end of a command into words and an exit code; shell completion."""
 
 from __future__ import annotations
 
@@ -205,3 +205,19 @@ def test_a_fresh_process_that_adds_an_item_imports_nothing_it_can_do_without(her
 
 def test_the_tree_is_what_the_stage_walks():
     assert len(stage.NAMES) > 35
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_names_the_command_and_its_variable(shell, capsys):
+    assert main(["completion", shell]) == 0
+    assert "_AETHER_COMPLETE" in capsys.readouterr().out
+
+
+def test_words_are_completed(monkeypatch, capsys):
+    monkeypatch.setenv("_AETHER_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "aether memory se")
+    monkeypatch.setenv("COMP_CWORD", "2")
+
+    assert main([]) == 0
+
+    assert "plain,search" in capsys.readouterr().out

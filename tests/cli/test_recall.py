@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import re
 
-from aether.cli.main import main
-
-
-def shown(capsys, *words, code=0):
-    capsys.readouterr()
-    assert main(list(words)) == code
-    return capsys.readouterr()
+from tests.cli.stage import shown
 
 
 def test_the_index_has_a_line_per_entry_and_says_what_all_cost(here, capsys):

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import json
 
-from aether.cli.main import main
-
-
-def shown(capsys, *words, code=0):
-    capsys.readouterr()
-    assert main(list(words)) == code
-    return capsys.readouterr()
+from tests.cli.stage import shown
 
 
 def test_files_are_counted_and_it_is_said_by_what(here, tmp_path, capsys):

@@ -7,14 +7,8 @@ import json
 import sys
 
 import aether
-from aether.cli.main import main
 from aether.operations import drafts
-
-
-def shown(capsys, *words, code=0):
-    capsys.readouterr()
-    assert main(list(words)) == code
-    return capsys.readouterr()
+from tests.cli.stage import shown
 
 
 def test_a_dry_run_shows_the_items_and_stores_none(here, capsys):
@@ -30,7 +24,7 @@ def test_importing_counts_and_importing_again_adds_nothing(here, capsys):
 
     assert "Phases: 7.\n" in done.out
     newest = aether.log(limit=1)[0].revision
-    assert done.err == f"To take it back: aether undo {newest}\nNext: aether memory compress --phase 7\n"
+    assert done.err == f"To undo it: aether undo {newest}\nNext: aether memory compress --phase 7\n"
     assert (
         "were known from an earlier import." in shown(capsys, "import", "session.jsonl", "--phase", "7").out
     )
@@ -43,7 +37,7 @@ def test_an_import_of_many_batches_says_how_to_take_it_back(here, capsys, monkey
 
     revisions = [line.revision for line in aether.log(limit=0) if line.operation == "import"]
     undos = [f"aether undo {revision}" for revision in revisions]
-    assert told == f"To take it back: {', '.join([*undos[:3], '…', undos[-1]])}"
+    assert told == f"To undo it: {', '.join([*undos[:3], '…', undos[-1]])}"
 
 
 def test_bad_lines_are_named(here, tmp_path, capsys):

@@ -58,7 +58,7 @@ def test_without_the_packages_it_says_what_to_install(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", absent)
 
-    with pytest.raises(BackendUnavailable, match="pip install opentelemetry-sdk"):
+    with pytest.raises(BackendUnavailable, match=r"aether-memory\[otel\]"):
         otlp()
 
 

@@ -113,7 +113,7 @@ def test_without_the_sdk_the_caller_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "anthropic.tools", None)
     monkeypatch.setitem(sys.modules, "anthropic", None)
 
-    with pytest.raises(BackendUnavailable, match="pip install anthropic"):
+    with pytest.raises(BackendUnavailable, match="pip install aether-memory"):
         _ = integration.AetherMemoryTool
 
 

@@ -56,7 +56,9 @@ def build(home: str | None = None, *, tools: str = catalogue.DEFAULT_SET) -> Any
         from mcp.server.mcpserver import MCPServer
     except ImportError as reason:
         raise BackendUnavailable(
-            "the package mcp is missing, or older than 2.", fix="Run: pip install 'mcp>=2,<3'", where="mcp"
+            "the package mcp is missing, or older than 2.",
+            fix="Run: pip install 'aether-memory[mcp]'",
+            where="mcp",
         ) from reason
     server = MCPServer(
         NAME,

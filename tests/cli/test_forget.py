@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import json
 
-from aether.cli import memory_forget
-from aether.cli.main import main
-
-
-def shown(capsys, *words, code=0):
-    capsys.readouterr()
-    assert main(list(words)) == code
-    return capsys.readouterr()
+from aether.cli import forget
+from tests.cli.stage import shown
 
 
 def test_what_would_go_is_shown_and_stays(here, capsys):
@@ -33,7 +27,7 @@ def test_it_needs_a_yes_then_says_how_to_have_it_back(here, capsys):
 
 
 def test_a_person_sees_it_and_may_say_no(here, capsys, monkeypatch):
-    monkeypatch.setattr(memory_forget, "confirmed", lambda what, yes: False)
+    monkeypatch.setattr(forget, "confirmed", lambda what, yes: False)
 
     assert here["ITEM"] in shown(capsys, "memory", "forget", here["ITEM"], code=1).out
     assert (
@@ -49,7 +43,7 @@ def test_nothing_that_holds_it_is_said(here, capsys):
 
 
 def test_a_long_list_is_cut_and_other_documents_are_named(here, capsys, monkeypatch):
-    monkeypatch.setattr(memory_forget, "SHOWN", 1)
+    monkeypatch.setattr(forget, "SHOWN", 1)
     shown(capsys, "phase", "start", "1", "--name", "the state of things")
 
     done = shown(capsys, "memory", "forget", "--match", "state", "--dry-run")
@@ -66,9 +60,7 @@ def test_erasing_shows_where_and_never_what_and_asks_twice(here, capsys, monkeyp
     )
 
     asked = []
-    monkeypatch.setattr(
-        memory_forget, "confirmed", lambda what, yes: asked.append(what) or len(asked) % 2 == 1
-    )
+    monkeypatch.setattr(forget, "confirmed", lambda what, yes: asked.append(what) or len(asked) % 2 == 1)
     shown(capsys, "memory", "forget", "--match", "atomic writes", "--erase", code=1)
     told = json.loads(
         shown(capsys, "memory", "forget", "--match", "atomic writes", "--erase", "--json", code=1).out
@@ -87,7 +79,7 @@ def test_what_is_erased_is_gone_and_what_is_not_reached_is_said(here, capsys):
 
 
 def test_a_text_can_come_from_standard_input(here, capsys, monkeypatch):
-    monkeypatch.setattr(memory_forget, "read_text", lambda source: "atomic writes\n")
+    monkeypatch.setattr(forget, "read_text", lambda source: "atomic writes\n")
 
     done = json.loads(shown(capsys, "memory", "forget", "--match", "-", "--erase", "--yes", "--json").out)
 

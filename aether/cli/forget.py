@@ -1,6 +1,6 @@
-"""Forgetting on the command line: show the plan, ask, and say how to undo it.
+"""Forgetting on the command line: show the affected entries, ask, and name the undo.
 
-`--erase` cannot be undone: it asks twice, and never shows the text.
+`--erase` cannot be undone: it asks twice, and never prints the text.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import click
 from aether.cli.output import (
     Ask,
     Command,
+    Table,
     confirmed,
     emit,
     note,
@@ -19,8 +20,6 @@ from aether.cli.output import (
     plain,
     read_text,
     say,
-    short,
-    table,
 )
 
 if TYPE_CHECKING:
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
 # Lines shown before the question; --json and the receipt have all of them.
 SHOWN = 20
 OUTSIDE = (
-    "Not reached: transcripts of Claude Code, backups and version control, exports and copies in a bucket, and the "
-    "context of running sessions. Change a secret where it is valid."
+    "Not reached: transcripts of Claude Code, backups and version control, exports, copies in buckets, and "
+    "sessions that still have it before them. Change a secret where it is valid."
 )
 
 
@@ -42,28 +41,27 @@ OUTSIDE = (
     "--match",
     metavar="TEXT",
     default="",
-    help="Forget everything that contains this text, in any case (--erase: exactly); - reads stdin",
+    help="Forget all that holds this text, in any case (--erase: exactly); - reads it from stdin",
 )
-@click.option("--similar", is_flag=True, help="Also forget what says the same in other words")
-@click.option("--erase", is_flag=True, help="Replace the text by a mark in every file of the home; no undo")
-@click.option("--dry-run", is_flag=True, help="Show the plan and change nothing")
+@click.option("--similar", is_flag=True, help="Also entries that say the same in other words")
+@click.option("--erase", is_flag=True, help="Replace the text in every file of the home; no undo")
+@click.option("--dry-run", is_flag=True, help="Show the affected entries, and change nothing")
 @click.option("--yes", is_flag=True, help="Do not ask")
 @pass_ask
 def forget(
     ask: Ask, ids: tuple[str, ...], match: str, *, similar: bool, erase: bool, dry_run: bool, yes: bool
 ) -> int:
-    """Take something out of memory, so that nothing finds it.
+    """Forget entries, so that no search finds them.
 
-    Forgetting an item or pattern forgets everything that says the same: archived items, statements of sessions,
-    patterns, the prompt that it was part of. Things that say it in other words are listed, and forgotten with
-    --similar. Sessions, signals and entities of the knowledge graph (entity:NAME) are forgotten by their id too. No
-    search, recall or briefing shows it afterwards. The text stays in the history of the home, so that aether undo
-    brings it back.
+    With an item or pattern, all entries with the same text are forgotten: archived items, statements of sessions,
+    patterns, the prompt that held it. Entries that say it in other words are listed, and forgotten with --similar. Sessions,
+    signals and entities of the knowledge graph (entity:NAME) are named by their id too. No search, recall or briefing shows
+    it any more. The text stays in the history of the home, so that aether undo brings it back.
 
-    Use --erase for a secret: afterwards no file of the home holds the text, the history included. The revisions that
-    held it cannot be undone. The text is found exactly as it is given, also as JSON escapes it; with --match only the
-    text itself is replaced, not the note around it. Copies outside the home (transcripts of Claude Code, backups,
-    exports) are not reached.
+    --erase removes a secret for good: afterwards no file of the home holds the text, and its history does not either;
+    revisions that held it cannot be undone. The text is found exactly as given, also as JSON escapes it. With --match
+    only the text itself is erased, not the entry that holds it. Copies
+    outside the home (transcripts of Claude Code, backups, exports) are not reached.
 
     \b
     Example:
@@ -79,13 +77,13 @@ def forget(
     place = ask.place()
     found = forgetting.would_forget(ids, match=match, similar=similar, home=place)
     if dry_run or not found.targets:
-        emit(ask, _data(found, done=False), _lines(found) or [])
+        emit(ask, _data(found, done=False), _lines(found))
         note(ask, "Nothing was changed." if found.targets else "Nothing holds that; nothing was changed.")
-        _note_kept(ask, found)
+        _note_left_over(ask, found)
         return 0
     if not yes and not ask.json:
         emit(ask, None, _lines(found))
-        _note_kept(ask, found)
+        _note_left_over(ask, found)
     if not confirmed(f"{len(found.targets)} thing(s) will be forgotten.", yes=yes):
         if ask.json:
             emit(ask, _data(found, done=False), [])
@@ -96,7 +94,7 @@ def forget(
         _data(done, done=True),
         f"{len(done.targets)} thing(s) forgotten. aether undo {done.revision} brings them back.",
     )
-    _note_kept(ask, done)
+    _note_left_over(ask, done)
     return 0
 
 
@@ -106,16 +104,16 @@ def _erase(ask: Ask, ids: tuple[str, ...], match: str, *, dry_run: bool, yes: bo
     place = ask.place()
     found = erasing.would_erase(ids, match=match, home=place)
     if dry_run or not (found.places or ids):
-        emit(ask, _erased_data(found), _erased_lines(found))
+        emit(ask, _erased_data(found), _erased_table(found))
         note(ask, "Nothing was changed." if found.places else "Nothing holds that; nothing was changed.")
-        _say_left(found)
+        _report_left(found)
         return 0
     if not yes and not ask.json:
-        emit(ask, None, _erased_lines(found))
+        emit(ask, None, _erased_table(found))
     places = f"{sum(found.places.values())} place(s) in {found.files} file(s)"
     if not (
         confirmed(f"It will be erased at {places}, in the history too.", yes=yes)
-        and confirmed("Nothing brings it back, not even aether undo.", yes=yes)
+        and confirmed("It cannot be undone, not even by aether undo.", yes=yes)
     ):
         if ask.json:
             emit(ask, _erased_data(found), [])
@@ -123,11 +121,11 @@ def _erase(ask: Ask, ids: tuple[str, ...], match: str, *, dry_run: bool, yes: bo
     done = erasing.erase(ids, match=match, home=place)
     emit(ask, _erased_data(done), f"Erased at {sum(done.places.values())} place(s) in {done.files} file(s).")
     note(ask, OUTSIDE)
-    _say_left(done)
+    _report_left(done)
     return 1 if done.left else 0
 
 
-def _say_left(found: Erased) -> None:
+def _report_left(found: Erased) -> None:
     if found.skipped:
         say(
             f"{found.skipped} text(s) of it stay: too short, or a word that the files of a home are built of."
@@ -155,15 +153,14 @@ def _erased_data(found: Erased) -> dict[str, Any]:
     }
 
 
-def _erased_lines(found: Erased) -> list[str]:
-    return table(sorted(found.places.items()), head=("where", "places"), right=(1,))
+def _erased_table(found: Erased) -> Table:
+    return Table(sorted(found.places.items()), head=("where", "places"), right=(1,))
 
 
-def _note_kept(ask: Ask, found: Forgotten) -> None:
+def _note_left_over(ask: Ask, found: Forgotten) -> None:
     if found.similar:
         note(ask, "The same in other words, kept unless --similar:")
-        for line in table(_rows(found.similar)):
-            note(ask, line)
+        note(ask, Table(_rows(found.similar)))
     for name in found.elsewhere:
         note(ask, f"The text is also in {name}, which forgetting does not change.")
 
@@ -179,14 +176,13 @@ def _data(found: Forgotten, *, done: bool) -> dict[str, Any]:
     }
 
 
-def _lines(found: Forgotten) -> list[str]:
+def _lines(found: Forgotten) -> list[str | Table]:
     more = len(found.targets) - SHOWN
-    rows = table(_rows(found.targets), head=("id", "layer", "what", "text"))
-    return [*rows, *([f"… and {more} more"] if more > 0 else [])]
+    return [
+        Table(_rows(found.targets), head=("id", "layer", "what", "text")),
+        *([f"… and {more} more; --json lists all"] if more > 0 else []),
+    ]
 
 
 def _rows(targets: list[Target]) -> list[tuple[str, ...]]:
-    return [
-        (plain(target.id), target.layer, target.part or target.type, plain(short(target.text)))
-        for target in targets[:SHOWN]
-    ]
+    return [(target.id, target.layer, target.part or target.type, target.text) for target in targets[:SHOWN]]

@@ -1,0 +1,203 @@
+"""The words of names, help and errors: plain technical English, in the terms of the glossary.
+
+Packages are added to `CHECKED` as they are cleaned. Text for models in prompts/ and JSON keys are not names.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from aether.cli.compactctl import compactctl
+from tests.cli import stage
+
+ROOT = Path(__file__).parents[1]
+CHECKED = ["aether/cli"]
+# Each banned term, and the words that say it plainly.
+BANNED = {
+    "tell|tells|told|telling": "say, report, print",
+    "taken in|taking in|took in": "drain, import",
+    "amiss": "damaged, edited",
+    "anew": "again, recount",
+    "is none|that is none|of none": "invalid, without",
+    "mend|mends|mended|mending": "repair",
+    "stand|stands|stood|standing": "be, apply",
+    "gone": "removed",
+    "begin|begins|began|begun|beginning": "start",
+    "due": "ready",
+    "unasked": "automatically",
+    "wherever": "in any",
+    "ladder|climb": "steps",
+}
+# Parts of names that the vocabulary has replaced.
+NAMES_BANNED = "tell tells told amiss anew mend mended stands gone begun begin due drafts salvage gist anchors likeness counted lean ladder climb taking departures reminders"
+# A relative clause in the place of a subject.
+SUBJECT_WHAT = re.compile(r"^\s*What\b(?!.*\?)", re.IGNORECASE)
+# Near-synonyms of the glossary's words: it has one word for each of these things.
+GLOSSARY = {
+    "workspace directory|data directory": "home",
+    "memory entry|memory record": "item",
+    "insight|lesson entry": "pattern",
+    "pheromones? trail|marker": "signal",
+    "threshold ratio": "trigger",
+    "hand-over|handover": "hand-off",
+}
+ERRORS = {
+    "AetherError", "BackendFailed", "BackendUnavailable", "BudgetExceeded", "CorruptDocument", "InvalidDocument",
+    "InvalidInput", "LockTimeout", "NotFound", "StorageFailed", "UnsafePath", "UsageError", "Finding",
+}  # fmt: skip
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    for package in CHECKED:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def slips(text: str) -> list[str]:
+    """Return each banned term in `text` with the words that say it plainly."""
+    return [
+        f"{found[0]!r}: say {plainly}"
+        for terms, plainly in (BANNED | GLOSSARY).items()
+        if (found := re.search(rf"\b(?:{terms})\b", text, re.IGNORECASE))
+    ]
+
+
+def defined(tree: ast.Module, module: str) -> Iterator[str]:
+    """Yield each name that a module defines: its own, its functions', parameters' and variables'."""
+    yield Path(module).stem
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+
+
+def words_of(name: str) -> list[str]:
+    return re.findall(r"[a-z]+", re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower())
+
+
+def literals(node: ast.AST) -> str:
+    """Return the text of a literal, its placeholders left out."""
+    return " ".join(
+        each.value
+        for each in ast.walk(node)
+        if isinstance(each, ast.Constant) and isinstance(each.value, str)
+    )
+
+
+def errors_of(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield the line and the text of each error or finding that is made, its `fix` included."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if name in ERRORS:
+                yield node.lineno, literals(node)
+
+
+def printed(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield the line and the text of each message to a person: what `say` and `note` get."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in {"say", "note"}:
+            yield node.lineno, literals(node)
+
+
+def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.FunctionDef, ast.ClassDef)) and (
+            text := ast.get_docstring(node)
+        ):
+            yield getattr(node, "lineno", 1), text
+
+
+def test_names_are_plain():
+    banned = set(NAMES_BANNED.split())
+
+    found = {
+        f"{module}: {name}"
+        for module, tree in modules()
+        for name in defined(tree, module)
+        if banned & set(words_of(name))
+    }
+
+    assert found == set()
+
+
+def test_errors_findings_notes_and_docstrings_are_plain():
+    found = [
+        f"{module}:{line}: {slip}"
+        for module, tree in modules()
+        for line, text in (*errors_of(tree), *printed(tree), *docstrings(tree))
+        for slip in slips(text)
+    ]
+
+    assert found == []
+
+
+def test_no_error_starts_with_a_clause_as_its_subject():
+    found = [
+        f"{module}:{line}: {text}"
+        for module, tree in modules()
+        for line, text in errors_of(tree)
+        if SUBJECT_WHAT.search(text)
+    ]
+
+    assert found == []
+
+
+def helps() -> Iterator[tuple[str, str]]:
+    """Yield each command's name with its help, and each option's with its own."""
+    commands = [
+        *stage.commands(groups=True),
+        *((f"compactctl {name}", each) for name, each in compactctl.commands.items()),
+    ]
+    for name, command in commands:
+        yield name, command.help or ""
+        for option in command.params:
+            if isinstance(option, click.Option):
+                yield f"{name} {option.opts[0]}", option.help or ""
+
+
+def test_help_is_plain():
+    found = [f"{name}: {slip}" for name, text in helps() for slip in slips(text)]
+    found += [f"{name}: {text}" for name, text in helps() if SUBJECT_WHAT.search(text)]
+
+    assert found == []
+
+
+def test_no_sentence_of_help_has_where_twice():
+    found = [
+        f"{name}: {sentence}"
+        for name, text in helps()
+        for sentence in re.split(r"[.;:]\s", text)
+        if len(re.findall(r"\bwhere\b", sentence)) > 1
+    ]
+
+    assert found == []
+
+
+def test_the_words_to_use_are_those_of_the_glossary():
+    glossary = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
+
+    assert [word for word in GLOSSARY.values() if f"**{word}**" not in glossary] == []
+
+
+def test_a_slip_is_found():
+    """The lists above are worth their lines only if they find something."""
+    tree = ast.parse(
+        'def tell_it(anchors):\n    raise InvalidInput("what is amiss is none.", fix="Mend it.")'
+    )
+
+    assert [name for name in defined(tree, "x.py") if set(NAMES_BANNED.split()) & set(words_of(name))] == [
+        "tell_it",
+        "anchors",
+    ]
+    ((_, text),) = errors_of(tree)
+    assert len(slips(text)) == 3
+    assert SUBJECT_WHAT.search(text)
