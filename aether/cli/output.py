@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from aether.text.patterns import UNPRINTABLE
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -32,8 +34,6 @@ PROGRESS_EVERY_SECONDS = 0.2
 _IN_ASCII = str.maketrans(
     {"─": "-", "…": "...", "→": "->", "↔": "<->", "—": "-", "×": "x", "±": "+-", "�": "?"}
 )
-# Control characters, and the marks that change the direction of the text after them.
-_UNSEEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 
 
 class Ask:
@@ -242,9 +242,7 @@ def plain(text: str) -> str:
     """
     if text.isprintable():
         return text
-    import re
-
-    return re.sub(_UNSEEN, "�", text.replace("\r\n", "\n"))
+    return UNPRINTABLE.sub("�", text.replace("\r\n", "\n"))
 
 
 def short(text: str, room: int = DEFAULT_COLUMNS) -> str:
