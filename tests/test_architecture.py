@@ -27,7 +27,7 @@ HOMES = {
     },
     "boto3": {"aether/storage/s3.py"},
     "botocore": {"aether/storage/s3.py"},
-    "httpx2": {"aether/backends/anthropic_api.py"},
+    "httpx2": {"aether/http.py", "aether/backends/anthropic_api.py"},
     "langchain": {"aether/integrations/langchain.py"},
     "langchain_core": {"aether/integrations/langchain.py"},
     "mcp": {"aether/integrations/mcp_server"},
@@ -43,7 +43,7 @@ HOMES = {
     "tiktoken": {"aether/tokens/exact.py"},
 }
 # A fresh process that adds an item must not pay for these.
-HEAVY = {"anthropic", "tiktoken", "jsonschema", "filelock", "snowballstemmer", "sqlite3", "asyncio", "rich"}
+HEAVY = {"anthropic", "httpx2", "tiktoken", "jsonschema", "filelock", "snowballstemmer", "sqlite3", "asyncio", "rich"}
 # Nor may the event of a tool, a process for each call of one, pay for these.
 HEAVY_FOR_A_TOOL = HEAVY | set(
     "typing pathlib contextlib dataclasses hashlib tomllib click subprocess tempfile datetime base64 "

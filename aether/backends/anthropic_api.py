@@ -12,6 +12,7 @@ from aether.backends import dialog, wire
 from aether.backends.base import Completion, Request, Settings
 from aether.backends.request import strict
 from aether.errors import BackendUnavailable
+from aether.http import Trouble
 from aether.shapes import Counter, JsonObject
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _exchange(client: Anthropic, model: str, prompt: str, room: int, form: JsonO
     return wire.reply(answered.status_code, answered.content, answered.headers)
 
 
-def _trouble(reason: Exception) -> wire.Trouble:
+def _trouble(reason: Exception) -> Trouble:
     import httpx2
 
     return "unreachable" if isinstance(reason.__cause__, httpx2.ConnectError) else "dropped"

@@ -1,6 +1,6 @@
 """The openai backend: chat completions of OpenAI, and of every server that speaks the same.
 
-It needs no package. With `OPENAI_BASE_URL` a local server is asked, which may want no key.
+It needs no package of OpenAI. With `OPENAI_BASE_URL` a local server is asked, which may want no key.
 """
 
 from __future__ import annotations

@@ -1,40 +1,30 @@
-"""The wire: one HTTP exchange as a value, tried again while trying helps, and its failures as our errors.
+"""Exchanges with model servers: JSON over `aether.http`, retries, and failures as our errors.
 
-A reply is data, also where none came: what is worth a retry, what means that the prompt was too long
-and which error the caller sees are decided here, once, for every backend that talks to a server.
+Which failure is worth a retry, which means that the prompt is too long and which error the caller sees
+is decided here, once, for every backend that talks to a server.
 """
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import re
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
-from typing import Any, Literal, NamedTuple, NoReturn
-from urllib.parse import urlsplit
+from typing import Any, NamedTuple, NoReturn
 
-from aether import clock
+from aether import clock, http
 from aether.backends.base import Settings
-from aether.errors import BackendFailed, BackendUnavailable, InvalidInput, shown
+from aether.errors import BackendFailed, BackendUnavailable, InvalidInput
 from aether.shapes import JsonObject
-
-Trouble = Literal["", "timeout", "unreachable", "dropped"]
 
 # Request timeout, conflict, too early, rate limit, and everything that is the server's own fault.
 RETRIED = frozenset({408, 409, 425, 429})
 # A server that wants a longer pause than this is better reported than waited for.
 LONGEST_WAIT_SECONDS = 60.0
-# No session comes near this; a server that sends more is broken, and memory is not endless.
-MAX_REPLY_BYTES = 32 * 1024 * 1024
 # Enough of a server's own words to understand it.
 QUOTED_CHARS = 300
-_BLOCK_BYTES = 64 * 1024
-_ADDRESS = re.compile(r"https?://(?:[\w.-]+|\[[0-9a-fA-F:.]+\])(?::\d{1,5})?(?:/[\w./~%+@-]*)?")
 _TOO_LONG = re.compile(
     r"\bcontext\b|context_length|(?:prompt|input|request|message)s?\b.{0,40}\btoo (?:long|large)",
     re.IGNORECASE | re.DOTALL,
@@ -44,14 +34,14 @@ _NOT_ABOUT_LENGTH = frozenset({401, 403, 404, 429})
 
 
 class Reply(NamedTuple):
-    """What came back: status 0 means that nothing whole did, and `trouble` says why."""
+    """An answer read as JSON: status 0 means that none arrived whole, and `trouble` says why."""
 
     status: int
     body: JsonObject
-    """The JSON object of the reply; empty where it was none."""
+    """The JSON object of the reply; empty if it was none."""
     text: str = ""
     retry_after: str = ""
-    trouble: Trouble = ""
+    trouble: http.Trouble = ""
 
 
 def chosen(explicit: str, *variables: str) -> str:
@@ -77,22 +67,15 @@ def post(url: str, body: JsonObject, *, headers: Mapping[str, str], timeout_seco
     Raises:
         InvalidInput: `url` is not an http or https address.
     """
-    opener = _opener(url)
-    request = urllib.request.Request(  # noqa: S310 - the scheme is checked by _opener
-        url,
-        data=json.dumps(body).encode(),
+    found = http.request(
+        http.address(url, where="base url"),
+        timeout_seconds=timeout_seconds,
+        body=json.dumps(body).encode(),
         headers={"Content-Type": "application/json", "Accept": "application/json", **headers},
-        method="POST",
     )
-    deadline = time.monotonic() + timeout_seconds
-    try:
-        with opener.open(request, timeout=timeout_seconds) as response:
-            return reply(response.status, _read(response, deadline), dict(response.headers))
-    except urllib.error.HTTPError as refusal:
-        with refusal:
-            return _refused(refusal, deadline)
-    except (OSError, http.client.HTTPException) as reason:
-        return Reply(0, {}, str(reason), trouble=_trouble(reason))
+    if found.trouble:
+        return Reply(0, {}, found.reason, trouble=found.trouble)
+    return reply(found.status, found.content or found.reason.encode(), found.headers)
 
 
 def reply(status: int, raw: bytes, headers: Mapping[str, str]) -> Reply:
@@ -190,54 +173,3 @@ def _asked_wait(retry_after: str) -> float:
         return max(0.0, (parsedate_to_datetime(retry_after) - clock.now()).total_seconds())
     except (TypeError, ValueError):
         return 0.0
-
-
-def _refused(refusal: urllib.error.HTTPError, deadline: float) -> Reply:
-    try:
-        raw = _read(refusal, deadline)
-    except (OSError, http.client.HTTPException):
-        raw = b""
-    return reply(refusal.code, raw or str(refusal.reason).encode(), dict(refusal.headers))
-
-
-def _read(response: Any, deadline: float) -> bytes:
-    # The socket's own timeout counts from byte to byte, so a server that drips would never end.
-    blocks: list[bytes] = []
-    size = 0
-    while block := response.read1(_BLOCK_BYTES):
-        blocks.append(block)
-        size += len(block)
-        if time.monotonic() > deadline:
-            raise TimeoutError("the answer did not end in time")
-        if size > MAX_REPLY_BYTES:
-            raise http.client.HTTPException(f"the answer is larger than {MAX_REPLY_BYTES} bytes")
-    if getattr(response, "length", 0):
-        raise http.client.IncompleteRead(b"", response.length)
-    return b"".join(blocks)
-
-
-def _trouble(reason: Exception) -> Trouble:
-    inner = reason.reason if isinstance(reason, urllib.error.URLError) else reason
-    if isinstance(inner, TimeoutError):
-        return "timeout"
-    broken = isinstance(inner, (ConnectionResetError, BrokenPipeError, http.client.HTTPException))
-    return "dropped" if broken else "unreachable"
-
-
-class _Stay(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: the key would go along, and a POST would become a GET."""
-
-    def redirect_request(self, *_args: Any, **_named: Any) -> None:
-        return None
-
-
-def _opener(url: str) -> urllib.request.OpenerDirector:
-    if not _ADDRESS.fullmatch(url):
-        raise InvalidInput(
-            f"{shown(url)} is not the address of a server.",
-            fix="Write it as http://127.0.0.1:11434 or https://….",
-            where="base url",
-        )
-    # A proxy cannot reach this machine's loopback interface.
-    near = urlsplit(url).hostname in {"localhost", "127.0.0.1", "::1"}
-    return urllib.request.build_opener(urllib.request.ProxyHandler({} if near else None), _Stay)

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 import click
 
+from aether.text.patterns import UNPRINTABLE
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -38,10 +40,6 @@ LAYER_NAMES = {
 _IN_ASCII = str.maketrans(
     {"─": "-", "…": "...", "→": "->", "↔": "<->", "—": "-", "×": "x", "±": "+-", "�": "?"}
 )
-# Control characters, and the marks that change the direction of the text after them.
-_UNPRINTABLE = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-
-
 class Table(NamedTuple):
     """Rows under column names; the columns in `right` are aligned to the right."""
 
@@ -297,9 +295,7 @@ def plain(text: str) -> str:
     """
     if text.isprintable():
         return text
-    import re
-
-    return re.sub(_UNPRINTABLE, "�", text.replace("\r\n", "\n"))
+    return UNPRINTABLE.sub("�", text.replace("\r\n", "\n"))
 
 
 def one_line(text: str) -> str:

@@ -19,8 +19,8 @@ from aether import clock
 from aether.errors import AetherError, BackendUnavailable
 from aether.events.background import TIMEOUT_SECONDS, Background, Sent
 from aether.events.event import Event
-from aether.events.http import address
 from aether.events.record import cut, parent_id, plain, span_id, trace_id
+from aether.http import address
 from aether.redact.redaction import redact
 
 WHERE = "exporter 'otlp'"

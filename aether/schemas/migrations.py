@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from aether.errors import InvalidDocument
 from aether.paths import resource
-from aether.schemas.salvage import Notes, field, filled, listing, set_aside
 from aether.shapes import Counter, Finding, JsonObject
 
 VERSION = 3
@@ -72,29 +71,14 @@ def migrate(name: str, value: Any, *, count: Counter = original_count) -> Migrat
     """
     if is_current(name, value):
         return Migrated(value, [])
+    # Loaded only here: nearly every document is of today's version.
+    from aether.schemas.from_v2 import Notes, convert
+
     notes = Notes(name, [], [])
-    if not isinstance(value, dict):
-        set_aside(notes, "/", value, "an object")
-        value = {}
-    before = field(value, "unplaced", listing, [], place="", notes=notes)
+    before = value.get("unplaced") if isinstance(value, dict) else None
     initial: JsonObject = json.loads(resource(f"data/{name}.json").read_bytes())
-    document = _v2_to_v3(name, value, initial, count, notes)
+    document = convert(name, value, initial, count=count, notes=notes)
     document["schema_version"] = VERSION
     if notes.unplaced:
-        document["unplaced"] = [*before, *notes.unplaced]
+        document["unplaced"] = [*(before if isinstance(before, list) else []), *notes.unplaced]
     return Migrated(document, notes.findings)
-
-
-def _v2_to_v3(name: str, value: JsonObject, initial: JsonObject, count: Counter, notes: Notes) -> JsonObject:
-    from aether.schemas import v2_colony, v2_memory
-
-    # The version and the words about the format are ours to say.
-    value = {key: below for key, below in value.items() if key != "schema_version"}
-    if name == "memory":
-        return v2_memory.v2_to_v3(value, initial=initial, count=count, notes=notes)
-    if name == "pheromones":
-        return v2_colony.pheromones_v2_to_v3(value, initial=initial, notes=notes)
-    if name != "COLONY_STATE":
-        document: JsonObject = filled(value, initial, "", notes)  # the original had no such document
-        return document
-    return v2_colony.colony_v2_to_v3(value, initial=initial, notes=notes)

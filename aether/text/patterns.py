@@ -32,3 +32,8 @@ def lazy(pattern: str, flags: int = 0) -> re.Pattern[str]:
     'cbt'
     """
     return _Lazy(pattern, flags)  # type: ignore[return-value]  # it is used as one
+
+
+# Control characters but tab and line feed, marks that change the direction of the text after them, and halves of
+# surrogate pairs: they steer a terminal or hide words from a reader, so foreign text is shown and quoted without them.
+UNPRINTABLE = lazy("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")

@@ -16,14 +16,15 @@ from functools import lru_cache
 from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import urlsplit
 
+from aether import http
 from aether.errors import BackendFailed, BackendUnavailable, InvalidInput, StorageFailed, shown
 
 if TYPE_CHECKING:
     import tiktoken
 
-FETCH_TIMEOUT_SECONDS = 30.0
+# For the whole download: the largest file at 30 kB a second.
+FETCH_TIMEOUT_SECONDS = 120.0
 
 # The largest rank file has 3.6 MB; an answer beyond this is not one.
 FETCH_MAX_BYTES = 16 << 20
@@ -193,29 +194,21 @@ def _ranks(content: bytes) -> dict[bytes, int]:
     return {base64.b64decode(token): int(rank) for token, rank in lines}
 
 
-def _download(address: str, timeout: float) -> bytes:
-    # 30 ms of import: only those who fetch pay it.
-    import http.client
-    import urllib.error
-    import urllib.request
-
-    if urlsplit(address).scheme not in ("http", "https"):
-        raise InvalidInput(f"{shown(address)} is not an http or https address.", fix="Give one that is.")
+def _download(url: str, timeout_seconds: float) -> bytes:
     again = "Check the connection and the proxy settings, or put the file into a tiktoken cache by hand."
-    try:
-        with urllib.request.urlopen(address, timeout=timeout) as answer:  # noqa: S310 - scheme checked above
-            content: bytes = answer.read(FETCH_MAX_BYTES)
-    except urllib.error.HTTPError as error:
-        error.close()
-        raise BackendFailed(
-            f"the server answered {error.code} {error.reason}.", fix=again, where=address
-        ) from error
-    except http.client.HTTPException as error:
-        raise BackendFailed(f"the answer was cut off: {error!r}.", fix="Try again.", where=address) from error
-    except OSError as error:
-        reason = getattr(error, "reason", error)
-        raise BackendUnavailable(f"cannot be reached: {reason}.", fix=again, where=address) from error
-    return content
+    found = http.request(
+        http.address(url, where="url"),
+        timeout_seconds=timeout_seconds,
+        redirects=True,
+        most_bytes=FETCH_MAX_BYTES,
+    )
+    if found.trouble == "dropped":
+        raise BackendFailed(f"the answer was cut off: {found.reason}.", fix="Try again.", where=url)
+    if found.trouble:
+        raise BackendUnavailable(f"cannot be reached: {found.reason}.", fix=again, where=url)
+    if found.status >= 300:
+        raise BackendFailed(f"the server answered {found.status} {found.reason}.", fix=again, where=url)
+    return found.content
 
 
 def _write(target: Path, content: bytes) -> None:

@@ -11,18 +11,13 @@ from hypothesis import strategies as st
 from aether.schemas import check, migrations
 
 DATA = Path(__file__).resolve().parents[2] / "data"
-# Policies with one legal value and limits of sense are for the schema to refuse, not for a migration to bend.
-SETTINGS = {
-    "max_capacity_tokens", "eviction_threshold_percent", "eviction_policy", "max_sessions", "target_ratio",
-    "preserves", "discards", "open", "high_relevance", "repeated_success", "token_counter", "schema_version",
-}  # fmt: skip
 FIELDS = {
     "memory": [
         "id", "session_id", "type", "content", "token_count", "metadata", "timestamp", "relevance_score", "phase",
         "access_count", "caste", "protected", "pointer", "associative_links", "target_id", "target_type", "link_id",
         "summary", "key_decisions", "decision", "rationale", "outcomes", "result", "high_value_items", "carried",
         "original_tokens", "compressed_tokens", "pattern", "confidence", "occurrences", "created_at", "evidence",
-        "related_phases", "related_castes", "related_patterns", "context", "learned_preferences", "own",
+        "related_phases", "related_castes", "related_patterns", "context", "learned_preferences", "own", "at",
     ],
     "pheromones": [
         "id", "type", "strength", "created_at", "decay_rate", "metadata", "source", "caste", "context", "phase",
@@ -64,7 +59,7 @@ def odd_documents(name):
 
     def like(value, depth):
         if isinstance(value, dict):
-            inner = {key: like(below, depth + 1) for key, below in value.items() if key not in SETTINGS}
+            inner = {key: like(below, depth + 1) for key, below in value.items() if key != "schema_version"}
             whole = st.fixed_dictionaries({}, optional={**inner, "own": values(name)})
             return whole if depth == 0 else whole | values(name)
         return (entries | values(name)) if isinstance(value, list) else values(name)

@@ -6,13 +6,14 @@ import pkgutil
 import re
 import subprocess
 import sys
+import unicodedata
 from importlib import import_module
 
 import pytest
 
 import aether.redact
 import aether.text
-from aether.text.patterns import lazy
+from aether.text.patterns import UNPRINTABLE, lazy
 from tests import homes
 
 
@@ -78,3 +79,17 @@ def test_a_text_without_a_secret_compiles_nothing():
     )
 
     assert int(found.stdout) == 0
+
+
+def test_controls_marks_of_direction_and_lone_surrogates_are_unprintable_and_nothing_else():
+    marks = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+
+    def steers(sign):
+        return unicodedata.category(sign) in ("Cc", "Cs") or unicodedata.bidirectional(sign) in marks
+
+    expected = {sign for sign in map(chr, range(0x10000)) if steers(sign)} - {"\t", "\n"} | {
+        "\u200e",
+        "\u200f",
+    }
+
+    assert {sign for sign in map(chr, range(0x10000)) if UNPRINTABLE.fullmatch(sign)} == expected

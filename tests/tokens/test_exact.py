@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -222,16 +223,19 @@ def test_a_wrong_answer_is_refused_and_nothing_is_stored(tmp_path, answer, messa
     assert not (tmp_path / "ranks").exists()
 
 
-def test_an_answer_that_is_not_http_is_refused(tmp_path, monkeypatch):
-    import http.client
+def test_an_answer_that_is_not_http_is_refused(tmp_path):
+    server = socket.create_server(("127.0.0.1", 0))
 
-    def broken(*_, **__):
-        raise http.client.BadStatusLine("garbage")
+    def ramble():
+        with server.accept()[0] as peer:
+            peer.recv(65536)
+            peer.sendall(b"garbage")
 
-    monkeypatch.setattr("urllib.request.urlopen", broken)
-
-    with pytest.raises(BackendFailed, match="cut off"):
-        exact.fetch("o200k_base", into=tmp_path, url="http://127.0.0.1:9/ranks")
+    thread = threading.Thread(target=ramble)
+    thread.start()
+    with server, pytest.raises(BackendFailed, match="cut off"):
+        exact.fetch("o200k_base", into=tmp_path, url=f"http://127.0.0.1:{server.getsockname()[1]}/ranks")
+    thread.join()
 
 
 def test_an_unreachable_server_is_an_error_with_its_address(tmp_path):
