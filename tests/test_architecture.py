@@ -33,7 +33,7 @@ HOMES = {
     "mcp": {"aether/integrations/mcp_server"},
     "opentelemetry": {"aether/events/otlp.py"},
     "splintr": {"aether/tokens/exact.py"},
-    "yaml": {"aether/operations/configuration.py"},
+    "yaml": {"aether/store/config.py"},
     "click": {"aether/cli"},
     "filelock": {"aether/store/lock.py"},
     "jsonschema": {"aether/schemas/check.py"},
