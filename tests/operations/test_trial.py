@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from aether.compaction.config import CompactConfig, CompactPolicy
 
+from aether.compaction.settings import CompactConfig, CompactPolicy
 from aether.operations.trial import difference, trial
 
 
