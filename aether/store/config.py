@@ -18,7 +18,7 @@ from aether.errors import AetherError, Conflict, InvalidDocument, InvalidInput, 
 from aether.project import user_file
 from aether.shapes import Finding
 from aether.store import files
-from aether.store.keys import FIELDS, KEYS, NAMES, checked
+from aether.store.keys import FIELDS, KEYS, LATE, NAMES, checked
 from aether.store.keys import Config as Config  # noqa: PLC0414 - what `load` returns
 
 NAME = "config.toml"
@@ -93,8 +93,9 @@ def settings(
 ) -> Settings:  # fmt: skip
     """Return the settings of compaction that are set: in the environment, in `file`, in `home`, in the user's file.
 
-    Of the `config.toml` of `home`, settings with authority are left out, and mistakes are findings. `environ` is the
-    environment of this process unless given; with one that is given, neither home nor user's file is read.
+    Of the `config.toml` of `home`, settings with authority or with a rule that is checked late are left out, and
+    mistakes are findings. `environ` is the environment of this process unless given; with one that is given, neither
+    home nor user's file is read.
 
     Raises:
         NotFound: there is no such file.
@@ -105,9 +106,12 @@ def settings(
         layers["user"] = _of_config(_path(user_file()))
         if home is not None:
             found = _of_config(_path(home, NAME))
-            layers["home"] = found._replace(
-                values={path: value for path, value in found.values.items() if not KEYS[path].authority}
-            )
+            kept = {
+                path: value
+                for path, value in found.values.items()
+                if not KEYS[path].authority and not path.startswith(LATE)
+            }
+            layers["home"] = found._replace(values=kept)
     findings = [
         Finding("warning", reason.code, reason.where, reason.what, reason.fix)
         for one in layers.values()

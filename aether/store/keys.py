@@ -29,7 +29,7 @@ MODEL, WINDOW, LEAST_WINDOW = "gpt-4", 128_000, 1000
 MOST_SECONDS = 3600.0
 _WANTED = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", tuple: "a list of texts"}  # fmt: skip
 # The rules of these tables bind those who use them: homes of older versions hold values that no one has checked.
-_LATE = ("summarizer", "telemetry", "storage")
+LATE = ("summarizer", "telemetry", "storage")
 
 
 class Key(NamedTuple):
@@ -284,7 +284,7 @@ def checked(key: Key, value: Any, *, called: str = "", late: bool = False) -> An
         value = tuple(value)
     fits = type(value) is wanted and (wanted is not tuple or all(isinstance(one, str) for one in value))
     what = "" if fits else f"must be {_WANTED[wanted]}"
-    if not what and not (late and key.path.startswith(_LATE)):
+    if not what and not (late and key.path.startswith(LATE)):
         what = key.rule(value)
     if not what and wanted in (int, float):
         what = at_least(0)(value)

@@ -11,7 +11,7 @@ import tomllib
 
 import pytest
 
-from aether.compaction.settings import CompactConfig, CompactPolicy, built
+from aether.compaction.settings import SETTINGS, CompactConfig, CompactPolicy, built
 from aether.errors import Conflict, InvalidDocument, InvalidInput, NotFound
 from aether.store import config
 from aether.store.config import create, example, load, settings, slips, tree_of
@@ -467,6 +467,7 @@ def test_the_config_of_an_older_home_has_the_same_effect(tmp_path):
         claude_brief_tokens=900, claude_private_paths="secrets/**", claude_auto_compress=False,
         claude_deadline_seconds=4.0,
     )  # fmt: skip
+    assert settings(home=tmp_path).values.keys() & SETTINGS.keys() == set()  # nothing for CompactManager
 
 
 def test_an_older_file_of_compaction_and_its_variables_have_the_same_effect(tmp_path):
