@@ -29,8 +29,11 @@ from aether.cli.output import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from aether.compaction.settings import CompactConfig
     from aether.messages.conversation import Conversation
+    from aether.shapes import Finding
     from aether.store.config import Settings
 
 FAILED = 1
@@ -78,6 +81,8 @@ def validate_config(ask: Ask, config: str | None, merge_env: bool) -> None:
     from aether.store.config import settings, tree_of
 
     found = _settings(ask, config) if merge_env else settings(config, environ={})
+    if not merge_env:
+        _note(ask, found.findings)
     values = values_of(built(found.values))
     rows = [(path, found.origins[path], " ".join(as_json(value).split())) for path, value in values.items()]
     data = {
@@ -249,10 +254,13 @@ def _settings(ask: Ask, config: str | None) -> Settings:
     for finding in early:
         say(plain(f"{finding.level}: {finding.where} {finding.message} {finding.fix}"))
     found = settings(config, home=place(ask.home))
-    for finding in found.findings:
-        if finding not in early:
-            note(ask, plain(f"{finding.level}: {finding.where}: {finding.message} {finding.fix}"))
+    _note(ask, [finding for finding in found.findings if finding not in early])
     return found
+
+
+def _note(ask: Ask, findings: Sequence[Finding]) -> None:
+    for finding in findings:
+        note(ask, plain(f"{finding.level}: {finding.where}: {finding.message} {finding.fix}"))
 
 
 def _configured(ask: Ask, config: str | None) -> CompactConfig:

@@ -269,3 +269,15 @@ def test_a_dry_run_says_what_size_comes_out(capsys):
     called("dry-run", "--messages", "messages.json")
 
     assert f"after:           {found['tokens_after']} tokens" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("more", [[], ["--merge-env"]])
+def test_an_older_name_in_a_file_is_noted_once(capsys, tmp_path, more):
+    (tmp_path / "old.toml").write_text("storage_path = 'copies'\n")
+
+    assert called("validate-config", "--config", "old.toml", *more) == 0
+
+    words = capsys.readouterr().err
+    assert (
+        words.count("info: old.toml: storage_path is an older name of storage.path. Write storage.path.") == 1
+    )
