@@ -10,6 +10,7 @@ is none. Only the disk is asked, never git: hooks run on this path.
 from __future__ import annotations
 
 import os
+import sys
 
 HOME_NAME = ".aether"
 # What AETHER_AUTO_INIT says so that no home is made unasked.
@@ -69,6 +70,17 @@ def may_make(root: str) -> bool:
     if os.environ.get("AETHER_AUTO_INIT") == OFF:
         return False
     return root not in (_user_directory(), os.path.dirname(root))
+
+
+def user_file() -> str:
+    """Return the path of the user's own `config.toml`, whether or not it is there."""
+    if sys.platform == "win32":
+        base = os.environ.get("APPDATA") or os.path.join("~", "AppData", "Roaming")
+    elif sys.platform == "darwin":
+        base = os.path.join("~", "Library", "Application Support")
+    else:
+        base = os.environ.get("XDG_CONFIG_HOME") or os.path.join("~", ".config")
+    return os.path.join(os.path.expanduser(base), "aether", "config.toml")
 
 
 def _named(directory: str) -> str:

@@ -23,7 +23,7 @@ class NoNetwork(AssertionError):
 
 @pytest.fixture(autouse=True)
 def _only_chosen_homes(monkeypatch, tmp_path_factory):
-    """Stand in an empty directory, with no home named; a home that is found elsewhere is an error."""
+    """Stand in an empty directory, with no home or user's settings named; a home that is found elsewhere is an error."""
     temporary = [tempfile.gettempdir(), tmp_path_factory.getbasetemp(), homes.IN_MEMORY]
     allowed = [Path(directory).resolve() for directory in temporary]
     real = paths.find_home
@@ -37,7 +37,8 @@ def _only_chosen_homes(monkeypatch, tmp_path_factory):
     nowhere = tmp_path_factory.getbasetemp() / "nowhere"
     nowhere.mkdir(exist_ok=True)
     monkeypatch.setattr(paths, "find_home", find_home)
-    monkeypatch.delenv("AETHER_HOME", raising=False)
+    for name in ("AETHER_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(nowhere))
     monkeypatch.chdir(nowhere)
 

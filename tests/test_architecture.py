@@ -32,7 +32,7 @@ HOMES = {
     "langchain_core": {"aether/integrations/langchain.py"},
     "mcp": {"aether/integrations/mcp_server"},
     "opentelemetry": {"aether/events/otlp.py"},
-    "yaml": {"aether/operations/configuration.py"},
+    "yaml": {"aether/store/config.py"},
     "click": {"aether/cli"},
     "filelock": {"aether/store/lock.py"},
     "jsonschema": {"aether/schemas/check.py"},

@@ -19,7 +19,8 @@ from aether.cli.claude import mcp_command
 from aether.cli.main import main
 from aether.integrations.mcp_server import catalogue
 from aether.paths import resource
-from aether.store import appends, config, documents
+from aether.store import appends, documents
+from aether.store.keys import KEYS
 from tests.cli.stage import GRAPH
 from tests.laws.histories import history
 from tests.readme_command import readme_command
@@ -167,7 +168,7 @@ def test_the_settings_of_the_page_on_claude_code_are_all_of_them():
     (table,) = blocks(CLAUDE_CODE, "toml")
 
     assert {f"claude.{name}" for name in tomllib.loads(table)["claude"]} == {
-        key for key in config.KEYS if key.startswith("claude.")
+        key for key in KEYS if key.startswith("claude.")
     }
 
 
@@ -225,9 +226,10 @@ def test_every_word_of_the_vocabulary_is_defined_once():
 
 
 def test_every_setting_is_in_the_table():
-    table = FORMATS.partition("## config.toml")[2]
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    table = page.partition("<!-- generated")[2].partition("<!-- end")[0]
 
-    assert re.findall(r"^\| `(\w+\.\w+)` \|", table, re.MULTILINE) == list(config.KEYS)
+    assert re.findall(r"^\| `([\w.]+)` \| [a-z]", table, re.MULTILINE) == list(KEYS)
 
 
 def test_every_document_and_every_append_only_file_is_described():

@@ -149,7 +149,7 @@ def _plan_lines(data: dict[str, Any]) -> list[str]:
 @click.option(
     "--backend",
     metavar="NAME",
-    help="The backend that writes the summary  [default: compact.backend, else extractive]",
+    help="The backend that writes the summary  [default: summarizer.backend, else extractive]",
 )
 @click.option("--output", type=click.Path(dir_okay=False), help="Write to this file instead of stdout")
 @pass_ask
@@ -163,15 +163,15 @@ def run(ask: Ask, /, file: str, force: bool, backend: str | None, output: str | 
     Example:
       aether compact run session.jsonl --window 8000 --force --output smaller.json
     """
-    from aether.compaction.config import KEYS, typed
     from aether.messages.conversation import dumped
     from aether.messages.formats import bare, read
     from aether.operations import compacting
     from aether.operations.compaction_case import Options
+    from aether.store.keys import KEYS, checked
 
     need_output(ask, output, content="the conversation")
     if backend is not None:
-        typed(KEYS["summarizer.backend"], backend, called="--backend")
+        checked(KEYS["summarizer.backend"], backend, called="--backend")
     with progress(ask) as report:
         loaded, asked = _loaded(ask, file, chosen, report)
         report("compacting")

@@ -1,6 +1,6 @@
 """The command `compactctl` of requirement 002: check a configuration, and try, compare and do compactions by it.
 
-It works by a configuration file and `COMPACT_*` variables where `aether compact` works by options. Every failure ends
+It works by the configuration where `aether compact` works by options. Every failure ends
 with 1, as the requirement has it; which error it was is on stderr, and with --json in `error`.
 """
 
@@ -28,8 +28,12 @@ from aether.cli.output import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from aether.compaction.settings import CompactConfig
     from aether.messages.conversation import Conversation
-    from aether.operations.configuration import Configured
+    from aether.shapes import Finding
+    from aether.store.config import Settings
 
 FAILED = 1
 _SIGNS = {"kept": " ", "removed": "-", "added": "+"}
@@ -39,8 +43,8 @@ _SIGNS = {"kept": " ", "removed": "-", "added": "+"}
 def compactctl() -> None:
     """Try and do compactions by a configuration.
 
-    Settings come from COMPACT_* variables, else from the file of --config, else from the defaults; "compactctl
-    create-config" lists them. Failures end with 1.
+    Settings come from variables, else from the file of --config, else from the config.toml of the home, else from the
+    user's, else from the defaults; "compactctl create-config" lists them. Failures end with 1.
 
     \b
     Example:
@@ -59,7 +63,11 @@ _MESSAGES = click.option(
 
 @compactctl.command("validate-config")
 @_CONFIG
-@click.option("--merge-env", is_flag=True, help="Check it together with the COMPACT_* variables")
+@click.option(
+    "--merge-env",
+    is_flag=True,
+    help="Check the result together with the variables and the config.toml of home and user",
+)
 @pass_ask
 def validate_config(ask: Ask, config: str | None, merge_env: bool) -> None:
     """Check a configuration and print its values.
@@ -68,26 +76,21 @@ def validate_config(ask: Ask, config: str | None, merge_env: bool) -> None:
     Example:
       compactctl validate-config --config compact.yaml
     """
-    from aether.compaction.config import KEYS
-    from aether.compaction.settings import tree_of, value_of
-    from aether.operations.configuration import configuration
+    from aether.compaction.settings import built, values_of
+    from aether.store.config import settings, tree_of
 
-    found = _settings(config) if merge_env else configuration(config, environ={})
-    rows = [(path, as_json(value_of(found.config, key)), found.origins[path]) for path, key in KEYS.items()]
+    found = _settings(ask, config) if merge_env else settings(config, environ={})
+    if not merge_env:
+        _note(ask, found.findings)
+    values = values_of(built(found.values))
+    rows = [(path, found.origins[path], " ".join(as_json(value).split())) for path, value in values.items()]
     data = {
         "valid": True,
-        "config": tree_of(found.config),
-        "origins": found.origins,
+        "config": tree_of(values),
+        "origins": {path: found.origins[path] for path in values},
         "findings": [finding._asdict() for finding in found.findings],
     }
-    emit(
-        ask,
-        data,
-        Table(
-            [(path, origin, value) for path, value, origin in rows],
-            head=("setting", "from", "value"),
-        ),
-    )
+    emit(ask, data, Table(rows, head=("setting", "from", "value")))
     note(ask, "The configuration is valid.")
 
 
@@ -106,9 +109,9 @@ def dry_run(ask: Ask, messages: str, config: str | None) -> None:
     """
     from aether.operations.trial import trial
 
-    found, loaded = _settings(config), _loaded(messages)
+    chosen, loaded = _configured(ask, config), _loaded(messages)
     done = trial(
-        _raws(loaded), found.config, system=loaded.system, tools=loaded.tools, wire=loaded.wire, home=ask.home
+        _raws(loaded), chosen, system=loaded.system, tools=loaded.tools, wire=loaded.wire, home=ask.home
     )
     data = {name: value for name, value in done._asdict().items() if name not in ("after", "findings")}
     rows = [
@@ -138,10 +141,9 @@ def diff(ask: Ask, messages: str, after: str | None, config: str | None) -> None
     loaded = _loaded(messages)
     before = _raws(loaded)
     if after is None:
-        settings = _settings(config).config
         then = trial(
             before,
-            settings,
+            _configured(ask, config),
             system=loaded.system,
             tools=loaded.tools,
             wire=loaded.wire,
@@ -190,7 +192,7 @@ def compact(
     from aether.operations.configured import options_of
 
     need_output(ask, output, content="the conversation")
-    chosen, loaded = _settings(config).config, _loaded(messages)
+    chosen, loaded = _configured(ask, config), _loaded(messages)
     done = compacting.compact(
         session, _raws(loaded), model=chosen.model, window=chosen.max_context_tokens, policy=chosen.policy.policy(),
         system=loaded.system, tools=loaded.tools, wire=loaded.wire, note=why, options=options_of(chosen, home=ask.home),
@@ -229,26 +231,40 @@ def create_config(ask: Ask, output: str | None, kind: str) -> None:
     Example:
       compactctl create-config --output compact.toml
     """
-    from aether.compaction.settings import example
-    from aether.operations.configuration import create_configuration, kind_of
+    from aether.store.config import create, example, form_of
 
     if output is None:
         text = example(kind)
         emit(ask, {"output": None, "format": kind, "text": text}, text.rstrip("\n"))
         return
-    path = create_configuration(output)
-    emit(ask, {"output": str(path), "format": kind_of(path), "text": None}, str(path))
+    path = create(output)
+    emit(ask, {"output": str(path), "format": form_of(path), "text": None}, str(path))
 
 
-def _settings(config: str | None) -> Configured:
-    """Return the configuration under the variables; slips in their names are said first, whatever else is wrong."""
+def _settings(ask: Ask, config: str | None) -> Settings:
+    """Return the settings of files and variables; slips in names are said first, whatever else is wrong."""
     import os
 
-    from aether.operations.configuration import configuration, slips
+    from aether.operations.conversing import place
+    from aether.store.config import settings, slips
 
-    for finding in slips(os.environ):
+    early = slips(os.environ)
+    for finding in early:
         say(plain(f"{finding.level}: {finding.where} {finding.message} {finding.fix}"))
-    return configuration(config)
+    found = settings(config, home=place(ask.home))
+    _note(ask, [finding for finding in found.findings if finding not in early])
+    return found
+
+
+def _note(ask: Ask, findings: Sequence[Finding]) -> None:
+    for finding in findings:
+        note(ask, plain(f"{finding.level}: {finding.where}: {finding.message} {finding.fix}"))
+
+
+def _configured(ask: Ask, config: str | None) -> CompactConfig:
+    from aether.compaction.settings import built
+
+    return built(_settings(ask, config).values)
 
 
 def _loaded(messages: str) -> Conversation:

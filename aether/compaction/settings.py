@@ -1,168 +1,143 @@
-"""Settings of compaction as text: parsed files and environment variables to a configuration, and back.
+"""`CompactConfig` and `CompactPolicy`: the settings of compaction under the names of requirement 002.
 
-Files may be nested (`policy: {trigger_pct: 0.7}`) or flat (`ariadne_url: …`); an unknown key is refused with its
-path. An environment variable overrides its own key and no other. Reading is done in `operations.configuration`.
+Their fields are rows of the table in `store.keys`; a value that breaks its rule is refused by the name of its field,
+however it was given.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
-from aether.compaction.config import KEYS, CompactConfig, CompactPolicy, Key, typed
-from aether.errors import InvalidInput, shown
-from aether.shapes import JsonObject
+from aether.compaction.policies import FIELDS
+from aether.compaction.shapes import Policy
+from aether.errors import InvalidInput
+from aether.store.keys import KEYS, MODEL, WINDOW, checked
+from aether.tokens.profiles import profile
 
-_YES, _NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
-_FLAT = {key.flat: key for key in KEYS.values() if not key.path.startswith("policy.")}
-_ENV = {key.env: key for key in KEYS.values()}
-_TABLES = {path.partition(".")[0] for path in KEYS if "." in path}
+# A target this far below a low trigger leaves room for several turns before the next compaction.
+TARGET_OF_TRIGGER = 0.75
+SETTINGS = {path: key for path, key in KEYS.items() if key.field}
+"""The settings of compaction by path."""
 
 
-def of_tree(tree: Mapping[str, Any], *, where: str = "") -> dict[str, Any]:
-    """Return the settings that a parsed file makes, by path; it may be nested, flat, or both.
+def _of(path: str) -> Any:
+    return field(default=KEYS[path].default, metadata={"key": KEYS[path]})
 
-    Raises:
-        InvalidInput: a key is unknown, given twice, or its value is not allowed.
+
+@dataclass(frozen=True)
+class CompactPolicy:
+    """When a conversation is compacted, and what stays; values out of range raise `InvalidInput`.
+
+    It is `Policy` under the names of requirement 002: `policy` returns that.
     """
-    found: dict[str, Any] = {}
-    for path, value in _leaves(tree, where):
-        key = KEYS.get(path) or _FLAT.get(path)
-        if key is None:
-            raise InvalidInput(f"{shown(path)} is not a setting.", fix=_meant(path), where=where)
-        if key.path in found:
-            raise InvalidInput(f"{key.path} is given twice.", fix="Leave one of them out.", where=where)
-        found[key.path] = typed(key, value, where=where)
-    return found
 
+    trigger_pct: float = _of("policy.trigger_pct")
+    target_pct: float = _of("policy.target_pct")
+    trigger_tokens: int = _of("policy.trigger_tokens")
+    trigger_messages: int = _of("policy.trigger_messages")
+    hard_cap_buffer: int = _of("policy.hard_cap_buffer")
+    keep_recent_turns: int = _of("policy.keep_recent_turns")
+    keep_tool_io_pairs: int = _of("policy.keep_tool_io_pairs")
+    roles_never_prune: tuple[str, ...] = _of("policy.roles_never_prune")
+    protected_flag: str = _of("policy.protected_flag")
+    protected_labels: tuple[str, ...] = _of("policy.protected_labels")
+    protected_paths: tuple[str, ...] = _of("policy.protected_paths")
+    min_reclaim_pct: float = _of("policy.min_reclaim_pct")
+    strategy: str = _of("policy.strategy")
+    steps: tuple[str, ...] = _of("policy.steps")
 
-def _meant(path: str) -> str:
-    """Return which settings a slip may have meant: those spelt like it, in whatever table they stand."""
-    names = {key.path.rpartition(".")[2]: key.path for key in KEYS.values()}
-    found = get_close_matches(path, [*KEYS, *_FLAT], n=1)
-    found = found or [names[one] for one in get_close_matches(path.rpartition(".")[2], names, n=1)]
-    meant = f"Did you mean {found[0]}? " if found else ""
-    return f'{meant}"compactctl create-config" lists all settings.'
-
-
-def _leaves(tree: Mapping[str, Any], where: str) -> Iterable[tuple[str, Any]]:
-    for name, value in tree.items():
-        if name not in _TABLES:
-            yield str(name), value
-        elif isinstance(value, Mapping):
-            yield from ((f"{name}.{below}", found) for below, found in value.items())
-        elif value is not None:  # in YAML, a table with nothing in it
+    def __post_init__(self) -> None:
+        _require(self)
+        if self.target_pct and self.target_pct >= self.trigger_pct:
             raise InvalidInput(
-                f"{name} must be a table of settings, got {shown(value)}.",
-                fix="Nest its keys below it.",
-                where=where,
+                f"target_pct must be below trigger_pct ({self.trigger_pct:g}), got {self.target_pct:g}.",
+                fix="A target at the trigger compacts again on the next turn; lower it, or leave it out.",
             )
 
-
-def of_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return the settings that `COMPACT_*` variables make, by path; each overrides its own key only.
-
-    Empty variables count as not set.
-
-    Raises:
-        InvalidInput: a value is not allowed.
-
-    >>> of_environment({"COMPACT_TRIGGER_PCT": "0.7", "COMPACT_TELEMETRY_ENABLED": "no", "PATH": "/bin"})
-    {'policy.trigger_pct': 0.7, 'telemetry.enabled': False}
-    """
-    given = {name: text for name, text in environ.items() if name in _ENV and text.strip()}
-    return {
-        _ENV[name].path: typed(_ENV[name], _value(_ENV[name], text.strip()), where=name)
-        for name, text in given.items()
-    }
+    def policy(self) -> Policy:
+        """Return this as the policy that `compaction.plan` takes."""
+        values = {FIELDS.get(one.name, one.name): getattr(self, one.name) for one in fields(self)}
+        default = min(Policy().target, TARGET_OF_TRIGGER * self.trigger_pct)
+        return Policy(**{**values, "target": self.target_pct or default})
 
 
-def strangers(environ: Mapping[str, str]) -> list[str]:
-    """Return the `COMPACT_*` variables that are no setting: slips, or another program's."""
-    return sorted(name for name in environ if name.startswith("COMPACT_") and name not in _ENV)
+@dataclass(frozen=True)
+class CompactConfig:
+    """The settings of `CompactManager` and `compactctl`; values out of range raise `InvalidInput`."""
+
+    model: str = _of("model")
+    max_context_tokens: int = _of("max_context_tokens")
+    policy: CompactPolicy = field(default_factory=CompactPolicy)
+    telemetry_enabled: bool = _of("telemetry.enabled")
+    telemetry_exporter: str = _of("telemetry.exporter")
+    telemetry_path: str = _of("telemetry.path")
+    ariadne_url: str = _of("telemetry.ariadne_url")
+    otlp_url: str = _of("telemetry.otlp_url")
+    storage_enabled: bool = _of("storage.enabled")
+    storage_adapter: str = _of("storage.adapter")
+    storage_path: str = _of("storage.path")
+    storage_bucket: str = _of("storage.bucket")
+    storage_prefix: str = _of("storage.prefix")
+    storage_kms_key_id: str = _of("storage.kms_key_id")
+    redaction_enabled: bool = _of("redaction.enabled")
+    redaction_patterns: tuple[str, ...] = _of("redaction.patterns")
+    summarizer_backend: str = _of("summarizer.backend")
+    summarizer_model: str = _of("summarizer.model")
+    summarization_timeout: float = _of("summarizer.timeout")
+
+    def __post_init__(self) -> None:
+        _require(self)
+        if not self.max_context_tokens:
+            known = profile(self.model) if self.model != MODEL else None
+            object.__setattr__(self, "max_context_tokens", known.window if known and known.known else WINDOW)
+        if self.policy.hard_cap_buffer >= self.max_context_tokens:
+            raise InvalidInput(
+                f"policy.hard_cap_buffer must be below max_context_tokens ({self.max_context_tokens}), "
+                f"got {self.policy.hard_cap_buffer}.",
+                fix="Lower the buffer, or raise the window.",
+            )
+        if "file" in map(str.strip, self.exporter.split(",")) and not self.telemetry_path:
+            raise InvalidInput(
+                "telemetry.path must not be empty with the exporter file.", fix="Name the file."
+            )
+        if self.storage_enabled and self.storage_adapter == "s3" and not self.storage_bucket:
+            raise InvalidInput(
+                "storage.bucket must not be empty with the adapter s3.", fix="Name the bucket."
+            )
+
+    @property
+    def exporter(self) -> str:
+        """Return the exporters of events, `none` where there is none."""
+        if not self.telemetry_enabled:
+            return "none"
+        if self.telemetry_exporter:
+            return self.telemetry_exporter
+        return "ariadne" if self.ariadne_url else "otlp" if self.otlp_url else "none"
 
 
-def _value(key: Key, text: str) -> Any:
-    """Return `text` as the type of the key where it can be read as that, else the text itself."""
-    kind = type(key.default)
-    if kind is bool:
-        word = text.lower()
-        return True if word in _YES else False if word in _NO else text
-    if kind is tuple:
-        return _list(text)
-    try:
-        return kind(text)
-    except ValueError:
-        return text
+def _require(settings: CompactPolicy | CompactConfig) -> None:
+    for one in fields(settings):
+        if "key" in one.metadata:
+            checked(one.metadata["key"], getattr(settings, one.name), called=one.name)
 
 
-def _list(text: str) -> Any:
-    """Return a JSON list, or what stands between commas (regular expressions may hold commas: use JSON)."""
-    if not text.startswith("["):
-        return tuple(part.strip() for part in text.split(",") if part.strip())
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
-
-
-def built(settings: Mapping[str, Any]) -> CompactConfig:
-    """Return the configuration that `settings`, by path, make; defaults for the rest.
+def built(values: Mapping[str, Any]) -> CompactConfig:
+    """Return the configuration that settings by path make, with defaults for the rest; other settings are left out.
 
     Raises:
         InvalidInput: two of them contradict each other.
     """
-    policy = {KEYS[path].flat: value for path, value in settings.items() if path.startswith("policy.")}
-    rest = {KEYS[path].flat: value for path, value in settings.items() if not path.startswith("policy.")}
+    given = {path: value for path, value in values.items() if path in SETTINGS}
+    policy = {KEYS[path].field: value for path, value in given.items() if path.startswith("policy.")}
+    rest = {KEYS[path].field: value for path, value in given.items() if not path.startswith("policy.")}
     return CompactConfig(policy=CompactPolicy(**policy), **rest)
 
 
-def value_of(config: CompactConfig, key: Key) -> Any:
-    """Return what `config` has for `key`."""
-    return getattr(config.policy if key.path.startswith("policy.") else config, key.flat)
-
-
-def tree_of(config: CompactConfig) -> JsonObject:
-    """Return the nested form of `config`, as a file would hold it."""
-    tree: JsonObject = {}
-    for key in KEYS.values():
-        table, _, name = key.path.rpartition(".")
-        value = value_of(config, key)
-        place = tree.setdefault(table, {}) if table else tree
-        place[name] = list(value) if isinstance(value, tuple) else value
-    return tree
-
-
-EXAMPLE_HEAD = (
-    "Configuration of compaction: every setting with its default.",
-    "Environment variables override single settings; they stand in parentheses.",
-)
-
-
-def example(kind: str) -> str:
-    """Return an example file of every setting at its default, commented; `kind` is toml, yaml or json.
-
-    JSON has no comments, so that form has none.
-    """
-    if kind == "json":
-        return json.dumps(tree_of(CompactConfig()), indent=2) + "\n"
-    tables: dict[str, list[Key]] = {}
-    for key in KEYS.values():
-        tables.setdefault(key.path.rpartition(".")[0], []).append(key)
-    lines = [f"# {line}" for line in EXAMPLE_HEAD]
-    for table, keys in tables.items():
-        lines += ["", *_table(table, keys, kind)]
-    return "\n".join(lines) + "\n"
-
-
-def _table(table: str, keys: Iterable[Key], kind: str) -> Iterator[str]:
-    if table:
-        yield f"[{table}]" if kind == "toml" else f"{table}:"
-    indent = "  " if table and kind == "yaml" else ""
-    for key in keys:
-        name = key.path.rpartition(".")[2]
-        yield f"{indent}# {key.meaning[0].upper()}{key.meaning[1:]} ({key.env})."
-        # Texts, numbers, truths and lists are written alike in JSON, TOML and YAML.
-        yield f"{indent}{name}{' = ' if kind == 'toml' else ': '}{json.dumps(key.default)}"
+def values_of(config: CompactConfig) -> dict[str, Any]:
+    """Return every setting of compaction by path as `config` has it."""
+    return {
+        path: getattr(config.policy if path.startswith("policy.") else config, key.field)
+        for path, key in SETTINGS.items()
+    }

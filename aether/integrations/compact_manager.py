@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, NamedTuple, Protocol, cast
 
-from aether.compaction.config import CompactConfig, CompactPolicy
+from aether.compaction.settings import CompactConfig, CompactPolicy, built
 from aether.errors import AetherError, BackendFailed, BudgetExceeded, InvalidInput, shown
 from aether.events.event import Event, Exporter
 from aether.events.exporters import callback, screened
@@ -22,12 +22,13 @@ from aether.messages.formats import META, read
 from aether.messages.message import Wire
 from aether.operations import compacting
 from aether.operations.compaction_case import BESIDE, as_dicts
-from aether.operations.configuration import configuration
 from aether.operations.configured import options_of, rules_of
+from aether.operations.conversing import place
 from aether.operations.edge import Home
 from aether.operations.usage import counting
 from aether.shapes import Counter, Finding, JsonObject
 from aether.storage.adapter import StorageAdapter
+from aether.store.config import settings
 from aether.tokens.messages import message_tokens, system_tokens, tools_tokens
 
 __all__ = [
@@ -155,10 +156,11 @@ class CompactManager:
         manager = CompactManager()
         messages = manager.preflight(session_id, messages).messages
 
-    `config` is a configuration, or the name of a file that holds one: TOML, YAML or JSON. Of a file, and where nothing
-    is named, the `COMPACT_*` variables win; a variable that is no setting is a finding of each result. Each part may be the caller's own: `token_estimator` an
-    object with `estimate_tokens` or a function of a text, `storage` a `StorageAdapter`, `exporter` an `Exporter` or
-    an object with `emit_event`, `summarizer` an object with `summarize`. Neither a key nor a network is needed.
+    `config` is a configuration, or the name of a file that holds one: TOML, YAML or JSON. Unless it is a configuration,
+    variables win over the file, the file over the `config.toml` of the home, that over the user's; an unknown
+    `COMPACT_*` variable is a finding of each result. Each part may be the caller's own: `token_estimator` an object
+    with `estimate_tokens` or a function of a text, `storage` a `StorageAdapter`, `exporter` an `Exporter` or an object
+    with `emit_event`, `summarizer` an object with `summarize`. Neither a key nor a network is needed.
 
     Raises:
         InvalidInput: the configuration of the file or the environment is not allowed.
@@ -180,7 +182,8 @@ class CompactManager:
         if isinstance(config, CompactConfig):
             self.config = config
         else:
-            self.config, _, self._doubts = configuration(config)
+            found = settings(config, home=place(home))
+            self.config, self._doubts = built(found.values), found.findings
         options = options_of(
             self.config, home=home, storage=storage, exporter=_exporter(self.config, exporter)
         )

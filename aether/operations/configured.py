@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple, cast
 
 from aether.backends.base import Settings
-from aether.compaction.config import CompactConfig
+from aether.compaction.settings import CompactConfig
 from aether.errors import StorageFailed
 from aether.events import exporters
 from aether.events.event import Event, Exporter
@@ -79,10 +79,13 @@ def _storage(config: CompactConfig) -> StorageAdapter | None:
 
 
 def _exporter(config: CompactConfig) -> Exporter:
-    url = {"ariadne": config.ariadne_url, "otlp": config.otlp_url}.get(config.exporter, "")
-    return exporters.exporter(
-        cast("exporters.Kind", config.exporter), url=url, path=config.telemetry_path, rules=rules_of(config)
-    )
+    urls = {"ariadne": config.ariadne_url, "otlp": config.otlp_url}
+    kinds = cast("list[exporters.Kind]", [kind.strip() for kind in config.exporter.split(",")])
+    made = [
+        exporters.exporter(kind, url=urls.get(kind, ""), path=config.telemetry_path, rules=rules_of(config))
+        for kind in kinds
+    ]
+    return exporters.fan_out(made) if len(made) > 1 else made[0]
 
 
 class Copies(NamedTuple):

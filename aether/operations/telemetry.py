@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from aether.events.exporters import Kind
 
 NONE = ("", "none")
+# Where the exporter `file` appends to in a home.
+FILE = "telemetry.jsonl"
 
 
 def export(home: Path, records: Sequence[JsonObject]) -> None:
@@ -61,7 +63,7 @@ def _carrier(home: Path, settings: config.Config) -> Exporter:
     for kind in map(str.strip, settings.telemetry_exporter.split(",")):
         try:
             one = exporter(
-                cast("Kind", kind), url=urls.get(kind, ""), path=home / settings.telemetry_path,
+                cast("Kind", kind), url=urls.get(kind, ""), path=home / (settings.telemetry_path or FILE),
                 timeout_seconds=settings.telemetry_timeout_seconds, content=settings.telemetry_content,
             )  # fmt: skip
         except AetherError as reason:  # once: what is made here, also without this one, is kept

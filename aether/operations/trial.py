@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
-from aether.compaction.config import CompactConfig
 from aether.compaction.partition import Parts, partition
 from aether.compaction.plan import apply, plan
+from aether.compaction.settings import CompactConfig
 from aether.compaction.shapes import Policy
 from aether.messages.formats import bare, read
 from aether.messages.message import Message, Wire

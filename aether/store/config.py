@@ -1,207 +1,358 @@
-"""Configuration: the optional `config.toml` of a home, every key known and checked.
+"""Configuration: the one loader of settings, from files and from the environment.
 
-What belongs to the memory itself (capacities, thresholds, ratios) stands in `memory.json`; here stands
-how this machine works with it. An unknown key is an error that names its path, never a silent default.
+A setting comes from the first of these that has it: an argument, the environment, the file that the caller names, the
+`config.toml` of the home, the `config.toml` of the user, the default. Every file has the same keys, those of `keys`.
+What belongs to the memory itself (capacities, thresholds, ratios) is in `memory.json`.
 """
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, NamedTuple
 
-from aether.errors import AetherError, InvalidDocument, shown
-from aether.store.files import storage
+from aether.errors import AetherError, Conflict, InvalidDocument, InvalidInput, NotFound, shown
+from aether.project import user_file
+from aether.shapes import Finding
+from aether.store import files
+from aether.store.keys import FIELDS, KEYS, LATE, NAMES, checked
+from aether.store.keys import Config as Config  # noqa: PLC0414 - what `load` returns
 
-
-class Config(NamedTuple):
-    """The settings of one home; each field is the key `table.name` of `config.toml`."""
-
-    # A commit takes about a millisecond, a fold of a full home about twenty: this is hundreds of holders.
-    lock_timeout_seconds: float = 30.0
-    """`store.lock_timeout_seconds`: how long a writer waits for another."""
-    fold_bytes: int = 1 << 20
-    """`store.fold_bytes`: size of the journal, in bytes, at which a commit folds it."""
-    history_months: int = 0
-    """`store.history_months`: months of folded journal to keep for undo and time travel; 0: all."""
-    architect: str = "extractive"
-    """`architect.default`: the architect of `aether memory compress`."""
-    architect_model: str = ""
-    """`architect.model`: the model of a model backend; empty: the backend's own default."""
-    architect_base_url: str = ""
-    """`architect.base_url`: its server; empty: its usual address or environment variable."""
-    architect_timeout_seconds: float = 120.0
-    """`architect.timeout_seconds`: how long one answer may take."""
-    architect_max_retries: int = 2
-    """`architect.max_retries`: how often a busy or failing server is asked again."""
-    architect_max_output_tokens: int = 16_000
-    """`architect.max_output_tokens`: the longest answer that is asked for, in tokens."""
-    architect_window_tokens: int = 0
-    """`architect.window_tokens`: largest input in tokens; larger ones go in parts. 0: the backend's own."""
-    architect_input_usd_per_million: float = 0.0
-    """`architect.input_usd_per_million`: price of a million input tokens, for receipts. 0: unknown."""
-    architect_output_usd_per_million: float = 0.0
-    """`architect.output_usd_per_million`: price of a million output tokens, for receipts. 0: unknown."""
-    compact_backend: str = "extractive"
-    """`compact.backend`: who writes the summaries of compacted conversations."""
-    compact_model: str = ""
-    """`compact.model`: its model; empty: the backend's own default."""
-    compact_timeout_seconds: float = 10.0
-    """`compact.timeout_seconds`: how long one summary may take before a step without a model does it."""
-    compact_storage: str = "none"
-    """`compact.storage`: where redacted copies of what was compacted go: none, fs or s3."""
-    compact_storage_path: str = "./.compact/archive"
-    """`compact.storage_path`: the directory of those copies (fs)."""
-    compact_storage_bucket: str = ""
-    """`compact.storage_bucket`: the bucket of those copies (s3)."""
-    compact_storage_prefix: str = ""
-    """`compact.storage_prefix`: what their keys begin with (s3)."""
-    telemetry_exporter: str = "none"
-    """`telemetry.exporter`: who carries events away, separated by commas: console, file, ariadne, otlp; or none."""
-    telemetry_ariadne_url: str = ""
-    """`telemetry.ariadne_url`: the viewer; empty: port 5175 of this machine."""
-    telemetry_otlp_url: str = ""
-    """`telemetry.otlp_url`: the traces of the collector; empty: OpenTelemetry's variables, or port 4318 of this machine."""
-    telemetry_path: str = "telemetry.jsonl"
-    """`telemetry.path`: the file that the exporter `file` appends to, seen from the home."""
-    telemetry_timeout_seconds: float = 2.0
-    """`telemetry.timeout_seconds`: how long the end of a command may wait for events to be sent."""
-    telemetry_content: bool = False
-    """`telemetry.content`: whether texts, such as those of signals, are exported too; redacted in any case."""
-    claude_capture: bool = True
-    """`claude.capture`: whether the hooks of Claude Code remember what happens in a session."""
-    claude_inject: bool = True
-    """`claude.inject`: whether a session and its sub-agents are told what is remembered when they start."""
-    claude_recall: bool = True
-    """`claude.recall`: whether a prompt that strongly matches something remembered is given it."""
-    claude_recall_tokens: int = 400
-    """`claude.recall_tokens`: the most tokens that a prompt is given."""
-    claude_brief_tokens: int = 1_500
-    """`claude.brief_tokens`: the most tokens that a session is told when it starts."""
-    # Where secrets stand that no form gives away.
-    claude_private_paths: str = ".env, .env.*, *.pem, *.key, id_rsa*, id_ed25519*, .ssh/**, .aws/**"
-    """`claude.private_paths`: paths of which nothing is captured: patterns such as `secrets/**`, separated by commas."""
-    claude_auto_compress: bool = True
-    """`claude.auto_compress`: whether a turn's end compresses working memory that is full, without a model."""
-    # Claude Code waits longer for a hook, but a person notices this much.
-    claude_deadline_seconds: float = 8.0
-    """`claude.deadline_seconds`: how long a hook that reads memory may take, before and after a compaction three times
-    as long; what it has not told then is not told."""
+NAME = "config.toml"
+FORMS = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml", ".json": "json"}
+_YES, _NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
+_TABLES = {name.partition(".")[0] for name in NAMES if "." in name}
+_VARIABLES = {name: key for key in KEYS.values() for name in key.env}
 
 
-KEYS = {
-    "store.lock_timeout_seconds": "lock_timeout_seconds",
-    "store.fold_bytes": "fold_bytes",
-    "store.history_months": "history_months",
-    "architect.default": "architect",
-    **{
-        f"{table}.{name.removeprefix(f'{table}_')}": name
-        for table in ("architect", "compact", "telemetry", "claude")
-        for name in Config._fields
-        if name.startswith(f"{table}_")
-    },
-}
-_KINDS = {str: "a text", bool: "true or false", int: "a number that is not negative"}
-_KINDS[float] = _KINDS[int]
-_CACHE: dict[Path, tuple[tuple[int, int], Config]] = {}
+class _Read(NamedTuple):
+    """Settings of one source by path, and what is wrong with the others by the name that it uses."""
+
+    values: dict[str, Any]
+    wrong: dict[str, AetherError]
+    old: dict[str, str]
+    """Older names that it uses, with those of today."""
+
+
+_CACHE: dict[Path, tuple[tuple[int, int], _Read]] = {}
+
+
+class Settings(NamedTuple):
+    """The settings that are set, and where each one came from."""
+
+    values: dict[str, Any]
+    """By path."""
+    origins: dict[str, str]
+    """By path, of every setting: environment, file, home, user or default."""
+    findings: list[Finding]
+    """Slips in the names of variables, mistakes in the files of home and user, and older names."""
 
 
 def load(home: Path) -> Config:
-    """Return the configuration of `home`; the defaults where there is no `config.toml`.
+    """Return the configuration of `home`: its `config.toml`, below it the user's, above it the environment.
 
     Raises:
-        InvalidDocument: it is not TOML, or a key is unknown or of the wrong type.
+        InvalidDocument: a file does not parse, or a key is unknown or of the wrong type.
+        InvalidInput: a variable is not allowed.
     """
-    path = _path(home)
-    try:
-        found = os.stat(path)
-    except OSError:
-        return Config()
-    known = _CACHE.get(path)
-    if known is None or known[0] != (found.st_mtime_ns, found.st_size):
-        known = (found.st_mtime_ns, found.st_size), _parse(path)
-        _CACHE[path] = known
-    return known[1]
+    found, wrong = _of_home(home)
+    for reason in wrong.values():
+        raise reason
+    return found
 
 
 def or_default(home: Path) -> Config:
-    """Return the configuration of `home`; the defaults where it is broken, so that mending still works."""
-    return tolerant(home)[0]
+    """Return the configuration of `home`, with the defaults in place of what is wrong, so that repairs still work."""
+    return _of_home(home)[0]
 
 
 def tolerant(home: Path) -> tuple[Config, dict[str, str]]:
     """Return the configuration of `home`, and what is wrong with it by key; what is wrong has its default.
 
-    The key is empty where the whole file cannot be read.
+    The key is empty where a whole file cannot be read.
     """
+    found, wrong = _of_home(home)
+    return found, {name: str(reason) for name, reason in wrong.items()}
+
+
+def _of_home(home: Path) -> tuple[Config, dict[str, AetherError]]:
+    sources = [
+        _of_config(_path(user_file())),
+        _of_config(_path(home, NAME)),
+        _of_variables(os.environ, "AETHER_"),
+    ]
+    fields = {FIELDS[path]: value for one in sources for path, value in one.values.items() if path in FIELDS}
+    return Config(**fields), {name: reason for one in sources for name, reason in one.wrong.items()}
+
+
+def settings(
+    file: str | os.PathLike[str] | None = None, *, home: Path | None = None, environ: Mapping[str, str] | None = None
+) -> Settings:  # fmt: skip
+    """Return the settings of compaction that are set: in the environment, in `file`, in `home`, in the user's file.
+
+    Of the `config.toml` of `home`, settings with authority or with a rule that is checked late are left out, and
+    mistakes are findings. `environ` is the environment of this process unless given; with one that is given, neither
+    home nor user's file is read.
+
+    Raises:
+        NotFound: there is no such file.
+        InvalidInput: it is of no known form, does not parse, or a setting is unknown or not allowed.
+    """
+    layers: dict[str, _Read] = {}
+    if environ is None:
+        layers["user"] = _of_config(_path(user_file()))
+        if home is not None:
+            found = _of_config(_path(home, NAME))
+            kept = {
+                path: value
+                for path, value in found.values.items()
+                if not KEYS[path].authority and not path.startswith(LATE)
+            }
+            layers["home"] = found._replace(values=kept)
+    findings = [
+        Finding("warning", reason.code, reason.where, reason.what, reason.fix)
+        for one in layers.values()
+        for reason in one.wrong.values()
+    ]
+    around = os.environ if environ is None else environ
+    if file is not None:
+        layers["file"] = _checked(parsed(Path(file)), str(file), InvalidInput, late=False)
+        findings += [
+            Finding("info", "old-name", str(file), f"{old} is an older name of {new}.", f"Write {new}.")
+            for old, new in layers["file"].old.items()
+        ]
+    layers["environment"] = _of_variables(around, "AETHER_", "COMPACT_")
+    for layer in ("file", "environment"):
+        for reason in layers[layer].wrong.values() if layer in layers else ():
+            raise reason
+    values = {path: value for one in layers.values() for path, value in one.values.items()}
+    origins = {path: layer for layer, one in layers.items() for path in one.values}
+    return Settings(
+        values, {path: origins.get(path, "default") for path in KEYS}, [*slips(around), *findings]
+    )
+
+
+def slips(environ: Mapping[str, str]) -> list[Finding]:
+    """Return a finding for each `COMPACT_*` variable that is not a setting: a slip, or another program's."""
+    unknown = sorted(name for name in environ if name.startswith("COMPACT_") and name not in _VARIABLES)
+    fix = "Correct its name, or ignore this."
+    return [
+        Finding("warning", "unknown-variable", name, "is not a setting of aether.", fix) for name in unknown
+    ]
+
+
+def _checked(tree: Mapping[str, Any], where: str, kind: type[AetherError], *, late: bool) -> _Read:
+    """Return the settings of a parsed file; it may be nested, flat, or both."""
+    values: dict[str, Any] = {}
+    wrong: dict[str, AetherError] = {}
+    old: dict[str, str] = {}
+    for name, value in _leaves(tree):
+        key, fault = NAMES.get(name), None
+        if key is None:
+            fault = _unknown(name, value)
+        elif key.path in values:
+            fault = InvalidInput(f"{key.path} is given twice.", fix="Leave one of them out.")
+        else:
+            try:
+                values[key.path] = checked(key, value, late=late)
+            except InvalidInput as reason:
+                fault = reason
+        if fault:
+            wrong[name] = kind(fault.what, fix=fault.fix, where=where)
+        if key and name != key.path:
+            old[name] = key.path
+    return _Read(values, wrong, old)
+
+
+def _leaves(tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from ((f"{name}.{below}", found) for below, found in value.items())
+        elif value is not None or name not in _TABLES:  # in YAML, a table with nothing in it
+            yield str(name), value
+
+
+def _unknown(name: str, value: Any) -> InvalidInput:
+    """Return the error for a name that is not a setting, with the one it may mean: one spelt alike in any table."""
+    from difflib import get_close_matches
+
+    if name in _TABLES:
+        what = f"{name} must be a table of settings, got {shown(value)}."
+        return InvalidInput(what, fix="Nest its keys below it.")
+    names = {key.path.rpartition(".")[2]: key.path for key in KEYS.values()}
+    found = get_close_matches(name, NAMES, n=1)
+    found = found or [names[one] for one in get_close_matches(name.rpartition(".")[2], names, n=1)]
+    meant = f"Did you mean {found[0]}? " if found else ""
+    return InvalidInput(
+        f"{shown(name)} is not a setting.", fix=f'{meant}"compactctl create-config" lists all settings.'
+    )
+
+
+def _of_config(path: Path) -> _Read:
+    """Return the settings of the `config.toml` at `path`, read once while it stays as it is; none where there is none."""
     try:
-        return load(home), {}
+        found = os.stat(path)
+    except OSError:
+        return _Read({}, {}, {})
+    known = _CACHE.get(path)
+    if known is None or known[0] != (found.st_mtime_ns, found.st_size):
+        known = _CACHE[path] = (found.st_mtime_ns, found.st_size), _of_file(path)
+    return known[1]
+
+
+def _of_file(path: Path) -> _Read:
+    try:
+        with files.storage(path):
+            tree = parsed(path)
+    except InvalidInput as reason:
+        return _Read({}, {"": InvalidDocument(reason.what, fix=reason.fix, where=str(path))}, {})
     except AetherError as reason:
-        whole = str(reason)
-    path, sound, wrong = _path(home), {}, {}
-    try:
-        found = _flat(path)
-    except AetherError:
-        return Config(), {"": whole}
-    for key, value in found.items():
+        return _Read({}, {"": reason}, {})
+    return _checked(tree, str(path), InvalidDocument, late=True)
+
+
+def _of_variables(environ: Mapping[str, str], *prefixes: str) -> _Read:
+    """Return the settings that variables make; of two for one setting, that of the last prefix. Empty ones are not set."""
+    values: dict[str, Any] = {}
+    wrong: dict[str, AetherError] = {}
+    given = [name for name in environ if name.startswith(prefixes) and name in _VARIABLES]
+    for name in sorted(given):
+        key, text = _VARIABLES[name], environ[name].strip()
         try:
-            _known(path, key)
-            sound[KEYS[key]] = _typed(path, key, value)
-        except InvalidDocument as reason:
-            wrong[key] = str(reason)
-    return Config(**sound), wrong
+            if text and not (key.path in values and name.startswith(prefixes[0])):
+                values[key.path] = checked(
+                    key, _value(type(key.default), text), late=prefixes == ("AETHER_",)
+                )
+        except InvalidInput as reason:
+            wrong[name] = InvalidInput(reason.what, fix=reason.fix, where=name)
+    return _Read(values, wrong, {})
+
+
+def _value(kind: type, text: str) -> Any:
+    """Return `text` as a value of `kind` where it can be read as that, else the text itself.
+
+    A list is JSON, or stands between commas (regular expressions may hold commas: use JSON).
+    """
+    if kind is bool:
+        return True if text.lower() in _YES else False if text.lower() in _NO else text
+    if kind is tuple and not text.startswith("["):
+        return tuple(one.strip() for one in text.split(",") if one.strip())
+    try:
+        return json.loads(text) if kind is tuple else kind(text)
+    except ValueError:
+        return text
 
 
 @lru_cache(maxsize=64)
-def _path(home: Path) -> Path:
-    return home / "config.toml"
+def _path(*parts: str | Path) -> Path:
+    return Path(*parts)
 
 
-def _parse(path: Path) -> Config:
-    return Config(
-        **{KEYS[key]: _typed(path, key, value) for key, value in _flat(path).items() if _known(path, key)}
-    )
+def form_of(path: Path) -> str:
+    """Return the form of a configuration file by its name: toml, yaml or json.
+
+    Raises:
+        InvalidInput: its name has another ending.
+    """
+    form = FORMS.get(path.suffix.lower())
+    if form is None:
+        what = "has no ending of a configuration file."
+        raise InvalidInput(what, fix=f"Use {', '.join(FORMS)}.", where=str(path))
+    return form
 
 
-def _flat(path: Path) -> dict[str, Any]:
-    """Return what `path` sets, by `table.name`."""
-    import tomllib
+def parsed(path: Path) -> Mapping[str, Any]:
+    """Return what the file at `path` holds, by the form that its name says.
+
+    Raises:
+        NotFound: it cannot be read.
+        InvalidInput: it is of no known form, or does not parse.
+    """
+    form = form_of(path)
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+        found = _parse(text, form)
+    except UnicodeDecodeError as reason:
+        raise InvalidInput("is not UTF-8 text.", fix="Convert it to UTF-8.", where=str(path)) from reason
+    except OSError as reason:
+        words = reason.strerror or "no such name"
+        raise NotFound(f"cannot be read ({words}).", fix="Name a file.", where=str(path)) from reason
+    except (ValueError, RecursionError) as reason:
+        what = f"is not {form.upper()}: {reason}."
+        raise InvalidInput(what, fix="Correct the file.", where=str(path)) from reason
+    if not isinstance(found, Mapping):
+        what = f"must hold settings by name, got {shown(found)}."
+        raise InvalidInput(what, fix='See "compactctl create-config".', where=str(path))
+    return found
+
+
+def _parse(text: str, form: str) -> Any:
+    if form == "json":
+        return json.loads(text, object_pairs_hook=_once)
+    if form == "toml":
+        import tomllib
+
+        return tomllib.loads(text)
+    import yaml
 
     try:
-        with storage(path):
-            tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as reason:
-        raise InvalidDocument(f"not TOML: {reason}.", fix="Correct the file.", where=str(path)) from reason
-    flat: dict[str, Any] = {}
-    for table, values in tables.items():
-        flat |= (
-            {f"{table}.{key}": value for key, value in values.items()}
-            if isinstance(values, dict)
-            else {table: values}
-        )
-    return flat
+        found = yaml.safe_load(text)
+    except yaml.YAMLError as reason:
+        raise ValueError(reason) from reason
+    return {} if found is None else found  # a file of comments
 
 
-def _known(path: Path, key: str) -> bool:
-    if key not in KEYS:
-        import difflib
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of `pairs`, and refuse two of one key."""
+    names = [name for name, _ in pairs]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"{shown(twice)} is given twice")
+    return dict(pairs)
 
-        meant = difflib.get_close_matches(key, KEYS, n=1)
-        fix = f"Did you mean {meant[0]}?" if meant else f"Use one of {', '.join(sorted(KEYS))}."
-        raise InvalidDocument(f"{shown(key)} is not a setting.", fix=fix, where=str(path))
-    return True
+
+def tree_of(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings by path as a file nests them."""
+    tree: dict[str, Any] = {}
+    for path, value in values.items():
+        table, _, name = path.rpartition(".")
+        place = tree.setdefault(table, {}) if table else tree
+        place[name] = list(value) if isinstance(value, tuple) else value
+    return tree
 
 
-def _typed(path: Path, key: str, value: Any) -> Any:
-    wanted = get_type_hints(Config)[KEYS[key]]
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if wanted is float and number and value >= 0:
-        return float(value)
-    if type(value) is wanted and (not number or value >= 0):
-        return value
-    raise InvalidDocument(
-        f"{key} is {shown(value)}.",
-        fix=f"Use {_KINDS[wanted]}.",
-        where=str(path),
-    )
+def example(form: str) -> str:
+    """Return an example file of every setting at its default, commented; JSON has no comments."""
+    tree = tree_of({path: key.default for path, key in KEYS.items()})
+    if form == "json":
+        return json.dumps(tree, indent=2) + "\n"
+    lines = ["# Configuration of aether: every setting with its default; its variables stand in parentheses."]
+    for table in dict.fromkeys(path.rpartition(".")[0] for path in KEYS):
+        lines += ["", *([f"[{table}]" if form == "toml" else f"{table}:"] if table else [])]
+        indent, sign = "  " if table and form == "yaml" else "", " = " if form == "toml" else ": "
+        for key in [key for key in KEYS.values() if key.path.rpartition(".")[0] == table]:
+            lines.append(f"{indent}# {key.meaning[0].upper()}{key.meaning[1:]} ({', '.join(key.env)}).")
+            # Texts, numbers, truths and lists are written alike in JSON, TOML and YAML.
+            lines.append(f"{indent}{key.path.rpartition('.')[2]}{sign}{json.dumps(key.default)}")
+    return "\n".join(lines) + "\n"
+
+
+def create(path: str | os.PathLike[str]) -> Path:
+    """Write an example of every setting to `path`, in the form that its name says, and return it.
+
+    Raises:
+        Conflict: there is such a file.
+        InvalidInput: its name says no form.
+        StorageFailed: it cannot be written.
+    """
+    target = Path(path)
+    text = example(form_of(target))
+    if target.exists():
+        raise Conflict("is there already.", fix="Name another file, or remove it.", where=str(path))
+    with files.storage(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        files.write_whole(target, text.encode())
+    return target

@@ -193,14 +193,14 @@ def test_the_environment_counts_where_it_is_merged(capsys, monkeypatch):
     assert alone["config"]["policy"]["strategy"] == "task_state"
     assert json.loads(merged)["config"]["policy"]["strategy"] == "brief"
     assert json.loads(merged)["origins"]["max_context_tokens"] == "file"
-    assert words.startswith("warning: COMPACT_TRIGER_PCT is no setting of aether.")
+    assert words.startswith("warning: COMPACT_TRIGER_PCT is not a setting of aether.")
     assert called("dry-run", "--messages", "messages.json") == 0
     assert "COMPACT_TRIGER_PCT" in capsys.readouterr().err
 
 
 def test_a_configuration_is_created_once_and_is_valid(capsys):
     assert called("create-config") == 0
-    assert capsys.readouterr().out.startswith("# Configuration of compaction")
+    assert capsys.readouterr().out.startswith("# Configuration of aether")
     assert called("create-config", "--output", "new.toml") == 0
     assert called("validate-config", "--config", "new.toml") == 0
     capsys.readouterr()
@@ -269,3 +269,15 @@ def test_a_dry_run_says_what_size_comes_out(capsys):
     called("dry-run", "--messages", "messages.json")
 
     assert f"after:           {found['tokens_after']} tokens" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("more", [[], ["--merge-env"]])
+def test_an_older_name_in_a_file_is_noted_once(capsys, tmp_path, more):
+    (tmp_path / "old.toml").write_text("storage_path = 'copies'\n")
+
+    assert called("validate-config", "--config", "old.toml", *more) == 0
+
+    words = capsys.readouterr().err
+    assert (
+        words.count("info: old.toml: storage_path is an older name of storage.path. Write storage.path.") == 1
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aether.compaction.policies import POLICIES, STRATEGIES, policy, policy_from, validated
+from aether.compaction.policies import POLICIES, STRATEGIES, policy, validated
 from aether.compaction.shapes import Policy
 from aether.errors import InvalidInput
 
@@ -30,56 +30,42 @@ def test_the_named_ones_are_those_of_the_requirements():
 
 
 def test_an_unknown_policy_is_refused_with_the_known_ones():
-    with pytest.raises(InvalidInput, match=r"'nonsense' is no policy\. Use one of compact, window"):
+    with pytest.raises(InvalidInput, match=r"'nonsense' is not a policy\. Use one of compact, window"):
         policy("nonsense")
 
 
-def test_a_composed_policy_starts_from_the_one_it_names():
-    found = policy_from(
-        {"name": "window", "keep_tool_pairs": 2, "steps": ["summarise"], "protected_labels": ["spec"]}
-    )
-
-    assert (found.trigger, found.keep_tool_pairs, found.steps) == (0.70, 2, ("summarise",))
-    assert found.protected_labels == ("spec",)
-
-
-def test_a_composed_policy_may_have_a_name_of_its_own():
-    assert policy_from({"name": "mine"}) == Policy(name="mine")
-
-
 @pytest.mark.parametrize(
-    ("settings", "path"),
+    ("settings", "path", "words"),
     [
-        ({"trigger": 0}, "policy.trigger"),
-        ({"trigger": 1.01}, "policy.trigger"),
-        ({"trigger": "0.85"}, "policy.trigger"),
-        ({"trigger": True}, "policy.trigger"),
-        ({"target": 0.85}, "policy.target"),
-        ({"target": 0}, "policy.target"),
-        ({"trigger": 0.5}, "policy.target"),
-        ({"trigger_tokens": -1}, "policy.trigger_tokens"),
-        ({"trigger_messages": 1.5}, "policy.trigger_messages"),
-        ({"reserve": -1}, "policy.reserve"),
-        ({"keep_recent_turns": 0}, "policy.keep_recent_turns"),
-        ({"keep_tool_pairs": True}, "policy.keep_tool_pairs"),
-        ({"keep_middle": -0.1}, "policy.keep_middle"),
-        ({"summary_share": 0.0}, "policy.summary_share"),
-        ({"min_reclaim": 2}, "policy.min_reclaim"),
-        ({"strategy": "nonsense"}, "policy.strategy"),
-        ({"name": " "}, "policy.name"),
-        ({"name": 7}, "policy.name"),
-        ({"protected_flag": ""}, "policy.protected_flag"),
-        ({"protected_roles": ["queen"]}, "policy.protected_roles[0]"),
-        ({"protected_labels": "spec"}, "policy.protected_labels"),
-        ({"protected_paths": [""]}, "policy.protected_paths"),
-        ({"steps": []}, "policy.steps"),
-        ({"steps": ["summarise", "guess"]}, "policy.steps[1]"),
-        ({"steps": ["reduce", "reduce"]}, "policy.steps[1]"),
-        ({"keep_recent": 3}, "policy.keep_recent"),
+        ({"trigger": 0}, "policy.trigger", "must|is not below"),
+        ({"trigger": 1.01}, "policy.trigger", "must|is not below"),
+        ({"trigger": "0.85"}, "policy.trigger", "must|is not below"),
+        ({"trigger": True}, "policy.trigger", "must|is not below"),
+        ({"target": 0.85}, "policy.target", "0.85 is not below the trigger, 0.85"),
+        ({"target": 0}, "policy.target", "must|is not below"),
+        ({"trigger": 0.5}, "policy.target", "must|is not below"),
+        ({"trigger_tokens": -1}, "policy.trigger_tokens", "must|is not below"),
+        ({"trigger_messages": 1.5}, "policy.trigger_messages", "must|is not below"),
+        ({"reserve": -1}, "policy.reserve", "must|is not below"),
+        ({"keep_recent_turns": 0}, "policy.keep_recent_turns", "must|is not below"),
+        ({"keep_tool_pairs": True}, "policy.keep_tool_pairs", "must|is not below"),
+        ({"keep_middle": -0.1}, "policy.keep_middle", "must|is not below"),
+        ({"summary_share": 0.0}, "policy.summary_share", "must|is not below"),
+        ({"min_reclaim": 2}, "policy.min_reclaim", "must|is not below"),
+        ({"strategy": "nonsense"}, "policy.strategy", "must|is not below"),
+        ({"name": " "}, "policy.name", "must|is not below"),
+        ({"name": 7}, "policy.name", "must|is not below"),
+        ({"protected_flag": ""}, "policy.protected_flag", "must|is not below"),
+        ({"protected_roles": ("queen",)}, "policy.protected_roles", r"\[0\]"),
+        ({"protected_labels": "spec"}, "policy.protected_labels", "must|is not below"),
+        ({"protected_paths": ("",)}, "policy.protected_paths", "must|is not below"),
+        ({"steps": ()}, "policy.steps", "must|is not below"),
+        ({"steps": ("summarise", "guess")}, "policy.steps", r"\[1\]"),
+        ({"steps": ("reduce", "reduce")}, "policy.steps", r"\[1\]"),
     ],
 )  # fmt: skip
-def test_what_makes_no_sense_is_refused_by_its_path(settings, path):
-    with pytest.raises(InvalidInput) as refused:
-        policy_from(settings)
+def test_a_policy_that_makes_no_sense_is_refused_by_its_path(settings, path, words):
+    with pytest.raises(InvalidInput, match=words) as refused:
+        validated(Policy()._replace(**settings))
 
     assert refused.value.where == path

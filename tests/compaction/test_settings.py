@@ -1,145 +1,146 @@
-"""Settings as text: nested and flat files, one variable for one key, and examples that say the defaults."""
+"""`CompactConfig` and `CompactPolicy`: their rules, and the words in which a broken value is refused."""
 
 from __future__ import annotations
 
-import json
-import tomllib
+import math
 
 import pytest
 
-from aether.compaction.config import KEYS, CompactConfig, CompactPolicy
-from aether.compaction.settings import (
-    built,
-    example,
-    of_environment,
-    of_tree,
-    strangers,
-    tree_of,
-    value_of,
-)
+from aether.backends import backend
+from aether.compaction.settings import SETTINGS, CompactConfig, CompactPolicy, built, values_of
+from aether.compaction.shapes import Policy
 from aether.errors import InvalidInput
-
-# Another value than the default for each setting, so that one that is lost shows.
-OTHER = {
-    "model": "gpt-5", "max_context_tokens": 32_000, "policy.trigger_pct": 0.7, "policy.target_pct": 0.4,
-    "policy.trigger_tokens": 9000, "policy.trigger_messages": 40, "policy.hard_cap_buffer": 900,
-    "policy.keep_recent_turns": 9, "policy.keep_tool_io_pairs": 2, "policy.roles_never_prune": ("developer",),
-    "policy.protected_flag": "pinned", "policy.protected_labels": ("law",), "policy.protected_paths": ("*.md", "a/*"),
-    "policy.min_reclaim_pct": 0.1, "policy.strategy": "brief", "policy.steps": ("summarise", "select"),
-    "telemetry.enabled": False, "telemetry.exporter": "file", "telemetry.path": "events.jsonl",
-    "telemetry.ariadne_url": "http://localhost:5175/ingest", "telemetry.otlp_url": "http://localhost:4318",
-    "storage.enabled": False, "storage.adapter": "s3", "storage.path": "there", "storage.bucket": "kept",
-    "storage.prefix": "team", "storage.kms_key_id": "key", "redaction.enabled": False,
-    "redaction.patterns": (r"ACME-\d{2,4}",), "summarizer.backend": "openai", "summarizer.model": "small",
-    "summarizer.timeout": 3.5,
-}  # fmt: skip
-
-
-def test_there_is_another_value_for_every_setting():
-    assert OTHER.keys() == KEYS.keys()
-    assert [path for path in OTHER if OTHER[path] == KEYS[path].default] == []
-
-
-@pytest.mark.parametrize("path", KEYS)
-def test_a_setting_can_be_made_nested_flat_and_by_its_variable(path):
-    key, value = KEYS[path], OTHER[path]
-    table, _, name = path.rpartition(".")
-    plain = list(value) if isinstance(value, tuple) else value
-    text = value if isinstance(value, str) else json.dumps(plain)
-
-    nested = of_tree({table: {name: plain}} if table else {name: plain})
-    variable = of_environment({key.env: text})
-
-    assert nested == variable == {path: value}
-    if table != "policy":
-        assert of_tree({key.flat: plain}) == nested
-
-
-def test_a_configuration_written_and_read_is_the_same():
-    config = built(OTHER)
-
-    assert built(of_tree(tree_of(config))) == config
-    assert all(value_of(config, KEYS[path]) == value for path, value in OTHER.items())
-
-
-def test_one_variable_overrides_one_setting_of_the_policy():
-    """A policy from a file keeps its other settings; the original lost them all (defect 16)."""
-    file = of_tree({"policy": {"keep_recent_turns": 9, "trigger_pct": 0.9}})
-
-    config = built({**file, **of_environment({"COMPACT_TRIGGER_PCT": "0.7"})})
-
-    assert config.policy == CompactPolicy(trigger_pct=0.7, keep_recent_turns=9)
+from aether.store.keys import BACKENDS
 
 
 @pytest.mark.parametrize(
-    ("text", "truth"),
-    [("true", True), ("1", True), ("YES", True), ("on", True), ("false", False), ("0", False), ("No", False)],
-)
-def test_truths_have_many_names_in_variables(text, truth):
-    assert of_environment({"COMPACT_TELEMETRY_ENABLED": text}) == {"telemetry.enabled": truth}
-
-
-@pytest.mark.parametrize(
-    ("variable", "text", "words"),
+    ("given", "words"),
     [
-        ("COMPACT_TELEMETRY_ENABLED", "maybe", "telemetry.enabled must be true or false, got 'maybe'"),
-        ("COMPACT_TRIGGER_PCT", "much", "policy.trigger_pct must be a number, got 'much'"),
-        ("COMPACT_TRIGGER_PCT", "1.5", r"policy.trigger_pct must be in range \(0.0, 1.0\], got 1.5"),
-        ("COMPACT_KEEP_RECENT_TURNS", "6.5", "policy.keep_recent_turns must be a whole number"),
-        ("COMPACT_STRATEGY", "nonsense", "policy.strategy must be one of task_state"),
-        ("COMPACT_PROTECTED_LABELS", "[1]", "policy.protected_labels must be a list of texts"),
-        ("COMPACT_PROTECTED_LABELS", "[", "policy.protected_labels must be a list of texts"),
+        ({"trigger_pct": 1.5}, r"trigger_pct must be in range \(0.0, 1.0\], got 1.5"),
+        ({"trigger_pct": 0.0}, r"trigger_pct must be in range \(0.0, 1.0\], got 0.0"),
+        ({"trigger_pct": math.nan}, r"trigger_pct must be in range \(0.0, 1.0\], got nan"),
+        ({"trigger_pct": True}, "trigger_pct must be a number, got True"),
+        ({"target_pct": 1.0}, r"target_pct must be in range \[0.0, 1.0\)"),
+        ({"target_pct": 0.85}, r"target_pct must be below trigger_pct \(0.85\), got 0.85"),
+        ({"hard_cap_buffer": -1}, "hard_cap_buffer must be >= 0, got -1"),
+        ({"keep_recent_turns": 0}, "keep_recent_turns must be >= 1, got 0"),
+        ({"keep_recent_turns": 1.5}, "keep_recent_turns must be a whole number, got 1.5"),
+        ({"keep_tool_io_pairs": 0}, "keep_tool_io_pairs must be >= 1"),
+        ({"roles_never_prune": ("robot",)}, "roles_never_prune must be a list of system, developer"),
+        ({"roles_never_prune": "system"}, "roles_never_prune must be a list of texts"),
+        ({"protected_flag": " "}, "protected_flag must not be empty"),
+        ({"strategy": "nonsense"}, "strategy must be one of task_state, brief.*got 'nonsense'"),
+        ({"steps": ("summarise", "dream")}, "steps must be a list of .*'dream'"),
     ],
 )
-def test_a_variable_that_is_not_allowed_is_named(variable, text, words):
-    with pytest.raises(InvalidInput, match=f"^{variable}: {words}"):
-        of_environment({variable: text})
-
-
-def test_lists_in_variables_stand_between_commas():
-    assert of_environment({"COMPACT_PROTECTED_LABELS": "a, b,"}) == {"policy.protected_labels": ("a", "b")}
-
-
-def test_empty_variables_are_not_set():
-    assert of_environment({"COMPACT_MODEL": " "}) == {}
-
-
-def test_variables_of_others_are_named_not_refused():
-    assert strangers({"COMPACT_TRIGER_PCT": "1", "COMPACT_MODEL": "x", "PATH": "y"}) == ["COMPACT_TRIGER_PCT"]
-
-
-@pytest.mark.parametrize(
-    ("tree", "words"),
-    [
-        (
-            {"policy": {"triger_pct": 0.5}},
-            "'policy.triger_pct' is not a setting. Did you mean policy.trigger_pct",
-        ),
-        ({"policy": {"keep_last_turns": 5}}, "Did you mean policy.keep_recent_turns"),
-        ({"keep_recent_turn": 5}, "Did you mean policy.keep_recent_turns"),
-        ({"xyzzy": 5}, "'xyzzy' is not a setting. \"compactctl create-config\" lists"),
-        ({"trigger": 0.5}, "'trigger' is not a setting"),
-        ({"telemetry": {"ariadne": {"url": "x"}}}, "'telemetry.ariadne' is not a setting"),
-        ({"policy": 0.5}, "policy must be a table of settings, got 0.5"),
-        ({"storage_path": "a", "storage": {"path": "b"}}, "storage.path is given twice"),
-        ({3: 4}, "'3' is not a setting"),
-    ],
-)
-def test_what_is_no_setting_is_refused_with_its_path(tree, words):
+def test_a_policy_out_of_range_is_refused_by_field(given, words):
     with pytest.raises(InvalidInput, match=words):
-        of_tree(tree)
+        CompactPolicy(**given)
 
 
-def test_an_empty_table_sets_nothing():
-    assert of_tree({"policy": None, "storage": {}}) == {}
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"model": ""}, "model must not be empty, got ''"),
+        ({"max_context_tokens": 999}, "max_context_tokens must be >= 1000, got 999"),
+        ({"max_context_tokens": 1500}, r"policy.hard_cap_buffer must be below max_context_tokens \(1500\), got 1500"),
+        ({"telemetry_exporter": "pigeon"}, "telemetry_exporter must be one of console, file"),
+        ({"telemetry_exporter": "file"}, "telemetry.path must not be empty with the exporter file"),
+        ({"ariadne_url": "nonsense"}, r"ariadne_url must be the address of a server such as http://localhost"),
+        ({"otlp_url": "ftp://x"}, "otlp_url must be the address of a server"),
+        ({"summarizer_backend": "nope"}, "summarizer_backend must be one of extractive, .*command:PROGRAM, got 'nope'"),
+        ({"summarizer_backend": "command:"}, "summarizer_backend must be one of"),
+        ({"summarizer_backend": "openai:gpt"}, "summarizer_backend must be one of"),
+        ({"summarization_timeout": 1e308}, "summarization_timeout must be > 0 and at most 3600"),
+        ({"storage_adapter": "ftp"}, "storage_adapter must be one of fs, s3, none"),
+        ({"storage_adapter": "s3"}, "storage.bucket must not be empty"),
+        ({"redaction_patterns": ("a", "(")}, r"redaction_patterns must be a list of regular expressions \(redaction.patterns\[1\]: '\('"),
+        ({"redaction_patterns": ("a*",)}, "matches the empty text"),
+        ({"summarization_timeout": 0.0}, "summarization_timeout must be > 0"),
+        ({"summarization_timeout": math.inf}, "summarization_timeout must be > 0"),
+    ],
+)  # fmt: skip
+def test_a_configuration_out_of_range_is_refused_by_field(given, words):
+    with pytest.raises(ValueError, match=words):
+        CompactConfig(**given)
 
 
-def test_the_examples_say_every_setting_at_its_default():
-    import yaml
+def test_the_defaults_are_those_of_the_requirement():
+    config = CompactConfig()
 
-    for kind, read in (("toml", tomllib.loads), ("yaml", yaml.safe_load), ("json", json.loads)):
-        settings = of_tree(read(example(kind)))
+    assert (config.model, config.max_context_tokens) == ("gpt-4", 128_000)
+    assert config.policy.policy() == Policy()
+    assert (config.telemetry_enabled, config.storage_enabled, config.redaction_enabled) == (True, True, True)
 
-        assert settings.keys() == KEYS.keys()
-        assert built(settings) == CompactConfig()
-    assert all(example("toml").count(key.env) == 1 for key in KEYS.values())
+
+def test_every_field_of_the_policy_reaches_the_plan():
+    mine = CompactPolicy(
+        trigger_pct=0.5, target_pct=0.3, trigger_tokens=7, trigger_messages=8, hard_cap_buffer=9, keep_recent_turns=2,
+        keep_tool_io_pairs=3, roles_never_prune=("user",), protected_flag="pin", protected_labels=("x",),
+        protected_paths=("*.md",), min_reclaim_pct=0.1, strategy="brief", steps=("select",),
+    )  # fmt: skip
+
+    assert mine.policy() == Policy(
+        trigger=0.5, target=0.3, trigger_tokens=7, trigger_messages=8, reserve=9, keep_recent_turns=2,
+        keep_tool_pairs=3, protected_roles=("user",), protected_flag="pin", protected_labels=("x",),
+        protected_paths=("*.md",), min_reclaim=0.1, strategy="brief", steps=("select",),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("trigger", [0.01, 0.3, 0.85, 1.0])
+def test_a_target_left_out_is_below_any_trigger(trigger):
+    policy = CompactPolicy(trigger_pct=trigger).policy()
+
+    assert 0 < policy.target < policy.trigger
+    assert policy.target <= 0.6
+
+
+@pytest.mark.parametrize(
+    ("given", "exporter"),
+    [
+        ({}, "none"),
+        ({"otlp_url": "http://localhost:4318/v1/traces"}, "otlp"),
+        ({"ariadne_url": "http://localhost:5175/ingest"}, "ariadne"),
+        (
+            {
+                "ariadne_url": "http://localhost:5175/ingest",
+                "telemetry_exporter": "file",
+                "telemetry_path": "x",
+            },
+            "file",
+        ),
+        ({"telemetry_enabled": False, "telemetry_exporter": "file"}, "none"),
+    ],
+)
+def test_events_go_where_the_settings_point(given, exporter):
+    assert CompactConfig(**given).exporter == exporter
+
+
+def test_the_window_is_the_models_own_where_none_is_set():
+    assert CompactConfig(model="gpt-4-turbo").max_context_tokens == 128_000
+    assert CompactConfig(model="gpt-4-32k").max_context_tokens == 32_768
+    assert CompactConfig(model="gpt-4-32k", max_context_tokens=20_000).max_context_tokens == 20_000
+    assert CompactConfig(model="home-made").max_context_tokens == 128_000
+
+
+def test_the_summarisers_are_the_backends_there_are():
+    for name in BACKENDS:
+        spec = "command:cat" if name == "command" else name
+
+        assert backend(spec)
+        assert CompactConfig(summarizer_backend=spec).summarizer_backend == spec
+
+
+def test_a_password_in_an_address_is_not_shown():
+    with pytest.raises(InvalidInput) as caught:
+        CompactConfig(ariadne_url="http://someone:hunter2hunter2@viewer/ingest")
+
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_configuration_is_built_of_settings_and_gives_them_back():
+    values = values_of(CompactConfig(storage_path="there", policy=CompactPolicy(keep_recent_turns=9)))
+
+    assert values.keys() == SETTINGS.keys()
+    assert (values["storage.path"], values["policy.keep_recent_turns"]) == ("there", 9)
+    assert values_of(built({**values, "store.fold_bytes": 7})) == values

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aether.backends.base import Settings
-from aether.compaction.config import CompactConfig
+from aether.compaction.settings import CompactConfig
 from aether.errors import StorageFailed
 from aether.events.names import Moment, token_estimate, trigger_decision
 from aether.operations.configured import guarded, options_of, rules_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aether.compaction.config import CompactConfig, CompactPolicy
+from aether.compaction.settings import CompactConfig, CompactPolicy
 from aether.operations.trial import difference, trial
 
 

@@ -1,30 +1,74 @@
+"""The loader: files of every form and of older versions, the environment, and which of them wins."""
+
+from __future__ import annotations
+
+import json
 import os
 import re
+import subprocess
+import sys
+import tomllib
 
 import pytest
 
-from aether.errors import InvalidDocument, StorageFailed
+from aether.compaction.settings import SETTINGS, CompactConfig, CompactPolicy, built
+from aether.errors import Conflict, InvalidDocument, InvalidInput, NotFound
 from aether.store import config
-from aether.store.config import KEYS, Config, load
+from aether.store.config import create, example, load, settings, slips, tree_of
+from aether.store.keys import FIELDS, KEYS, Config
+from tests import homes
+
+# Another value than the default for each setting, so that one that is lost shows.
+OTHER = {
+    "model": "gpt-5", "max_context_tokens": 32_000, "policy.trigger_pct": 0.7, "policy.target_pct": 0.4,
+    "policy.trigger_tokens": 9000, "policy.trigger_messages": 40, "policy.hard_cap_buffer": 900,
+    "policy.keep_recent_turns": 9, "policy.keep_tool_io_pairs": 2, "policy.roles_never_prune": ("developer",),
+    "policy.protected_flag": "pinned", "policy.protected_labels": ("law",), "policy.protected_paths": ("*.md", "a/*"),
+    "policy.min_reclaim_pct": 0.1, "policy.strategy": "brief", "policy.steps": ("summarise", "select"),
+    "telemetry.enabled": False, "telemetry.exporter": "file", "telemetry.path": "events.jsonl",
+    "telemetry.ariadne_url": "http://localhost:5175/ingest", "telemetry.otlp_url": "http://localhost:4318",
+    "storage.enabled": False, "storage.adapter": "s3", "storage.path": "there", "storage.bucket": "kept",
+    "storage.prefix": "team", "storage.kms_key_id": "key", "redaction.enabled": False,
+    "redaction.patterns": (r"ACME-\d{2,4}",), "summarizer.backend": "openai", "summarizer.model": "small",
+    "summarizer.timeout": 3.5, "store.lock_timeout_seconds": 3.0, "store.fold_bytes": 7, "store.history_months": 2,
+    "architect.default": "ollama", "architect.model": "m", "architect.base_url": "http://here", "architect.timeout_seconds": 9.0,
+    "architect.max_retries": 5, "architect.max_output_tokens": 500, "architect.window_tokens": 9000,
+    "architect.input_usd_per_million": 1.5, "architect.output_usd_per_million": 2.5, "telemetry.timeout_seconds": 1.0,
+    "telemetry.content": True, "claude.capture": False, "claude.inject": False, "claude.recall": False,
+    "claude.recall_tokens": 100, "claude.brief_tokens": 200, "claude.private_paths": "x/**", "claude.auto_compress": False,
+    "claude.deadline_seconds": 4.0,
+}  # fmt: skip
+
+
+def toml(tree):
+    """Return `tree`, settings nested in tables, as TOML."""
+    lines = [f"{name} = {json.dumps(value)}" for name, value in tree.items() if not isinstance(value, dict)]
+    for table, values in tree.items():
+        if isinstance(values, dict):
+            lines += [f"[{table}]", *(f"{name} = {json.dumps(value)}" for name, value in values.items())]
+    return "\n".join(lines) + "\n"
+
+
+def of_tree(tree, directory):
+    """Return the settings of a JSON file that holds `tree`."""
+    (directory / "tree.json").write_text(json.dumps(tree))
+    return settings(directory / "tree.json", environ={}).values
+
+
+def of_environment(environ):
+    return settings(environ=environ).values
 
 
 def test_without_a_file_there_are_defaults(tmp_path):
     assert load(tmp_path) == Config()
 
 
-def test_every_key_can_be_set(tmp_path):
-    tables = {}
-    for key, field in KEYS.items():
-        table, name = key.split(".")
-        value = {str: '"x"', int: "7", float: "7.5", bool: "true"}[type(Config._field_defaults[field])]
-        tables.setdefault(table, []).append(f"{name} = {value}")
-    text = "\n".join(f"[{table}]\n" + "\n".join(lines) for table, lines in tables.items())
-    (tmp_path / "config.toml").write_text(text)
+def test_every_key_of_a_home_can_be_set(tmp_path):
+    made = {str: "x", int: 7, float: 7.5, bool: not True}
+    values = {path: made[type(KEYS[path].default)] for path in FIELDS}
+    (tmp_path / "config.toml").write_text(toml(config.tree_of(values)))
 
-    found = load(tmp_path)
-
-    assert set(found) == {"x", 7, 7.5, True}
-    assert set(KEYS.values()) == set(Config._fields)
+    assert load(tmp_path)._asdict() == {FIELDS[path]: value for path, value in values.items()}
 
 
 def test_a_whole_number_stands_for_a_float(tmp_path):
@@ -37,15 +81,15 @@ def test_a_whole_number_stands_for_a_float(tmp_path):
     ("text", "words"),
     [
         ("[store]\nfold = 1", "'store.fold' is not a setting. Did you mean store.fold_bytes?"),
-        ("[other]\nthing = 1", "'other.thing' is not a setting. Use one of architect"),
-        ("store = 1", "'store' is not a setting"),
-        ("[store]\nfold_bytes = -1", "store.fold_bytes is -1. Use a number that is not negative"),
-        ("[store]\nfold_bytes = true", "store.fold_bytes is True"),
-        ("[store]\nfold_bytes = 1.5", "store.fold_bytes is 1.5"),
-        ("[store]\nlock_timeout_seconds = nan", "lock_timeout_seconds is nan"),
-        ("[store]\nlock_timeout_seconds = -0.5", "lock_timeout_seconds is -0.5"),
-        ("[architect]\nmodel = 1", "architect.model is 1. Use a text"),
-        ("[telemetry]\ncontent = 1", "telemetry.content is 1. Use true or false"),
+        ("[other]\nthing = 1", "'other.thing' is not a setting. \"compactctl create-config\" lists"),
+        ("store = 1", "store must be a table of settings, got 1. Nest its keys below it"),
+        ("[store]\nfold_bytes = -1", "store.fold_bytes must be >= 0, got -1. The default is 1048576"),
+        ("[store]\nfold_bytes = true", "store.fold_bytes must be a whole number, got True"),
+        ("[store]\nfold_bytes = 1.5", "store.fold_bytes must be a whole number, got 1.5"),
+        ("[store]\nlock_timeout_seconds = nan", "store.lock_timeout_seconds must be >= 0, got nan"),
+        ("[store]\nlock_timeout_seconds = -0.5", "store.lock_timeout_seconds must be >= 0, got -0.5"),
+        ("[architect]\nmodel = 1", "architect.model must be a text, got 1"),
+        ("[telemetry]\ncontent = 1", "telemetry.content must be true or false, got 1"),
         ("[store", "not TOML"),
     ],
 )
@@ -58,17 +102,17 @@ def test_a_mistake_is_named_with_its_path(tmp_path, text, words):
     assert caught.value.where == str(tmp_path / "config.toml")
 
 
-def test_text_in_another_encoding_is_not_toml(tmp_path):
+def test_text_in_another_encoding_is_refused(tmp_path):
     (tmp_path / "config.toml").write_bytes(b"\xff\xfe")
 
-    with pytest.raises(InvalidDocument, match="not TOML"):
+    with pytest.raises(InvalidDocument, match="is not UTF-8 text"):
         load(tmp_path)
 
 
 def test_a_file_that_cannot_be_read_is_said_to_be_so(tmp_path):
     (tmp_path / "config.toml").mkdir()
 
-    with pytest.raises(StorageFailed, match="config"):
+    with pytest.raises(NotFound, match=r"config.toml: cannot be read \(Is a directory\)"):
         load(tmp_path)
 
 
@@ -85,7 +129,7 @@ def test_a_changed_file_is_read_again(tmp_path):
 def test_an_unchanged_file_is_read_once(tmp_path, monkeypatch):
     (tmp_path / "config.toml").write_text("[store]\nfold_bytes = 1\n")
     load(tmp_path)
-    monkeypatch.setattr(config, "_parse", os.abort)
+    monkeypatch.setattr(config, "_of_file", os.abort)
 
     assert load(tmp_path).fold_bytes == 1
 
@@ -110,3 +154,352 @@ def test_a_file_that_cannot_be_read_at_all_has_the_defaults(tmp_path):
     assert found == Config()
     assert wrong.keys() == {""}
     assert config.tolerant(tmp_path / "nowhere") == (Config(), {})
+
+
+def test_there_is_another_value_for_every_setting():
+    assert OTHER.keys() == KEYS.keys()
+    assert [path for path in OTHER if OTHER[path] == KEYS[path].default] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "truth"),
+    [("true", True), ("1", True), ("YES", True), ("on", True), ("false", False), ("0", False), ("No", False)],
+)
+def test_truths_have_many_names_in_variables(text, truth):
+    assert of_environment({"COMPACT_TELEMETRY_ENABLED": text}) == {"telemetry.enabled": truth}
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "words"),
+    [
+        ("COMPACT_TELEMETRY_ENABLED", "maybe", "telemetry.enabled must be true or false, got 'maybe'"),
+        ("COMPACT_TRIGGER_PCT", "much", "policy.trigger_pct must be a number, got 'much'"),
+        ("COMPACT_TRIGGER_PCT", "1.5", r"policy.trigger_pct must be in range \(0.0, 1.0\], got 1.5"),
+        ("COMPACT_KEEP_RECENT_TURNS", "6.5", "policy.keep_recent_turns must be a whole number"),
+        ("COMPACT_STRATEGY", "nonsense", "policy.strategy must be one of task_state"),
+        ("COMPACT_PROTECTED_LABELS", "[1]", "policy.protected_labels must be a list of texts"),
+        ("COMPACT_PROTECTED_LABELS", "[", "policy.protected_labels must be a list of texts"),
+    ],
+)
+def test_a_variable_that_is_not_allowed_is_named(variable, text, words):
+    with pytest.raises(InvalidInput, match=f"^{variable}: {words}"):
+        of_environment({variable: text})
+
+
+def test_lists_in_variables_stand_between_commas():
+    assert of_environment({"COMPACT_PROTECTED_LABELS": "a, b,"}) == {"policy.protected_labels": ("a", "b")}
+
+
+def test_empty_variables_are_not_set():
+    assert of_environment({"COMPACT_MODEL": " "}) == {}
+
+
+@pytest.mark.parametrize(
+    ("tree", "words"),
+    [
+        (
+            {"policy": {"triger_pct": 0.5}},
+            "'policy.triger_pct' is not a setting. Did you mean policy.trigger_pct",
+        ),
+        ({"policy": {"keep_last_turns": 5}}, "Did you mean policy.keep_recent_turns"),
+        ({"keep_recent_turn": 5}, "Did you mean policy.keep_recent_turns"),
+        ({"xyzzy": 5}, "'xyzzy' is not a setting. \"compactctl create-config\" lists"),
+        ({"trigger": 0.5}, "'trigger' is not a setting"),
+        ({"telemetry": {"ariadne": {"url": "x"}}}, "'telemetry.ariadne' is not a setting"),
+        ({"policy": 0.5}, "policy must be a table of settings, got 0.5"),
+        ({"storage_path": "a", "storage": {"path": "b"}}, "storage.path is given twice"),
+        ({3: 4}, "'3' is not a setting"),
+    ],
+)
+def test_an_unknown_setting_is_refused_with_its_path(tree, words, tmp_path):
+    with pytest.raises(InvalidInput, match=words):
+        of_tree(tree, tmp_path)
+
+
+def test_an_empty_table_sets_nothing(tmp_path):
+    assert of_tree({"policy": None, "storage": {}}, tmp_path) == {}
+
+
+NESTED = {
+    "compact.toml": "[policy]\nkeep_recent_turns = 9\n[storage]\npath = 'kept'\n",
+    "compact.yaml": "policy:\n  keep_recent_turns: 9\nstorage: {path: kept}\n",
+    "compact.yml": "# flat\npolicy: {keep_recent_turns: 9}\nstorage_path: kept\n",
+    "compact.json": '{"policy": {"keep_recent_turns": 9}, "storage_path": "kept"}',
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_a_file_of_any_kind_sets_what_it_names(name, tmp_path):
+    (tmp_path / name).write_text(NESTED[name])
+
+    found = built(settings(tmp_path / name, environ={}).values)
+
+    assert found == CompactConfig(policy=CompactPolicy(keep_recent_turns=9), storage_path="kept")
+
+
+def test_without_a_file_there_are_the_defaults_and_the_environment(monkeypatch):
+    monkeypatch.setenv("COMPACT_MODEL", "gpt-5")
+
+    assert built(settings().values) == CompactConfig(model="gpt-5")
+    assert built(settings(environ={}).values) == CompactConfig()
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "error", "words"),
+    [
+        ("c.toml", b"[policy", InvalidInput, "is not TOML"),
+        ("c.yaml", b"a: [", InvalidInput, "is not YAML"),
+        ("c.yaml", b"!!python/object/apply:os.getcwd []", InvalidInput, "is not YAML"),
+        ("c.json", b"{", InvalidInput, "is not JSON"),
+        ("c.json", b"[" * 100_000, InvalidInput, "is not JSON"),
+        ("c.json", b'{"model": "a", "model": "b"}', InvalidInput, "is not JSON: 'model' is given twice"),
+        ("c.json", b"[]", InvalidInput, r"must hold settings by name, got \[\]"),
+        ("c.ini", b"", InvalidInput, "has no ending of a configuration file. Use .toml, .yaml, .yml, .json"),
+        ("c.toml", b"\xff\xfe", InvalidInput, "is not UTF-8"),
+        ("c.toml", b"typo = 1", InvalidInput, "'typo' is not a setting"),
+        ("c.toml", b"policy.trigger_pct = 1.5", InvalidInput, r"policy.trigger_pct must be in range \(0.0, 1.0\]"),
+    ],
+)  # fmt: skip
+def test_a_file_with_a_mistake_is_named(name, data, error, words, tmp_path):
+    (tmp_path / name).write_bytes(data)
+
+    with pytest.raises(error, match=words) as caught:
+        settings(tmp_path / name, environ={})
+
+    assert caught.value.where == str(tmp_path / name)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(NotFound, match="cannot be read"):
+        settings(tmp_path / "c.toml", environ={})
+
+
+def test_a_yaml_file_of_comments_sets_nothing(tmp_path):
+    (tmp_path / "c.yaml").write_text("# nothing yet\n")
+
+    assert built(settings(tmp_path / "c.yaml", environ={}).values) == CompactConfig()
+
+
+@pytest.mark.parametrize("name", ["deep/compact.toml", "compact.yaml", "compact.json"])
+def test_a_created_file_makes_the_defaults(name, tmp_path):
+    path = create(tmp_path / name)
+
+    assert built(settings(path, environ={}).values) == CompactConfig()
+
+
+def test_a_file_is_never_written_over(tmp_path):
+    (tmp_path / "compact.toml").write_text("mine = 1\n")
+
+    with pytest.raises(Conflict, match="is there already"):
+        create(tmp_path / "compact.toml")
+    assert (tmp_path / "compact.toml").read_text() == "mine = 1\n"
+
+
+def test_yaml_is_imported_for_a_yaml_file_only(tmp_path):
+    (tmp_path / "c.json").write_text("{}")
+    code = "import sys; from aether.store.config import settings; settings(sys.argv[1])"
+
+    listed = subprocess.run(
+        [sys.executable, "-c", f"{code}\nprint('yaml' in sys.modules)", str(tmp_path / "c.json")],
+        capture_output=True, text=True, check=True, env=homes.plain_environment(),
+    )  # fmt: skip
+
+    assert listed.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("path", KEYS)
+def test_a_setting_can_be_made_nested_by_its_older_names_and_by_its_variables(path, tmp_path):
+    key, value = KEYS[path], OTHER[path]
+    plain = list(value) if isinstance(value, tuple) else value
+
+    assert of_tree(tree_of({path: plain}), tmp_path) == {path: value}
+    for name in key.also:
+        assert of_tree(tree_of({name: plain}), tmp_path) == {path: value}
+    for name in key.env:
+        assert of_environment({name: value if isinstance(value, str) else json.dumps(plain)}) == {path: value}
+
+
+def test_an_older_name_is_noted(tmp_path):
+    (tmp_path / "c.toml").write_text("ariadne_url = 'http://here'\n[summarizer]\nmodel = 'x'\n")
+
+    (note,) = settings(tmp_path / "c.toml", environ={}).findings
+
+    assert (note.level, note.message) == ("info", "ariadne_url is an older name of telemetry.ariadne_url.")
+
+
+def test_each_source_overrides_those_below_it_key_by_key(tmp_path, monkeypatch):
+    """A policy from a file keeps its other settings; the original lost them all (defect 16)."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "user"))
+    monkeypatch.setattr(sys, "platform", "linux")
+    policy = dict.fromkeys(("keep_recent_turns", "keep_tool_io_pairs", "trigger_messages", "trigger_tokens"))
+    for nth, name in enumerate(("user/aether/config.toml", "home/config.toml", "compact.toml"), start=2):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(toml({"policy": dict.fromkeys(policy, nth)}))
+        policy.popitem()
+    monkeypatch.setenv("COMPACT_KEEP_RECENT_TURNS", "9")
+    monkeypatch.setenv("AETHER_POLICY_KEEP_RECENT_TURNS", "8")
+
+    found = settings(tmp_path / "compact.toml", home=tmp_path / "home")
+
+    assert built(found.values).policy == CompactPolicy(
+        trigger_tokens=2, trigger_messages=3, keep_tool_io_pairs=4, keep_recent_turns=9
+    )
+    assert [found.origins[f"policy.{name}"] for name in (
+        "strategy", "trigger_tokens", "trigger_messages", "keep_tool_io_pairs", "keep_recent_turns"
+    )] == ["default", "user", "home", "file", "environment"]  # fmt: skip
+
+
+def test_compaction_leaves_out_what_a_home_has_no_authority_for(tmp_path):
+    (tmp_path / "config.toml").write_text(
+        "[summarizer]\nbackend = 'command:x'\n[policy]\nkeep_recent_turns = 2\n[telemetry]\nexporter = 'console'\n"
+    )
+
+    assert settings(home=tmp_path).values == {"policy.keep_recent_turns": 2}
+
+
+def test_a_mistake_in_the_home_is_a_finding_of_compaction(tmp_path):
+    (tmp_path / "config.toml").write_text("[store]\nfold = 1\n[policy]\nkeep_recent_turns = 2\n")
+
+    found = settings(home=tmp_path)
+
+    assert found.values == {"policy.keep_recent_turns": 2}
+    assert [(one.level, one.where) for one in found.findings] == [("warning", str(tmp_path / "config.toml"))]
+
+
+def test_a_home_has_the_settings_of_its_user_its_own_and_the_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "user"))
+    monkeypatch.setattr(sys, "platform", "linux")
+    (tmp_path / "user/aether").mkdir(parents=True)
+    (tmp_path / "user/aether/config.toml").write_text(
+        "[store]\nfold_bytes = 1\nhistory_months = 1\n[claude]\nrecall_tokens = 1\n"
+    )
+    (tmp_path / "config.toml").write_text("[store]\nfold_bytes = 2\nhistory_months = 2\n")
+    monkeypatch.setenv("AETHER_STORE_FOLD_BYTES", "3")
+    monkeypatch.setenv("COMPACT_SUMMARIZER_BACKEND", "nonsense")  # of compaction only
+
+    assert load(tmp_path) == Config(fold_bytes=3, history_months=2, claude_recall_tokens=1)
+
+    monkeypatch.setenv("AETHER_STORE_FOLD_BYTES", "many")
+    with pytest.raises(
+        InvalidInput, match=r"^AETHER_STORE_FOLD_BYTES: store.fold_bytes must be a whole number, got 'many'"
+    ):
+        load(tmp_path)
+    assert config.or_default(tmp_path).fold_bytes == 2
+
+
+def test_a_variable_with_a_slip_is_a_finding():
+    found = settings(environ={"COMPACT_TRIGER_PCT": "0.7", "COMPACT_MODEL": "x", "PATH": "y"})
+
+    assert [(one.level, one.where) for one in found.findings] == [("warning", "COMPACT_TRIGER_PCT")]
+    assert found.findings == slips({"COMPACT_TRIGER_PCT": ""})
+
+
+# As a user of an older version has them: every key of a home then, and every key of a file of compaction.
+OLD_HOME = """
+[store]
+lock_timeout_seconds = 5
+fold_bytes = 2000
+history_months = 6
+[architect]
+default = "anthropic"
+model = "m"
+base_url = "http://localhost:1"
+timeout_seconds = 60
+max_retries = 0
+max_output_tokens = 8000
+window_tokens = 100000
+input_usd_per_million = 3
+output_usd_per_million = 15
+[compact]
+backend = "ollama"
+model = "small"
+timeout_seconds = 7200
+storage = "ftp"
+storage_path = ""
+storage_bucket = "b"
+storage_prefix = "p"
+[telemetry]
+exporter = "file, pigeon"
+ariadne_url = "nonsense"
+otlp_url = "http://localhost:4318"
+path = "told.jsonl"
+timeout_seconds = 1
+content = true
+[claude]
+capture = false
+inject = false
+recall = false
+recall_tokens = 300
+brief_tokens = 900
+private_paths = "secrets/**"
+auto_compress = false
+deadline_seconds = 4
+"""
+OLD_COMPACT = """
+model = "gpt-4-32k"
+max_context_tokens = 20000
+storage_path = "copies"
+summarization_timeout = 3
+ariadne_url = "http://localhost:5175/ingest"
+[policy]
+trigger_pct = 0.7
+keep_recent_turns = 9
+roles_never_prune = ["system"]
+steps = ["summarise", "select"]
+[redaction]
+patterns = ["ACME-[0-9]+"]
+[summarizer]
+backend = "command:cat"
+"""
+
+
+def test_the_config_of_an_older_home_has_the_same_effect(tmp_path):
+    (tmp_path / "config.toml").write_text(OLD_HOME)
+
+    assert load(tmp_path) == Config(
+        lock_timeout_seconds=5.0, fold_bytes=2000, history_months=6, architect="anthropic", architect_model="m",
+        architect_base_url="http://localhost:1", architect_timeout_seconds=60.0, architect_max_retries=0,
+        architect_max_output_tokens=8000, architect_window_tokens=100000, architect_input_usd_per_million=3.0,
+        architect_output_usd_per_million=15.0, compact_backend="ollama", compact_model="small",
+        compact_timeout_seconds=7200.0, telemetry_exporter="file, pigeon", telemetry_ariadne_url="nonsense",
+        telemetry_otlp_url="http://localhost:4318", telemetry_path="told.jsonl", telemetry_timeout_seconds=1.0,
+        telemetry_content=True, claude_capture=False, claude_inject=False, claude_recall=False, claude_recall_tokens=300,
+        claude_brief_tokens=900, claude_private_paths="secrets/**", claude_auto_compress=False,
+        claude_deadline_seconds=4.0,
+    )  # fmt: skip
+    assert settings(home=tmp_path).values.keys() & SETTINGS.keys() == set()  # nothing for CompactManager
+
+
+def test_an_older_file_of_compaction_and_its_variables_have_the_same_effect(tmp_path):
+    (tmp_path / "compact.toml").write_text(OLD_COMPACT)
+    around = {
+        "COMPACT_TRIGGER_PCT": "0.9",
+        "COMPACT_STORAGE_PATH": "elsewhere",
+        "COMPACT_TELEMETRY_ENABLED": "no",
+    }
+
+    assert built(settings(tmp_path / "compact.toml", environ=around).values) == CompactConfig(
+        model="gpt-4-32k", max_context_tokens=20_000, storage_path="elsewhere", summarization_timeout=3.0,
+        ariadne_url="http://localhost:5175/ingest", redaction_patterns=("ACME-[0-9]+",), telemetry_enabled=False,
+        summarizer_backend="command:cat",
+        policy=CompactPolicy(
+            trigger_pct=0.9, keep_recent_turns=9, roles_never_prune=("system",), steps=("summarise", "select")
+        ),
+    )  # fmt: skip
+
+
+def test_the_examples_say_every_setting_at_its_default(tmp_path):
+    for form in ("toml", "yaml", "json"):
+        (tmp_path / f"c.{form}").write_text(example(form))
+        values = settings(tmp_path / f"c.{form}", environ={}).values
+
+        assert values == {path: key.default for path, key in KEYS.items()}
+        assert built(values) == CompactConfig()
+    assert all(
+        example("toml").count(f"{name},") + example("toml").count(f"{name})") == 1
+        for key in KEYS.values()
+        for name in key.env
+    )
+    (tmp_path / "config.toml").write_text(example("toml"))
+    assert load(tmp_path) == Config()
+    assert tomllib.loads(example("toml")) == json.loads(example("json"))

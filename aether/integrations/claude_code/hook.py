@@ -14,7 +14,7 @@ import signal
 import sys
 import time
 
-from aether.project import home_of, may_make
+from aether.project import home_of, may_make, user_file
 from aether.store import hook_log
 
 # Seconds until the event must be in the spool, which takes a tenth of one where nothing else goes on: a little less
@@ -202,14 +202,9 @@ def _settings(home: str) -> tuple[bool, str | None, float, str]:
 
     What is wrong has its default; but the private paths are None where they may be set, and cannot be read.
     """
-    try:
-        with open(os.path.join(home, "config.toml"), "rb") as file:
-            if b"claude" not in file.read():
-                return (*DEFAULTS, "")
-    except FileNotFoundError:
+    files = (os.path.join(home, "config.toml"), user_file())
+    if not any(map(_may_set, files)) and not any(name.startswith("AETHER_CLAUDE_") for name in os.environ):
         return (*DEFAULTS, "")
-    except OSError:
-        pass  # what is there is said below
     from pathlib import Path
 
     from aether.store.config import tolerant
@@ -220,6 +215,17 @@ def _settings(home: str) -> tuple[bool, str | None, float, str]:
     said = "" if not unread else " Calls of tools are not kept, for claude.private_paths cannot be read."
     said = " ".join(wrong.values()) + said
     return settings.claude_capture, private, settings.claude_deadline_seconds, said
+
+
+def _may_set(path: str) -> bool:
+    """Return whether the file at `path` may hold a setting of hooks."""
+    try:
+        with open(path, "rb") as file:
+            return b"claude" in file.read()
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
 
 
 def _patience(event: str) -> float:

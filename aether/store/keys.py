@@ -1,0 +1,297 @@
+"""The keys of the configuration: every setting once, with its default, its rule and what it means.
+
+The loader (`config`), the pages that document it, the example files and the messages of errors are made of this table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+from aether.errors import InvalidInput, shown
+
+T = TypeVar("T")
+Rule = Callable[[Any], str]
+"""Value, of the right kind, to what it must be; empty where it is that."""
+
+EXPORTERS = ("console", "file", "ariadne", "otlp", "none")
+STORAGES = ("fs", "s3", "none")
+BACKENDS = ("extractive", "anthropic", "openai", "ollama", "command")
+ROLES = ("system", "developer", "user", "assistant", "tool")
+STRATEGIES = ("task_state", "brief", "decision_log", "code_delta", "step_ledger", "requirements_ledger")
+STEPS = ("drop_reasoning", "shorten_results", "shorten_arguments", "fold_exploration", "summarise", "select", "reduce")  # fmt: skip
+# Where an Ariadne viewer listens by default (facts of requirement 002).
+ARIADNE_URL = "http://localhost:5175/ingest"
+# Model and window that requirement 002 has where neither is set, and tokens below which nothing can be compacted.
+MODEL, WINDOW, LEAST_WINDOW = "gpt-4", 128_000, 1000
+# Seconds: an hour, longer than any model writes a summary; sockets refuse times that are far longer.
+MOST_SECONDS = 3600.0
+_WANTED = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", tuple: "a list of texts"}  # fmt: skip
+# The rules of these tables bind those who use them: homes of older versions hold values that no one has checked.
+LATE = ("summarizer", "telemetry", "storage")
+
+
+class Key(NamedTuple):
+    """One setting."""
+
+    path: str
+    """Its name in a file: `telemetry.ariadne_url` is `ariadne_url` of the table `telemetry`."""
+    default: Any
+    """Its type is that of the setting."""
+    meaning: str
+    """One line, with the unit."""
+    rule: Rule
+    authority: bool = False
+    """Whether it starts programs, names servers, exporters or paths, or turns a protection off."""
+    also: tuple[str, ...] = ()
+    """Older names that files may use."""
+    env: tuple[str, ...] = ()
+    """Its variables. Only compaction reads those that begin with `COMPACT_`, and they win."""
+    field: str = ""
+    """Its field in `CompactConfig` or `CompactPolicy`, where it has one."""
+
+
+def _fits(_value: Any) -> str:
+    return ""
+
+
+def share(value: float) -> str:
+    """Require a share of which there is some."""
+    return "" if 0 < value <= 1 else "must be in range (0.0, 1.0]"
+
+
+def part(value: float) -> str:
+    """Require a share that is not the whole."""
+    return "" if 0 <= value < 1 else "must be in range [0.0, 1.0)"
+
+
+def up_to_all(value: float) -> str:
+    """Require a share, of which there may be none or all."""
+    return "" if 0 <= value <= 1 else "must be in range [0.0, 1.0]"
+
+
+def at_least(least: int) -> Rule:
+    """Return the rule that requires `least` or more."""
+    return lambda value: "" if value >= least else f"must be >= {least}"
+
+
+def not_empty(value: str) -> str:
+    """Require a text that says something."""
+    return "" if value.strip() else "must not be empty"
+
+
+def _seconds(value: float) -> str:
+    return "" if 0 < value <= MOST_SECONDS else f"must be > 0 and at most {MOST_SECONDS:g}"
+
+
+def _window(value: int) -> str:
+    return "" if not value or value >= LEAST_WINDOW else f"must be >= {LEAST_WINDOW}"
+
+
+def _address(value: str) -> str:
+    from aether.events.http import address
+
+    try:
+        if value:
+            address(value, where="")
+    except InvalidInput:
+        return f"must be the address of a server such as {ARIADNE_URL}, without a password"
+    return ""
+
+
+def _backend(value: str) -> str:
+    name, _, program = value.partition(":")
+    if name in BACKENDS and bool(program.strip()) == (name == "command"):
+        return ""
+    return f"must be one of {', '.join(BACKENDS[:-1])}, command:PROGRAM"
+
+
+def _exporters(value: str) -> str:
+    names = [name.strip() for name in value.split(",")] if value else []
+    return "" if set(names) <= set(EXPORTERS) else f"must be one of {', '.join(EXPORTERS)}"
+
+
+def _one_of(*known: str) -> Rule:
+    return lambda value: "" if value in known else f"must be one of {', '.join(known)}"
+
+
+def _some_of(*known: str, least: int = 0) -> Rule:
+    def rule(value: tuple[str, ...]) -> str:
+        wrong = [nth for nth, one in enumerate(value) if one not in known or one in value[:nth]]
+        at = f" (see [{wrong[0]}])" if wrong else ""
+        return (
+            f"must be a list of {', '.join(known)}, each at most once{at}"
+            if wrong or len(value) < least
+            else ""
+        )
+
+    return rule
+
+
+def _no_blanks(value: tuple[str, ...]) -> str:
+    return "" if all(one.strip() for one in value) else "must be a list of texts that are not empty"
+
+
+def _expressions(value: tuple[str, ...]) -> str:
+    from aether.redact.redaction import rules
+
+    try:
+        rules(value)
+    except InvalidInput as reason:
+        return f"must be a list of regular expressions ({reason.where}: {reason.what})"
+    return ""
+
+
+KEYS: dict[str, Key] = {}
+"""Every setting by its path."""
+
+
+def _key(
+    path: str, default: T, meaning: str, rule: Rule = _fits, *, field: str = "", old: str = "", authority: bool = False
+) -> T:  # fmt: skip
+    table, _, _ = path.rpartition(".")
+    env = [f"AETHER_{path.upper().replace('.', '_')}"] if table else []
+    also = [name for name in (old, field if table != "policy" else "") if name and name != path]
+    env += [f"COMPACT_{field.upper()}"] if field else []
+    KEYS[path] = Key(path, default, meaning, rule, authority, tuple(also), tuple(env), field)
+    return default
+
+
+_key("model", MODEL, "model whose tokens are counted and which events name", not_empty, field="model")
+_key(
+    "max_context_tokens", 0, f"window of the model in tokens; 0: that of the model named above where it is known, else {WINDOW}",
+    _window, field="max_context_tokens",
+)  # fmt: skip
+_key("policy.trigger_pct", 0.85, "share of the window from which on a conversation is compacted", share, field="trigger_pct")  # fmt: skip
+_key(
+    "policy.target_pct", 0.0, "share of the window to compact to, below the trigger; 0: 0.6, or 0.75 of a lower trigger",
+    part, field="target_pct",
+)  # fmt: skip
+_key("policy.trigger_tokens", 0, "tokens from which on it is compacted whatever their share; 0: no such trigger", at_least(0), field="trigger_tokens")  # fmt: skip
+_key("policy.trigger_messages", 0, "number of messages from which on it is compacted; 0: no such trigger", at_least(0), field="trigger_messages")  # fmt: skip
+_key("policy.hard_cap_buffer", 1500, "tokens of the window that stay free for the answer", at_least(0), field="hard_cap_buffer")  # fmt: skip
+_key(
+    "policy.keep_recent_turns", 6, "turns at the end that stay as they are; a turn is a user message and all that answers it",
+    at_least(1), field="keep_recent_turns",
+)  # fmt: skip
+_key("policy.keep_tool_io_pairs", 4, "tool calls at the end that stay, each with its results", at_least(1), field="keep_tool_io_pairs")  # fmt: skip
+_key("policy.roles_never_prune", ("system", "developer"), "roles that are protected", _some_of(*ROLES), field="roles_never_prune")  # fmt: skip
+_key("policy.protected_flag", "protected", "key of `meta` that protects a message where it is truthy", not_empty, field="protected_flag")  # fmt: skip
+_key(
+    "policy.protected_labels",
+    (),
+    "labels (`meta.label`) that protect a message",
+    _no_blanks,
+    field="protected_labels",
+)
+_key("policy.protected_paths", (), "glob patterns: tool calls and results about such files are protected", _no_blanks, field="protected_paths")  # fmt: skip
+_key("policy.min_reclaim_pct", 0.05, "least share of the tokens that must go, or it is not worth the prompt cache", part, field="min_reclaim_pct")  # fmt: skip
+_key("policy.strategy", "task_state", "subject of the summary", _one_of(*STRATEGIES), field="strategy")
+_key("policy.steps", STEPS, "steps in order; without `summarise` no summariser is asked", _some_of(*STEPS, least=1), field="steps")  # fmt: skip
+_key("telemetry.enabled", True, "whether `CompactManager` and `compactctl` send events", field="telemetry_enabled", authority=True)  # fmt: skip
+_key("storage.enabled", True, "whether redacted copies are kept", field="storage_enabled", authority=True)
+_key("storage.adapter", "fs", f"place of redacted copies: {', '.join(STORAGES)}", _one_of(*STORAGES), field="storage_adapter", old="compact.storage", authority=True)  # fmt: skip
+_key("storage.path", "./.compact/archive", "directory of the adapter `fs`", not_empty, field="storage_path", old="compact.storage_path", authority=True)  # fmt: skip
+_key("storage.bucket", "", "bucket of the adapter `s3`", field="storage_bucket", old="compact.storage_bucket", authority=True)  # fmt: skip
+_key("storage.prefix", "", "prefix of its keys", field="storage_prefix", old="compact.storage_prefix", authority=True)  # fmt: skip
+_key("storage.kms_key_id", "", "KMS key that S3 encrypts with; empty: the bucket's own", field="storage_kms_key_id", authority=True)  # fmt: skip
+_key("redaction.enabled", True, "whether secrets are replaced in copies and events", field="redaction_enabled", authority=True)  # fmt: skip
+_key(
+    "redaction.patterns",
+    (),
+    "regular expressions of further secrets",
+    _expressions,
+    field="redaction_patterns",
+)
+_OF_COMPACTION = len(KEYS)
+
+
+class Config(NamedTuple):
+    """The settings by which the commands work on a home; the declaration of a field is its row of the table."""
+
+    compact_backend: str = _key(
+        "summarizer.backend", "extractive",
+        "writer of summaries: extractive (no model, no key), anthropic, openai, ollama, command:PROGRAM",
+        _backend, field="summarizer_backend", old="compact.backend", authority=True,
+    )  # fmt: skip
+    compact_model: str = _key("summarizer.model", "", "model of that backend; empty: its default", field="summarizer_model", old="compact.model", authority=True)  # fmt: skip
+    compact_timeout_seconds: float = _key("summarizer.timeout", 10.0, "seconds that one summary may take", _seconds, field="summarization_timeout", old="compact.timeout_seconds")  # fmt: skip
+    # A commit takes about a millisecond, a fold of a full home about twenty: this is hundreds of holders.
+    lock_timeout_seconds: float = _key("store.lock_timeout_seconds", 30.0, "seconds that a writer waits for another")  # fmt: skip
+    fold_bytes: int = _key(
+        "store.fold_bytes", 1 << 20, "size of the journal in bytes at which a commit folds it"
+    )
+    history_months: int = _key("store.history_months", 0, "months of folded journal to keep for undo and time travel; 0: all")  # fmt: skip
+    architect: str = _key("architect.default", "extractive", "architect of `aether memory compress`", authority=True)  # fmt: skip
+    architect_model: str = _key("architect.model", "", "model of a model backend; empty: the backend's own default", authority=True)  # fmt: skip
+    architect_base_url: str = _key("architect.base_url", "", "its server; empty: its usual address or environment variable", authority=True)  # fmt: skip
+    architect_timeout_seconds: float = _key("architect.timeout_seconds", 120.0, "seconds that one answer may take")  # fmt: skip
+    architect_max_retries: int = _key("architect.max_retries", 2, "how often a busy or failing server is asked again")  # fmt: skip
+    architect_max_output_tokens: int = _key("architect.max_output_tokens", 16_000, "longest answer to ask for, in tokens")  # fmt: skip
+    architect_window_tokens: int = _key("architect.window_tokens", 0, "largest input in tokens; a larger one is sent in parts; 0: the backend's own")  # fmt: skip
+    architect_input_usd_per_million: float = _key("architect.input_usd_per_million", 0.0, "price in USD of a million input tokens, for receipts; 0: unknown")  # fmt: skip
+    architect_output_usd_per_million: float = _key("architect.output_usd_per_million", 0.0, "price in USD of a million output tokens, for receipts; 0: unknown")  # fmt: skip
+    telemetry_exporter: str = _key(
+        "telemetry.exporter", "",
+        f"exporters of events, separated by commas: {', '.join(EXPORTERS)}; "
+        "empty: none, but in `CompactManager` and `compactctl` ariadne or otlp where its URL is set",
+        _exporters, field="telemetry_exporter", authority=True,
+    )  # fmt: skip
+    telemetry_ariadne_url: str = _key("telemetry.ariadne_url", "", f"address of an Ariadne viewer, such as {ARIADNE_URL}", _address, field="ariadne_url", authority=True)  # fmt: skip
+    telemetry_otlp_url: str = _key("telemetry.otlp_url", "", "address of an OTLP/HTTP receiver; empty: OpenTelemetry's own default", _address, field="otlp_url", authority=True)  # fmt: skip
+    telemetry_path: str = _key("telemetry.path", "", "file that the exporter `file` appends to; empty: `telemetry.jsonl` in the home", field="telemetry_path", authority=True)  # fmt: skip
+    telemetry_timeout_seconds: float = _key("telemetry.timeout_seconds", 2.0, "seconds that the end of a command may wait for events to be sent")  # fmt: skip
+    telemetry_content: bool = _key("telemetry.content", False, "whether texts, such as those of signals, are exported too; always redacted", authority=True)  # fmt: skip
+    claude_capture: bool = _key("claude.capture", True, "whether the hooks of Claude Code remember what happens in a session")  # fmt: skip
+    claude_inject: bool = _key("claude.inject", True, "whether memory is injected into a session and its sub-agents at their start")  # fmt: skip
+    claude_recall: bool = _key("claude.recall", True, "whether memory is injected into a prompt that strongly matches it")  # fmt: skip
+    claude_recall_tokens: int = _key("claude.recall_tokens", 400, "most tokens to inject into a prompt")
+    claude_brief_tokens: int = _key(
+        "claude.brief_tokens", 1_500, "most tokens to inject at the start of a session"
+    )
+    # Files whose secrets have no form that gives them away.
+    claude_private_paths: str = _key(
+        "claude.private_paths", ".env, .env.*, *.pem, *.key, id_rsa*, id_ed25519*, .ssh/**, .aws/**",
+        "paths of which nothing is captured: patterns such as `secrets/**`, separated by commas",
+    )  # fmt: skip
+    claude_auto_compress: bool = _key("claude.auto_compress", True, "whether the end of a turn compresses full working memory, without a model")  # fmt: skip
+    # Claude Code waits longer for a hook, but a person notices this much.
+    claude_deadline_seconds: float = _key(
+        "claude.deadline_seconds", 8.0,
+        "seconds that a hook that reads memory may take, three times as many before and after a compaction; it says nothing afterwards",
+    )  # fmt: skip
+
+
+NAMES: dict[str, Key] = {name: key for key in KEYS.values() for name in (key.path, *key.also)}
+"""Every setting by each of its names in files."""
+FIELDS = dict(zip([*KEYS][_OF_COMPACTION:], Config._fields, strict=True))
+"""The fields of `Config` by the paths of their settings."""
+
+
+def checked(key: Key, value: Any, *, called: str = "", late: bool = False) -> Any:
+    """Return `value` as the type of its key: a whole number is a number too, a list becomes a tuple.
+
+    With `late`, the rules of settings that are checked when they are used are left to that.
+
+    Raises:
+        InvalidInput: it is of another type, or breaks the rule of the key.
+    """
+    wanted = type(key.default)
+    if wanted is float and type(value) is int:
+        value = float(value)
+    if wanted is tuple and isinstance(value, list):
+        value = tuple(value)
+    fits = type(value) is wanted and (wanted is not tuple or all(isinstance(one, str) for one in value))
+    what = "" if fits else f"must be {_WANTED[wanted]}"
+    if not what and not (late and key.path.startswith(LATE)):
+        what = key.rule(value)
+    if not what and wanted in (int, float):
+        what = at_least(0)(value)
+    if what:
+        got = "" if key.rule is _address else f", got {shown(value)}"  # an address may hold a password
+        default = json.dumps(key.default)
+        raise InvalidInput(
+            f"{called or key.path} {what}{got}.", fix=f"The default is {default}: {key.meaning}."
+        )
+    return value
