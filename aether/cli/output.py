@@ -46,15 +46,15 @@ class Ask:
         self.found: Path | None = None
 
     def place(self) -> Path:
-        """Return the home, resolved and with what hooks have spooled taken in, and remember it for folding.
+        """Return the home, resolved and its spool drained, and remember it for folding.
 
         Raises:
             NotFound: there is none.
         """
-        from aether.operations.edge import taken_in
+        from aether.operations.edge import drained
         from aether.paths import find_home
 
-        self.found = taken_in(find_home(self.home))
+        self.found = drained(find_home(self.home))
         self._tell_unreadable()
         return self.found
 

@@ -11,7 +11,7 @@ from aether.memory import briefing
 from aether.memory.sessions import sessions_of
 from aether.operations import told
 from aether.operations.edge import Home, Snapshot, counter_of, find, now, read
-from aether.project import HOME_NAME
+from aether.paths import project_root
 from aether.store import config
 from aether.store.state import load
 
@@ -56,11 +56,6 @@ def _last_active(home: Path, session: str, snapshot: Snapshot) -> str:
     return max(str(known["at"]), *own, "")
 
 
-def project_root(home: Path) -> str:
-    """Return the directory of the project; empty where the home lies elsewhere."""
-    return str(home.parent) if home.name == HOME_NAME else ""
-
-
 def _wide(home: Path, named: str) -> dict[str, object] | None:
     """Return the documents of the user's own home; None where there is none, it cannot be read, or it is this one."""
     if not named:
@@ -87,11 +82,11 @@ def subagent_brief(home: Home, caste: str) -> str:
     )
 
 
-def compaction_steering(home: Home, session: str = "") -> str:
+def compaction_steering(home: Home, session: str = "", *, by: str = "queen") -> str:
     """Return what the summariser must keep, having prepared the hand-off that its summary will be stored with.
 
     Never raises for a home that is locked, full or broken: then it says what it can, and storing the summary
-    prepares the hand-off itself. `session` is the host's.
+    prepares the hand-off itself. `session` is the host's; `by` is the author in the log.
     """
     del session  # what the host compacts may be any session's: working memory is the project's
     try:
@@ -103,5 +98,5 @@ def compaction_steering(home: Home, session: str = "") -> str:
     with contextlib.suppress(AetherError, OSError):
         from aether.operations.compaction_summaries import prepare_for_summary  # half of the cost of telling
 
-        prepare_for_summary(home)
+        prepare_for_summary(home, by=by)
     return plain

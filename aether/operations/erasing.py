@@ -18,7 +18,7 @@ from typing import NamedTuple
 from aether.errors import InvalidInput, NotFound, shown
 from aether.memory import erasing
 from aether.operations import forgetting, memory_directory
-from aether.operations.edge import Home, find, now, taken_in
+from aether.operations.edge import Home, drained, find, now
 from aether.schemas import check
 from aether.shapes import JsonObject
 from aether.store import config, documents
@@ -98,7 +98,7 @@ def would_erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) 
         InvalidInput: neither or both are given, or the text cannot be erased without harm.
         NotFound: an id names nothing, in the history neither.
     """
-    place = taken_in(find(home))
+    place = drained(find(home))
     return _told(_plan(place, list(ids), match))
 
 
@@ -112,7 +112,7 @@ def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Era
         LockTimeout: another process used the home for too long; nothing was changed.
         StorageFailed: the disk refused. What was decided by then is finished by whoever writes next.
     """
-    place, wanted = taken_in(find(home)), list(ids)
+    place, wanted = drained(find(home)), list(ids)
     with _alone(place):
         with storage(place):
             fold(settle(load(place), now=now()), now=now())

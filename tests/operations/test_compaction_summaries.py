@@ -4,7 +4,8 @@ import aether
 from aether.errors import LockTimeout
 from aether.memory.promotion import promote
 from aether.operations import briefing
-from aether.operations.compaction_summaries import ingest_summary, prepare_for_summary, prose_of
+from aether.operations.compaction_summaries import ingest_summary, prepare_for_summary
+from aether.operations.handoffs import prose_of
 from aether.store import appends
 from aether.store.lock import locked
 from aether.store.state import load

@@ -332,7 +332,7 @@ def test_an_entry_of_a_hook_that_waits_is_erased_as_well(place, monkeypatch):
         place,
         {"event": "UserPromptSubmit", "session": "s9", "at": "2026-03-01T10:15:00.000000Z", "prompt": PLAIN},
     )
-    monkeypatch.setattr(erasing, "taken_in", lambda home: home)
+    monkeypatch.setattr(erasing, "drained", lambda home: home)
 
     assert "hooks" in erasing.erase(match=PLAIN, home=place).places
 
