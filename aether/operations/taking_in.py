@@ -26,7 +26,7 @@ from aether.errors import AetherError, InvalidInput, LockTimeout, StorageFailed
 from aether.ids import new_id
 from aether.memory import phases
 from aether.memory.changes import chained
-from aether.memory.colony import RUNNING
+from aether.memory.phase_markers import follow
 from aether.memory.threshold import add_items, usage
 from aether.messages.blocks import word
 from aether.operations import drafts as notes
@@ -281,12 +281,8 @@ def _commit(batch: _Batch, settings: config.Config) -> tuple[_Stored, int]:
     telemetry.export(batch.home, events)
     if stored.refused:
         session = word(batch.summarised[0].get("session"))
-        hook_log.note(
-            str(batch.home),
-            "taking-in",
-            session,
-            f"the summary of a compaction was refused: {stored.refused}",
-        )
+        reason = f"the summary of a compaction was refused: {stored.refused}"
+        hook_log.note(str(batch.home), "taking-in", session, reason)
     with suppress(AetherError):  # the next command folds, and the next addition writes the hand-off
         if stored.folds:
             fold_home(batch.home, now=clock.now())
@@ -338,33 +334,7 @@ def _adding(part: list[JsonObject], at: datetime) -> Step:
 
 
 def _marking(marker: Marker, at: datetime) -> Step:
-    """Return the step that completes the running phase, or starts one if none runs; its result is whether one was completed.
-
-    A line about any other phase says nothing new.
-    """
-
-    def step(state: Mapping[str, Any]) -> Change:
-        colony, pheromones = state["COLONY_STATE"], state["pheromones"]
-        status = colony["colony_status"]
-        running = status["current_phase"] if status["state"] in RUNNING else None
-        with suppress(InvalidInput):
-            if marker.action == "complete" and running == marker.phase:
-                from aether.memory.adaptation import complete_phase  # seldom needed
-
-                done = complete_phase(state, marker.phase, now=at, new_id=new_id)
-                return done._replace(result=True)
-            if (
-                marker.action == "start"
-                and running is None
-                and marker.phase not in status["phases_completed"]
-            ):
-                started = phases.start_phase(
-                    colony, pheromones, marker.phase, now=at, name=marker.name or None
-                )
-                return started._replace(result=False)
-        return Change({}, result=False)
-
-    return step
+    return lambda state: follow(state, marker, now=at, new_id=new_id)
 
 
 def _summing(entry: JsonObject, snapshot: Snapshot, at: datetime) -> Step:
