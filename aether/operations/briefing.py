@@ -9,8 +9,9 @@ from pathlib import Path
 from aether.errors import AetherError
 from aether.memory import briefing
 from aether.memory.sessions import sessions_of
-from aether.operations import told
+from aether.operations import injected_log
 from aether.operations.edge import Home, Snapshot, counter_of, find, now, read
+from aether.operations.hook_sessions import session_of
 from aether.paths import project_root
 from aether.store import config
 from aether.store.state import load
@@ -37,14 +38,12 @@ def session_brief(home: Home, source: str, session: str = "") -> str:
         wide=_wide(place, os.environ.get(USER_HOME, "")),
     )  # fmt: skip
     if session and source not in briefing.RESUMED:
-        told.begin(place, session, brief.split("\n"))
+        injected_log.start(place, session, brief.split("\n"))
     return brief
 
 
 def _last_active(home: Path, session: str, snapshot: Snapshot) -> str:
     """Return when `session` was last heard of, or its conversation compacted: a summary tells nothing new to its own."""
-    from aether.operations.hook_sessions import session_of  # what captures is not needed to tell
-
     known = session_of(home, session)
     if not known:
         return ""

@@ -230,11 +230,11 @@ def _read(batch: _Batch, name: str, entry: JsonObject, waiting: list[str]) -> li
 
 def _notes_of(batch: _Batch, name: str, session: Session, entry: JsonObject) -> list[JsonObject]:
     """Return the ready notes of `entry`; an entry that makes no sense goes into quarantine."""
-    from aether.operations import hook_notes, told  # they take as long to import as all else here
+    from aether.operations import hook_notes, injected_log  # they take as long to import as all else here
 
     phase = phases.current_phase(batch.snapshot.documents["COLONY_STATE"])
     try:
-        repeated = told.told(batch.home, word(entry.get("session")))
+        repeated = injected_log.injected(batch.home, word(entry.get("session")))
         found = hook_notes.due(session, entry, phase=phase, told=repeated)
     except hook_notes.SENSELESS as reason:
         _set_aside(batch.home, name, entry, f"{type(reason).__name__}: {reason}.")

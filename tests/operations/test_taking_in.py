@@ -13,7 +13,7 @@ from aether.integrations.claude_code import hook
 from aether.integrations.claude_code.intake import entry_of
 from aether.integrations.claude_code.transcript import said as said_in
 from aether.memory import phases
-from aether.operations import handoffs, hook_notes, hook_sessions, taking_in, told
+from aether.operations import handoffs, hook_notes, hook_sessions, injected_log, taking_in
 from aether.operations.colony import start_phase
 from aether.operations.edge import read
 from aether.operations.hook_sessions import session_of
@@ -59,7 +59,7 @@ def test_where_nothing_waits_nothing_is_done(home):
 
 def test_what_a_session_was_told_is_not_taken_in_again(home):
     line = "- 2026-11-21 Never retry the webhook."
-    told.note(home, "s1", [line])
+    injected_log.record(home, "s1", [line])
 
     assert taken(home, entry("UserPromptSubmit", prompt=f"{line}\nAdd a page.", prompt_id="p1")) == [
         "Add a page."
