@@ -38,6 +38,11 @@ def resource(relative: str) -> Path:
     )
 
 
+def project_root(home: Path) -> str:
+    """Return the directory of the project whose home this is; empty where the home lies elsewhere."""
+    return str(home.parent) if home.name == HOME_NAME else ""
+
+
 def find_home(home: str | os.PathLike[str] | None = None) -> Path:
     """Return the resolved home: `home`, else `AETHER_HOME`, else that of the project, else the nearest `.aether/` above.
 

@@ -32,7 +32,7 @@ from aether.memory.briefing import MOST_CHARS, STEERING_CHARS, briefing, steerin
 from aether.messages.shell import looks_around, matters, signature
 from aether.operations.compaction_summaries import ingest_summary
 from aether.operations.edge import counter_of, now, read
-from aether.operations.taking_in import take_in
+from aether.operations.taking_in import drain
 from aether.store import spool
 from aether.store.config import Config
 from aether.text.cleaning import clean
@@ -100,7 +100,7 @@ def compactions(path: Path, place: Path, root: str) -> Iterator[tuple[Path, Stre
         if entry:
             spool.put(str(home), entry)
         if payload["hook_event_name"] == "PreCompact":
-            assert not take_in(home).left
+            assert not drain(home).left
             yield home, stretch(played, root)
             assert ingest_summary(home, "Summary.", session=payload["session_id"]) is not None
             played = []

@@ -64,10 +64,10 @@ class Ask:
         Raises:
             NotFound: there is no home.
         """
-        from aether.operations.edge import taken_in
+        from aether.operations.edge import drained
         from aether.paths import find_home
 
-        self.found = taken_in(find_home(self.home))
+        self.found = drained(find_home(self.home))
         self._report_unreadable()
         return self.found
 

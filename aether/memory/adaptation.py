@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from aether import clock
-from aether.memory import signals
-from aether.memory.changes import joined
+from aether.memory import phases, signals
+from aether.memory.changes import chained, joined
 from aether.memory.colony import DOCUMENT
 from aether.memory.colony_shapes import Adaptation
 from aether.memory.phase_numbers import check_phase, number_in
@@ -75,6 +75,27 @@ def adapt_next_phase(
         *emitted,
         result=Adapted(following, adaptation, tuple(change.result["id"] for change in emitted)),
     )
+
+
+def complete_phase(documents: Mapping[str, Any], phase: int, *, now: datetime, new_id: NewId) -> Change:
+    """Return the change that completes `phase` and adapts the next one; its result is a `PhaseChange`.
+
+    Raises:
+        InvalidInput: it is not a phase number, or it failed.
+    """
+
+    def complete(state: Mapping[str, Any]) -> Change:
+        return phases.complete_phase(
+            state["COLONY_STATE"], state["pheromones"], phase, now=now, new_id=new_id
+        )
+
+    def adapt(state: Mapping[str, Any]) -> Change:
+        return adapt_next_phase(
+            state["memory"], state["COLONY_STATE"], state["pheromones"], phase, now=now, new_id=new_id
+        )
+
+    change = chained(documents, complete, adapt)
+    return change._replace(result=change.result[0])
 
 
 def _steering(memory: Mapping[str, Any], phase: int) -> list[Pattern]:

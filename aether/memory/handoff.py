@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from aether import clock
 from aether.errors import CorruptDocument
-from aether.memory import signals
+from aether.memory import phases, signals
 from aether.memory.items import items_of
 from aether.shapes import Change, Handoff, Item, JsonObject, Patch
 from aether.text.patterns import lazy
@@ -35,6 +35,13 @@ PAGE_TOKENS = 400
 def items_until(memory: Mapping[str, Any], phase: int) -> list[Item]:
     """Return the items that belong to `phase`, an earlier one, or none."""
     return [item for item in items_of(memory) if item["metadata"].get("phase", phase) <= phase]
+
+
+def phase_to_compress(documents: Mapping[str, Any]) -> int:
+    """Return the current phase or, where only later phases have items, the first of those."""
+    current = phases.current_phase(documents["COLONY_STATE"])
+    held = (item["metadata"].get("phase", current) for item in items_of(documents["memory"]))
+    return max(current, min(held, default=0))
 
 
 def digest(item: Item) -> str:

@@ -8,8 +8,15 @@ line that announces it ("I'll then write:"), or as a question does not count, no
 from __future__ import annotations
 
 import re
-from typing import Literal, NamedTuple
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
 
+from aether.errors import InvalidInput
+from aether.memory import phases
+from aether.memory.colony import RUNNING
+from aether.shapes import Change
 from aether.text.patterns import lazy
 
 _FENCE = lazy(r"^[ ]{0,3}(`{3,}|~{3,}).*?(?:^[ ]{0,3}\1[`~]*\s*$|\Z)", re.DOTALL | re.MULTILINE)
@@ -67,3 +74,23 @@ def _marker(line: str) -> Marker | None:
 
 def _denied(marker: Marker, text: str) -> bool:
     return marker.action == "complete" and bool(re.search(_DENIED.format(marker.phase), text, re.IGNORECASE))
+
+
+def follow(documents: Mapping[str, Any], marker: Marker, *, now: datetime, new_id: phases.NewId) -> Change:
+    """Return the change that completes the running phase, or starts one if none runs; its result is whether one completed.
+
+    A line about any other phase, or one that the colony refuses, changes nothing.
+    """
+    colony, pheromones = documents["COLONY_STATE"], documents["pheromones"]
+    status = colony["colony_status"]
+    running = status["current_phase"] if status["state"] in RUNNING else None
+    with suppress(InvalidInput):
+        if marker.action == "complete" and running == marker.phase:
+            from aether.memory.adaptation import complete_phase  # seldom needed
+
+            done = complete_phase(documents, marker.phase, now=now, new_id=new_id)
+            return done._replace(result=True)
+        if marker.action == "start" and running is None and marker.phase not in status["phases_completed"]:
+            started = phases.start_phase(colony, pheromones, marker.phase, now=now, name=marker.name or None)
+            return started._replace(result=False)
+    return Change({}, result=False)

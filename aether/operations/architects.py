@@ -19,12 +19,12 @@ from aether.memory.handoff import room
 from aether.memory.ingest import Ingested
 from aether.operations.compression import (
     Prepared,
+    ingested,
     outgrown,
     prepare,
-    read_handoff,
-    trigger_phase_boundary_compression,
 )
 from aether.operations.edge import Home, counter_of, find, read
+from aether.operations.handoffs import read_handoff
 from aether.shapes import JsonObject
 from aether.store import config
 
@@ -51,11 +51,13 @@ def compress(
     architect: str | None = None,
     home: Home = None,
     progress: Callable[[str], None] = lambda _: None,
+    by: str = "",
 ) -> Compressed:
     """Compress the items of `phase` by an architect, and return what became of them.
 
     `architect` is `extractive`, `anthropic`, `openai`, `ollama`, `command:'…'` or `manual` (stops after
-    the hand-off); by default the one in `config.toml`, else the extractive one. `progress` hears each step.
+    the hand-off); by default the one in `config.toml`, else the extractive one. `progress` hears each step. `by` names
+    the author in the log; `undo` without a revision passes over changes by a hook.
 
     Raises:
         InvalidInput: there is no such architect.
@@ -65,30 +67,30 @@ def compress(
     settings = config.load(place)
     chosen = architect or settings.architect
     module, overrides = (None, {}) if chosen == "manual" else backend_of(chosen)
-    prepared = prepare(phase, manual=True, new=outgrown(phase, place), home=place)
+    prepared = prepare(phase, manual=True, new=outgrown(phase, place), home=place, by=by)
     if prepared.path is None or module is None:
         return Compressed(prepared, None, chosen, [])
     reach = _settings(settings)._replace(**cast(Any, overrides))
     notes: list[str] = []
-    ingested = _ask(prepared, module, reach, notes=notes, progress=progress, place=place)
-    if ingested is None and module.NAME != FALLBACK:
+    stored = _ask(prepared, module, reach, notes=notes, progress=progress, place=place, by=by)
+    if stored is None and module.NAME != FALLBACK:
         fallback, _ = backend_of(FALLBACK)
         progress("asking the extractive architect instead")
-        ingested = _ask(prepared, fallback, reach, notes=notes, progress=progress, place=place)
-        if ingested is not None:
+        stored = _ask(prepared, fallback, reach, notes=notes, progress=progress, place=place, by=by)
+        if stored is not None:
             notes.append("the extractive architect wrote the session instead")
-    if ingested is None:
+    if stored is None:
         raise BackendFailed(
             f"no architect wrote an acceptable session: {'; '.join(notes)}.",
             fix="Nothing changed; the hand-off stays open. Write the session by hand and ingest it.",
             where=f"phase {phase}",
         )
-    return Compressed(prepared, ingested, ingested.session["metadata"]["architect"]["backend"], notes)
+    return Compressed(prepared, stored, stored.session["metadata"]["architect"]["backend"], notes)
 
 
 def _ask(
     prepared: Prepared, module: Any, reach: Settings, *, place: Path, notes: list[str],
-    progress: Callable[[str], None],
+    progress: Callable[[str], None], by: str,
 ) -> Ingested | None:  # fmt: skip
     """Return what ingesting the backend's answer did, or None once it failed for good."""
     path, record = prepared.path, prepared.record
@@ -105,12 +107,13 @@ def _ask(
         request = session_request(given, feedback=feedback)
         try:
             spent.append(module.complete(request, settings=reach, count=count))
-            return trigger_phase_boundary_compression(
+            return ingested(
                 record["phase"],
                 spent[-1].text,
                 home=place,
                 architect=_cost(spent, request, given),
                 compression_id=record["id"],
+                by=by,
             )
         except InvalidInput as reason:
             feedback = str(reason)

@@ -9,9 +9,10 @@ from pathlib import Path
 from aether.errors import AetherError
 from aether.memory import briefing
 from aether.memory.sessions import sessions_of
-from aether.operations import told
+from aether.operations import injected_log
 from aether.operations.edge import Home, Snapshot, counter_of, find, now, read
-from aether.project import HOME_NAME
+from aether.operations.hook_sessions import session_of
+from aether.paths import project_root
 from aether.store import config
 from aether.store.state import load
 
@@ -37,14 +38,12 @@ def session_brief(home: Home, source: str, session: str = "") -> str:
         wide=_wide(place, os.environ.get(USER_HOME, "")),
     )  # fmt: skip
     if session and source not in briefing.RESUMED:
-        told.begin(place, session, brief.split("\n"))
+        injected_log.start(place, session, brief.split("\n"))
     return brief
 
 
 def _last_active(home: Path, session: str, snapshot: Snapshot) -> str:
     """Return when `session` was last heard of, or its conversation compacted: a summary tells nothing new to its own."""
-    from aether.operations.hook_sessions import session_of  # what captures is not needed to tell
-
     known = session_of(home, session)
     if not known:
         return ""
@@ -54,11 +53,6 @@ def _last_active(home: Path, session: str, snapshot: Snapshot) -> str:
         if (stored["metadata"].get("architect") or {}).get("session") == session
     )
     return max(str(known["at"]), *own, "")
-
-
-def project_root(home: Path) -> str:
-    """Return the directory of the project; empty where the home lies elsewhere."""
-    return str(home.parent) if home.name == HOME_NAME else ""
 
 
 def _wide(home: Path, named: str) -> dict[str, object] | None:
@@ -87,11 +81,11 @@ def subagent_brief(home: Home, caste: str) -> str:
     )
 
 
-def compaction_steering(home: Home, session: str = "") -> str:
+def compaction_steering(home: Home, session: str = "", *, by: str = "queen") -> str:
     """Return what the summariser must keep, having prepared the hand-off that its summary will be stored with.
 
     Never raises for a home that is locked, full or broken: then it says what it can, and storing the summary
-    prepares the hand-off itself. `session` is the host's.
+    prepares the hand-off itself. `session` is the host's; `by` is the author in the log.
     """
     del session  # what the host compacts may be any session's: working memory is the project's
     try:
@@ -103,5 +97,5 @@ def compaction_steering(home: Home, session: str = "") -> str:
     with contextlib.suppress(AetherError, OSError):
         from aether.operations.compaction_summaries import prepare_for_summary  # half of the cost of telling
 
-        prepare_for_summary(home)
+        prepare_for_summary(home, by=by)
     return plain

@@ -18,8 +18,8 @@ from aether import project
 from aether.errors import AetherError, UnsafePath
 from aether.operations import claude_handlers, claude_merging, claude_settings
 from aether.operations.edge import find
+from aether.operations.hook_sessions import session_of
 from aether.operations.overview import config_problem, recent_log
-from aether.operations.taking_in import session_of
 from aether.paths import home_of_project
 from aether.shapes import JsonObject
 from aether.store import spool

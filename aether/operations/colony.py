@@ -112,38 +112,24 @@ def complete_phase(phase: int, *, home: Home = None) -> phases.PhaseChange:
     """
     at = now()
 
-    def complete(documents: Mapping[str, Any]) -> Change:
-        return phases.complete_phase(
-            documents["COLONY_STATE"], documents["pheromones"], phase, now=at, new_id=new_id
-        )
-
-    def adapt(documents: Mapping[str, Any]) -> Change:
-        return _adaptation(documents, phase)
-
     def plan(documents: Mapping[str, Any]) -> Change:
-        return chained(documents, complete, adapt)
+        return adaptation.complete_phase(documents, phase, now=at, new_id=new_id)
 
-    done: phases.PhaseChange = change(home, plan, Author("complete phase", reason=f"phase {phase}")).result[0]
+    done: phases.PhaseChange = change(home, plan, Author("complete phase", reason=f"phase {phase}")).result
     fold_after(home)
     return done
 
 
-def _adaptation(documents: Mapping[str, Any], phase: int) -> Change:
-    return adaptation.adapt_next_phase(
-        documents["memory"],
-        documents["COLONY_STATE"],
-        documents["pheromones"],
-        phase,
-        now=now(),
-        new_id=new_id,
-    )
-
-
 def adapt_next_phase_from_memory(phase: int, *, home: Home = None) -> adaptation.Adapted | None:
     """Carry the confident patterns of `phase` to the next one as signals; None where there is nothing new."""
-    done: adaptation.Adapted | None = change(
-        home, lambda documents: _adaptation(documents, phase), Author("adapt", reason=f"phase {phase}")
-    ).result
+
+    def plan(documents: Mapping[str, Any]) -> Change:
+        return adaptation.adapt_next_phase(
+            documents["memory"], documents["COLONY_STATE"], documents["pheromones"], phase, now=now(),
+            new_id=new_id,
+        )  # fmt: skip
+
+    done: adaptation.Adapted | None = change(home, plan, Author("adapt", reason=f"phase {phase}")).result
     return done
 
 

@@ -10,19 +10,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from aether.errors import AetherError, NotFound
-from aether.ids import short_id
 from aether.memory import handoff, ingest, sessions, signals
 from aether.memory.ingest import Ingested
 from aether.memory.phase_numbers import check_phase
 from aether.operations.edge import Author, Home, change, counter_of, find, fold_after, new_id, now, read
-from aether.paths import file_name, inside
-from aether.shapes import Change, Handoff, JsonObject, Session
-from aether.store import appends, codec
+from aether.operations.handoffs import evicted_session, free_id, written
+from aether.shapes import Change, JsonObject, Session
 from aether.store.config import Config
-from aether.store.files import storage, write_whole
-from aether.store.state import Snapshot
-from aether.store.undo import taken_back
+from aether.store.state import Snapshot, load
 
 
 class Prepared(NamedTuple):
@@ -50,11 +45,12 @@ def prepare_compression_data(
 
 
 def prepare(
-    phase: int, *, manual: bool = False, new: bool = False, home: Home = None, settings: Config | None = None
-) -> Prepared:
+    phase: int, *, manual: bool = False, new: bool = False, home: Home = None, settings: Config | None = None,
+    by: str = "",
+) -> Prepared:  # fmt: skip
     """Return the hand-off of `phase` and its record, or why there is none.
 
-    `settings` are those of the home unless given.
+    `settings` are those of the home unless given; `by` is the author of the change, the Queen unless given.
     """
     phase = check_phase(phase)
     place = find(home)
@@ -65,7 +61,7 @@ def prepare(
     record = handoff.open_handoff(snapshot.documents["memory"], phase)
     if new or record is None or not handoff.is_held(snapshot.documents["memory"], record):
         at = now()
-        compression_id = _free_id(place, phase)
+        compression_id = free_id(place, snapshot.documents["memory"], phase)
         seen = record
 
         def plan(documents: Mapping[str, Any]) -> Change:
@@ -75,19 +71,11 @@ def prepare(
                 return Change({}, result=there)  # another process prepared it meanwhile
             return handoff.opened(memory, phase, compression_id=compression_id, now=at)
 
-        author = Author("prepare", reason=f"phase {phase}")
+        author = Author("prepare", by=by or "queen", reason=f"phase {phase}")
         record = cast(JsonObject, change(place, plan, author, settings=settings).result)
         snapshot = read(place)
     newer = len(handoff.uncovered(snapshot.documents["memory"], record))
-    return Prepared(_written(place, snapshot, record), "", record, newer)
-
-
-def _free_id(home: Path, phase: int) -> str:
-    memory = read(home).documents["memory"]
-    while True:
-        chosen = short_id(f"phase_{phase}")
-        if not handoff.is_taken(memory, chosen) and not file_of(home, {"id": chosen}).exists():
-            return chosen
+    return Prepared(written(snapshot, record), "", record, newer)
 
 
 def outgrown(phase: int, home: Path) -> bool:
@@ -103,45 +91,6 @@ def _why_not(snapshot: Snapshot, phase: int, *, manual: bool) -> str:
     if not handoff.items_until(snapshot.documents["memory"], phase):
         return f"Working Memory is empty for phase {phase}, skipping compression."
     return ""
-
-
-def file_of(home: Path, record: JsonObject) -> Path:
-    """Return where the hand-off of `record` is, or would be, written."""
-    return inside(home, f"compressions/{file_name(record['id'], what='compression id')}.json")
-
-
-def _written(home: Path, snapshot: Snapshot, record: JsonObject) -> Path:
-    """Return the file of the hand-off `record`, written if it is not there or not whole."""
-    path = file_of(home, record)
-    try:
-        read_handoff(path)
-    except AetherError:
-        from aether.backends.request import instruction
-
-        items = handoff.held(snapshot.documents["memory"], record)
-        built = handoff.build(snapshot.documents, record, items, revision=snapshot.revision, now=now())
-        asked = cast(JsonObject, {**built, "target_tokens": handoff.room(built)})
-        whole = handoff.sealed(built, instruction(asked))
-        with storage(home, left="The hand-off is open; preparing it again writes its file."):
-            path.parent.mkdir(exist_ok=True)
-            write_whole(path, codec.document(whole))
-    return path
-
-
-def read_handoff(path: Path) -> Handoff:
-    """Return the hand-off in the file at `path`.
-
-    Raises:
-        NotFound: there is no such file.
-        CorruptDocument: it was changed or cut off.
-    """
-    try:
-        data = path.read_bytes()
-    except OSError as reason:
-        raise NotFound(
-            "there is no such hand-off.", fix='Run "aether memory prepare".', where=str(path)
-        ) from reason
-    return handoff.require_whole(codec.parse(data, where=path.name), where=path.name)
 
 
 def trigger_phase_boundary_compression(
@@ -173,43 +122,25 @@ def ingested(
     home: Home,
     architect: JsonObject | None,
     compression_id: str | None,
-    summary: str = "",
-    settings: Config | None = None,
+    by: str = "",
 ) -> Ingested:
-    """Do what `trigger_phase_boundary_compression` does, with two things more.
-
-    `summary`, which the caller has judged, takes the place of the answer's; `settings` are those of the home
-    unless given.
-    """
+    """Do what `trigger_phase_boundary_compression` does, with `by` as the author of the change."""
     from aether.backends.request import instruction
 
     phase = check_phase(phase)
-    at = now()
+    place, at = find(home), now()
 
     def plan(documents: Mapping[str, Any]) -> Change:
         return ingest.ingest(
             documents, compressed_json, phase=phase, now=at, new_id=new_id,
             count=counter_of(documents["memory"]), architect=architect or {}, compression_id=compression_id,
-            instruct=instruction, rested=lambda name, digest: _rested(read(home), name, digest), summary=summary,
+            instruct=instruction,
+            rested=lambda name, digest: evicted_session(load(place), name, digest),
         )  # fmt: skip
 
-    done = change(home, plan, Author("compress", by="architect", reason=f"phase {phase}"), settings=settings)
-    fold_after(home)
+    done = change(place, plan, Author("compress", by=by or "architect", reason=f"phase {phase}"))
+    fold_after(place)
     return cast(Ingested, done.result)
-
-
-def _rested(snapshot: Snapshot, name: str, digest: str) -> Session | None:
-    """Return the session of this answer from the archive, if it was evicted and that was not undone."""
-    receipts = (record for _, record in appends.records(snapshot, "receipts"))
-    # Receipts are few, the archive is long: it is only read for an answer that was stored before.
-    if not any((it.get("session_id"), it.get("answer_sha256")) == (name, digest) for it in receipts):
-        return None
-    undone = taken_back(snapshot)
-    for _, record in appends.records(snapshot, "items"):
-        session = record.get("session") if record["why"] == "evicted" else None
-        if session and session["session_id"] == name and record["revision"] not in undone:
-            return cast(Session, session)
-    return None
 
 
 def create_short_term_session(

@@ -20,7 +20,7 @@ from aether.errors import InvalidInput, NotFound, shown
 from aether.memory import erasing
 from aether.memory.erasing import LEAST_CHARS, MARK
 from aether.operations import forgetting, memory_directory
-from aether.operations.edge import Home, find, now, taken_in
+from aether.operations.edge import Home, drained, find, now
 from aether.schemas import check
 from aether.store import config, documents
 from aether.store.commit import fold, settle
@@ -97,7 +97,7 @@ def would_erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) 
         InvalidInput: neither or both are given, or the text cannot be erased without harm.
         NotFound: an id names nothing, not even in the history.
     """
-    return _report(_plan(taken_in(find(home)), list(ids), match))
+    return _report(_plan(drained(find(home)), list(ids), match))
 
 
 def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Erased:
@@ -110,7 +110,7 @@ def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Era
         LockTimeout: another process used the home for too long; nothing was erased.
         StorageFailed: the disk refused. What was decided by then is finished by whoever writes next.
     """
-    place, wanted = taken_in(find(home)), list(ids)
+    place, wanted = drained(find(home)), list(ids)
     if wanted:
         _plan(place, wanted, match)  # refused before anything is forgotten
     forgotten = len(_forget(place, wanted))

@@ -49,7 +49,7 @@ class Session(TypedDict):
 def session_of(home: Path, session: str) -> JsonObject | None:
     """Return what is known of a session of Claude Code (a `Session`), None where nothing is."""
     try:
-        return cast("JsonObject | None", _read(_path(home, session)))
+        return cast("JsonObject | None", _read(session_file(home, DIRECTORY, session)))
     except OSError:
         return None
 
@@ -62,7 +62,7 @@ def opened(home: Path, session: str) -> Session:
     """
     if (home / "hooks" / DIRECTORY).exists():
         require_real(str(home), DIRECTORY)
-    return _read(_path(home, session)) or Session(
+    return _read(session_file(home, DIRECTORY, session)) or Session(
         state={}, done=[], seen=[], first_source="", at="", revision=NOT_YET, archive_read=-1
     )
 
@@ -73,7 +73,7 @@ def write(home: Path, session: str, known: Session) -> None:
     Raises:
         OSError: it could not be written; what was known before stands.
     """
-    path = _path(home, session)
+    path = session_file(home, DIRECTORY, session)
     if not path.exists():
         make_directory(path.parent)
         require_real(str(home), DIRECTORY)
@@ -106,11 +106,11 @@ def _read(path: Path) -> Session | None:
     return cast("Session", found) if whole else None
 
 
-def _path(home: Path, session: str) -> Path:
-    name = (
-        session if _PLAIN_NAME.fullmatch(session) else sha256(session.encode("utf-8", "replace")).hexdigest()
-    )
-    return home / "hooks" / DIRECTORY / f"{name}.json"
+def session_file(home: Path, directory: str, session: str) -> Path:
+    """Return the path of the file of `session` in a directory of `<home>/hooks/`, whatever the session is called."""
+    plain = _PLAIN_NAME.fullmatch(session)
+    name = session if plain else sha256(session.encode("utf-8", "replace")).hexdigest()
+    return home / "hooks" / directory / f"{name}.json"
 
 
 def _forget_old(directory: Path) -> None:

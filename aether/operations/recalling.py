@@ -16,7 +16,7 @@ from aether.memory import recall as lines
 from aether.memory.marking import block
 from aether.memory.recall import RecallLine
 from aether.memory.reminders import Question, Reminder, question, reminders
-from aether.operations import told
+from aether.operations import injected_log
 from aether.operations.edge import Home, Snapshot, counter_of, find, now, owned, read
 from aether.operations.searching import archive_of, search_memory
 from aether.shapes import Counter, JsonObject
@@ -136,7 +136,7 @@ def prompt_recall(prompt: str, *, budget: int, home: Home = None, session: str =
     # What waits in the spool is of this turn or another's, and is taken in at its end: a prompt does not wait for that.
     snapshot = load(place)
     memory = snapshot.documents["memory"]
-    known = told.told(place, session)
+    known = injected_log.injected(place, session)
     records = [record for record in lines.records(memory) if not _is_of(record, session)]
     stored, held, others = _in_archive(snapshot, wanted, {record.id for record in records})
     records += [record for record in stored if not _is_of(record, session)]
@@ -147,8 +147,8 @@ def prompt_recall(prompt: str, *, budget: int, home: Home = None, session: str =
     ]
     text, shown_ids = _told_block(found, budget, counter_of(memory))
     if shown_ids and session:
-        with suppress(AetherError):  # it is told again at worst
-            told.note(place, session, [*known, *shown_ids])
+        with suppress(AetherError):  # it is injected again at worst
+            injected_log.record(place, session, [*known, *shown_ids])
     return text
 
 

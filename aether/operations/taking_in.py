@@ -1,10 +1,12 @@
-"""Taking in: what hooks have put into the spool becomes working-memory items, each exactly once.
+"""The drain: events that hooks have put into the spool become working-memory items, each exactly once.
 
-Entries are taken in the order of their names, in batches: their notes are committed, then the sessions they
-belong to are written, then the entries are removed. A session file names the entries it contains, and a note has
-a key that does not depend on when it was made, so a crash anywhere costs nothing and doubles nothing. One process
-takes in at a time; what it cannot store stays in the spool, and what can never be stored goes into quarantine. The summary
-of a compaction ends a batch: it stands for what was captured before it, and for nothing that came later.
+Entries are drained in the order of their names, in batches. A batch is computed by pure functions and stored by one commit:
+its notes and the evictions they cause, changes of the phase, the summary of a compaction. Then the sessions of its entries
+are written, and the entries are removed. A session file names the entries it contains, a note has a key that does not depend
+on the time of storing, and phase lines and summaries change nothing the second time: a crash anywhere costs nothing and
+doubles nothing. One process drains at a time; entries that cannot be stored now stay in the spool, and those that can never be
+stored go into quarantine. The summary of a compaction is a batch of its own: it covers everything captured before it, and
+nothing that came later. Only lower layers are used here, so that every operation may drain first.
 """
 
 from __future__ import annotations
@@ -13,30 +15,38 @@ import errno
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from contextvars import ContextVar
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from aether import clock
 from aether.errors import AetherError, InvalidInput, LockTimeout, StorageFailed
+from aether.ids import new_id
 from aether.memory import phases
-from aether.memory.colony import RUNNING
+from aether.memory.changes import chained
+from aether.memory.phase_markers import follow
+from aether.memory.threshold import add_items, usage
 from aether.messages.blocks import word
 from aether.operations import drafts as notes
-from aether.operations.edge import Author, Snapshot, counter_of, find, read
-from aether.operations.hook_sessions import NOT_YET, UNKNOWN, Session, is_idle, opened, session_of, write
-from aether.operations.working import ItemId, store_drafts
-from aether.shapes import JsonObject
+from aether.operations import telemetry
+from aether.operations.hook_sessions import NOT_YET, UNKNOWN, Session, is_idle, opened, write
+from aether.shapes import Change, JsonObject
 from aether.store import appends, config, hook_log, spool
+from aether.store.commit import HOOK, Author, commit, fold_home
 from aether.store.files import make_directory, storage, write_whole
 from aether.store.lock import locked
+from aether.store.state import Snapshot, load, require_home
 from aether.text.counted import counted
+from aether.tokens.counters import counter_of
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from aether.memory.phase_markers import Marker
 
-__all__ = ["Taken", "session_of", "take_in"]
+    Step = Callable[[Mapping[str, Any]], Change]
 
 # Entries of one commit: many enough that the disk is not what takes the time, few enough to lose little time.
 BATCH_ENTRIES = 200
@@ -46,8 +56,8 @@ SHORT_PATIENCE_SECONDS = 0.3
 LOCKED_OUT_SECONDS = 60
 
 
-class Taken(NamedTuple):
-    """What taking in did."""
+class Drained(NamedTuple):
+    """Result of a drain."""
 
     entries: int
     """Entries that left the spool."""
@@ -55,11 +65,11 @@ class Taken(NamedTuple):
     """Items that were stored."""
     compression_needed: bool
     left: str
-    """Why entries stay in the spool; empty where none does."""
+    """Why entries stay in the spool; empty if none does."""
 
 
 class _Batch(NamedTuple):
-    """What a few entries came to; what is empty at first is filled while they are read."""
+    """Some entries and their yield; the empty parts are filled while the entries are read."""
 
     home: Path
     snapshot: Snapshot
@@ -67,55 +77,64 @@ class _Batch(NamedTuple):
     met: list[str]
     """The entries that were looked at."""
     names: list[str]
-    """Those that leave the spool; what another user alone may read stays."""
+    """Those that leave the spool; an entry that only another user may read stays."""
     sessions: dict[str, Session]
     changed: set[str]
-    """The sessions that something was heard of."""
+    """The sessions that entries belong to."""
     drafts: list[JsonObject]
     markers: list[Marker]
     summarised: list[JsonObject]
     """The entry of the compaction that the batch ends with."""
 
 
-# Storing asks the home itself, which takes in first.
-_TAKING: ContextVar[bool] = ContextVar("taking", default=False)
+class _Stored(NamedTuple):
+    """Result of the change of a batch."""
+
+    ids: list[str]
+    needed: bool
+    head: int
+    """Position of the last archived item that the notes were compared with."""
+    folds: bool
+    """Whether a phase was completed or a summary stored, after which the journal is folded."""
+    handoff: JsonObject | None
+    """The record of the hand-off that the full memory needs."""
+    refused: str
+    """Why the summary of the compaction was rejected; empty if it was not."""
 
 
-def take_in(home: Path, *, patience: float = PATIENCE_SECONDS) -> Taken:
-    """Turn what waits in the spool into items and return what that did; never raises for a locked or broken home.
+def drain(home: Path, *, patience: float = PATIENCE_SECONDS) -> Drained:
+    """Store the waiting entries of the spool and return what that did; never raises for a locked or broken home.
 
-    `patience` is how many seconds it waits for another that takes in, and then for one that writes; less where
+    `patience` is how many seconds it waits for another drain, and then for another writer; less if
     somebody waited in vain a moment ago.
     """
-    if _TAKING.get() or not spool.waiting(str(home)):
-        return Taken(0, [], compression_needed=False, left="")
+    if not spool.waiting(str(home)):
+        return Drained(0, [], compression_needed=False, left="")
     names: list[str] = []
-    ids: list[ItemId] = []
-    left = ""
+    ids: list[str] = []
+    needed, left = False, ""
     patience = min(patience, patience_of(home))
-    taking = _TAKING.set(True)
     try:
-        find(home)
+        require_home(home)
         with (
             storage(home, left="What hooks have spooled stays there."),
             locked(home / "hooks", timeout=patience),
         ):
             settings = config.or_default(home)._replace(lock_timeout_seconds=patience)
             for batch in _batches(home):
-                ids += _store(batch, settings)
-                _settle(batch)
+                stored = _store(batch, settings)
+                ids += stored.ids
+                needed |= stored.needed
                 names += batch.names
                 if len(batch.names) < len(batch.met):
                     left = "some entries belong to another user, and wait for that one."
-            with suppress(OSError):  # what cannot be removed is old in a minute
+            with suppress(OSError):  # a marker that cannot be removed expires in a minute
                 _marker(home).unlink(missing_ok=True)
     except AetherError as reason:
         left = str(reason)
         if isinstance(reason, LockTimeout) and patience >= PATIENCE_SECONDS:
             _locked_out(home)
-    finally:
-        _TAKING.reset(taking)
-    return Taken(len(names), [str(one) for one in ids], any(one.compression_needed for one in ids), left)
+    return Drained(len(names), ids, needed, left)
 
 
 def patience_of(home: Path) -> float:
@@ -140,10 +159,10 @@ def _marker(home: Path) -> Path:
 
 
 def _batches(home: Path) -> Iterator[_Batch]:
-    """Yield what waits, batch after batch; who asks for the next has stored the one before."""
+    """Yield the waiting entries, batch after batch; the caller stores one before it asks for the next."""
     waiting = spool.waiting(str(home))
     while waiting:
-        snapshot = read(home)
+        snapshot = load(home)
         capacity = snapshot.documents["memory"]["working_memory"]["max_capacity_tokens"]
         batch = _Batch(home, snapshot, notes.batch_chars(capacity), [], [], {}, set(), [], [], [])
         _fill(batch, waiting)
@@ -152,26 +171,32 @@ def _batches(home: Path) -> Iterator[_Batch]:
 
 
 def _fill(batch: _Batch, waiting: list[str]) -> None:
-    """Read entries into `batch` until it is full, a line changes the phase, or a compaction ends."""
+    """Read entries into `batch` until it is full, a line changes the phase, or a compaction comes."""
     chars = 0
     for name in waiting[:BATCH_ENTRIES]:
-        batch.met.append(name)
         entry = spool.get(str(batch.home), name)
-        if entry is None and not _is_gone(batch.home, name):
+        if batch.drafts and entry is not None and _summary_of(entry):
+            return
+        batch.met.append(name)
+        if entry is None and not _has_left(batch.home, name):
             continue
         batch.names.append(name)
-        found = _take(batch, name, entry, waiting) if entry is not None else []
+        found = _read(batch, name, entry, waiting) if entry is not None else []
         batch.drafts.extend(found)
         chars += sum(len(draft["content"]) for draft in found)
         if batch.markers or batch.summarised or chars > batch.most_chars:
             return
 
 
-def _is_gone(home: Path, name: str) -> bool:
-    """Tell whether an entry left the spool, to whoever was quicker or into quarantine; not if another user's.
+def _summary_of(entry: JsonObject) -> str:
+    return word(entry.get("summary")).strip() if entry.get("event") == "PostCompact" else ""
+
+
+def _has_left(home: Path, name: str) -> bool:
+    """Return whether an entry left the spool, drained by another process or put into quarantine; not if another user's.
 
     Raises:
-        OSError: it is there and cannot be read, perhaps for now: what comes after it has to wait.
+        OSError: it is there and cannot be read, perhaps for now: the entries after it have to wait.
     """
     path = home / "hooks" / "spool" / name
     if not path.exists():
@@ -181,8 +206,8 @@ def _is_gone(home: Path, name: str) -> bool:
     return False
 
 
-def _take(batch: _Batch, name: str, entry: JsonObject, waiting: list[str]) -> list[JsonObject]:
-    """Return the notes that are due with one entry, and take note of what it says of its session."""
+def _read(batch: _Batch, name: str, entry: JsonObject, waiting: list[str]) -> list[JsonObject]:
+    """Return the ready notes of one entry, and advance its session."""
     key, event = word(entry.get("session")), word(entry.get("event"))
     if key not in batch.sessions:
         batch.sessions[key] = opened(batch.home, key)
@@ -200,50 +225,157 @@ def _take(batch: _Batch, name: str, entry: JsonObject, waiting: list[str]) -> li
         session["at"], session["revision"] = word(entry.get("at")), NOT_YET
     if starts or (event == "SessionEnd" and is_idle(session)):
         return []
-    return _noted(batch, name, session, entry)
+    return _notes_of(batch, name, session, entry)
 
 
-def _noted(batch: _Batch, name: str, session: Session, entry: JsonObject) -> list[JsonObject]:
-    """Return the notes that are due with `entry`; one that makes no sense goes into quarantine."""
-    from aether.operations import hook_notes, told  # they take as long to import as all else here
+def _notes_of(batch: _Batch, name: str, session: Session, entry: JsonObject) -> list[JsonObject]:
+    """Return the ready notes of `entry`; an entry that makes no sense goes into quarantine."""
+    from aether.operations import hook_notes, injected_log  # they take as long to import as all else here
 
     phase = phases.current_phase(batch.snapshot.documents["COLONY_STATE"])
     try:
-        repeated = told.told(batch.home, word(entry.get("session")))
+        repeated = injected_log.injected(batch.home, word(entry.get("session")))
         found = hook_notes.due(session, entry, phase=phase, told=repeated)
     except hook_notes.SENSELESS as reason:
         _set_aside(batch.home, name, entry, f"{type(reason).__name__}: {reason}.")
         return []
     batch.markers.extend(hook_notes.phase_lines(entry))
-    if entry.get("event") == "PostCompact" and word(entry.get("summary")).strip():
+    if _summary_of(entry):
         batch.summarised.append(entry)
     return cast("list[JsonObject]", found)
 
 
-def _store(batch: _Batch, settings: config.Config) -> list[ItemId]:
-    """Commit the notes of `batch` that are not stored yet, and return their ids."""
-    head, revision = -1, batch.snapshot.revision
-    files = {draft["metadata"]["pointer"]["file"] for draft in batch.drafts}
-    after = min((batch.sessions[key]["archive_read"] for key in batch.changed), default=-1)
-
-    def wanted(snapshot: Snapshot, drafts: list[JsonObject]) -> list[JsonObject]:
-        nonlocal head
-        # Only under the lock is all seen that another process, importing the same session, has stored.
-        known = notes.known(snapshot, to_hooks=True, files=files, after=after)
-        head = appends.head(snapshot, "items")
-        return [draft for draft in drafts if notes.is_fresh(draft, known)]
-
-    ids: list[ItemId] = []
-    for part in notes.batches(_sound(batch), batch.most_chars):
-        author = Author("capture", by=part[0]["source"], reason=counted(len(part), "notes of Claude Code"))
-        stored = store_drafts(part, author, home=batch.home, wanted=wanted, settings=settings)
-        ids, revision = ids + stored.ids, stored.revision
-    for key in batch.changed:
+def _store(batch: _Batch, settings: config.Config) -> _Stored:
+    """Commit `batch`, write its sessions and remove its entries for good; return what that did."""
+    stored, revision = _commit(batch, settings)
+    for key in sorted(batch.changed):
         session = batch.sessions[key]
-        session["archive_read"] = max(session["archive_read"], head)
+        session["archive_read"] = max(session["archive_read"], stored.head)
         if session["revision"] == NOT_YET:
             session["revision"] = revision
-    return ids
+        write(batch.home, key, session)
+    spool.remove(str(batch.home), batch.names)
+    return stored
+
+
+def _commit(batch: _Batch, settings: config.Config) -> tuple[_Stored, int]:
+    """Commit the change of `batch` and return its result with the revision after it.
+
+    Raises:
+        LockTimeout: another process was writing.
+        StorageFailed: the disk refused.
+    """
+    parts = list(notes.batches(_sound(batch), batch.most_chars))
+    if not (parts or batch.markers or batch.summarised):
+        return _Stored([], False, -1, False, None, ""), batch.snapshot.revision
+    at = clock.now()
+    events: list[JsonObject] = []
+
+    def plan(snapshot: Snapshot) -> Change:
+        change = _planned(batch, parts, snapshot, at)
+        events[:] = change.appends.get("events", [])
+        return change
+
+    done = commit(batch.home, plan, _author(batch, parts), now=at, settings=settings)
+    stored: _Stored = done.result
+    telemetry.export(batch.home, events)
+    if stored.refused:
+        session = word(batch.summarised[0].get("session"))
+        reason = f"the summary of a compaction was refused: {stored.refused}"
+        hook_log.note(str(batch.home), "taking-in", session, reason)
+    with suppress(AetherError):  # the next command folds, and the next addition writes the hand-off
+        if stored.folds:
+            fold_home(batch.home, now=clock.now())
+        if stored.handoff:
+            from aether.operations.handoffs import file_of, written
+
+            if not file_of(batch.home, stored.handoff).exists():
+                written(load(batch.home), stored.handoff)
+    return stored, done.revision
+
+
+def _author(batch: _Batch, parts: list[list[JsonObject]]) -> Author:
+    """Return the author of the change of `batch`, in the words of `aether log`."""
+    reasons = [counted(sum(map(len, parts)), "notes of Claude Code")] if parts else []
+    reasons += [f"{marker.action} phase {marker.phase}" for marker in batch.markers]
+    reasons += ["summary of a compaction"] * len(batch.summarised)
+    operation = "capture" if parts else f"{batch.markers[0].action} phase" if batch.markers else ""
+    return Author("compress" if batch.summarised else operation, by=HOOK, reason=", ".join(reasons))
+
+
+def _planned(batch: _Batch, parts: list[list[JsonObject]], snapshot: Snapshot, at: datetime) -> Change:
+    """Return the change of `batch`; its result is a `_Stored`."""
+    files = {draft["metadata"]["pointer"]["file"] for draft in batch.drafts}
+    after = min((batch.sessions[key]["archive_read"] for key in batch.changed), default=-1)
+    # Only under the lock is everything visible that another process, importing the same session, has stored.
+    known = notes.known(snapshot, to_hooks=True, files=files, after=after) if parts else set()
+    fresh = [[draft for draft in part if notes.is_fresh(draft, known)] for part in parts]
+    adding = [_adding(part, at + timedelta(microseconds=nth)) for nth, part in enumerate(fresh) if part]
+    marking = [_marking(marker, at) for marker in batch.markers]
+    summing = [_summing(entry, snapshot, at) for entry in batch.summarised]
+    opening = [_opening(batch.home, at)] if adding else []
+    change = chained(snapshot.documents, *adding, *marking, *summing, *opening)
+    results = iter(change.result)
+    added = [next(results) for _ in adding]
+    completed = [next(results) for _ in marking]
+    folds, refused = any(completed), ""
+    for _ in summing:
+        done, refused = next(results)
+        folds |= bool(done and done.stored)
+    stored = _Stored(
+        [one for new, _ in added for one in new.ids], any(needed for _, needed in added),
+        appends.head(snapshot, "items") if parts else -1, folds, next(results, None), refused,
+    )  # fmt: skip
+    return change._replace(result=stored)
+
+
+def _adding(part: list[JsonObject], at: datetime) -> Step:
+    return lambda state: add_items(state, part, now=at, new_id=new_id, count=counter_of(state["memory"]))
+
+
+def _marking(marker: Marker, at: datetime) -> Step:
+    return lambda state: follow(state, marker, now=at, new_id=new_id)
+
+
+def _summing(entry: JsonObject, snapshot: Snapshot, at: datetime) -> Step:
+    """Return the step that stores the summary of a compaction, once.
+
+    Its result is an `Ingested` or None, and the reason why the summary was rejected.
+    """
+
+    def step(state: Mapping[str, Any]) -> Change:
+        from aether.operations import handoffs  # seldom needed
+
+        try:
+            change = handoffs.ingest_summary(
+                snapshot._replace(documents=dict(state)), word(entry["summary"]), now=at,
+                session=word(entry.get("session")), trigger=word(entry.get("trigger")),
+            )  # fmt: skip
+        except (LockTimeout, StorageFailed):
+            raise  # it waits
+        except AetherError as reason:
+            return Change({}, result=(None, str(reason)))
+        return change._replace(result=(change.result, ""))
+
+    return step
+
+
+def _opening(home: Path, at: datetime) -> Step:
+    """Return the step that opens a hand-off for a full memory; its result is the record of the open one, or None."""
+
+    def step(state: Mapping[str, Any]) -> Change:
+        memory = state["memory"]
+        if not usage(memory).needed:
+            return Change({})
+        from aether.memory import handoff  # seldom needed
+        from aether.operations.handoffs import ensure_open
+
+        for record in memory["compression"]["open"]:
+            if handoff.is_held(memory, record):
+                return Change({}, result=record)
+        return ensure_open(home, state, handoff.phase_to_compress(state), at)
+
+    return step
 
 
 def _sound(batch: _Batch) -> Iterator[JsonObject]:
@@ -255,48 +387,6 @@ def _sound(batch: _Batch) -> Iterator[JsonObject]:
             yield notes.sound(draft, capacity=capacity, certain_chars=batch.most_chars, count=count)
         except InvalidInput as reason:
             _set_aside(batch.home, f"{notes.key(draft)}.json", draft, reason.what)
-
-
-def _settle(batch: _Batch) -> None:
-    """Do what the batch says of phases and compactions, write its sessions, and remove its entries for good."""
-    for marker in batch.markers:
-        _mark_phase(marker, batch.home)
-    for entry in batch.summarised:
-        _summarise(entry, batch.home)
-    for key in sorted(batch.changed):
-        write(batch.home, key, batch.sessions[key])
-    spool.remove(str(batch.home), batch.names)
-
-
-def _mark_phase(marker: Marker, home: Path) -> None:
-    """Complete the phase that runs, or start one where none does; a line about any other phase says nothing new."""
-    from aether.operations import colony  # seldom needed
-
-    status = read(home).documents["COLONY_STATE"]["colony_status"]
-    running = status["current_phase"] if status["state"] in RUNNING else None
-    with suppress(InvalidInput):
-        if marker.action == "complete" and running == marker.phase:
-            colony.complete_phase(marker.phase, home=home)
-        elif marker.action == "start" and running is None and marker.phase not in status["phases_completed"]:
-            colony.start_phase(marker.phase, name=marker.name or None, home=home)
-
-
-def _summarise(entry: JsonObject, home: Path) -> None:
-    """Store the summary of a compaction, once, however often this is asked; one that the home refuses is logged.
-
-    Raises:
-        LockTimeout: another was writing.
-        StorageFailed: the disk refused.
-    """
-    from aether.operations.compaction_summaries import ingest_summary  # seldom needed
-
-    session, trigger = word(entry.get("session")), word(entry.get("trigger"))
-    try:
-        ingest_summary(home, word(entry["summary"]), session=session, trigger=trigger)
-    except (LockTimeout, StorageFailed):
-        raise  # it waits
-    except AetherError as reason:
-        hook_log.note(str(home), "taking-in", session, f"the summary of a compaction was refused: {reason}")
 
 
 def _set_aside(home: Path, name: str, what: JsonObject, reason: str) -> None:

@@ -8,21 +8,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from aether.errors import SHOWN_CHARS, AetherError, InvalidDocument, shown
 from aether.memory import items
 from aether.memory.changes import chained
-from aether.memory.threshold import Usage, usage
+from aether.memory.threshold import Usage, add_items, signal_threshold, usage
 from aether.operations.edge import (
     Author,
     Home,
     Snapshot,
-    authored,
     change,
     counter_of,
+    drained,
     find,
     new_id,
     now,
     owned,
     read,
-    taken_in,
-    unasked,
 )
 from aether.shapes import Change, Item, JsonObject
 from aether.store import codec
@@ -31,7 +29,6 @@ from aether.text.counted import counted
 
 if TYPE_CHECKING:
     from aether.operations.compression import Prepared
-    from aether.store.config import Config
 
 
 class ItemId(str):
@@ -101,23 +98,18 @@ def store_drafts(
     *,
     home: Home,
     wanted: Callable[[Snapshot, list[JsonObject]], list[JsonObject]] = lambda snapshot, entries: entries,
-    settings: Config | None = None,
 ) -> Stored:
-    """Store checked drafts in one commit and return what that did; `wanted` chooses among them under its lock.
-
-    `settings` are those of the home unless given.
-    """
+    """Store checked drafts in one commit and return what that did; `wanted` chooses among them under its lock."""
     at = now()
     entries = owned(codec.checked(entries, where="item"))
 
     def plan(snapshot: Snapshot) -> Change:
         memory = snapshot.documents["memory"]
         chosen = wanted(snapshot, entries)
-        added = items.add(memory, chosen, now=at, new_id=new_id, count=counter_of(memory))
-        whole = chained(snapshot.documents, lambda _: added, _signal_threshold)
-        return whole._replace(result=(chosen, *whole.result))
+        added = add_items(snapshot.documents, chosen, now=at, new_id=new_id, count=counter_of(memory))
+        return added._replace(result=(chosen, *added.result))
 
-    done = commit(taken_in(find(home)), plan, authored(author), now=at, settings=settings)
+    done = commit(drained(find(home)), plan, author, now=at)
     chosen, added, needed = done.result
     path = _handed_off(home) if needed else ""
     made = []
@@ -142,43 +134,20 @@ def _author(entries: list[JsonObject]) -> Author:
 
 def _handed_off(home: Home) -> str:
     try:
-        with unasked(AETHER):
-            return str(auto_prepare(home).path or "")
+        return str(auto_prepare(home, by=AETHER).path or "")
     except AetherError:
         return ""  # the items are stored: an error would say that they are not; `prepare` says what is wrong
 
 
-def _signal_threshold(documents: Mapping[str, Any]) -> Change:
-    """Return the change that records, once, that compression is needed; the result says whether it is."""
-    fill = usage(documents["memory"])
-    if not fill.needed:
-        return Change({}, result=False)
-    from aether.memory import signals  # only near the threshold: most additions are far from it
+def auto_prepare(home: Home, *, by: str = "") -> Prepared:
+    """Return the hand-off of the current phase, prepared now if none is open yet.
 
-    held = documents["pheromones"]["active_pheromones"]
-    if any(signal["type"] == "TOKEN_THRESHOLD" for signal in held):
-        return Change({}, result=True)
-    at = now()
-    context = f"{fill.current} of {fill.maximum} tokens: compression is needed"
-    emitted = signals.emit(
-        documents["pheromones"],
-        "TOKEN_THRESHOLD",
-        context,
-        now=at,
-        id=new_id("token_threshold", at),
-        source="colony",
-    )
-    return emitted._replace(result=True)
-
-
-def auto_prepare(home: Home) -> Prepared:
-    """Return the hand-off of the current phase, prepared now if it is not open yet.
-
-    Where only later phases have items, it is that of the first of them.
+    Where only later phases have items, it is that of the first of them. `by` is the author in the log.
     """
     # Half of the start-up of an addition, and seldom needed.
-    from aether.memory import handoff, phases
-    from aether.operations.compression import Prepared, file_of, prepare
+    from aether.memory import handoff
+    from aether.operations.compression import Prepared, prepare
+    from aether.operations.handoffs import file_of
 
     snapshot = read(home)
     documents = snapshot.documents
@@ -187,11 +156,7 @@ def auto_prepare(home: Home) -> Prepared:
         # Every addition past the threshold comes here: that it is there is enough, `prepare` checks it.
         if path.exists() and handoff.is_held(documents["memory"], record):
             return Prepared(path, "", record)
-    current = phases.current_phase(documents["COLONY_STATE"])
-    first = min(
-        (item["metadata"].get("phase", current) for item in items.items_of(documents["memory"])), default=0
-    )
-    return prepare(max(current, first), manual=True, home=home)
+    return prepare(handoff.phase_to_compress(documents), manual=True, home=home, by=by)
 
 
 def get_working_memory_item(id: str, *, home: Home = None) -> Item:
@@ -219,11 +184,14 @@ def update_working_memory_item(id: str, updates: Mapping[str, Any], *, home: Hom
     """
     given = dict(updates) if isinstance(updates, Mapping) else updates
     wanted = owned(codec.checked(given, where=f"item {id}"))
+    at = now()
 
     def plan(documents: Mapping[str, Any]) -> Change:
         memory = documents["memory"]
-        updated = items.update(memory, id, wanted, now=now(), count=counter_of(memory))
-        return chained(documents, lambda _: updated, _signal_threshold)
+        updated = items.update(memory, id, wanted, now=at, count=counter_of(memory))
+        return chained(
+            documents, lambda _: updated, lambda state: signal_threshold(state, now=at, new_id=new_id)
+        )
 
     updated, needed = change(home, plan, Author("update", reason=id)).result
     if needed:

@@ -67,6 +67,22 @@ _CACHE: dict[Path, Snapshot] = {}
 
 
 @lru_cache(maxsize=64)
+@lru_cache(maxsize=64)
+def _marks(home: Path) -> tuple[str, ...]:
+    return (str(journal_path(home)), *(str(documents.path_of(home, name)) for name in documents.ALWAYS))
+
+
+def require_home(place: Path) -> Path:
+    """Return `place` if it holds a home.
+
+    Raises:
+        NotFound: nothing of ours is in it: any project may have a `data/` of its own.
+    """
+    if not any(map(os.path.exists, _marks(place))):
+        raise NotFound("is not a home.", fix='Run "aether init" there.', where=str(place))
+    return place
+
+
 def journal_path(home: Path) -> Path:
     """Return the journal of `home`."""
     return home / "data" / "journal.jsonl"

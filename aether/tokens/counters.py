@@ -7,7 +7,9 @@ machine. The factor corrects a counter for one home (`calibrate`).
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import lru_cache, partial
+from typing import Any
 
 from aether.errors import InvalidInput, shown
 from aether.shapes import Counter
@@ -38,6 +40,12 @@ def counter(name: str, factor: float = 1.0) -> Counter:
         )
     count = _plain(name)
     return count if factor == 1.0 else partial(_scaled, count, factor)
+
+
+def counter_of(memory: Mapping[str, Any]) -> Counter:
+    """Return the counter that `memory` records."""
+    settings = memory["token_counter"]
+    return counter(settings["counter"], settings["factor"])
 
 
 def label(name: str, factor: float = 1.0) -> str:

@@ -117,7 +117,7 @@ def test_status_tells_problems_and_exits_with_one(here, capsys, tmp_path):
 
 
 def test_status_of_a_session_and_a_plugin(here, capsys, tmp_path):
-    from aether.operations.taking_in import Session
+    from aether.operations.hook_sessions import Session
 
     sessions = tmp_path / ".aether" / "hooks" / "sessions"
     sessions.mkdir(parents=True)

@@ -10,7 +10,7 @@ import pytest
 
 import aether
 from aether.errors import AetherError
-from aether.operations.compression import read_handoff
+from aether.operations.handoffs import read_handoff
 from aether.store import appends, doctor
 from tests import homes
 from tests.crash import faults

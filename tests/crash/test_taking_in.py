@@ -8,7 +8,8 @@ import signal
 import pytest
 
 from aether.operations.colony import start_phase
-from aether.operations.taking_in import session_of, take_in
+from aether.operations.hook_sessions import session_of
+from aether.operations.taking_in import drain
 from aether.store import doctor, spool
 from tests import homes
 from tests.crash import faults
@@ -20,7 +21,7 @@ def _spooled(home):
     homes.fresh(home.parent)
     start_phase(1, home=home)
     put(home, *turn(1), called(9, "make check", "main.c:3: error: x", failed=True))
-    assert take_in(home).left == ""
+    assert drain(home).left == ""
     over = entry("Stop", prompt_id="p7", message="All tests pass.\n\nPhase 1 complete")
     put(home, turn(2)[0], turn(3, "s2")[0], called(10, "make check", "3 passed"), over, *turn(4, "s2"))
 
@@ -55,7 +56,7 @@ def test_a_fault_at_any_call_loses_and_doubles_nothing(kind, tmp_path, copies):
         home = copies(original)
         homes.anew(home)
         with faults.injected(faults.Calls()) as measured:
-            assert take_in(home).left == ""
+            assert drain(home).left == ""
     after = outcome(home)
     assert after["waiting"] == []
     assert len(after["items"]) == 10
@@ -72,7 +73,7 @@ def test_a_fault_at_any_call_loses_and_doubles_nothing(kind, tmp_path, copies):
                 ]
                 assert not errors, where
                 homes.anew(home)
-                assert take_in(home).left == "", where
+                assert drain(home).left == "", where
                 assert outcome(home) == after, where
 
     gc.collect()
@@ -86,13 +87,13 @@ def _struck(home, calls):
 
         def child():
             with faults.injected(calls):
-                take_in(home)
+                drain(home)
 
         assert faults.in_child(child) == -signal.SIGKILL
         return
     try:
         with faults.injected(calls):
-            take_in(home)
+            drain(home)
     except KeyboardInterrupt:
         assert calls.fault.name.startswith("KeyboardInterrupt")
     assert calls.struck

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aether.operations.taking_in import session_of, take_in
+from aether.operations.hook_sessions import session_of
+from aether.operations.taking_in import drain
 from aether.store import spool
 from tests import homes
 from tests.hook_player import called, entry, put, turn
@@ -46,7 +47,7 @@ def notes(home):
 def at_once(entries):
     home = fresh()
     put(home, *entries)
-    assert take_in(home).left == ""
+    assert drain(home).left == ""
     return home
 
 
@@ -59,7 +60,7 @@ def test_portions_change_nothing(entries, data):
         size = data.draw(st.integers(1, len(left)))
         put(home, *left[:size])
         del left[:size]
-        take_in(home)
+        drain(home)
 
     whole = at_once(entries)
     assert notes(home) == notes(whole)
@@ -84,12 +85,12 @@ def test_taking_in_again_what_was_not_removed_changes_nothing(entries):
     home = fresh()
     names = put(home, *entries)
     kept = {name: spool.get(str(home), name) for name in names}
-    take_in(home)
+    drain(home)
     before = notes(home)
     for name, each in kept.items():
         (home / "hooks" / "spool" / name).write_text(json.dumps(each))
 
-    assert take_in(home).ids == []
+    assert drain(home).ids == []
     assert notes(home) == before
 
 
@@ -99,12 +100,12 @@ def test_a_lost_session_file_doubles_nothing(entries):
     home = fresh()
     names = put(home, *entries)
     kept = [spool.get(str(home), name) for name in names]
-    take_in(home)
+    drain(home)
     before = notes(home)
     for path in (home / "hooks" / "sessions").glob("*"):
         path.unlink()
     put(home, *kept)
-    take_in(home)
+    drain(home)
 
     assert notes(home) == before
 
@@ -121,11 +122,11 @@ for number in range(int(sys.argv[3])):
 TAKER = """
 import sys, time
 from pathlib import Path
-from aether.operations.taking_in import take_in
+from aether.operations.taking_in import drain
 until = time.monotonic() + 60
 while sys.stdin.read(0) == "" and time.monotonic() < until and not (Path(sys.argv[2]) / "stop").exists():
-    take_in(Path(sys.argv[2]), patience=5)
-take_in(Path(sys.argv[2]), patience=5)
+    drain(Path(sys.argv[2]), patience=5)
+drain(Path(sys.argv[2]), patience=5)
 """
 
 

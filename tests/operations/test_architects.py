@@ -261,7 +261,7 @@ def test_when_no_architect_succeeds_nothing_changes_and_the_handoff_stays_open(n
 def test_what_arrives_while_a_model_thinks_stays(noted, monkeypatch, scripted):
     """The original cleared everything, and lost what arrived meanwhile."""
     scripted({"summary": "SQLite was chosen."})
-    real = architects.trigger_phase_boundary_compression
+    real = architects.ingested
     late = []
 
     def slowly(*args, **options):
@@ -270,7 +270,7 @@ def test_what_arrives_while_a_model_thinks_stays(noted, monkeypatch, scripted):
         )
         return real(*args, **options)
 
-    monkeypatch.setattr(architects, "trigger_phase_boundary_compression", slowly)
+    monkeypatch.setattr(architects, "ingested", slowly)
     aether.compress(1, architect="anthropic", home=noted)
 
     assert homes.ids(noted) == late
@@ -278,15 +278,15 @@ def test_what_arrives_while_a_model_thinks_stays(noted, monkeypatch, scripted):
 
 def test_a_slow_architect_takes_only_the_handoff_it_was_given(noted, monkeypatch, scripted):
     scripted({"summary": "SQLite was chosen.", "id": "mine", "session_id": "mine"})
-    real = architects.trigger_phase_boundary_compression
+    real = architects.ingested
 
     def overtaken(*args, **options):
-        monkeypatch.setattr(architects, "trigger_phase_boundary_compression", real)
+        monkeypatch.setattr(architects, "ingested", real)
         aether.compress(1, architect="extractive", home=noted)
         aether.add_working_memory_item("Arrived after that", "note", home=noted)
         return real(*args, **options)
 
-    monkeypatch.setattr(architects, "trigger_phase_boundary_compression", overtaken)
+    monkeypatch.setattr(architects, "ingested", overtaken)
     with pytest.raises(Conflict, match="not open any more"):
         aether.compress(1, architect="anthropic", home=noted)
 

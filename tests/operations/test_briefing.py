@@ -5,7 +5,7 @@ import sys
 import pytest
 
 import aether
-from aether.operations import briefing, hook_sessions
+from aether.operations import briefing
 from aether.operations.compaction_summaries import ingest_summary
 from aether.store import spool
 from aether.store.lock import locked
@@ -44,9 +44,7 @@ def test_an_empty_home_tells_nothing(home):
 
 
 def test_a_known_session_that_is_resumed_is_told_what_came_since(told, monkeypatch):
-    monkeypatch.setattr(
-        hook_sessions, "session_of", lambda home, session: {"at": "2999-01-01T00:00:00.000000Z"}
-    )
+    monkeypatch.setattr(briefing, "session_of", lambda home, session: {"at": "2999-01-01T00:00:00.000000Z"})
 
     assert briefing.session_brief(told, "resume", "s1") == ""
     assert briefing.session_brief(told, "compact", "s1") != ""

@@ -4,7 +4,7 @@ import aether
 from aether.errors import LockTimeout
 from aether.memory.promotion import promote
 from aether.operations import briefing
-from aether.operations.compaction_summaries import ingest_summary, prepare_for_summary, prose_of
+from aether.operations.compaction_summaries import ingest_summary, prepare_for_summary
 from aether.store import appends
 from aether.store.lock import locked
 from aether.store.state import load
@@ -34,34 +34,6 @@ def noted(home):
 
 def receipts(home):
     return [receipt for _, receipt in appends.records(load(home), "receipts")]
-
-
-@pytest.mark.parametrize(
-    ("raw", "prose"),
-    [
-        (SUMMARY, PROSE),
-        (PROSE, PROSE),
-        (f"<ANALYSIS>\nhm\n</ANALYSIS>\n{PROSE}", PROSE),
-        (f"<analysis>I will write a <summary> soon.</analysis><summary>{PROSE}", PROSE),
-        ("<analysis>cut off", ""),
-        ("<aether-memory>told</aether-memory>", ""),
-        ("<summary></summary>", ""),
-    ],
-)
-def test_the_prose_is_what_stands_in_the_summary(raw, prose):
-    assert prose_of(raw) == prose
-
-
-def test_secrets_do_not_come_with_the_prose():
-    assert "hunter2hunter2" not in prose_of("The password=hunter2hunter2 was set.")
-
-
-def test_of_a_long_summary_code_goes_first_and_the_rest_is_shortened():
-    code = "```go\n" + "x := 1\n" * 2_000 + "```\n"
-
-    assert prose_of(f"Before.\n{code}After.") == "Before.\n\nAfter."
-    assert prose_of(f"Short.\n{code[:40]}```") != "Short."
-    assert 6_000 <= len(prose_of("word " * 5_000)) < 6_100
 
 
 def test_the_summary_becomes_that_of_the_session_and_the_rest_comes_from_the_hand_off(noted):

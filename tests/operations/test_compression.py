@@ -5,7 +5,7 @@ import pytest
 import aether
 from aether.errors import Conflict, InvalidInput, NotFound, StorageFailed
 from aether.memory import handoff
-from aether.operations import compression
+from aether.operations import compression, handoffs
 from tests import homes
 from tests.operations.calls import answer, answer_text, handed, limits, memory, snapshot, whole
 
@@ -48,7 +48,7 @@ def test_prepared_data_holds_the_items_and_their_numbers(home):
     assert given["target_tokens"] == int(given["total_tokens"] / 2.5)
     assert given["compression_id"] in given["prompt"]["text"]
     assert f"about {handoff.room(given)} tokens" in given["prompt"]["text"]
-    assert compression.read_handoff(path) == given
+    assert handoffs.read_handoff(path) == given
 
 
 def test_without_the_signal_of_the_phase_nothing_is_prepared(home):
@@ -442,7 +442,7 @@ def test_evicting_from_nothing_is_nothing(home):
 
 def test_a_handoff_that_is_not_there_is_an_error(home):
     with pytest.raises(NotFound, match="no such hand-off"):
-        compression.read_handoff(home / "compressions" / "none.json")
+        handoffs.read_handoff(home / "compressions" / "none.json")
 
 
 def test_an_answer_to_a_handoff_that_was_answered_does_not_take_what_came_later(home):
@@ -473,7 +473,7 @@ def test_an_id_that_is_taken_is_not_given_to_another_handoff(home, monkeypatch):
     add(home)
     first = handed(aether.prepare_compression_data(1, True, home=home))["compression_id"]
     drawn = iter([first, first, "phase_1_ffffffff"])
-    monkeypatch.setattr(compression, "short_id", lambda kind: next(drawn))
+    monkeypatch.setattr(handoffs, "short_id", lambda kind: next(drawn))
 
     second = aether.prepare_compression_data(1, True, home=home, new=True)
 

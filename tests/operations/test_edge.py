@@ -135,17 +135,17 @@ def test_what_hooks_have_spooled_is_there_for_whoever_reads_or_changes(home):
 def test_where_nothing_waits_nothing_is_imported_and_nothing_done(home, monkeypatch):
     monkeypatch.setitem(sys.modules, "aether.operations.taking_in", None)
 
-    assert edge.taken_in(home) == home
+    assert edge.drained(home) == home
 
 
-def test_what_a_person_edited_stays_theirs_whoever_brings_it_in(home):
-    def noted(word, by):
-        change = Change({"memory": [{"op": "add", "path": f"/{word}", "value": 1}]})
-        return edge.change(home, lambda documents: change, edge.Author("note", by=by))
+def test_an_edit_by_hand_is_its_own_change_by_hand_although_a_hook_finds_it(home):
+    path = home / "data" / "memory.json"
+    aether.fold(home=home)
+    document = json.loads(path.read_bytes())
+    document["edited"] = 1
+    path.write_text(json.dumps(document))
 
-    with edge.unasked("hook"):
-        noted("one", "queen")
-        noted("two", "hand")
-    noted("three", "queen")
+    change = Change({"memory": [{"op": "add", "path": "/noted", "value": 1}]})
+    edge.change(home, lambda documents: change, edge.Author("note", by="hook"))
 
-    assert [line.by for line in aether.log(limit=3, home=home)] == ["queen", "hand", "hook"]
+    assert [line.by for line in aether.log(limit=2, home=home)] == ["hook", "hand"]

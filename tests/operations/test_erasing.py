@@ -15,9 +15,9 @@ from aether.operations import (
     forgetting,
     graph,
     hook_sessions,
+    injected_log,
     recalling,
     searching,
-    told,
     working,
 )
 from aether.operations import home as homes_of
@@ -108,7 +108,7 @@ def planted(home, text):
     aether.compact("work", conversing.context("work", home=home), window=4000, home=home)
     put(home, *turn(1))
     put(home, {"event": "UserPromptSubmit", "session": "s2", "at": "2026-03-01T10:15:00.000000Z", "prompt": f"Never use {text}."})  # fmt: skip
-    told.note(home, "s2", [f"- {text}"])
+    injected_log.record(home, "s2", [f"- {text}"])
     aether.create_snapshot(f"with {text}", home=home)
     item = aether.add_working_memory_item(f"{text}\nstays open", "decision", 0.9, home=home)
     done = forgetting.forget([str(item)], home=home)
@@ -384,7 +384,7 @@ def test_an_entry_of_a_hook_that_waits_is_erased_as_well(place, monkeypatch):
         place,
         {"event": "UserPromptSubmit", "session": "s9", "at": "2026-03-01T10:15:00.000000Z", "prompt": PLAIN},
     )
-    monkeypatch.setattr(erasing, "taken_in", lambda home: home)
+    monkeypatch.setattr(erasing, "drained", lambda home: home)
 
     assert "hooks" in erasing.erase(match=PLAIN, home=place).places
 

@@ -9,7 +9,7 @@ import pytest
 import aether
 from aether.errors import InvalidInput, NotFound
 from aether.memory.marking import NOTICE
-from aether.operations import briefing, recalling, told, working
+from aether.operations import briefing, injected_log, recalling, working
 from aether.operations import home as homes
 from aether.store import spool
 from aether.store.lock import locked
@@ -179,9 +179,9 @@ def test_a_session_is_told_a_thing_once_until_its_context_begins_anew(place):
     item = add(place, DECISION)
 
     said = [bool(recalling.prompt_recall(PROMPT, budget=400, home=place, session="a/b")) for _ in range(2)]
-    told.begin(place, "a/b")
+    injected_log.start(place, "a/b")
     again = recalling.prompt_recall(PROMPT, budget=400, home=place, session="a/b")
-    told.begin(place, "c", [item])
+    injected_log.start(place, "c", [item])
 
     assert said == [True, False]
     assert again != ""
@@ -202,7 +202,7 @@ def test_noting_that_fails_is_no_reason_to_say_nothing(place):
     (place / "hooks").write_text("in the way", encoding="utf-8")
 
     assert recalling.prompt_recall(PROMPT, budget=400, home=place, session="s") != ""
-    told.begin(place, "s")
+    injected_log.start(place, "s")
 
 
 def test_one_projects_memory_is_not_told_in_another(tmp_path):

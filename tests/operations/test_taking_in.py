@@ -12,10 +12,12 @@ from aether.errors import InvalidInput
 from aether.integrations.claude_code import hook
 from aether.integrations.claude_code.intake import entry_of
 from aether.integrations.claude_code.transcript import said as said_in
-from aether.operations import colony, hook_notes, hook_sessions, taking_in, told
+from aether.memory import phases
+from aether.operations import handoffs, hook_notes, hook_sessions, injected_log, taking_in
 from aether.operations.colony import start_phase
 from aether.operations.edge import read
-from aether.operations.taking_in import session_of, take_in
+from aether.operations.hook_sessions import session_of
+from aether.operations.taking_in import drain
 from aether.store import appends, doctor, files, hook_log, spool
 from aether.store.lock import locked
 from tests import homes
@@ -40,7 +42,7 @@ def contents(home):
 def taken(home, *entries):
     """Put `entries`, take them in, and return the contents of the items that made."""
     put(home, *entries)
-    done = take_in(home)
+    done = drain(home)
     assert done.left == ""
     assert spool.waiting(str(home)) == []
     by_id = {item["id"]: item["content"] for item in held(home)}
@@ -50,14 +52,14 @@ def taken(home, *entries):
 def test_where_nothing_waits_nothing_is_done(home):
     before = homes.anew(home).revision
 
-    assert take_in(home) == (0, [], False, "")
+    assert drain(home) == (0, [], False, "")
     assert homes.anew(home).revision == before
     assert not (home / "hooks").exists()
 
 
 def test_what_a_session_was_told_is_not_taken_in_again(home):
     line = "- 2026-11-21 Never retry the webhook."
-    told.note(home, "s1", [line])
+    injected_log.record(home, "s1", [line])
 
     assert taken(home, entry("UserPromptSubmit", prompt=f"{line}\nAdd a page.", prompt_id="p1")) == [
         "Add a page."
@@ -258,7 +260,7 @@ def test_a_project_that_bears_the_name_is_captured(home):
 def test_sessions_are_kept_apart_and_known(home):
     put(home, entry("SessionStart", "s1", source="startup"), *turn(1), *turn(2, "../../s2"))
 
-    take_in(home)
+    drain(home)
 
     one, other = session_of(home, "s1"), session_of(home, "../../s2")
     assert (one["first_source"], other["first_source"]) == ("startup", "unknown")
@@ -348,7 +350,7 @@ def test_what_is_no_json_leaves_the_spool_for_quarantine(home):
     put(home, *turn(1))
     (home / "hooks" / "spool" / "00-bad.json").write_bytes(b"{torn")
 
-    done = take_in(home)
+    done = drain(home)
 
     assert (done.entries, len(done.ids)) == (4, 3)
     assert [path.name for path in (home / "quarantine").iterdir()] == ["spool-00-bad.json"]
@@ -369,26 +371,26 @@ def test_notes_that_cannot_be_stored_are_kept_aside_and_the_others_stored(home):
 def test_more_notes_than_working_memory_holds_at_once_are_stored_in_parts(home):
     limits(home, capacity=120)
 
-    done = take_in_of(home, *[each for number in range(8) for each in turn(number)])
+    done = drain_all(home, *[each for number in range(8) for each in turn(number)])
 
     assert (done.entries, len(done.ids), done.left) == (24, 24, "")
     whole(home)
 
 
-def take_in_of(home, *entries):
+def drain_all(home, *entries):
     put(home, *entries)
-    return take_in(home)
+    return drain(home)
 
 
 def test_what_was_stored_but_not_removed_is_not_taken_in_again(home, monkeypatch):
     names = put(home, *turn(1))
     monkeypatch.setattr(spool, "remove", lambda home, names: None)
-    take_in(home)
+    drain(home)
     monkeypatch.undo()
     put(home, *turn(2))
     seen = session_of(home, "s1")["seen"]
 
-    assert len(take_in(home).ids) == 3
+    assert len(drain(home).ids) == 3
     assert session_of(home, "s1")["seen"][: len(seen)] == seen
     assert set(names) < set(session_of(home, "s1")["done"])
     assert len(contents(home)) == 6
@@ -398,7 +400,7 @@ def test_a_backlog_is_taken_in_batch_by_batch(home, monkeypatch):
     monkeypatch.setattr(taking_in, "BATCH_ENTRIES", 4)
     revision = homes.anew(home).revision
 
-    done = take_in_of(home, *[each for number in range(4) for each in turn(number)])
+    done = drain_all(home, *[each for number in range(4) for each in turn(number)])
 
     assert (done.entries, len(done.ids)) == (12, 12)
     assert homes.anew(home).revision == revision + 3
@@ -407,23 +409,23 @@ def test_a_backlog_is_taken_in_batch_by_batch(home, monkeypatch):
 def test_it_says_when_compression_is_needed(home):
     limits(home, capacity=100)
 
-    assert take_in_of(home, *turn(1), *turn(2)).compression_needed
+    assert drain_all(home, *turn(1), *turn(2)).compression_needed
 
 
 def test_ids_of_items_are_plain_text(home):
-    assert {type(one) for one in take_in_of(home, *turn(1)).ids} == {str}
+    assert {type(one) for one in drain_all(home, *turn(1)).ids} == {str}
 
 
 @pytest.mark.parametrize("lock", ["hooks", "."])
 def test_where_another_holds_a_lock_the_spool_stays(lock, home):
     put(home, *turn(1))
     with locked(home / lock):
-        done = take_in(home, patience=0.01)
+        done = drain(home, patience=0.01)
 
     assert done[:3] == (0, [], False)
     assert "held by" in done.left
     assert len(spool.waiting(str(home))) == 3
-    assert len(take_in(home).ids) == 3
+    assert len(drain(home).ids) == 3
 
 
 @pytest.fixture
@@ -444,11 +446,11 @@ def test_after_a_wait_in_vain_the_next_hooks_wait_less_for_a_minute(home, waits)
     put(home, *turn(1))
     marker = home / "hooks" / "locked-out"
     with locked(home / "hooks"):
-        assert [take_in(home).left != "" for _ in range(3)] == [True] * 3
+        assert [drain(home).left != "" for _ in range(3)] == [True] * 3
         first = marker.stat().st_mtime
         os.utime(marker, (first - 61, first - 61))
-        assert take_in(home).left
-        assert take_in(home, patience=0).left
+        assert drain(home).left
+        assert drain(home, patience=0).left
 
     assert waits == [2.0, 0.3, 0.3, 2.0, 0]
     assert marker.stat().st_mtime >= first
@@ -457,10 +459,10 @@ def test_after_a_wait_in_vain_the_next_hooks_wait_less_for_a_minute(home, waits)
 def test_a_lock_that_is_free_again_is_waited_for_as_before(home, waits):
     put(home, *turn(1))
     with locked(home / "hooks"):
-        assert take_in(home).left
-    assert len(take_in(home).ids) == 3
+        assert drain(home).left
+    assert len(drain(home).ids) == 3
     put(home, *turn(2))
-    take_in(home)
+    drain(home)
 
     assert waits == [2.0, 0.3, 2.0]
     assert not (home / "hooks" / "locked-out").exists()
@@ -469,7 +471,7 @@ def test_a_lock_that_is_free_again_is_waited_for_as_before(home, waits):
 def test_a_short_wait_in_vain_shortens_no_other(home):
     put(home, *turn(1))
     with locked(home / "hooks"):
-        assert take_in(home, patience=0.01).left
+        assert drain(home, patience=0.01).left
 
     assert taking_in.patience_of(home) == taking_in.PATIENCE_SECONDS
 
@@ -481,7 +483,7 @@ def test_a_wait_that_cannot_be_noted_is_waited_again(home, waits, monkeypatch):
     put(home, *turn(1))
     monkeypatch.setattr(Path, "touch", refuse)
     with locked(home / "hooks"):
-        assert [take_in(home).left != "" for _ in range(2)] == [True] * 2
+        assert [drain(home).left != "" for _ in range(2)] == [True] * 2
 
     assert waits == [2.0, 2.0]
 
@@ -489,11 +491,11 @@ def test_a_wait_that_cannot_be_noted_is_waited_again(home, waits, monkeypatch):
 def test_a_broken_home_keeps_its_spool(home):
     put(home, *turn(1))
     (home / "config.toml").write_text("what = ever")
-    assert len(take_in(home).ids) == 3
+    assert len(drain(home).ids) == 3
     put(home, *turn(2))
     (home / "data" / "journal.jsonl").write_text("no journal\n" * 3)
 
-    done = take_in(home)
+    done = drain(home)
 
     assert done.entries == 0
     assert done.left
@@ -506,7 +508,7 @@ def test_an_entry_that_only_another_user_may_read_waits_for_that_one(home, monke
     monkeypatch.setattr(spool, "get", lambda home, name: None if name == theirs else real(home, name))
     monkeypatch.setattr(os, "access", lambda path, mode: False)
 
-    done = take_in(home)
+    done = drain(home)
 
     assert (done.entries, len(done.ids)) == (1, 1)
     assert "another user" in done.left
@@ -516,10 +518,10 @@ def test_an_entry_that_only_another_user_may_read_waits_for_that_one(home, monke
 def test_an_entry_that_cannot_be_read_now_is_waited_for(home, monkeypatch):
     put(home, *turn(1))
     monkeypatch.setattr(spool, "get", lambda home, name: None)
-    assert "cannot be read" in take_in(home).left
+    assert "cannot be read" in drain(home).left
     monkeypatch.undo()
 
-    assert len(take_in(home).ids) == 3
+    assert len(drain(home).ids) == 3
 
 
 def test_an_entry_that_somebody_took_away_is_gone(home, monkeypatch):
@@ -528,7 +530,7 @@ def test_an_entry_that_somebody_took_away_is_gone(home, monkeypatch):
     spool.remove(str(home), gone)
     monkeypatch.setattr(spool, "waiting", lambda home: gone)
 
-    assert take_in(home)[:2] == (3, [])
+    assert drain(home)[:2] == (3, [])
 
 
 def test_a_session_file_that_cannot_be_read_now_is_waited_for(home, monkeypatch):
@@ -540,15 +542,15 @@ def test_a_session_file_that_cannot_be_read_now_is_waited_for(home, monkeypatch)
 
     monkeypatch.setattr(Path, "read_bytes", broken)
     assert session_of(home, "s1") is None
-    assert take_in(home).entries == 0
+    assert drain(home).entries == 0
     monkeypatch.undo()
-    assert take_in(home).entries == 3
+    assert drain(home).entries == 3
 
 
 def test_a_directory_that_is_no_home_keeps_its_spool(tmp_path):
     put(tmp_path, *turn(1))
 
-    assert "is not a home" in take_in(tmp_path).left
+    assert "is not a home" in drain(tmp_path).left
     assert len(spool.waiting(str(tmp_path))) == 3
 
 
@@ -559,11 +561,11 @@ def test_a_full_disk_loses_nothing(home, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(hook_sessions, "write_whole", full)
-    done = take_in(home)
+    done = drain(home)
     monkeypatch.undo()
 
     assert "No space left" in done.left
-    assert take_in(home).ids == []  # they had been stored before the disk was full
+    assert drain(home).ids == []  # they had been stored before the disk was full
     assert len(contents(home)) == 3
 
 
@@ -638,7 +640,7 @@ def test_a_phase_that_somebody_changes_at_the_same_time_is_left_to_them(home, mo
     def changed(*given, **more):
         raise InvalidInput("phase 3 is still EXECUTING.", fix="Complete it first.")
 
-    monkeypatch.setattr(colony, "start_phase", changed)
+    monkeypatch.setattr(phases, "start_phase", changed)
 
     taken(home, entry("Stop", message="aether: start phase 4"))
 
@@ -707,7 +709,7 @@ def test_hooks_note_of_real_sessions_what_an_import_notes(tmp_path):
         (room := tmp_path / f"room{number}").mkdir()
         told = (payload | hook._transcribed(payload) for payload in payloads(file, room))
         put(one, *filter(None, map(entry_of, told)))
-        assert take_in(one).left == ""
+        assert drain(one).left == ""
         by_hooks, by_import = notes_of(one), Counter()
         aether.import_transcripts([file], home=other)
         by_import = notes_of(other)
@@ -736,14 +738,14 @@ def notes_of(home):
 def test_entries_put_while_others_are_taken_in_are_not_lost(home):
     numbers = range(6)
     threads = [
-        threading.Thread(target=lambda number=number: (put(home, *turn(number, f"s{number}")), take_in(home)))
+        threading.Thread(target=lambda number=number: (put(home, *turn(number, f"s{number}")), drain(home)))
         for number in numbers
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    take_in(home)
+    drain(home)
 
     assert len(contents(home)) == len(set(contents(home))) == 18
     assert spool.waiting(str(home)) == []
@@ -770,7 +772,7 @@ def summaries(home):
 def test_a_summary_that_was_only_spooled_is_stored_with_what_came_before_it(home):
     put(home, *turn(1), compacted(), *turn(2))
 
-    done = take_in(home)
+    done = drain(home)
 
     assert (done.entries, done.left) == (len(turn(1)) + 1 + len(turn(2)), "")
     assert summaries(home) == [SUMMARY[9:-10]]
@@ -782,30 +784,28 @@ def test_a_summary_that_was_only_spooled_is_stored_with_what_came_before_it(home
 
 def test_a_summary_waits_while_another_writes_and_is_stored_once(home):
     put(home, *turn(1))
-    take_in(home)
+    drain(home)
     put(home, compacted())
     with locked(home, timeout=5):
-        left = take_in(home, patience=0.05).left
+        left = drain(home, patience=0.05).left
 
     assert "held by" in left
     assert len(spool.waiting(str(home))) == 1
-    take_in(home)
+    drain(home)
     put(home, compacted())
-    take_in(home)
+    drain(home)
     assert summaries(home) == [SUMMARY[9:-10]]
     assert spool.waiting(str(home)) == []
 
 
 def test_a_summary_that_is_refused_is_logged_and_holds_nothing_up(home, monkeypatch):
-    from aether.operations import compaction_summaries
-
     def refuse(*_, **__):
         raise InvalidInput("no good.", fix="Write another.", where="summary")
 
-    monkeypatch.setattr(compaction_summaries, "ingest_summary", refuse)
+    monkeypatch.setattr(handoffs, "ingest_summary", refuse)
     put(home, compacted(), *turn(2))
 
-    assert take_in(home).left == ""
+    assert drain(home).left == ""
     assert len(contents(home)) == 3
     assert "the summary of a compaction was refused" in (home / hook_log.NAME).read_text()
 
@@ -813,5 +813,5 @@ def test_a_summary_that_is_refused_is_logged_and_holds_nothing_up(home, monkeypa
 def test_an_entry_of_a_compaction_without_a_summary_is_no_more_than_a_boundary(home):
     put(home, *turn(1), entry("PostCompact", summary=" "), entry("PostCompact", summary=7))
 
-    assert take_in(home).left == ""
+    assert drain(home).left == ""
     assert summaries(home) == []

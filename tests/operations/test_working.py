@@ -5,7 +5,7 @@ import pytest
 
 import aether
 from aether.errors import AetherError, BudgetExceeded, InvalidDocument, InvalidInput, NotFound, StorageFailed
-from aether.operations import compression
+from aether.operations import handoffs
 from tests import homes
 from tests.operations.calls import handed, limits, memory, snapshot, whole
 
@@ -290,7 +290,7 @@ def test_an_item_is_stored_even_where_its_handoff_cannot_be_written(home, monkey
     def full_disk(*args, **options):
         raise StorageFailed("no space left.", fix="Make room.")
 
-    monkeypatch.setattr(compression, "write_whole", full_disk)
+    monkeypatch.setattr(handoffs, "write_whole", full_disk)
     item_id = add(home)
 
     assert item_id.compression_needed
@@ -413,7 +413,7 @@ def test_past_the_threshold_a_prepared_handoff_is_not_read_again(home, monkeypat
     """Every addition past the threshold asks for it: its cost must not be that of the hand-off."""
     limits(home, capacity=1000, percent=1)
     first = add(home, "one two three four five six seven eight nine ten eleven twelve")
-    monkeypatch.setattr(compression, "read_handoff", lambda path: pytest.fail("the hand-off was read"))
+    monkeypatch.setattr(handoffs, "read_handoff", lambda path: pytest.fail("the hand-off was read"))
 
     second = add(home, "and another")
 

@@ -16,7 +16,7 @@ from aether.integrations.mcp_server.answers import Answer, part_of
 from aether.memory import answers, phases
 from aether.memory.handoff import room
 from aether.memory.ingest import Ingested
-from aether.operations import architects, compression, edge
+from aether.operations import architects, compression, edge, handoffs
 from aether.shapes import JsonObject
 
 # What needs no model, no key and no network.
@@ -49,7 +49,7 @@ def handoff_text(phase: int, home: Path) -> tuple[str, str]:
     made = compression.prepare(phase, manual=True, home=home)
     if made.path is None:
         return made.reason, ""
-    handoff = compression.read_handoff(made.path)
+    handoff = handoffs.read_handoff(made.path)
     given = cast(JsonObject, {**handoff, "target_tokens": room(handoff)})
     return session_request(given).prompt, str(made.path)
 

@@ -8,7 +8,7 @@ from aether.errors import Conflict
 from aether.integrations.claude_code import replies
 from aether.operations import architects, briefing, compaction_summaries, recalling, taking_in, working
 from aether.operations import home as operations_home
-from aether.operations.taking_in import Taken
+from aether.operations.taking_in import Drained
 from tests import homes
 from tests.hook_player import entry, put
 
@@ -28,7 +28,7 @@ def calls(monkeypatch):
             module, name, lambda *given, **named: seen.append((name, *given[1:], *named.values())) or result
         )
 
-    stand_in(taking_in, "take_in", Taken(0, [], compression_needed=False, left=""))
+    stand_in(taking_in, "drain", Drained(0, [], compression_needed=False, left=""))
     stand_in(briefing, "session_brief", "brief")
     stand_in(briefing, "subagent_brief", "agent brief")
     stand_in(briefing, "compaction_steering", "keep this")
@@ -47,14 +47,14 @@ def reply(home, event, *, left=8.0, note=None, **more):
 @pytest.mark.parametrize(
     ("event", "given", "done", "said"),
     [
-        ("SessionStart", {"source": "compact"}, [("take_in",), ("session_brief", "compact", "s")], "brief"),
+        ("SessionStart", {"source": "compact"}, [("drain",), ("session_brief", "compact", "s")], "brief"),
         ("SubagentStart", {"caste": "scout"}, [("subagent_brief", "scout")], "agent brief"),
-        ("SubagentStop", {}, [("take_in",)], ""),
-        ("PreCompact", {}, [("take_in",), ("compaction_steering", "s")], "keep this"),
+        ("SubagentStop", {}, [("drain",)], ""),
+        ("PreCompact", {}, [("drain",), ("compaction_steering", "s", "hook")], "keep this"),
         (
             "PostCompact",
             {"summary": "All.", "trigger": "auto"},
-            [("ingest_summary", "All.", "s", "auto")],
+            [("ingest_summary", "All.", "s", "auto", "hook")],
             "",
         ),
         ("PostCompact", {}, [], ""),
@@ -85,12 +85,12 @@ def test_what_is_switched_off_is_not_told(home, calls, key, event, given):
     (home / "config.toml").write_text(f"[claude]\n{key} = false\n")
 
     assert reply(home, event, **given) == ""
-    assert [name for name, *_ in calls if name != "take_in"] == []
+    assert [name for name, *_ in calls if name != "drain"] == []
 
 
 def test_what_stays_in_the_spool_is_noted(home, calls, monkeypatch):
     monkeypatch.setattr(
-        taking_in, "take_in", lambda home: Taken(0, [], compression_needed=False, left="locked")
+        taking_in, "drain", lambda home: Drained(0, [], compression_needed=False, left="locked")
     )
     noted = []
 
