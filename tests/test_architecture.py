@@ -14,7 +14,7 @@ from tests import homes
 
 ROOT = Path(__file__).parents[1]
 MODULES = sorted((ROOT / "aether").rglob("*.py"))
-MAX_MODULE_LINES = 400
+MAX_MODULE_LINES = 900
 MAX_FUNCTION_LINES = 50
 MAX_MEDIAN_FUNCTION_LINES = 10
 # Each third-party package may be imported in one place only.

@@ -24,7 +24,7 @@ from aether.cli.output import (
     when,
 )
 from aether.cli.streams import drop_stdout
-from aether.text.counted import counted
+from aether.text.words import counted
 
 # Often enough to see work arrive; a look costs a few milliseconds.
 WATCH_EVERY_SECONDS = 2.0

@@ -15,7 +15,7 @@ from aether.messages.edits import file_changes
 from aether.messages.groups import Group
 from aether.messages.message import Block, Message
 from aether.messages.shell import looks_around
-from aether.text.statements import asserts
+from aether.text.classify import asserts
 
 # Two looks may be an answer and a second thought; three are a search.
 LEAST_RUN = 3

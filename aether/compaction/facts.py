@@ -21,11 +21,10 @@ from aether.compaction.shapes import ErrorFact, Facts
 from aether.compaction.summary import is_summary, parsed
 from aether.messages.message import Message
 from aether.messages.shell import shown_command
-from aether.text.classify import tells_choice
+from aether.text.classify import decides, is_empty_reply, is_reply, question, stated, tells_choice, told
 from aether.text.cleaning import clean
-from aether.text.likeness import index, nearest
-from aether.text.sentences import sentences
-from aether.text.statements import decides, is_empty_reply, is_reply, question, stated, told
+from aether.text.similarity import index, nearest
+from aether.text.words import sentences
 
 __all__ = ["facts_of", "fitted", "merged"]
 

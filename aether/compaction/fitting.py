@@ -15,7 +15,7 @@ from aether.compaction.names import names_in
 from aether.compaction.shapes import Facts, FileFact, Summary
 from aether.compaction.summary import rendered
 from aether.shapes import Counter
-from aether.text.counted import counted
+from aether.text.words import counted
 
 # The newest of these say where the work stands; they outlive the older ones of everything else.
 NEWEST = 3

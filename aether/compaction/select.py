@@ -15,9 +15,8 @@ from aether.compaction.shapes import Said
 from aether.messages.edits import file_changes
 from aether.messages.message import Message
 from aether.shapes import Counter
-from aether.text.classify import Kind, classify
-from aether.text.rules import rule
-from aether.text.sentences import sentences
+from aether.text.classify import Kind, classify, rule
+from aether.text.words import sentences
 
 # What a later reader asks for first; chatter and announcements tell nothing.
 WEIGHTS: dict[Kind, float] = {

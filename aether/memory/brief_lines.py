@@ -185,7 +185,7 @@ def learned(memory: Mapping[str, Any], *, wide: bool = False) -> Iterator[Line]:
 
 
 def _is_rule(text: str) -> bool:
-    from aether.text.rules import rule  # a young memory has learned nothing yet
+    from aether.text.classify import rule  # a young memory has learned nothing yet
 
     return rule(text) is not None
 

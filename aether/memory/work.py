@@ -27,9 +27,9 @@ from aether.messages.shell import (
 from aether.redact.private import without_blocks
 from aether.redact.redaction import redact, redacted
 from aether.shapes import JsonObject
+from aether.text.classify import kind_of_answer, told
 from aether.text.cleaning import clean, without_escapes
 from aether.text.patterns import lazy
-from aether.text.statements import kind_of_answer, told
 
 # An agent has few calls open at a time; more were interrupted and will never answer.
 OPEN_CALLS = 256

@@ -31,7 +31,7 @@ from aether.shapes import JsonObject
 from aether.store import appends, config, hook_log, spool
 from aether.store.files import make_directory, storage, write_whole
 from aether.store.lock import locked
-from aether.text.counted import counted
+from aether.text.words import counted
 
 if TYPE_CHECKING:
     from aether.memory.phase_markers import Marker

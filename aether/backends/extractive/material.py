@@ -16,10 +16,9 @@ from aether.backends.extractive.trim import is_machine, unbulleted
 from aether.messages.edits import file_changes
 from aether.messages.shell import ending, matters, shown_command
 from aether.shapes import JsonObject
-from aether.text.classify import classify
+from aether.text.classify import classify, decides, is_empty_reply, is_reply, prose, question, stated
 from aether.text.cleaning import clean, without_injected
 from aether.text.patterns import lazy
-from aether.text.statements import decides, is_empty_reply, is_reply, prose, question, stated
 
 Sort = Literal["asked", "decided", "solved", "blocked", "done", "noted", "ran", "changed", "carried"]
 

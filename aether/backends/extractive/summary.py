@@ -17,7 +17,7 @@ from aether.messages.shell import reports_failure
 from aether.shapes import Counter, JsonObject
 from aether.text.classify import classify
 from aether.text.patterns import lazy
-from aether.text.sentences import sentences
+from aether.text.words import sentences
 
 # How much sooner a line is taken, as relevance: what was chosen once, then what binds, then what tells.
 WORTH: Mapping[Sort, float] = {
