@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from aether import clock
-from aether.compaction.gate import unfit
 from aether.memory import ingest, phases
 from aether.memory.briefing import steering
 from aether.memory.capture import SUMMARY_CHARS
@@ -40,6 +39,7 @@ from aether.shapes import Change, JsonObject
 from aether.store import appends, config
 from aether.store.undo import taken_back
 from aether.text.cleaning import clean
+from aether.text.model_faults import model_fault
 
 # Of the target, however much the prose takes: what was captured is what can be relied on.
 STRUCTURED_SHARE = 0.5
@@ -73,7 +73,8 @@ def ingest_summary(home: Home, summary: str, *, session: str = "", trigger: str 
     prose = prose_of(summary)
     memory = snapshot.documents["memory"]
     said = [item["content"] for item in items_of(memory)]
-    fault = unfit(prose, [*said, steering(snapshot.documents, now=now(), root=project_root(place))])
+    shown = [*said, steering(snapshot.documents, now=now(), root=project_root(place))]
+    fault = f"It {found}." if (found := model_fault(prose, given=shown)) else ""
     prepared = _prepared(place, new=False)
     if prepared.path is None:
         return None if fault or sessions_of(memory) else _alone(place, prose, digest)
