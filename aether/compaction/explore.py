@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from aether.messages.blocks import word
-from aether.messages.edits import file_changes
 from aether.messages.groups import Group
 from aether.messages.message import Block, Message
 from aether.messages.shell import looks_around
+from aether.messages.tool_calls import file_changes
 from aether.text.classify import asserts
 
 # Two looks may be an answer and a second thought; three are a search.

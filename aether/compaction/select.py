@@ -12,8 +12,8 @@ from heapq import nlargest
 from typing import NamedTuple
 
 from aether.compaction.shapes import Said
-from aether.messages.edits import file_changes
 from aether.messages.message import Message
+from aether.messages.tool_calls import file_changes
 from aether.shapes import Counter
 from aether.text.classify import Kind, classify, rule
 from aether.text.words import sentences

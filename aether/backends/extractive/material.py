@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from aether.backends.extractive.trim import is_machine, unbulleted
-from aether.messages.edits import file_changes
 from aether.messages.shell import ending, matters, shown_command
+from aether.messages.tool_calls import file_changes
 from aether.shapes import JsonObject
 from aether.text.classify import classify, decides, is_empty_reply, is_reply, prose, question, stated
 from aether.text.cleaning import clean, without_injected
