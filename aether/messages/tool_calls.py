@@ -210,19 +210,16 @@ def _segments(command: str) -> list[str]:
 
 
 def _by_program(part: str) -> Iterator[FileChange]:
-    """Yield the files that one command of a line deletes, moves or redirects its output to."""
+    """Yield the files that one command of a line deletes or moves."""
     given = part.split()
     by_git = given[:1] == ["git"]
     program = given[by_git] if len(given) > by_git else ""
     named = _named(given[1 + by_git :])
     if program == "rm":
         yield from (FileChange(path, "deleted") for path in named if _LOOKS_LIKE_FILE.fullmatch(path))
-    elif program == "mv":
-        if len(named) == 2 and all(map(_LOOKS_LIKE_FILE.fullmatch, named)):
-            yield FileChange(named[0], "deleted")
-            yield FileChange(named[1], "created")
-    elif program != "cat" and (written := _REDIRECTED.search(part)) and written[1] != "/dev/null":
-        yield FileChange(written[1], "changed" if ">>" in part else "created")
+    elif program == "mv" and len(named) == 2 and all(map(_LOOKS_LIKE_FILE.fullmatch, named)):
+        yield FileChange(named[0], "deleted")
+        yield FileChange(named[1], "created")
 
 
 def _named(given: Iterable[str]) -> list[str]:
@@ -321,6 +318,10 @@ def _touched(call: Call) -> Iterator[FileFact]:
     if call.command:
         for part in _segments(call.command):
             yield from (FileFact(path, "read", 1) for path in _shown(part))
+            # Output in a file is a fact of the work, but no change that memory would note.
+            written = None if part.split()[:1] == ["cat"] else _REDIRECTED.search(part)
+            if written and written[1] != "/dev/null":
+                yield FileFact(written[1], "changed" if ">>" in part else "created", 1)
     elif not changed:
         yield from _reading(call)
 
