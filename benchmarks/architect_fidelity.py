@@ -34,8 +34,7 @@ from aether.memory.handoff import protected
 from aether.messages.read import read_records
 from aether.text.anchors import anchors
 from aether.text.classify import classify
-from aether.text.sentences import sentences
-from aether.text.words import stems
+from aether.text.words import sentences, stems
 from aether.tokens.estimate import estimate
 from aether.tokens.sessions import session_tokens
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from aether.cli.output import Ask, Group, emit, note, pass_ask, say, write_file
-from aether.text.counted import counted
+from aether.text.words import counted
 
 if TYPE_CHECKING:
     from aether.errors import InvalidInput

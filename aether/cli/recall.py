@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aether.cli.output import Ask, Command, Table, emit, facts, note, pass_ask, plain, when
-from aether.text.counted import counted
+from aether.text.words import counted
 
 # Characters of a time as it is shown.
 TO_THE_MINUTE, TO_THE_SECOND = len("2026-03-01 10:15"), len("2026-03-01 10:15:00")

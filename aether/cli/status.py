@@ -25,7 +25,7 @@ from aether.cli.output import (
     watch,
     when,
 )
-from aether.text.counted import counted
+from aether.text.words import counted
 
 # Often enough to see work arrive; a look costs a few milliseconds.
 WATCH_EVERY_SECONDS = 2.0

@@ -20,7 +20,7 @@ from aether.compaction.shapes import Cut, Facts, Kept, Policy, Summary, SummaryT
 from aether.compaction.summary import rendered
 from aether.messages.message import Message, Wire
 from aether.shapes import Counter, Finding
-from aether.text.counted import counted
+from aether.text.words import counted
 
 # Room that the smallest summary gets beyond its frame: a goal and a few names. In a small window a share of the goal.
 LEAST_SUMMARY = 80

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from aether.messages.blocks import word
-from aether.messages.edits import file_changes
 from aether.messages.groups import Group
 from aether.messages.message import Block, Message
 from aether.messages.shell import looks_around
-from aether.text.statements import asserts
+from aether.messages.tool_calls import command, file_changes
+from aether.text.classify import asserts
 
 # Two looks may be an answer and a second thought; three are a search.
 LEAST_RUN = 3
@@ -25,7 +25,6 @@ _READS = re.compile(
     re.IGNORECASE,
 )
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_COMMANDS = ("command", "cmd", "script")
 # What editors with several commands call looking.
 _VIEWS = frozenset({"view", "read", "open"})
 # Output that goes into a file, and looking that ends in doing.
@@ -71,12 +70,10 @@ def looks(call: Block) -> bool:
     >>> looks(Block("call", tool="Bash", arguments={"command": "ls src | head"}))
     True
     """
-    command = next((call.arguments[key] for key in _COMMANDS if key in call.arguments), None)
-    if isinstance(command, list):
-        command = " ".join(map(str, command))
-    if isinstance(command, str) and not _READS.search(_name(call.tool)):
-        return command in _VIEWS or (looks_around(command) and not _WRITES.search(command))
-    if next(file_changes(dict(call.arguments), word(command)), None) is not None:
+    ran, verb = command(call.arguments), word(call.arguments.get("command"))
+    if (ran or verb) and not _READS.search(_name(call.tool)):
+        return verb in _VIEWS or (bool(ran) and looks_around(ran) and not _WRITES.search(ran))
+    if next(file_changes(dict(call.arguments), ran), None) is not None:
         return False
     return bool(_READS.search(_name(call.tool)))
 

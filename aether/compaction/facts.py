@@ -12,20 +12,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from aether.compaction.calls import Call, calls
-from aether.compaction.failures import failures_of, merged_failures
-from aether.compaction.files import files_of, merged_files
 from aether.compaction.fitting import fitted
 from aether.compaction.names import merged_names, names_in, names_of
-from aether.compaction.shapes import ErrorFact, Facts
+from aether.compaction.shapes import Facts
 from aether.compaction.summary import is_summary, parsed
 from aether.messages.message import Message
 from aether.messages.shell import shown_command
-from aether.text.classify import tells_choice
+from aether.messages.tool_calls import (
+    Call,
+    ErrorFact,
+    calls,
+    failures_of,
+    files_of,
+    merged_failures,
+    merged_files,
+)
+from aether.text.classify import decides, is_empty_reply, is_reply, question, stated, tells_choice, told
 from aether.text.cleaning import clean
-from aether.text.likeness import index, nearest
-from aether.text.sentences import sentences
-from aether.text.statements import decides, is_empty_reply, is_reply, question, stated, told
+from aether.text.similarity import index, nearest
+from aether.text.words import sentences
 
 __all__ = ["facts_of", "fitted", "merged"]
 

@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from aether.compaction.names import names_in
-from aether.compaction.shapes import Facts, FileFact, Summary
+from aether.compaction.shapes import Facts, Summary
 from aether.compaction.summary import rendered
+from aether.messages.tool_calls import FileFact
 from aether.shapes import Counter
-from aether.text.counted import counted
+from aether.text.words import counted
 
 # The newest of these say where the work stands; they outlive the older ones of everything else.
 NEWEST = 3

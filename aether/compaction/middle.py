@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from aether.compaction import ladder
 from aether.compaction.explore import explores
 from aether.compaction.ladder import Draft
-from aether.compaction.select import LEAST_WEIGHT, fitting, importance, is_request
+from aether.compaction.select import LEAST_WEIGHT, importance, is_request
 from aether.compaction.shapes import Policy
+from aether.text.picking import weightiest
 
 
 def keep_middle(
@@ -48,7 +49,7 @@ def _weighed(
     if policy.keep_requests:
         asked = [at for at in open_to if parts.groups[at].kind == "user" and _requests(draft, at)]
         costs = ((at, 1.0, ladder.tokens_of(draft, at)) for at in asked)
-        chosen = fitting(costs, most=goal - ladder.used(draft) - least)
+        chosen = weightiest(costs, most=goal - ladder.used(draft) - least)
     taken = sum(ladder.tokens_of(draft, at) for at in chosen)
     left = min(int(policy.keep_middle * goal), goal - ladder.used(draft) - taken - room)
     if left > 0:
@@ -98,7 +99,7 @@ def _weightiest(draft: Draft, groups: Sequence[int], *, most: int) -> set[int]:
             weight = importance(members, newness=newness)
             if weight >= LEAST_WEIGHT:
                 costs.append((at, weight, ladder.tokens_of(draft, at)))
-    return fitting(costs, most=most)
+    return weightiest(costs, most=most)
 
 
 def settle(draft: Draft, loose: Sequence[int]) -> None:

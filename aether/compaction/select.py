@@ -7,17 +7,16 @@ The same input gives the same selection.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from heapq import nlargest
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from aether.compaction.shapes import Said
-from aether.messages.edits import file_changes
 from aether.messages.message import Message
+from aether.messages.tool_calls import file_changes
 from aether.shapes import Counter
-from aether.text.classify import Kind, classify
-from aether.text.rules import rule
-from aether.text.sentences import sentences
+from aether.text.classify import Kind, classify, rule
+from aether.text.picking import weightiest
+from aether.text.words import sentences
 
 # What a later reader asks for first; chatter and announcements tell nothing.
 WEIGHTS: dict[Kind, float] = {
@@ -93,14 +92,11 @@ def statements(said: Sequence[Said], previous: str, *, most: int, count: Counter
     Answers of tools are left out; `previous`, the prose of the summary before, competes with what was said since.
     """
     lines = _lines(said, previous)
-    chosen: list[_Line] = []
-    left = most
-    for line in sorted(lines, key=lambda line: (-line.weight, -line.order)):
-        cost = count(f"{_BULLET}{line.text}\n")
-        if cost <= left and line.weight >= LEAST_WEIGHT:
-            chosen.append(line)
-            left -= cost
-    return "\n".join(_BULLET + line.text for line in sorted(chosen, key=lambda line: line.order))
+    worth = sorted((line for line in lines if line.weight >= LEAST_WEIGHT), key=lambda line: line.order)
+    chosen = weightiest(
+        ((line.order, line.weight, count(f"{_BULLET}{line.text}\n")) for line in worth), most=most
+    )
+    return "\n".join(_BULLET + line.text for line in worth if line.order in chosen)
 
 
 def _lines(said: Sequence[Said], previous: str) -> list[_Line]:
@@ -130,21 +126,6 @@ def _lines(said: Sequence[Said], previous: str) -> list[_Line]:
 
 def _weight(sentence: str) -> float:
     return WEIGHTS[classify(sentence)]
-
-
-def fitting(costs: Iterable[tuple[int, float, int]], *, most: int) -> set[int]:
-    """Return the keys of `costs` (key, weight, tokens) that fit into `most`, the weightiest first, then the newest.
-
-    >>> fitting([(1, 0.5, 60), (2, 0.9, 50), (3, 0.5, 40)], most=100)
-    {2, 3}
-    """
-    listed = [one for one in costs if one[2] <= most]
-    chosen: set[int] = set()
-    for key, _, cost in nlargest(len(listed), listed, key=lambda one: (one[1], one[0])):
-        if cost <= most:
-            chosen.add(key)
-            most -= cost
-    return chosen
 
 
 def cut(prose: str, *, most: int, count: Counter) -> str:

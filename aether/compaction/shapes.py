@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from aether.messages.message import Message, Wire
+from aether.messages.tool_calls import ErrorFact, FileFact
 from aether.shapes import Finding, JsonObject
 
 Strategy = Literal[
@@ -61,23 +62,6 @@ class Policy(NamedTuple):
         "drop_reasoning", "shorten_results", "shorten_arguments", "fold_exploration", "summarise", "select", "reduce",
     )  # fmt: skip
     """Rungs of the ladder in order; a policy without `summarise` never asks a model."""
-
-
-class FileFact(NamedTuple):
-    """A file that the work touched."""
-
-    path: str
-    action: Literal["read", "changed", "created", "deleted"]
-    times: int
-    sha256: str = ""
-    """First 12 hex digits of the hash of what was last read or written, where that stood in the messages whole."""
-
-
-class ErrorFact(NamedTuple):
-    """Something that failed."""
-
-    text: str
-    open: bool
 
 
 class Facts(NamedTuple):

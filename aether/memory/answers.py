@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, NoReturn
 
 from aether import clock
 from aether.errors import InvalidInput, shown
-from aether.memory.summaries import summary_faults
-from aether.shapes import Finding, Handoff, JsonObject
+from aether.shapes import Counter, Finding, Handoff, JsonObject
+from aether.text.model_faults import EMPTY, model_fault
 from aether.text.patterns import lazy
 
 REQUIRED = ("id", "session_id", "compressed_at", "summary", "key_decisions", "outcomes")
@@ -87,10 +87,14 @@ def unwrap(answer: str | Mapping[str, Any]) -> JsonObject:
     return meant[0]
 
 
-def check_answer(answer: str | Mapping[str, Any], handoff: Handoff | None, phase: int) -> Checked:
+def check_answer(
+    answer: str | Mapping[str, Any], handoff: Handoff | None, phase: int, *,
+    count: Counter | None = None, extractive: bool = False,
+) -> Checked:  # fmt: skip
     """Return what of `answer` may be stored as a session of `phase`.
 
-    With the hand-off, the summary and the time are also held against what was handed over.
+    With the hand-off, the summary and the time are also compared with what was handed over. The summary of the
+    `extractive` architect quotes the items by design, so it is only required not to be empty.
 
     Raises:
         InvalidInput: the answer cannot be stored; the text names every reason.
@@ -107,7 +111,7 @@ def check_answer(answer: str | Mapping[str, Any], handoff: Handoff | None, phase
     fields["phase"] = phase
     if "phase" in given and given["phase"] != phase:
         _note(findings, "phase", f"{shown(given['phase'])} was corrected to {phase}.")
-    fields["summary"] = _summary(given, handoff, faults)
+    fields["summary"] = _summary(given, handoff, faults, count=count, extractive=extractive)
     fields["key_decisions"] = _pairs(given, "key_decisions", "decision", "rationale", faults)
     fields["outcomes"] = _pairs(given, "outcomes", "result", "impact", faults)
     fields["high_value_items"] = _high_value_items(given, faults, findings)
@@ -237,14 +241,20 @@ def _time(given: JsonObject, handoff: Handoff | None, faults: list[str], finding
     return clock.stamp(instant)
 
 
-def _summary(given: JsonObject, handoff: Handoff | None, faults: list[str]) -> str:
+def _summary(
+    given: JsonObject, handoff: Handoff | None, faults: list[str], *, count: Counter | None, extractive: bool
+) -> str:
     value = given.get("summary")
     if value is None:
         return ""
     if not isinstance(value, str):
         faults.append(f"summary is {shown(value)}: write two or three sentences.")
         return ""
-    faults += [f"summary {fault}" for fault in summary_faults(value, handoff)]
+    items = [item["content"] for item in handoff["items"]] if handoff else []
+    prompt = str(handoff.get("prompt", {}).get("text", "")) if handoff else ""
+    fault = model_fault(value, given=items, instruction=prompt, count=count if handoff else None)
+    if fault and (not extractive or fault == EMPTY):
+        faults.append(f"summary {fault}: write two or three sentences about what was done and decided.")
     return value.strip()
 
 

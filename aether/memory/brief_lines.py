@@ -16,7 +16,7 @@ from aether.errors import InvalidInput
 from aether.memory import signals
 from aether.memory.items import items_of
 from aether.memory.notes import STANDING, noted_by
-from aether.memory.sessions import sessions_of
+from aether.memory.sessions import EXTRACTIVE, sessions_of
 from aether.shapes import Item
 from aether.text.cleaning import without_injected
 
@@ -28,8 +28,6 @@ TOLD_CHARS = 240
 OLD_DAYS = 30
 # `clock.stamp` writes this many characters.
 _STAMP_CHARS = 27
-# It copies the types of items, and so never makes a rule of what was none.
-EXTRACTIVE = "extractive"
 _TOLD_SIGNALS = ("FOCUS", "REDIRECT", "FEEDBACK", "CHECKIN")
 
 
@@ -185,7 +183,7 @@ def learned(memory: Mapping[str, Any], *, wide: bool = False) -> Iterator[Line]:
 
 
 def _is_rule(text: str) -> bool:
-    from aether.text.rules import rule  # a young memory has learned nothing yet
+    from aether.text.classify import rule  # a young memory has learned nothing yet
 
     return rule(text) is not None
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from aether.memory import brief_commands
 from aether.memory.brief_lines import TOLD_CHARS, Line, flat
-from aether.memory.brief_merge import sense
+from aether.memory.brief_merge import topic
 from aether.memory.notes import SOURCE_MAIN, SOURCE_WORKER, STANDING, noted_by, shorten
 from aether.shapes import Item
 from aether.text.patterns import lazy
@@ -199,7 +199,7 @@ def still_open(items: Sequence[Item]) -> Iterator[Line]:
             settling += 1
             ran |= brief_commands.names_in(content)
         if kind in ("solution", "outcome") and len(ends) < LOOKED_AT:
-            ends.append(sense(content[:SUMMARY_CHARS]).words)
+            ends.append(topic(content[:SUMMARY_CHARS]))
         if kind not in ("error", "blocker") or item["metadata"].get("protected") or looked >= LOOKED_AT_OPEN:
             continue
         looked += 1
@@ -217,7 +217,7 @@ def _error(content: str, ran: set[str]) -> str:
 
 
 def _blocker(content: str, ends: Sequence[frozenset[str]]) -> str:
-    mine = sense(content).words
+    mine = topic(content)
     over = not _TROUBLE.search(_CODE.sub("", content)) or any(
         len(mine & end) >= SOLVED_AT * len(mine) for end in ends
     )

@@ -23,10 +23,7 @@ from aether.messages.blocks import table, word
 from aether.messages.record import Record
 from aether.redact.private import without_blocks
 from aether.redact.redaction import redact, redacted
-from aether.text.cleaning import clean
-from aether.text.echoes import without_echoes
-from aether.text.patterns import lazy
-from aether.text.statements import (
+from aether.text.classify import (
     choices,
     decides,
     is_empty_reply,
@@ -38,6 +35,8 @@ from aether.text.statements import (
     stated,
     told,
 )
+from aether.text.cleaning import clean, without_echoes
+from aether.text.patterns import lazy
 
 # Characters, at about four to a token: an answer of a page.
 ANSWER_CHARS = 2_000

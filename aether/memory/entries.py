@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from aether.shapes import JsonObject, Layer
 from aether.store.rows import Row, fraction, instant, marked, plain, row
-from aether.text.terms import terms
+from aether.text.words import terms
 
 # A decision says more than a line of the summary around it; the context of a pattern says less than it.
 DECISION_WEIGHT = 1.2

@@ -24,7 +24,7 @@ from aether.store import codec, documents, journal
 from aether.store.conversation_log import FILE as CONVERSATION
 from aether.store.journal import Entry
 from aether.store.patch import keys_of, pointer
-from aether.text.sentences import sentences
+from aether.text.words import sentences
 
 Rewrite = Callable[[str], str]
 Concerns = Callable[[bytes], bool]

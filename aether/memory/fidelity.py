@@ -15,13 +15,11 @@ from typing import Any, Literal, NamedTuple, cast
 
 from aether.shapes import Counter, Handoff, HighValueItem, Item, JsonObject
 from aether.text.anchors import anchors
-from aether.text.classify import classify
+from aether.text.classify import bare, binding, classify
 from aether.text.cleaning import without_injected
-from aether.text.likeness import Index, holders, index, mentions, nearest
 from aether.text.patterns import lazy
-from aether.text.rules import bare
-from aether.text.sentences import sentences
-from aether.text.statements import binding
+from aether.text.similarity import Index, holders, index, mentions, nearest
+from aether.text.words import sentences
 
 Why = Literal["protected", "constraint", "decision", "blocker"]
 

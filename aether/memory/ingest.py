@@ -84,7 +84,12 @@ def ingest(
     record, held = _covered(memory, raw, phase, compression_id, now)
     built = handoff.build(documents, record, held, revision=0, now=now)
     given = cast(Handoff, {**built, "prompt": instruct(cast(JsonObject, built))})
-    checked = _dated(answers.check_answer(raw, given, phase), now)
+    checked = _dated(
+        answers.check_answer(
+            raw, given, phase, count=count, extractive=architect.get("backend") == sessions.EXTRACTIVE
+        ),
+        now,
+    )
     gated = fidelity.gate(given, {**checked.fields, **({"summary": summary} if summary else {})}, count=count)
     session = sessions.made(
         gated.session, phase=phase, original_tokens=record["total_tokens"], count=count,
@@ -290,7 +295,7 @@ def create(
 ) -> Change:  # fmt: skip
     """Return the change that stores a session by itself; its result is the session id."""
     raw = answers.unwrap(answer)
-    checked = _dated(answers.check_answer(raw, None, phase), now)
+    checked = _dated(answers.check_answer(raw, None, phase, count=count), now)
     stated = raw.get("original_tokens")
     # There are no items to count here: what the caller says it stands for is all there is.
     original = int(stated) if isinstance(stated, int | float) and 0 <= stated < 1 << 53 else 0

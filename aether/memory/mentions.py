@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 from aether.memory import graph, items, sessions
 from aether.shapes import JsonObject
-from aether.text.likeness import backers
-from aether.text.sentences import sentences
-from aether.text.words import STOPWORDS, words
+from aether.text.similarity import backers
+from aether.text.words import STOPWORDS, sentences, words
 
 STATEMENTS = {"key_decisions": ("decision", "rationale"), "outcomes": ("result", "impact"), "high_value_items": ("content",)}  # fmt: skip
 # What a session keeps of its items word for word, in its metadata.

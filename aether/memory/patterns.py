@@ -18,7 +18,7 @@ from aether.errors import InvalidInput, NotFound, shown
 from aether.memory.links import NewId, new_link, relate
 from aether.shapes import Change, JsonObject, Link, Patch, Pattern
 from aether.text.cleaning import without_injected
-from aether.text.likeness import Index, backed, index, opposites
+from aether.text.similarity import Index, backed, index, opposites
 from aether.text.words import words
 
 Make = Callable[[str], str]

@@ -17,12 +17,11 @@ from typing import Any, NamedTuple
 from aether.memory.links import NewId
 from aether.memory.patterns import REPEATED_SESSIONS, Statement, Support, castes, matching, supported
 from aether.shapes import Change, JsonObject, Pattern
+from aether.text.classify import bare
 from aether.text.cleaning import without_injected
-from aether.text.gist import gist
-from aether.text.likeness import backers, index
 from aether.text.patterns import lazy
-from aether.text.rules import bare
-from aether.text.sentences import sentences
+from aether.text.similarity import backers, gist, index
+from aether.text.words import sentences
 
 # requirements/004: relevance above which one session is enough.
 HIGH_RELEVANCE = 0.8

@@ -22,7 +22,7 @@ from aether import clock
 from aether.memory.dates import Date, nearness
 from aether.memory.entries import Entry
 from aether.store.rows import counts
-from aether.text.terms import CACHED_TEXTS
+from aether.text.words import CACHED_TEXTS
 
 # BM25: notes are short, so that repetition and length say less than in documents (k1 1.2, b 0.75 there).
 K1 = 0.9

@@ -23,8 +23,7 @@ from aether.memory.recall import Record, gist
 from aether.text import words
 from aether.text.cleaning import clean
 from aether.text.patterns import lazy
-from aether.text.terms import asked, terms
-from aether.text.words import STOPWORDS
+from aether.text.words import STOPWORDS, asked, terms
 
 # More reminders than this are a page to read, not a nudge.
 MOST = 3

@@ -21,8 +21,7 @@ from aether.memory.entries import Entry, castes, content, live, phases, texts
 from aether.shapes import JsonObject, Layer
 from aether.store.rows import EVERYTHING, NOTHING, Ask, Keep, Source, marks, phrase, plain
 from aether.text.patterns import lazy
-from aether.text.terms import Asked, asked
-from aether.text.words import UNSPACED
+from aether.text.words import UNSPACED, Asked, asked
 
 LIMIT = 20
 LAYERS: tuple[Layer, ...] = get_args(Layer)

@@ -19,6 +19,8 @@ from aether.shapes import Change, Counter, JsonObject, Patch, Session
 from aether.tokens.sessions import ANSWER_FIELDS, session_tokens
 
 PART = "/short_term_memory"
+# The built-in architect, which quotes the items word for word and copies their types.
+EXTRACTIVE = "extractive"
 
 
 def sessions_of(memory: Mapping[str, Any]) -> list[Session]:

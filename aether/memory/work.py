@@ -12,24 +12,24 @@ import re
 from typing import Any, TypedDict
 
 from aether.memory.notes import Mark, Note, shorten, spoken
-from aether.messages.edits import FileChange, file_changes
+from aether.messages.blocks import word
 from aether.messages.record import Record
-from aether.messages.shell import (
-    aim,
-    complaint,
-    ending,
-    looks_around,
-    matters,
-    shown_command,
-    signature,
-    takes_in,
+from aether.messages.shell import complaint, ending, matters, shown_command, signature
+from aether.messages.tool_calls import (
+    SHELL,
+    FileChange,
+    command,
+    failure_key,
+    file_changes,
+    is_harmless,
+    repairs,
 )
 from aether.redact.private import without_blocks
 from aether.redact.redaction import redact, redacted
 from aether.shapes import JsonObject
+from aether.text.classify import kind_of_answer, told
 from aether.text.cleaning import clean, without_escapes
 from aether.text.patterns import lazy
-from aether.text.statements import kind_of_answer, told
 
 # An agent has few calls open at a time; more were interrupted and will never answer.
 OPEN_CALLS = 256
@@ -43,9 +43,6 @@ PLAN_CHARS = 2_400
 ARGUMENT_CHARS = 200
 OUTPUT_CHARS = 160
 
-_SHELL = "$ "
-_COMMAND_KEYS = ("command", "cmd", "script", "code")
-_VERBS = {"view", "create", "str_replace", "insert", "undo_edit"}
 _AGENTS = {"Task", "Agent"}
 _BOOKKEEPING = {
     "todowrite",
@@ -65,11 +62,6 @@ _READS = lazy(
     r"(?:get|list|search|find|read|view|fetch|query|lookup|check|show|describe|calculate|think)(?:_|$)"
 )
 _CAMEL = lazy(r"(?<=[a-z0-9])(?=[A-Z])")
-# Slips of a tool's own protocol, mended in the next call; nobody needs to know of them later.
-_SLIP = lazy(
-    r"\s*(?:<tool_use_error>|File has (?:not been read|been modified)|String to replace not found|Found \d+ matches of the string|"
-    r"No changes to make|InputValidationError|Argument Validation Error|Sibling tool call|\[Request interrupted|Cancelled|Claude requested permissions|Permission to use)"
-)
 _REFUSED = lazy(r"The user doesn't want to (?:proceed|take this action)|user rejected|tool use was rejected")
 _SAID = lazy(r"the user said:\s*(.+)", re.DOTALL)
 _ANSWERED = lazy(
@@ -148,16 +140,16 @@ def new_work() -> Work:
 def called(work: Work, record: Record, at: Mark) -> None:
     """Take note that a tool was called; what comes of it is decided when it answers."""
     arguments = record.arguments
-    command = _command(arguments)
-    if _is_own(record.tool, command, arguments):
+    ran = command(arguments) or word(arguments.get("code"))
+    if _is_own(record.tool, ran, arguments):
         return
-    changes = [list(change) for change in file_changes(arguments, command)]
-    text = "" if command or changes else _kept(record.tool, arguments)
+    changes = [list(change) for change in file_changes(arguments, ran)]
+    text = "" if ran or changes else _kept(record.tool, arguments)
     if record.tool in _AGENTS:
         at = at | {"caste": str(arguments.get("subagent_type") or "agent")}
     work["calls"].pop(record.call_id, None)
     work["calls"][record.call_id] = Call(
-        tool=record.tool, command=redact(without_blocks(command)), changes=changes, text=text, at=at
+        tool=record.tool, command=redact(without_blocks(ran)), changes=changes, text=text, at=at
     )
     if len(work["calls"]) > OPEN_CALLS:
         del work["calls"][next(iter(work["calls"]))]
@@ -198,16 +190,6 @@ def _is_own(tool: str, command: str, arguments: JsonObject) -> bool:
     return bool(_OWN_TOOL.match(tool) or _OWN_COMMAND.search(command.split("<<", 1)[0]))
 
 
-def _command(arguments: JsonObject) -> str:
-    for key in _COMMAND_KEYS:
-        value = arguments.get(key)
-        if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
-            value = value[-1] if value[0].rsplit("/", 1)[-1] in {"bash", "sh", "zsh"} else " ".join(value)
-        if isinstance(value, str) and value.strip():
-            return "" if value in _VERBS and "path" in arguments else value.strip()
-    return ""
-
-
 def _kept(tool: str, arguments: JsonObject) -> str:
     plan = arguments.get("plan")
     if isinstance(plan, str):
@@ -225,21 +207,20 @@ def _acts(tool: str) -> bool:
 
 def _failed(work: Work, call: Call, record: Record) -> list[Note]:
     text = without_blocks(record.text)
-    command = call["command"]
-    harmless = looks_around(command) if command else not (call["changes"] or call["text"])
-    if harmless or _SLIP.match(text):
+    ran = call["command"]
+    if is_harmless(ran, text) or not (ran or call["changes"] or call["text"]):
         return []
     name = _failure_key(call)
     known = work["failures"].pop(name, None)
     work["failures"][name] = Failure(
-        shown=shown_command(command) if command else _object(call),
+        shown=shown_command(ran) if ran else _object(call),
         complaint=complaint(text),
         times=known["times"] + 1 if known else 1,
         changed=known["changed"] if known else [],
         at=known["at"] if known else call["at"],
     )
-    if command:
-        work["commands"].pop(_run_key(command), None)
+    if ran:
+        work["commands"].pop(_run_key(ran), None)
     if len(work["failures"]) > OPEN_FAILURES:
         return [_failure_note(work["failures"].pop(next(iter(work["failures"]))))]
     return []
@@ -253,7 +234,8 @@ def _succeeded(work: Work, call: Call, record: Record) -> list[Note]:
     if answered:
         return [Note(call["at"], clean(answered[1]), "decision", "answered", by_person=True)]
     notes = []
-    solved = [name for name in work["failures"] if _puts_right(call, name)]
+    done = _failure_key(call)
+    solved = [name for name in work["failures"] if repairs(done, name)]
     notes += [_solution_note(work["failures"].pop(name), call, text) for name in solved]
     for change in call["changes"]:
         notes += _changed(work, FileChange(*change), call["at"])
@@ -316,14 +298,7 @@ def _run_key(command: str) -> str:
 
 
 def _failure_key(call: Call) -> str:
-    return f"{_SHELL}{aim(call['command'])}" if call["command"] else _object(call)
-
-
-def _puts_right(call: Call, failed: str) -> bool:
-    """Return whether what succeeded in `call` is what `failed`, or takes it in."""
-    name = _failure_key(call)
-    shell = name.startswith(_SHELL) and failed.startswith(_SHELL)
-    return takes_in(name[len(_SHELL) :], failed[len(_SHELL) :]) if shell else name == failed
+    return failure_key(f"{SHELL}{call['command']}") if call["command"] else _object(call)
 
 
 def _object(call: Call) -> str:

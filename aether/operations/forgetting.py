@@ -13,7 +13,7 @@ from aether.memory.mentions import Target
 from aether.operations.edge import Author, Home, Snapshot, change, counter_of, find, new_id, now, read
 from aether.shapes import Change, JsonObject
 from aether.store import appends
-from aether.text.counted import counted
+from aether.text.words import counted
 
 # Documents that forgetting leaves alone: each has commands of its own.
 ELSEWHERE = ("COLONY_STATE", "memories")

@@ -126,7 +126,7 @@ def ingest_summary(
     Raises:
         InvalidInput, Conflict: as `aether.memory.ingest.ingest`.
     """
-    from aether.compaction.gate import unfit
+    from aether.text.model_faults import model_fault
     from aether.memory.briefing import steering
 
     memory, place = snapshot.documents["memory"], snapshot.home
@@ -138,7 +138,8 @@ def ingest_summary(
         return Change({})
     prose = prose_of(summary)
     given = [item["content"] for item in items_of(memory)]
-    fault = unfit(prose, [*given, steering(snapshot.documents, now=now, root=project_root(place))])
+    shown = [*given, steering(snapshot.documents, now=now, root=project_root(place))]
+    fault = f"It {found}." if (found := model_fault(prose, given=shown)) else ""
     phase = handoff.phase_to_compress(snapshot.documents)
     if not handoff.items_until(memory, phase):
         return Change({}) if fault or sessions_of(memory) else _alone(snapshot.documents, prose, digest, now)

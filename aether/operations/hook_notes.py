@@ -17,7 +17,7 @@ from aether.messages.record import Record
 from aether.operations import drafts as notes
 from aether.operations.hook_sessions import Session
 from aether.shapes import JsonObject
-from aether.text.echoes import without_echoes
+from aether.text.cleaning import without_echoes
 
 # What comes twice comes soon: from two installations at once, or as a call and then as part of its batch.
 SEEN = 1_024

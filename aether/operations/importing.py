@@ -25,7 +25,7 @@ from aether.operations.working import store_drafts
 from aether.shapes import Counter, JsonObject
 from aether.store import appends, config
 from aether.store.state import Snapshot
-from aether.text.counted import counted
+from aether.text.words import counted
 
 SUFFIXES = frozenset({".jsonl", ".json", ".md", ".txt", ".traj"})
 # Below a directory that is imported: memory itself, and the histories of programs.

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple, cast
 from aether.backends import backend as backend_of
 from aether.backends.base import Completion, Settings
 from aether.backends.request import prompt_sha256, summary_request
-from aether.compaction.gate import rejected
 from aether.compaction.shapes import SummaryTask
 from aether.errors import AetherError, BackendFailed
 from aether.redact.redaction import DEFAULT, Rules, redacted
 from aether.shapes import Counter, JsonObject
+from aether.text.model_faults import EMPTY, model_fault
 
 FALLBACK = "extractive"
 # How the receipt calls a summariser that is the caller's own function.
@@ -78,10 +78,14 @@ def summarised(
             continue
         spent.append(answer)
         # The extractive one copies by design, and is deterministic: there is nothing to catch it at.
-        fault = "" if name == FALLBACK and answer.text.strip() else rejected(answer.text, wanted, count=count)
-        if not fault:
+        fault = model_fault(
+            answer.text, given=[said.text for said in wanted.said], before=wanted.previous,
+            most_tokens=wanted.max_tokens, count=count,
+        )  # fmt: skip
+        if not fault or (name == FALLBACK and fault != EMPTY):
             return Summarised(answer.text, _record(spent, wanted, failures), _told(failures))
-        failures.append({**_failure(name, "Rejected", fault, final=False), "feedback": fault})
+        reason_given = f"It {fault}."
+        failures.append({**_failure(name, "Rejected", reason_given, final=False), "feedback": reason_given})
     return Summarised(None, _record(spent, task, failures), _told(failures))
 
 

@@ -38,7 +38,7 @@ from aether.store.commit import HOOK, Author, commit, fold_home
 from aether.store.files import make_directory, storage, write_whole
 from aether.store.lock import locked
 from aether.store.state import Snapshot, load, require_home
-from aether.text.counted import counted
+from aether.text.words import counted
 from aether.tokens.counters import counter_of
 
 if TYPE_CHECKING:

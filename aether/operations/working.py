@@ -25,7 +25,7 @@ from aether.operations.edge import (
 from aether.shapes import Change, Item, JsonObject
 from aether.store import codec
 from aether.store.commit import AETHER, commit
-from aether.text.counted import counted
+from aether.text.words import counted
 
 if TYPE_CHECKING:
     from aether.operations.compression import Prepared

@@ -17,8 +17,7 @@ from aether import clock
 from aether.errors import InvalidInput
 from aether.shapes import JsonObject
 from aether.text.patterns import lazy
-from aether.text.terms import CACHED_TEXTS, PART_WEIGHT, Terms, term, terms
-from aether.text.words import words
+from aether.text.words import CACHED_TEXTS, PART_WEIGHT, Terms, term, terms, words
 
 # Items looked up per word. Of 3,400 notes, 50 cost a tenth of the recall of all; from 150 on it changes little.
 CAP = 150

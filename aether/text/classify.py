@@ -1,17 +1,27 @@
-"""Classification: what kind of statement a sentence is, told by its words.
+"""Classification: what kind of statement a text makes, known by its words.
 
-The first kind of the table below that a cue speaks for wins; cues are whole words or phrases, never
-parts of words, so "prefix" is no fix. What nothing speaks for is a fact.
+``classify`` names the kind of one sentence: the first kind of a table that a cue speaks for wins; cues are whole
+words or phrases, never parts of words, so "prefix" is no fix. What nothing speaks for is a fact.
+
+``rule`` finds what a person wants of all future work. A rule commands, forbids or prefers without an end in sight
+("never …", "… before every commit", "prefer …"). A request of the moment ("I need a medium size", "don't push yet")
+is no rule, however firmly it is put, nor is a complaint ("it never starts, I must restart it every time"). Rules are
+known in English and, in fewer wordings, in German. The law: the wording of a rule is verbatim text, without bullets
+and lead-ins that only announce it.
+
+``stated`` and ``told`` find the sentences of a conversation that a colleague would write down. A person's message is
+kept whole; an assistant's is kept where it decides, finds, solves or is stuck, and dropped where it only announces.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from aether.text.patterns import lazy
-from aether.text.words import STOPWORDS, words
+from aether.text.words import STOPWORDS, sentences, words
 
 Kind = Literal[
     "decision", "outcome", "preference", "constraint", "solution", "blocker", "fact", "exploration", "chatter"
@@ -137,3 +147,517 @@ def _is_chatter(sentence: str) -> bool:
     if len(said) > CHATTER_WORDS:
         return False
     return all(word in CHATTER or word in STOPWORDS for word in said)
+
+
+# What is longer explains; the rule in it has no clear end.
+MOST_CHARS = 300
+# A rule needs somebody or something, and what to do about it.
+LEAST_WORDS = 3
+# What a sentence without a subject is about stands in a short sentence before it.
+SUBJECT_CHARS = 160
+
+# "- ok. And please, note that …" has five; more is no introduction.
+MOST_LEAD_INS = 8
+
+_LEAD_IN = lazy(
+    r"^\W*(?:[-*•+>]|\d{1,3}[.)]|[a-z]\))\s+"
+    r"|^(?:ok(?:ay)?|yes|yeah|no|good|great|perfect|right|thanks|thank you|again|reminder|important|note|rule|remember|please|and|also|so|but|"
+    r"as (?:always|ever|before|usual|i said)|one (?:more|last) thing(?: for [^:,.]{1,30})?|(?:and )?(?:the )?same as (?:always|ever|before)|"
+    r"(?:then|next|now|first|finally|and|also)(?: [\w-]+){1,3}(?=:))[,.:;!]+\s+"
+    r"|^(?:and|also|so|but|please|kindly)\s+"
+    r"|^(?:please )?(?:remember|note|keep in mind|bear in mind|be aware|don't forget|do not forget) that\s+",
+    re.IGNORECASE,
+)
+_PREFERS = lazy(
+    r"^(?:always |generally |strongly )?(?:prefer|favou?r)\s|^stick (?:to|with)\s"
+    r"|^(?:use|write|keep)\b[^,;.]{0,40}\b(?:spelling|style|naming|conventions?|indentation|tense)\b"
+    r"|\b(?:i|we) (?:always |generally |usually |strongly |much )?prefer\s"
+    r"|^(?:i|we)(?:'d| would) rather (?:have|use|see|keep|not (?:have|use|see|mock|add))\s(?!it\b|this\b|that\b|the\b|my\b|them\b|you\b)\w"
+    r"|^(?:i|we) (?:(?:really |just )?(?:do not|don't) (?:really )?like|dislike|hate)\s(?!it\b|this\b|that\b|the\b|my\b|your\b|them\b|you\b|how\b|what\b|when\b|where\b|to\b|not\b)\w",
+    re.IGNORECASE,
+)
+_WANTS = lazy(
+    r"^(?:use|write|name|store|format|indent|answer|reply|target)\s(?!it\b|this\b|that\b|them\b|these\b|those\b)[^,;.?]{1,60}?(?:, (?:and )?(?:not|never)| (?:instead of|rather than|and (?:not|never)))\s(?!it\b|this\b|that\b|yet\b)[\w`]"
+    r"|^(?:make sure|ensure|see to it)(?: that)? (?:(?:all|every|each|any|no|nothing|nobody|none)\b(?! (?:of (?:them|these|those|it)|these|those|\d))|.*\b(?:never|always)\b)"
+    r"|^only (?:support|target|allow|accept|use|deploy|release|import|depend)\s(?!it\b|this\b|that\b|them\b|these\b|those\b)\w|^support only\s\w"
+    r"|^(?:we )?(?:deploy|release|publish|merge|push|ship)\w* only (?:on|from|to|in|after|when|with|by)\s"
+    r"|^(?:i|we) (?:really |just )?(?:do not|don't) want (?:any|you to (?!do (?:it|this|that)\b)\w+|(?!to\b|it\b|this\b|that\b|the\b|my\b|your\b|them\b|you\b|a\b|an\b)\w+ (?:in|on|for|at|anywhere)\b)"
+    r"|\bplease (?:always|never)\s(?!mind\b)\w|, (?:always|never),? please\W*$",
+    re.IGNORECASE,
+)
+# Who wants it remembered wants it to hold.
+_REMEMBER = lazy(
+    r"^\W*(?:please )?(?:remember(?: this)?|rule)(?:\s*:|(?<=remember) that)\s",
+    re.IGNORECASE,
+)
+_GERMAN_PREFERS = lazy(
+    r"^(?:ich |wir )?bevorzug\w+\s\w|^lieber\s.+\b(?:statt|als)\s\w|^(?:ich mag|wir mögen) keine?n?\s\w",
+    re.IGNORECASE,
+)
+_GERMAN = lazy(
+    r"^(?:ab (?:jetzt|sofort)|von (?:nun|jetzt) an|künftig|zukünftig|in zukunft)\b"
+    r"|\bbitte (?:immer|nie|niemals|stets|nicht|nur|keine?n?)\s\w"
+    r"|^(?:immer|nie|niemals|stets)\s.*\w(?:en|ern|eln)\W*$"
+    r"|^(?:verwende|benutze|benutz|nutze|nimm|schreibe?|antworte|halte|speichere|committe|deploye|ändere|lösche|importiere)\s.*\b(?:nicht|nie|niemals|immer|stets|nur|statt|keine?n?)\b"
+    r"|^nur\s.*\b(?:unterstützen|verwenden|benutzen|nutzen|erlauben|zulassen|akzeptieren)\W*$"
+    r"|^(?:wir )?(?:deploy|release|commit|push|merg)\w* (?:\w+ ){0,2}nur (?:am|an|auf|aus|von|in|nach|mit)\s"
+    r"|^(?:ich|wir) (?:will|wollen|möchte|möchten) keine?n?\s\w"
+    r"|^(?!(?:ich|du|man|das|es|er|sie|hier|da|dann|dies\w*|ihr)\s)\w.*\b(?:darf|dürfen)\b.*\b(?:nicht|nie|niemals|nur|keine?n?)\b"
+    r"|^(?!(?:ich|du|man|das|es|er|sie|hier|da|dann|dies\w*|ihr)\s)\w.*\b(?:muss|müssen)\s(?!.*\b(?:noch|wieder|neu|mal|erst)\b)\w",
+    re.IGNORECASE,
+)
+_FORBIDS = lazy(
+    r"^(?:do not|don't|never|avoid|stop|refrain from)\s+"
+    r"(?!worry|forget|bother|mind|hesitate|know|think|care|have|need|want|see|understand|remember|believe|like|even|do|tell|get|be|ask)\w"
+    r"|[,;:] (?:and |but )?(?:please )?(?:do not|don't|never|always) (?!\w+ed\b|been\b|have\b|need\b|know\b|mind\b|want\b|do\b)\w"
+    r"|^no (?:new|more|other|extra|additional|external)\s+\w|^no \w+, ever\b|\bplease no \w|\bno \w+ (?:anywhere|ever|at all)\b",
+    re.IGNORECASE,
+)
+_ALWAYS = lazy(
+    r"^always\s+\w|, always\W*$|\b(?:must|should|shall|may) (?:always|never)\b"
+    r"|\b(?:i|we) (?:always|never) (?:want|use|do|allow|accept|commit|write)\b"
+    r"|^(?:keep|run|use|write|store|name|put|ask|check|test|leave|add|make|start|end|commit|document|log|sign|send)\b.*"
+    r"\b(?:every|each|always|whenever|by default)\b|^(?:whenever|every time|each time|from now on|in (?:the )?future)\b"
+    r"|\b(?:has to|have to|needs? to|must)\b.*\b(?:before|after|on|for|with) (?:each|every)\b",
+    re.IGNORECASE,
+)
+_BINDS = lazy(
+    r"\w.*?\b(?:must(?: not|n't)?|shall(?: not)?|(?:is|are) (?:not allowed|forbidden|mandatory)) (?!have\b|\w+ (?:it|that) up)\w",
+    re.IGNORECASE,
+)
+# What happens, and what somebody has to do about it, is no rule.
+_HAPPENS = lazy(
+    r"\b(?:never|always) (?!as\b|has\b|is\b|was\b)\w+[^\Wsu]s\b(?!\W+(?:and|before|after)\b)|\bkeeps? \w+ing\b"
+    r"|\bi (?:(?:always|still|then|now) )?(?:must|have to|had to|need to)\b(?! (?:be asked|approve|review|confirm|agree)\b)"
+    r"|\b(?:have|has|had) to (?:restart|retry|repeat|redo|re-?run|wait|click|kill)\b.*\b(?:every|each) time\b"
+    r"|^(?:whenever|every time|each time|in (?:the )?future)\b(?!.*\b(?:must|should|shall|has to|have to)\b).*?(?:, (?:it|i|the|this|that|they|he|she|there|we)\b|\b(?:could|might|would)\b)"
+    r"|\b(?:fails?|failed|crash(?:es|ed)?|hangs?|breaks?|broke)\b(?: \w+){0,3} (?:every|each) (?:single )?time\b"
+    r"|\b(?:ich|man) (?:muss|musste)\b|\b\w+t (?:nie|niemals|immer)(?:,|\W*$)",
+    re.IGNORECASE,
+)
+# "That must not happen" says nothing without what stands before it; "I must have mixed it up" binds nobody.
+_LEANS = lazy(r"^(?:that|this|these|those|it|they|he|she|i|here|there)\b", re.IGNORECASE)
+_NO_SUBJECT = lazy(r"^(?:must|should|has to|have to|needs? to)\b", re.IGNORECASE)
+_MOMENT = lazy(
+    r"\b(?:for now|right now|just now|now|this time|today|tonight|tomorrow|yet|at the moment|for the moment|go ahead|proceed|th(?:is|at) (?:one|pr|commit|branch|case)|"
+    r"the (?:first|second|third|last|other|next) (?:one|option)|i'd|i would|i'll|i will|i need|i want to|i've|can you|could you|let's|let me|i think)\b|#\w*\d",
+    re.IGNORECASE,
+)
+_GERMAN_MOMENT = lazy(
+    r"\b(?:jetzt|gerade|heute|morgen|noch nicht|noch kein\w*|vorerst|erst ?mal|diesmal|dieses mal|momentan|im moment|ich (?:brauche|möchte|habe|hab|würde|glaube))\b(?! keine?n?\b)",
+    re.IGNORECASE,
+)
+# These have the words of the moment, and speak of all time to come.
+_FOR_GOOD = lazy(
+    r"\b(?:from now on|as of now|ab jetzt|von jetzt an|(?:i|we)(?:'d| would) rather)\b", re.IGNORECASE
+)
+_UNFINISHED = lazy(
+    r"(?:[,:(]|\b(?:the|an?|of|to|and|or|in|for|with|by|at|on|is|are|that|which))$", re.IGNORECASE
+)
+_CODE = lazy(r"[{}]|;$|^\S+\(|^\W*[\w.]+ = |^[|$>%]|::|=>|->")
+
+
+class Rule(NamedTuple):
+    """A rule in the words of whoever set it."""
+
+    kind: Literal["constraint", "preference"]
+    text: str
+
+
+def bare(sentence: str) -> str:
+    """Return `sentence` without the bullet and the words that only announce what it says.
+
+    >>> bare("- Keep it short."), bare("And same as always: `make check` has to pass.")
+    ('Keep it short.', '`make check` has to pass.')
+    """
+    text = sentence.strip()
+    for _ in range(MOST_LEAD_INS):
+        text = _LEAD_IN.sub("", text, count=1)
+    return text or sentence.strip()
+
+
+def rule(sentence: str) -> Rule | None:
+    """Return the rule that `sentence` sets, or None where it sets none.
+
+    >>> rule("Also, never use floats for money."), rule("I need a medium size.")
+    (Rule(kind='constraint', text='never use floats for money.'), None)
+    >>> rule("Remember: deploys only on Tuesdays."), rule("It never starts, I must restart it every time.")
+    (Rule(kind='constraint', text='deploys only on Tuesdays.'), None)
+    """
+    text = bare(sentence)
+    said = text.replace("’", "'").rstrip("*_ ")
+    if len(said) > MOST_CHARS or len(said.split()) < LEAST_WORDS or said.endswith(("?", "？")):
+        return None
+    if _is_passing(said) or _CODE.search(said) or _UNFINISHED.search(said):
+        return None
+    if _PREFERS.search(said) or _GERMAN_PREFERS.search(said):
+        return Rule("preference", text)
+    binds = _BINDS.match(said) and not _LEANS.match(said) and not _NO_SUBJECT.match(said)
+    binds = binds or any(cue.search(said) for cue in (_FORBIDS, _ALWAYS, _WANTS, _GERMAN))
+    return Rule("constraint", text) if binds or _REMEMBER.match(sentence) else None
+
+
+def _is_passing(said: str) -> bool:
+    """Return whether `said` is of the moment, or tells what happens."""
+    wanted = _FOR_GOOD.sub("", said)
+    return bool(_MOMENT.search(wanted) or _GERMAN_MOMENT.search(wanted) or _HAPPENS.search(said))
+
+
+def rules(said: list[str], text: str) -> list[Rule]:
+    """Return the rules among the sentences `said` of `text`, each once.
+
+    A sentence that lacks its subject is taken together with the one before it ("The backup runs nightly. Must
+    not block writers.").
+    """
+    found: dict[str, Rule] = {}
+    for at, sentence in enumerate(said):
+        if at and _NO_SUBJECT.match(bare(sentence)) and len(said[at - 1]) <= SUBJECT_CHARS:
+            together = f"{said[at - 1]} {sentence}"
+            one = rule(together) if together in text else rule(sentence)
+        else:
+            one = rule(sentence)
+        if one:
+            found.setdefault(one.text, one)
+    return list(found.values())
+
+
+# Shorter sentences lean on their neighbours ("That fixed it.").
+_LEAST_WORDS = 6
+_MOST_CHARS = 600
+# What binds can be said shortly ("Login tests fail on Windows").
+_BINDING_WORDS = 5
+# A person who writes more than this asks for something; what is demanded stands inside.
+_SHORT_SENTENCES = 3
+_SHORT_CHARS = 300
+# Sentences beyond this in one message are data.
+_READ_SENTENCES = 400
+_REPLY_CHARS = 80
+_QUESTION_CHARS = 500
+
+_INTENTION = lazy(
+    r"^(?:(?:ok(?:ay)?|now|so|first|next|then|finally|good|great|perfect|alright|excellent|actually|wait|hmm|also|and|but|yes|right)[,.!:]? +){0,3}"
+    r"(?:i'll|i will|i am going|i'm going|i'm (?:now|about|also)|let me|let's|i need to|i should|i want to|i can|we need to|need to|time to|going to|"
+    r"(?:running|updating|adding|fixing|checking|creating|writing|looking|reading|committing|pushing|testing|verifying|moving|starting|continuing)\b|"
+    r"(?:update|add|fix|check|create|write|run|commit|verify|test|look|read)\b)",
+    re.IGNORECASE,
+)
+_REASONED = lazy(r"\b(?:because|since|due to|decided|chose|settled)\b", re.IGNORECASE)
+# What is going on while it is said is over when it is read.
+_NARRATION = lazy(
+    r"^(?:(?:while|once|as soon as|after|before|when)\b[^,]{3,80}, )?(?:(?:now|so|next|meanwhile|currently),? )?"
+    r"(?:i'm|i am|we're|we are)(?: (?:now|still|also|just|currently))* \w+ing\b|^still \w+ing\b|\blet me\b|\bneed user\b",
+    re.IGNORECASE,
+)
+# So is what others are doing meanwhile, and that it will be told what came of it.
+_UNDER_WAY = lazy(
+    r"\b(?:is|are) (?:(?:now|still|already|currently) )?(?:on (?:its|their|the|his|her) way|under ?way)\b"
+    r"|\b(?:sub-?agents?|agents?|helpers?|workers?|explorers?|tests?|suite|build|search|tasks?|jobs?|it|they)\b.{0,40}"
+    r"\b(?:is|are|has been|have been) (?:(?:now|still|already|currently) )?(?:in progress|running|working|looking|searching|checking|started|launched|dispatched)\b(?! (?:green|fine|again|well|correctly|as)\b)"
+    r"|\b(?:i've|i have|i) (?:(?:just|now) )?(?:started|launched|spawned|dispatched|kicked off|sent|asked)\b.{0,40}\b(?:sub-?agents?|agents?|helpers?|workers?|background)\b"
+    r"|^(?:(?:i'm|i am|we're|we are) )?still waiting\b|^(?:one moment|hold on|stand(?:ing)? by|just a (?:moment|second|minute))\b",
+    re.IGNORECASE,
+)
+_ANNOUNCED = lazy(
+    r"^(?:\S+[,.!:]? +){0,3}?(?:(?:i'll|i will)(?! (?:not|never|keep|use|leave|stick|store|skip|go with)\b)|let me|let's)\b",
+    re.IGNORECASE,
+)
+_DOING = lazy(
+    r"^(?:(?:ok(?:ay)?|now|so|first|next|then|still|just),? )?(?:(?:i'm|i am|we're|we are)(?: (?:now|still|also|just|currently|going to))* )?"
+    r"(?:running|updating|adding|fixing|checking|creating|writing|looking|reading|committing|pushing|testing|verifying|starting|launching|waiting|"
+    r"searching|exploring|investigating|continuing|working|collecting|turning)\b",
+    re.IGNORECASE,
+)
+# What is announced with a number, or goes on to tell what was seen, is more than an announcement.
+_TELLS_MORE = lazy(r"\d|\b(?:but|which|found|shows?|showed|so that|turns? out)\b|: \S", re.IGNORECASE)
+_CHOICE = lazy(
+    r"\b(?:prefer|rather|which|or|instead)\b"
+    r"|\b(?:should|shall|want|would you like|okay? (?:to|if|with)|may)\b.{0,40}\b(?:use|stay|keep|stick|store|follow|choose|adopt|switch|support|drop|replace|call|default|allow|require)\b",
+    re.IGNORECASE,
+)
+_ENQUIRY = lazy(
+    r"\b(?:provide|share|tell me|help you|assist|thoughts|confirm|anything else|would you like (?:me )?to (?:proceed|do)|proceed|go ahead|let me know|what is your|who|when)\b",
+    re.IGNORECASE,
+)
+# A failure that is denied or over stands in nobody's way.
+_OVERCOME = lazy(
+    r"\b(?:no|zero|0|without(?: any)?)\s+(?:\w+ )?(?:errors?|failures?|problems?|issues?|exceptions?)\b|"
+    r"\b(?:pass(?:es|ed)?|succeed(?:s|ed)|succeeded|confirmed|verified|green)\b",
+    re.IGNORECASE,
+)
+_SUPPOSED = lazy(r"(?:if|when|whenever|in case)\b", re.IGNORECASE)
+_WAITING = lazy(r"^\W*waiting (?:on|for)\b", re.IGNORECASE)
+# Who would like something now decides nothing for later, nor does who still has to decide.
+_OF_THE_MOMENT = lazy(
+    r"\b(?:i'd|i would|want to|need|if you|proceed|go ahead|(?:to|can|could|will|should|please) (?:decide|choose)|feel free|let me know|your (?:decision|call|choice))\b",
+    re.IGNORECASE,
+)
+# Headings, questions, announcements and output state nothing; what feels like something is an opinion.
+_UNSTATED = lazy(
+    r"[?:]\W*$|^(?:#|[|>]|FAIL\b|FAILED\b|ERROR\b|E  |---)|\bfeels? like\b|[{}]|;$|^\S*\w\(|^\S+:\d+:|\[(?:test|error|info)\]|^make: \*",
+    re.IGNORECASE,
+)
+_FENCE = lazy(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
+_LOG_LINE = lazy(r"^\s*(?:[|+│├└>$#%]|\d+[:|\t]|\S+\.\w+:\d+|\[\w+\]|\w{3} +\d+ \d\d:|\d{4}-\d\d-\d\d[T ])")
+_APPROVAL = lazy(
+    r"^\s*(?:y|yes|yep|yeah|yup|sure|ok|okay|k|go|go ahead|go on|do it|do that|please do|sounds good|continue|proceed|lgtm|perfect|great|nice|thanks|thank you|no|nope)\b",
+    re.IGNORECASE,
+)
+# What is said for politeness: to whoever did something, and to whoever may ask for something.
+_THANKS = lazy(
+    r"\W*(?:(?:(?:many |ok,? |great,? )?thanks(?: a lot| so much| again| a ton)?|thank you(?: (?:very|so) much)?|thx|ty|cheers|"
+    r"(?:(?:that|this|it|all)(?:'s| is)? )?(?:looks?|looking|sounds?|seems) (?:\w+ )?(?:good|great|fine|right|nice|ok|perfect)(?: to me| now)?|"
+    r"lgtm|ship it|(?:(?:that|this|it)(?:'s| is) )?(?:perfect|great|good|nice|awesome|excellent|wonderful|brilliant)|"
+    r"(?:good|great|nice|well) (?:job|work|one|done)|all good|i like it|love it|"
+    r"danke(?: schön| dir| sehr)?|vielen dank|(?:das )?(?:passt|sieht gut aus)|super|prima|perfekt|sehr gut|toll|(?:ok(?:ay)?|so|very|and|und)(?=\W+\w))"
+    r"\b\W*)+\Z",
+    re.IGNORECASE,
+)
+_OFFERS = lazy(
+    r"\b(?:how (?:can|may) i (?:help|assist)|what (?:can i|would you like(?: me)? to) (?:do|help|work)|(?:happy|glad|here) to help|anything else|"
+    r"(?:wie|womit) kann ich (?:\w+ )?helfen)\b",
+    re.IGNORECASE,
+)
+# A remark of fewer words that names nothing ("It is noon.") tells nobody anything later.
+_TELLING_WORDS = 4
+_NAMES = lazy(r"\b(?:[Nn]o(?:t|ne|thing)?|[Aa]ll|[Bb]oth)\b|\d|`|\w[/_.:-]\w|\w[A-Z]|(?<=\s)[A-Z]")
+KEPT = ("decision", "solution", "blocker", "outcome", "constraint", "preference")
+# What an assistant says must be so is a finding about the work; only people demand.
+_STATED = {
+    "decision": "decision",
+    "solution": "solution",
+    "blocker": "blocker",
+    "outcome": "outcome",
+    "constraint": "observation",
+}
+
+
+def stated(text: str) -> dict[str, list[str]]:
+    """Return the sentences of an assistant's `text` worth a note, by kind.
+
+    >>> stated("Let me look. The build failed because the Go version in CI is 1.19. We went with SQLite instead of Postgres.")
+    {'blocker': ['The build failed because the Go version in CI is 1.19.'], 'decision': ['We went with SQLite instead of Postgres.']}
+    """
+    found: dict[str, list[str]] = {}
+    for sentence in prose(text):
+        kind = _STATED.get(_kind(sentence))
+        supposed = kind == "blocker" and _SUPPOSED.match(bare(sentence))
+        if kind and _stands_alone(sentence) and not supposed:
+            if kind == "blocker" and _OVERCOME.search(sentence):
+                kind = "outcome"
+            found.setdefault(kind, []).append(sentence)
+    return found
+
+
+def asserts(text: str) -> bool:
+    """Tell whether an assistant's `text` says how something is, rather than what it looks at next.
+
+    >>> asserts("There it is. The list returns all sessions, not the newest."), asserts("Let me look at the list of sessions.")
+    (True, False)
+    """
+    return any(
+        _stands_alone(sentence) and classify(sentence) not in ("exploration", "chatter")
+        for sentence in prose(text)
+    )
+
+
+def told(text: str) -> list[tuple[str, str]]:
+    """Return what a person's message says, as item types with their texts: the message, then its rules.
+
+    A message that holds nothing but rules is those rules.
+
+    >>> told("Never commit to main."), told("Add a page. Never commit to main.")
+    ([('constraint', 'Never commit to main.')], [('user_input', 'Add a page. Never commit to main.'), ('constraint', 'Never commit to main.')])
+    """
+    said = prose(text)
+    found = [(one.kind, one.text) for one in rules(said, text)]
+    rest = text
+    for _, wording in found:
+        rest = rest.replace(wording, " ", 1)
+    if found and not any(map(_says_more, rest.splitlines())):
+        return [*found]
+    return [(_kind_of_request(said, text), text), *found]
+
+
+def _says_more(line: str) -> bool:
+    return (
+        bool(bare(f"{line.strip()} x").removesuffix("x").strip(" -*•+.,:;!")) and classify(line) != "chatter"
+    )
+
+
+def _kind_of_request(said: list[str], text: str) -> str:
+    """Return the item type of a message beside its rules: a decision where it settles something in a few words."""
+    if len(said) > _SHORT_SENTENCES or len(text) > _SHORT_CHARS:
+        return "user_input"
+    return "decision" if any(map(_settles, said)) else "user_input"
+
+
+def _settles(sentence: str) -> bool:
+    return (
+        classify(sentence) == "decision"
+        and not sentence.rstrip().endswith("?")
+        and not _OF_THE_MOMENT.search(sentence.replace("’", "'"))
+    )
+
+
+def kind_of_answer(text: str) -> str:
+    """Return the item type of what an assistant said last in a turn; empty where it only tells what is being done.
+
+    >>> kind_of_answer("A helper is on its way. I'll report what it finds."), kind_of_answer("Added the page.")
+    ('', 'outcome')
+    """
+    said = prose(text)
+    if all(map(_passes, said)):
+        return ""
+    kinds = Counter(_kind(sentence) for sentence in said)
+    decided, solved, done = kinds["decision"], kinds["solution"], kinds["outcome"]
+    if solved > max(decided, done):
+        return "solution"
+    return "decision" if decided > done else "outcome"
+
+
+def choices(text: str) -> tuple[str, str]:
+    """Return the sentences of an assistant's last message that tell what was chosen, and the rest of it.
+
+    >>> choices("Added the limiter. I decided to key it by customer rather than IP. All tests pass.")
+    ('I decided to key it by customer rather than IP.', 'Added the limiter. All tests pass.')
+    """
+    found = [
+        sentence
+        for sentence in prose(text)
+        if _stands_alone(sentence)
+        and _kind(sentence) == "decision"
+        and (tells_choice(sentence) or _REASONED.search(sentence))
+    ]
+    rest = text
+    for sentence in found:
+        alone = rf"^[ \t]*(?:[-*•+>] *)?{re.escape(sentence)}[ \t]*(?:\n|\Z)|{re.escape(sentence)}[ \t]*"
+        rest = re.sub(alone, "", rest, count=1, flags=re.MULTILINE)
+    return " ".join(map(bare, found)), rest.strip() if found else text
+
+
+def _passes(sentence: str) -> bool:
+    """Return whether `sentence` is over when it is read: it greets, looks around, or tells what is being done."""
+    said = bare(sentence).replace("’", "'")
+    kind = _kind(sentence)
+    if kind in ("chatter", "exploration") or _OFFERS.search(said):
+        return True
+    if tells_choice(said) or kind in ("decision", "solution"):
+        return False
+    if _REASONED.search(said) or _TELLS_MORE.search(said):
+        return False
+    if _UNDER_WAY.search(said) or _WAITING.match(said):
+        return True
+    if kind == "outcome":
+        return False
+    says_little = len(said.split()) < _TELLING_WORDS and not _NAMES.search(said)
+    return bool(_ANNOUNCED.match(said)) or (kind == "fact" and (says_little or bool(_DOING.match(said))))
+
+
+def _kind(sentence: str) -> str:
+    """Return what an assistant's sentence is: what it leaves to others is no decision, nor is a question."""
+    kind = classify(sentence)
+    return kind if kind != "decision" or _settles(sentence) else "fact"
+
+
+def binding(sentence: str) -> str:
+    """Return whether `sentence` is a decision, constraint or blocker that holds by itself; empty where it is none.
+
+    >>> binding("We decided to rewrite the lexer by hand."), binding("Want me to go ahead?"), binding("FAILED t.py::test_a")
+    ('decision', '', '')
+    """
+    said = bare(sentence)
+    if len(said.split()) < _BINDING_WORDS or _UNSTATED.search(said) or not prose(sentence):
+        return ""
+    kind = classify(sentence)
+    if kind == "decision":
+        return kind if _settles(sentence) else ""
+    if kind in ("constraint", "preference"):
+        return "constraint" if rule(sentence) else ""
+    open_still = not (_OVERCOME.search(sentence) or _SUPPOSED.match(said) or _intends(said))
+    return kind if kind == "blocker" and open_still else ""
+
+
+def kind_of_paragraph(text: str) -> str:
+    """Return the item type of a paragraph of plain text; empty where it says nothing."""
+    kinds: list[str] = [_kind_in_prose(sentence) for sentence in prose(text)]
+    if kinds and all(kind == "chatter" for kind in kinds):
+        return ""
+    return next((kind for kind in KEPT if kind in kinds), "observation")
+
+
+def _kind_in_prose(sentence: str) -> str:
+    """Return what a sentence of plain text is: what describes a need is no rule."""
+    kind = _kind(sentence)
+    if kind not in ("constraint", "preference"):
+        return kind
+    found = rule(sentence)
+    return found.kind if found else "fact"
+
+
+def is_reply(text: str) -> bool:
+    """Tell whether a person's message says little without the question that it answers.
+
+    >>> is_reply("yes, both"), is_reply("What does it cost?")
+    (True, False)
+    """
+    if text.rstrip().endswith("?"):
+        return False
+    return len(text) <= _REPLY_CHARS or bool(_APPROVAL.match(text) and len(text) <= 2 * _REPLY_CHARS)
+
+
+def decides(asked: str) -> bool:
+    """Tell whether the answer to `asked` settles something, rather than tells something.
+
+    >>> decides("Shall I use SQLite?"), decides("Could you provide your user id?")
+    (True, False)
+    """
+    return bool(_CHOICE.search(asked)) and not _ENQUIRY.search(asked)
+
+
+def is_empty_reply(text: str) -> bool:
+    """Tell whether a message only spurs on or thanks, which asks for nothing.
+
+    >>> is_empty_reply("looks good, ship it"), is_empty_reply("looks good, now push it")
+    (True, False)
+    """
+    return is_thanks(text) or (classify(text) == "chatter" and len(text) <= _REPLY_CHARS)
+
+
+def is_thanks(text: str) -> bool:
+    """Tell whether a message only thanks or praises, whatever it was asked."""
+    return len(text) <= _REPLY_CHARS and bool(_THANKS.match(text.replace("’", "'")))
+
+
+def question(text: str) -> str:
+    """Return what an assistant's `text` asks at its end, empty where it asks nothing.
+
+    >>> question("Done. Shall I also update the README?")
+    'Shall I also update the README?'
+    """
+    asked = [sentence for sentence in prose(text)[-6:] if sentence.rstrip("*_ ").endswith("?")]
+    return " ".join(asked)[-_QUESTION_CHARS:]
+
+
+def _stands_alone(sentence: str) -> bool:
+    if len(sentence.split()) < _LEAST_WORDS or len(sentence) > _MOST_CHARS:
+        return False
+    if sentence.rstrip("*_ ")[-1:] in "?:" or sentence.lstrip().startswith(("|", "#")):
+        return False
+    said = sentence.lstrip("-*•# ").replace("’", "'")
+    return not _intends(said)
+
+
+def _intends(said: str) -> bool:
+    """Return whether `said` only tells what is being done or about to be."""
+    if tells_choice(said):
+        return False
+    if _NARRATION.search(said) or _WAITING.match(said):
+        return True
+    return bool(_INTENTION.match(said)) and not _REASONED.search(said)
+
+
+def prose(text: str) -> list[str]:
+    """Return the sentences of `text` without code, logs and tables."""
+    plain = _FENCE.sub("\n", text) if "```" in text or "~~~" in text else text
+    lines = (line for line in plain.split("\n") if not _LOG_LINE.match(line) or line.lstrip().startswith("#"))
+    return sentences("\n".join(lines))[:_READ_SENTENCES]

@@ -1,16 +1,25 @@
-"""Words: how text becomes comparable terms, in any script.
+"""Words: how text becomes comparable words, terms and sentences, in any script.
 
 Search, promotion and the extractive architect all compare text through this module, so that the
 same words count as the same everywhere. Scripts without spaces (Chinese, Japanese, Thai …) are cut
 into overlapping pairs of characters.
+
+``terms`` are the words by which search compares texts: stems in order, stopwords included so that phrases can be
+found, and beside them the parts of compound names and the single characters of scripts without spaces. A term holds
+letters and digits only, so that any full-text index can take it as it is.
+
+``sentences`` are stretches of the text itself, without surrounding blanks; a soft line break inside one is written
+as a space. Nothing but blanks and fence markers is lost. The cost is linear in the text.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 from threading import Lock
+from typing import NamedTuple
 
 from aether.text.patterns import lazy
 
@@ -105,3 +114,248 @@ class _Stemmer:
 
     def stemWord(self, word: str) -> str:  # noqa: N802 - the library's own spelling
         raise NotImplementedError
+
+
+# Longer runs are encoded data: nobody types them, and their beginning tells them apart.
+MAX_TERM_CHARS = 64
+# A part of a compound name says less than a word that stands alone.
+PART_WEIGHT = 0.5
+# About as many texts as a full working memory holds, so that repeated searches cut them up once.
+CACHED_TEXTS = 16_384
+_CACHED_RUNS = 100_000
+_BRAND = lazy(r"[A-Z][a-z]+[A-Z]{2,}")
+_UNSPACED = lazy(rf"[{UNSPACED}]{{2,}}")
+
+
+class Terms(NamedTuple):
+    """The terms of one text."""
+
+    words: tuple[str, ...]
+    parts: tuple[str, ...]
+    length: int
+    """How many of the words carry a topic."""
+
+
+class Asked(NamedTuple):
+    """The terms of a query."""
+
+    weights: dict[str, float]
+    """Each term that counts, with its weight."""
+    spelled: dict[str, str]
+    """Each of these terms as it was written."""
+    sequence: tuple[str, ...]
+    """The words in order, stopwords included."""
+
+
+class _Piece(NamedTuple):
+    words: tuple[str, ...]
+    content: tuple[bool, ...]
+    names: tuple[str, ...]
+    characters: tuple[str, ...]
+
+
+def term(word: str) -> str:
+    """Return the term that a case-folded word is compared by.
+
+    >>> [term(word) for word in ("alice's", "bought", "don't", "retries")]
+    ['alic', 'buy', 'dont', 'retri']
+    """
+    plain = word.removesuffix("'s").replace("'", "")[:MAX_TERM_CHARS]
+    return stem(BASE.get(plain, plain))
+
+
+@lru_cache(maxsize=CACHED_TEXTS)
+def terms(text: str) -> Terms:
+    """Return the terms of a text.
+
+    >>> terms("The getUser retries")
+    Terms(words=('the', 'getus', 'retri'), parts=('get', 'user'), length=2)
+    """
+    pieces = [_piece(run) for run in runs(text)]
+    return Terms(
+        tuple(word for piece in pieces for word in piece.words),
+        tuple(part for piece in pieces for part in (*piece.names, *piece.characters)),
+        sum(sum(piece.content) for piece in pieces),
+    )
+
+
+def asked(query: str) -> Asked:
+    """Return the terms of a query; stopwords count only where there is nothing else.
+
+    >>> asked("Why does fetchUser fail?").weights
+    {'fetchus': 1.0, 'fail': 1.0, 'fetch': 0.5, 'user': 0.5}
+    """
+    pieces = [(run, _piece(run)) for run in runs(query)]
+    only_stopwords = not any(any(piece.content) for _, piece in pieces)
+    weights: dict[str, float] = {}
+    spelled: dict[str, str] = {}
+    for run, piece in pieces:
+        for word, content in zip(piece.words, piece.content, strict=True):
+            if content or only_stopwords:
+                weights[word] = 1.0
+                spelled.setdefault(word, run if len(piece.words) == 1 else word)
+    for _, piece in pieces:
+        for part in piece.names:
+            weights.setdefault(part, PART_WEIGHT)
+            spelled.setdefault(part, part)
+    return Asked(weights, spelled, tuple(word for _, piece in pieces for word in piece.words))
+
+
+@lru_cache(maxsize=_CACHED_RUNS)
+def _piece(run: str) -> _Piece:
+    cut = list(words(run))
+    return _Piece(
+        tuple(term(word) for word in cut),
+        tuple(word not in STOPWORDS for word in cut),
+        tuple(term(part) for part in _names(run)),
+        # A single character can be asked for, where words are cut into pairs.
+        tuple(run) if not run.isascii() and _UNSPACED.fullmatch(run) else (),
+    )
+
+
+def _names(run: str) -> list[str]:
+    """Return the parts of a compound name; "PostgreSQL" is a name of its own, no kind of SQL."""
+    return [] if _BRAND.fullmatch(run) else parts(run)
+
+
+_FAMILIES = """
+begin began begun | bend bent | bind bound | bite bit bitten | blow blew blown | break broke broken
+bring brought | build built | burn burnt | buy bought | catch caught | choose chose chosen | come came
+deal dealt | dig dug | draw drew drawn | dream dreamt | drink drank drunk | drive drove driven
+eat ate eaten | fall fell fallen | feed fed | feel felt | fight fought | find found | fly flew flown
+forget forgot forgotten | forgive forgave forgiven | freeze froze frozen | get got gotten
+give gave given | go went gone | grow grew grown | hang hung | hear heard | hide hid hidden
+hold held | keep kept | know knew known | lay laid | lead led | learn learnt | leave left | lend lent
+lose lost | make made | mean meant | meet met | pay paid | ride rode ridden | ring rang rung
+rise rose risen | run ran | say said | see saw seen | seek sought | sell sold | send sent
+shake shook shaken | shoot shot | show shown | shrink shrank shrunk | sing sang sung | sink sank sunk
+sit sat | sleep slept | speak spoke spoken | spend spent | spin spun | stand stood | steal stole stolen
+stick stuck | strike struck | sweep swept | swim swam swum | swing swung | take took taken
+teach taught | tear tore torn | tell told | think thought | throw threw thrown
+understand understood | wake woke woken | wear wore worn | win won | write wrote written
+rewrite rewrote rewritten | rebuild rebuilt | withdraw withdrew withdrawn | overwrite overwrote overwritten
+child children | man men | woman women | foot feet | mouse mice | person people | life lives
+wife wives | knife knives | shelf shelves | leaf leaves | half halves | tooth teeth
+analysis analyses | index indices | vertex vertices | criterion criteria | schema schemata
+decide decision | good better best | bad worse worst
+"""
+BASE = {
+    form: family.split()[0]
+    for line in _FAMILIES.strip().splitlines()
+    for family in line.split("|")
+    for form in family.split()[1:]
+}
+"""Irregular form -> the word whose stem it shares."""
+
+
+# A hard-wrapped line is about this long; a shorter one was ended on purpose.
+WRAPPED_LINE_CHARS = 50
+
+_FENCE = lazy(r"^\s*(?:```|~~~)")
+_OWN_LINE = lazy(r"\s*(?:[-*+•>#|$]|\d{1,3}[.)]\s|[A-Z][\w ]{0,30}:\s|\S+:\d+)")
+_END = lazy(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_`]*+\s+|[。！？]+[」』”）]*\s*")
+_NO_END = lazy(
+    r"(?:^|[\s(\"'])(?:[A-Za-z]|e\.g|i\.e|cf|vs|etc|approx|resp|incl|mr|mrs|ms|dr|prof|st|no|fig|sec|al|\d{1,3})\.$",
+    re.IGNORECASE,
+)
+# A number behind a word ends a sentence where another one opens ("step 3. We …"), unless it numbers a figure.
+_COUNTED = lazy(r"(?<!\bno\.)(?<!\bfig\.)(?<!\bsec\.)(?<=[a-z][a-z.]) \d{1,3}\.$", re.IGNORECASE)
+_PRONOUN = lazy(r"(?:I|We|It|The|This|That|There|They|You|Now|So|All|Then|Next|But|And)\b")
+# What breaks off may go on.
+_OPEN = lazy(r"(?:…|\.\.)\W*$")
+_OPENERS = "\"'“‘(`["
+# Long enough for the longest abbreviation with the space before it.
+_LOOK_BACK_CHARS = 10
+
+
+def sentences(text: str) -> list[str]:
+    r"""Return the sentences of `text` in order; list entries, headings and lines of code are sentences too.
+
+    >>> sentences("Tests pass. See e.g. app.py for why!\n- keep v1.2\n- drop it")
+    ['Tests pass.', 'See e.g. app.py for why!', '- keep v1.2', '- drop it']
+    >>> sentences("```\na = f(1. + x)\n```")
+    ['a = f(1. + x)']
+    """
+    found: list[str] = []
+    for block, is_code in _blocks(text):
+        if is_code:
+            found.append(block)
+        else:
+            found.extend(_split(block))
+    return found
+
+
+def _blocks(text: str) -> list[tuple[str, bool]]:
+    """Return stretches without a hard break, and whether each is a line of code."""
+    blocks: list[tuple[str, bool]] = []
+    wrapped: list[str] = []
+    fenced = False
+    for line in text.splitlines():
+        bare = line.strip()
+        if _FENCE.match(line):
+            _flush(wrapped, blocks)
+            fenced = not fenced
+        elif fenced:
+            if bare:
+                blocks.append((bare, True))
+        elif not bare:
+            _flush(wrapped, blocks)
+        else:
+            if wrapped and not _continues(wrapped[-1], bare):
+                _flush(wrapped, blocks)
+            wrapped.append(bare)
+    _flush(wrapped, blocks)
+    return blocks
+
+
+def _flush(wrapped: list[str], blocks: list[tuple[str, bool]]) -> None:
+    if wrapped:
+        blocks.append((" ".join(wrapped), False))
+        wrapped.clear()
+
+
+def _continues(before: str, line: str) -> bool:
+    return len(before) >= WRAPPED_LINE_CHARS and before[-1] not in ".!?:;。！？" and not _OWN_LINE.match(line)
+
+
+def _split(block: str) -> list[str]:
+    found: list[str] = []
+    start = ticks = counted = 0
+    last_tick = block.rfind("`")
+    for end in _END.finditer(block):
+        ticks += block.count("`", counted, end.end())
+        counted = end.end()
+        head = block[max(start, end.end() - _LOOK_BACK_CHARS) : end.end()].rstrip()
+        after = block[end.end() : end.end() + 1]
+        goes_on = _OPEN.search(head) and after and not (after.isupper() or after in _OPENERS)
+        in_ticks = ticks % 2 and last_tick >= end.end()
+        counted_up = _COUNTED.search(head) and _PRONOUN.match(block, end.end())
+        if goes_on or in_ticks or (_NO_END.search(head) and not counted_up):
+            continue
+        found.append(block[start : end.end()].strip())
+        start = end.end()
+    if block[start:].strip():
+        found.append(block[start:].strip())
+    return found
+
+
+# Plurals that are more than an "s" at the end.
+_ONE = {
+    "entities": "entity",
+    "entries": "entry",
+    "errors that are over": "error that is over",
+    "hashes of files that were read": "hash of a file that was read",
+    "hashes of files": "hash of a file",
+    "files that were read": "file that was read",
+    "notes of Claude Code": "note of Claude Code",
+    "observations of known ones": "observation of known ones",
+}
+
+
+def counted(number: int, what: str) -> str:
+    """Return `number` of `what`, which is given in the plural.
+
+    >>> counted(2, "files that were read"), counted(1, "files that were read"), counted(1, "decisions")
+    ('2 files that were read', '1 file that was read', '1 decision')
+    """
+    return f"{number} {what}" if number != 1 else f"1 {_ONE.get(what, what.removesuffix('s'))}"

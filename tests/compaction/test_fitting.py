@@ -1,8 +1,9 @@
 import pytest
 
 from aether.compaction.fitting import CUT, LEAST_CHARS, fitted
-from aether.compaction.shapes import ErrorFact, Facts, FileFact, Summary
+from aether.compaction.shapes import Facts, Summary
 from aether.compaction.summary import rendered
+from aether.messages.tool_calls import ErrorFact, FileFact
 
 RICH = Facts(
     goals=("Build the ledger service.",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aether.compaction.select import MOST_SENTENCES, cut, fitting, importance, is_request, statements
+from aether.compaction.select import MOST_SENTENCES, cut, importance, is_request, statements
 from aether.compaction.shapes import Said
 from tests.compaction.conversations import conversation, model, tool, user
 
@@ -53,12 +53,6 @@ def test_of_two_equals_the_newer_matters_more():
 
     assert importance(message, newness=1.0) > importance(message, newness=0.0)
     assert importance([], newness=0.0) == 0.0
-
-
-def test_the_weightiest_that_fit_are_taken_and_the_newest_of_equals():
-    assert fitting([(1, 0.5, 60), (2, 0.9, 50), (3, 0.5, 40), (4, 0.5, 40)], most=100) == {2, 4}
-    assert fitting([(1, 0.9, 101), (2, 0.1, 100)], most=100) == {2}
-    assert fitting([], most=100) == set()
 
 
 def said(*texts, role="assistant"):

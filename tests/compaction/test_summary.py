@@ -1,8 +1,9 @@
 import pytest
 
-from aether.compaction.shapes import ErrorFact, Facts, FileFact, Summary
+from aether.compaction.shapes import Facts, Summary
 from aether.compaction.summary import NOTE, is_summary, parsed, rendered
 from aether.messages.formats import read
+from aether.messages.tool_calls import ErrorFact, FileFact
 
 FULL = Summary(
     3,

@@ -9,10 +9,10 @@ from aether.backends import Settings, backend, summary_request
 from aether.backends.request import SUMMARIES
 from aether.compaction.carry import told
 from aether.compaction.facts import facts_of, merged
-from aether.compaction.gate import rejected
 from aether.compaction.shapes import Summary, SummaryTask
 from aether.compaction.summary import parsed, rendered
 from aether.operations.summarising import as_json
+from aether.text.model_faults import model_fault
 from aether.tokens.estimate import estimate
 from tests.compaction.conversations import bash, conversation, model, tool, user
 
@@ -52,7 +52,8 @@ def compacted(strategy, parts, before):
     task = SummaryTask(strategy, version, told(messages, places), previous, facts, 220)
     asked = summary_request(as_json(task))
     prose = backend("extractive")[0].complete(asked, settings=Settings(), count=estimate).text
-    assert rejected(prose, task, count=estimate) == ""
+    texts = [said.text for said in task.said]
+    assert model_fault(prose, given=texts, before=previous, most_tokens=220, count=estimate) == ""
     return Summary(version, facts, prose)
 
 

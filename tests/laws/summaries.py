@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from aether.compaction.shapes import ErrorFact, Facts, FileFact, Summary
+from aether.compaction.shapes import Facts, Summary
+from aether.messages.tool_calls import ErrorFact, FileFact
 
 STRUCTURE = (
     "</COMPACT-SUMMARY>", "<COMPACT-SUMMARY v1>", "## Goal", "\\## Summary", "- entry", "  indented", "open: x", "a | b",

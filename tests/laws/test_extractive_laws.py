@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from aether.backends.extractive.compose import NOTHING
 from aether.text.anchors import anchors
-from aether.text.sentences import sentences
-from aether.text.words import words
+from aether.text.words import sentences, words
 from aether.tokens.sessions import session_tokens
 from tests.backends.extractive.handoffs import count, handoff, item, session, signal, texts
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aether.text.likeness import CONTRADICTS_AT, SAME_AT, contradicts, index, likeness, nearest, same
+from aether.text.similarity import CONTRADICTS_AT, SAME_AT, contradicts, index, likeness, nearest, same
 
 PAIRS = json.loads((Path(__file__).parents[1] / "text" / "likeness_pairs.json").read_text(encoding="utf-8"))
 

@@ -1,9 +1,8 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from aether.text.rules import bare, rule, rules
-from aether.text.sentences import sentences
-from aether.text.statements import told
+from aether.text.classify import bare, rule, rules, told
+from aether.text.words import sentences
 
 
 def requests():

@@ -12,7 +12,7 @@ from aether import clock
 from aether.memory.search import LAYERS, search
 from aether.store import index, rows
 from aether.store.rows import Ask, Keep
-from aether.text.terms import asked
+from aether.text.words import asked
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 WORDS = "cache deploy retry fetchUser the of and 東京都 日本 naïve tests testing Alice 404".split()

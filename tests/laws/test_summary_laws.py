@@ -6,13 +6,13 @@ import json
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from aether.compaction.calls import calls
 from aether.compaction.facts import facts_of, fitted, merged
-from aether.compaction.gate import rejected
-from aether.compaction.shapes import Facts, Said, Summary, SummaryTask
+from aether.compaction.shapes import Facts, Summary
 from aether.compaction.summary import END, is_summary, parsed, rendered
 from aether.messages.formats import read
 from aether.messages.message import WIRES
+from aether.messages.tool_calls import calls
+from aether.text.model_faults import model_fault
 from tests.laws.histories import broken, history
 from tests.laws.summaries import facts, summaries, texts
 
@@ -130,10 +130,8 @@ def test_goals_and_constraints_survive_twenty_rounds(seed, size):
 
 
 @given(texts(), st.lists(texts(), max_size=3))
-def test_the_gate_answers_for_any_text(prose, said):
-    task = SummaryTask("brief", 1, tuple(Said(0, "user", "", text) for text in said), "", Facts(), 100)
+def test_any_text_is_judged(prose, said):
+    fault = model_fault(prose, given=said, most_tokens=100, count=words)
 
-    reason = rejected(prose, task, count=words)
-
-    assert bool(reason) or prose.strip()
-    assert json.dumps(reason)
+    assert bool(fault) or prose.strip()
+    assert json.dumps(fault)

@@ -194,3 +194,12 @@ def test_an_invented_time_before_the_handoff_is_set_to_it():
 
 def test_a_summary_that_is_none_is_a_fault():
     assert "summary is a refusal" in faults(changed(summary="I cannot summarise this conversation."))
+
+
+def test_the_extractive_summary_may_quote_what_a_model_may_not_answer():
+    quoted = changed(summary="Error: 500 from the ledger.")
+
+    assert "summary is the text of an error" in faults(quoted)
+    assert check_answer(quoted, None, 1, extractive=True).fields["summary"] == "Error: 500 from the ledger."
+    with pytest.raises(InvalidInput, match="summary is empty"):
+        check_answer(changed(summary=" "), None, 1, extractive=True)

@@ -1,7 +1,7 @@
 import pytest
 
 from aether.memory.brief_lines import Line
-from aether.memory.brief_merge import alike, merged, opposed, sense
+from aether.memory.brief_merge import merged
 from tests.memory.briefs import at
 
 
@@ -15,7 +15,7 @@ from tests.memory.briefs import at
     ],
 )
 def test_what_says_the_same_is_alike(one, other):
-    assert alike(sense(one), sense(other))
+    assert merged([Line("rules", one), Line("rules", other)], most=9) == [Line("rules", one)]
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_what_says_the_same_is_alike(one, other):
     ],
 )  # fmt: skip
 def test_what_differs_in_a_word_a_name_a_number_or_a_negation_is_not_alike(one, other):
-    assert not alike(sense(one), sense(other))
+    assert len(merged([Line("rules", one), Line("rules", other)], most=9)) == 2
 
 
 @pytest.mark.parametrize(
@@ -46,8 +46,8 @@ def test_what_differs_in_a_word_a_name_a_number_or_a_negation_is_not_alike(one, 
     ],
 )
 def test_opposed_is_what_differs_only_in_a_negation_or_a_number(one, other, expected):
-    assert opposed(sense(one), sense(other)) is expected
-    assert opposed(sense(other), sense(one)) is expected
+    for lines in ([Line("rules", one), Line("rules", other)], [Line("rules", other), Line("rules", one)]):
+        assert (len(merged(lines, most=9, replacing=True)) == 1) is expected
 
 
 def test_of_repetitions_the_newest_stays():

@@ -8,7 +8,7 @@ from aether.memory.dates import Date
 from aether.memory.entries import live
 from aether.memory.ranking import NEAR, Corpus, Question, full, held, idf, scores
 from aether.store.rows import marks
-from aether.text.terms import asked
+from aether.text.words import asked
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 CORPUS = Corpus(items=100, length=500, held={"cach": 10, "miss": 2})

@@ -12,7 +12,7 @@ import pytest
 from aether.store import index, rows
 from aether.store.index import Archive, refresh, source
 from aether.store.rows import Ask, Keep
-from aether.text.terms import asked
+from aether.text.words import asked
 
 
 def record(id, content, **metadata):

@@ -1,7 +1,7 @@
 import pytest
 
 from aether.store.rows import NOTHING, Ask, Keep, counts, fraction, groups, marked, marks, row, scan, scanning
-from aether.text.terms import asked, terms
+from aether.text.words import asked, terms
 
 
 def record(id, content, **metadata):

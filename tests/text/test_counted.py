@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aether.text.counted import counted
+from aether.text.words import counted
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import pytest
 
-from aether.text.echoes import without_echoes
+from aether.text.cleaning import without_echoes
 
 TOLD = [
     '<aether-memory occasion="startup">',

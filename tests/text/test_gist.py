@@ -1,6 +1,6 @@
 import pytest
 
-from aether.text.gist import CACHED_CHARS, gist
+from aether.text.similarity import CACHED_CHARS, gist
 
 
 def signs(statement):

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-from aether.text.irregular import BASE
-from aether.text.terms import terms
-from aether.text.words import stem
+from aether.text.words import BASE, stem, terms
 
 
 def test_every_form_leads_to_a_base_that_is_no_form_itself():

@@ -1,6 +1,6 @@
 import pytest
 
-from aether.text.rules import MOST_CHARS, bare, rule, rules
+from aether.text.classify import MOST_CHARS, bare, rule, rules
 
 RULES = [
     "Keep every amount as integer cents.",

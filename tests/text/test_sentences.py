@@ -1,4 +1,4 @@
-from aether.text.sentences import sentences
+from aether.text.words import sentences
 
 
 def test_prose_ends_at_marks_and_not_at_abbreviations():

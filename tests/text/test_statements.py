@@ -1,6 +1,6 @@
 import pytest
 
-from aether.text.statements import (
+from aether.text.classify import (
     binding,
     choices,
     decides,

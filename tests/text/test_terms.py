@@ -1,7 +1,6 @@
 import pytest
 
-from aether.text.irregular import BASE
-from aether.text.terms import MAX_TERM_CHARS, PART_WEIGHT, asked, term, terms
+from aether.text.words import BASE, MAX_TERM_CHARS, PART_WEIGHT, asked, term, terms
 
 
 @pytest.mark.parametrize(

@@ -9,17 +9,23 @@ shortened at most by fillers and whole clauses; protected content stands in it w
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from aether.backends.base import Completion, Request, Settings
 from aether.backends.extractive.compose import composed
-from aether.backends.extractive.fit import fitting
 from aether.backends.extractive.select import ordered
 from aether.backends.extractive.statements import read
 from aether.backends.extractive.summary import summarised
 from aether.backends.extractive.weigh import weighed
-from aether.shapes import Counter
+from aether.shapes import Counter, JsonObject
+from aether.text.picking import longest
+from aether.tokens.sessions import session_tokens
 
 NAME = "extractive"
+# Close enough: a hundredth of the target, far inside the tenth that is promised.
+CLOSE = 0.01
+# Where the next clause is too long, one of these many behind it may still fit.
+TRIED = 40
 
 
 def complete(request: Request, *, settings: Settings, count: Counter) -> Completion:
@@ -33,11 +39,14 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
     handoff = request.data
     clauses = read(handoff)
     ranking = ordered(weighed(clauses, handoff, count=count))
-    session = fitting(
-        lambda places: composed(handoff, clauses, places, target_tokens=request.target_tokens),
+
+    def session(places: Sequence[int]) -> JsonObject:
+        return composed(handoff, clauses, places, target_tokens=request.target_tokens)
+
+    chosen = longest(
         ranking,
-        {clause.place: clause.leans_on for clause in clauses},
-        target_tokens=request.target_tokens,
-        count=count,
-    )
-    return Completion(text=json.dumps(session, ensure_ascii=False), backend=NAME)
+        lambda places: session_tokens(session(places), count),
+        most=request.target_tokens, tried=TRIED, close=CLOSE,
+        leans_on={clause.place: clause.leans_on for clause in clauses},
+    )  # fmt: skip
+    return Completion(text=json.dumps(session(chosen), ensure_ascii=False), backend=NAME)

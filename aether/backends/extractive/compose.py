@@ -23,7 +23,7 @@ from aether.backends.extractive.weigh import (
 )
 from aether.shapes import JsonObject
 from aether.text.patterns import lazy
-from aether.text.sentences import sentences
+from aether.text.words import sentences
 
 # The share of the target that may go into entries of their own, and what one costs in tokens of structure.
 STRUCTURE_SHARE = 0.12

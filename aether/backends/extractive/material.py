@@ -13,13 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from aether.backends.extractive.trim import is_machine, unbulleted
-from aether.messages.edits import file_changes
 from aether.messages.shell import ending, matters, shown_command
+from aether.messages.tool_calls import command, file_changes
 from aether.shapes import JsonObject
-from aether.text.classify import classify
+from aether.text.classify import classify, decides, is_empty_reply, is_reply, prose, question, stated
 from aether.text.cleaning import clean, without_injected
 from aether.text.patterns import lazy
-from aether.text.statements import decides, is_empty_reply, is_reply, prose, question, stated
 
 Sort = Literal["asked", "decided", "solved", "blocked", "done", "noted", "ran", "changed", "carried"]
 
@@ -42,7 +41,6 @@ _SORTS: dict[str, Sort] = {
     "outcome": "done",
     "observation": "noted",
 }
-_COMMAND_KEYS = ("command", "cmd", "script")
 _MARK = lazy(r"^(?:\d{1,5}\. |- )")
 _HEADING = lazy(r"^(?:#{1,6} .*|[A-Z][\w ]{0,20}:)$")
 CHANGE = lazy(r"(\S+): (created|changed|deleted)(?: \((.*)\))?", re.DOTALL)
@@ -162,12 +160,12 @@ def _ran(said: Sequence[JsonObject]) -> Iterator[Line]:
     waiting: dict[str, list[str]] = {}
     for one in said:
         if one["tool"] and one["role"] != "tool":
-            waiting.setdefault(one["tool"], []).append(_command(_arguments(one["text"])))
+            waiting.setdefault(one["tool"], []).append(command(_arguments(one["text"])))
         elif waiting.get(one["tool"]):
-            command = waiting[one["tool"]].pop(0)
-            if command and matters(command) and not _REFUSED.match(one["text"]):
+            ran = waiting[one["tool"]].pop(0)
+            if ran and matters(ran) and not _REFUSED.match(one["text"]):
                 end = ending(_OUTPUT.sub("", without_injected(_ends(one["text"]))))
-                yield _line(one["at"], "ran", f"{RAN}{shown_command(command)}`" + (f": {end}" if end else ""))
+                yield _line(one["at"], "ran", f"{RAN}{shown_command(ran)}`" + (f": {end}" if end else ""))
 
 
 def _changes(before: Mapping[str, re.Match[str]], said: Iterable[JsonObject]) -> list[Line]:
@@ -177,7 +175,7 @@ def _changes(before: Mapping[str, re.Match[str]], said: Iterable[JsonObject]) ->
         if not one["tool"] or one["role"] == "tool":
             continue
         arguments = _arguments(one["text"])
-        for change in file_changes(arguments, _command(arguments)):
+        for change in file_changes(arguments, command(arguments)):
             _, action, names = found.get(change.path) or _known(before.get(change.path))
             found.pop(change.path, None)
             action = action if action == "created" and change.action == "changed" else change.action
@@ -200,10 +198,3 @@ def _arguments(text: str) -> JsonObject:
     except (ValueError, RecursionError):
         found = None
     return found if isinstance(found, dict) else {"input": text}
-
-
-def _command(arguments: JsonObject) -> str:
-    value = next((arguments[key] for key in _COMMAND_KEYS if arguments.get(key)), "")
-    if isinstance(value, list):
-        value = value[-1] if value else ""
-    return value if isinstance(value, str) and "path" not in arguments else ""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from aether.backends.extractive.trim import PIECE_CHARS, pieces, trimmed, unbulleted
 from aether.text.classify import Kind, classify
 from aether.text.patterns import lazy
-from aether.text.sentences import sentences
+from aether.text.words import sentences
 
 # Who speaks, at the head of an item: up to three words in front of a colon.
 SPOKEN_TYPES = frozenset({"observation", "user_input", "message"})

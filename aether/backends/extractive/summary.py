@@ -17,7 +17,8 @@ from aether.messages.shell import reports_failure
 from aether.shapes import Counter, JsonObject
 from aether.text.classify import classify
 from aether.text.patterns import lazy
-from aether.text.sentences import sentences
+from aether.text.picking import longest
+from aether.text.words import sentences
 
 # How much sooner a line is taken, as relevance: what was chosen once, then what binds, then what tells.
 WORTH: Mapping[Sort, float] = {
@@ -120,15 +121,8 @@ def _fitting(
     def written(places: Sequence[int]) -> str:
         return write([lines[place] for place in sorted(places)])
 
-    low, high = 0, len(ranking)
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if count(written(ranking[:middle])) <= most else (low, middle - 1)
-    places = list(ranking[:low])
-    for place in ranking[low + 1 : low + 1 + TRIED]:
-        if count(written([*places, place])) <= most:
-            places.append(place)
-    return written(places)
+    # The one right behind the front is known to be too long.
+    return written(longest(ranking, lambda places: count(written(places)), most=most, tried=1 + TRIED))
 
 
 def _bullets(lines: Sequence[Line]) -> str:

@@ -31,8 +31,7 @@ from aether.backends.extractive.statements import BINDING_TYPES, HIGH_RELEVANCE,
 from aether.shapes import Counter
 from aether.text.anchors import anchors
 from aether.text.patterns import lazy
-from aether.text.sentences import sentences
-from aether.text.words import STOPWORDS, stem, stems, words
+from aether.text.words import STOPWORDS, sentences, stem, stems, words
 
 # Worth of one new term. A common word says a third of a rare one; what is exact says more than either.
 RARE = 1.0

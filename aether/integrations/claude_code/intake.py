@@ -20,7 +20,7 @@ SAID_CHARS = (15_000, 5_000)
 ON_THE_WAY_CHARS = (4_000, 1_000)
 ALL_ON_THE_WAY_CHARS = 200_000
 SUMMARY_CHARS = (40_000, 20_000)
-# The most that aether.messages.shell reads of an output, and aether.messages.edits of a new text.
+# The most that aether.messages.shell reads of an output, and aether.messages.tool_calls of a new text.
 OUTPUT_CHARS = (4_200, 4_200)
 INPUT_CHARS = (20_000, 0)
 # All texts of one input together, and how far into it is looked: it is a tool's arguments, not a document.

@@ -27,7 +27,7 @@ from aether.operations import home as homes
 from aether.operations.status import get_memory_status
 from aether.shapes import JsonObject
 from aether.store.documents import NAMES
-from aether.text.counted import counted
+from aether.text.words import counted
 
 SOURCE = "mcp"
 # An index of more lines is not read; a better query is.

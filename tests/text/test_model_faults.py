@@ -1,13 +1,16 @@
 import pytest
 
-from aether.compaction.gate import LEAST_ECHO_WORDS, SLACK, rejected, unfit
-from aether.compaction.shapes import Facts, Said, SummaryTask
+from aether.text.model_faults import LEAST_ECHO_WORDS, SLACK, model_fault
 
 LONG = " ".join(f"Module {n} drops entry {n} because handler {n} returns too early." for n in range(80))
-TASK = SummaryTask(
-    "task_state", 1, (Said(0, "user", "", f"Fix the queue. {LONG}"), Said(1, "tool", "Bash", "1 passed " * 300)),
-    "Earlier: the parser was rewritten.", Facts(), 400,
-)  # fmt: skip
+SUMMARY = "The importer now streams its input and memory stays flat; large transcripts import."
+ITEMS = [f"Item {at}: the {name} worker moved file {at} to shelf {at * 7} after check {at * 3}." for at, name in
+        enumerate("ash birch cedar elm fir hazel larch maple oak pine rowan spruce".split())]  # fmt: skip
+TASK = {
+    "given": [f"Fix the queue. {LONG}", "1 passed " * 300],
+    "before": "Earlier: the parser was rewritten.",
+    "most_tokens": 400,
+}
 
 
 def count(text):
@@ -102,45 +105,44 @@ GOOD = [
 
 
 @pytest.mark.parametrize("prose", BAD)
-def test_what_is_no_summary_is_rejected_with_a_reason(prose):
-    reason = rejected(prose, TASK, count=count)
+def test_an_answer_that_is_not_a_summary_has_a_fault(prose):
+    fault = model_fault(prose, **TASK, count=count)
 
-    assert reason.startswith("It ")
-    assert reason.endswith(".")
+    assert fault.startswith(("is ", "says ", "has ", "copies ", "repeats "))
 
 
 @pytest.mark.parametrize("prose", GOOD)
 def test_a_good_summary_may_speak_of_errors_refusals_and_limits(prose):
-    assert rejected(prose, TASK, count=count) == ""
+    assert model_fault(prose, **TASK, count=count) == ""
 
 
 def test_a_little_over_the_limit_is_let_through():
-    at_most = "word " * int(TASK.max_tokens * SLACK)
+    at_most = "word " * int(TASK["most_tokens"] * SLACK)
 
-    assert rejected(at_most, TASK, count=count) == ""
-    assert rejected(at_most + "word", TASK, count=count) == "It has 541 tokens; 400 were asked for."
+    assert model_fault(at_most, **TASK, count=count) == ""
+    assert model_fault(at_most + "word", **TASK, count=count) == "has 541 tokens; 400 were asked for"
 
 
-def test_a_summary_as_long_as_what_it_stands_for_is_none():
-    short = TASK._replace(said=(Said(0, "user", "", "one two " * 40),), previous="")
+def test_a_summary_as_long_as_its_input_is_a_fault():
+    short = {"given": ["one two " * 40], "most_tokens": 400}
 
-    assert "no fewer than the 80" in rejected("other words " * 40, short, count=count)
-    assert rejected("other words " * 30, short, count=count) == ""
+    assert "no fewer than the 80" in model_fault("other words " * 40, **short, count=count)
+    assert model_fault("other words " * 30, **short, count=count) == ""
 
 
 def test_a_long_refusal_that_lists_what_was_done_is_a_summary():
     prose = "I cannot help with the deployment, the user said.\n- the parser was fixed\n- the tests pass"
 
-    assert rejected(prose, TASK, count=count) == ""
+    assert model_fault(prose, **TASK, count=count) == ""
 
 
 def test_quoting_one_sentence_is_no_echo_but_copying_a_message_is():
     sentence = LONG[: LONG.index("Module 3 ")]
     own = "Beside that the reader was rewritten from scratch and the writer now closes its files in every case at last."
 
-    assert rejected(f"{sentence} {own} {own[::-1]}", TASK, count=count) == ""
+    assert model_fault(f"{sentence} {own} {own[::-1]}", **TASK, count=count) == ""
     copied = " ".join(LONG.split()[: LEAST_ECHO_WORDS + 20])
-    assert rejected(copied, TASK, count=count) == "It copies one message."
+    assert model_fault(copied, **TASK, count=count) == "copies one message"
 
 
 def test_what_it_stands_for_is_counted_only_as_far_as_needed():
@@ -150,21 +152,95 @@ def test_what_it_stands_for_is_counted_only_as_far_as_needed():
         counted.append(text)
         return count(text)
 
-    many = TASK._replace(said=tuple(Said(at, "user", "", "other words " * 200) for at in range(50)))
+    many = {"given": ["other words " * 200] * 50, "most_tokens": 400}
 
-    assert rejected("It goes on with the parser of the ledger. " * 12, many, count=counting) == ""
+    assert model_fault("It goes on with the parser of the ledger. " * 12, **many, count=counting) == ""
     assert len(counted) < 5
 
 
 @pytest.mark.parametrize(
     "prose", ["", "N/A", "...", "I'm sorry, but I can't help with that.", "Error: 500 oh no"]
 )
-def test_what_is_no_summary_is_unfit_however_long_one_may_be(prose):
-    assert unfit(prose)
+def test_such_an_answer_has_a_fault_without_any_input(prose):
+    assert model_fault(prose)
 
 
-def test_without_a_task_length_does_not_matter_but_an_echo_does():
+def test_without_a_counter_length_does_not_matter_but_an_echo_does():
     long = "The parser was fixed and the tests pass. " * 400
 
-    assert unfit(long, [LONG]) == ""
-    assert unfit(LONG, ["short", LONG]) == "It copies one message."
+    assert model_fault(long, given=[LONG]) == ""
+    assert model_fault(LONG, given=["short", LONG]) == "copies one message"
+
+
+@pytest.mark.parametrize(
+    ("summary", "kind"),
+    [
+        ("", "is empty"),
+        (" \n…", "says nothing"),
+        ("I'm sorry, but I can't help with that.", "refusal"),
+        ("I’m unable to summarise this.", "refusal"),
+        ("As an AI language model, I have no memory.", "refusal"),
+        ("Unfortunately, the input is missing and I cannot go on.", "refusal"),
+        ("Error: 529 overloaded", "error"),
+        ("API Error (500): internal", "error"),
+        ("Traceback (most recent call last):\n  File", "error"),
+        ('{"type":"error","error":{}}', "error"),
+        ("HTTP 503 Service Unavailable", "error"),
+        ("Rate limit exceeded, try again later", "error"),
+        ("ValueError: no items", "error"),
+    ],
+)
+def test_a_text_that_is_no_summary_is_recognised(summary, kind):
+    fault = model_fault(summary)
+
+    assert kind in fault
+
+
+@pytest.mark.parametrize(
+    "summary",
+    [
+        SUMMARY,
+        "Error handling was rewritten: the importer skips bad lines.",
+        "Errors in the parser were fixed.",
+        "I moved the importer to streaming.",
+        "Sorry states of the old importer were removed.",
+        "The team cannot deploy before Monday.",
+        "500 files were imported.",
+        "导入器现在使用流式读取。",
+    ],
+)
+def test_a_summary_that_speaks_of_errors_is_still_one(summary):
+    assert model_fault(summary) == ""
+    assert model_fault(summary, given=ITEMS, count=count) == ""
+
+
+def test_repeating_the_input_is_no_summary():
+    fault = model_fault(" ".join(ITEMS), given=[*ITEMS, "x " * 40])
+
+    assert fault == "repeats the whole input"
+
+
+def test_selecting_sentences_of_the_input_is_one():
+    assert model_fault(" ".join(ITEMS[:3]), given=ITEMS, count=count) == ""
+
+
+def test_a_summary_longer_than_its_input_is_rejected():
+    fault = model_fault(SUMMARY * 20, given=ITEMS, count=count)
+
+    assert "no fewer than" in fault
+
+
+def test_two_short_items_may_be_summed_up_at_length():
+    assert model_fault(SUMMARY, given=["Stream.", "Done."], count=count) == ""
+
+
+def test_repeating_the_instruction_is_no_summary():
+    asked = "Write two or three sentences that say what was done and what was decided."
+
+    fault = model_fault(asked, given=["Stream."], instruction=f"Rules.\n{asked}\nItems: Stream.")
+
+    assert fault == "repeats the instruction"
+
+
+def test_repeating_a_sentence_of_an_item_that_the_prompt_shows_is_one():
+    assert model_fault(SUMMARY, given=[SUMMARY], instruction=f"Items: {SUMMARY}", count=count) == ""

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from aether.text import likeness as module
-from aether.text.likeness import (
+from aether.text import similarity as module
+from aether.text.similarity import (
     CONTRADICTS_AT,
     SAME_AT,
     backed,

@@ -1,0 +1,450 @@
+"""Tool calls: the calls of a conversation with their results, the files they touched and what failed in them.
+
+Tools are recognised by their arguments, not by their names: a path with new text is an edit in every agent, and
+patches and files written by the shell count as well. Commands are read by `shell`. A result belongs to the nearest
+earlier call of its id that has none yet. All of it is linear in the messages.
+
+A failure is closed when a later run does all that the failed one did (other flags do not matter), or when the same
+file is changed after all. Looking around that finds nothing, and slips of a tool's own protocol, are no failures.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import sha256
+from typing import Literal, NamedTuple
+
+from aether.messages.blocks import word
+from aether.messages.message import Block, Message
+from aether.messages.shell import (
+    aim,
+    complaint,
+    finds_nothing,
+    looks_around,
+    reports_failure,
+    shown_command,
+    takes_in,
+)
+from aether.redact.private import without_blocks
+from aether.redact.redaction import redact
+from aether.shapes import JsonObject
+from aether.text.cleaning import without_injected
+from aether.text.patterns import lazy
+
+Action = Literal["read", "changed", "created", "deleted"]
+_COMMAND_KEYS = ("command", "cmd", "script")
+_SHELLS = frozenset({"bash", "sh", "zsh"})
+# An editor tool that takes its verb as `command`; the file is named beside it.
+_VERBS = frozenset({"view", "create", "str_replace", "insert", "undo_edit"})
+_PATH_KEYS = ("file_path", "path", "filename", "notebook_path", "target_file", "filePath", "file")
+_TEXT_KEYS = (
+    "content",
+    "file_text",
+    "new_string",
+    "new_str",
+    "newText",
+    "new_source",
+    "contents",
+    "code_edit",
+    "insert_text",
+)
+_OLD_KEYS = ("old_string", "old_str", "oldText")
+_VIEWING = {"view", "read", "undo_edit"}
+# Enough to recognise a change by; the file itself is the record of it.
+_NAMES = 8
+_TEXT_CHARS = 20_000
+LINE_CHARS = 100
+
+_PATCH_ACTIONS: dict[str, Action] = {"Add": "created", "Update": "changed", "Delete": "deleted"}
+_PATCHED = lazy(r"^\*\*\* (Add|Update|Delete) File: (.+?)\s*$", re.MULTILINE)
+_WRITTEN = lazy(r"(?:^|[;&|\n]\s*)(?:cat|tee)\b[^\n|;&]*?(?:>{1,2}\s*)?([\w./~@+-]+)\s*<<")
+_CATTED = lazy(r"(?:^|[;&|\n]\s*)cat\s*>{1,2}\s*([\w./~@+-]+)")
+_IN_PLACE = lazy(r"\bsed\s+-i\S*\s+(?:-e\s+)?(?:'[^']*'|\"[^\"]*\")\s+([\w./~@+-]+)")
+_DEFINED = lazy(
+    r"^\+?\s*(?:(?:export|default|async|pub|public|private|protected|static|abstract|final|override)\s+)*"
+    r"(?:def|func|function|class|type|interface|struct|enum|fn|trait|const)\s+(?:\([^)]{0,80}\)\s*)?([A-Za-z_]\w*)",
+    re.MULTILINE,
+)
+HASH_DIGITS = 12
+# A command longer than this holds a file; its beginning says what it does.
+_COMMAND_CHARS = 2_000
+_WHOLE_KEYS = ("content", "file_text", "contents")
+_PARTS = frozenset({"offset", "limit", "view_range", "start_line", "end_line", "pages"})
+# Tools that look for files or list them name a folder, not a file that was read.
+_READERS = lazy(r"read|view|open|cat|show|get_?file|fetch_?file", re.IGNORECASE)
+_SEARCHERS = lazy(r"grep|glob|search|find|list|\bls\b|tree", re.IGNORECASE)
+_NUMBERED = lazy(r"\s*1(?:→|\t|: |\|)")
+_SEGMENTS = lazy(r"&&|\|\||[;|\n]")
+_SHOWS = frozenset({"cat", "head", "tail", "less", "more", "nl", "bat"})
+_PRINTS = lazy(r"sed\s+-n\s+\S+\s+(?P<path>[\w./~@+-]+)\s*$")
+_REDIRECTED = lazy(r"(?<![0-9&>=-])>{1,2}\s*([\w./~@+-]*[\w~@+-])(?=\s|$)")
+_LOOKS_LIKE_FILE = lazy(r"(?:[\w~.@+-]*/)*[\w~.@+-]*(?:\.\w+|[A-Z]\w+)")
+# Enough to recognise an error by; the full text is in the archive.
+COMPLAINT_CHARS = 300
+SHELL = "$ "
+_ABOUT_KEYS = ("file_path", "path", "notebook_path", "url")
+# Slips of a tool's own protocol, corrected in the next call; nobody needs to know of them later.
+_SLIP = lazy(
+    r"\s*(?:<tool_use_error>|File has (?:not been read|been modified)|String to replace not found|Found \d+ matches of the string|"
+    r"No changes to make|InputValidationError|Argument Validation Error|Sibling tool call|\[Request interrupted|Cancelled|"
+    r"The user doesn't want to|Claude requested permissions|Permission to use)"
+)
+
+
+class Call(NamedTuple):
+    """A call and what came of it."""
+
+    at: int
+    tool: str
+    arguments: JsonObject
+    command: str
+    """The shell command that it runs; empty for other tools."""
+    result: Block | None
+    answered_at: int
+    """Position of the result; -1 where there is none."""
+
+
+def calls(messages: Sequence[Message]) -> list[Call]:
+    """Return the calls in `messages` in order."""
+    found: list[Call] = []
+    waiting: dict[str, list[int]] = {}
+    for at, message in enumerate(messages):
+        for block in message.blocks:
+            if block.kind == "call":
+                waiting.setdefault(block.call_id, []).append(len(found))
+                found.append(Call(at, block.tool, block.arguments, command(block.arguments), None, -1))
+            elif block.kind == "result" and waiting.get(block.call_id):
+                place = waiting[block.call_id].pop()
+                found[place] = found[place]._replace(result=block, answered_at=at)
+    return found
+
+
+def command(arguments: JsonObject) -> str:
+    """Return the shell command in the arguments of a call; empty where there is none.
+
+    >>> command({"command": ["bash", "-lc", "make test"]}), command({"command": "view", "path": "a.py"})
+    ('make test', '')
+    """
+    for key in _COMMAND_KEYS:
+        value = arguments.get(key)
+        if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
+            value = value[-1] if value[0].rpartition("/")[2] in _SHELLS else " ".join(value)
+        if isinstance(value, str) and value.strip():
+            return "" if value in _VERBS else value.strip()
+    return ""
+
+
+class FileChange(NamedTuple):
+    """A file that a call changed; `action` is `created`, `changed` or `deleted`."""
+
+    path: str
+    action: Action
+    lines: int = 0
+    names: tuple[str, ...] = ()
+    """What the new text defines."""
+    first: str = ""
+    """The first new line, where nothing is defined."""
+
+
+def file_changes(arguments: JsonObject, command: str = "") -> Iterator[FileChange]:
+    """Yield the files that a call with these arguments changes.
+
+    >>> [change.path for change in file_changes({"file_path": "a.py", "old_string": "x", "new_string": "def y(): ..."})]
+    ['a.py']
+    """
+    patch = next(
+        (arguments[key] for key in ("input", "patch") if isinstance(arguments.get(key), str)), command
+    )
+    if "*** Begin Patch" in patch:
+        yield from _patched(patch)
+    elif command:
+        yield from _by_shell(command)
+    else:
+        yield from _by_tool(arguments)
+
+
+def _by_tool(arguments: JsonObject) -> Iterator[FileChange]:
+    path = next(
+        (arguments[key] for key in _PATH_KEYS if isinstance(arguments.get(key), str) and arguments[key]), None
+    )
+    if path is None or word(arguments.get("command")) in _VIEWING:
+        return
+    edits = arguments.get("edits")
+    listed = [edit for edit in edits if isinstance(edit, dict)] if isinstance(edits, list) else [arguments]
+    new = [edit[key] for edit in listed for key in _TEXT_KEYS if isinstance(edit.get(key), str)]
+    old = [edit[key] for edit in listed for key in _OLD_KEYS if isinstance(edit.get(key), str)]
+    if not new:
+        return
+    whole = not old and any(key in arguments for key in ("content", "file_text", "contents"))
+    yield _described(path, "created" if whole else "changed", "\n".join(new), "\n".join(old))
+
+
+def _patched(patch: str) -> Iterator[FileChange]:
+    heads = list(_PATCHED.finditer(patch))
+    ends = [*(head.start() for head in heads[1:]), len(patch)]
+    for head, end in zip(heads, ends, strict=False):
+        body = patch[head.end() : end].partition("*** End Patch")[0]
+        added = "\n".join(line[1:] for line in body.split("\n") if line.startswith("+"))
+        removed = "\n".join(line[1:] for line in body.split("\n") if line.startswith("-"))
+        action = _PATCH_ACTIONS[head[1]]
+        yield _described(head[2], action, added, removed)
+
+
+def _by_shell(command: str) -> Iterator[FileChange]:
+    read = command[:_TEXT_CHARS]
+    written = [found[1] for pattern in (_WRITTEN, _CATTED) for found in pattern.finditer(read)]
+    for path in dict.fromkeys(written):
+        text = read.partition("\n")[2]
+        yield _described(
+            path, "changed" if ">>" in read else "created", text if len(written) == 1 else "", ""
+        )
+    for found in _IN_PLACE.finditer(read):
+        yield FileChange(found[1], "changed")
+    for part in _segments(command):
+        yield from _by_program(part)
+
+
+def _segments(command: str) -> list[str]:
+    return _SEGMENTS.split(command[:_COMMAND_CHARS].split("<<", 1)[0])
+
+
+def _by_program(part: str) -> Iterator[FileChange]:
+    """Yield the files that one command of a line deletes or moves."""
+    given = part.split()
+    by_git = given[:1] == ["git"]
+    program = given[by_git] if len(given) > by_git else ""
+    named = _named(given[1 + by_git :])
+    if program == "rm":
+        yield from (FileChange(path, "deleted") for path in named if _LOOKS_LIKE_FILE.fullmatch(path))
+    elif program == "mv" and len(named) == 2 and all(map(_LOOKS_LIKE_FILE.fullmatch, named)):
+        yield FileChange(named[0], "deleted")
+        yield FileChange(named[1], "created")
+
+
+def _named(given: Iterable[str]) -> list[str]:
+    return [each.strip("'\"") for each in given if not each.startswith("-")]
+
+
+def _described(path: str, action: Action, new: str, old: str) -> FileChange:
+    new, old = without_blocks(new)[:_TEXT_CHARS], old[:_TEXT_CHARS]
+    known = set(_DEFINED.findall(old))
+    names = tuple(dict.fromkeys(name for name in _DEFINED.findall(new) if name not in known))[:_NAMES]
+    lines = new.count("\n") + 1 if new else 0
+    return FileChange(path, action, lines, names, "" if names else _first_new_line(new, old))
+
+
+def _first_new_line(new: str, old: str) -> str:
+    before = {line.strip() for line in old.split("\n")}
+    for line in new.split("\n"):
+        bare = line.strip()
+        if len(bare) > 3 and bare not in before:
+            bare = redact(bare)  # before it is cut: half a secret does not look like one
+            return bare if len(bare) <= LINE_CHARS else bare[: LINE_CHARS - 1] + "…"
+    return ""
+
+
+class FileFact(NamedTuple):
+    """A file that the work touched."""
+
+    path: str
+    action: Action
+    times: int
+    sha256: str = ""
+    """First 12 hex digits of the hash of what was last read or written, where that stood in the messages whole."""
+
+
+class ErrorFact(NamedTuple):
+    """Something that failed."""
+
+    text: str
+    open: bool
+
+
+def files_of(calls: Iterable[Call]) -> tuple[FileFact, ...]:
+    """Return the files that `calls` touched, what was touched last at the end.
+
+    What was done counts over what was read: a file that was changed is not listed as read.
+    """
+    found: dict[str, FileFact] = {}
+    for call in calls:
+        if call.result is not None and not call.result.is_error:
+            for fact in _touched(call):
+                _count(found, fact)
+    return tuple(found.values())
+
+
+def merged_files(older: Iterable[FileFact], newer: Iterable[FileFact]) -> tuple[FileFact, ...]:
+    """Return one entry for each path, counts added, what is newest at the end.
+
+    >>> merged_files([FileFact("a", "created", 1, "0f")], [FileFact("b", "read", 1), FileFact("a", "changed", 2)])
+    (FileFact(path='b', action='read', times=1, sha256=''), FileFact(path='a', action='created', times=3, sha256=''))
+    """
+    found = {fact.path: fact for fact in older}
+    for fact in newer:
+        _count(found, fact)
+    return tuple(found.values())
+
+
+def _count(found: dict[str, FileFact], fact: FileFact) -> None:
+    before = found.get(fact.path)
+    if before is None:
+        found[fact.path] = fact
+    elif fact.action == "read" and before.action != "read":
+        # Reading changes nothing; whole contents seen again are those that stand there now.
+        found[fact.path] = before._replace(sha256=fact.sha256 or before.sha256)
+    else:
+        found.pop(fact.path)
+        counted = before.times if before.action != "read" or fact.action == "read" else 0
+        found[fact.path] = fact._replace(
+            action=_action(before.action, fact.action), times=counted + fact.times
+        )
+
+
+def _action(before: Action, after: Action) -> Action:
+    """Return what became of a file in all: what was created and then changed was created."""
+    if after == "changed" and before == "created":
+        return "created"
+    if after == "created" and before in {"read", "changed"}:
+        return "changed"
+    return after
+
+
+def _touched(call: Call) -> Iterator[FileFact]:
+    changed = False
+    for change in file_changes(call.arguments, call.command):
+        changed = True
+        yield FileFact(change.path, change.action, 1, _whole_hash(call))
+    if call.command:
+        for part in _segments(call.command):
+            yield from (FileFact(path, "read", 1) for path in _shown(part))
+            # Output in a file is a fact of the work, but no change that memory would note.
+            written = None if part.split()[:1] == ["cat"] else _REDIRECTED.search(part)
+            if written and written[1] != "/dev/null":
+                yield FileFact(written[1], "changed" if ">>" in part else "created", 1)
+    elif not changed:
+        yield from _reading(call)
+
+
+def _whole_hash(call: Call) -> str:
+    """Return the hash of the content that the call wrote, where it wrote a whole file."""
+    texts = [call.arguments[key] for key in _WHOLE_KEYS if isinstance(call.arguments.get(key), str)]
+    return digest(texts[0]) if texts and not call.command else ""
+
+
+def digest(text: str) -> str:
+    """Return the first digits of the SHA-256 of `text`, as `sha256sum` says of a file that holds it."""
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_DIGITS]
+
+
+def _reading(call: Call) -> Iterator[FileFact]:
+    given = call.arguments
+    path = next((given[key] for key in _PATH_KEYS if isinstance(given.get(key), str) and given[key]), "")
+    verb = given.get("command")
+    reads = verb == "view" or (_READERS.search(call.tool) and not _SEARCHERS.search(call.tool))
+    if path and reads and not path.endswith("/"):
+        text = call.result.text if call.result else ""
+        whole = text and not _PARTS & given.keys() and not _NUMBERED.match(text)
+        yield FileFact(path, "read", 1, digest(text) if whole else "")
+
+
+def _shown(part: str) -> list[str]:
+    """Return the files that one command of a line prints."""
+    given = part.split()
+    if given[:1] == ["sed"] and (printed := _PRINTS.search(part)):
+        return [printed["path"]]
+    if given and given[0] in _SHOWS and ">" not in part:
+        return [path for path in _named(given[1:]) if _LOOKS_LIKE_FILE.fullmatch(path)]
+    return []
+
+
+def failures_of(
+    calls: Iterable[Call], *, removed: Callable[[int], bool], before: Iterable[ErrorFact] = ()
+) -> tuple[ErrorFact, ...]:
+    """Return the failures among the calls at `removed` positions, and those of `before` that are closed by now.
+
+    All `calls` can close a failure, also those that stay.
+    """
+    known = {_key(error.text): error for error in before if error.open}
+    found: dict[str, ErrorFact] = {}
+    for call in calls:
+        if call.result is None:
+            continue
+        label = _label(call)
+        key = failure_key(label)
+        if not _failed(call):
+            for failed, error in [*known.items(), *found.items()]:
+                if repairs(key, failed):
+                    found[failed] = found.get(failed, error)._replace(open=False)
+        elif removed(call.at) and not is_harmless(call.command, call.result.text):
+            found.pop(key, None)
+            found[key] = ErrorFact(f"{label}\n{_complaint(call)}".rstrip("\n"), open=True)
+    return tuple(found.values())
+
+
+def merged_failures(older: Iterable[ErrorFact], newer: Iterable[ErrorFact]) -> tuple[ErrorFact, ...]:
+    r"""Return one entry for each thing that failed, as it stands now, what is newest at the end.
+
+    >>> merged_failures([ErrorFact("$ make\nno rule", open=True)], [ErrorFact("$ make -j2\nno rule", open=False)])
+    (ErrorFact(text='$ make -j2\nno rule', open=False),)
+    """
+    found: dict[str, ErrorFact] = {}
+    for error in (*older, *newer):
+        key = _key(error.text)
+        for failed in [each for each in found if each == key or (not error.open and repairs(key, each))]:
+            del found[failed]
+        found[key] = error
+    return tuple(found.values())
+
+
+def failure_key(label: str) -> str:
+    """Return what stays the same of a failure when it is tried again: of a command its aim, of another tool the file.
+
+    >>> failure_key("$ pytest -x tests/a.py"), failure_key("Edit src/a.py"), failure_key("cancel_order")
+    ('$ pytest tests/a.py', 'src/a.py', 'cancel_order')
+    """
+    if label.startswith(SHELL):
+        return f"{SHELL}{aim(label[len(SHELL) :])}"
+    return label.partition(" ")[2] or label
+
+
+def repairs(done: str, failed: str) -> bool:
+    """Tell by their keys whether what succeeded is what `failed`, or includes it.
+
+    >>> repairs("$ pytest", "$ pytest tests/a.py"), repairs("$ pytest tests/b.py", "$ pytest tests/a.py")
+    (True, False)
+    """
+    if done.startswith(SHELL) and failed.startswith(SHELL):
+        return takes_in(done[len(SHELL) :], failed[len(SHELL) :])
+    return done == failed
+
+
+def is_harmless(command: str, output: str) -> bool:
+    """Tell whether a failed call is worth no note: a slip of the tool's protocol, or a search without results."""
+    return bool(_SLIP.match(output)) or (
+        bool(command) and (looks_around(command) or finds_nothing(command, output))
+    )
+
+
+def _failed(call: Call) -> bool:
+    """Tell whether a call failed: by its flag, else by what the command printed."""
+    if call.result is None or call.result.is_error:
+        return call.result is not None
+    return bool(call.command) and reports_failure(call.command, without_injected(call.result.text))
+
+
+def _label(call: Call) -> str:
+    if call.command:
+        return f"{SHELL}{shown_command(call.command)}"
+    path = next((call.arguments[key] for key in _ABOUT_KEYS if isinstance(call.arguments.get(key), str)), "")
+    path = path or next((change.path for change in file_changes(call.arguments)), "")
+    return f"{call.tool} {path}".strip().partition("\n")[0]
+
+
+def _key(text: str) -> str:
+    return failure_key(text.partition("\n")[0])
+
+
+def _complaint(call: Call) -> str:
+    text = complaint(without_injected(call.result.text)) if call.result else ""
+    return text if len(text) <= COMPLAINT_CHARS else text[: COMPLAINT_CHARS - 1] + "…"

@@ -1,0 +1,191 @@
+"""Model faults: why the text that a model answered with is not the summary that was asked for.
+
+A fault is an empty text, a placeholder, a refusal, the text of an error, an echo of the instruction or of the input,
+or a text longer than asked for or than its input. A summary that speaks of errors and refusals is fine: only an
+answer that opens as one, and says little else, is a fault. What a summary leaves out is not judged here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable
+
+from aether.shapes import Counter
+from aether.text.patterns import lazy
+from aether.text.words import words
+
+# A model counts by another tokenizer, up to a third more than ours; the caller cuts what is a little too long.
+SLACK = 1.35
+# A summary of a few words may stand for a few words; only from here on must it be shorter than its input.
+LEAST_COMPARED_TOKENS = 60
+# Runs of this many words are not repeated by accident, nor by quoting names and numbers.
+RUN_WORDS = 8
+# An echo holds hardly anything else; a good summary quotes less than half of itself from any single place.
+ECHOED_SHARE = 0.8
+# A shorter summary may well be one sentence of the input.
+LEAST_ECHO_WORDS = 40
+# Shorter inputs cannot be selected from.
+LEAST_INPUT_WORDS = 120
+# Long enough not to be met by accident in an instruction.
+LEAST_INSTRUCTION_CHARS = 40
+# Refusals and errors say why in a few sentences; what goes on after them is about the conversation.
+REFUSAL_CHARS = 600
+ERROR_CHARS = 800
+
+EMPTY = "is empty"
+
+_REFUSES = lazy(
+    r"\W*(?:(?:i'm|i am|we're)(?: (?:so|very|really|truly))? (?:sorry|afraid)|(?:my )?apologies|i apologi[sz]e|sorry|unfortunately)\b[^.!?\n]{0,80}\b"
+    r"(?:can't|cannot|can not|unable|not able|won't|not allowed|no access|don't have)\b"
+    r"|\W*(?:sorry[,.]? )?(?:i'm|we're|i am|we are) (?:unable|not able) to (?:help|assist|summari[sz]e|provide|comply|continue|do that|complete|process|access)\b"
+    r"|\W*(?:sorry[,.]? )?(?:i|we) (?:can't|cannot|can not|am unable to|am not able to|won't|will not|must (?:decline|refuse)|have to decline|decline to|refuse to|do not feel comfortable|don't feel comfortable)\b"
+    r"[^.!?\n]{0,60}\b(?:help|assist|summari[sz]e|provide|comply|continue|do that|fulfil|fulfill|complete|create|generate|process|access|with (?:that|this)|this (?:request|conversation|content|task))"
+    r"|\W*as an? (?:ai|(?:large )?language)(?: language)? (?:model|assistant),? i\b"
+    r"|\W*as an? (?:ai|large|language)\b[^.!?\n]{0,60}\b(?:can't|cannot|unable|not able|don't)\b"
+    r"|\W*(?:this|that|the|your) (?:request|content|conversation|prompt) (?:violates|was flagged|has been flagged|goes against|is against)\b"
+    r"|\W*(?:i|we) (?:don't|do not) (?:see|have) (?:any|a|the|enough|access to)[^.!?\n]{0,60}\b(?:conversation|messages?|context|transcript|content|data|text|items?|input)\b"
+    r"|\W*(?:please|could you|can you) (?:please )?(?:provide|share|paste|send)\b[^.!?\n]{0,60}\b(?:conversation|messages?|transcript|text|content)\b"
+    r"|\W*(?:there is|there's|i see) (?:no|nothing)\b[^.!?\n]{0,30}\b(?:conversation|messages?|content|to summari[sz]e)\b",
+    re.IGNORECASE,
+)
+_FAILED = lazy(
+    r"\W*(?:traceback \(most recent call last\)|(?:api |http |server |internal |fatal |unexpected |request )*(?:error|exception)\b(?: code)?\s*[:\d(]|"
+    r"(?:http(?:/\d(?:\.\d)?)? )?[45]\d\d[ :,-]+(?:bad request|unauthori[sz]ed|payment required|forbidden|not found|request time-?out|payload too large|too many requests|internal server error|bad gateway|service unavailable|gateway time-?out)\W*(?:$|[.:,{-])|(?:error|status)(?: code)?:? [45]\d\d\b|\w+(?:Error|Exception)\b[:(]|"
+    r"(?:internal server error|bad gateway|service unavailable|gateway time-?out|too many requests|rate[ -]?limit(?:ed)?(?: exceeded| reached)?\W*(?:$|for|please|try|retry|on)|overloaded(?:_error)?\W*(?:$|please|try)|"
+    r"quota exceeded|insufficient (?:quota|credits?)|request timed out|connection (?:error|refused|reset|timed out)\b|(?:invalid|incorrect|missing) api[ _-]?key|unauthori[sz]ed\W*$|"
+    r"(?:the )?(?:model|server|service) is (?:currently )?(?:overloaded|unavailable|not available|busy)|prompt is too long|context[_ ]length[_ ]exceeded|maximum context length|"
+    r"an error occurred|something went wrong|no response from|upstream (?:error|connect)))",
+    re.IGNORECASE | re.MULTILINE,
+)
+_TRACE = lazy(
+    r"Traceback \(most recent call last\):\s*\n\s+File |^\s+at [\w.$<>]+\([^()\n]*:\d+(?::\d+)?\)$",
+    re.MULTILINE,
+)
+_HTML = lazy(r"\W*<(?:!doctype html|html|head|body)\b", re.IGNORECASE)
+_MARKUP = lazy(r"<[^<>]{0,200}>|\{\{[^{}]*\}\}|\[[^\[\]\n]{0,60}\](?!\()|[#*_`>|~=-]+")
+_PLACEHOLDER = lazy(
+    r"\W*(?:n/?a|none|null|nil|undefined|todo|tbd|empty|no (?:summary|content|response|answer|output)(?: (?:requested|available|provided))?|"
+    r"(?:insert |your |the )?summary(?: (?:goes )?here)?|lorem ipsum.*|ok(?:ay)?|sure|done|test|placeholder|understood|got it|i understand|\.+|"
+    r"(?:sure|certainly|of course|here(?: is|'s))[^.\n]{0,60}summary[^.\n]{0,60}[:.!]?)\W*",
+    re.IGNORECASE | re.DOTALL,
+)
+_ERROR_KEYS = frozenset({"error", "errors", "detail", "exception", "traceback"})
+_FENCED = lazy(r"\A\s*```\w*\s*\n(.*?)\n?```\s*\Z", re.DOTALL)
+# A message of a server, or of a model that refuses, lists nothing and has no headings.
+_REPORTS = lazy(
+    r"^\s*(?:[-*•] |\d{1,2}[.)] |#{1,6} )|\b(?:we|the (?:user|agent|assistant|team)|they) \w+ed\b",
+    re.MULTILINE,
+)
+
+
+def model_fault(
+    answer: str,
+    *,
+    given: Collection[str] = (),
+    before: str = "",
+    instruction: str = "",
+    most_tokens: int = 0,
+    count: Counter | None = None,
+) -> str:
+    """Return why `answer` cannot be the summary of the texts `given`, in words that follow "It"; empty where it can.
+
+    `before` is the summary that the new one replaces: it may be repeated, and counts as input. Lengths are compared
+    only where a `count` is given; an `instruction` may hold the texts, too.
+
+    >>> model_fault("I'm sorry, I can't help with that."), model_fault("Chose SQLite; the tests pass.")
+    ('is a refusal', '')
+    """
+    text = answer.strip()
+    if not text:
+        return EMPTY
+    plain = text.replace("’", "'")
+    return (
+        _nothing(plain)
+        or _error(plain)
+        or _refusal(plain)
+        or _instruction(text, instruction, given)
+        or (_length(text, (before, *given), most_tokens, count) if count else "")
+        or _echo(text, given)
+    )
+
+
+def _nothing(text: str) -> str:
+    if _PLACEHOLDER.fullmatch(text) or not any(map(str.isalnum, _MARKUP.sub(" ", text))):
+        return "says nothing"
+    return ""
+
+
+def _error(text: str) -> str:
+    if _HTML.match(text):
+        return "is an HTML page"
+    fenced = _FENCED.match(text)
+    bare = fenced[1] if fenced else text
+    if bare.lstrip().startswith("{") and _is_error_object(bare):
+        return "is the text of an error"
+    trace = _TRACE.search(text[:ERROR_CHARS])
+    if trace and len(text[: trace.start()].split()) < RUN_WORDS:
+        return "is a stack trace"
+    return "is the text of an error" if len(text) <= ERROR_CHARS and _only(_FAILED, text) else ""
+
+
+def _is_error_object(text: str) -> bool:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and bool(_ERROR_KEYS & found.keys() or found.get("type") == "error")
+
+
+def _only(pattern: re.Pattern[str], text: str) -> bool:
+    """Return whether `text` opens like that, and does not go on to report on a conversation."""
+    return bool(pattern.match(text)) and not _REPORTS.search(text)
+
+
+def _refusal(text: str) -> str:
+    return "is a refusal" if len(text) <= REFUSAL_CHARS and _only(_REFUSES, text) else ""
+
+
+def _instruction(text: str, instruction: str, given: Iterable[str]) -> str:
+    said = " ".join(text.split())
+    if len(said) < LEAST_INSTRUCTION_CHARS or said not in " ".join(instruction.split()):
+        return ""
+    # The instruction may hold the input too, and repeating a sentence of that is what extraction does.
+    return "" if any(said in " ".join(each.split()) for each in given) else "repeats the instruction"
+
+
+def _length(text: str, given: Iterable[str], most_tokens: int, count: Counter) -> str:
+    tokens = count(text)
+    if most_tokens and tokens > int(most_tokens * SLACK):
+        return f"has {tokens} tokens; {most_tokens} were asked for"
+    if tokens <= LEAST_COMPARED_TOKENS:
+        return ""
+    total = 0
+    for each in given:
+        total += count(each)
+        if total > tokens:
+            # The rest need not be counted, which takes long after thousands of messages.
+            return ""
+    return f"has {tokens} tokens, no fewer than the {total} that it stands for"
+
+
+def _echo(text: str, given: Collection[str]) -> str:
+    written = list(words(text))
+    if len(written) < LEAST_ECHO_WORDS:
+        return ""
+    mine = _runs(written)
+    least = ECHOED_SHARE * len(mine)
+    # A text with fewer characters than that has fewer words, too.
+    if any(len(mine & _runs(words(each))) >= least for each in given if len(each) >= least):
+        return "copies one message"
+    if len(text) < ECHOED_SHARE * sum(map(len, given)):
+        return ""
+    said = [word for each in given for word in words(each)]
+    runs = _runs(said)
+    repeats = len(said) >= LEAST_INPUT_WORDS and len(runs & mine) >= ECHOED_SHARE * len(runs)
+    return "repeats the whole input" if repeats else ""
+
+
+def _runs(said: Iterable[str]) -> set[tuple[str, ...]]:
+    listed = list(said)
+    return set(zip(*(listed[at:] for at in range(RUN_WORDS)), strict=False))

@@ -1,0 +1,73 @@
+"""Picking: as much of a ranking as a budget allows.
+
+``longest`` takes the front of a ranking whose whole is measured, because entries share headings and fields;
+``weightiest`` takes entries that each cost a known number of tokens. The same input gives the same choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from heapq import nlargest
+
+
+def longest(
+    ranking: Sequence[int],
+    size: Callable[[Sequence[int]], int],
+    *,
+    most: int,
+    tried: int,
+    close: float = 0.0,
+    leans_on: Mapping[int, int] | None = None,
+) -> list[int]:
+    """Return the longest beginning of `ranking` whose size is at most `most`, and what of the `tried` behind it fits too.
+
+    The search ends where all but a share `close` of the room is taken. A place is added only with the one it leans on.
+
+    >>> longest([0, 1, 2, 3], lambda places: sum((50, 70, 30, 15)[place] for place in places), most=100, tried=3)
+    [0, 2, 3]
+    """
+    whole = size(ranking)
+    if whole <= most:
+        return list(ranking)
+    enough = most * (1 - close)
+    low, high = 0, len(ranking)
+    low_size, high_size = size([]), whole
+    turn = 0
+    while high - low > 1 and low_size < enough:
+        # Measuring is dear, and interpolation needs few measures; every third time by halves, because the end of
+        # a ranking is longer than its front.
+        share = (most - low_size) / (high_size - low_size)
+        step = (high - low) // 2 if turn % 3 == 2 else int((high - low) * share)
+        middle = low + min(high - low - 1, max(1, step))
+        measured = size(ranking[:middle])
+        if measured <= most:
+            low, low_size = middle, measured
+        else:
+            high, high_size = middle, measured
+        turn += 1
+    places, taken = list(ranking[:low]), low_size
+    for place in ranking[low : low + tried]:
+        if taken >= enough:
+            break
+        needed = leans_on.get(place, -1) if leans_on else -1
+        if needed >= 0 and needed not in places:
+            continue
+        measured = size([*places, place])
+        if measured <= most:
+            places, taken = [*places, place], measured
+    return places
+
+
+def weightiest(costs: Iterable[tuple[int, float, int]], *, most: int) -> set[int]:
+    """Return the keys of `costs` (key, weight, tokens) that fit into `most`, the weightiest first, then the newest.
+
+    >>> weightiest([(1, 0.5, 60), (2, 0.9, 50), (3, 0.5, 40)], most=100)
+    {2, 3}
+    """
+    listed = [one for one in costs if one[2] <= most]
+    chosen: set[int] = set()
+    for key, _, cost in nlargest(len(listed), listed, key=lambda one: (one[1], one[0])):
+        if cost <= most:
+            chosen.add(key)
+            most -= cost
+    return chosen

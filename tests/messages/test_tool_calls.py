@@ -1,0 +1,404 @@
+import hashlib
+
+import pytest
+
+from aether.messages.formats import read
+from aether.messages.tool_calls import (
+    COMPLAINT_CHARS,
+    ErrorFact,
+    FileFact,
+    calls,
+    command,
+    digest,
+    failures_of,
+    file_changes,
+    files_of,
+    merged_failures,
+    merged_files,
+)
+from tests.compaction.conversations import bash, conversation, model, tool
+
+PATCH = """*** Begin Patch
+*** Update File: a.go
+@@
+-func Old() {}
++func New() {}
+*** Add File: b.go
++package b
+*** Delete File: c.go
+*** End Patch
+trailing
+"""
+
+
+def brief(arguments, command=""):
+    return [(change.path, change.action) for change in file_changes(arguments, command)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        ({"file_path": "a.py", "content": "x = 1\n"}, [("a.py", "created")]),
+        ({"file_path": "a.py", "old_string": "x", "new_string": "y"}, [("a.py", "changed")]),
+        ({"path": "a.py", "command": "str_replace", "old_str": "x", "new_str": "y"}, [("a.py", "changed")]),
+        ({"path": "a.py", "command": "create", "file_text": "x"}, [("a.py", "created")]),
+        ({"path": "a.py", "command": "view", "content": "x"}, []),
+        ({"file_path": "a.py", "edits": [{"old_string": "x", "new_string": "y"}, 7]}, [("a.py", "changed")]),
+        ({"file_path": "a.py", "offset": 3}, []),
+        ({"file_path": 7, "content": "x"}, []),
+        ({"input": PATCH}, [("a.go", "changed"), ("b.go", "created"), ("c.go", "deleted")]),
+        ({"input": "*** Begin Patch\nnothing"}, []),
+        ({}, []),
+    ],
+)
+def test_edits_are_known_by_their_arguments(arguments, found):
+    assert brief(arguments) == found
+
+
+@pytest.mark.parametrize(
+    ("command", "found"),
+    [
+        ("cat > a.py <<'EOF'\nx\nEOF", [("a.py", "created")]),
+        ("echo x; cat >> notes.md <<EOF\nx\nEOF", [("notes.md", "changed")]),
+        ("cat <<EOF\nx\nEOF", []),
+        ("sed -i 's/a/b/' a.py && sed -i -e 's/c/d/' b.py", [("a.py", "changed"), ("b.py", "changed")]),
+        (
+            "apply_patch <<'EOF'\n" + PATCH + "EOF",
+            [("a.go", "changed"), ("b.go", "created"), ("c.go", "deleted")],
+        ),
+        ("ls", []),
+    ],
+)
+def test_files_written_by_the_shell_count_as_well(command, found):
+    assert brief({"command": command}, command) == found
+
+
+def test_a_change_names_what_is_new_in_it():
+    [change] = file_changes(
+        {"path": "a.py", "old_str": "def a(): ...", "new_str": "def a(): ...\n\nclass B:\n"}
+    )
+    assert change.names == ("B",)
+    [change] = file_changes({"path": "a.md", "old_str": "one\n", "new_str": "one\n" + "two " * 60})
+    assert change.first.startswith("two two")
+    assert change.first.endswith("…")
+    [change] = file_changes({"path": "a.md", "old_str": "one", "new_str": "one"})
+    assert (change.names, change.first) == ((), "")
+
+
+def test_what_aether_added_is_not_taken_for_new():
+    [change] = file_changes({"path": "a.md", "content": "<aether-memory>def secret</aether-memory>"})
+
+    assert "secret" not in str(change)
+
+
+def test_each_call_is_found_with_its_result():
+    found = calls(conversation(bash("make", "done"), model("Well."), tool("Read", "text", file_path="a.py")))
+
+    assert [(call.at, call.tool, call.command, call.answered_at) for call in found] == [
+        (0, "Bash", "make", 1),
+        (3, "Read", "", 4),
+    ]
+    assert [call.result.text for call in found] == ["done", "text"]
+
+
+def test_a_call_without_a_result_has_none():
+    assert calls(conversation(bash("make", None)))[0][4:] == (None, -1)
+
+
+def test_a_result_answers_the_nearest_open_call_of_its_id():
+    raws = [
+        {"role": "assistant", "content": None, "tool_calls": [_call("x", "one")]},
+        {"role": "tool", "tool_call_id": "x", "content": "1"},
+        {"role": "assistant", "content": None, "tool_calls": [_call("x", "two")]},
+        {"role": "tool", "tool_call_id": "x", "content": "2"},
+        {"role": "tool", "tool_call_id": "nobody", "content": "3"},
+    ]
+
+    found = calls(read(raws, "openai"))
+
+    assert [(call.tool, call.result.text) for call in found] == [("one", "1"), ("two", "2")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"command": " make test "}, "make test"),
+        ({"cmd": ["ls", "-l"]}, "ls -l"),
+        ({"command": ["/bin/bash", "-lc", "make"]}, "make"),
+        ({"command": "str_replace", "path": "a"}, ""),
+        ({"command": "", "script": "x.sh"}, "x.sh"),
+        ({"command": [1, 2]}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_command_is_told_by_the_arguments(arguments, expected):
+    assert command(arguments) == expected
+
+
+def _call(call_id, name):
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": "{}"}}
+
+
+def files(*parts):
+    return files_of(calls(conversation(*parts)))
+
+
+def paths(*parts):
+    return [(fact.path, fact.action) for fact in files(*parts)]
+
+
+def test_a_whole_file_that_was_written_has_the_hash_that_sha256sum_would_say():
+    (fact,) = files(tool("Write", file_path="a.py", content="x = 1\n"))
+
+    assert fact == ("a.py", "created", 1, hashlib.sha256(b"x = 1\n").hexdigest()[:12])
+
+
+def test_a_part_that_is_changed_takes_the_hash_away_and_leaves_the_file_created():
+    (fact,) = files(
+        tool("Write", file_path="a.py", content="x = 1\n"),
+        tool("Edit", file_path="a.py", old_string="1", new_string="2"),
+    )
+
+    assert fact == ("a.py", "created", 2, "")
+
+
+def test_a_file_that_was_read_and_then_changed_is_listed_as_changed():
+    (fact,) = files(
+        tool("Read", "text", file_path="a.py"), tool("Edit", file_path="a.py", old_string="1", new_string="2")
+    )
+
+    assert fact == ("a.py", "changed", 1, "")
+
+
+def test_a_file_that_is_written_whole_after_it_was_read_was_changed():
+    assert paths(tool("Read", "text", file_path="a.py"), tool("Write", file_path="a.py", content="b")) == [
+        ("a.py", "changed")
+    ]
+
+
+def test_reading_a_changed_file_again_only_tells_its_hash():
+    (fact,) = files(
+        tool("Edit", file_path="a.py", old_string="1", new_string="2"), tool("Read", "all", file_path="a.py")
+    )
+
+    assert fact == ("a.py", "changed", 1, digest("all"))
+
+
+def test_a_deleted_file_that_is_written_again_was_created():
+    assert paths(bash("rm src/a.py"), tool("Write", file_path="src/a.py", content="b")) == [
+        ("src/a.py", "created")
+    ]
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        tool("Read", "     1→x = 1", file_path="a.py"),
+        tool("Read", "x = 1", file_path="a.py", offset=3),
+        tool("Read", "", file_path="a.py"),
+    ],
+)
+def test_a_file_that_was_read_in_part_or_with_line_numbers_has_no_hash(part):
+    (fact,) = files(part)
+
+    assert fact == ("a.py", "read", 1, "")
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        tool("Edit", "String not found", failed=True, file_path="a.py", old_string="1", new_string="2"),
+        tool("Write", None, file_path="a.py", content="x"),
+        tool("Grep", "a.py:1", path="a.py", pattern="x"),
+        tool("list_files", "a.py", path="src"),
+        tool("read_dir", "a.py", path="src/"),
+        tool("get_weather", "sunny", city="Rome"),
+        bash("echo hi > /dev/null"),
+        bash("make 2>&1 | cat"),
+        bash("rm -rf build"),
+        bash("mv a.py"),
+    ],
+)
+def test_what_failed_never_answered_or_names_no_file_is_not_listed(part):
+    assert files(part) == ()
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        (tool("str_replace_editor", "text", command="view", path="b.py"), [("b.py", "read")]),
+        (tool("str_replace_editor", command="create", path="b.py", file_text="x"), [("b.py", "created")]),
+        (tool("open_file", "text", path="b.py"), [("b.py", "read")]),
+        (bash("cat docs/x.md | head"), [("docs/x.md", "read")]),
+        (bash("sed -n 1,20p src/a.py"), [("src/a.py", "read")]),
+        (bash("cd app && head -5 'src/a.py' b.txt"), [("src/a.py", "read"), ("b.txt", "read")]),
+        (bash("git rm src/old.py && git mv src/a.py src/b.py"),
+         [("src/old.py", "deleted"), ("src/a.py", "deleted"), ("src/b.py", "created")]),
+        (bash("rm notes.txt"), [("notes.txt", "deleted")]),
+        (bash("mv a.py b.py"), [("a.py", "deleted"), ("b.py", "created")]),
+        (bash("python gen.py > out.json"), [("out.json", "created")]),
+        (bash("echo more >> log.txt"), [("log.txt", "changed")]),
+        (bash("cat > new.py <<'EOF'\nx = 1\nEOF"), [("new.py", "created")]),
+        (bash("sed -i 's/a/b/' conf.ini"), [("conf.ini", "changed")]),
+        (tool("apply_patch", input="*** Begin Patch\n*** Update File: p.py\n+x\n*** Delete File: q.py\n*** End Patch"),
+         [("p.py", "changed"), ("q.py", "deleted")]),
+    ],
+)  # fmt: skip
+def test_files_are_told_from_editors_patches_and_the_shell(part, expected):
+    assert paths(part) == expected
+
+
+def test_merging_counts_on_and_puts_what_was_touched_last_at_the_end():
+    older = (FileFact("a", "changed", 2), FileFact("b", "read", 1), FileFact("c", "read", 4))
+    newer = (FileFact("a", "changed", 1), FileFact("b", "deleted", 1), FileFact("c", "read", 1, "0f"))
+
+    assert merged_files(older, newer) == (
+        FileFact("a", "changed", 3),
+        FileFact("b", "deleted", 1),
+        FileFact("c", "read", 5, "0f"),
+    )
+
+
+def failures(*parts, removed=lambda at: True, before=()):
+    return failures_of(calls(conversation(*parts)), removed=removed, before=before)
+
+
+def test_a_command_that_failed_is_open_with_what_it_complained_of():
+    assert failures(bash("cd app && pytest -x a.py", "Exit code 1\nE   KeyError: 'sid'", failed=True)) == (
+        ErrorFact("$ pytest -x a.py\nE   KeyError: 'sid'", open=True),
+    )
+
+
+def test_it_is_closed_when_the_same_command_works_with_other_flags():
+    failed = bash("pytest -x a.py", "KeyError: 'a'", failed=True)
+
+    for closes in ("pytest a.py", "pytest -q -n 2", "pytest ."):
+        (error,) = failures(failed, bash(closes, "1 passed"))
+        assert error.text.startswith("$ pytest -x a.py\n")
+        assert not error.open, closes
+
+
+def test_the_same_program_on_another_target_closes_nothing():
+    (error,) = failures(bash("pytest -x a.py", "KeyError: 'a'", failed=True), bash("pytest b.py", "1 passed"))
+
+    assert error.open
+
+
+def test_a_wider_run_that_works_later_closes_an_error_of_the_summary_before():
+    older = (ErrorFact("$ pytest a.py\nKeyError", open=True), ErrorFact("$ pytest b.py\nKeyError", open=True))
+
+    newer = (ErrorFact("$ pytest\n1 failed", open=False),)
+    assert merged_failures(older, newer) == newer
+    assert merged_failures(older, (newer[0]._replace(open=True),)) == (*older, newer[0]._replace(open=True))
+
+
+def test_what_a_command_deletes_or_moves_is_a_change_but_not_where_it_prints():
+    command = "cd app && rm -f old.py && git mv a.py b.py; make docs > out.txt 2>/dev/null"
+
+    assert [(change.path, change.action) for change in file_changes({}, command)] == [
+        ("old.py", "deleted"), ("a.py", "deleted"), ("b.py", "created"),
+    ]  # fmt: skip
+
+
+def test_another_command_closes_nothing():
+    (error,) = failures(bash("pytest", "KeyError: 'a'", failed=True), bash("make build", "ok"))
+
+    assert error.open
+
+
+def test_it_is_closed_by_what_stays_too_but_only_what_is_removed_opens_it():
+    parts = (
+        bash("make", "error: a", failed=True),
+        bash("make", "fine"),
+        bash("tox", "error: b", failed=True),
+    )
+
+    assert failures(*parts, removed=lambda at: at < 2) == (ErrorFact("$ make\nerror: a", open=False),)
+
+
+def test_what_failed_before_and_works_now_is_told_as_closed():
+    before = (ErrorFact("$ make -j\nerror: a", open=True), ErrorFact("$ tox\nerror", open=True))
+
+    assert failures(bash("make", "fine"), before=before) == (ErrorFact("$ make -j\nerror: a", open=False),)
+
+
+def test_a_failure_that_fails_again_is_listed_once_as_it_failed_last():
+    (error,) = failures(bash("make", "error: a", failed=True), bash("make", "error: b", failed=True))
+
+    assert error.text == "$ make\nerror: b"
+
+
+def test_tools_fail_by_their_name_and_what_they_are_about():
+    parts = (
+        tool("WebFetch", "status 404", failed=True, url="https://x.org/a"),
+        tool("apply_patch", "no match", failed=True, input="*** Begin Patch\n*** Update File: p.py\n+x\n*** End Patch"),
+        tool("cancel_order", "", failed=True),
+        tool("WebFetch", "text", url="https://x.org/b"),
+    )  # fmt: skip
+
+    assert [(error.text, error.open) for error in failures(*parts)] == [
+        ("WebFetch https://x.org/a\nstatus 404", True),
+        ("apply_patch p.py\nno match", True),
+        ("cancel_order", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        bash("grep -rn x src", "", failed=True),
+        bash("make", None),
+        tool("Edit", "<tool_use_error>no</tool_use_error>", failed=True, file_path="a"),
+        tool("Bash", "The user doesn't want to proceed", failed=True, command="rm -rf x"),
+    ],
+)
+def test_looking_around_slips_and_refusals_are_no_failures(part):
+    assert failures(part) == ()
+
+
+def test_a_long_complaint_is_shortened():
+    (error,) = failures(bash("make", "\n".join(f"error: {n} {'x' * 200}" for n in range(9)), failed=True))
+
+    assert len(error.text) == len("$ make\n") + COMPLAINT_CHARS
+    assert error.text.endswith("…")
+
+
+def test_merging_takes_the_newer_word_on_the_same_failure():
+    older = (ErrorFact("$ make -j2\nerror: a", open=True), ErrorFact("Edit a.py\nno match", open=True))
+    newer = (ErrorFact("$ make -j2\nerror: a", open=False), ErrorFact("$ tox\nb", open=True))
+
+    assert merged_failures(older, newer) == (older[1], *newer)
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "FAILED tests/test_3.py::test_x - AssertionError: expected 3 got 4\n1 failed, 3 passed in 0.4s",
+        "E   assert 3 == 4\n=== 1 failed in 0.3s ===",
+        "bash: foo: command not found",
+        "npm ERR! missing script: test",
+        "--- FAIL: TestAdd (0.00s)\nFAIL",
+        "test result: FAILED. 3 passed; 1 failed",
+    ],
+)
+def test_what_says_that_it_failed_has_failed_without_a_flag(output):
+    (error,) = failures(bash("pytest -q", output))
+
+    assert error.open
+    assert failures(bash("pytest -q", output), bash("pytest -q", "4 passed in 0.2s"))[0].open is False
+
+
+@pytest.mark.parametrize(
+    "output", ["4 passed in 0.2s", "0 failed, 3 passed", "0 errors", "Fixed 1 error in a.py"]
+)
+def test_what_says_that_it_worked_has_not_failed(output):
+    assert failures(bash("pytest -q", output)) == ()
+
+
+def test_what_a_file_says_of_failures_is_none():
+    assert failures(bash("cat build.log", "1 failed in 0.3s")) == ()
+
+
+def test_a_search_that_finds_nothing_is_no_failure_and_one_that_breaks_is():
+    assert failures(bash("rg -n 'a|b' src", "Exit code 1", failed=True)) == ()
+    assert failures(bash("rg -n 'a|b' src", "Exit code 2\nrg: src: No such file", failed=True))
