@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.tables import rows
+
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 # What an example may be told of, whole; the lines that compaction itself takes are fewer.
@@ -49,7 +51,7 @@ SHOWN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", SHOWN)
+@rows("name", SHOWN)
 def test_an_example_prints_what_it_shows(name, tmp_path):
     if name in NEEDS:
         pytest.importorskip(NEEDS[name], reason=f"needs the package {NEEDS[name]}")
@@ -88,7 +90,7 @@ def test_no_example_goes_unrun():
     assert {path.stem for path in EXAMPLES} == {*SHOWN, "architect"}
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@rows("path", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_is_short(path):
     assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_LINES
 

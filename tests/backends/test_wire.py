@@ -9,6 +9,7 @@ from aether.backends import wire
 from aether.backends.base import Settings
 from aether.errors import BackendFailed, BackendUnavailable, InvalidInput
 from tests.backends import fakes
+from tests.tables import rows
 
 ECHO = fakes.Protocol(
     name="echo",
@@ -47,7 +48,7 @@ def test_a_posted_body_comes_back_as_a_reply():
     assert (found.status, found.body, found.trouble) == (200, {"a": "é\ud800"}, "")
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@rows("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_not_followed(status):
     with fakes.serving(ECHO, fakes.fails(status, "over there", Location="http://127.0.0.1:1/")) as fake:
         found = wire.post(fake.url, {}, headers={}, timeout_seconds=5)
@@ -94,7 +95,7 @@ def test_an_answer_that_drips_past_the_deadline_is_a_timeout(monkeypatch):
         wire._read(Dripping(), 5.0)
 
 
-@pytest.mark.parametrize(
+@rows(
     "url", ["", "127.0.0.1:80", "file:///etc/passwd", "http://", "http://a b", "http://h:port", "http://h\n"]
 )
 def test_what_is_no_web_address_is_refused(url):
@@ -102,7 +103,7 @@ def test_what_is_no_web_address_is_refused(url):
         wire.post(url, {}, headers={}, timeout_seconds=1)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("reason", "trouble"),
     [
         (TimeoutError(), "timeout"),
@@ -176,7 +177,7 @@ def test_a_server_error_about_the_length_is_not_tried_again(naps):
     assert naps == []
 
 
-@pytest.mark.parametrize(
+@rows(
     "words",
     [
         "prompt is too long: 210000 tokens > 200000 maximum",
@@ -189,7 +190,7 @@ def test_words_about_the_length_are_understood(words):
     assert wire.too_long(wire.Reply(400, {"error": {"message": words}}))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("status", "words"),
     [
         (400, "max_tokens is too large: 32000"),
@@ -203,7 +204,7 @@ def test_other_words_are_not_about_the_length(status, words):
     assert not wire.too_long(wire.Reply(status, {"error": {"message": words}}))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("reply", "words"),
     [
         (wire.Reply(400, {"error": {"message": "m"}}), "m"),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from aether.cli.main import main
+from tests.tables import rows
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@rows("shell", ["bash", "zsh", "fish"])
 def test_the_script_names_the_command_and_its_variable(shell, capsys):
     assert main(["completion", shell]) == 0
     assert "_AETHER_COMPLETE" in capsys.readouterr().out

@@ -17,6 +17,7 @@ from aether.cli.main import BROKEN_PIPE, INTERRUPTED, cli, main
 from aether.errors import AetherError, InvalidInput, StorageFailed
 from tests import homes
 from tests.cli import stage
+from tests.tables import rows
 
 ROOT = Path(__file__).parents[2]
 
@@ -66,7 +67,7 @@ def every_error(kind=AetherError):
         yield from every_error(below)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in every_error() if kind.__module__ == errors.__name__])
+@rows("kind", [kind for kind in every_error() if kind.__module__ == errors.__name__])
 def test_every_error_is_one_line_with_its_own_exit_code(monkeypatch, capsys, kind):
     failing(monkeypatch, kind("what it is.", fix="What to do.", where="where"))
 

@@ -14,6 +14,7 @@ from aether.cli.output import Ask, columns, emit, facts, note, plain, short, tab
 from aether.errors import InvalidInput, NotFound
 from aether.store import spool
 from tests.hook_player import put, turn
+from tests.tables import rows
 
 
 class Terminal(io.StringIO):
@@ -54,7 +55,7 @@ def test_wide_letters_keep_the_columns_straight():
     assert (columns(one), columns(two)) == (9, 9)
 
 
-@pytest.mark.parametrize("room", [0, 1, 2, 5, 9])
+@rows("room", [0, 1, 2, 5, 9])
 def test_a_short_text_never_takes_more_room(room):
     for text in ("", "a", "abc def ghi jkl", "日本語日本語", "e\u0301" * 9, "x" * 10**6):
         assert columns(short(text, room)) <= max(room, 1)

@@ -16,6 +16,7 @@ from referencing import Registry, Resource
 
 from aether.cli.main import cli, main
 from tests.cli import stage
+from tests.tables import rows
 
 ROOT = Path(__file__).parents[2]
 SCHEMAS = ROOT / "data" / "schemas" / "cli"
@@ -42,7 +43,7 @@ def require(name: str, text: str) -> None:
     assert found == []
 
 
-@pytest.mark.parametrize(("name", "command"), COMMANDS, ids=[name for name, _ in COMMANDS])
+@rows(("name", "command"), COMMANDS, ids=[name for name, _ in COMMANDS])
 def test_help_begins_with_an_imperative_sentence_and_has_an_example(name, command):
     first = (command.help or "").splitlines()[0]
 
@@ -54,7 +55,7 @@ def test_help_begins_with_an_imperative_sentence_and_has_an_example(name, comman
     assert stage.examples(command)
 
 
-@pytest.mark.parametrize(("name", "command"), COMMANDS, ids=[name for name, _ in COMMANDS])
+@rows(("name", "command"), COMMANDS, ids=[name for name, _ in COMMANDS])
 def test_every_option_has_help_that_is_a_phrase(name, command):
     for option in command.params:
         if isinstance(option, click.Option):
@@ -136,7 +137,7 @@ def test_without_a_home_a_command_says_so_on_one_line(name, here, capsys, monkey
     assert 'Run "aether init"' in shown.err
 
 
-@pytest.mark.parametrize("name", stage.NAMES)
+@rows("name", stage.NAMES)
 def test_an_unknown_option_is_a_usage_error(name, capsys):
     code = main([*name.split(), "--no-such-option", "--json"])
 
@@ -154,7 +155,7 @@ def test_there_is_a_schema_for_each_command_and_for_nothing_else():
     assert {path.name.removesuffix(".schema.json") for path in SCHEMAS.glob("*.json")} == wanted
 
 
-@pytest.mark.parametrize("path", sorted(SCHEMAS.glob("*.json")), ids=lambda path: path.name)
+@rows("path", sorted(SCHEMAS.glob("*.json")), ids=lambda path: path.name)
 def test_a_schema_is_one_and_describes_everything(path):
     schema = json.loads(path.read_text(encoding="utf-8"))
 

@@ -1,8 +1,7 @@
-import pytest
-
 from aether.compaction.calls import calls, command
 from aether.messages.formats import read
 from tests.compaction.conversations import bash, conversation, model, tool
+from tests.tables import rows
 
 
 def test_each_call_is_found_with_its_result():
@@ -33,7 +32,7 @@ def test_a_result_answers_the_nearest_open_call_of_its_id():
     assert [(call.tool, call.result.text) for call in found] == [("one", "1"), ("two", "2")]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("arguments", "expected"),
     [
         ({"command": " make test "}, "make test"),

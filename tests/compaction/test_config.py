@@ -10,9 +10,10 @@ from aether.backends import backend
 from aether.compaction.config import BACKENDS, KEYS, CompactConfig, CompactPolicy, typed
 from aether.compaction.shapes import Policy
 from aether.errors import InvalidInput
+from tests.tables import rows
 
 
-@pytest.mark.parametrize(
+@rows(
     ("given", "words"),
     [
         ({"trigger_pct": 1.5}, r"trigger_pct must be in range \(0.0, 1.0\], got 1.5"),
@@ -37,7 +38,7 @@ def test_a_policy_out_of_range_is_refused_by_field(given, words):
         CompactPolicy(**given)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("given", "words"),
     [
         ({"model": ""}, "model must not be empty, got ''"),
@@ -103,7 +104,7 @@ def test_every_field_of_the_policy_reaches_the_plan():
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("trigger", [0.01, 0.3, 0.85, 1.0])
+@rows("trigger", [0.01, 0.3, 0.85, 1.0])
 def test_a_target_left_out_is_below_any_trigger(trigger):
     policy = CompactPolicy(trigger_pct=trigger).policy()
 
@@ -111,7 +112,7 @@ def test_a_target_left_out_is_below_any_trigger(trigger):
     assert policy.target <= 0.6
 
 
-@pytest.mark.parametrize(
+@rows(
     ("given", "exporter"),
     [
         ({}, "none"),

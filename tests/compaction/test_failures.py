@@ -1,9 +1,8 @@
-import pytest
-
 from aether.compaction.calls import calls
 from aether.compaction.failures import COMPLAINT_CHARS, failures_of, merged_failures
 from aether.compaction.shapes import ErrorFact
 from tests.compaction.conversations import bash, conversation, tool
+from tests.tables import rows
 
 
 def failures(*parts, removed=lambda at: True, before=()):
@@ -66,7 +65,7 @@ def test_tools_fail_by_their_name_and_what_they_are_about():
     ]
 
 
-@pytest.mark.parametrize(
+@rows(
     "part",
     [
         bash("grep -rn x src", "", failed=True),
@@ -93,7 +92,7 @@ def test_merging_takes_the_newer_word_on_the_same_failure():
     assert merged_failures(older, newer) == (older[1], *newer)
 
 
-@pytest.mark.parametrize(
+@rows(
     "output",
     [
         "FAILED tests/test_3.py::test_x - AssertionError: expected 3 got 4\n1 failed, 3 passed in 0.4s",
@@ -111,9 +110,7 @@ def test_what_says_that_it_failed_has_failed_without_a_flag(output):
     assert failures(bash("pytest -q", output), bash("pytest -q", "4 passed in 0.2s"))[0].open is False
 
 
-@pytest.mark.parametrize(
-    "output", ["4 passed in 0.2s", "0 failed, 3 passed", "0 errors", "Fixed 1 error in a.py"]
-)
+@rows("output", ["4 passed in 0.2s", "0 failed, 3 passed", "0 errors", "Fixed 1 error in a.py"])
 def test_what_says_that_it_worked_has_not_failed(output):
     assert failures(bash("pytest -q", output)) == ()
 

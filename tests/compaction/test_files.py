@@ -1,11 +1,10 @@
 import hashlib
 
-import pytest
-
 from aether.compaction.calls import calls
 from aether.compaction.files import digest, files_of, merged_files
 from aether.compaction.shapes import FileFact
 from tests.compaction.conversations import bash, conversation, tool
+from tests.tables import rows
 
 
 def files(*parts):
@@ -59,7 +58,7 @@ def test_a_deleted_file_that_is_written_again_was_created():
     ]
 
 
-@pytest.mark.parametrize(
+@rows(
     "part",
     [
         tool("Read", "     1→x = 1", file_path="a.py"),
@@ -73,7 +72,7 @@ def test_a_file_that_was_read_in_part_or_with_line_numbers_has_no_hash(part):
     assert fact == ("a.py", "read", 1, "")
 
 
-@pytest.mark.parametrize(
+@rows(
     "part",
     [
         tool("Edit", "String not found", failed=True, file_path="a.py", old_string="1", new_string="2"),
@@ -92,7 +91,7 @@ def test_what_failed_never_answered_or_names_no_file_is_not_listed(part):
     assert files(part) == ()
 
 
-@pytest.mark.parametrize(
+@rows(
     ("part", "expected"),
     [
         (tool("str_replace_editor", "text", command="view", path="b.py"), [("b.py", "read")]),

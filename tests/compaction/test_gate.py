@@ -1,7 +1,6 @@
-import pytest
-
 from aether.compaction.gate import LEAST_ECHO_WORDS, SLACK, rejected, unfit
 from aether.compaction.shapes import Facts, Said, SummaryTask
+from tests.tables import rows
 
 LONG = " ".join(f"Module {n} drops entry {n} because handler {n} returns too early." for n in range(80))
 TASK = SummaryTask(
@@ -101,7 +100,7 @@ GOOD = [
 ]
 
 
-@pytest.mark.parametrize("prose", BAD)
+@rows("prose", BAD)
 def test_what_is_no_summary_is_rejected_with_a_reason(prose):
     reason = rejected(prose, TASK, count=count)
 
@@ -109,7 +108,7 @@ def test_what_is_no_summary_is_rejected_with_a_reason(prose):
     assert reason.endswith(".")
 
 
-@pytest.mark.parametrize("prose", GOOD)
+@rows("prose", GOOD)
 def test_a_good_summary_may_speak_of_errors_refusals_and_limits(prose):
     assert rejected(prose, TASK, count=count) == ""
 
@@ -156,9 +155,7 @@ def test_what_it_stands_for_is_counted_only_as_far_as_needed():
     assert len(counted) < 5
 
 
-@pytest.mark.parametrize(
-    "prose", ["", "N/A", "...", "I'm sorry, but I can't help with that.", "Error: 500 oh no"]
-)
+@rows("prose", ["", "N/A", "...", "I'm sorry, but I can't help with that.", "Error: 500 oh no"])
 def test_what_is_no_summary_is_unfit_however_long_one_may_be(prose):
     assert unfit(prose)
 

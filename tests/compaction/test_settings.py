@@ -18,6 +18,7 @@ from aether.compaction.settings import (
     value_of,
 )
 from aether.errors import InvalidInput
+from tests.tables import rows
 
 # Another value than the default for each setting, so that one that is lost shows.
 OTHER = {
@@ -40,7 +41,7 @@ def test_there_is_another_value_for_every_setting():
     assert [path for path in OTHER if OTHER[path] == KEYS[path].default] == []
 
 
-@pytest.mark.parametrize("path", KEYS)
+@rows("path", KEYS)
 def test_a_setting_can_be_made_nested_flat_and_by_its_variable(path):
     key, value = KEYS[path], OTHER[path]
     table, _, name = path.rpartition(".")
@@ -71,7 +72,7 @@ def test_one_variable_overrides_one_setting_of_the_policy():
     assert config.policy == CompactPolicy(trigger_pct=0.7, keep_recent_turns=9)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "truth"),
     [("true", True), ("1", True), ("YES", True), ("on", True), ("false", False), ("0", False), ("No", False)],
 )
@@ -79,7 +80,7 @@ def test_truths_have_many_names_in_variables(text, truth):
     assert of_environment({"COMPACT_TELEMETRY_ENABLED": text}) == {"telemetry.enabled": truth}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("variable", "text", "words"),
     [
         ("COMPACT_TELEMETRY_ENABLED", "maybe", "telemetry.enabled must be true or false, got 'maybe'"),
@@ -108,7 +109,7 @@ def test_variables_of_others_are_named_not_refused():
     assert strangers({"COMPACT_TRIGER_PCT": "1", "COMPACT_MODEL": "x", "PATH": "y"}) == ["COMPACT_TRIGER_PCT"]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("tree", "words"),
     [
         (

@@ -1,8 +1,7 @@
-import pytest
-
 from aether.compaction.shapes import ErrorFact, Facts, FileFact, Summary
 from aether.compaction.summary import NOTE, is_summary, parsed, rendered
 from aether.messages.formats import read
+from tests.tables import rows
 
 FULL = Summary(
     3,
@@ -66,7 +65,7 @@ def test_a_summary_without_facts_and_prose_is_only_its_frame():
     assert rendered(Summary(1, Facts(), "")) == f"<COMPACT-SUMMARY v1>\n{NOTE}\n</COMPACT-SUMMARY>"
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     [
         "",

@@ -6,13 +6,14 @@ from aether.errors import InvalidInput
 from aether.events import http
 from aether.events.http import address, status_of
 from tests.events import viewers
+from tests.tables import rows
 
 
 def soon(seconds=5.0):
     return time.monotonic() + seconds
 
 
-@pytest.mark.parametrize(
+@rows(
     ("url", "parts"),
     [
         ("http://localhost:5175/ingest", (False, "localhost", 5175, "/ingest")),
@@ -25,7 +26,7 @@ def test_an_address_has_a_scheme_a_host_a_port_and_a_path(url, parts):
     assert str(address(url, where="test")) == url
 
 
-@pytest.mark.parametrize(
+@rows(
     "url",
     [
         "", "localhost:5175", "file:///etc/passwd", "ftp://host/", "http://", "http:///ingest", "http://host:port/",

@@ -4,7 +4,6 @@ import copy
 import json
 from typing import NamedTuple
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +18,7 @@ from aether.messages.groups import groups
 from aether.messages.message import WIRES
 from aether.tokens.messages import message_tokens
 from tests.laws.histories import broken, history
+from tests.tables import rows
 
 # A text of this many tokens, and a frame of a summary, stay whatever is done.
 LEFT_OF_A_TEXT = 80
@@ -367,8 +367,8 @@ def test_a_steady_stream_of_calls_is_not_compacted_at_every_call(wire, share, wi
     assert len(fired) <= 2 + 60 / max(1.5, 0.1 / share)
 
 
-@pytest.mark.parametrize("wire", WIRES)
-@pytest.mark.parametrize("named", ["compact", "window", "prune-only"])
+@rows("wire", WIRES)
+@rows("named", ["compact", "window", "prune-only"])
 def test_long_conversations_stay_valid_through_several_compactions(wire, named):
     for seed in range(4):
         messages = []

@@ -19,6 +19,7 @@ from aether.messages.groups import groups, turns
 from aether.messages.message import WIRES
 from aether.messages.repair import repair
 from tests.laws.histories import Ending, broken_histories, histories, history, junk, seeds
+from tests.tables import rows
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 # A fault matters in some wires and some places only: the usual 100 examples miss it now and then.
@@ -177,9 +178,7 @@ def conversations(path):
 
 @pytest.mark.real_data
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("folder", "least"), [("claude_code", 20), ("codex", 5), ("hooks", 0), ("trajectories", 40)]
-)
+@rows(("folder", "least"), [("claude_code", 20), ("codex", 5), ("hooks", 0), ("trajectories", 40)])
 def test_what_real_sessions_hold_is_grouped_checked_and_mended(folder, least):
     if not (DATA / folder).is_dir():
         pytest.skip("needs the real transcripts beside the repository")

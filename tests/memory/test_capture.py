@@ -7,6 +7,7 @@ from aether.memory import capture as module
 from aether.memory.capture import begin, capture, end_agent, end_turn, finish, observe
 from aether.messages.read import read_records
 from aether.messages.record import Record
+from tests.tables import rows
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 SAMPLE = Path(__file__).resolve().parents[2] / "data" / "samples" / "colony.jsonl"
@@ -268,7 +269,7 @@ def test_an_item_without_particulars_gets_the_defaults():
     assert note["metadata"]["phase"] == 3
 
 
-@pytest.mark.parametrize(
+@rows(
     "record",
     [
         item(metadata={"injected": True}),
@@ -434,9 +435,7 @@ def test_a_sub_agent_that_ended_is_noted_and_forgotten():
     assert finish(state) == []
 
 
-@pytest.mark.parametrize(
-    "prompt", ["/aether:remember Always use tabs.", "/aether", "/aether status of things"]
-)
+@rows("prompt", ["/aether:remember Always use tabs.", "/aether", "/aether status of things"])
 def test_what_the_queen_asks_of_memory_is_no_request_to_remember(prompt):
     assert brief(user(prompt)) == []
 

@@ -9,6 +9,7 @@ import pytest
 from aether.memory import erasing, handoff, snapshots
 from aether.store import codec, documents, journal
 from tests import homes
+from tests.tables import rows
 
 OLD, NEW = "Quorvex", "[ERASED]"
 
@@ -123,6 +124,6 @@ def test_a_conversation_is_known_by_the_first_line_of_its_log():
     assert erasing.conversation_of("data/history.jsonl", data) is None
 
 
-@pytest.mark.parametrize("text", ["content", "ASSISTANT", "working", "2026-03-01", "observation", "metadata"])
+@rows("text", ["content", "ASSISTANT", "working", "2026-03-01", "observation", "metadata"])
 def test_words_that_files_are_built_of_are_reserved(text):
     assert erasing.is_reserved(text)

@@ -1,6 +1,5 @@
-import pytest
-
 from aether.memory.summaries import summary_faults
+from tests.tables import rows
 
 GOOD = "The importer now streams its input and memory stays flat; large transcripts import."
 
@@ -13,7 +12,7 @@ LONG = [f"Item {at}: the {name} worker moved file {at} to shelf {at * 7} after c
         enumerate("ash birch cedar elm fir hazel larch maple oak pine rowan spruce".split())]  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@rows(
     ("summary", "kind"),
     [
         ("", "empty"),
@@ -37,7 +36,7 @@ def test_a_text_that_is_no_summary_is_recognised(summary, kind):
     assert kind in fault
 
 
-@pytest.mark.parametrize(
+@rows(
     "summary",
     [
         GOOD,

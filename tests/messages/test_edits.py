@@ -1,6 +1,5 @@
-import pytest
-
 from aether.messages.edits import file_changes
+from tests.tables import rows
 
 PATCH = """*** Begin Patch
 *** Update File: a.go
@@ -19,7 +18,7 @@ def brief(arguments, command=""):
     return [(change.path, change.action) for change in file_changes(arguments, command)]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("arguments", "found"),
     [
         ({"file_path": "a.py", "content": "x = 1\n"}, [("a.py", "created")]),
@@ -39,7 +38,7 @@ def test_edits_are_known_by_their_arguments(arguments, found):
     assert brief(arguments) == found
 
 
-@pytest.mark.parametrize(
+@rows(
     ("command", "found"),
     [
         ("cat > a.py <<'EOF'\nx\nEOF", [("a.py", "created")]),

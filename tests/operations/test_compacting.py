@@ -20,6 +20,7 @@ from aether.storage.files import FileStorage
 from aether.store import conversations
 from aether.store.conversation_log import load
 from tests.laws.histories import history
+from tests.tables import rows
 
 WINDOW = 8_000
 
@@ -578,7 +579,7 @@ def test_calls_and_results_that_lost_each_other_are_told_of(home):
     assert preflight("d", long(), window=900_000, home=home).findings == []
 
 
-@pytest.mark.parametrize(
+@rows(
     ("given", "where"),
     [
         ({"messages": None}, "messages"),

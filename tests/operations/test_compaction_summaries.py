@@ -10,6 +10,7 @@ from aether.store.lock import locked
 from aether.store.state import load
 from tests.memory.memories import NOW, new_id
 from tests.operations.calls import limits, memory, snapshot
+from tests.tables import rows
 
 NOTES = (
     ("We chose SQLite over Postgres because the tool must run without a server.", "decision", {}),
@@ -36,7 +37,7 @@ def receipts(home):
     return [receipt for _, receipt in appends.records(load(home), "receipts")]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("raw", "prose"),
     [
         (SUMMARY, PROSE),

@@ -11,6 +11,7 @@ from aether.compaction.config import CompactConfig, CompactPolicy
 from aether.errors import Conflict, InvalidInput, NotFound
 from aether.operations.configuration import configuration, create_configuration
 from tests import homes
+from tests.tables import rows
 
 NESTED = {
     "compact.toml": "[policy]\nkeep_recent_turns = 9\n[storage]\npath = 'kept'\n",
@@ -20,7 +21,7 @@ NESTED = {
 }
 
 
-@pytest.mark.parametrize("name", NESTED)
+@rows("name", NESTED)
 def test_a_file_of_any_kind_sets_what_it_names(name, tmp_path):
     (tmp_path / name).write_text(NESTED[name])
 
@@ -56,7 +57,7 @@ def test_a_variable_with_a_slip_is_a_finding():
     assert [(one.level, one.where) for one in found.findings] == [("warning", "COMPACT_TRIGER_PCT")]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "data", "error", "words"),
     [
         ("c.toml", b"[policy", InvalidInput, "is not TOML"),
@@ -92,7 +93,7 @@ def test_a_yaml_file_of_comments_sets_nothing(tmp_path):
     assert configuration(tmp_path / "c.yaml", environ={}).config == CompactConfig()
 
 
-@pytest.mark.parametrize("name", ["deep/compact.toml", "compact.yaml", "compact.json"])
+@rows("name", ["deep/compact.toml", "compact.yaml", "compact.json"])
 def test_a_created_file_makes_the_defaults(name, tmp_path):
     path = create_configuration(tmp_path / name)
 

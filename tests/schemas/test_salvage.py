@@ -1,18 +1,17 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from aether.schemas import salvage
 from aether.schemas.salvage import Notes
 from aether.store.documents import NAMES
+from tests.tables import rows
 
 
 def notes():
     return Notes("memory", [], [])
 
 
-@pytest.mark.parametrize(
+@rows(
     ("read", "value", "expected"),
     [
         (salvage.text, "  ", None),
@@ -46,7 +45,7 @@ def test_readers_give_what_should_be_there_or_nothing(read, value, expected):
     assert read(value) == expected
 
 
-@pytest.mark.parametrize(
+@rows(
     ("id", "expected"),
     [
         ("focus_1769904000", "2026-02-01T00:00:00.000000Z"),
@@ -59,7 +58,7 @@ def test_an_id_may_say_when_it_was_made(id, expected):
     assert salvage.instant_in(id) == expected
 
 
-@pytest.mark.parametrize("absent", [{}, {"n": None}, {"n": ""}])
+@rows("absent", [{}, {"n": None}, {"n": ""}])
 def test_what_is_absent_gets_its_default_without_a_word(absent):
     said = notes()
 
@@ -142,7 +141,7 @@ def test_filling_keeps_what_fits_and_what_is_unknown():
     assert said.unplaced == [{"where": "/a/l", "value": {}}]
 
 
-@pytest.mark.parametrize("odd", ["text", 3, [1]])
+@rows("odd", ["text", 3, [1]])
 def test_a_value_in_the_place_of_an_object_is_set_aside(odd):
     said = notes()
 

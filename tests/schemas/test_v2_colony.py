@@ -5,6 +5,7 @@ import pytest
 
 from aether.schemas import check
 from aether.schemas.migrations import migrate
+from tests.tables import rows
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 EPOCH = "1970-01-01T00:00:00.000000Z"
@@ -159,9 +160,7 @@ def test_a_phase_of_the_roadmap_without_any_number_counts_by_place():
     assert [(phase["phase"], phase["status"]) for phase in roadmap] == [(1, "planned"), (2, "planned")]
 
 
-@pytest.mark.parametrize(
-    ("word", "status"), [("not started", "planned"), ("done", "completed"), ("started", "in_progress")]
-)
+@rows(("word", "status"), [("not started", "planned"), ("done", "completed"), ("started", "in_progress")])
 def test_words_for_how_far_a_phase_is_are_understood(word, status):
     document = colony(phases={"roadmap": [{"number": 4, "status": word}]})
 
@@ -202,7 +201,7 @@ def test_workers_that_cannot_be_named_are_set_aside():
     assert document["colony_status"]["workers_registered"] == 1
 
 
-@pytest.mark.parametrize(
+@rows(
     ("raw", "status", "decision"),
     [
         ({"phase": 1}, "awaiting_review", None),

@@ -1,9 +1,8 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from aether.schemas.migrations import migrate
+from tests.tables import rows
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples" / "memory" / "old-v2"
 EPOCH = "1970-01-01T00:00:00.000000Z"
@@ -104,7 +103,7 @@ def test_an_item_of_little_more_than_text_is_an_item():
     }
 
 
-@pytest.mark.parametrize("raw", [{}, {"content": ""}, {"content": 3}, {"content": None}, [], None])
+@rows("raw", [{}, {"content": ""}, {"content": 3}, {"content": None}, [], None])
 def test_an_item_without_text_is_set_aside(raw):
     assert items(raw)[:2] == ([], [{"where": "/working_memory/items/0", "value": raw}])
 
@@ -198,7 +197,7 @@ def test_the_ratio_is_computed_not_believed():
     )
 
 
-@pytest.mark.parametrize(
+@rows(
     ("raw", "phase"),
     [
         ({"id": "phase_3_test"}, 3),
@@ -248,7 +247,7 @@ def test_evidence_of_another_shape_is_set_aside():
     assert unplaced == [{"where": "/long_term_memory/patterns/0/metadata/evidence", "value": ["s1"]}]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("target", "type"),
     [("wm_1", "working_memory_item"), ("pattern_1", "long_term_pattern"), ("phase_1", "short_term_session")],
 )

@@ -6,6 +6,7 @@ import pytest
 from aether.errors import InvalidDocument, StorageFailed
 from aether.store import config
 from aether.store.config import KEYS, Config, load
+from tests.tables import rows
 
 
 def test_without_a_file_there_are_defaults(tmp_path):
@@ -33,7 +34,7 @@ def test_a_whole_number_stands_for_a_float(tmp_path):
     assert load(tmp_path).lock_timeout_seconds == 3.0
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "words"),
     [
         ("[store]\nfold = 1", "'store.fold' is not a setting. Did you mean store.fold_bytes?"),

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from urllib.parse import quote
 
-import pytest
-
 from aether.text.erasing import is_mark, marks, may_hold, replaced, sought, spans, whole
+from tests.tables import rows
 
 SECRET = 'Pä"s/s wörd\\x'
 
@@ -19,7 +18,7 @@ def erased(text, *wanted):
     return replaced(text, found, marks(spellings, found, taken=text))
 
 
-@pytest.mark.parametrize(
+@rows(
     "written",
     [
         SECRET,
@@ -43,7 +42,7 @@ def test_it_is_found_however_it_is_written(written):
     assert whole(erased(f"before {written} after", SECRET), sought([SECRET])) == []
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "left"),
     [
         ("the key is Quorvex-Bl…", "the key is [ERASED]…"),

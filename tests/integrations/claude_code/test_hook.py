@@ -23,6 +23,7 @@ from tests import homes
 from tests.crash import faults
 from tests.laws.json_values import values
 from tests.operations.calls import memory
+from tests.tables import rows
 
 HOOKS = Path(__file__).parents[4] / "shared" / "data" / "hooks"
 ANSWER = "from aether.integrations.claude_code.hook import run; run()"
@@ -154,7 +155,7 @@ def test_what_a_person_wrote_into_gitignore_stays(tmp_path):
     assert (tmp_path / ".aether" / ".gitignore").read_text() == "mine\n"
 
 
-@pytest.mark.parametrize("where", ["user", "off", "gone"])
+@rows("where", ["user", "off", "gone"])
 def test_no_home_is_made_where_none_may_be(tmp_path, monkeypatch, where):
     if where == "user":
         monkeypatch.setenv("HOME", str(tmp_path))
