@@ -7,11 +7,28 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from aether.store import config, files, state
 from tests import homes
+
+# So many faults of a test strike in the default tier.
+SAMPLE = 3
+
+
+@pytest.fixture(params=["a sample", pytest.param("every call", marks=pytest.mark.slow)])
+def chosen(request):
+    """Return a function that picks faults: a sample of them, seeded by the test's name, or in the slow tier all."""
+
+    def pick(cases):
+        every = list(cases)
+        if request.param == "every call":
+            return every
+        return Random(request.node.nodeid).sample(every, min(SAMPLE, len(every)))
+
+    return pick
 
 
 @pytest.fixture

@@ -43,12 +43,11 @@ def outcome(home):
     }
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings(
     "ignore::ResourceWarning"
 )  # what an exception cut short is closed by the collector
 @pytest.mark.parametrize("kind", ["raised", "killed"])
-def test_a_fault_at_any_call_loses_and_doubles_nothing(kind, tmp_path, copies):
+def test_a_fault_at_any_call_loses_and_doubles_nothing(kind, chosen, tmp_path, copies):
     original = tmp_path / "original" / ".aether"
     _spooled(original)
     for _ in range(2):  # the first time reads prompts and schemas as well
@@ -60,20 +59,18 @@ def test_a_fault_at_any_call_loses_and_doubles_nothing(kind, tmp_path, copies):
     assert after["waiting"] == []
     assert len(after["items"]) == 10
 
-    for number, name in enumerate(measured.names):
-        for fault in faults.RAISED if kind == "raised" else faults.KILLED:
-            if faults.apply_to(name, fault):
-                home = copies(original)
-                where = f"{fault.name} at call {number} ({name})"
-                _struck(home, faults.Calls(number, fault))
-                doctor.repair(home, now=homes.NOW)
-                errors = [
-                    one for one in doctor.examine(home) if one.level == "error" or one.code == "temp-file"
-                ]
-                assert not errors, where
-                homes.anew(home)
-                assert take_in(home).left == "", where
-                assert outcome(home) == after, where
+    for number, name, fault in chosen(faults.cases(measured.names, kind)):
+        home = copies(original)
+        where = f"{fault.name} at call {number} ({name})"
+        _struck(home, faults.Calls(number, fault))
+        doctor.repair(home, now=homes.NOW)
+        errors = [
+            one for one in doctor.examine(home) if one.level == "error" or one.code == "temp-file"
+        ]
+        assert not errors, where
+        homes.anew(home)
+        assert take_in(home).left == "", where
+        assert outcome(home) == after, where
 
     gc.collect()
     assert len(measured.names) >= 60

@@ -22,7 +22,6 @@ from aether.tokens.estimate import estimate
 from aether.tokens.messages import message_tokens
 from tests import homes
 from tests.soak.conversing import Watched, grown, holds, irreducible, steps
-from tests.tables import rows
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 INDEX = DATA / "claude_code" / "_compaction_index.json"
@@ -149,7 +148,7 @@ def stored(found, home, window):
     return watched.said[:until], times
 
 
-@rows("path", [*CONVERTED, *CODEX], ids=lambda path: path.name[:40])
+@pytest.mark.parametrize("path", [*CONVERTED, *CODEX], ids=lambda path: path.name[:40])
 def test_a_long_conversation_always_fits(path):
     found = real(path)
 
@@ -168,7 +167,7 @@ def test_conversations_of_tau_bench_always_fit():
     assert not any(refused for _, refused in times)
 
 
-@rows("name", json.loads(INDEX.read_bytes())["growth_points"] if INDEX.exists() else [])
+@pytest.mark.parametrize("name", json.loads(INDEX.read_bytes())["growth_points"] if INDEX.exists() else [])
 def test_a_transcript_always_fits_as_it_stood_at_its_checkpoints(name):
     path = INDEX.parent / Path(name).name
     ends = growth(path, json.loads(INDEX.read_bytes())["growth_points"][name])
@@ -180,7 +179,7 @@ def test_a_transcript_always_fits_as_it_stood_at_its_checkpoints(name):
     assert not any(refused for _, refused in times.values())
 
 
-@rows(
+@pytest.mark.parametrize(
     "path",
     [*CONVERTED[:1], *CODEX[:1], *sorted(DATA.glob("claude_code/cli_43*"))],
     ids=lambda path: path.name[:40],

@@ -24,7 +24,6 @@ from aether.store import files
 from tests import homes
 from tests.laws.histories import history
 from tests.soak.conversing import Watched, grown, holds, irreducible, steps
-from tests.tables import rows
 
 RUNS = 1_000
 BATCHES = 20
@@ -185,7 +184,7 @@ def run_stored(run, home):
 
 
 @pytest.mark.slow
-@rows("batch", range(BATCHES))
+@pytest.mark.parametrize("batch", range(BATCHES))
 def test_no_conversation_is_ever_too_long_refused_or_robbed(batch):
     came, failures = [], []
     for seed in range(batch, RUNS, BATCHES):
