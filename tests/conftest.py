@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from aether import paths
-from tests import homes
+from tests import effort, homes
+
+effort.load_profile()
 
 
 class YouForgotToChooseAHome(AssertionError):

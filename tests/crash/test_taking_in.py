@@ -64,9 +64,7 @@ def test_a_fault_at_any_call_loses_and_doubles_nothing(kind, chosen, tmp_path, c
         where = f"{fault.name} at call {number} ({name})"
         _struck(home, faults.Calls(number, fault))
         doctor.repair(home, now=homes.NOW)
-        errors = [
-            one for one in doctor.examine(home) if one.level == "error" or one.code == "temp-file"
-        ]
+        errors = [one for one in doctor.examine(home) if one.level == "error" or one.code == "temp-file"]
         assert not errors, where
         homes.anew(home)
         assert take_in(home).left == "", where

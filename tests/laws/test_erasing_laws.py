@@ -6,7 +6,7 @@ import json
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.errors import Conflict, NotFound
@@ -17,6 +17,7 @@ from aether.store.commit import Author, commit, fold_home
 from aether.store.undo import states_back, undo
 from aether.text.erasing import marks, replaced, sought, spans
 from tests import homes
+from tests.effort import examples
 from tests.laws.json_values import values
 
 TEXT = "Quorvex"
@@ -73,7 +74,7 @@ def past(home):
 
 
 @given(STEPS, st.integers(1, 12))
-@settings(deadline=None, max_examples=60)
+@examples(60)
 def test_every_state_that_ever_was_is_mapped_and_undo_goes_on(steps, revision):
     with tempfile.TemporaryDirectory(dir=homes.IN_MEMORY) as directory:
         home, other = (homes.fresh(Path(directory, name)) for name in ("one", "two"))

@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aether.errors import AetherError
@@ -18,12 +18,13 @@ from aether.messages.conversation import load, said_in
 from aether.messages.groups import groups, turns
 from aether.messages.message import WIRES
 from aether.messages.repair import repair
+from tests.effort import examples
 from tests.laws.histories import Ending, broken_histories, histories, history, junk, seeds
 from tests.tables import rows
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 # A fault matters in some wires and some places only: the usual 100 examples miss it now and then.
-thoroughly = settings(max_examples=400, deadline=None)
+thoroughly = examples(400)
 # Of a file of many conversations, so many are read.
 MOST_OF_A_FILE = 6
 

@@ -3,7 +3,7 @@
 import copy
 import json
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from aether.compaction.calls import calls
@@ -13,6 +13,7 @@ from aether.compaction.shapes import Facts, Said, Summary, SummaryTask
 from aether.compaction.summary import END, is_summary, parsed, rendered
 from aether.messages.formats import read
 from aether.messages.message import WIRES
+from tests.effort import examples
 from tests.laws.histories import broken, history
 from tests.laws.summaries import facts, summaries, texts
 
@@ -73,7 +74,7 @@ def test_merging_never_loses_a_goal(older, newer):
     assert {file.path for file in both.files} == {file.path for file in (*older.files, *newer.files)}
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(seeds, wires, st.booleans())
 def test_facts_of_any_history_stand_in_it_and_change_nothing(seed, wire, whole):
     raws = history(seed, wire) if whole else broken(seed, wire)
@@ -91,7 +92,7 @@ def test_facts_of_any_history_stand_in_it_and_change_nothing(seed, wire, whole):
     assert [name for name in found.names if " ".join(name.split()) not in said] == []
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(seeds, wires)
 def test_every_call_of_a_valid_history_finds_its_own_result(seed, wire):
     messages = read(history(seed, wire), wire)
@@ -102,7 +103,7 @@ def test_every_call_of_a_valid_history_finds_its_own_result(seed, wire):
             assert call.result in messages[call.answered_at].blocks
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(seeds, st.integers(2, 6))
 def test_goals_and_constraints_survive_twenty_rounds(seed, size):
     """Each round removes everything but the summary, whose text is all that the next one knows."""

@@ -1,11 +1,12 @@
 import json
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.backends.extractive.summary import MOST_LINES, summarised
 from aether.backends.request import SUMMARIES
 from tests.backends.fakes import said, summary_task
+from tests.effort import examples
 from tests.tables import rows
 
 
@@ -144,7 +145,7 @@ def test_any_room_is_kept_and_the_same_task_gives_the_same_text(strategy):
         assert text == "\n".join(summary(strategy, max_tokens=most))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.sampled_from(sorted(SUMMARIES)), st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool"]), st.text(max_size=200), st.sampled_from(["", "Bash"]))), st.text(max_size=200), st.integers(0, 60),
 )  # fmt: skip

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import aether
@@ -21,6 +21,7 @@ from aether.store import config, hook_log, spool
 from aether.store.lock import locked
 from tests import homes
 from tests.crash import faults
+from tests.effort import examples
 from tests.laws.json_values import values
 from tests.operations.calls import memory
 from tests.tables import rows
@@ -114,7 +115,7 @@ def test_bytes_that_are_no_text_lose_only_themselves(project):
     assert entries(project)[0]["subject"] == "a�b"
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     values()
     | st.dictionaries(
@@ -128,7 +129,7 @@ def test_any_json_ends_well_and_says_only_what_it_may(payload):
     assert hook.main(["PostToolUse"], json.dumps(payload).encode()) == (0, "")
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.binary(max_size=200))
 def test_any_bytes_end_well(said):
     assert hook.main(["Stop"], said) == (0, "")
