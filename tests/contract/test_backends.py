@@ -86,7 +86,6 @@ def test_the_command_backend_keeps_the_contract():
 
 
 def test_the_extractive_backend_keeps_the_contract():
-    pytest.importorskip("aether.backends.extractive", exc_type=ImportError)
     module, _ = backend("extractive")
 
     check_backend(module, Settings(), session_request(fakes.handoff(*ITEMS)))

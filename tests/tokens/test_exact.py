@@ -319,6 +319,7 @@ def test_there_are_twenty_hard_texts():
     assert len(set(exact._HARD_TEXTS)) == 20
 
 
+@pytest.mark.extras
 @pytest.mark.parametrize("name", ["o200k_base", "cl100k_base"])
 def test_the_real_splintr_proves_to_be_exact(name, monkeypatch):
     monkeypatch.delitem(sys.modules, "splintr")

@@ -22,6 +22,8 @@ from tests.tables import rows
 servers = pytest.importorskip("tests.integrations.mcp_server.servers", reason="no mcp package to serve with")
 from tests.integrations.mcp_server.servers import MODES, ask, call, mcp, program, text_of  # noqa: E402
 
+pytestmark = pytest.mark.extras
+
 ANT = {"name": "ant", "entityType": "insect", "observations": ["It digs."]}
 # What a model is told of the tools, in tokens of the built-in estimate; measured 875 and 795.
 MOST_TOKENS = {"memory": 900, "graph": 820}
