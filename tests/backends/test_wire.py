@@ -43,7 +43,7 @@ def failed(reply, **more):
 
 def test_a_posted_body_comes_back_as_a_reply():
     with fakes.serving(ECHO, fakes.says("")) as fake:
-        found = wire.post(fake.url, {"a": "é\ud800"}, headers={}, timeout_seconds=5)
+        found = wire.post(fake.url, {"a": "é\ud800"}, headers={}, timeout_seconds=60)
 
     assert (found.status, found.body, found.trouble) == (200, {"a": "é\ud800"}, "")
 
@@ -51,14 +51,14 @@ def test_a_posted_body_comes_back_as_a_reply():
 @rows("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_not_followed(status):
     with fakes.serving(ECHO, fakes.fails(status, "over there", Location="http://127.0.0.1:1/")) as fake:
-        found = wire.post(fake.url, {}, headers={}, timeout_seconds=5)
+        found = wire.post(fake.url, {}, headers={}, timeout_seconds=60)
 
     assert (found.status, len(fake.requests)) == (status, 1)
 
 
 def test_an_error_without_a_body_is_told_by_its_status():
     with fakes.serving(ECHO, fakes.raw("", 503)) as fake:
-        found = wire.post(fake.url, {}, headers={}, timeout_seconds=5)
+        found = wire.post(fake.url, {}, headers={}, timeout_seconds=60)
 
     assert (found.status, found.body, found.text) == (503, {}, "Service Unavailable")
 
@@ -69,7 +69,7 @@ def test_an_error_whose_body_breaks_off_keeps_its_status(monkeypatch):
 
     with fakes.serving(ECHO, fakes.fails(500, "half")) as fake:
         monkeypatch.setattr(wire, "_read", broken)
-        found = wire.post(fake.url, {}, headers={}, timeout_seconds=5)
+        found = wire.post(fake.url, {}, headers={}, timeout_seconds=60)
 
     assert found.status == 500
 
@@ -77,7 +77,7 @@ def test_an_error_whose_body_breaks_off_keeps_its_status(monkeypatch):
 def test_an_endless_answer_is_given_up(monkeypatch):
     monkeypatch.setattr(wire, "MAX_REPLY_BYTES", 10)
     with fakes.serving(ECHO, fakes.raw("x" * 11)) as fake:
-        found = wire.post(fake.url, {}, headers={}, timeout_seconds=5)
+        found = wire.post(fake.url, {}, headers={}, timeout_seconds=60)
 
     assert (found.status, found.trouble) == (0, "dropped")
     assert "larger than 10 bytes" in found.text

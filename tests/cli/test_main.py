@@ -163,7 +163,7 @@ def test_a_process_that_is_interrupted_exits_130_without_a_traceback(here, tmp_p
 
     running.send_signal(signal.SIGINT)
 
-    out, told = running.communicate(timeout=30)
+    out, told = running.communicate(timeout=120)
     assert (running.returncode, out) == (INTERRUPTED, b"")
     assert b"Interrupted." in told
     assert b"Traceback" not in told
@@ -177,7 +177,7 @@ def test_the_encoding_of_the_terminal_never_stops_a_command(here, tmp_path, env)
         ["memory", "list", "--json"],
         ["memory", "status"],
     ):
-        out, told = process(tmp_path, *words, env=env).communicate(timeout=30)
+        out, told = process(tmp_path, *words, env=env).communicate(timeout=120)
 
         assert told == b""
         assert b"\x1b" not in out
@@ -186,7 +186,7 @@ def test_the_encoding_of_the_terminal_never_stops_a_command(here, tmp_path, env)
 def test_exit_codes_reach_the_shell(here, tmp_path):
     for words, code in ((["memory", "get", "nothing"], 3), (["log", "--limit", "x"], 2), (["doctor"], 0)):
         running = process(tmp_path, *words)
-        running.communicate(timeout=30)
+        running.communicate(timeout=120)
 
         assert running.returncode == code
 

@@ -47,7 +47,7 @@ def start(request):
                 "model": "some-model",
                 "base_url": fake.url,
                 "api_key": fakes.KEY,
-                "timeout_seconds": 10.0,
+                "timeout_seconds": 60.0,
                 "backoff_seconds": 0.001,
             }
             return backend(name)[0], Settings(**(chosen | settings)), fake

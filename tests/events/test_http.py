@@ -9,7 +9,7 @@ from tests.events import viewers
 from tests.tables import rows
 
 
-def soon(seconds=5.0):
+def soon(seconds=60.0):
     return time.monotonic() + seconds
 
 

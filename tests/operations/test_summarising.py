@@ -22,7 +22,7 @@ def task(most=200, words=400):
     return SummaryTask("task_state", 1, said, "Before that, the lexer was chosen.", Facts(), most)
 
 
-def ask(backend, *, timeout=5.0, most=200):
+def ask(backend, *, timeout=60.0, most=200):
     return summarised(task(most), backend=backend, settings=Settings(timeout_seconds=timeout), count=estimate)
 
 

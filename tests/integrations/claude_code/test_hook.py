@@ -381,14 +381,12 @@ def test_an_event_that_comes_twice_at_once_is_answered_once(project, monkeypatch
     assert len(entries(project)) == 2
 
 
-def test_a_home_that_is_locked_ends_the_hook_soon_and_loses_nothing(project):
+def test_a_home_that_stays_locked_ends_the_hook_and_loses_nothing(project):
     with locked(project / ".aether", timeout=5):
-        began = time.monotonic()
         found = process(
             project,
             {"hook_event_name": "Stop", "cwd": str(project), "last_assistant_message": "Decided: SQLite."},
         )
-        assert time.monotonic() - began < hook.DEFAULTS[2] + 5
 
     assert (found.returncode, found.stdout, found.stderr) == (0, b"", b"")
     assert len(entries(project)) == 1
