@@ -444,6 +444,7 @@ def test_a_command_that_only_begins_alike_is_a_request():
     assert brief(user("/aetherial please add a page for the spirits.")) != []
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 @pytest.mark.skipif(not REAL, reason="no real transcripts beside this checkout")
 def test_every_real_transcript_gives_notes_that_can_be_told_apart():
@@ -457,6 +458,7 @@ def test_every_real_transcript_gives_notes_that_can_be_told_apart():
         assert all(note["content"].strip() and len(note["content"]) < 20_000 for note in found), path.name
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 @pytest.mark.skipif(not REAL, reason="no real transcripts beside this checkout")
 def test_a_real_transcript_that_grows_adds_only_what_is_new(tmp_path):

@@ -290,6 +290,7 @@ def test_a_file_gives_its_name(tmp_path):
     assert (load(path).name, load(str(path)).name) == ("a.json", "a.json")
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 @pytest.mark.skipif(not FILES, reason="the real transcripts are not on this machine")
 @rows("path", FILES, ids=lambda path: path.name[:60])
@@ -308,6 +309,7 @@ def test_every_real_file_is_read_and_written_back(path):
     assert json.dumps(raws(load(io.BytesIO(changed)))) == json.dumps([*raws(found)[:-1], USER])
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 @pytest.mark.skipif(not FILES, reason="the real transcripts are not on this machine")
 @rows("path", FILES, ids=lambda path: path.name[:60])

@@ -1,11 +1,5 @@
 from aether.redact.assignments import without_assigned
-from tests.redact import corpus
 from tests.tables import rows
-
-
-@rows("text", corpus.KEPT)
-def test_what_is_no_secret_stays(text):
-    assert without_assigned(text) == text
 
 
 @rows(

@@ -20,11 +20,6 @@ def test_the_password_goes_and_what_is_around_it_stays(case):
     assert without_commands(clean) == clean
 
 
-@rows("text", corpus.KEPT)
-def test_what_is_no_secret_stays(text):
-    assert without_commands(text) == text
-
-
 @pytest.mark.parametrize("value", ["Ym9iOmh1bnRlcjI=", "Ym9iOmh1bnRlcjI"])
 def test_a_user_and_a_password_in_base64_are_credentials_of_docker(value):
     assert is_docker_auth(value)

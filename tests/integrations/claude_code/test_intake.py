@@ -162,8 +162,26 @@ def test_nothing_is_kept_of_private_paths():
     assert kept["input"]["file_path"] == "a.py"
 
 
-@rows("case", corpus.CASES, ids=lambda case: case.name)
-def test_no_secret_is_in_an_entry(case):
+# The whole corpus is for the redaction itself; here some of it shows that nothing goes past that.
+cases = pytest.mark.parametrize(
+    "chosen",
+    [
+        pytest.param(corpus.CASES[::8], id="some"),
+        pytest.param(
+            [case for nth, case in enumerate(corpus.CASES) if nth % 8],
+            id="the others",
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+
+
+@cases
+def test_no_secret_is_in_an_entry(chosen):
+    assert [case.name for case in chosen if is_in_an_entry(case)] == []
+
+
+def is_in_an_entry(case):
     long = f"{'word ' * 4_000}{case.text}{' word' * 4_000}"
     entries = [
         entry_of(event("UserPromptSubmit", prompt=case.text)),
@@ -177,17 +195,21 @@ def test_no_secret_is_in_an_entry(case):
     ]
 
     said = repr(entries)
-    assert [secret for secret in case.secrets if secret in said or repr(secret)[1:-1] in said] == []
+    return any(secret in said or repr(secret)[1:-1] in said for secret in case.secrets)
 
 
-@rows("case", [case for case in corpus.CASES if len(case.text) < 300], ids=lambda case: case.name)
-def test_no_secret_is_torn_by_a_cut(case):
+@cases
+def test_no_secret_is_torn_by_a_cut(chosen):
+    assert [case.name for case in chosen if len(case.text) < 300 and is_torn(case)] == []
+
+
+def is_torn(case):
     room = "word " * ((300 - len(case.text) // 2) // 5)
     rest = "and on " * 2_600
 
     found = bounded(f"{room}\n{case.text}\n{rest}\n{case.text}\n{room}", 300, 300)
 
-    assert [secret for secret in case.secrets if secret in found] == []
+    return any(secret in found for secret in case.secrets)
 
 
 def test_a_long_text_keeps_its_beginning_and_its_end_and_says_what_is_left_out():
@@ -265,6 +287,7 @@ def noted(entries):
     return Counter((draft["type"], draft["content"]) for draft in found + capture.finish(state))
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_hooks_note_what_an_import_of_the_transcript_notes():
     """A hook that reads no transcript knows nothing of what is said between two calls."""
