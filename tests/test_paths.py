@@ -71,7 +71,7 @@ def test_what_lies_inside_is_given_resolved(made, relative):
     assert paths.inside(made, relative) == (made / relative).resolve()
 
 
-@rows(
+@pytest.mark.parametrize(
     "relative", ["..", "../x", "a/../../x", "/etc/passwd", "../.aether-other/x", "a\0b", "\ud800", "link/x"]
 )
 def test_what_leads_out_is_refused(made, relative):

@@ -121,7 +121,7 @@ def test_a_dry_run_knows_calls_and_what_is_protected(capsys):
     assert found["eligible"] >= 5
 
 
-@rows("source", ["text", "file", "stdin"])
+@pytest.mark.parametrize("source", ["text", "file", "stdin"])
 def test_messages_come_as_text_file_or_stdin(source, capsys, monkeypatch, tmp_path):
     text = json.dumps({"messages": messages(2), "system": "Be kind."})
     (tmp_path / "body.json").write_text(text)
@@ -210,7 +210,7 @@ def test_a_configuration_is_created_once_and_is_valid(capsys):
     assert "is there already" in capsys.readouterr().err
 
 
-@rows(
+@pytest.mark.parametrize(
     ("words", "what"),
     [
         (["validate-config", "--config", "none.yaml"], "none.yaml: cannot be read"),

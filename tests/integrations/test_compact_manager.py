@@ -391,7 +391,7 @@ def test_system_and_tools_count():
     assert manager.preflight("t", pairs(12), tools=tools, system="Be kind.").was_triggered
 
 
-@rows(
+@pytest.mark.parametrize(
     "answer",
     ["", "I'm sorry, but I can't help with that.", "Error: rate limit exceeded", RuntimeError("down"), None, "word " * 9000],
 )  # fmt: skip
