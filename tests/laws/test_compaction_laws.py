@@ -4,6 +4,7 @@ import copy
 import json
 from typing import NamedTuple
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -356,7 +357,7 @@ def test_a_steady_stream_of_calls_is_not_compacted_at_every_call(wire, share, wi
 
 
 @rows("wire", WIRES)
-@rows("named", ["compact", "window", "prune-only"])
+@pytest.mark.parametrize("named", ["compact", "window", "prune-only"])
 def test_long_conversations_stay_valid_through_several_compactions(wire, named):
     for seed in range(4):
         messages = []
