@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+import socketserver
 import tempfile
 from pathlib import Path
 
 import pytest
 
 from aether import paths
-from tests import homes
+from tests import effort, homes
+
+effort.load_profile()
 
 
 class YouForgotToChooseAHome(AssertionError):
@@ -41,6 +44,15 @@ def _only_chosen_homes(monkeypatch, tmp_path_factory):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(nowhere))
     monkeypatch.chdir(nowhere)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _quiet_servers():
+    """Let a loopback server whose client went away print nothing, for it would be read as the output of a test."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(socketserver.BaseServer, "handle_error", lambda *_: None)
+    yield
+    patch.undo()
 
 
 @pytest.fixture(autouse=True, scope="session")

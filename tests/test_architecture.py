@@ -1,22 +1,38 @@
-"""The shape of the code: sizes, mirrors, layers, and one home for each third-party import."""
+"""The shape of the code: sizes, names, layers, and one home for each third-party import.
+
+Every module is parsed once, for all rules.
+"""
 
 from __future__ import annotations
 
 import ast
 import subprocess
 import sys
+from collections import defaultdict
+from functools import cache
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 import pytest
 
 from tests import homes
 
 ROOT = Path(__file__).parents[1]
-MODULES = sorted((ROOT / "aether").rglob("*.py"))
-MAX_MODULE_LINES = 900
+MAX_MODULES = 200
+MAX_LINES = 46_000
 MAX_FUNCTION_LINES = 50
 MAX_MEDIAN_FUNCTION_LINES = 10
+# A module of fewer lines is read with the one that imports it, unless others import it too.
+SMALL_LINES = 80
+restructuring = pytest.mark.xfail(reason="restructuring in progress", strict=False)
+
+# File names that occur more than once: the same feature or provider on another floor.
+SHARED_NAMES: dict[str, str] = {}
+# Small modules with one importer, each with its reason.
+SMALL_WITH_A_REASON: dict[str, str] = {
+    "aether.__main__": "what `python -m aether` runs",
+}
 # Each third-party package may be imported in one place only.
 HOMES = {
     "agents": {"aether/integrations/openai_agents.py"},
@@ -51,65 +67,179 @@ HEAVY_FOR_A_TOOL = HEAVY | set(
 )
 
 
-def functions(path: Path) -> list[ast.FunctionDef]:
+class Module(NamedTuple):
+    """One module of aether, read and parsed."""
+
+    name: str
+    path: str
+    lines: list[str]
+    tree: ast.Module
+
+
+@cache
+def modules() -> dict[str, Module]:
+    """Return every module of aether by its dotted name."""
+    found = {}
+    for file in sorted((ROOT / "aether").rglob("*.py")):
+        place, text = file.relative_to(ROOT), file.read_text(encoding="utf-8")
+        name = ".".join(place.with_suffix("").parts).removesuffix(".__init__")
+        found[name] = Module(name, place.as_posix(), text.splitlines(), ast.parse(text))
+    return found
+
+
+@cache
+def functions() -> list[tuple[str, int]]:
+    """Return the name of every function with the lines of its body."""
     return [
-        node
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef)
+        (f"{module.path}: {node.name}", body_lines(node))
+        for module in modules().values()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
 
 
-def body_lines(function: ast.FunctionDef) -> int:
+def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     body = function.body
     if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) and len(body) > 1:
         body = body[1:]  # the docstring is not what a reader holds in mind
     return (body[-1].end_lineno or 0) - body[0].lineno + 1
 
 
-def imported(path: Path) -> set[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    names |= {
-        node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and not node.level
+@cache
+def imports() -> dict[str, set[str]]:
+    """Return the dotted names that each module imports, at its top and inside functions."""
+    return {name: _imports(module) for name, module in modules().items()}
+
+
+def _imports(module: Module) -> set[str]:
+    found = set()
+    skipped = {
+        inner
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for inner in ast.walk(node)
     }
-    return {name.partition(".")[0] for name in names}
+    for node in ast.walk(module.tree):
+        if node in skipped:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            # What is imported from a package may be a module of it.
+            below = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {name if name in modules() else node.module for name in below}
+    return found - {module.name}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_module_and_its_functions_can_be_held_in_mind(path):
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_MODULE_LINES
-    assert [function.name for function in functions(path) if body_lines(function) > MAX_FUNCTION_LINES] == []
+def ours(name: str) -> set[str]:
+    """Return the modules of aether that module `name` imports."""
+    return imports()[name] & modules().keys()
+
+
+def importers() -> dict[str, set[str]]:
+    found = defaultdict(set)
+    for name in modules():
+        for imported in ours(name):
+            found[imported].add(name)
+    return found
+
+
+@restructuring
+def test_there_are_so_many_modules_at_most():
+    assert len(modules()) <= MAX_MODULES
+
+
+@restructuring
+def test_there_are_so_many_lines_at_most():
+    assert sum(len(module.lines) for module in modules().values()) <= MAX_LINES
+
+
+@restructuring
+def test_a_file_name_is_used_once():
+    places = defaultdict(list)
+    for module in modules().values():
+        places[Path(module.path).stem].append(module.path)
+    repeated = {name: found for name, found in places.items() if len(found) > 1 and name != "__init__"}
+
+    assert {name: found for name, found in repeated.items() if name not in SHARED_NAMES} == {}
+    assert set(SHARED_NAMES) <= repeated.keys(), "a name that is no longer shared is no longer listed"
+
+
+@restructuring
+def test_a_small_module_has_several_importers():
+    found = importers()
+    alone = {
+        name
+        for name, module in modules().items()
+        if len(module.lines) < SMALL_LINES
+        and len(found[name]) <= 1
+        and not module.path.endswith("__init__.py")
+    }
+
+    assert sorted(alone - SMALL_WITH_A_REASON.keys()) == []
+    assert sorted(SMALL_WITH_A_REASON.keys() - alone) == [], "listed without need"
+
+
+@restructuring
+def test_no_import_leads_back_to_its_module():
+    assert circles() == []
+
+
+def circles() -> list[list[str]]:
+    """Return the sets of modules that import each other, directly or not, each sorted."""
+    reached = {name: _reached(name) for name in modules()}
+    found = {
+        tuple(sorted({name} | {other for other in reached[name] if name in reached[other]}))
+        for name in modules()
+        if name in reached[name]
+    }
+    return [list(circle) for circle in sorted(found)]
+
+
+def _reached(start: str) -> set[str]:
+    """Return the modules that can be reached from `start` in one import or more."""
+    seen: set[str] = set()
+    left = [start]
+    while left:
+        new = ours(left.pop()) - seen - {"aether"}  # the package imports a name when it is first used
+        seen |= new
+        left += new
+    return seen
+
+
+def test_a_function_can_be_held_in_mind():
+    assert [name for name, lines in functions() if lines > MAX_FUNCTION_LINES] == []
 
 
 def test_most_functions_are_short():
-    sizes = [body_lines(function) for path in MODULES for function in functions(path)]
-
-    assert len(sizes) > 500
-    assert median(sizes) <= MAX_MEDIAN_FUNCTION_LINES
+    assert len(functions()) > 500
+    assert median(lines for _, lines in functions()) <= MAX_MEDIAN_FUNCTION_LINES
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_module_says_what_it_owns_and_has_a_test_of_its_name(path):
-    relative = path.relative_to(ROOT / "aether")
-    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
-    assert docstring, "the first line says what the module owns"
-    if path.name == "__init__.py" and not functions(path):
-        return
-    name = "init" if path.name == "__init__.py" else path.stem
-    assert (ROOT / "tests" / relative.parent / f"test_{name}.py").exists()
+def test_a_module_says_what_it_owns():
+    assert [module.path for module in modules().values() if not ast.get_docstring(module.tree)] == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_third_party_package_has_one_home(path):
-    place = path.relative_to(ROOT).as_posix()
-    for package in imported(path) & HOMES.keys():
-        assert any(place.startswith(home) for home in HOMES[package]), f"{package} in {place}"
+def test_a_third_party_package_has_one_home():
+    strays = [
+        f"{package} in {module.path}"
+        for name, module in modules().items()
+        for package in {imported.partition(".")[0] for imported in imports()[name]} & HOMES.keys()
+        if not any(module.path.startswith(home) for home in HOMES[package])
+    ]
+
+    assert strays == []
 
 
 def test_every_other_import_is_of_the_standard_library_or_ours():
     known = set(sys.stdlib_module_names) | set(HOMES) | {"aether"}
 
-    strangers = {(path.name, name) for path in MODULES for name in imported(path) - known if name}
+    strangers = {
+        (module.path, imported)
+        for name, module in modules().items()
+        for imported in imports()[name]
+        if imported.partition(".")[0] not in known
+    }
 
     assert strangers == set()
 
@@ -148,9 +278,9 @@ def test_start_up_imports_nothing_heavy(code, forbidden):
 
 def test_no_line_is_left_out_of_coverage_without_a_reason():
     bare = [
-        f"{path.relative_to(ROOT)}: {line.strip()}"
-        for path in MODULES
-        for line in path.read_text(encoding="utf-8").splitlines()
+        f"{module.path}: {line.strip()}"
+        for module in modules().values()
+        for line in module.lines
         if "pragma: no cover" in line and " - " not in line.partition("pragma: no cover")[2]
     ]
 
@@ -169,8 +299,10 @@ def test_nothing_tracked_names_a_machine():
     found = [
         (name, word)
         for name in tracked
+        if (ROOT / name).is_file()
+        for content in [(ROOT / name).read_bytes()]
         for word in words
-        if (ROOT / name).is_file() and word.encode() in (ROOT / name).read_bytes()
+        if word.encode() in content
     ]
 
     assert found == []

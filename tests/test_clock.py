@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from aether import clock
 from aether.errors import InvalidInput
+from tests.tables import rows
 
 instants = st.integers(-30_000_000_000_000_000, 250_000_000_000_000_000).map(
     lambda micros: datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
@@ -32,7 +33,7 @@ def test_a_stamp_is_in_utc_whatever_the_zone():
     assert clock.stamp(there) == "2026-03-01T10:15:00.000000Z"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "hour"),
     [
         ("2026-03-01T10:15:00", 10),
@@ -47,7 +48,7 @@ def test_iso_8601_is_read(text, hour):
     assert (found.hour, found.tzinfo) == (hour, UTC)
 
 
-@pytest.mark.parametrize("text", ["", "yesterday", "2026-13-01", None, 7, "0001-01-01T00:00:00+14:00"])
+@rows("text", ["", "yesterday", "2026-13-01", None, 7, "0001-01-01T00:00:00+14:00"])
 def test_what_is_no_time_is_refused_with_its_place(text):
     with pytest.raises(InvalidInput, match=r"^signal: .* is not a time"):
         clock.parse(text, where="signal")

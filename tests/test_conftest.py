@@ -1,11 +1,17 @@
 """The guards of the suite hold."""
 
+import re
 import socket
+from pathlib import Path
 
 import pytest
 
 from aether import paths
 from aether.errors import NotFound
+
+# The package anthropic is always there.
+OPTIONAL = re.compile(r"importorskip\((?!\"anthropic)")
+MARKS = re.compile(r"mark\.\w+")
 
 
 def test_no_home_is_found_by_accident():
@@ -31,3 +37,17 @@ def test_another_machine_cannot_be_looked_up():
 def test_this_machine_can_be_reached():
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as client:
         client.connect(server.getsockname())
+
+
+def test_a_test_that_needs_an_optional_package_is_found_by_its_mark():
+    """Or continuous integration would never run it: it runs `-m "slow or extras"` once those are installed."""
+    tests = Path(__file__).parent
+    sources = {path: path.read_text(encoding="utf-8") for path in tests.rglob("test_*.py")}
+
+    skipping = [path for path, text in sources.items() if OPTIONAL.search(text) and path != Path(__file__)]
+    unmarked = [
+        path for path in skipping if not {"mark.extras", "mark.slow"} & set(MARKS.findall(sources[path]))
+    ]
+
+    assert len(skipping) > 5
+    assert unmarked == []

@@ -24,6 +24,7 @@ from aether.store.keys import KEYS
 from tests.cli.stage import GRAPH
 from tests.laws.histories import history
 from tests.readme_command import readme_command
+from tests.tables import rows
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -78,7 +79,7 @@ def test_the_python_of_the_readme_prints_what_the_readme_says(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
+@rows(
     ("page", "nth"),
     [
         *((COMPACTION, nth) for nth in range(len(blocks(COMPACTION, "python")))),
@@ -203,7 +204,7 @@ def test_the_set_up_commands_are_what_continuous_integration_uses():
     assert ".venv/bin/pytest" in readme_command("test")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@rows("page", PAGES, ids=lambda page: page.name)
 def test_every_link_leads_to_a_file(page):
     targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
 

@@ -5,19 +5,16 @@ import importlib
 import pkgutil
 from pathlib import Path
 
-import pytest
-
 import aether
 
 PACKAGE = Path(aether.__file__).parent
 MODULES = sorted(found.name for found in pkgutil.walk_packages([str(PACKAGE)], "aether."))
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_the_examples_in_a_module_are_true(name):
-    tried = doctest.testmod(importlib.import_module(name))
+def test_the_examples_in_a_module_are_true():
+    failed = [name for name in MODULES if doctest.testmod(importlib.import_module(name)).failed]
 
-    assert not tried.failed
+    assert failed == []
 
 
 def test_there_are_examples():

@@ -4,6 +4,7 @@ import pytest
 
 from aether import errors
 from aether.errors import AetherError
+from tests.tables import rows
 
 
 def kinds(root=AetherError):
@@ -27,24 +28,24 @@ def test_the_tree_in_the_docstring_names_every_error_with_its_exit_code():
         assert line.endswith(f"exit {kind.exit_code}")
 
 
-@pytest.mark.parametrize("kind", ours())
+@rows("kind", ours())
 def test_every_error_says_when_it_happens(kind):
     assert kind.__doc__.endswith(".")
 
 
-@pytest.mark.parametrize("kind", ours())
+@rows("kind", ours())
 def test_an_error_without_advice_cannot_be_raised(kind):
     with pytest.raises(TypeError, match="fix"):
         kind("what")
 
 
-@pytest.mark.parametrize("kind", ours())
+@rows("kind", ours())
 def test_a_message_says_where_what_and_what_to_do(kind):
     assert str(kind("It broke.", fix="Mend it.", where="here")) == "here: It broke. Mend it."
     assert str(kind("It broke.", fix="Mend it.")) == "It broke. Mend it."
 
 
-@pytest.mark.parametrize("kind", ours())
+@rows("kind", ours())
 def test_an_error_survives_pickling(kind):
     error = pickle.loads(pickle.dumps(kind("what", fix="fix", where="where")))
 

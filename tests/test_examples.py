@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.tables import rows
+
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 # What an example may be told of, whole; the lines that compaction itself takes are fewer.
 MAX_LINES = 30
 MOST_LINES_OF_USER_CODE = 10
-NEEDS = {"agents_sdk_minimal": "agents", "langchain_agent": "langchain", "memory_tool": "anthropic.tools"}
+NEEDS = {"agents_sdk_minimal": "agents", "langchain_agent": "langchain"}
 SHOWN = {
     "agents_sdk_minimal": [
         "N items are sent instead of 39; the first: Read chapter 0.",
@@ -49,10 +51,19 @@ SHOWN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", SHOWN)
+@rows("name", [name for name in SHOWN if name not in NEEDS])
 def test_an_example_prints_what_it_shows(name, tmp_path):
-    if name in NEEDS:
-        pytest.importorskip(NEEDS[name], reason=f"needs the package {NEEDS[name]}")
+    require_shown(name, tmp_path)
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("name", NEEDS)
+def test_an_example_with_another_package_prints_what_it_shows(name, tmp_path):
+    pytest.importorskip(NEEDS[name], reason=f"needs the package {NEEDS[name]}")
+    require_shown(name, tmp_path)
+
+
+def require_shown(name, tmp_path):
     ran = subprocess.run(
         [sys.executable, str(ROOT / "examples" / f"{name}.py")], cwd=tmp_path, check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
@@ -88,7 +99,7 @@ def test_no_example_goes_unrun():
     assert {path.stem for path in EXAMPLES} == {*SHOWN, "architect"}
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@rows("path", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_is_short(path):
     assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_LINES
 

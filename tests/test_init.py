@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import aether
+from tests.tables import rows
 
 FUNCTIONS = sorted(name for names in aether._HOMES.values() for name in names.split())
 # What others rely on, word for word.
@@ -42,7 +43,7 @@ def signature(name):
     return str(found.replace(parameters=bare, return_annotation=inspect.Signature.empty))
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@rows("name", FUNCTIONS)
 def test_a_public_function_is_documented_and_takes_a_home(name):
     function = getattr(aether, name)
 
@@ -53,7 +54,7 @@ def test_a_public_function_is_documented_and_takes_a_home(name):
     assert home.kind is inspect.Parameter.KEYWORD_ONLY or name == "init"
 
 
-@pytest.mark.parametrize("name", sorted(set(aether.__all__) - {"__version__", "AetherError"}))
+@rows("name", sorted(set(aether.__all__) - {"__version__", "AetherError"}))
 def test_the_type_checker_knows_every_public_name(name):
     source = inspect.getsource(aether)
 
@@ -61,7 +62,7 @@ def test_the_type_checker_knows_every_public_name(name):
     assert f"import {name} as {name}" in source or f"    {name} as {name}," in source
 
 
-@pytest.mark.parametrize("name", FIXED)
+@rows("name", FIXED)
 def test_names_that_others_rely_on_keep_their_arguments(name):
     assert signature(name) == FIXED[name]
 

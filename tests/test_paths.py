@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from aether import paths
 from aether.errors import InvalidInput, NotFound, UnsafePath
+from tests.tables import rows
 
 
 @pytest.fixture
@@ -59,7 +60,7 @@ def test_two_names_of_one_directory_are_one_home(made, tmp_path):
     assert paths.find_home(tmp_path / "link") == made
 
 
-@pytest.mark.parametrize("name", ["a\0b", "a\ud800b", "~nobody-of-this-name/x"])
+@rows("name", ["a\0b", "a\ud800b", "~nobody-of-this-name/x"])
 def test_a_name_that_cannot_be_a_path_is_refused(name):
     with pytest.raises(InvalidInput, match="cannot be a path"):
         paths.find_home(name)
@@ -80,12 +81,12 @@ def test_what_leads_out_is_refused(made, relative):
         paths.inside(made, relative)
 
 
-@pytest.mark.parametrize("name", ["a", "phase_1", "A-b.c", "x" * paths.MAX_NAME_CHARS, "console", "com10"])
+@rows("name", ["a", "phase_1", "A-b.c", "x" * paths.MAX_NAME_CHARS, "console", "com10"])
 def test_a_safe_name_is_given_unchanged(name):
     assert paths.file_name(name, what="phase") == name
 
 
-@pytest.mark.parametrize(
+@rows(
     "name",
     [
         "",
@@ -113,9 +114,7 @@ def test_an_unsafe_name_is_refused(name):
         paths.file_name(name, what="phase")
 
 
-@pytest.mark.parametrize(
-    "name", ["data/memory.json", "data/schemas/memory.schema.json", "prompts/architect.md"]
-)
+@rows("name", ["data/memory.json", "data/schemas/memory.schema.json", "prompts/architect.md"])
 def test_shipped_files_are_found(name):
     assert paths.resource(name).is_file()
 
@@ -170,7 +169,7 @@ def test_a_plain_id_is_its_own_directory():
         assert paths.directory_name(text, what="conversation") == text
 
 
-@pytest.mark.parametrize("text", ["", None, 7])
+@rows("text", ["", None, 7])
 def test_what_is_no_text_names_no_directory(text):
     with pytest.raises(InvalidInput, match="cannot be the id of a conversation"):
         paths.directory_name(text, what="conversation")

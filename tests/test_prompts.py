@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from aether import prompts
 from aether.errors import InvalidDocument, InvalidInput
 from aether.paths import resource
+from tests.tables import rows
 
 GOLDEN = Path(__file__).parent / "golden" / "prompts"
 DOLLARS = {
@@ -35,7 +36,7 @@ def written(tmp_path, monkeypatch):
     return write
 
 
-@pytest.mark.parametrize("name", prompts.names())
+@rows("name", prompts.names())
 def test_every_prompt_loads_and_declares_what_it_uses(name):
     prompt = prompts.load(name)
 
@@ -44,7 +45,7 @@ def test_every_prompt_loads_and_declares_what_it_uses(name):
     assert prompt.output.endswith(".")
 
 
-@pytest.mark.parametrize("name", prompts.names())
+@rows("name", prompts.names())
 def test_every_prompt_is_named_by_code(name):
     package = resource("prompts").parent / "aether"
     calls = "\n".join(path.read_text(encoding="utf-8") for path in package.rglob("*.py"))
@@ -52,7 +53,7 @@ def test_every_prompt_is_named_by_code(name):
     assert f'"{name}"' in calls
 
 
-@pytest.mark.parametrize("name", prompts.names())
+@rows("name", prompts.names())
 def test_every_prompt_reads_as_its_golden_rendering(name):
     """The rendering stands in a file for review; AETHER_GOLDEN=write writes it anew."""
     golden = GOLDEN / f"{name}.txt"
@@ -82,7 +83,7 @@ def test_rendering_strips_the_head_and_fills_the_variables():
     assert "$" not in text
 
 
-@pytest.mark.parametrize(
+@rows(
     "rule",
     [
         "word for word",
@@ -121,13 +122,13 @@ def test_values_are_not_filled_a_second_time():
     assert "costs $feedback and $$5" in prompts.render("correction", feedback="costs $feedback and $$5")
 
 
-@pytest.mark.parametrize("name", ["nobody", "../README", "README", ""])
+@rows("name", ["nobody", "../README", "README", ""])
 def test_an_unknown_prompt_is_refused_with_the_names(name):
     with pytest.raises(InvalidInput, match="architect"):
         prompts.load(name)
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     [
         "",

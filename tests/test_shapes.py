@@ -3,11 +3,10 @@
 import json
 from typing import Any, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
 
-import pytest
-
 from aether import shapes
 from aether.paths import resource
 from aether.schemas import check
+from tests.tables import rows
 
 MEMORY = check.schema("memory")
 PARTS = {name: MEMORY["$defs"][name] for name in ("item", "session", "pattern", "link")}
@@ -37,7 +36,7 @@ SCHEMAS = sorted(
 )
 
 
-@pytest.mark.parametrize("name", SAME)
+@rows("name", SAME)
 def test_a_shape_and_its_schema_have_the_same_members(name):
     hints = get_type_hints(getattr(shapes, name), include_extras=True)
 
@@ -47,7 +46,7 @@ def test_a_shape_and_its_schema_have_the_same_members(name):
     )
 
 
-@pytest.mark.parametrize("name", SAME)
+@rows("name", SAME)
 def test_a_shape_and_its_schema_have_the_same_types(name):
     for member, hint in get_type_hints(getattr(shapes, name)).items():
         part = SAME[name]["properties"][member]
@@ -87,14 +86,14 @@ def _parts(part, place=""):
         yield from _parts(part.get("items"), f"{place}/*")
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
+@rows("name", SCHEMAS)
 def test_every_property_has_a_description(name):
     missing = [place for place, part in _parts(check.schema(name)) if not part.get("description", "").strip()]
 
     assert missing == []
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
+@rows("name", SCHEMAS)
 def test_every_schema_is_one_and_its_examples_fit(name):
     from jsonschema import Draft202012Validator
 
@@ -103,7 +102,7 @@ def test_every_schema_is_one_and_its_examples_fit(name):
         assert check.findings(name, example) == []
 
 
-@pytest.mark.parametrize("name", ["memory", "pheromones", "COLONY_STATE"])
+@rows("name", ["memory", "pheromones", "COLONY_STATE"])
 def test_what_is_shipped_fits_its_schema_which_has_an_example(name):
     shipped = json.loads(resource(f"data/{name}.json").read_bytes())
 

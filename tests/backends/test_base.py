@@ -1,12 +1,11 @@
 import inspect
 
-import pytest
-
 from aether.backends import backend
 from aether.backends.base import Backend
+from tests.tables import rows
 
 
-@pytest.mark.parametrize("spec", ["anthropic", "openai", "ollama", "command:true"])
+@rows("spec", ["anthropic", "openai", "ollama", "command:true"])
 def test_a_backend_module_offers_what_the_protocol_says(spec):
     module, _ = backend(spec)
 

@@ -99,4 +99,4 @@ def test_text_without_a_session_gives_none():
 
 
 def test_bottomless_nesting_gives_none():
-    assert chunks.session_in('{"a":' * 50_000) is None
+    assert chunks.session_in('{"a":' * 5_000) is None

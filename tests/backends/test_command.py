@@ -42,7 +42,7 @@ def alive(pid):
 
 
 def gone(pid):
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while alive(pid) and time.monotonic() < deadline:
         time.sleep(0.01)
     return not alive(pid)

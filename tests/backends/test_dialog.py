@@ -8,6 +8,7 @@ from aether.backends.request import session_request, summary_request
 from aether.backends.wire import Reply
 from aether.errors import BackendFailed
 from tests.backends import fakes
+from tests.tables import rows
 
 NOTES = [fakes.item(nth, f"Note {nth}. " + "word " * 200) for nth in range(4)]
 
@@ -106,9 +107,7 @@ def test_parts_that_are_together_too_long_are_merged_by_one_more_call():
     assert json.loads(completion.text)["summary"] == "Both."
 
 
-@pytest.mark.parametrize(
-    "last", ["what?", Reply(500, {}, "down"), Reply(413, {}, "large"), fakes.session("Both. " * 3000)]
-)
+@rows("last", ["what?", Reply(500, {}, "down"), Reply(413, {}, "large"), fakes.session("Both. " * 3000)])
 def test_a_merge_that_fails_or_grows_leaves_the_parts_as_they_are(last):
     completion, _ = merging(last)
 

@@ -5,6 +5,7 @@ from aether.backends.base import Settings
 from aether.backends.request import session_request
 from aether.errors import BackendFailed, BackendUnavailable
 from tests.backends import fakes
+from tests.tables import rows
 
 REQUEST = session_request(fakes.handoff(fakes.item(1, "We chose lines over whole files.")))
 
@@ -27,7 +28,7 @@ def test_the_address_comes_from_the_environment(monkeypatch):
     assert completion.model == "small"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("host", "address"),
     [
         ("", "http://127.0.0.1:11434"),

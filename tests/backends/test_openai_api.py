@@ -5,6 +5,7 @@ from aether.backends.base import Settings
 from aether.backends.request import session_request
 from aether.errors import BackendFailed, BackendUnavailable
 from tests.backends import fakes
+from tests.tables import rows
 
 REQUEST = session_request(fakes.handoff(fakes.item(1, "We chose lines over whole files.")))
 OPEN = fakes.OPENAI._replace(
@@ -37,7 +38,7 @@ def test_a_local_server_needs_no_key(monkeypatch):
     assert completion.model == "local"
 
 
-@pytest.mark.parametrize("tail", ["", "/", "/v1", "/v1/"])
+@rows("tail", ["", "/", "/v1", "/v1/"])
 def test_the_address_may_be_written_with_or_without_the_version(tail):
     with fakes.serving(OPEN, fakes.says("{}")) as fake:
         assert complete(model="m", base_url=fake.root + tail).text == "{}"

@@ -8,6 +8,7 @@ from aether.backends import wire
 from aether.backends.base import Settings
 from aether.errors import BackendFailed, BackendUnavailable, InvalidInput
 from tests.backends import fakes
+from tests.tables import rows
 
 ECHO = fakes.Protocol(
     name="echo",
@@ -41,22 +42,22 @@ def failed(reply, **more):
 
 def test_a_posted_body_comes_back_as_a_reply():
     with fakes.serving(ECHO, fakes.says("")) as fake:
-        found = wire.post(fake.url, {"a": "é\ud800"}, headers={}, timeout_seconds=5)
+        found = wire.post(fake.url, {"a": "é\ud800"}, headers={}, timeout_seconds=60)
 
     assert (found.status, found.body, found.trouble) == (200, {"a": "é\ud800"}, "")
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@rows("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_not_followed(status):
     with fakes.serving(ECHO, fakes.fails(status, "over there", Location="http://127.0.0.1:1/")) as fake:
-        found = wire.post(fake.url, {}, headers={}, timeout_seconds=5)
+        found = wire.post(fake.url, {}, headers={}, timeout_seconds=60)
 
     assert (found.status, len(fake.requests)) == (status, 1)
 
 
 def test_an_error_without_a_body_is_told_by_its_status():
     with fakes.serving(ECHO, fakes.raw("", 503)) as fake:
-        found = wire.post(fake.url, {}, headers={}, timeout_seconds=5)
+        found = wire.post(fake.url, {}, headers={}, timeout_seconds=60)
 
     assert (found.status, found.body, found.text) == (503, {}, "Service Unavailable")
 
@@ -127,7 +128,7 @@ def test_a_server_error_about_the_length_is_not_tried_again(naps):
     assert naps == []
 
 
-@pytest.mark.parametrize(
+@rows(
     "words",
     [
         "prompt is too long: 210000 tokens > 200000 maximum",
@@ -140,7 +141,7 @@ def test_words_about_the_length_are_understood(words):
     assert wire.too_long(wire.Reply(400, {"error": {"message": words}}))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("status", "words"),
     [
         (400, "max_tokens is too large: 32000"),
@@ -154,7 +155,7 @@ def test_other_words_are_not_about_the_length(status, words):
     assert not wire.too_long(wire.Reply(status, {"error": {"message": words}}))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("reply", "words"),
     [
         (wire.Reply(400, {"error": {"message": "m"}}), "m"),

@@ -15,6 +15,7 @@ from jsonschema import Draft202012Validator
 
 from aether.cli import compactctl as module
 from aether.cli.compactctl import compactctl, run
+from tests.tables import rows
 
 ROOT = Path(__file__).parents[2]
 SCHEMAS = ROOT / "data" / "schemas" / "compactctl"
@@ -59,7 +60,7 @@ def shown(capsys, name, *words):
     return value
 
 
-@pytest.mark.parametrize("name", EVERY)
+@rows("name", EVERY)
 def test_help_is_a_sentence_with_an_example_that_runs(name, capsys):
     command = EVERY[name]
     first = command.help.splitlines()[0]
@@ -71,7 +72,7 @@ def test_help_is_a_sentence_with_an_example_that_runs(name, capsys):
         assert called(*words) == 0, capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@rows("name", COMMANDS)
 def test_json_has_the_commands_own_shape(name, capsys):
     (words,) = examples(COMMANDS[name])
 
@@ -83,7 +84,7 @@ def test_there_is_a_schema_for_each_command():
     assert compactctl.name == "compactctl"
 
 
-@pytest.mark.parametrize("name", EVERY)
+@rows("name", EVERY)
 def test_every_command_is_in_the_reference(name):
     text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
 

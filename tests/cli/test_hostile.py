@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from aether.cli.main import main
+from tests.tables import rows
 
 FILES = ["binary", "empty", "directory", "list.json", "deep.json", "odd.jsonl", "number.json", "missing", "", "-",
          "../x", "a_file/x", "x" * 5000]  # fmt: skip
@@ -73,13 +74,13 @@ def answered(line, value, variables, capsys):
         assert "\x1b" not in shown.err, words
 
 
-@pytest.mark.parametrize("line", ON_FILES)
+@rows("line", ON_FILES)
 def test_any_file_is_met_with_words(line, littered, capsys):
     for name in FILES:
         answered(line, name, littered, capsys)
 
 
-@pytest.mark.parametrize("line", ON_VALUES)
+@rows("line", ON_VALUES)
 def test_any_value_is_met_with_words(line, littered, capsys):
     for value in VALUES:
         answered(line, value, littered, capsys)

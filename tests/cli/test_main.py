@@ -17,6 +17,7 @@ from aether.cli.main import BROKEN_PIPE, INTERRUPTED, cli, main
 from aether.errors import AetherError, InvalidInput, StorageFailed
 from tests import homes
 from tests.cli import stage
+from tests.tables import rows
 
 ROOT = Path(__file__).parents[2]
 
@@ -66,7 +67,7 @@ def every_error(kind=AetherError):
         yield from every_error(below)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in every_error() if kind.__module__ == errors.__name__])
+@rows("kind", [kind for kind in every_error() if kind.__module__ == errors.__name__])
 def test_every_error_is_one_line_with_its_own_exit_code(monkeypatch, capsys, kind):
     failing(monkeypatch, kind("what it is.", fix="What to do.", where="where"))
 
@@ -162,7 +163,7 @@ def test_a_process_that_is_interrupted_exits_130_without_a_traceback(here, tmp_p
 
     running.send_signal(signal.SIGINT)
 
-    out, told = running.communicate(timeout=30)
+    out, told = running.communicate(timeout=120)
     assert (running.returncode, out) == (INTERRUPTED, b"")
     assert b"Interrupted." in told
     assert b"Traceback" not in told
@@ -176,7 +177,7 @@ def test_the_encoding_of_the_terminal_never_stops_a_command(here, tmp_path, env)
         ["memory", "list", "--json"],
         ["memory", "status"],
     ):
-        out, told = process(tmp_path, *words, env=env).communicate(timeout=30)
+        out, told = process(tmp_path, *words, env=env).communicate(timeout=120)
 
         assert told == b""
         assert b"\x1b" not in out
@@ -185,7 +186,7 @@ def test_the_encoding_of_the_terminal_never_stops_a_command(here, tmp_path, env)
 def test_exit_codes_reach_the_shell(here, tmp_path):
     for words, code in ((["memory", "get", "nothing"], 3), (["log", "--limit", "x"], 2), (["doctor"], 0)):
         running = process(tmp_path, *words)
-        running.communicate(timeout=30)
+        running.communicate(timeout=120)
 
         assert running.returncode == code
 

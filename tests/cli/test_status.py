@@ -7,10 +7,9 @@ import json
 import sys
 from datetime import UTC, datetime
 
-import pytest
-
 from aether.cli import status
 from tests.cli.stage import shown
+from tests.tables import rows
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
@@ -80,7 +79,7 @@ def test_what_keeps_it_from_working_is_told_and_exits_with_one(here, capsys, tmp
     assert "problem: aether status" in line_of_session
 
 
-@pytest.mark.parametrize(
+@rows(
     ("at", "words"),
     [("2026-03-04T11:59:30Z", "just now"), ("2026-03-04T09:00:00Z", "3 h ago"), ("once", "once")],
 )
@@ -135,7 +134,7 @@ def test_the_status_line_is_that_of_the_sessions_project(here, capsys, monkeypat
     assert shown(capsys, "statusline").out.startswith("aether ")
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"cwd": 3}', '{"cwd": "/nowhere"}', '{"workspace": "x"}'])
+@rows("text", ["", "{", "[]", '{"cwd": 3}', '{"cwd": "/nowhere"}', '{"workspace": "x"}'])
 def test_the_status_line_never_fails(text, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     typed(monkeypatch, text)

@@ -8,10 +8,11 @@ from aether.compaction.bounds import bounds
 from aether.compaction.budget import ContextBudget, fires
 from aether.compaction.shapes import Policy
 from aether.errors import InvalidInput
+from tests.tables import rows
 
 
-@pytest.mark.parametrize("window", [1_000, 4_096, 8_192, 128_000, 1_000_000])
-@pytest.mark.parametrize("trigger", [0.3, 0.5, 0.7, 0.85, 1.0])
+@rows("window", [1_000, 4_096, 8_192, 128_000, 1_000_000])
+@rows("trigger", [0.3, 0.5, 0.7, 0.85, 1.0])
 def test_the_ceiling_is_the_most_that_fires_no_trigger(window, trigger):
     policy = Policy(trigger=trigger, target=0.2)
     found = bounds(policy, window)

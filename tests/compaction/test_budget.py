@@ -7,6 +7,7 @@ import pytest
 from aether.compaction.budget import ContextBudget, checked, fires
 from aether.compaction.shapes import Policy
 from aether.errors import InvalidInput
+from tests.tables import rows
 
 
 def test_all_that_is_sent_is_used():
@@ -21,7 +22,7 @@ def test_a_window_that_is_overfull_shows_it():
     assert (budget.ratio, budget.available) == (1.038, 0)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("window", "trigger", "used", "is_fired"),
     [
         (128_000, 0.85, 108_800, True),
@@ -55,7 +56,7 @@ def test_what_cannot_be_sent_fires_below_the_trigger():
     )
 
 
-@pytest.mark.parametrize(
+@rows(
     ("policy", "reason"),
     [
         (Policy(trigger_tokens=500), "500 tokens used: the trigger is 500"),
@@ -68,7 +69,7 @@ def test_tokens_and_messages_are_triggers_of_their_own(policy, reason):
     assert fires(ContextBudget(1_000_000, messages=500), policy, messages=7) == reason
 
 
-@pytest.mark.parametrize(
+@rows(
     ("budget", "where"),
     [
         (ContextBudget(0), "window"),

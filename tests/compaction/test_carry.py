@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from aether.compaction.carry import (
     Carried,
     carried,
@@ -21,6 +19,7 @@ from aether.messages.formats import said
 from aether.messages.message import WIRES
 from aether.tokens.messages import message_tokens
 from tests.compaction.conversations import bash, conversation, model, user
+from tests.tables import rows
 
 
 def count(text):
@@ -35,7 +34,7 @@ def where(at):
     return f"line {at}"
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@rows("wire", WIRES)
 def test_a_summary_can_be_told_from_its_message_in_every_wire(wire):
     summary = Summary(4, Facts(goals=("Ship it.",)), "Done.\n## Files")
 

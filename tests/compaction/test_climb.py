@@ -14,6 +14,7 @@ from aether.errors import BudgetExceeded
 from aether.messages.formats import read
 from aether.tokens.messages import message_tokens
 from tests.compaction.conversations import bash, conversation, model, tool, user
+from tests.tables import rows
 
 LONG = "\n".join(f"line {at} of the output" for at in range(400))
 
@@ -336,7 +337,7 @@ def spoken(roles, protected):
     return read(raws, "openai")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("roles", "protected", "kept", "place"),
     [
         ("suauauauauau", (), (0, 1, 11), 11),

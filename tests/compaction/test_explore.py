@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-
 from aether.compaction.explore import explores, looks, runs
 from aether.messages.formats import read
 from aether.messages.groups import groups
 from aether.messages.message import Block
 from tests.compaction.conversations import bash, conversation, tool
+from tests.tables import rows
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "arguments", "only_looks"),
     [
         ("Read", {"file_path": "a.py"}, True),
@@ -41,7 +40,7 @@ def test_a_call_is_judged_by_its_name_and_its_arguments(name, arguments, only_lo
     assert looks(Block("call", tool=name, arguments=arguments)) == only_looks
 
 
-@pytest.mark.parametrize(
+@rows(
     ("messages", "only_looks"),
     [
         (tool("Read", file_path="a.py"), True),
@@ -76,7 +75,7 @@ def test_a_run_has_at_least_three_and_ends_where_something_is_done():
     assert list(runs([])) == []
 
 
-@pytest.mark.parametrize(
+@rows(
     ("said", "folds"),
     [("Let me look at the loader next.", True), ("Reading it now.", True),
      ("There it is. `findSessions` returns all sessions that match, not the newest.", False)],

@@ -1,11 +1,10 @@
-import pytest
-
 from aether.compaction.facts import GOAL_CHARS, MOST_COMPARED, REQUEST_CHARS, facts_of, merged
 from aether.compaction.shapes import Facts, Summary
 from aether.compaction.summary import rendered
 from aether.messages.formats import read
 from aether.messages.tool_calls import ErrorFact, FileFact
 from tests.compaction.conversations import bash, conversation, model, tool, user
+from tests.tables import rows
 
 OPENING = "Fix the login in src/auth.py. Never touch the migrations."
 
@@ -46,7 +45,7 @@ def test_after_a_summary_the_next_request_is_not_the_opening():
     assert found == Facts(requests=("Add a test for it.",))
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     [
         "ok, thanks",
@@ -243,7 +242,7 @@ def test_a_request_whose_room_ends_between_two_sentences_is_cut_there():
     assert request.endswith("now.")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("sentence", "decides"),
     [
         ("The relay-decision tests are in the tree and green.", False),

@@ -1,9 +1,8 @@
-import pytest
-
 from aether.compaction.fitting import CUT, LEAST_CHARS, fitted
 from aether.compaction.shapes import Facts, Summary
 from aether.compaction.summary import rendered
 from aether.messages.tool_calls import ErrorFact, FileFact
+from tests.tables import rows
 
 RICH = Facts(
     goals=("Build the ledger service.",),
@@ -34,7 +33,7 @@ def test_what_fits_stays_as_it_is():
     assert fitted(RICH, count=chars, most=size(RICH)) == (RICH, [])
 
 
-@pytest.mark.parametrize("most", range(300, size(RICH), 97))
+@rows("most", range(300, size(RICH), 97))
 def test_the_result_fits_and_what_it_lacks_is_named(most):
     kept, lost = fitted(RICH, count=chars, most=most)
 

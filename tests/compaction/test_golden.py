@@ -9,8 +9,6 @@ import os
 from itertools import chain
 from pathlib import Path
 
-import pytest
-
 from aether.backends import Settings, backend, summary_request
 from aether.compaction.plan import apply, plan
 from aether.compaction.policies import POLICIES
@@ -20,6 +18,7 @@ from aether.operations.summarising import as_json
 from aether.tokens.estimate import estimate
 from aether.tokens.messages import message_tokens
 from tests.compaction.conversations import bash, model, tool, user
+from tests.tables import rows
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "compaction"
 # The conversation takes so much of its window: every policy fires.
@@ -125,7 +124,7 @@ def transcript(policy) -> str:
     return "\n".join([*lines, *(f"\n{one}" for one in new)]) + "\n"
 
 
-@pytest.mark.parametrize("name", POLICIES)
+@rows("name", POLICIES)
 def test_a_conversation_reads_as_its_golden_transcript(name):
     golden = GOLDEN / f"{name}.txt"
     text = transcript(POLICIES[name])
@@ -139,7 +138,7 @@ def test_there_is_a_transcript_for_each_policy_and_no_other():
     assert {path.stem for path in GOLDEN.glob("*.txt")} == set(POLICIES)
 
 
-@pytest.mark.parametrize("name", POLICIES)
+@rows("name", POLICIES)
 def test_each_of_them_says_what_must_not_be_lost(name):
     text = (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
     before, _, new = text.partition("\n\n")[2].partition("\n\n")

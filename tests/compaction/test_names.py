@@ -1,7 +1,6 @@
-import pytest
-
 from aether.compaction.names import MOST_CARRIED, MOST_NAMES, merged_names, names_in, names_of
 from tests.compaction.conversations import bash, conversation, model, tool, user
+from tests.tables import rows
 
 
 def names(*parts, besides=""):
@@ -28,7 +27,7 @@ def test_of_what_tools_say_only_what_cannot_be_a_word_counts():
     assert set(found) == {"9f3c2ab11d04", "run-4711", "48213"}
 
 
-@pytest.mark.parametrize("text", ["I counted 3 of 12.", "Use -x and --verbose.", "Well, good and done."])
+@rows("text", ["I counted 3 of 12.", "Use -x and --verbose.", "Well, good and done."])
 def test_small_counts_options_and_plain_words_are_no_names(text):
     assert names_in(text) == []
 
@@ -109,6 +108,6 @@ def test_the_times_and_sizes_of_a_listing_are_no_names():
     assert names(bash("ls -l", listing)) == ("hello_2345", "run-4711")
 
 
-@pytest.mark.parametrize("text", ["It began at 15:43.", "See 569-624 there.", "It takes ~350 of them."])
+@rows("text", ["It began at 15:43.", "See 569-624 there.", "It takes ~350 of them."])
 def test_clocks_ranges_and_guesses_are_no_names(text):
     assert names_in(text) == []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from aether.compaction.ladder import holds, rest
 from aether.compaction.partition import carries, partition, paths
 from aether.compaction.shapes import Facts, Policy, Summary
@@ -11,6 +9,7 @@ from aether.compaction.summary import rendered
 from aether.messages.formats import read
 from aether.messages.message import Block
 from tests.compaction.conversations import bash, conversation, model, tool, user
+from tests.tables import rows
 
 SUMMARY = rendered(Summary(3, Facts(goals=("Ship it.",)), "Done."))
 
@@ -50,7 +49,7 @@ def test_equal_messages_are_told_apart_by_position():
     assert len(loose) == 2 * 6 - 1
 
 
-@pytest.mark.parametrize(
+@rows(
     ("meta", "is_protected"),
     [
         ({"protected": True}, True), ({"protected": 1}, True), ({"protected": "true"}, True), ({"protected": "Yes"}, True),
@@ -87,7 +86,7 @@ def test_a_protected_answer_protects_its_call():
     assert partition(messages, Policy()).protected == {1, 2}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("globs", "protected"),
     [
         (("src/store/*.py",), {1, 2}),

@@ -15,6 +15,7 @@ from aether.errors import BudgetExceeded, InvalidInput
 from aether.messages.formats import read
 from aether.tokens.messages import message_tokens
 from tests.compaction.conversations import bash, conversation, model, tool, user
+from tests.tables import rows
 
 LONG = "\n".join(f"line {at} of the output" for at in range(400))
 
@@ -241,7 +242,7 @@ def test_prose_without_an_end_that_fits_is_left_out():
     assert compacted(messages, window=window_for(messages, 0.90), prose="x" * 10**6).summary.prose == ""
 
 
-@pytest.mark.parametrize("name", sorted(POLICIES))
+@rows("name", sorted(POLICIES))
 def test_every_named_policy_brings_it_below_its_trigger_without_a_model(name):
     messages = conversation(
         user("Please port the parser."),

@@ -7,9 +7,10 @@ import pytest
 from aether.compaction.policies import POLICIES, STRATEGIES, policy, validated
 from aether.compaction.shapes import Policy
 from aether.errors import InvalidInput
+from tests.tables import rows
 
 
-@pytest.mark.parametrize("name", sorted(POLICIES))
+@rows("name", sorted(POLICIES))
 def test_every_named_policy_is_valid_and_knows_its_name(name):
     assert validated(policy(name)).name == name
 

@@ -11,6 +11,7 @@ from aether.errors import BudgetExceeded
 from aether.messages.formats import read
 from tests.compaction.conversations import bash, conversation, model, tool, user
 from tests.compaction.test_ladder import LONG, draft_of, thinking
+from tests.tables import rows
 
 
 def count(text):
@@ -106,9 +107,7 @@ def test_one_finding_lists_all_that_was_left_out():
     assert (found.code, found.message) == ("facts-left-out", "no room for 8 requests, 3 names.")
 
 
-@pytest.mark.parametrize(
-    ("lost", "level"), [("2 names", "info"), ("1 decision", "warning"), ("3 decisions", "warning")]
-)
+@rows(("lost", "level"), [("2 names", "info"), ("1 decision", "warning"), ("3 decisions", "warning")])
 def test_a_decision_that_is_left_out_is_a_warning(lost, level):
     draft = draft_of(conversation(user("Go."), model("Done.")))
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
-
 from aether.compaction.select import MOST_SENTENCES, cut, importance, is_request, statements
 from aether.compaction.shapes import Said
 from tests.compaction.conversations import conversation, model, tool, user
+from tests.tables import rows
 
 
 def count(text):
     return len(text.split())
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "asks"),
     [
         ("Please look at this.", True),

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from aether.compaction.shorten import shortened, shorter, thoughtless
 from aether.messages.formats import read
 from aether.tokens.messages import message_tokens
 from tests.compaction.conversations import conversation, tool
+from tests.tables import rows
 
 LINES = "\n".join(f"line {at} of the output, which says something" for at in range(400))
 
@@ -22,7 +21,7 @@ def lighter(message, kinds, *, most=100, pointer="history 7"):
     return shortened(message, kinds, at=3, most=most, count=count, pointer=pointer)
 
 
-@pytest.mark.parametrize("most", [30, 60, 200, 1_000])
+@rows("most", [30, 60, 200, 1_000])
 def test_a_long_text_is_cut_to_what_it_may_have(most):
     told = shorter(LINES, most=most, count=count, tokens=count(LINES), pointer="history 7")
 

@@ -1,9 +1,9 @@
-import pytest
 
 from aether.compaction.shapes import Facts, Summary
 from aether.compaction.summary import NOTE, is_summary, parsed, rendered
 from aether.messages.formats import read
 from aether.messages.tool_calls import ErrorFact, FileFact
+from tests.tables import rows
 
 FULL = Summary(
     3,
@@ -67,7 +67,7 @@ def test_a_summary_without_facts_and_prose_is_only_its_frame():
     assert rendered(Summary(1, Facts(), "")) == f"<COMPACT-SUMMARY v1>\n{NOTE}\n</COMPACT-SUMMARY>"
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     [
         "",

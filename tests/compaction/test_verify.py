@@ -12,6 +12,7 @@ from aether.compaction.verify import verified
 from aether.errors import AetherError
 from aether.tokens.messages import message_tokens
 from tests.compaction.conversations import bash, conversation, model, user
+from tests.tables import rows
 
 
 def count(text):
@@ -47,7 +48,7 @@ def test_what_is_right_passes_with_its_tokens():
     assert RESULT.tokens_after == sum(message_tokens(message, count) for message in RESULT.messages)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("result", "what"),
     [
         (RESULT._replace(messages=(), places=()), "it is empty"),

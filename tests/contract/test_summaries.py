@@ -3,8 +3,6 @@
 import os
 from pathlib import Path
 
-import pytest
-
 from aether.backends import Settings, backend, summary_request
 from aether.backends.request import SUMMARIES
 from aether.compaction.carry import told
@@ -15,6 +13,7 @@ from aether.operations.summarising import as_json
 from aether.text.model_faults import model_fault
 from aether.tokens.estimate import estimate
 from tests.compaction.conversations import bash, conversation, model, tool, user
+from tests.tables import rows
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "summaries"
 MONDAY = (
@@ -57,7 +56,7 @@ def compacted(strategy, parts, before):
     return Summary(version, facts, prose)
 
 
-@pytest.mark.parametrize("strategy", SUMMARIES)
+@rows("strategy", SUMMARIES)
 def test_two_days_of_work_read_as_their_golden_summaries(strategy):
     """The texts stand in files for review; AETHER_GOLDEN=write writes them anew."""
     monday = compacted(strategy, MONDAY, None)

@@ -7,11 +7,27 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from aether.store import config, files, state
 from tests import homes
+
+# So many faults of a test strike in the default tier.
+SAMPLE = 3
+
+
+@pytest.fixture(params=["a sample", pytest.param("the others", marks=pytest.mark.slow)])
+def chosen(request):
+    """Return a function that picks faults: a sample of them, the same each time, or in the slow tier the others."""
+
+    def pick(cases):
+        every = list(cases)
+        drawn = set(Random(len(every)).sample(range(len(every)), min(SAMPLE, len(every))))
+        return [case for at, case in enumerate(every) if (at in drawn) == (request.param == "a sample")]
+
+    return pick
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import fcntl
 import io
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from aether.store import files
@@ -56,6 +56,14 @@ def apply_to(name: str, fault: Fault) -> bool:
     if name in READS:  # a full disk can be read
         return fault.when == "before" and not fault.name.startswith("ENOSPC")
     return fault.when != "partly" or name == "write"
+
+
+def cases(names: Sequence[str], kind: str) -> Iterator[tuple[int, str, Fault]]:
+    """Yield each call of `names` by its number and name, with each fault of `kind` that can strike it."""
+    for number, name in enumerate(names):
+        for fault in RAISED if kind == "raised" else KILLED:
+            if apply_to(name, fault):
+                yield number, name, fault
 
 
 class Calls:

@@ -69,14 +69,13 @@ def outcome(home):
 CASES = {"prepare": (_noted, _prepare), "ingest": (_prepared, _ingest)}
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings(
     "ignore::ResourceWarning"
 )  # what an exception cut short is closed by the collector
 @pytest.mark.parametrize("kind", ["raised", "killed"])
 @pytest.mark.parametrize("case", CASES)
 def test_a_fault_at_any_call_leaves_all_or_nothing_and_doing_it_again_does_it_once(
-    case, kind, tmp_path, copies
+    case, kind, chosen, tmp_path, copies
 ):
     make, act = CASES[case]
     original = tmp_path / "original" / ".aether"
@@ -90,14 +89,12 @@ def test_a_fault_at_any_call_leaves_all_or_nothing_and_doing_it_again_does_it_on
     after = outcome(home)
     assert after != before
 
-    for number, name in enumerate(measured.names):
-        for fault in faults.RAISED if kind == "raised" else faults.KILLED:
-            if faults.apply_to(name, fault):
-                home = copies(original)
-                where = f"{fault.name} at call {number} ({name})"
-                acknowledged = _struck(home, act, faults.Calls(number, fault))
-                assert outcome(home) in ([after] if acknowledged else [before, after]), where
-                _finish(home, act, after, where)
+    for number, name, fault in chosen(faults.cases(measured.names, kind)):
+        home = copies(original)
+        where = f"{fault.name} at call {number} ({name})"
+        acknowledged = _struck(home, act, faults.Calls(number, fault))
+        assert outcome(home) in ([after] if acknowledged else [before, after]), where
+        _finish(home, act, after, where)
 
     gc.collect()
     assert len(measured.names) >= 30

@@ -122,13 +122,12 @@ def seen(home):
     return found.documents, records, history
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings(
     "ignore::ResourceWarning"
 )  # what an exception cut short is closed by the collector
 @pytest.mark.parametrize("kind", ["raised", "killed"])
 @pytest.mark.parametrize("case", CASES)
-def test_a_fault_at_any_call_leaves_all_or_nothing(case, kind, tmp_path, copies):
+def test_a_fault_at_any_call_leaves_all_or_nothing(case, kind, chosen, tmp_path, copies):
     prepare, act = CASES[case]
     original = tmp_path / "original" / ".aether"
     prepare(original)
@@ -136,24 +135,20 @@ def test_a_fault_at_any_call_leaves_all_or_nothing(case, kind, tmp_path, copies)
     before, after, names = _measured(copies, original, act)
     # Bringing in an edit is a transaction of its own, before the one that found it.
     between = _measured(copies, original, _fold)[1] if prepare is _edited else before
-    struck = 0
+    cases = list(faults.cases(names, kind))
 
-    for number, name in enumerate(names):
-        for fault in faults.RAISED if kind == "raised" else faults.KILLED:
-            if fault.when == "partly" and name != "write":
-                continue
-            home = copies(original)
-            outcome = (_raise if kind == "raised" else _kill)(home, act, faults.Calls(number, fault))
-            struck += 1
-            allowed = {"done": [after], "refused": [before, between]}.get(outcome, [before, between, after])
-            if outcome == "refused" and act not in (_plain, _several_documents):
-                allowed.append(after)  # folding, repairing: stored, but not all of it is written down
-            assert kind == "killed" or not files.stray_temps(home), "only a killed process leaves a temp file"
-            _check(home, allowed, f"{fault.name} at call {number} ({name})")
+    for number, name, fault in chosen(cases):
+        home = copies(original)
+        outcome = (_raise if kind == "raised" else _kill)(home, act, faults.Calls(number, fault))
+        allowed = {"done": [after], "refused": [before, between]}.get(outcome, [before, between, after])
+        if outcome == "refused" and act not in (_plain, _several_documents):
+            allowed.append(after)  # folding, repairing: stored, but not all of it is written down
+        assert kind == "killed" or not files.stray_temps(home), "only a killed process leaves a temp file"
+        _check(home, allowed, f"{fault.name} at call {number} ({name})")
 
     gc.collect()
     assert len(names) >= FEWEST_CALLS.get(case, 40)
-    assert struck >= len(names)
+    assert len(cases) >= len(names)
 
 
 def _measured(copies, original, act):

@@ -49,10 +49,9 @@ def seen(home):
     return [(entry.revision, state) for entry, state in steps], first, said
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.parametrize("kind", ["raised", "killed"])
-def test_the_home_loads_and_doing_it_again_leaves_nothing(kind, tmp_path, copies):
+def test_the_home_loads_and_doing_it_again_leaves_nothing(kind, chosen, tmp_path, copies):
     original = tmp_path / "original" / ".aether"
     planted(original)
     for _ in range(2):  # the first time reads shipped files as well
@@ -63,7 +62,7 @@ def test_the_home_loads_and_doing_it_again_leaves_nothing(kind, tmp_path, copies
     assert (holders(measured, TEXT), len(holders(original, TEXT)) > 6) == ([], True)
     after = seen(measured)
 
-    for number, fault in struck(calls.names, kind):
+    for number, fault in chosen(struck(calls.names, kind)):
         home = copies(original)
         where = f"{fault.name} at call {number} ({calls.names[number]})"
         strike(home, faults.Calls(number, fault), killed=kind == "killed")

@@ -59,11 +59,10 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.parametrize("kind", ["raised", "killed"])
 @pytest.mark.parametrize("case", CASES)
-def test_the_next_command_finds_all_or_nothing(case, kind, tmp_path, copies):
+def test_the_next_command_finds_all_or_nothing(case, kind, chosen, tmp_path, copies):
     prepare, act = CASES[case]
     original = tmp_path / "original" / ".aether"
     prepare(original)
@@ -75,23 +74,20 @@ def test_the_next_command_finds_all_or_nothing(case, kind, tmp_path, copies):
     before, after = settled(copies(original)), settled(measured)
     assert before != after
 
-    for number, name in enumerate(calls.names):
-        for fault in faults.RAISED if kind == "raised" else faults.KILLED:
-            if not faults.apply_to(name, fault):
-                continue
-            home = copies(original)
-            struck = faults.Calls(number, fault)
-            done = raised(home, act, struck) if kind == "raised" else killed(home, act, struck)
-            where = f"{fault.name} at call {number} ({name})"
+    for number, name, fault in chosen(faults.cases(calls.names, kind)):
+        home = copies(original)
+        struck = faults.Calls(number, fault)
+        done = raised(home, act, struck) if kind == "raised" else killed(home, act, struck)
+        where = f"{fault.name} at call {number} ({name})"
 
-            found = settled(home)
+        found = settled(home)
 
-            assert found in ([after] if done else [before, after]), where
-            if prepare is _edited:
-                assert_kept(home, {"/memories/a.md": "one by hand", "/memories/mine.md": "mine"}, where)
-            doctor.repair(home, now=homes.later(1))
-            assert not list(home.rglob(f"*{files.TEMP_SUFFIX}")), where
-            assert not [one for one in aether.examine(home=home) if one.level == "error"], where
+        assert found in ([after] if done else [before, after]), where
+        if prepare is _edited:
+            assert_kept(home, {"/memories/a.md": "one by hand", "/memories/mine.md": "mine"}, where)
+        doctor.repair(home, now=homes.later(1))
+        assert not list(home.rglob(f"*{files.TEMP_SUFFIX}")), where
+        assert not [one for one in aether.examine(home=home) if one.level == "error"], where
     gc.collect()
     assert len(calls.names) > 40
 

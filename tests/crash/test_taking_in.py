@@ -44,12 +44,11 @@ def outcome(home):
     }
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings(
     "ignore::ResourceWarning"
 )  # what an exception cut short is closed by the collector
 @pytest.mark.parametrize("kind", ["raised", "killed"])
-def test_a_fault_at_any_call_loses_and_doubles_nothing(kind, tmp_path, copies):
+def test_a_fault_at_any_call_loses_and_doubles_nothing(kind, chosen, tmp_path, copies):
     original = tmp_path / "original" / ".aether"
     _spooled(original)
     for _ in range(2):  # the first time reads prompts and schemas as well

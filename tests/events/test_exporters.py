@@ -12,6 +12,7 @@ from aether.redact.redaction import rules
 from tests import homes
 from tests.events import viewers
 from tests.events.samples import MOMENT, SECRET, compaction, summary
+from tests.tables import rows
 
 
 class Broken:
@@ -52,7 +53,7 @@ def test_console_and_file_and_viewer_get_the_same_events(tmp_path, capsys):
     assert [one["event"] for one in shown] == [event.name for event in compaction()]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("settings", "words"),
     [
         ({"kind": "syslog"}, "'syslog' is not an exporter. Use one of none, console, file, ariadne, otlp"),

@@ -10,6 +10,7 @@ import pytest
 from aether.errors import StorageFailed
 from aether.events.files import file
 from tests.events.samples import every, summary
+from tests.tables import rows
 
 ROOT = Path(__file__).parents[2]
 
@@ -61,7 +62,7 @@ def test_several_processes_write_whole_lines(tmp_path):
     assert len([json.loads(line) for line in path.read_text().splitlines()]) == 300
 
 
-@pytest.mark.parametrize("name", ["", "taken/events.jsonl", "a\0b"])
+@rows("name", ["", "taken/events.jsonl", "a\0b"])
 def test_a_file_that_cannot_be_written_is_refused_at_once(tmp_path, name):
     (tmp_path / "taken").write_text("a file, not a directory")
 

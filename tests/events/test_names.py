@@ -2,11 +2,10 @@ import json
 import re
 from pathlib import Path
 
-import pytest
-
 from aether.events import names
 from aether.events.exporters import clean
 from tests.events import samples
+from tests.tables import rows
 
 PAGE = Path(__file__).parents[2] / "docs" / "observability.md"
 
@@ -19,7 +18,7 @@ def told(event):
     return must, must | {name.removesuffix("?") for name in declared}
 
 
-@pytest.mark.parametrize("event", samples.every(), ids=lambda event: event.name)
+@rows("event", samples.every(), ids=lambda event: event.name)
 def test_an_event_says_what_the_table_promises(event):
     must, may = told(event)
 
@@ -40,7 +39,7 @@ def test_the_table_of_the_page_is_the_table_of_the_code():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("event", samples.every(), ids=lambda event: event.name)
+@rows("event", samples.every(), ids=lambda event: event.name)
 def test_redaction_leaves_an_event_without_secrets_as_it_is(event):
     assert clean(event) == event
 

@@ -62,6 +62,7 @@ def test_without_the_packages_it_says_what_to_install(monkeypatch):
         otlp()
 
 
+@pytest.mark.extras
 def test_every_event_arrives_as_a_span(extra):
     with viewers.collector() as found:
         one = sent(otlp(found.url, timeout_seconds=PATIENT), every())
@@ -70,6 +71,7 @@ def test_every_event_arrives_as_a_span(extra):
     assert [span.name for span in found.forms] == [event.name for event in every()]
 
 
+@pytest.mark.extras
 def test_the_attributes_are_those_of_the_conventions_where_they_have_a_name(extra):
     with viewers.collector() as found:
         sent(otlp(found.url, timeout_seconds=PATIENT), compaction())
@@ -86,6 +88,7 @@ def test_the_attributes_are_those_of_the_conventions_where_they_have_a_name(extr
     )
 
 
+@pytest.mark.extras
 def test_ids_are_those_of_every_other_exporter_and_one_preflight_is_one_tree(extra):
     with viewers.collector() as found:
         sent(otlp(found.url, timeout_seconds=PATIENT), compaction())
@@ -96,6 +99,7 @@ def test_ids_are_those_of_every_other_exporter_and_one_preflight_is_one_tree(ext
     assert {span.parent_span_id for span in found.forms[1:]} == {found.forms[0].span_id}
 
 
+@pytest.mark.extras
 def test_times_are_exact_to_the_microsecond(extra):
     with viewers.collector() as found:
         sent(
@@ -108,6 +112,7 @@ def test_times_are_exact_to_the_microsecond(extra):
     )
 
 
+@pytest.mark.extras
 def test_a_failure_is_a_span_with_an_error(extra):
     failed = [event for event in every() if event.status == "error"]
     with viewers.collector() as found:
@@ -116,6 +121,7 @@ def test_a_failure_is_a_span_with_an_error(extra):
     assert (found.forms[0].status.code, found.forms[0].status.message) == (2, "no answer within 10 s")
 
 
+@pytest.mark.extras
 def test_texts_are_exported_only_when_asked_for(extra):
     with viewers.collector() as found:
         for content in (None, True):
@@ -127,6 +133,7 @@ def test_texts_are_exported_only_when_asked_for(extra):
     assert told(found.forms[1])["aether.compaction.payload.summary"] == "the plan"
 
 
+@pytest.mark.extras
 def test_very_many_events_go_in_several_requests(extra, monkeypatch):
     monkeypatch.setattr(module, "BATCH_SPANS", 2)
     with viewers.collector() as found:
@@ -139,6 +146,7 @@ def test_very_many_events_go_in_several_requests(extra, monkeypatch):
     assert len(found.bodies) > len(every()) // 2
 
 
+@pytest.mark.extras
 def test_an_event_without_a_time_takes_no_other_with_it(extra, capsys):
     with viewers.collector() as found:
         one = sent(
@@ -150,6 +158,7 @@ def test_an_event_without_a_time_takes_no_other_with_it(extra, capsys):
     assert "an event has no time" in capsys.readouterr().err
 
 
+@pytest.mark.extras
 @pytest.mark.parametrize("step", [500, 400, viewers.HANGS, viewers.DROPS])
 def test_a_collector_that_fails_costs_its_events_and_nothing_else(extra, step, capsys):
     with viewers.collector(step) as found:
@@ -162,6 +171,7 @@ def test_a_collector_that_fails_costs_its_events_and_nothing_else(extra, step, c
     assert capsys.readouterr().err.count("[OTLP]") == 1
 
 
+@pytest.mark.extras
 @pytest.mark.parametrize(("step", "reason"), [(400, "400"), (403, "403")])
 def test_the_reason_of_a_refusal_is_told(extra, step, reason, capsys):
     with viewers.collector(step) as found:
@@ -172,6 +182,7 @@ def test_the_reason_of_a_refusal_is_told(extra, step, reason, capsys):
     assert reason in said.partition(" did not take them")[2]
 
 
+@pytest.mark.extras
 def test_that_nobody_listens_is_told(extra, capsys):
     with viewers.collector() as found:
         pass
@@ -181,6 +192,7 @@ def test_that_nobody_listens_is_told(extra, capsys):
     assert "refused" in capsys.readouterr().err
 
 
+@pytest.mark.extras
 def test_what_is_late_is_not_tried_and_counted(extra, monkeypatch):
     monkeypatch.setattr(module, "BATCH_SPANS", 1)
     one = otlp("http://127.0.0.1:9/v1/traces")
@@ -208,6 +220,7 @@ def test_what_other_threads_log_is_no_reason():
     assert words == ["here"]
 
 
+@pytest.mark.extras
 def test_the_environment_says_where_the_collector_is(extra, monkeypatch):
     with viewers.collector() as found:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", found.root)
@@ -217,15 +230,18 @@ def test_the_environment_says_where_the_collector_is(extra, monkeypatch):
     assert (one.lost, len(found.forms)) == (0, 1)
 
 
+@pytest.mark.extras
 def test_without_anything_said_the_collector_is_on_this_machine(extra):
     assert module._endpoint("") == "http://localhost:4318/v1/traces"
 
 
+@pytest.mark.extras
 def test_only_http_addresses_are_taken(extra):
     with pytest.raises(InvalidInput):
         otlp("grpc://localhost:4317")
 
 
+@pytest.mark.extras
 def test_the_provider_of_the_process_is_not_touched():
     """In a process of its own, for the provider is set once for all."""
     pytest.importorskip("opentelemetry.sdk.trace", reason="needs opentelemetry")
@@ -251,6 +267,7 @@ def test_what_an_attribute_cannot_hold_is_spelt_out_or_told_as_text():
     }  # fmt: skip
 
 
+@pytest.mark.extras
 def test_the_library_does_not_print_for_itself(extra):
     otlp().close()
 

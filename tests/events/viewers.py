@@ -237,7 +237,7 @@ def _collect(headers, body):
     return ExportTraceServiceResponse().SerializeToString(), spans
 
 
-def eventually(condition, seconds=5.0):
+def eventually(condition, seconds=60.0):
     """Return whether `condition()` comes to hold."""
     end = time.monotonic() + seconds
     while not condition() and time.monotonic() < end:

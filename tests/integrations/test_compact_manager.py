@@ -24,6 +24,7 @@ from aether.integrations.compact_manager import (
 from aether.messages import formats
 from aether.messages.check import check
 from aether.operations import conversing, usage
+from tests.tables import rows
 
 
 @pytest.fixture(autouse=True)
@@ -130,7 +131,7 @@ def test_equal_messages_do_not_collapse():
     assert result.messages[-12:] == same[-12:]
 
 
-@pytest.mark.parametrize("value", [True, 1, "true", "yes"])
+@rows("value", [True, 1, "true", "yes"])
 def test_the_flag_of_the_policy_protects_where_it_is_truthy(value):
     """Defect 4: the setting was ignored, and only `is True` counted."""
     law = {"role": "user", "content": "Never deploy on a Friday.", "meta": {"pinned": value}}
@@ -156,7 +157,7 @@ def test_order_stays_and_no_pair_is_split():
     assert [one for one in found if one.level == "error"] == []
 
 
-@pytest.mark.parametrize(("used", "fires"), [(108_800, True), (96_000, False), (108_799, False)])
+@rows(("used", "fires"), [(108_800, True), (96_000, False), (108_799, False)])
 def test_the_trigger_is_a_share_of_the_whole_window(used, fires):
     """Defect 6: it divided by the window less the buffer, and fired at 107 525."""
     around = 4 * 80  # what messages cost beside their text
@@ -459,7 +460,7 @@ def test_a_message_object_that_was_shortened_keeps_its_meta():
     assert shortened.meta == messages[2].meta
 
 
-@pytest.mark.parametrize(
+@rows(
     ("value", "protects"), [(True, True), (1, True), ("true", True), ("Yes", True), ("false", False), (0, False), (None, False)]
 )  # fmt: skip
 def test_a_flag_protects_where_it_is_true(value, protects):

@@ -7,6 +7,7 @@ import pytest
 from aether.errors import BudgetExceeded, Conflict, InvalidInput
 from aether.integrations.context_manager import ContextManager
 from aether.integrations.dialogue import SUMMARY_ID
+from tests.tables import rows
 
 
 @pytest.fixture(params=["in memory", "in a home"])
@@ -196,7 +197,7 @@ def test_compressing_by_hand_is_by_tokens(manager):
     assert stats["total_messages"] == 60
 
 
-@pytest.mark.parametrize("ratio", [0, 1, 5, -0.1])
+@rows("ratio", [0, 1, 5, -0.1])
 def test_a_ratio_out_of_range_is_refused(ratio):
     with pytest.raises(InvalidInput, match="target_ratio must be between 0 and 1"):
         ContextManager().compress_conversation("c", ratio)
@@ -300,7 +301,7 @@ def test_stats_have_the_names_of_the_requirement(manager):
     assert stats["session_duration"] >= 0
 
 
-@pytest.mark.parametrize(
+@rows(
     ("sizes", "words"),
     [((0,), "default_context_size must be at least 1"), ((10, 0), "compression_threshold must be above 0"),
      ((10, 70), "compression_threshold must be above 0 and at most 1, got 70")],
@@ -321,7 +322,7 @@ def test_texts_are_counted_by_script():
     assert made.estimate_tokens("这是一个用中文写的句子而且很长" * 2) > 15
 
 
-@pytest.mark.parametrize("name", [None, "", 7])
+@rows("name", [None, "", 7])
 def test_what_is_no_name_of_a_conversation_is_refused(name):
     with pytest.raises(InvalidInput, match="conversation_id must be a text"):
         ContextManager().add_message(name, "user", "Hi.")

@@ -18,6 +18,7 @@ from aether.integrations.dialogue import (
     message_of,
     raw_of,
 )
+from tests.tables import rows
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -38,7 +39,7 @@ def test_role_and_content_are_enough_and_make_an_id():
     assert one.timestamp.tzinfo is not None
 
 
-@pytest.mark.parametrize("content", ["", " \n", None, 3])
+@rows("content", ["", " \n", None, 3])
 def test_a_message_without_text_is_refused(content):
     with pytest.raises(InvalidInput, match="Message content cannot be empty"):
         Message("user", content)
@@ -48,7 +49,7 @@ def test_content_is_stripped():
     assert Message("user", " hi \n").content == "hi"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("given", "words"),
     [
         ({"priority": 7}, "priority must be from 0 to 1, got 7"),
@@ -68,7 +69,7 @@ def test_an_unknown_role_is_refused():
         Message("robot", "hi")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("role", "content", "kind", "priority", "permanent"),
     [
         ("user", "Please look at it", "instruction", 0.8, False),
@@ -100,7 +101,7 @@ def test_what_the_caller_says_is_kept():
     assert classified("user", "please", found) is found
 
 
-@pytest.mark.parametrize(
+@rows(
     ("message", "score"),
     [
         (said("user", "please fix"), 1.0),
@@ -127,7 +128,7 @@ def test_a_time_without_a_zone_is_utc():
     assert 0 < message.importance_score <= 1
 
 
-@pytest.mark.parametrize(("used", "fires"), [(699, False), (700, True), (1500, True)])
+@rows(("used", "fires"), [(699, False), (700, True), (1500, True)])
 def test_the_budget_fires_at_its_threshold(used, fires):
     budget = ContextBudget(1000, used)
 
@@ -165,7 +166,7 @@ def test_a_conversation_gives_what_is_asked_for():
     assert conversation.messages == []
 
 
-@pytest.mark.parametrize("role", ["system", "user", "assistant"])
+@rows("role", ["system", "user", "assistant"])
 def test_a_message_made_plain_reads_back(role):
     message = said(role, "please", tokens=3, context_tags=["x"])
 

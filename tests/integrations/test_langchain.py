@@ -27,6 +27,8 @@ from aether.store.conversation_log import load
 from aether.tokens.counters import counter
 from aether.tokens.messages import message_tokens
 
+pytestmark = pytest.mark.extras
+
 WINDOW = 6_000
 LITTLE = 4_500
 

@@ -13,13 +13,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import aether
 from aether.errors import BackendUnavailable
 from aether.integrations import memory_tool as integration
 from tests import homes
+from tests.effort import examples
 from tests.operations.test_memory_files import shown, stored
 
 # A server notices that it is to end after so long.
@@ -222,7 +223,7 @@ COMMANDS = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.lists(COMMANDS, min_size=1, max_size=12))
 def test_it_does_what_the_sdks_own_tool_does(commands):
     """The words differ a little; what is done, whether it is an error, and what is seen do not."""

@@ -41,6 +41,8 @@ from aether.store.conversation_log import load  # noqa: E402
 from aether.tokens.counters import counter  # noqa: E402
 from aether.tokens.messages import message_tokens, system_tokens  # noqa: E402
 
+pytestmark = pytest.mark.extras
+
 ROOT = Path(__file__).parents[2]
 WINDOW = 4_000
 # Starting anew at each call of a run, from the list that the runner keeps, would be about twenty of them.

@@ -1,7 +1,7 @@
 import json
 from contextlib import suppress
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.errors import InvalidInput
@@ -43,7 +43,6 @@ def prose():
     )
 
 
-@settings(deadline=None)
 @given(sessions(), prose(), prose(), st.sampled_from([None, 2]), st.booleans())
 def test_the_object_is_found_inside_any_prose(session, before, after, indent, ascii_only):
     text = before + json.dumps(session, indent=indent, ensure_ascii=ascii_only) + after
@@ -51,7 +50,6 @@ def test_the_object_is_found_inside_any_prose(session, before, after, indent, as
     assert unwrap(text) == session
 
 
-@settings(deadline=None)
 @given(sessions(), prose())
 def test_commas_too_many_change_nothing_else(session, before):
     text = json.dumps(session, indent=2)
@@ -60,7 +58,6 @@ def test_commas_too_many_change_nothing_else(session, before):
     assert unwrap(before + text) == session
 
 
-@settings(deadline=None)
 @given(
     st.text(max_size=200)
     | json_values().map(json.dumps)
@@ -71,7 +68,6 @@ def test_whatever_comes_is_stored_or_refused_in_words(answer):
         check_answer(answer, None, 1)
 
 
-@settings(deadline=None)
 @given(
     sessions().flatmap(
         lambda session: st.fixed_dictionaries(

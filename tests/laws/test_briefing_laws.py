@@ -1,7 +1,7 @@
 import json
 import re
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.memory.briefing import MOST_CHARS, STEERING_CHARS, agent_brief, briefing, steering
@@ -80,7 +80,6 @@ def undated(line):
     return re.sub(r"^- (?:\d{4}-\d\d-\d\d (?:\(\d+ days ago\) )?)?", "", line)
 
 
-@settings(deadline=None)
 @given(memories(), st.sampled_from(OCCASIONS), BUDGETS)
 def test_the_block_keeps_within_its_budget_and_the_hosts_limit_and_cannot_be_broken_out_of(
     found, occasion, budget
@@ -94,7 +93,6 @@ def test_the_block_keeps_within_its_budget_and_the_hosts_limit_and_cannot_be_bro
     text.encode()
 
 
-@settings(deadline=None)
 @given(memories(), st.sampled_from(OCCASIONS), BUDGETS, BUDGETS)
 def test_a_higher_budget_never_loses_a_line(found, occasion, one, other):
     low, high = sorted((one, other))
@@ -104,7 +102,6 @@ def test_a_higher_budget_never_loses_a_line(found, occasion, one, other):
     assert set(fewer) <= set(more)
 
 
-@settings(deadline=None)
 @given(memories(), st.sampled_from(OCCASIONS), st.integers(1, 99))
 def test_nothing_less_important_is_told_before_every_rule_and_everything_protected_is(found, occasion, share):
     whole = told(found, occasion, 1_000_000)
@@ -125,13 +122,11 @@ def first(text):
     return found
 
 
-@settings(deadline=None)
 @given(memories(), st.sampled_from(OCCASIONS))
 def test_the_same_memory_is_told_in_the_same_words(found, occasion):
     assert told(found, occasion, 800) == told(json.loads(json.dumps(found)), occasion, 800)
 
 
-@settings(deadline=None)
 @given(memories(), BUDGETS)
 def test_what_is_told_to_others_keeps_within_its_limits_too(found, budget):
     plain, brief = (

@@ -3,7 +3,7 @@
 import io
 import json
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.errors import InvalidInput
@@ -12,6 +12,7 @@ from aether.messages.jsonl import values
 from aether.messages.read import read_records
 from aether.messages.record import FORMATS
 from aether.text.cleaning import without_injected
+from tests.effort import examples
 
 SECRET = "zebra-quartz-secret"
 WORDS = [
@@ -163,7 +164,7 @@ def test_any_bytes_are_read_or_reported(data):
 
 
 @given(st.lists(json_values(), max_size=6), st.sampled_from([*FORMATS, None]))
-@settings(max_examples=300)
+@examples(300)
 def test_any_json_lines_are_captured_or_refused(lines, name):
     """No JSON raises anything but the error that names the formats."""
     try:

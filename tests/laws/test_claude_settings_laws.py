@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.operations.claude_handlers import EVENTS, is_ours, own_groups, shared_groups
@@ -58,7 +58,6 @@ listed = texts("mcpServers", st.dictionaries(st.text(max_size=6), values, max_si
 
 
 @given(written)
-@settings(deadline=None)
 def test_foreign_content_stays_and_ours_is_all_there(text):
     before, after = json.loads(text), json.loads(merge(text, WANTED))
 
@@ -72,7 +71,6 @@ def test_foreign_content_stays_and_ours_is_all_there(text):
 
 
 @given(written)
-@settings(deadline=None)
 def test_only_insertions_are_made(text):
     """Every character of the text from before is in the merged one, in order."""
     rest = iter(merge(text, WANTED))
@@ -81,7 +79,6 @@ def test_only_insertions_are_made(text):
 
 
 @given(written)
-@settings(deadline=None)
 def test_merging_twice_is_merging_once(text):
     once = merge(text, WANTED)
 
@@ -89,13 +86,11 @@ def test_merging_twice_is_merging_once(text):
 
 
 @given(written)
-@settings(deadline=None)
 def test_merging_over_an_older_version_is_merging_anew(text):
     assert merge(merge(text, OLDER), WANTED) == merge(text, WANTED)
 
 
 @given(written)
-@settings(deadline=None)
 def test_taking_out_is_the_inverse(text):
     back = unmerge(merge(text, WANTED), text)
 
@@ -111,7 +106,6 @@ def empties(value):
 
 
 @given(written, written)
-@settings(deadline=None)
 def test_what_is_changed_between_is_kept(text, other):
     """A person edits what is not ours; taking out leaves exactly their edit."""
     merged = json.loads(merge(text, WANTED))
@@ -136,7 +130,6 @@ strewn = st.lists(
 
 
 @given(strewn)
-@settings(deadline=None)
 def test_ours_are_taken_out_wherever_they_are_and_renewed_as_one(groups):
     text = json.dumps({"hooks": {"Stop": groups}}, indent=2)
 
@@ -154,7 +147,6 @@ def foreign(groups):
 
 
 @given(listed)
-@settings(deadline=None)
 def test_a_server_is_put_in_once_and_taken_out(text):
     before = json.loads(text)
     merged = merge_server(text, SERVER)

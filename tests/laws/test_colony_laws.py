@@ -5,7 +5,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aether.errors import AetherError
@@ -13,6 +13,7 @@ from aether.memory import colony as machine
 from aether.memory import phases, signals, snapshots
 from aether.schemas import check
 from aether.store.patch import apply
+from tests.effort import examples
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -75,7 +76,7 @@ def lived(doings):
 
 
 @given(st.lists(acts(), max_size=25))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_the_documents_always_fit_their_schemas(doings):
     """Patches are built valid, because additions are not checked against the schema."""
     documents, _ = lived(doings)
@@ -85,7 +86,7 @@ def test_the_documents_always_fit_their_schemas(doings):
 
 
 @given(st.lists(acts(), max_size=40))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_every_step_was_a_legal_edge_and_is_kept(doings):
     """The history is one unbroken way from IDLE to the present state; recovery alone goes back."""
     documents, appended = lived(doings)
@@ -106,7 +107,7 @@ def test_every_step_was_a_legal_edge_and_is_kept(doings):
 
 @given(st.lists(acts(), max_size=25))
 @example([("complete", 1), ("complete", 0), ("start", 1)])
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_every_completed_phase_has_its_boundary_and_no_other(doings):
     """PHASE_COMPLETE stands exactly for the phases that are complete now."""
     documents, _ = lived(doings)
@@ -116,7 +117,7 @@ def test_every_completed_phase_has_its_boundary_and_no_other(doings):
 
 
 @given(st.lists(acts(), max_size=25), st.integers(0, 3))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_completing_twice_is_completing_once(doings, phase):
     """The second time changes nothing, whatever came before."""
     documents, _ = lived([*doings, ("complete", phase)])
@@ -126,7 +127,7 @@ def test_completing_twice_is_completing_once(doings, phase):
 
 
 @given(st.lists(acts(), max_size=15), st.lists(acts(), max_size=15))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_a_restore_leads_back_exactly_but_keeps_the_list_of_snapshots(doings, later):
     """Restoring is a patch like any other; twice is once."""
     before, _ = lived(doings)

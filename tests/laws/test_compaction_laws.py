@@ -5,7 +5,7 @@ import json
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.compaction.partition import carries, partition
@@ -19,7 +19,9 @@ from aether.messages.groups import groups
 from aether.messages.message import WIRES
 from aether.store.keys import STEPS
 from aether.tokens.messages import message_tokens
+from tests.effort import examples
 from tests.laws.histories import broken, history
+from tests.tables import rows
 
 # A text of this many tokens, and a frame of a summary, stay whatever is done.
 LEFT_OF_A_TEXT = 80
@@ -142,7 +144,6 @@ def floor(case, parts, at):
 
 
 @given(cases())
-@settings(deadline=None)
 def test_a_result_fits_its_limit_by_a_fresh_count(case):
     result = tried(case)
 
@@ -152,7 +153,6 @@ def test_a_result_fits_its_limit_by_a_fresh_count(case):
 
 
 @given(cases())
-@settings(deadline=None)
 def test_only_what_cannot_be_taken_away_is_too_much(case):
     case = case._replace(policy=case.policy._replace(steps=STEPS))
 
@@ -166,7 +166,6 @@ def limit_of(case):
 
 
 @given(cases())
-@settings(deadline=None)
 def test_nothing_is_done_where_no_trigger_fires(case):
     case = case._replace(window=10 * max(1_000, case.tokens), force=False)
     case = case._replace(policy=case.policy._replace(trigger=0.9, target=0.5, trigger_messages=0))
@@ -178,7 +177,6 @@ def test_nothing_is_done_where_no_trigger_fires(case):
 
 
 @given(cases())
-@settings(deadline=None)
 def test_what_is_protected_comes_through_as_it_is_and_in_order(case):
     result = tried(case)
 
@@ -193,7 +191,6 @@ def test_what_is_protected_comes_through_as_it_is_and_in_order(case):
 
 
 @given(cases())
-@settings(deadline=None)
 def test_the_opening_request_and_the_newest_message_of_the_user_stay(case):
     result = tried(case)
 
@@ -208,7 +205,6 @@ def test_the_opening_request_and_the_newest_message_of_the_user_stay(case):
 
 
 @given(cases())
-@settings(deadline=None)
 def test_what_a_provider_takes_it_takes_afterwards(case):
     sent = [bare(one.raw) for one in case.messages]
     if any(found.level == "error" for found in check(read(sent, case.wire), case.wire)):
@@ -222,7 +218,6 @@ def test_what_a_provider_takes_it_takes_afterwards(case):
 
 
 @given(cases(faults=6))
-@settings(deadline=None)
 def test_of_a_broken_conversation_no_group_is_torn(case):
     result = tried(case)
 
@@ -233,7 +228,6 @@ def test_of_a_broken_conversation_no_group_is_torn(case):
 
 
 @given(cases())
-@settings(deadline=None)
 def test_every_message_is_kept_once_or_removed(case):
     result = tried(case)
 
@@ -257,7 +251,6 @@ def summaries_in(result):
     cases(),
     st.sampled_from([None, "", "Done so far.", "A sentence. " * 2_000, "## Files\n- x\n</COMPACT-SUMMARY>"]),
 )
-@settings(deadline=None)
 def test_whatever_a_summariser_says_the_result_fits(case, prose):
     result = tried(case, prose)
 
@@ -266,7 +259,6 @@ def test_whatever_a_summariser_says_the_result_fits(case, prose):
 
 
 @given(cases())
-@settings(deadline=None)
 def test_the_same_input_gives_the_same_output_and_is_not_changed(case):
     raws = copy.deepcopy([message.raw for message in case.messages])
 
@@ -277,7 +269,6 @@ def test_the_same_input_gives_the_same_output_and_is_not_changed(case):
 
 
 @given(cases())
-@settings(deadline=None)
 def test_compacting_what_was_compacted_changes_nothing_unless_it_is_still_too_much(case):
     case = case._replace(force=False)
     result = tried(case)
@@ -289,7 +280,6 @@ def test_compacting_what_was_compacted_changes_nothing_unless_it_is_still_too_mu
 
 
 @given(cases())
-@settings(deadline=None)
 def test_what_has_not_grown_is_not_compacted_again(case):
     case = case._replace(force=False, policy=case.policy._replace(min_progress=0.05))
     result = tried(case)
@@ -300,7 +290,7 @@ def test_what_has_not_grown_is_not_compacted_again(case):
 
 
 @given(cases(), st.integers(0, 2**32))
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_a_summary_is_carried_and_never_read_as_conversation(case, seed):
     case = case._replace(force=True)
     first = tried(case, "The flux capacitor needs 1.21 gigawatts.")
@@ -322,7 +312,6 @@ def test_a_summary_is_carried_and_never_read_as_conversation(case, seed):
 
 
 @given(cases())
-@settings(deadline=None)
 def test_equal_messages_are_not_taken_for_one(case):
     twin = case.messages[-1]
     if any(block.kind in ("call", "result") for block in twin.blocks):
@@ -348,7 +337,7 @@ def steady_call(at, size):
 
 
 @given(st.sampled_from(WIRES), st.floats(0.03, 0.2), st.integers(2_000, 12_000))
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_a_steady_stream_of_calls_is_not_compacted_at_every_call(wire, share, window):
     raws = [{"role": "user", "content": "Go."}]
     messages = convert(read(raws, "openai"), wire).messages
@@ -368,7 +357,7 @@ def test_a_steady_stream_of_calls_is_not_compacted_at_every_call(wire, share, wi
     assert len(fired) <= 2 + 60 / max(1.5, 0.1 / share)
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@rows("wire", WIRES)
 @pytest.mark.parametrize("named", ["compact", "window", "prune-only"])
 def test_long_conversations_stay_valid_through_several_compactions(wire, named):
     for seed in range(4):

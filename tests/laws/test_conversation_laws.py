@@ -6,13 +6,14 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.errors import NotFound
 from aether.store.conversation_log import load
 from aether.store.conversations import clear, context, extend, history, pop, record_compaction, undo
 from tests import homes
+from tests.effort import examples
 from tests.laws.json_values import text, values
 
 ID = "talk"
@@ -46,7 +47,7 @@ def _no_syncs():
     patch.undo()
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(acts())
 def test_a_log_is_what_a_plain_list_would_be(steps):
     """Beside the log stands a model: the context, all that was said, and a stack of what undo gives back."""

@@ -6,7 +6,7 @@ import json
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.errors import Conflict, NotFound
@@ -73,7 +73,7 @@ def past(home):
 
 
 @given(STEPS, st.integers(1, 12))
-@settings(deadline=None, max_examples=60)
+@examples(60)
 def test_every_past_state_is_mapped_and_only_what_held_the_text_cannot_be_undone(steps, revision):
     with tempfile.TemporaryDirectory(dir=homes.IN_MEMORY) as directory:
         home, other = (homes.fresh(Path(directory, name)) for name in ("one", "two"))

@@ -3,7 +3,7 @@
 import json
 import re
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.backends.extractive.compose import NOTHING
@@ -11,6 +11,7 @@ from aether.text.anchors import anchors
 from aether.text.words import sentences, words
 from aether.tokens.sessions import session_tokens
 from tests.backends.extractive.handoffs import count, handoff, item, session, signal, texts
+from tests.effort import examples
 
 # The promise: within a tenth of the target on inputs over this many tokens.
 PROMISED_TOKENS = 500
@@ -19,7 +20,7 @@ TYPES = ("observation", "decision", "constraint", "outcome", "user_input", "erro
 NAMES = (
     "parser cache import login report archive journal schema index worker queue token filter upload".split()
 )
-relaxed = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+relaxed = examples(60)
 
 
 def notes():

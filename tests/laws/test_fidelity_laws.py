@@ -1,4 +1,4 @@
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.memory.fidelity import CARRY_FLOOR_TOKENS, CARRY_SHARE, ITEM_TOKENS, gate, required
@@ -57,7 +57,6 @@ def texts_of(session):
     return [session["summary"], *pairs, *(each["content"] for each in session["high_value_items"])]
 
 
-@settings(deadline=None)
 @given(handoffs(), answers())
 def test_every_protected_text_stands_in_the_session_after_the_gate(handoff, answer):
     gated = gate(handoff, answer, count=count)
@@ -68,7 +67,6 @@ def test_every_protected_text_stands_in_the_session_after_the_gate(handoff, answ
         assert any(content in text for text in texts_of(gated.session))
 
 
-@settings(deadline=None)
 @given(handoffs(), answers())
 def test_the_gate_only_adds_and_names_what_it_adds(handoff, answer):
     gated = gate(handoff, answer, count=count)
@@ -81,7 +79,6 @@ def test_the_gate_only_adds_and_names_what_it_adds(handoff, answer):
     assert all(any(each["content"] in source for source in sources) for each in gated.carried)
 
 
-@settings(deadline=None)
 @given(handoffs(), answers())
 def test_what_is_carried_beside_the_protected_fits_the_cap(handoff, answer):
     gated = gate(handoff, answer, count=count)
@@ -90,7 +87,6 @@ def test_what_is_carried_beside_the_protected_fits_the_cap(handoff, answer):
     assert spent <= max(CARRY_FLOOR_TOKENS, handoff["target_tokens"] * CARRY_SHARE)
 
 
-@settings(deadline=None)
 @given(handoffs(), answers())
 def test_a_full_answer_passes_untouched(handoff, answer):
     """An answer that holds every required statement word for word has a score of one and gains nothing."""

@@ -1,7 +1,7 @@
 import json
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.text.similarity import CONTRADICTS_AT, SAME_AT, contradicts, index, likeness, nearest, same
@@ -37,7 +37,6 @@ def statements():
     return st.sampled_from(written) | mixed | st.text(max_size=40)
 
 
-@settings(deadline=None)
 @given(statements(), statements())
 def test_likeness_is_symmetric_and_between_nothing_and_one(a, b):
     assert likeness(a, b) == likeness(b, a)
@@ -45,20 +44,17 @@ def test_likeness_is_symmetric_and_between_nothing_and_one(a, b):
     assert contradicts(a, b) == contradicts(b, a)
 
 
-@settings(deadline=None)
 @given(statements())
 def test_every_statement_is_the_same_as_itself_and_never_contradicts_itself(a):
     assert likeness(a, a) == 1.0
     assert not contradicts(a, a)
 
 
-@settings(deadline=None)
 @given(statements(), statements())
 def test_what_is_the_same_does_not_contradict(a, b):
     assert not (same(a, b) and contradicts(a, b))
 
 
-@settings(deadline=None)
 @given(st.lists(statements(), max_size=12), statements(), st.sampled_from([CONTRADICTS_AT, SAME_AT, 0.9]))
 def test_the_index_finds_exactly_what_a_scan_finds(among, asked, at_least):
     found = nearest(asked, index(among), at_least=at_least)

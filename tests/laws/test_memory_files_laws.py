@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import aether
@@ -16,6 +16,7 @@ from aether.memory.memory_files import MAX_VIEW_CHARS, run
 from aether.memory.memory_paths import canonical, in_the_way, index
 from aether.operations.memory_files import memory_tool
 from tests import homes
+from tests.effort import examples
 from tests.operations.test_memory_files import shown, stored
 
 NAMES = st.sampled_from(
@@ -122,7 +123,7 @@ UNDO = st.just({"undo": True})
 SIMPLE = COMMANDS.filter(lambda command: ".." not in str(command) and "con" not in str(command))
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.lists(SIMPLE | HAND | UNDO, max_size=10))
 def test_the_directory_shows_the_document_whatever_happens_in_between(steps):
     base = Path(tempfile.mkdtemp(dir=homes.IN_MEMORY))

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.errors import BudgetExceeded, Conflict, InvalidInput, NotFound
@@ -13,6 +13,7 @@ from aether.schemas import check
 from aether.shapes import Change
 from aether.store.merge import merge, rules_of
 from aether.store.patch import apply, diff
+from tests.effort import examples
 from tests.memory.states import answer, count, instruct, later, new_id, shipped
 
 # So small that a few words fill it, and two sessions are all that fit.
@@ -26,7 +27,7 @@ SAID = (
     "日本語",
     "\ud800",
 )
-JOURNEYS = settings(max_examples=60, deadline=None)
+JOURNEYS = examples(60)
 # Bookkeeping of reads: undo leaves it as it is.
 TOUCHED = {"access_count", "last_accessed", "last_seen"}
 

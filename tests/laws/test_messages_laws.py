@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aether.errors import AetherError
@@ -18,11 +18,13 @@ from aether.messages.conversation import load, said_in
 from aether.messages.groups import groups, turns
 from aether.messages.message import WIRES
 from aether.messages.repair import repair
+from tests.effort import examples
 from tests.laws.histories import Ending, broken_histories, histories, history, junk, seeds
+from tests.tables import rows
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 # A fault matters in some wires and some places only: the usual 100 examples miss it now and then.
-thoroughly = settings(max_examples=400, deadline=None)
+thoroughly = examples(400)
 # Of a file of many conversations, so many are read.
 MOST_OF_A_FILE = 6
 
@@ -177,9 +179,7 @@ def conversations(path):
 
 @pytest.mark.real_data
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("folder", "least"), [("claude_code", 20), ("codex", 5), ("hooks", 0), ("trajectories", 40)]
-)
+@rows(("folder", "least"), [("claude_code", 20), ("codex", 5), ("hooks", 0), ("trajectories", 40)])
 def test_what_real_sessions_hold_is_grouped_checked_and_mended(folder, least):
     if not (DATA / folder).is_dir():
         pytest.skip("needs the real transcripts beside the repository")

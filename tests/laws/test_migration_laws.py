@@ -5,10 +5,11 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.schemas import check, migrations
+from tests.effort import examples
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 FIELDS = {
@@ -90,7 +91,7 @@ def readable(text):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(FIELDS))
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_any_old_document_becomes_a_valid_one_and_keeps_every_text(name, data):
     """Nothing raises, the schema is met, what has no place is set aside, and once is enough."""
     old = data.draw(odd_documents(name))

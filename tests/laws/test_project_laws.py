@@ -7,16 +7,17 @@ import tempfile
 from pathlib import Path
 from unittest import mock
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aether import project
+from tests.effort import examples
 
 DIRECTORIES = st.lists(st.sampled_from("ab"), max_size=4).map("/".join)
 PLACES = st.sets(DIRECTORIES, max_size=5)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(repositories=PLACES, homes=PLACES, links=PLACES, started=DIRECTORIES, cwd=DIRECTORIES)
 def test_a_session_has_the_home_of_the_project_in_which_it_was_started(
     repositories, homes, links, started, cwd

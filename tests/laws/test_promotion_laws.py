@@ -1,4 +1,4 @@
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.memory.patterns import extract_pattern
@@ -44,7 +44,6 @@ def promoted(state):
     return applied(state, promote(state, now=NOW, new_id=new_id))
 
 
-@settings(deadline=None)
 @given(memories())
 def test_promoting_twice_is_promoting_once(state):
     once = promoted(state)
@@ -52,7 +51,6 @@ def test_promoting_twice_is_promoting_once(state):
     assert promoted(once) == once
 
 
-@settings(deadline=None)
 @given(memories(), memories())
 def test_occurrences_are_the_distinct_sessions_of_the_evidence(first, second):
     state = promoted(first)
@@ -65,7 +63,6 @@ def test_occurrences_are_the_distinct_sessions_of_the_evidence(first, second):
         assert 0.7 <= pattern["confidence"] <= 1.0
 
 
-@settings(deadline=None)
 @given(memories(), memories())
 def test_promotion_never_loses_text(first, second):
     before = promoted(first)
@@ -83,7 +80,6 @@ def test_promotion_never_loses_text(first, second):
         assert {**old, "metadata": None} == {**new, "metadata": None}
 
 
-@settings(deadline=None)
 @given(memories())
 def test_sessions_and_patterns_name_each_other(state):
     after = promoted(state)
@@ -94,7 +90,6 @@ def test_sessions_and_patterns_name_each_other(state):
             assert listed == any(link["target_id"] == each["id"] for link in pattern["associative_links"])
 
 
-@settings(deadline=None)
 @given(memories(), statements())
 def test_extracting_a_pattern_twice_is_extracting_it_once(state, text):
     state["short_term_memory"]["sessions"].append(session("last"))

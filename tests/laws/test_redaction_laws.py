@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import json
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.redact import assignments, shapes
 from aether.redact.redaction import redact, redacted
 from aether.redact.shapes import PLACEHOLDER
+from tests.effort import examples
 from tests.laws.json_values import values
 from tests.redact import corpus
 
@@ -84,7 +85,7 @@ def test_no_password_survives_however_often_it_was_escaped(made, times):
     assert "kept" in clean
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(prose())
 def test_redacting_twice_changes_nothing(text):
     once = redact(text)
@@ -153,7 +154,7 @@ def shaped():
     return st.lists(pieces, max_size=8).map("".join)
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(shaped() | prose() | cases().map(lambda case: case.text))
 def test_looking_for_a_word_first_changes_nothing(text):
     assert shapes.without_shapes(text) == without_looking_first(text)

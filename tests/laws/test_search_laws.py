@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aether import clock
@@ -191,7 +191,6 @@ def test_by_layer_orders_by_layer_then_relevance_then_time(memory, archive, quer
 
 
 @given(memories(), records, records, queries, filters, st.integers(1, 4))
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_the_index_ranks_as_a_scan_does(memory, early, late, query, options, cap):
     """However the archive came in, and however few items a word may look up, hits and scores are equal."""
     numbered = list(enumerate([*early, *late]))

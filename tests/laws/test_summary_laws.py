@@ -1,9 +1,11 @@
+from tests.effort import examples
+
 """Laws of summaries: they read back exactly, fit their room, lose nothing on the way, and never raise."""
 
 import copy
 import json
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from aether.compaction.facts import facts_of, fitted, merged
@@ -73,7 +75,7 @@ def test_merging_never_loses_a_goal(older, newer):
     assert {file.path for file in both.files} == {file.path for file in (*older.files, *newer.files)}
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(seeds, wires, st.booleans())
 def test_facts_of_any_history_stand_in_it_and_change_nothing(seed, wire, whole):
     raws = history(seed, wire) if whole else broken(seed, wire)
@@ -91,7 +93,7 @@ def test_facts_of_any_history_stand_in_it_and_change_nothing(seed, wire, whole):
     assert [name for name in found.names if " ".join(name.split()) not in said] == []
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(seeds, wires)
 def test_every_call_of_a_valid_history_finds_its_own_result(seed, wire):
     messages = read(history(seed, wire), wire)
@@ -102,7 +104,7 @@ def test_every_call_of_a_valid_history_finds_its_own_result(seed, wire):
             assert call.result in messages[call.answered_at].blocks
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(seeds, st.integers(2, 6))
 def test_goals_and_constraints_survive_twenty_rounds(seed, size):
     """Each round removes everything but the summary, whose text is all that the next one knows."""

@@ -8,13 +8,14 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.operations.hook_sessions import session_of
 from aether.operations.taking_in import drain
 from aether.store import spool
 from tests import homes
+from tests.effort import examples
 from tests.hook_player import called, entry, put, turn
 
 SESSIONS = ("s1", "s2")
@@ -51,7 +52,7 @@ def at_once(entries):
     return home
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(HISTORIES, st.data())
 def test_portions_change_nothing(entries, data):
     home = fresh()
@@ -69,7 +70,7 @@ def test_portions_change_nothing(entries, data):
         assert (one and (one["state"], one["seen"])) == (other and (other["state"], other["seen"]))
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(HISTORIES, st.data())
 def test_what_is_delivered_again_a_little_later_changes_nothing(entries, data):
     doubled = []
@@ -79,7 +80,7 @@ def test_what_is_delivered_again_a_little_later_changes_nothing(entries, data):
     assert notes(at_once(doubled)) == notes(at_once(entries))
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(HISTORIES)
 def test_taking_in_again_what_was_not_removed_changes_nothing(entries):
     home = fresh()
@@ -94,7 +95,7 @@ def test_taking_in_again_what_was_not_removed_changes_nothing(entries):
     assert notes(home) == before
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(HISTORIES)
 def test_a_lost_session_file_doubles_nothing(entries):
     home = fresh()
@@ -153,7 +154,7 @@ def test_sixteen_that_put_and_four_that_take_in_lose_and_double_nothing():
     assert spool.waiting(str(home)) == []
 
 
-@settings(deadline=None, max_examples=20)
+@examples(20)
 @given(HISTORIES, st.integers(0, 1 << 16))
 def test_entries_out_of_order_are_each_noted_at_most_once_and_keep_their_keys(entries, seed):
     """Hooks of parallel calls run at once: their entries may come in any order."""

@@ -8,6 +8,7 @@ from aether.errors import InvalidInput
 from aether.memory.adaptation import adapt_next_phase
 from aether.memory.phases import planned
 from aether.store.patch import apply
+from tests.tables import rows
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 NOW = datetime(2026, 3, 1, 10, tzinfo=UTC)
@@ -104,7 +105,7 @@ def test_adapting_twice_from_one_phase_is_adapting_once():
     assert adapt(FOUR, colony=colony) == ({}, {}, None)
 
 
-@pytest.mark.parametrize(
+@rows(
     "odd",
     [
         pattern("p1", "preference", confidence=0.7),

@@ -4,6 +4,7 @@ import pytest
 
 from aether.errors import InvalidInput
 from aether.memory.answers import MAX_CHARS, check_answer, unwrap
+from tests.tables import rows
 
 SESSION = {
     "id": "phase_1",
@@ -27,7 +28,7 @@ def faults(answer, **options):
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
+@rows(
     "answer",
     [
         SESSION,
@@ -50,7 +51,7 @@ def test_commas_inside_texts_are_left_alone():
     assert unwrap('{"summary": "a,] and \\"b\\",}", }') == {"summary": 'a,] and "b",}'}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("answer", "said"),
     [
         ("I could not do it.", "no complete JSON object"),
@@ -139,7 +140,7 @@ def test_unknown_fields_are_left_out_and_named():
     assert "'blockers'" in checked.findings[0].message
 
 
-@pytest.mark.parametrize(
+@rows(
     ("given", "kept", "noted"),
     [
         (0.7, 0.7, False),

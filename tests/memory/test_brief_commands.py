@@ -1,5 +1,3 @@
-import pytest
-
 from aether.memory.brief_commands import (
     COMMAND_CHARS,
     LOOKED_AT,
@@ -12,6 +10,7 @@ from aether.memory.brief_commands import (
 )
 from aether.memory.brief_lines import newest_items
 from tests.memory.briefs import documents, item
+from tests.tables import rows
 
 
 def newest(*items):
@@ -22,7 +21,7 @@ def texts(lines):
     return [line.text for line in lines]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("command", "parts"),
     [
         ("make test", ["make test"]),
@@ -41,7 +40,7 @@ def test_of_a_command_those_parts_count_that_do_something(command, parts):
     assert working(command) == parts
 
 
-@pytest.mark.parametrize(
+@rows(
     "command",
     [
         'for f in a b; do echo "== $f"; ls x/$f | head -2 | xargs -I{} python3 -c "', "python3 -", "python3 - <<'E'", "node -e 'x()'",

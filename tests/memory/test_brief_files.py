@@ -1,8 +1,7 @@
-import pytest
-
 from aether.memory.brief_files import MOST_SCRATCH, below, files, is_scratch, root_of, shortener
 from aether.memory.brief_lines import Line, newest_items
 from tests.memory.briefs import at, documents, item
+from tests.tables import rows
 
 
 def newest(*items):
@@ -41,7 +40,7 @@ def test_paths_below_the_root_are_told_from_there_wherever_they_stand():
     assert short("/home/me/pp/a.py /x/home/me/p/a.py") == "/home/me/pp/a.py /x/home/me/p/a.py"
 
 
-@pytest.mark.parametrize("root", ["", "/", "/srv"])
+@rows("root", ["", "/", "/srv"])
 def test_what_holds_more_than_a_project_is_no_root(root):
     assert shortener(root)("/srv/a.py") == "/srv/a.py"
 
@@ -55,7 +54,7 @@ def test_only_items_that_name_the_root_are_made_anew():
     assert second is other
 
 
-@pytest.mark.parametrize(
+@rows(
     "path",
     [
         "/tmp/a.py", "/private/tmp/x/a.py", "/var/folders/x/a.py", "SCRATCH/run.sh", "$TMPDIR/a", "${TMP}/a", "x/scratchpad/a.go",
@@ -66,9 +65,7 @@ def test_what_is_thrown_away_lies_in_a_scratch_directory(path):
     assert is_scratch(path)
 
 
-@pytest.mark.parametrize(
-    "path", ["src/a.py", "/home/me/p/tmp.py", "src/templates/a.html", "/srv/tmpfiles/a", "ATTEMPT.md"]
-)
+@rows("path", ["src/a.py", "/home/me/p/tmp.py", "src/templates/a.html", "/srv/tmpfiles/a", "ATTEMPT.md"])
 def test_other_directories_are_kept(path):
     assert not is_scratch(path)
 
@@ -111,7 +108,7 @@ def test_the_foremost_files_are_those_edited_most_and_lately():
     assert paths(files(items)) == ["new.py", "once.py", "often.py"]
 
 
-@pytest.mark.parametrize(
+@rows(
     "about", ["#!/bin/zsh", "// Copyright 2026 Us", "# SPDX-License-Identifier: MIT", "package main", "import re", '"log/slog"', "})", "func run() {"]
 )  # fmt: skip
 def test_a_first_line_that_many_files_have_says_nothing(about):

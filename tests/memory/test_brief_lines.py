@@ -1,8 +1,7 @@
-import pytest
-
 from aether.memory import brief_lines
 from aether.memory.brief_lines import Line, flat, newest_items, newest_sessions, stamp_of, written
 from tests.memory.briefs import NOW, at, documents, entry, item, pattern, session, signal
+from tests.tables import rows
 
 
 def texts(lines):
@@ -17,7 +16,7 @@ def test_a_text_is_told_in_one_line_without_what_aether_added():
     assert flat("Use\n\n  **SQLite** <aether-memory>old</aether-memory>now", 100) == "Use SQLite now"
 
 
-@pytest.mark.parametrize("text", ["word " * 30, "w" * 200, "w" * 10 + " " + "w" * 200])
+@rows("text", ["word " * 30, "w" * 200, "w" * 10 + " " + "w" * 200])
 def test_a_long_text_is_cut_to_its_limit_and_says_so(text):
     cut = flat(text, 40)
 
@@ -30,7 +29,7 @@ def test_a_text_is_cut_between_words():
     assert flat("one two three four five", 15) == "one two..."
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "stamp"),
     [
         (at(3), at(3)),

@@ -1,11 +1,10 @@
-import pytest
-
 from aether.memory.brief_lines import Line
 from aether.memory.brief_merge import merged
 from tests.memory.briefs import at
+from tests.tables import rows
 
 
-@pytest.mark.parametrize(
+@rows(
     ("one", "other"),
     [
         ("Never push to main.", "never push to main"),
@@ -18,7 +17,7 @@ def test_what_says_the_same_is_alike(one, other):
     assert merged([Line("rules", one), Line("rules", other)], most=9) == [Line("rules", one)]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("one", "other"),
     [
         ("Never commit to main", "Never commit to master"),
@@ -34,7 +33,7 @@ def test_what_differs_in_a_word_a_name_a_number_or_a_negation_is_not_alike(one, 
     assert len(merged([Line("rules", one), Line("rules", other)], most=9)) == 2
 
 
-@pytest.mark.parametrize(
+@rows(
     ("one", "other", "expected"),
     [
         ("At most 4 workers", "At most 8 workers", True),

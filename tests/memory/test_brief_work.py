@@ -1,8 +1,7 @@
-import pytest
-
 from aether.memory import brief_work
 from aether.memory.brief_lines import Line, newest_items
 from tests.memory.briefs import at, documents, entry, item, session
+from tests.tables import rows
 
 
 def texts(lines):
@@ -28,9 +27,7 @@ def test_requests_are_told_newest_first_without_those_that_only_spur_on():
     ]
 
 
-@pytest.mark.parametrize(
-    "chat", ["Any way to accelerate it?", "Ok, ETA?", "Progress update?", "sorry, I misstyped, continue"]
-)
+@rows("chat", ["Any way to accelerate it?", "Ok, ETA?", "Progress update?", "sorry, I misstyped, continue"])
 def test_talk_of_the_moment_is_told_only_where_it_was_said_last(chat):
     task = item("Add a parser for TOML.", "user_input", day=1)
 
@@ -43,9 +40,7 @@ def test_talk_of_the_moment_is_told_only_where_it_was_said_last(chat):
     ) == ["Fix the tests"]
 
 
-@pytest.mark.parametrize(
-    "said", ["Can you fix #12?", "what about src/a.py?", "Fix the failing tests", "use tabs"]
-)
+@rows("said", ["Can you fix #12?", "what about src/a.py?", "Fix the failing tests", "use tabs"])
 def test_a_short_request_that_names_something_is_kept(said):
     items = newest(item(said, "user_input", day=1), item("Add a parser for TOML.", "user_input", day=2))
 

@@ -6,6 +6,7 @@ from aether.errors import InvalidInput
 from aether.memory.briefing import HINT, MOST_CHARS, STEERING_CHARS, agent_brief, briefing, steering
 from aether.text.cleaning import clean
 from tests.memory.briefs import NOW, at, count, documents, entry, item, pattern, session, signal
+from tests.tables import rows
 
 
 def brief(found, occasion="startup", budget=1_500, **more):
@@ -30,7 +31,7 @@ def full():
     )
 
 
-@pytest.mark.parametrize("occasion", ["startup", "clear", "compact", "resume", "fork"])
+@rows("occasion", ["startup", "clear", "compact", "resume", "fork"])
 def test_an_empty_memory_has_nothing_to_say(occasion):
     assert brief(documents(), occasion) == ""
 
@@ -191,7 +192,7 @@ def test_nothing_inside_closes_the_block_and_all_of_it_is_cleaned_away():
     assert clean(f"before {told} after") == "before  after"
 
 
-@pytest.mark.parametrize("text", ["word " * 500, "日本語を話す" * 400, "\\" * 3_000, '"' * 3_000])
+@rows("text", ["word " * 500, "日本語を話す" * 400, "\\" * 3_000, '"' * 3_000])
 def test_the_block_stays_below_what_the_host_passes_on(text):
     found = documents(*(item(f"{number} {text}", "constraint", protected=True) for number in range(60)))
 

@@ -7,6 +7,7 @@ from aether.memory import capture as module
 from aether.memory.capture import begin, capture, end_agent, end_turn, finish, observe
 from aether.messages.read import read_records
 from aether.messages.record import Record
+from tests.tables import rows
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 SAMPLE = Path(__file__).resolve().parents[2] / "data" / "samples" / "colony.jsonl"
@@ -268,7 +269,7 @@ def test_an_item_without_particulars_gets_the_defaults():
     assert note["metadata"]["phase"] == 3
 
 
-@pytest.mark.parametrize(
+@rows(
     "record",
     [
         item(metadata={"injected": True}),
@@ -434,9 +435,7 @@ def test_a_sub_agent_that_ended_is_noted_and_forgotten():
     assert finish(state) == []
 
 
-@pytest.mark.parametrize(
-    "prompt", ["/aether:remember Always use tabs.", "/aether", "/aether status of things"]
-)
+@rows("prompt", ["/aether:remember Always use tabs.", "/aether", "/aether status of things"])
 def test_what_the_queen_asks_of_memory_is_no_request_to_remember(prompt):
     assert brief(user(prompt)) == []
 
@@ -445,6 +444,7 @@ def test_a_command_that_only_begins_alike_is_a_request():
     assert brief(user("/aetherial please add a page for the spirits.")) != []
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 @pytest.mark.skipif(not REAL, reason="no real transcripts beside this checkout")
 def test_every_real_transcript_gives_notes_that_can_be_told_apart():
@@ -458,6 +458,7 @@ def test_every_real_transcript_gives_notes_that_can_be_told_apart():
         assert all(note["content"].strip() and len(note["content"]) < 20_000 for note in found), path.name
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 @pytest.mark.skipif(not REAL, reason="no real transcripts beside this checkout")
 def test_a_real_transcript_that_grows_adds_only_what_is_new(tmp_path):

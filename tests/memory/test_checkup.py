@@ -1,8 +1,7 @@
-import pytest
-
 from aether.memory import checkup, items
 from aether.store.patch import apply
 from tests.memory.states import NOW, held, shipped, with_items
+from tests.tables import rows
 
 WRONG = {
     "/working_memory/current_tokens": 9,
@@ -21,7 +20,7 @@ def test_a_memory_whose_parts_agree_has_no_findings():
     assert checkup.examine(with_items(shipped(), "a", "b c")) == []
 
 
-@pytest.mark.parametrize(("path", "value"), WRONG.items())
+@rows(("path", "value"), WRONG.items())
 def test_a_derived_value_that_is_wrong_is_found_and_mended(path, value):
     documents = broken(shipped(), path, value)
 

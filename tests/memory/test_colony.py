@@ -8,6 +8,7 @@ import pytest
 from aether.errors import InvalidInput, NotFound
 from aether.memory import colony as machine
 from aether.store.patch import apply
+from tests.tables import rows
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 NOW = datetime(2026, 3, 1, 10, tzinfo=UTC)
@@ -67,8 +68,8 @@ def test_the_legal_edges_are_the_documented_ones():
     assert LEGAL == EXPECTED
 
 
-@pytest.mark.parametrize("state", machine.STATES)
-@pytest.mark.parametrize("new", machine.STATES)
+@rows("state", machine.STATES)
+@rows("new", machine.STATES)
 def test_only_legal_edges_are_taken(state, new):
     if (state, new) in EXPECTED:
         assert machine.transition(colony(state), new, now=NOW).result["to"] == new
@@ -87,8 +88,8 @@ def test_an_unknown_state_is_refused_with_the_list():
         machine.transition(colony(), "PANIC", now=NOW)
 
 
-@pytest.mark.parametrize("trigger", machine.RECOVERY_TRIGGERS)
-@pytest.mark.parametrize("state", machine.RUNNING)
+@rows("trigger", machine.RECOVERY_TRIGGERS)
+@rows("state", machine.RUNNING)
 def test_recovery_triggers_open_the_way_back_to_planning(state, trigger):
     change = machine.transition(colony(state), "PLANNING", now=NOW, trigger=trigger)
 
@@ -145,7 +146,7 @@ def test_registering_an_active_worker_again_updates_its_task():
     assert document["colony_status"]["workers_registered"] == 1
 
 
-@pytest.mark.parametrize("worker_id", ["", " ", "x" * 201, None, 7])
+@rows("worker_id", ["", " ", "x" * 201, None, 7])
 def test_a_worker_needs_a_usable_id(worker_id):
     with pytest.raises(InvalidInput, match="not the id of a worker"):
         machine.register_worker(colony(), worker_id, now=NOW)
@@ -209,12 +210,12 @@ def test_a_colony_without_any_transition_is_no_crash():
     assert machine.detect_crash(colony("EXECUTING"), NOW) is None
 
 
-@pytest.mark.parametrize("state", [s for s in machine.STATES if s not in machine.RUNNING])
+@rows("state", [s for s in machine.STATES if s not in machine.RUNNING])
 def test_a_resting_colony_cannot_crash(state):
     assert machine.detect_crash(running(state, minutes_ago=999, workers_registered=1), NOW) is None
 
 
-@pytest.mark.parametrize(
+@rows(
     ("document", "trigger"),
     [
         (running(workers_registered=1), "crash_recovery"),

@@ -7,6 +7,7 @@ import pytest
 from aether import shapes
 from aether.memory import colony_shapes
 from aether.schemas import check
+from tests.tables import rows
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "tests" / "examples"
@@ -44,9 +45,7 @@ BROKEN_AT = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "place", "shape"), AGREE, ids=lambda value: getattr(value, "__name__", None)
-)
+@rows(("name", "place", "shape"), AGREE, ids=lambda value: getattr(value, "__name__", None))
 def test_schema_and_typed_dict_agree(name, place, shape):
     part = check.schema(name)
     for key in place:
@@ -97,14 +96,14 @@ def test_the_shipped_document_and_the_examples_in_the_schema_are_valid(name):
         assert check.findings(name, document) == []
 
 
-@pytest.mark.parametrize(
+@rows(
     "path", [p for n in DOCUMENTS for p in sorted((EXAMPLES / n / "valid").iterdir())], ids=lambda p: p.stem
 )
 def test_valid_examples_are_valid(path):
     assert check.findings(path.parent.parent.name, json.loads(path.read_text())) == []
 
 
-@pytest.mark.parametrize(
+@rows(
     "path", [p for n in DOCUMENTS for p in sorted((EXAMPLES / n / "invalid").iterdir())], ids=lambda p: p.stem
 )
 def test_invalid_examples_break_the_rule_of_their_name(path):

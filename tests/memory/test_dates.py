@@ -1,9 +1,8 @@
-import pytest
-
 from aether.memory.dates import Date, dates, nearness
+from tests.tables import rows
 
 
-@pytest.mark.parametrize(
+@rows(
     ("query", "found"),
     [
         ("what happened on October 3rd, 2023?", [Date("2023", "10", "03")]),
@@ -19,7 +18,7 @@ def test_dates_are_read_as_they_are_written(query, found):
     assert dates(query) == found
 
 
-@pytest.mark.parametrize(
+@rows(
     ("date", "near"),
     [
         (Date("2023", "10", "13"), "day"),

@@ -1,6 +1,5 @@
-import pytest
-
 from aether.memory.entries import castes, content, live, phases, texts
+from tests.tables import rows
 
 PATTERN = {
     "id": "p",
@@ -13,7 +12,7 @@ def one(layer, part, value):
     return next(live({layer: {part: [value]}}))
 
 
-@pytest.mark.parametrize(
+@rows(
     "memory",
     [
         {},
@@ -58,7 +57,7 @@ def test_a_pattern_belongs_to_all_its_phases_and_castes():
     assert (phases(entry), castes(entry)) == ({"", "2"}, {"", "scout"})
 
 
-@pytest.mark.parametrize("metadata", [None, [], {"related_phases": None}])
+@rows("metadata", [None, [], {"related_phases": None}])
 def test_a_pattern_without_usable_metadata_belongs_nowhere(metadata):
     entry = one("long_term_memory", "patterns", {"id": "p", "pattern": "x", "metadata": metadata})
 

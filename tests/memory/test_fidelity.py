@@ -1,6 +1,5 @@
-import pytest
-
 from aether.memory.fidelity import CARRY_FLOOR_TOKENS, CARRY_SHARE, demands, gate, required
+from tests.tables import rows
 
 
 def count(text):
@@ -62,7 +61,7 @@ def test_what_the_answer_says_in_other_words_is_kept():
     assert (gated.carried, gated.score) == ([], 1.0)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("said", "given"),
     [
         ("Cap retries at 3", "Cap retries at 4"),

@@ -19,6 +19,7 @@ from tests.memory.states import (
     texts,
     with_items,
 )
+from tests.tables import rows
 
 ARCHITECT = {"backend": "test"}
 ATOMIC = {"content": "Use atomic writes for state files", "relevance_score": 0.9, "type": "preference"}
@@ -237,7 +238,7 @@ def test_with_nothing_to_compress_an_answer_is_refused():
         ingested(shipped(), answer())
 
 
-@pytest.mark.parametrize(
+@rows(
     "given",
     [
         "I could not do it.", "", "null", "[]", "{}", "{" * 500, answer(summary=""), answer(summary="I'm sorry, I can't help."),
@@ -395,7 +396,7 @@ def test_a_session_stored_by_itself_touches_nothing_else():
     assert created(done, answer()).patches == {}
 
 
-@pytest.mark.parametrize(("stated", "stored"), [(None, 0), ("many", 0), (-5, 0), (40.5, 40), (2**80, 0)])
+@rows(("stated", "stored"), [(None, 0), ("many", 0), (-5, 0), (40.5, 40), (2**80, 0)])
 def test_what_a_session_by_itself_stands_for_is_what_is_said(stated, stored):
     done = after(shipped(), created(shipped(), answer(original_tokens=stated)))
 

@@ -5,6 +5,7 @@ from aether.errors import BudgetExceeded, InvalidInput, NotFound
 from aether.memory import items
 from aether.memory.items import MAX_WORD_CHARS
 from tests.memory.states import NOW, after, count, held, later, new_id, shipped, texts, with_items
+from tests.tables import rows
 
 
 def add(documents, *entries, now=NOW):
@@ -47,36 +48,32 @@ def test_adding_nothing_changes_nothing():
     assert change.result == ([], [])
 
 
-@pytest.mark.parametrize(
-    ("content", "type"), [("", "x"), (" \n", "x"), ("x", ""), ("x", " "), (None, "x"), ("x", 5)]
-)
+@rows(("content", "type"), [("", "x"), (" \n", "x"), ("x", ""), ("x", " "), (None, "x"), ("x", 5)])
 def test_content_and_type_are_required(content, type):
     with pytest.raises(InvalidInput, match="content and type are required"):
         items.draft(content, type)
 
 
-@pytest.mark.parametrize(
-    "score", [-0.1, 1.1, float("nan"), float("inf"), True, "0.5", None, 10**400, -(10**400)]
-)
+@rows("score", [-0.1, 1.1, float("nan"), float("inf"), True, "0.5", None, 10**400, -(10**400)])
 def test_an_impossible_relevance_is_refused(score):
     with pytest.raises(InvalidInput, match="relevance_score"):
         items.draft("x", "x", score)
 
 
-@pytest.mark.parametrize("field", ["type", "source", "caste"])
+@rows("field", ["type", "source", "caste"])
 def test_words_to_filter_by_are_no_texts(field):
     with pytest.raises(InvalidInput, match=field):
         items.draft(**{"content": "x", "type": "x", field: "x" * (MAX_WORD_CHARS + 1)})
     assert items.draft(**{"content": "x", "type": "x", field: "x" * MAX_WORD_CHARS})
 
 
-@pytest.mark.parametrize("field", sorted(items.KEPT_FIELDS))
+@rows("field", sorted(items.KEPT_FIELDS))
 def test_metadata_that_aether_keeps_is_refused(field):
     with pytest.raises(InvalidInput, match=f"metadata.{field}"):
         items.draft("x", "x", metadata={field: 1})
 
 
-@pytest.mark.parametrize(
+@rows(
     "metadata",
     [
         [], "text", {"timestamp": "yesterday"}, {"timestamp": 5}, {"phase": -1}, {"phase": "1"}, {"phase": True},
@@ -105,7 +102,7 @@ def test_a_note_keeps_the_time_at_which_it_was_said():
     assert made["metadata"]["last_accessed"] == stamp(NOW)
 
 
-@pytest.mark.parametrize("entry", ["text", {"content": "x", "type": "x", "id": "mine"}, {"type": "x"}, {}])
+@rows("entry", ["text", {"content": "x", "type": "x", "id": "mine"}, {"type": "x"}, {}])
 def test_one_impossible_entry_refuses_all_and_is_named(entry):
     with pytest.raises(InvalidInput, match=r"items\[1\]"):
         items.drafts([{"content": "x", "type": "x"}, entry])
@@ -219,7 +216,7 @@ def test_a_key_that_looks_like_a_pointer_is_a_key():
     )
 
 
-@pytest.mark.parametrize(
+@rows(
     "updates",
     [
         None, "text", [], {"id": "other"}, {"token_count": 1}, {"content": ""}, {"content": None}, {"type": ""},

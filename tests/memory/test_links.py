@@ -4,6 +4,7 @@ from aether.errors import InvalidInput, NotFound
 from aether.ids import new_id
 from aether.memory.links import LINK_TYPES, create_link
 from tests.memory.memories import NOW, applied, memory, session
+from tests.tables import rows
 
 
 def three_layers():
@@ -27,7 +28,7 @@ def held(entry):
     ]
 
 
-@pytest.mark.parametrize("kind", LINK_TYPES)
+@rows("kind", LINK_TYPES)
 def test_every_known_type_links_an_item_to_a_pattern(kind):
     state, change = link(three_layers(), "wm1", "p1", kind)
 
@@ -36,7 +37,7 @@ def test_every_known_type_links_an_item_to_a_pattern(kind):
     assert held(state["long_term_memory"]["patterns"][0]) == []
 
 
-@pytest.mark.parametrize(("source", "target"), [("p1", "s1"), ("s1", "p1"), ("s2", "p1")])
+@rows(("source", "target"), [("p1", "s1"), ("s1", "p1"), ("s2", "p1")])
 def test_a_session_and_a_pattern_know_each_other(source, target):
     state, _ = link(three_layers(), source, target, "extracted_from")
     name = source if source.startswith("s") else target
@@ -63,9 +64,7 @@ def test_sessions_are_linked_in_their_metadata():
     assert held(second["metadata"]) == [("s1", "short_term_session", "related_to")]
 
 
-@pytest.mark.parametrize(
-    ("source", "target"), [("wm1", "wm2"), ("p1", "s1"), ("s1", "p1"), ("s1", "s2"), ("p1", "p2")]
-)
+@rows(("source", "target"), [("wm1", "wm2"), ("p1", "s1"), ("s1", "p1"), ("s1", "s2"), ("p1", "p2")])
 def test_linking_twice_changes_nothing(source, target):
     once, first = link(three_layers(), source, target)
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
 from aether.memory.memory_edits import checksum, compared, showable, with_edits
 from aether.store.patch import apply
+from tests.tables import rows
 
 A = "/memories/a.md"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("wanted", "there", "last", "edited", "due"),
     [
         ("x", "x", None, {}, {}),
@@ -42,7 +41,7 @@ def test_what_stands_in_the_place_of_a_note_took_it_away():
     assert compared({A: "x"}, {}, others=[A]) == ({A: None}, {})
 
 
-@pytest.mark.parametrize(
+@rows(
     ("path", "text"),
     [
         ("/memories", "x"),

@@ -7,6 +7,7 @@ import pytest
 from aether.memory import memory_files
 from aether.memory.memory_files import MAX_FILE_BYTES, MAX_VIEW_CHARS, change, human, run
 from aether.store.patch import apply
+from tests.tables import rows
 
 A, B = "/memories/a.md", "/memories/dir/b.md"
 FILES = {A: "one\ntwo\nthree\n", B: "x"}
@@ -74,7 +75,7 @@ def test_a_long_directory_is_cut():
     assert len(text) < MAX_VIEW_CHARS + 300
 
 
-@pytest.mark.parametrize(("size", "shown"), [(0, "0B"), (1023, "1023B"), (1024, "1.0K"), (1 << 20, "1.0M")])
+@rows(("size", "shown"), [(0, "0B"), (1023, "1023B"), (1024, "1.0K"), (1 << 20, "1.0M")])
 def test_sizes_are_for_people(size, shown):
     assert human(size) == shown
 
@@ -89,7 +90,7 @@ def test_an_empty_file_has_no_lines():
     assert told("view", {A: ""}, path=A).text == "Here's the content of /memories/a.md with line numbers:"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("wanted", "shown"),
     [([1, 1], ["one"]), ([2, -1], ["two", "three"]), ([2, 99], ["two", "three"]), ([0, 2], ["one", "two"]), ((3, 3), ["three"])],
 )  # fmt: skip
@@ -99,7 +100,7 @@ def test_a_part_of_a_file_is_viewed(wanted, shown):
     assert [line.partition("\t")[2] for line in lines] == shown
 
 
-@pytest.mark.parametrize(
+@rows(
     ("wanted", "said"),
     [
         ([4, -1], "[4, -1]. It should be within the lines of the file: [1, 3]"),
@@ -165,7 +166,7 @@ def test_a_file_is_created():
     assert answer.files == {**FILES, "/memories/new/c.md": "text\r\n"}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("path", "said"),
     [
         (A, "File /memories/a.md already exists"),
@@ -218,12 +219,12 @@ def test_text_is_replaced_and_shown_with_what_is_around_it():
     assert answer.files[A] == files[A].replace("line 5\n", "5a\n5b\n")
 
 
-@pytest.mark.parametrize("given", [{}, {"new_str": None}, {"new_str": ""}])
+@rows("given", [{}, {"new_str": None}, {"new_str": ""}])
 def test_without_a_new_text_the_old_goes(given):
     assert text_after("str_replace", old_str="two\n", **given) == "one\nthree\n"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("old", "said"),
     [
         ("four", "No replacement was performed, old_str `four` did not appear verbatim in /memories/a.md."),
@@ -249,7 +250,7 @@ def test_each_line_with_the_text_is_named_once_and_the_first_of_many():
     assert "19, 20 and others. Please ensure" in many
 
 
-@pytest.mark.parametrize("path", ["/memories/no", "/memories/dir", "/memories"])
+@rows("path", ["/memories/no", "/memories/dir", "/memories"])
 def test_there_is_no_text_to_edit_in_what_is_no_file(path):
     assert refused("str_replace", path=path, old_str="x", new_str="y") == (
         f"Error: The path {path} does not exist. Please provide a valid path."
@@ -260,7 +261,7 @@ def test_there_is_no_text_to_edit_in_what_is_no_file(path):
     )
 
 
-@pytest.mark.parametrize(
+@rows(
     ("before", "at", "added", "after"),
     [
         ("a\nb\n", 0, "x", "x\na\nb\n"),
@@ -330,7 +331,7 @@ def test_a_file_and_a_directory_are_renamed():
     assert told("rename", old_path=A, new_path="/memories/A.md").files == {"/memories/A.md": FILES[A], B: "x"}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("old", "new", "said"),
     [
         (A, B, "The destination /memories/dir/b.md already exists"),
@@ -358,7 +359,7 @@ def test_a_directory_is_not_renamed_where_its_files_would_have_no_path():
     )
 
 
-@pytest.mark.parametrize(
+@rows(
     ("command", "said"),
     [
         ({}, "Unknown command None. Use one of view, create, str_replace, insert, delete, rename"),

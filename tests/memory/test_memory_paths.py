@@ -6,9 +6,10 @@ import pytest
 
 from aether.errors import UnsafePath
 from aether.memory.memory_paths import MAX_NAME_BYTES, MAX_PATH_BYTES, canonical, in_the_way, index
+from tests.tables import rows
 
 
-@pytest.mark.parametrize(
+@rows(
     ("path", "found"),
     [
         ("/memories", "/memories"),
@@ -26,7 +27,7 @@ def test_a_path_has_one_form(path, found):
     assert canonical(found) == found
 
 
-@pytest.mark.parametrize(
+@rows(
     ("path", "why"),
     [
         ("", "does not begin"),
@@ -63,7 +64,7 @@ def test_what_leads_out_or_is_no_name_everywhere_is_refused(path, why):
         canonical(path)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("path", "found"),
     [
         ("/memories/new", ""),

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from aether.memory import mentions
 from aether.memory.mentions import by_ids, by_text, similar
 from tests.homes import item
+from tests.tables import rows
 
 DATA = Path(__file__).parents[2] / "data"
 RULE = "Never use tabs in SQL files."
@@ -34,7 +33,7 @@ def found(made, archived=(), ids=("a",)):
     return [(one.id, one.part) for one in by_ids(made, archived, ids)[0]]
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     [
         RULE, "never use TABS in sql files", "The user said: never use tabs in SQL files. And more.", "use tabs in SQL files!",
@@ -45,9 +44,7 @@ def test_what_holds_the_words_or_a_longer_part_of_them_says_the_same(text):
     assert found(documents(item("a", RULE), item("b", text))) == [("a", ""), ("b", "")]
 
 
-@pytest.mark.parametrize(
-    "text", ["Never use tabs.", "use tabs", "Never use tabs in MySQL files.", "SQL files", "..."]
-)
+@rows("text", ["Never use tabs.", "use tabs", "Never use tabs in MySQL files.", "SQL files", "..."])
 def test_what_says_less_or_something_else_stays(text):
     assert found(documents(item("a", RULE), item("b", text))) == [("a", "")]
 

@@ -3,6 +3,7 @@ import pytest
 from aether.errors import InvalidInput, NotFound
 from aether.memory.patterns import extract_pattern, pattern_type
 from tests.memory.memories import NOW, applied, memory, new_id, patterns_of, session
+from tests.tables import rows
 
 
 def extract(state, content, **options):
@@ -10,7 +11,7 @@ def extract(state, content, **options):
     return extract_pattern(state, content, **options)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "expected"),
     [
         ("The import failed twice", "failure_pattern"),
@@ -132,7 +133,7 @@ def test_given_type_and_confidence_win():
     assert (patterns_of(state)[0]["type"], patterns_of(state)[0]["confidence"]) == ("preference", 0.25)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("content", "options", "said"),
     [
         ("  ", {}, "nothing to remember"),

@@ -1,9 +1,8 @@
-import pytest
-
 from aether.memory.phase_markers import Marker, markers
+from tests.tables import rows
 
 
-@pytest.mark.parametrize(
+@rows(
     "line",
     [
         "Phase 2 complete", "Phase 2 complete.", "**Phase 2 complete!**", "## Phase 2: done", "✅ Phase 2 completed",
@@ -15,7 +14,7 @@ def test_a_line_of_its_own_says_that_a_phase_is_over(line):
     assert markers(f"All tests pass.\n\n{line}\n\nShall I go on?") == [Marker("complete", 2)]
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     [
         "Is phase 2 complete?", "Phase 2 complete?", "Once phase 2 is complete, we deploy.", '"Phase 2 complete"',
@@ -31,7 +30,7 @@ def test_quotes_code_plans_questions_and_denials_say_nothing(text):
     assert markers(text) == []
 
 
-@pytest.mark.parametrize(
+@rows(
     ("line", "name"),
     [
         ('aether: start phase 3 "the importer"', "the importer"), ("aether: start phase 3", ""),

@@ -8,6 +8,7 @@ from aether.errors import InvalidInput
 from aether.memory import colony as machine
 from aether.memory import phases, signals
 from aether.store.patch import apply
+from tests.tables import rows
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 NOW = datetime(2026, 3, 1, 10, tzinfo=UTC)
@@ -55,7 +56,7 @@ class Colony:
         return next(entry for entry in self.colony["phases"]["roadmap"] if entry["phase"] == phase)
 
 
-@pytest.mark.parametrize("state", [s for s in machine.STATES if s not in machine.RUNNING])
+@rows("state", [s for s in machine.STATES if s not in machine.RUNNING])
 def test_starting_a_phase_reaches_executing_from_every_resting_state(state):
     home = Colony(state)
 
@@ -258,7 +259,7 @@ def test_starting_the_next_phase_decides_for_the_queen():
     assert home.types == ["PHASE_COMPLETE"]
 
 
-@pytest.mark.parametrize("decision", phases.DECISIONS)
+@rows("decision", phases.DECISIONS)
 def test_the_queen_decides(decision):
     home = Colony()
     home.complete(1)
@@ -308,7 +309,7 @@ def test_an_older_check_in_that_still_waits_is_kept_as_an_event():
     assert [record["checkin"]["phase"] for record in superseded] == [1]
 
 
-@pytest.mark.parametrize("phase", ["../x", "con", "x" * 300, 1.0, True, -1, None])
+@rows("phase", ["../x", "con", "x" * 300, 1.0, True, -1, None])
 def test_what_is_no_phase_number_is_refused_everywhere(phase):
     home = Colony()
     for act in (

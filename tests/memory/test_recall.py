@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-import pytest
-
 from aether.memory import recall
+from tests.tables import rows
 
 
 def item(id, at, text="a note"):
@@ -81,7 +80,7 @@ def test_neighbours_in_time_are_on_both_sides_as_far_as_there_are_any():
     assert ids("nobody", 1, 1) == []
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "most", "shown"),
     [
         ("one  two", 20, "one two"),

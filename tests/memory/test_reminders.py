@@ -7,6 +7,7 @@ import pytest
 from aether.memory import reminders as module
 from aether.memory.recall import Record
 from aether.memory.reminders import LOOKED_AT, MOST, PROMPT_CHARS, question, reminders
+from tests.tables import rows
 
 FILLER = [f"The {word} service answers within {n} seconds." for n, word in enumerate(
     "billing search export invoice mail report archive audit".split()
@@ -33,7 +34,7 @@ WEBHOOK = (
 )
 
 
-@pytest.mark.parametrize(
+@rows(
     "prompt",
     [
         "Which retry policy did we pick for the Stripe webhook?",
@@ -45,7 +46,7 @@ def test_a_question_about_what_was_decided_calls_it_to_mind(prompt):
     assert called(prompt, memory(WEBHOOK)) == ["m0"]
 
 
-@pytest.mark.parametrize(
+@rows(
     "prompt",
     [
         "", "   ", "ok", "yes please, go on", "fix the failing test", "/compact keep the webhook retries of stripe",
@@ -58,7 +59,7 @@ def test_a_prompt_that_says_little_or_something_else_calls_nothing_to_mind(promp
     assert called(prompt, memory(WEBHOOK)) == []
 
 
-@pytest.mark.parametrize(
+@rows(
     "prompt",
     [
         "where is parse_header used?",
@@ -84,7 +85,7 @@ def test_a_name_that_everything_holds_is_not():
     assert called("please open app_core.py", memory(*texts)) == []
 
 
-@pytest.mark.parametrize(
+@rows(
     "prompt",
     ['{"parse_header": 3}', "level=info parse_header=yes", "about GitHub and README.md", "tell a.bc"],
 )
@@ -109,7 +110,7 @@ def test_words_scattered_over_an_entry_are_no_answer():
     assert called("the stripe webhook retry thing", memory(scattered)) == []
 
 
-@pytest.mark.parametrize(
+@rows(
     ("prompt", "told"),
     [
         ("stripe webhook invoices", ["m0"]),  # two words of three
@@ -188,7 +189,7 @@ def test_what_the_program_itself_submits_asks_nothing():
     assert question("<task-notification><result>parse_header is wrong</result></task-notification>") is None
 
 
-@pytest.mark.parametrize(
+@rows(
     "address", ["ann@ledger.parse_header.py", "(http://a.example/parse_header.py", "see:www.parse_header.py"]
 )
 def test_addresses_name_nothing(address):
@@ -196,7 +197,7 @@ def test_addresses_name_nothing(address):
     assert question(f"ask {address} of @parse_header.py").names == ("parse_header.py",)
 
 
-@pytest.mark.parametrize("run", ["@", "a@", "a://", "www."])
+@rows("run", ["@", "a@", "a://", "www."])
 def test_a_long_run_of_the_signs_of_addresses_is_looked_at_once(run, monkeypatch):
     monkeypatch.setattr(module, "PROMPT_CHARS", 50_000)  # in quadratic time minutes, in cubic days
 

@@ -6,6 +6,7 @@ from aether import clock
 from aether.errors import InvalidInput
 from aether.memory.search import search
 from aether.store.rows import scanning
+from tests.tables import rows
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -60,13 +61,13 @@ PATTERN = {
 FULL = memory(item("w1", "deploy the cache", phase=1, caste="scout"), sessions=[SESSION], patterns=[PATTERN])
 
 
-@pytest.mark.parametrize("query", ["", "  \n", None, 7])
+@rows("query", ["", "  \n", None, 7])
 def test_a_blank_query_is_refused(query):
     with pytest.raises(InvalidInput, match="query is required"):
         search(FULL, query, now=NOW)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("options", "said"),
     [
         ({"limit": 0}, "limit is 0"),
@@ -201,7 +202,7 @@ def test_an_entry_is_found_once_and_where_it_lives():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@rows(
     ("options", "expected"),
     [
         ({"layers": ["long_term_memory", "archive"]}, {"p1", "a1"}),

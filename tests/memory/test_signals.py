@@ -8,6 +8,7 @@ import pytest
 from aether.errors import InvalidInput
 from aether.memory import signals
 from aether.store.patch import apply
+from tests.tables import rows
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 NOW = datetime(2026, 3, 1, 10, tzinfo=UTC)
@@ -71,19 +72,19 @@ def test_a_colony_may_add_types_and_tune_ours():
     assert (focus["strength"], focus["decay_rate"]) == (0.2, 10)
 
 
-@pytest.mark.parametrize("type", ["SHOUT", "", None, 3])
+@rows("type", ["SHOUT", "", None, 3])
 def test_an_unknown_type_is_refused_with_the_list(type):
     with pytest.raises(InvalidInput, match=r"not a type of signal.*INIT, FOCUS, REDIRECT, FEEDBACK, CHECKIN"):
         signals.emit(fresh(), type, "x", now=NOW, id="s1")
 
 
-@pytest.mark.parametrize("strength", [0, -0.1, 1.01, float("nan"), True, "0.5"])
+@rows("strength", [0, -0.1, 1.01, float("nan"), True, "0.5"])
 def test_a_strength_outside_zero_to_one_is_refused(strength):
     with pytest.raises(InvalidInput, match="not a strength"):
         signals.emit(fresh(), "FOCUS", "x", now=NOW, id="s1", strength=strength)
 
 
-@pytest.mark.parametrize("context", ["", "  \n", None, 3])
+@rows("context", ["", "  \n", None, 3])
 def test_a_signal_that_says_nothing_is_refused(context):
     with pytest.raises(InvalidInput, match="says nothing"):
         signals.emit(fresh(), "FOCUS", context, now=NOW, id="s1")
@@ -191,7 +192,7 @@ def test_active_signals_can_be_limited_to_types_in_any_spelling():
     assert signals.active(state, now=NOW, types=[]) == []
 
 
-@pytest.mark.parametrize(
+@rows(
     ("type", "metadata"),
     [
         ("PHASE_COMPLETE", {"phase": 3}),
@@ -206,7 +207,7 @@ def test_a_phase_boundary_is_seen_in_every_spelling(type, metadata):
     assert signals.phase_complete({"active_pheromones": [signal]}, 3) == signal
 
 
-@pytest.mark.parametrize(
+@rows(
     ("type", "metadata"),
     [("INIT", {"phase": 3}), ("PHASE_COMPLETE", {"phase": 4}), ("PHASE_COMPLETE", {"phase": "x"})],
 )

@@ -9,6 +9,7 @@ from aether.errors import CorruptDocument, InvalidDocument
 from aether.memory import colony as machine
 from aether.memory import snapshots
 from aether.store.patch import apply
+from tests.tables import rows
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 NOW = datetime(2026, 3, 1, 10, tzinfo=UTC)
@@ -91,9 +92,7 @@ def test_a_document_that_the_snapshot_lacks_stays():
     assert snapshots.restore({**state, "pheromones": {"changed": True}}, snapshot).patches == {}
 
 
-@pytest.mark.parametrize(
-    "broken", [{}, {"documents": []}, {"documents": {"memory": {}}}, {"documents": {}, "checksum": "0"}]
-)
+@rows("broken", [{}, {"documents": []}, {"documents": {"memory": {}}}, {"documents": {}, "checksum": "0"}])
 def test_a_snapshot_that_is_not_what_was_saved_is_refused(broken):
     with pytest.raises(CorruptDocument, match="checksum does not match"):
         snapshots.restore(documents(), {"snapshot_id": "snap_1", **broken})
@@ -124,7 +123,7 @@ def test_a_clock_that_was_set_back_makes_no_snapshot_older():
     assert snapshots.expendable(kept, keep=2, taken="snap_0") == ["snap_1"]
 
 
-@pytest.mark.parametrize(
+@rows(
     "harm",
     [
         {"timestamp": 5}, {"timestamp": "soon"}, {"snapshot_id": None}, {"automatic": "yes"},

@@ -1,7 +1,6 @@
-import pytest
-
 from aether.memory.threshold import usage
 from tests.memory.states import shipped
+from tests.tables import rows
 
 
 def filled(tokens, **limits):
@@ -10,9 +9,7 @@ def filled(tokens, **limits):
     return usage(memory)
 
 
-@pytest.mark.parametrize(
-    ("tokens", "needed"), [(0, False), (159_999, False), (160_000, True), (200_000, True)]
-)
+@rows(("tokens", "needed"), [(0, False), (159_999, False), (160_000, True), (200_000, True)])
 def test_compression_is_needed_from_four_fifths_of_the_capacity(tokens, needed):
     found = filled(tokens)
 

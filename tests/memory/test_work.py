@@ -4,6 +4,7 @@ from aether.memory import work as module
 from aether.memory.notes import mark
 from aether.memory.work import called, new_work, returned, unresolved, worked
 from aether.messages.record import Record
+from tests.tables import rows
 
 
 def do(work, tool, arguments, answer="ok", *, failed=False, call_id="c", line=1):
@@ -192,7 +193,7 @@ def test_tools_that_act_are_noted_and_tools_that_read_are_not():
     assert do(work, "get_order", {"id": 7}) == do(work, "TodoWrite", {"todos": []}) == []
 
 
-@pytest.mark.parametrize("command", [["bash", "-lc", "make test"], ["make", "test"], "make test"])
+@rows("command", [["bash", "-lc", "make test"], ["make", "test"], "make test"])
 def test_commands_come_as_words_or_lines(command):
     work = new_work()
     do(work, "shell", {"command": command})
@@ -259,7 +260,7 @@ def test_a_failure_is_not_put_right_by_another_test():
     ]
 
 
-@pytest.mark.parametrize("broader", ["pytest -q", "pytest tests", "pytest tests/test_c.py tests/test_d.py"])
+@rows("broader", ["pytest -q", "pytest tests", "pytest tests/test_c.py tests/test_d.py"])
 def test_a_broader_run_puts_right_what_it_takes_in(broader):
     work = new_work()
     run(work, "pytest tests/test_c.py::test_bark", "AttributeError: bark", failed=True)
@@ -269,7 +270,7 @@ def test_a_broader_run_puts_right_what_it_takes_in(broader):
     assert unresolved(work) == []
 
 
-@pytest.mark.parametrize(
+@rows(
     "command",
     [
         "aether add 'Use tabs.'", "cd app && aether status", "AETHER_HOME=x /usr/bin/aether recall tabs", "uvx aether memory",
@@ -284,7 +285,7 @@ def test_commands_of_aether_itself_are_passed_over_also_where_they_fail(command)
     assert (work["calls"], unresolved(work), close(work)) == ({}, [], [])
 
 
-@pytest.mark.parametrize(
+@rows(
     "command",
     [
         "cd /srv/aether && make",
@@ -301,7 +302,7 @@ def test_commands_that_only_name_it_are_not(command):
     assert len(unresolved(work)) == 1
 
 
-@pytest.mark.parametrize(
+@rows(
     ("tool", "arguments"),
     [
         ("mcp__aether__create_entities", {"entities": "x"}),

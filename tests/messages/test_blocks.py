@@ -1,7 +1,6 @@
-import pytest
-
 from aether.messages.blocks import IMAGE, failed, filled, flat, given, parts, table, word
 from aether.messages.record import Record
+from tests.tables import rows
 
 
 def kinds(content):
@@ -39,7 +38,7 @@ def test_calls_of_both_spellings_are_calls():
     ]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("block", "text", "is_error"),
     [
         ({"content": "fine"}, "fine", False),
@@ -66,7 +65,7 @@ def test_arguments_that_are_no_object_become_input():
     assert given(None) == given("") == {}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "answer"),
     [
         ("<returncode>1</returncode>", True),

@@ -1,8 +1,7 @@
 import json
 
-import pytest
-
 from aether.messages.chat import conversations, is_line, is_message, records
+from tests.tables import rows
 
 
 def read(*values):
@@ -48,7 +47,7 @@ def test_an_anthropic_conversation_is_read_too():
     ) == [("user", "Go."), ("call", ""), ("result", "a.py")]
 
 
-@pytest.mark.parametrize(
+@rows(
     "wrapped",
     [
         {"messages": [said("user", "Go.")]},

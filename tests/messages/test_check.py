@@ -1,9 +1,8 @@
-import pytest
-
 from aether.messages import formats
 from aether.messages.check import check, refused
 from aether.messages.message import WIRES
 from aether.shapes import Finding
+from tests.tables import rows
 
 RAWS = {
     "anthropic": [{"role": "user", "content": "Go."}],
@@ -14,13 +13,13 @@ RAWS = {
 }
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@rows("wire", WIRES)
 def test_each_provider_has_its_rules(wire):
     assert check(formats.read(RAWS[wire], wire), wire) == []
     assert "bad-role" in {found.code for found in check(formats.read([{"role": 7}], wire), wire)}
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@rows("wire", WIRES)
 def test_no_messages_are_no_conversation(wire):
     assert [found.code for found in check([], wire)] == ["no-messages"]
 
@@ -37,6 +36,6 @@ def test_system_prompt_and_tools_are_checked_with_the_messages():
     ]
 
 
-@pytest.mark.parametrize(("levels", "answer"), [("error", True), ("warning info", False), ("", False)])
+@rows(("levels", "answer"), [("error", True), ("warning info", False), ("", False)])
 def test_only_errors_make_a_provider_refuse(levels, answer):
     assert refused([Finding(level, "x", "", "", "") for level in levels.split()]) is answer

@@ -1,6 +1,7 @@
 import pytest
 
 from aether.messages.claude_hooks import identity, is_named, records
+from tests.tables import rows
 
 HEAD = {"session": "s1", "at": "2026-03-01T10:15:00.000000Z", "transcript": "s1.jsonl"}
 
@@ -18,7 +19,7 @@ def test_a_prompt_is_said_by_the_user_under_its_id():
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("source", ["system", "loop_wakeup", "schedule_wakeup", "poll_event"])
+@rows("source", ["system", "loop_wakeup", "schedule_wakeup", "poll_event"])
 def test_what_no_person_submitted_is_no_request(source):
     assert records(entry("UserPromptSubmit", prompt="Go on.", source=source)) == []
 
@@ -137,12 +138,12 @@ def test_a_compaction_is_a_boundary_and_its_summary_is_left_to_others(event):
     assert [record.kind for record in records(entry(event, summary="All of it."))] == ["boundary"]
 
 
-@pytest.mark.parametrize("event", ["SessionStart", "SubagentStart", "SessionEnd", "Unheard", None, 7, {}])
+@rows("event", ["SessionStart", "SubagentStart", "SessionEnd", "Unheard", None, 7, {}])
 def test_other_events_hold_no_record(event):
     assert records(entry(event, prompt="x", message="y", tool="Bash")) == []
 
 
-@pytest.mark.parametrize("strange", [None, 7, [], {"a": 1}, "text"])
+@rows("strange", [None, 7, [], {"a": 1}, "text"])
 def test_fields_of_another_kind_are_read_as_absent(strange):
     fields = (
         "prompt",

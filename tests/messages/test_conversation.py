@@ -9,6 +9,7 @@ from aether.messages.check import check
 from aether.messages.conversation import dumped, load, said_in
 from aether.messages.formats import read, said
 from tests.laws.histories import history
+from tests.tables import rows
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 FILES = sorted(
@@ -41,8 +42,8 @@ def shortened(conversation):
     return conversation._replace(messages=[summary, *conversation.messages[1:]])
 
 
-@pytest.mark.parametrize("wire", PROVIDERS)
-@pytest.mark.parametrize("indent", [None, 2])
+@rows("wire", PROVIDERS)
+@rows("indent", [None, 2])
 def test_lists_and_lines_of_every_wire_come_back_as_they_were(wire, indent):
     listed = history(1, wire, tools=1.0)
     for source in (stream(listed, indent=indent), stream(*listed, indent=indent)):
@@ -53,7 +54,7 @@ def test_lists_and_lines_of_every_wire_come_back_as_they_were(wire, indent):
         assert raws(load(io.BytesIO(dumped(shortened(found)))))[1:] == listed[1:]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("body", "wire", "system"),
     [
         ({"model": "claude-x", "messages": [USER]}, "anthropic", None),
@@ -218,7 +219,7 @@ def test_another_system_prompt_is_written_under_its_key():
     assert json.loads(dumped(found._replace(system="New.")))["system_instruction"] == "New."
 
 
-@pytest.mark.parametrize(
+@rows(
     ("data", "what"),
     [
         (b"", "no known format"),
@@ -242,7 +243,7 @@ def test_what_is_no_object_among_messages_is_refused_and_not_passed_over(key):
         load(io.BytesIO(json.dumps(body).encode()))
 
 
-@pytest.mark.parametrize("odd", [{"role": "assistant"}, {"content": "Hm."}, {"role": "robot", "content": ""}])
+@rows("odd", [{"role": "assistant"}, {"content": "Hm."}, {"role": "robot", "content": ""}])
 def test_messages_that_are_odd_are_read_and_written_back(odd):
     listed = [{"role": "user", "content": "Go."}, odd]
     lines = b"".join(json.dumps(raw).encode() + b"\n" for raw in listed)
@@ -254,7 +255,7 @@ def test_messages_that_are_odd_are_read_and_written_back(odd):
         assert dumped(found) == data
 
 
-@pytest.mark.parametrize("stray", ["5", "null", "{}", '"Go."', "[]"])
+@rows("stray", ["5", "null", "{}", '"Go."', "[]"])
 def test_lines_that_are_no_message_are_left_out_and_told(stray):
     source = f'{stray}\n{{"role": "user", "content": "Go."}}\n{{torn\n{stray}\n'.encode()
 
@@ -289,9 +290,10 @@ def test_a_file_gives_its_name(tmp_path):
     assert (load(path).name, load(str(path)).name) == ("a.json", "a.json")
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 @pytest.mark.skipif(not FILES, reason="the real transcripts are not on this machine")
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name[:60])
+@rows("path", FILES, ids=lambda path: path.name[:60])
 def test_every_real_file_is_read_and_written_back(path):
     source = path.read_bytes()
 
@@ -307,9 +309,10 @@ def test_every_real_file_is_read_and_written_back(path):
     assert json.dumps(raws(load(io.BytesIO(changed)))) == json.dumps([*raws(found)[:-1], USER])
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 @pytest.mark.skipif(not FILES, reason="the real transcripts are not on this machine")
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name[:60])
+@rows("path", FILES, ids=lambda path: path.name[:60])
 def test_every_real_file_that_its_provider_takes_is_taken_by_the_others(path):
     found = load(path)
     if found.wire == "plain" or errors(found):

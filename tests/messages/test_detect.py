@@ -3,9 +3,10 @@ import pytest
 from aether.errors import InvalidInput
 from aether.messages.detect import detect, looks_like_json
 from aether.messages.record import FORMATS
+from tests.tables import rows
 
 
-@pytest.mark.parametrize(
+@rows(
     ("value", "found"),
     [
         ({"type": "user", "message": {"role": "user", "content": "x"}}, "claude_code"),
@@ -31,7 +32,7 @@ def test_values_that_say_nothing_are_passed_over():
     assert detect([7, {}, {"content": "x", "type": "decision"}]) == "items"
 
 
-@pytest.mark.parametrize("values", [[], [{"name": "package"}], [[1, 2]]])
+@rows("values", [[], [{"name": "package"}], [[1, 2]]])
 def test_an_unknown_format_names_those_there_are(values):
     with pytest.raises(InvalidInput) as caught:
         detect(values, where="x.json")
@@ -40,11 +41,11 @@ def test_an_unknown_format_names_those_there_are(values):
     assert str(caught.value).startswith("x.json: ")
 
 
-@pytest.mark.parametrize("text", ["{", '[{"a": 1}]', "[", "[1, 2]", ' {"a"'])
+@rows("text", ["{", '[{"a": 1}]', "[", "[1, 2]", ' {"a"'])
 def test_what_is_meant_as_json_looks_like_it(text):
     assert looks_like_json(text)
 
 
-@pytest.mark.parametrize("text", ["[link](a)", "[x] done", "{curly} prose", "text", ""])
+@rows("text", ["[link](a)", "[x] done", "{curly} prose", "text", ""])
 def test_prose_with_brackets_does_not(text):
     assert not looks_like_json(text)

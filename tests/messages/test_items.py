@@ -1,6 +1,5 @@
-import pytest
-
 from aether.messages.items import fault_of, is_item, records
+from tests.tables import rows
 
 
 def test_an_item_is_a_record_that_keeps_it_whole():
@@ -28,7 +27,7 @@ def test_a_list_of_items_is_taken_apart():
     assert [record.part for record in records([(1, listed)])] == [0, 1]
 
 
-@pytest.mark.parametrize(
+@rows(
     "item",
     [
         7,

@@ -1,9 +1,8 @@
 import json
 
-import pytest
-
 from aether.messages import jsonl
 from aether.messages.jsonl import decoded, values
+from tests.tables import rows
 
 
 def read(text):
@@ -21,7 +20,7 @@ def test_two_objects_on_one_line_are_both_read():
     assert read('{"a": 1}{"b": 2} {"c": 3}\n') == ([(1, {"a": 1}), (1, {"b": 2}), (1, {"c": 3})], [])
 
 
-@pytest.mark.parametrize("indent", [0, 1, 2])
+@rows("indent", [0, 1, 2])
 def test_an_object_printed_over_many_lines_is_one_value(indent):
     value = {"messages": [{"role": "user", "content": 'a { b [ c " d'}], "n": [1, 2, {"x": []}]}
 

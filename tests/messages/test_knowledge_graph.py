@@ -7,6 +7,7 @@ import pytest
 from aether.errors import InvalidInput
 from aether.messages import knowledge_graph
 from aether.messages.read import read_records
+from tests.tables import rows
 
 ENTITY = {"name": "ant", "entityType": "insect", "observations": ["It digs."]}
 RELATION = {"from": "ant", "to": "leaf", "relationType": "eats"}
@@ -27,7 +28,7 @@ def test_a_file_comes_back_as_it_was_written():
     assert bad == []
 
 
-@pytest.mark.parametrize(
+@rows(
     ("line", "reason"),
     [
         ('{"type":"note","name":"x"}', "neither an entity nor a relation"),

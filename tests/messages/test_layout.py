@@ -1,15 +1,14 @@
 import json
 
-import pytest
-
 from aether.messages.layout import Layout, dumps, layout_of
+from tests.tables import rows
 
 VALUE = {"a": [1, {"b": "é"}], "c": []}
 
 
-@pytest.mark.parametrize("indent", [None, 1, 2, 4, "\t"])
-@pytest.mark.parametrize("ascii", [True, False])
-@pytest.mark.parametrize("end", ["", "\n"])
+@rows("indent", [None, 1, 2, 4, "\t"])
+@rows("ascii", [True, False])
+@rows("end", ["", "\n"])
 def test_what_json_printed_is_printed_alike(indent, ascii, end):
     for separators in [None] if indent else [None, (",", ":")]:
         source = (json.dumps(VALUE, indent=indent, ensure_ascii=ascii, separators=separators) + end).encode()

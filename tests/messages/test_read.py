@@ -6,6 +6,7 @@ import pytest
 
 from aether.errors import InvalidInput, NotFound
 from aether.messages.read import dispatch, read_records
+from tests.tables import rows
 
 MESSAGE = {"type": "user", "sessionId": "s", "message": {"role": "user", "content": "Go."}}
 
@@ -14,7 +15,7 @@ def stream(*values):
     return io.BytesIO(b"".join(json.dumps(value).encode() + b"\n" for value in values))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("value", "name", "kind"),
     [
         (MESSAGE, "claude_code", "user"),
@@ -62,7 +63,7 @@ def test_an_empty_file_holds_no_records():
     assert list(read_records(io.BytesIO(b""))) == []
 
 
-@pytest.mark.parametrize("data", [b'{"name": "package"}', b'{"oops', b"\x89PNG\x00\x00"])
+@rows("data", [b'{"name": "package"}', b'{"oops', b"\x89PNG\x00\x00"])
 def test_what_no_reader_knows_is_refused(data):
     with pytest.raises(InvalidInput):
         list(read_records(io.BytesIO(data)))

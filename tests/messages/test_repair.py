@@ -1,13 +1,12 @@
-import pytest
-
 from aether.messages import formats
 from aether.messages.check import check
 from aether.messages.message import WIRES
 from aether.messages.repair import repair
 from tests.laws.histories import history
+from tests.tables import rows
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@rows("wire", WIRES)
 def test_what_a_provider_takes_comes_back_as_it_was(wire):
     messages = formats.read(history(1, wire), wire)
 
@@ -17,7 +16,7 @@ def test_what_a_provider_takes_comes_back_as_it_was(wire):
     assert repaired.findings == []
 
 
-@pytest.mark.parametrize("wire", ["anthropic", "openai", "responses", "gemini"])
+@rows("wire", ["anthropic", "openai", "responses", "gemini"])
 def test_what_is_mended_is_read_anew(wire):
     key = "parts" if wire == "gemini" else "content"
     said = [{"text": "Go."}] if wire == "gemini" else "Go."

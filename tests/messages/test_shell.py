@@ -1,5 +1,3 @@
-import pytest
-
 from aether.messages import shell
 from aether.messages.shell import (
     aim,
@@ -11,9 +9,10 @@ from aether.messages.shell import (
     signature,
     takes_in,
 )
+from tests.tables import rows
 
 
-@pytest.mark.parametrize(
+@rows(
     "command",
     [
         "pytest -q",
@@ -34,7 +33,7 @@ def test_what_tests_builds_commits_or_installs_matters(command):
     assert not looks_around(command)
 
 
-@pytest.mark.parametrize(
+@rows(
     "command",
     [
         "ls -la",
@@ -56,7 +55,7 @@ def test_a_script_of_unknown_purpose_neither_matters_nor_only_looks():
     assert not looks_around("python3 run.py")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("command", "name"),
     [
         ("cd a && go test -run X ./b", "go test"),
@@ -72,7 +71,7 @@ def test_a_command_keeps_its_name_with_other_flags(command, name):
     assert signature(command) == name
 
 
-@pytest.mark.parametrize(
+@rows(
     ("command", "what"),
     [
         ("cd a && pytest -q -n 2 ./tests/a.py -k add 2>&1 > /tmp/out.log", "pytest tests/a.py -k=add"),
@@ -91,7 +90,7 @@ def test_a_command_has_an_aim(command, what):
     assert aim(command) == what
 
 
-@pytest.mark.parametrize(
+@rows(
     ("later", "earlier"),
     [
         ("pytest -q", "pytest tests/a.py"),
@@ -113,7 +112,7 @@ def test_a_run_takes_in_what_it_does_again(later, earlier):
     assert takes_in(aim(later), aim(earlier))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("later", "earlier"),
     [
         ("pytest tests/b.py", "pytest tests/a.py"),
@@ -134,7 +133,7 @@ def test_a_run_takes_in_nothing_else(later, earlier):
     assert not takes_in(aim(later), aim(earlier))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("command", "shown"),
     [
         ("cd /srv && make test 2>&1 | tail -20", "make test"),

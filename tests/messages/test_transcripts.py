@@ -1,7 +1,6 @@
-import pytest
-
 from aether.messages.record import Record
 from aether.messages.transcripts import claude_code, codex, from_records, instructions
+from tests.tables import rows
 
 
 def lines(*values):
@@ -115,7 +114,7 @@ BEFORE = [user("1", uuid="u1"), user("2", uuid="u2"), user("3", uuid="u3"), user
 AFTER = [user("Summary", uuid="s", isCompactSummary=True), user("5", uuid="u5")]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("metadata", "said"),
     [
         ({}, ["Summary", "5"]),

@@ -11,6 +11,7 @@ from aether.operations import architects
 from tests import homes
 from tests.memory.states import answer
 from tests.operations.calls import memory, snapshot, whole
+from tests.tables import rows
 
 NOTES = (
     ("We chose SQLite over Postgres because the tool must run without a server.", "decision"),
@@ -146,7 +147,7 @@ def test_nothing_to_compress_is_no_error(home):
     assert done.prepared.path is None
 
 
-@pytest.mark.parametrize("name", ["gpt", "command", "command:", "extractive:x", "../x"])
+@rows("name", ["gpt", "command", "command:", "extractive:x", "../x"])
 def test_an_unknown_architect_is_refused_before_anything_is_prepared(noted, name):
     before = snapshot(noted)
 

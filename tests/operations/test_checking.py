@@ -5,6 +5,7 @@ import pytest
 
 from aether.errors import NotFound
 from aether.operations.checking import check_messages
+from tests.tables import rows
 
 CALL = {"type": "tool_use", "id": "a", "name": "read", "input": {}}
 BROKEN = {
@@ -64,7 +65,7 @@ def test_a_file_that_is_not_there_is_not_found(tmp_path):
         check_messages(tmp_path / "none.json", provider="openai")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("odd", "code"),
     [
         ({"role": "assistant"}, "empty-content"),
@@ -73,7 +74,7 @@ def test_a_file_that_is_not_there_is_not_found(tmp_path):
         ({"role": None, "content": "I."}, "bad-role"),
     ],
 )
-@pytest.mark.parametrize("body", [False, True])
+@rows("body", [False, True])
 def test_a_message_that_no_provider_takes_is_reported_and_not_passed_over(odd, code, body):
     listed = [{"role": "user", "content": "Go."}, odd, {"role": "user", "content": "On."}]
     source = {"model": "gpt-4o", "messages": listed} if body else listed

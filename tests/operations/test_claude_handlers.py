@@ -22,6 +22,7 @@ from aether.operations.claude_handlers import (
     started,
 )
 from aether.store import config
+from tests.tables import rows
 
 PLUGIN = Path(claude_handlers.__file__).parents[1] / "integrations" / "claude_code" / "plugin"
 WORDS = [
@@ -49,7 +50,7 @@ def test_no_event_of_ours_can_hold_up_a_session_for_long():
     assert "PreToolUse" not in EVENTS
 
 
-@pytest.mark.parametrize("event", sorted(EVENTS.keys() - {"SessionEnd"}))
+@rows("event", sorted(EVENTS.keys() - {"SessionEnd"}))
 def test_a_process_ends_itself_before_claude_code_ends_it(event):
     heavy = config.Config().claude_deadline_seconds * (hook.LONG_TIMES if event in hook.LONG else 1)
 
@@ -58,7 +59,7 @@ def test_a_process_ends_itself_before_claude_code_ends_it(event):
     assert EVENTS[event].seconds >= own + hook.GRACE_SECONDS
 
 
-@pytest.mark.parametrize("words", WORDS, ids=lambda words: words[0])
+@rows("words", WORDS, ids=lambda words: words[0])
 def test_what_was_made_is_known_as_ours_and_tells_what_it_starts(words):
     assert {tuple(started(handler)) for handler in handlers(own_groups(words)).values()} == {tuple(words)}
 
@@ -72,7 +73,7 @@ def test_a_program_of_windows_is_known():
     assert started({"command": r"C:\venv\Scripts\aether-hook.exe", "args": ["Stop"]})
 
 
-@pytest.mark.parametrize(
+@rows(
     "handler",
     [
         None, "aether-hook Stop", {}, {"command": 3}, {"command": "echo aether-hook"}, {"command": "aether-hook"},
@@ -117,7 +118,7 @@ def test_a_shared_line_hands_over_event_input_and_exit_code(tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links of POSIX")
-@pytest.mark.parametrize(
+@rows(
     ("found", "everywhere"),
     [("link", True), ("own", False), ("system", True), ("other", False), ("", False), ("no script", False)],
 )
@@ -158,7 +159,7 @@ def test_where_there_is_no_script_none_is_linked(monkeypatch):
     assert "ln -s" not in path_advice()
 
 
-@pytest.mark.parametrize(
+@rows(
     ("tool", "arguments"),
     [
         ("Bash", {"command": "make test"}), ("PowerShell", {"command": "make test"}), ("Edit", {"file_path": "a", "old_string": "x", "new_string": "y"}),
@@ -172,7 +173,7 @@ def test_a_tool_that_can_give_a_note_is_asked_for(tool, arguments):
     assert noted(tool, arguments)
 
 
-@pytest.mark.parametrize(
+@rows(
     "tool",
     ["Read", "Grep", "Glob", "LS", "WebFetch", "WebSearch", "TodoWrite", "BashOutput", "KillShell", "ToolSearch", "TaskCreate"],
 )  # fmt: skip

@@ -14,6 +14,7 @@ from aether.operations.claude_merging import (
     unmerge_server,
     value_of,
 )  # fmt: skip
+from tests.tables import rows
 
 WORDS = ["/venv/bin/aether-hook"]
 WANTED = own_groups(WORDS)
@@ -47,7 +48,7 @@ def test_all_that_was_there_stays_and_ours_is_added():
     assert all(line in text for line in SETTINGS.splitlines()[:5])
 
 
-@pytest.mark.parametrize("text", [SETTINGS, "", "{}", '{"a":1}', '{"hooks": {"Stop": [], "Other": []}}'])
+@rows("text", [SETTINGS, "", "{}", '{"a":1}', '{"hooks": {"Stop": [], "Other": []}}'])
 def test_merging_twice_is_merging_once(text):
     once = merge(text, WANTED)
 
@@ -84,7 +85,7 @@ def test_an_event_that_is_no_longer_asked_for_goes():
     assert merge(older, WANTED) == merge(SETTINGS, WANTED)
 
 
-@pytest.mark.parametrize("matcher", [None, "Bash", ""])
+@rows("matcher", [None, "Bash", ""])
 def test_a_matcher_of_before_is_corrected(matcher):
     def change(value):
         value["hooks"]["PostToolUse"][0].pop("matcher")
@@ -138,7 +139,7 @@ def test_what_is_odd_but_not_ours_is_left():
     assert unmerge(merge(text, WANTED)) == text
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "words"),
     [
         ("// mine\n{}", "not JSON"), ('{"a": 1,}', "not JSON"), ("[]", "not an object"), ('{"hooks": []}', "hooks is"),
@@ -152,9 +153,7 @@ def test_what_claude_code_would_not_read_is_refused(text, words):
     assert refused.value.where == "settings.json"
 
 
-@pytest.mark.parametrize(
-    "before", ["", '{"mcpServers": {}}', '{"mcpServers": {"other": {"command": "x"}}, "a": 1}']
-)
+@rows("before", ["", '{"mcpServers": {}}', '{"mcpServers": {"other": {"command": "x"}}, "a": 1}'])
 def test_a_server_is_put_in_once_and_taken_out(before):
     text = merge_server(before, SERVER)
 
@@ -182,9 +181,7 @@ def test_our_server_is_taken_out_under_another_name():
     assert unmerge_server(text) == "{}"
 
 
-@pytest.mark.parametrize(
-    "server", [None, {}, {"command": 3}, {"command": "aether"}, {"command": "aether", "args": 3}]
-)
+@rows("server", [None, {}, {"command": 3}, {"command": "aether"}, {"command": "aether", "args": 3}])
 def test_what_is_not_our_server(server):
     assert not is_our_server(server)
 

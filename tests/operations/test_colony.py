@@ -8,6 +8,7 @@ from aether.errors import InvalidInput, NotFound, StorageFailed
 from aether.operations import colony as colony_operations
 from tests import homes
 from tests.operations.calls import answer, snapshot, whole
+from tests.tables import rows
 
 
 def state(home):
@@ -31,7 +32,7 @@ def test_a_signal_is_emitted_and_felt(home):
     assert by_scout["effective_strength"] < felt["effective_strength"]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("type", "context", "options"),
     [
         ("LOVE", "x", {}), ("", "x", {}), ("../x", "x", {}), ("FOCUS", "", {}), ("FOCUS", " ", {}),
@@ -196,7 +197,7 @@ def test_work_that_stands_still_is_a_crash(home, monkeypatch):
         assert (aether.detect_crash(home=home) is not None) == crashed
 
 
-@pytest.mark.parametrize("phase", ["../x", "", -1, 1.5, None, True, 2**64])
+@rows("phase", ["../x", "", -1, 1.5, None, True, 2**64])
 def test_what_is_no_phase_is_refused(home, phase):
     before = snapshot(home)
 

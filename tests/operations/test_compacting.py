@@ -20,6 +20,7 @@ from aether.storage.files import FileStorage
 from aether.store import conversations
 from aether.store.conversation_log import load
 from tests.laws.histories import history
+from tests.tables import rows
 
 WINDOW = 8_000
 
@@ -62,7 +63,7 @@ class Kept:
         return "memory"
 
 
-def long(wire="openai", turns=40):
+def long(wire="openai", turns=12):
     return history(5, wire, turns=turns)
 
 
@@ -111,9 +112,9 @@ def test_what_is_given_is_not_changed(home):
 
 
 def test_undo_gives_everything_back_across_several_compactions(home):
-    first = long(turns=20)
+    first = long(turns=8)
     once = preflight("c", first, window=WINDOW, home=home).messages
-    later = history(6, "openai", turns=20)[1:]
+    later = history(6, "openai", turns=8)[1:]
     twice = preflight("c", [*once, *later], window=WINDOW, home=home)
     assert twice.triggered
 
@@ -325,12 +326,12 @@ def test_nobody_waits_for_events_to_arrive_and_no_exporter_ends_the_work(home, c
 
 
 def test_the_next_summary_counts_on_and_there_is_one_at_a_time(home):
-    messages = long(turns=20)
+    messages = long(turns=8)
     for nth in range(3):
         done = preflight("c", messages, window=WINDOW, home=home)
         assert done.receipt.summary["version"] == nth + 1
         assert sum("<COMPACT-SUMMARY v" in str(message["content"]) for message in done.messages) == 1
-        messages = [*done.messages, *history(30 + nth, "openai", turns=20)[1:]]
+        messages = [*done.messages, *history(30 + nth, "openai", turns=8)[1:]]
 
 
 def test_without_a_home_the_whole_is_kept_in_a_directory_of_its_own(tmp_path, monkeypatch):
@@ -354,7 +355,7 @@ def test_a_home_that_is_named_and_none_is_an_error(tmp_path, monkeypatch):
 
 
 def test_what_another_process_appended_meanwhile_stays_in_the_context(home):
-    messages = long(turns=20)
+    messages = long(turns=8)
     conversations.extend(home, "c", messages, now=clock.now())
 
     def slow(said, most, strategy):
@@ -368,7 +369,7 @@ def test_what_another_process_appended_meanwhile_stays_in_the_context(home):
 
 
 def test_two_that_compact_one_conversation_at_once_both_succeed(home):
-    messages = long(turns=20)
+    messages = long(turns=8)
     conversations.extend(home, "c", messages, now=clock.now())
     others = []
 
@@ -384,7 +385,7 @@ def test_two_that_compact_one_conversation_at_once_both_succeed(home):
 
 
 def test_who_is_overtaken_does_not_ask_a_model_again(home):
-    messages = long(turns=20)
+    messages = long(turns=8)
     conversations.extend(home, "c", messages, now=clock.now())
     asked = []
 
@@ -406,11 +407,11 @@ def test_who_is_always_overtaken_is_told(home, monkeypatch):
     monkeypatch.setattr(conversations, "record_compaction", overtaken)
 
     with pytest.raises(Conflict):
-        preflight("c", long(turns=20), window=WINDOW, home=home)
+        preflight("c", long(turns=8), window=WINDOW, home=home)
 
 
 def test_copies_that_are_older_than_the_home_are_not_written_over(home, tmp_path):
-    messages = long(turns=20)
+    messages = long(turns=8)
     options = Options(storage=FileStorage(tmp_path / "copies"))
     preflight("c", messages, window=WINDOW, options=options, home=home)
     shutil.rmtree(home / "conversations")
@@ -536,7 +537,7 @@ def test_who_passes_the_whole_each_time_pays_for_no_compaction_twice(home):
         return "They settled on the walnut design for the cabinet, after looking at three others."
 
     options = Options(backend=writes)
-    whole = long(turns=20)
+    whole = long(turns=8)
     first = preflight("c", whole, window=WINDOW, options=options, home=home)
     whole += [{"role": "user", "content": "And now?"}]
 
@@ -578,7 +579,7 @@ def test_calls_and_results_that_lost_each_other_are_told_of(home):
     assert preflight("d", long(), window=900_000, home=home).findings == []
 
 
-@pytest.mark.parametrize(
+@rows(
     ("given", "where"),
     [
         ({"messages": None}, "messages"),

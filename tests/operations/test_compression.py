@@ -8,6 +8,7 @@ from aether.memory import handoff
 from aether.operations import compression, handoffs
 from tests import homes
 from tests.operations.calls import answer, answer_text, handed, limits, memory, snapshot, whole
+from tests.tables import rows
 
 DECISION = ("Decision: Use JSON for state", "decision", 1.0)
 OUTCOME = ("Outcome: Schema created successfully", "outcome", 0.9)
@@ -172,9 +173,7 @@ def test_another_process_that_prepared_meanwhile_is_followed(home, monkeypatch):
     assert len(memory(home)["compression"]["open"]) == 1
 
 
-@pytest.mark.parametrize(
-    "phase", ["../x", "a/b", "con", "", "x" * 300, "1", -1, 1.5, None, True, 2**64, float("nan")]
-)
+@rows("phase", ["../x", "a/b", "con", "", "x" * 300, "1", -1, 1.5, None, True, 2**64, float("nan")])
 def test_what_is_no_phase_is_refused_and_no_file_is_made(home, phase):
     """Defect 9 of the original: the phase went into a path unescaped."""
     add(home)

@@ -4,6 +4,7 @@ import aether
 from aether.errors import InvalidInput
 from aether.operations import drafts
 from tests import homes
+from tests.tables import rows
 
 
 def draft(content="Use tabs.", *, file="s1.jsonl", key="k1", via=None, **more):
@@ -83,7 +84,7 @@ def test_what_is_archived_is_read_after_a_position(home):
     assert drafts.known(homes.anew(home), to_hooks=True, after=1 << 60) == set()
 
 
-@pytest.mark.parametrize("pointer", [None, "somewhere", 7, ["key"]])
+@rows("pointer", [None, "somewhere", 7, ["key"]])
 def test_a_pointer_of_another_kind_is_none(pointer):
     entry = {"content": "x", "type": "decision", "metadata": {"pointer": pointer}}
 

@@ -28,6 +28,7 @@ from tests import homes
 from tests.cli import stage
 from tests.hook_player import put, turn
 from tests.operations.test_memory_files import tool
+from tests.tables import rows
 
 PLAIN = "Quorvex-77-Blue"
 # What JSON, twice nested JSON, pointers, URLs and Python all write in another way.
@@ -140,7 +141,7 @@ def place(tmp_path):
     return homes_of.init(tmp_path / ".aether")
 
 
-@pytest.mark.parametrize("text", [PLAIN, ODD, SLASHED], ids=["plain", "odd", "slashed"])
+@rows("text", [PLAIN, ODD, SLASHED], ids=["plain", "odd", "slashed"])
 def test_no_byte_of_it_remains_wherever_it_was_planted(tmp_path, text):
     home = tmp_path / ".aether"
     planted(home, text)
@@ -267,7 +268,7 @@ def test_texts_of_a_thing_that_are_too_short_or_words_of_files_stay(place):
     assert (done.skipped, done.places, done.forgotten, done.done) == (1, {}, 1, True)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("ids", "text", "what"),
     [
         ([], "", "expected either"), (["a"], PLAIN, "expected either"), ([], "  abcde ", "too short"),

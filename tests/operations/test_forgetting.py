@@ -12,6 +12,7 @@ from aether.operations import colony, forgetting, graph, recalling, searching, w
 from aether.operations import home as homes
 from aether.store import appends, state
 from tests.cli import stage
+from tests.tables import rows
 
 TEXT = "The customer Quorvex pays by invoice."
 
@@ -198,7 +199,7 @@ def test_nothing_to_forget_changes_nothing(place):
     assert state.load(place).revision == before
 
 
-@pytest.mark.parametrize(
+@rows(
     ("ids", "match", "error", "words"),
     [
         ([], "", InvalidInput, "expected either"), (["a"], "text", InvalidInput, "expected either"), ([], " ab ", InvalidInput, "too short"),

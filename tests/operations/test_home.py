@@ -7,6 +7,7 @@ from aether.errors import Conflict, InvalidInput, NotFound
 from aether.operations import home as home_operations
 from tests import homes
 from tests.operations.calls import memory, snapshot, whole
+from tests.tables import rows
 
 
 def test_a_home_is_made_where_it_is_named(tmp_path, monkeypatch):
@@ -26,7 +27,7 @@ def test_making_a_home_again_keeps_everything(home):
     assert homes.ids(home) == [item]
 
 
-@pytest.mark.parametrize("name", ["\0", "a\0b", "\ud800"])
+@rows("name", ["\0", "a\0b", "\ud800"])
 def test_a_name_that_cannot_be_a_directory_is_refused(name):
     with pytest.raises(InvalidInput, match="cannot be a path"):
         aether.init(name)

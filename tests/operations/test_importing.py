@@ -11,6 +11,7 @@ from aether.messages.read import read_records
 from aether.operations import drafts, importing
 from tests import homes
 from tests.operations.calls import limits, memory, snapshot, whole
+from tests.tables import rows
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 # Bytes: by default the smaller files, so that all of it stays under a minute.
@@ -157,7 +158,7 @@ def test_a_batch_fits_into_a_small_working_memory(home, tmp_path):
     whole(home)
 
 
-@pytest.mark.parametrize(
+@rows(
     "odd",
     [
         note(9, metadata={"z": float("nan")}),

@@ -4,6 +4,7 @@ import aether
 from aether.errors import InvalidInput, NotFound
 from aether.operations.patterns import promote
 from tests.operations.calls import answer, memory, snapshot, whole
+from tests.tables import rows
 
 ATOMIC = "Use atomic writes for state files"
 
@@ -87,7 +88,7 @@ def test_a_pattern_may_be_extracted_by_hand_once(home):
     )
 
 
-@pytest.mark.parametrize(
+@rows(
     ("content", "options", "error"),
     [
         (" ", {}, InvalidInput), ("Use tabs", {"type": "habit"}, InvalidInput), ("Use tabs", {"confidence": 2}, InvalidInput),
@@ -114,7 +115,7 @@ def test_linking_twice_is_linking_once(home):
     assert held.items() >= {"link_id": link, "target_id": name, "link_type": "related_to"}.items()
 
 
-@pytest.mark.parametrize(
+@rows(
     ("target", "kind", "error"),
     [("../x", "related_to", NotFound), ("s0", "likes", InvalidInput), ("\ud800", "related_to", NotFound)],
 )

@@ -285,6 +285,7 @@ def test_where_there_is_nothing_there_is_nothing(here, config):
     assert rescue() == []
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_real_transcripts_are_rescued_as_they_are_imported(here, config):
     found = [

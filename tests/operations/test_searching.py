@@ -4,6 +4,7 @@ import aether
 from aether.errors import InvalidInput, NotFound, StorageFailed
 from aether.operations import searching
 from tests.operations.calls import answer, memory, snapshot
+from tests.tables import rows
 
 
 @pytest.fixture
@@ -71,7 +72,7 @@ def test_what_finds_no_item_writes_nothing(known):
     assert snapshot(known) == before
 
 
-@pytest.mark.parametrize(
+@rows(
     ("options", "layers"),
     [
         ({"types": ["decision"]}, ["working_memory"]), ({"caste": "scout"}, ["working_memory"]),
@@ -83,23 +84,19 @@ def test_filters_only_remove(known, options, layers):
     assert found(known, **options) == layers
 
 
-@pytest.mark.parametrize("query", ["", " ", "\n", None, 5])
+@rows("query", ["", " ", "\n", None, 5])
 def test_a_query_is_required(known, query):
     with pytest.raises(InvalidInput, match="query is required"):
         aether.search_memory(query, home=known)
 
 
-@pytest.mark.parametrize(
-    "options", [{"limit": 0}, {"limit": -1}, {"layers": ["attic"]}, {"context": -1}, {"since": "soon"}]
-)
+@rows("options", [{"limit": 0}, {"limit": -1}, {"layers": ["attic"]}, {"context": -1}, {"since": "soon"}])
 def test_an_impossible_option_is_refused(known, options):
     with pytest.raises(InvalidInput):
         aether.search_memory("harbour", home=known, **options)
 
 
-@pytest.mark.parametrize(
-    "query", ["\0", "\ud800", '"', "' OR 1=1 --", "*", "NEAR(a b)", "harbour " * 2_000, "../x", "日本"]
-)
+@rows("query", ["\0", "\ud800", '"', "' OR 1=1 --", "*", "NEAR(a b)", "harbour " * 2_000, "../x", "日本"])
 def test_any_query_is_a_query(known, query):
     assert isinstance(aether.search_memory(query, home=known), list)
 

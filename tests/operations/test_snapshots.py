@@ -9,6 +9,7 @@ from aether.operations import snapshots as operations
 from aether.store.lock import locked
 from tests import homes
 from tests.operations.calls import memory, snapshot, whole
+from tests.tables import rows
 
 
 def path_of(home, taken):
@@ -83,7 +84,7 @@ def test_a_persons_snapshots_are_never_pruned(home):
     assert mine["snapshot_id"] in ids
 
 
-@pytest.mark.parametrize("name", ["../x", "a/b", "con", "", "x" * 300, "\ud800", "\0", "/etc/passwd", ".."])
+@rows("name", ["../x", "a/b", "con", "", "x" * 300, "\ud800", "\0", "/etc/passwd", ".."])
 def test_a_name_that_is_no_file_name_is_refused(home, name):
     with pytest.raises(InvalidInput, match="snapshot id"):
         aether.restore_snapshot(name, home=home)
@@ -95,7 +96,7 @@ def test_a_snapshot_that_is_not_there_is_an_error(home):
             aether.restore_snapshot(name, home=home)
 
 
-@pytest.mark.parametrize("harm", ["{", "[]", "null", '{"documents": {}}', "edited"])
+@rows("harm", ["{", "[]", "null", '{"documents": {}}', "edited"])
 def test_a_snapshot_that_was_harmed_is_refused_and_hinders_nothing_else(home, harm):
     good = aether.create_snapshot("good", home=home)
     bad = aether.create_snapshot("bad", home=home)

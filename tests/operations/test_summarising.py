@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import threading
 
-import pytest
-
 from aether.backends.base import Completion, Settings
 from aether.compaction.shapes import Facts, Said, SummaryTask
 from aether.operations import summarising
 from aether.operations.summarising import as_json, summarised
 from aether.tokens.estimate import estimate
+from tests.tables import rows
 
 GOOD = "The parser was rewritten by hand, because generated ones hid the errors. Tests pass on three systems."
 
@@ -23,7 +22,7 @@ def task(most=200, words=400):
     return SummaryTask("task_state", 1, said, "Before that, the lexer was chosen.", Facts(), most)
 
 
-def ask(backend, *, timeout=5.0, most=200):
+def ask(backend, *, timeout=60.0, most=200):
     return summarised(task(most), backend=backend, settings=Settings(timeout_seconds=timeout), count=estimate)
 
 
@@ -84,7 +83,7 @@ def test_what_hangs_is_left_behind():
     assert "no answer" in found.failures[0]["message"]
 
 
-@pytest.mark.parametrize("answer", [None, 7, b"bytes"])
+@rows("answer", [None, 7, b"bytes"])
 def test_what_is_no_text_is_a_failure(answer):
     assert ask(lambda said, most, strategy: answer).record["backend"] == "extractive"
 

@@ -697,6 +697,7 @@ def test_the_same_words_in_another_transcript_are_another_note(home, tmp_path):
     assert aether.import_transcripts([transcript(tmp_path / "s2.jsonl")], home=home).items == 3
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_hooks_note_of_real_sessions_what_an_import_notes(tmp_path):
     """What is said between two calls is read from the transcript; an import adds next to nothing."""

@@ -13,6 +13,7 @@ from aether.errors import InvalidDocument, InvalidInput, NotFound, StorageFailed
 from aether.operations import tokens, usage
 from aether.tokens.estimate import estimate
 from aether.tokens.profiles import UNKNOWN_WINDOW
+from tests.tables import rows
 
 TEXT = "The tests pass again, and the lock is held for the commit only. " * 40
 NEW, OLD = "claude-opus-5-5", "claude-opus-4-5"
@@ -92,7 +93,7 @@ def test_the_usage_object_of_an_answer_may_be_given_as_it_is(home):
     assert found.factor == pytest.approx(1.3 * 1.3)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("model", "count", "said", "where"),
     [(" ", 9, 9, "model"), (NEW, 0, 9, "counted"), (NEW, True, 9, "counted"), (NEW, 9, 0, "reported")],
 )

@@ -8,6 +8,7 @@ from aether.errors import AetherError, BudgetExceeded, InvalidDocument, InvalidI
 from aether.operations import handoffs
 from tests import homes
 from tests.operations.calls import handed, limits, memory, snapshot, whole
+from tests.tables import rows
 
 SENTENCE = "The importer reads records one by one so that its memory stays flat. "
 HOSTILE = {
@@ -132,7 +133,7 @@ def nested(levels):
     return value
 
 
-@pytest.mark.parametrize(
+@rows(
     "metadata",
     [{"v": float("nan")}, {"v": float("inf")}, {5: "key"}, {"v": {1, 2}}, {"v": b"x"}, {"v": (1,)}, {"v": 10**5000},
      {"v": nested(10_000)}, {"v": nested(101)}],

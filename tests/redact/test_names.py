@@ -1,6 +1,5 @@
-import pytest
-
 from aether.redact.names import is_secret_name
+from tests.tables import rows
 
 SECRET = """
 password Passwort db_password DB_PASS userPassword PGPASSWORD passwd pwd passphrase api_key apiKey API-KEY x-api-key
@@ -18,11 +17,11 @@ query_string api_key_url private tokenize_text 2 resenha contraseñas 密码学
 """
 
 
-@pytest.mark.parametrize("name", SECRET.split())
+@rows("name", SECRET.split())
 def test_a_secrets_name_is_known(name):
     assert is_secret_name(name)
 
 
-@pytest.mark.parametrize("name", [*PLAIN.split(), "", "…", "secret sauce recipe"])
+@rows("name", [*PLAIN.split(), "", "…", "secret sauce recipe"])
 def test_another_name_is_not(name):
     assert not is_secret_name(name)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from aether.redact.private import is_private, without_blocks, without_whole_blocks
 from aether.store.config import Config
+from tests.tables import rows
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "left"),
     [
         ("a <private>b</private> c", "a  c"),
@@ -31,7 +30,7 @@ def test_a_block_never_comes_through(text, left):
     assert without_blocks(text) == left
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "left"),
     [
         ("a <private>b</private> c", "a  c"),
@@ -57,7 +56,7 @@ def test_a_statement_loses_only_blocks_that_are_closed(text, left):
 PATTERNS = ".env*, secrets/**, *.pem, /srv/keys, ~/diary, docs/private/"
 
 
-@pytest.mark.parametrize(
+@rows(
     "path",
     [
         ".env", "config/.env.local", "secrets", "secrets/a/b.txt", "./secrets/../secrets/a", "app/secrets/x", "tls/key.pem",
@@ -69,16 +68,12 @@ def test_a_private_path_is_found_however_it_is_named(path):
     assert is_private({"command": f"cat '{path}' | wc -l"}, PATTERNS, "/proj")
 
 
-@pytest.mark.parametrize(
-    "path", ["env.py", "secret/a", "my-secrets.txt", "/srv/keyset", "docs/public/plan.md", ""]
-)
+@rows("path", ["env.py", "secret/a", "my-secrets.txt", "/srv/keyset", "docs/public/plan.md", ""])
 def test_other_paths_are_not_private(path):
     assert not is_private({"file_path": path}, PATTERNS, "/proj")
 
 
-@pytest.mark.parametrize(
-    "given", [{}, {"file_path": 7, "command": ["cat", 7]}, {"url": ".env"}, {"input": ".env"}]
-)
+@rows("given", [{}, {"file_path": 7, "command": ["cat", 7]}, {"url": ".env"}, {"input": ".env"}])
 def test_what_names_no_path_is_not_private(given):
     assert not is_private(given, PATTERNS, "/proj")
 
@@ -87,7 +82,7 @@ def test_a_command_that_writes_into_a_private_file_is_private():
     assert is_private({"command": "echo TOKEN=1 >.env;ls"}, PATTERNS, "/proj")
 
 
-@pytest.mark.parametrize(
+@rows(
     "given",
     [
         {"command": ["bash", "-lc", "cat .env"]},
@@ -100,7 +95,7 @@ def test_a_command_in_words_and_a_patch_name_paths_too(given):
     assert is_private(given, PATTERNS, "/proj")
 
 
-@pytest.mark.parametrize(
+@rows(
     "path", [".env", "app/.env.production", "tls/server.pem", "a.key", "~/.ssh/config", "id_ed25519.pub", "/root/.aws/credentials"]
 )  # fmt: skip
 def test_where_secrets_usually_stand_is_private_by_default(path):
@@ -112,7 +107,7 @@ def test_in_a_private_directory_every_name_is_private_and_without_patterns_none_
     assert not is_private({"file_path": ".env"}, " , ", "/proj")
 
 
-@pytest.mark.parametrize(
+@rows(
     "given",
     [
         {"command": "cd " + "a/" * 60_000},
@@ -141,9 +136,7 @@ def test_a_heredoc_of_a_hundred_thousand_letters_is_looked_through():
     assert is_private({"command": f"cat <<EOF\n{words} .env\nEOF"}, PATTERNS, "/proj")
 
 
-@pytest.mark.parametrize(
-    ("block", "left"), [("<private>a</private>b", "b"), ("<private ", ""), ("<private>", "")]
-)
+@rows(("block", "left"), [("<private>a</private>b", "b"), ("<private ", ""), ("<private>", "")])
 def test_of_a_very_long_text_with_blocks_the_beginning_is_left(block, left):
     looked_through = 1 << 21
 

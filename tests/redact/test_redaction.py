@@ -10,9 +10,10 @@ import pytest
 from aether.errors import InvalidInput
 from aether.redact.redaction import DEFAULT, MAX_DEPTH, Rules, redact, redacted, rules
 from tests.redact import corpus
+from tests.tables import rows
 
 
-@pytest.mark.parametrize("case", corpus.CASES, ids=lambda case: case.name)
+@rows("case", corpus.CASES, ids=lambda case: case.name)
 def test_the_secret_goes_and_what_is_around_it_stays(case):
     clean = redact(case.text)
 
@@ -21,7 +22,7 @@ def test_the_secret_goes_and_what_is_around_it_stays(case):
     assert redact(clean) == clean
 
 
-@pytest.mark.parametrize("text", corpus.KEPT)
+@rows("text", corpus.KEPT)
 def test_what_is_no_secret_stays(text):
     assert redact(text) == text
 
@@ -40,12 +41,12 @@ def test_values_are_copied_and_never_changed():
     assert clean["meta"]["n"] is not value["meta"]["n"]
 
 
-@pytest.mark.parametrize("value", ["x", 7, 1.5, ["a"], {"a": "b"}, {"type": "string"}])
+@rows("value", ["x", 7, 1.5, ["a"], {"a": "b"}, {"type": "string"}])
 def test_what_stands_under_a_secrets_name_goes_whatever_it_is(value):
     assert redacted({"apiKey": value}) == {"apiKey": "<REDACTED>"}
 
 
-@pytest.mark.parametrize("value", [None, True, False, ""])
+@rows("value", [None, True, False, ""])
 def test_nothing_is_no_secret(value):
     assert redacted({"password": value}) == {"password": value}
 
@@ -168,7 +169,7 @@ def test_the_built_in_rules_can_be_left_out():
     assert rules([]) == DEFAULT == Rules()
 
 
-@pytest.mark.parametrize("pattern", ["(", "[a", "*", "(?P<a>x)(?P<a>y)", 7])
+@rows("pattern", ["(", "[a", "*", "(?P<a>x)(?P<a>y)", 7])
 def test_a_pattern_that_is_none_is_named(pattern):
     with pytest.raises(InvalidInput, match="is not a regular expression") as refused:
         rules(["ok", pattern])

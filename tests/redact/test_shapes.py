@@ -1,13 +1,10 @@
-import pytest
-
 from aether.redact.shapes import PLACEHOLDER, without_shapes
 from tests.redact import corpus
+from tests.tables import rows
 
 
-@pytest.mark.parametrize("name", corpus.SHAPES)
-@pytest.mark.parametrize(
-    "around", [" {} ", '"{}"', "({})", "x={};", "https://example.org/{}/x", "{}\n", "key:{}"]
-)
+@rows("name", corpus.SHAPES)
+@rows("around", [" {} ", '"{}"', "({})", "x={};", "https://example.org/{}/x", "{}\n", "key:{}"])
 def test_a_key_is_known_by_its_shape_wherever_it_stands(name, around):
     key = corpus.SHAPES[name]
 
@@ -17,7 +14,7 @@ def test_a_key_is_known_by_its_shape_wherever_it_stands(name, around):
     assert PLACEHOLDER in redacted
 
 
-@pytest.mark.parametrize("case", corpus.KEYS, ids=lambda case: case.name)
+@rows("case", corpus.KEYS, ids=lambda case: case.name)
 def test_a_private_key_goes_whole_however_it_was_cut_or_escaped(case):
     redacted = without_shapes(case.text)
 
@@ -25,7 +22,7 @@ def test_a_private_key_goes_whole_however_it_was_cut_or_escaped(case):
     assert not [part for part in case.kept if part not in redacted]
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     [
         "sk-learn-compatible-estimators", "eyJust words", "Basic authentication", "bearer tokens", "AKIA", "hf_hub",

@@ -6,6 +6,7 @@ import pytest
 from aether.errors import InvalidDocument, NotFound
 from aether.paths import resource
 from aether.schemas import check
+from tests.tables import rows
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -25,17 +26,17 @@ def memory():
     return json.loads(resource("data/memory.json").read_bytes())
 
 
-@pytest.mark.parametrize("relative", cases("valid"), ids=str)
+@rows("relative", cases("valid"), ids=str)
 def test_a_valid_example_fits(relative):
     assert check.findings(*read(relative)) == []
 
 
-@pytest.mark.parametrize("relative", cases("invalid"), ids=str)
+@rows("relative", cases("invalid"), ids=str)
 def test_an_invalid_example_does_not_fit(relative):
     assert check.findings(*read(relative))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "code", "place"),
     [
         ("relevance_above_one", "maximum", "working_memory/items/0/metadata/relevance_score"),

@@ -6,6 +6,7 @@ import pytest
 
 from aether.errors import InvalidDocument
 from aether.schemas import check, migrations
+from tests.tables import rows
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ["memory", "pheromones", "COLONY_STATE"]
@@ -16,7 +17,7 @@ def shipped(name):
     return json.loads((ROOT / "data" / f"{name}.json").read_text())
 
 
-@pytest.mark.parametrize("path", OLD, ids=lambda path: f"{path.parent.parent.name}-{path.stem}")
+@rows("path", OLD, ids=lambda path: f"{path.parent.parent.name}-{path.stem}")
 def test_files_of_the_original_load(path):
     name, old = path.parent.parent.name, json.loads(path.read_text())
     untouched = copy.deepcopy(old)
@@ -29,7 +30,7 @@ def test_files_of_the_original_load(path):
     assert migrations.current(name, old) == document
 
 
-@pytest.mark.parametrize("name", NAMES)
+@rows("name", NAMES)
 def test_a_document_of_today_is_returned_as_it_is(name):
     document = shipped(name)
 
@@ -37,8 +38,8 @@ def test_a_document_of_today_is_returned_as_it_is(name):
     assert migrations.migrate(name, document) == (document, [])
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("version", [4, 3.5, 10**30])
+@rows("name", NAMES)
+@rows("version", [4, 3.5, 10**30])
 def test_a_document_of_a_newer_aether_is_left_untouched(name, version):
     with pytest.raises(InvalidDocument, match=r"written by a newer aether .*Upgrade aether") as caught:
         migrations.current(name, {"schema_version": version})
@@ -46,15 +47,15 @@ def test_a_document_of_a_newer_aether_is_left_untouched(name, version):
     assert caught.value.where == f"{name}.json"
 
 
-@pytest.mark.parametrize("version", [None, "2.0", 2, 0, True, []])
+@rows("version", [None, "2.0", 2, 0, True, []])
 def test_an_odd_version_is_an_old_one(version):
     document = migrations.current("pheromones", {"schema_version": version})
 
     assert document == shipped("pheromones")
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("odd", [None, [], "text", 3, [{"items": 1}]])
+@rows("name", NAMES)
+@rows("odd", [None, [], "text", 3, [{"items": 1}]])
 def test_what_is_no_document_is_set_aside_whole(name, odd):
     document, findings = migrations.migrate(name, odd)
 

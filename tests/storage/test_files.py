@@ -9,6 +9,7 @@ import pytest
 from aether.errors import Conflict, InvalidInput, StorageFailed, UnsafePath
 from aether.storage import files
 from aether.storage.files import FileStorage
+from tests.tables import rows
 
 MESSAGES = [{"role": "user", "content": "one"}, {"role": "tool", "content": None, "meta": {"label": "é"}}]
 
@@ -122,7 +123,7 @@ def test_the_next_step_is_after_what_is_kept(place):
     assert place.next_step("s2") == 1
 
 
-@pytest.mark.parametrize("session", ["../evil", "/etc", "user:42/α", ".", "..", "con", "a\x00b", "x" * 500])
+@rows("session", ["../evil", "/etc", "user:42/α", ".", "..", "con", "a\x00b", "x" * 500])
 def test_any_session_stays_below_the_root(place, session):
     where = place.save_event(session, {})
 

@@ -35,6 +35,7 @@ def test_s3_without_boto3_says_what_to_install(monkeypatch):
         storage("s3", bucket="copies")
 
 
+@pytest.mark.extras
 def test_s3_is_a_bucket(monkeypatch):
     pytest.importorskip("boto3", reason="boto3 is not installed")
     for name in ("AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):

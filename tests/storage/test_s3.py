@@ -12,6 +12,8 @@ from aether.storage.s3 import REST_SECONDS, S3Storage
 
 boto3 = pytest.importorskip("boto3", reason="boto3 is not installed")
 stub = pytest.importorskip("botocore.stub")
+
+pytestmark = pytest.mark.extras
 MESSAGES = [{"role": "user", "content": "one"}, {"role": "tool", "content": None}]
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from aether.errors import CorruptDocument, InvalidInput
 from aether.store import codec
+from tests.tables import rows
 
 
 def nested(levels):
@@ -14,7 +15,7 @@ def nested(levels):
     return value
 
 
-@pytest.mark.parametrize(
+@rows(
     "value",
     [
         "\0", "\ud800", "a\udfffb", "\u2028\r\n", "/a~1b/-", "😀" * 3, "x" * 300_000, 2**63, -(2**64), 10**4000,
@@ -22,7 +23,7 @@ def nested(levels):
     ],
     ids=lambda value: type(value).__name__,  # not every one of them can be printed
 )  # fmt: skip
-@pytest.mark.parametrize("size", [0, codec.SMALL_CHARS])
+@rows("size", [0, codec.SMALL_CHARS])
 def test_hostile_values_come_back_exactly(value, size):
     kept = [codec.checked({"v": value}, where="test")]
 
@@ -47,7 +48,7 @@ def test_a_line_is_one_line():
     assert codec.line({"a": "b\nc\r\u2028"}).count(b"\n") == 0
 
 
-@pytest.mark.parametrize(
+@rows(
     ("value", "words"),
     [
         (math.nan, "nan is not JSON"),
@@ -81,7 +82,7 @@ def test_the_levels_above_a_value_count_too():
         codec.checked(nested(51), where="test", above=50)
 
 
-@pytest.mark.parametrize(
+@rows(
     "data",
     [b"", b"{", b"[NaN]", b"[-Infinity]", b"\xff", b"[" * 100_000, b"[" + b"9" * 5000 + b"]", b"{} {}"],
     ids=len,

@@ -12,6 +12,7 @@ from aether.store import commit as commits
 from aether.store.commit import Author, commit, fold_home
 from tests import homes
 from tests.crash import faults
+from tests.tables import rows
 
 
 def test_a_commit_is_one_line_of_the_journal(home):
@@ -42,7 +43,7 @@ def test_an_error_of_the_plan_changes_nothing_and_frees_the_lock(home):
     assert homes.add(home, "one").revision == 2
 
 
-@pytest.mark.parametrize(
+@rows(
     "change",
     [
         Change({"nope": [{"op": "add", "path": "/a", "value": 1}]}),

@@ -17,6 +17,7 @@ from aether.store import config
 from aether.store.config import create, example, load, settings, slips, tree_of
 from aether.store.keys import FIELDS, KEYS, Config
 from tests import homes
+from tests.tables import rows
 
 # Another value than the default for each setting, so that one that is lost shows.
 OTHER = {
@@ -77,7 +78,7 @@ def test_a_whole_number_stands_for_a_float(tmp_path):
     assert load(tmp_path).lock_timeout_seconds == 3.0
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "words"),
     [
         ("[store]\nfold = 1", "'store.fold' is not a setting. Did you mean store.fold_bytes?"),

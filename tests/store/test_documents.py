@@ -4,6 +4,7 @@ import pytest
 
 from aether.errors import NotFound
 from aether.store import documents
+from tests.tables import rows
 
 
 def test_a_written_document_reads_back_with_its_revision(home):
@@ -21,14 +22,14 @@ def test_a_document_is_plain_json_for_anyone(home):
     assert found["stamp"]["revision"] == 7
 
 
-@pytest.mark.parametrize("value", [{"a": {}}, {"a": "x" * 40_000}, {"a": "\ud800"}, {"stamp2": [1e16]}])
+@rows("value", [{"a": {}}, {"a": "x" * 40_000}, {"a": "\ud800"}, {"stamp2": [1e16]}])
 def test_every_document_has_a_stamp_that_holds(value):
     data = documents.encode(value, 3, size=len(str(value)))
 
     assert documents.parse(data, where="memory") == documents.Document("good", value, 3)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("change", "state", "revision"),
     [
         (lambda data: data.replace(b'"a": 1', b'"a": 2'), "edited", 7),

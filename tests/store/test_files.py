@@ -5,6 +5,7 @@ import pytest
 
 from aether.errors import InvalidInput, LockTimeout, NotFound, StorageFailed
 from aether.store import files
+from tests.tables import rows
 
 
 def test_a_whole_file_is_written_with_nothing_beside_it(tmp_path):
@@ -48,7 +49,7 @@ def test_without_hard_links_a_backup_is_a_copy(tmp_path, monkeypatch):
     assert (tmp_path / "b").read_bytes() == b"old"
 
 
-@pytest.mark.parametrize("call", ["write", "fsync", "replace"])
+@rows("call", ["write", "fsync", "replace"])
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, call):
     files.write_whole(tmp_path / "a", b"old")
     monkeypatch.setattr(os, call, _raise(OSError(errno.ENOSPC, "full")))
@@ -189,7 +190,7 @@ def test_a_whole_end_is_left(tmp_path):
     assert files.cut_torn_end(tmp_path / "none") == 0
 
 
-@pytest.mark.parametrize("block", [1, 2, 3, 5, 64])
+@rows("block", [1, 2, 3, 5, 64])
 def test_lines_are_read_backwards_whatever_the_block(tmp_path, monkeypatch, block):
     monkeypatch.setattr(files, "BLOCK_BYTES", block)
     (tmp_path / "a").write_bytes(b"one\n\ntwo two\nthree")
@@ -197,7 +198,7 @@ def test_lines_are_read_backwards_whatever_the_block(tmp_path, monkeypatch, bloc
     assert list(files.lines_backwards(tmp_path / "a")) == [b"three", b"two two\n", b"\n", b"one\n"]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("number", "fix"),
     [
         (errno.ENOSPC, "Free some space"),
@@ -218,7 +219,7 @@ def test_a_home_that_is_gone_is_said_to_be_gone():
         raise FileNotFoundError(errno.ENOENT, "no")
 
 
-@pytest.mark.parametrize("kind", [LockTimeout, InvalidInput, StorageFailed])
+@rows("kind", [LockTimeout, InvalidInput, StorageFailed])
 def test_our_own_errors_pass_unchanged(kind):
     with pytest.raises(kind, match=r"^held"), files.storage("home"):
         raise kind("held", fix="Wait.")

@@ -3,6 +3,7 @@ import pytest
 from aether.errors import CorruptDocument, InvalidDocument
 from aether.store import journal
 from aether.store.journal import Entry
+from tests.tables import rows
 
 
 def entry(revision, note="x"):
@@ -70,7 +71,7 @@ def test_a_missing_line_is_an_error():
         journal.scan(written(1, 3), where="journal")
 
 
-@pytest.mark.parametrize("first", [b"", b"{}\n", b"garbage\n", journal.encode(entry(1))])
+@rows("first", [b"", b"{}\n", b"garbage\n", journal.encode(entry(1))])
 def test_a_damaged_first_line_is_an_error(first):
     with pytest.raises(CorruptDocument, match="the first line is damaged"):
         journal.scan(first, where="journal")
@@ -83,7 +84,7 @@ def test_a_journal_of_a_newer_aether_is_left_alone():
         journal.scan(data, where="journal")
 
 
-@pytest.mark.parametrize("line", [b"", b"{}", b'{"a":1,"checksum":"0000000000000000"}\n', b"\xff" * 40])
+@rows("line", [b"", b"{}", b'{"a":1,"checksum":"0000000000000000"}\n', b"\xff" * 40])
 def test_a_line_without_its_checksum_says_nothing(line):
     assert journal.unsealed(line) is None
 

@@ -45,7 +45,7 @@ def test_a_killed_holder_frees_the_lock(home, holder):
     holder.send_signal(signal.SIGKILL)
     holder.wait()
 
-    with locked(home, timeout=5):
+    with locked(home, timeout=60):
         pass
 
 
@@ -60,7 +60,7 @@ def test_a_waiting_thread_gets_the_lock_when_it_is_free(home):
     order = []
 
     def second():
-        with locked(home, timeout=10):
+        with locked(home, timeout=60):
             order.append("second")
 
     thread = threading.Thread(target=second)

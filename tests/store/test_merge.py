@@ -2,6 +2,7 @@ import pytest
 
 from aether.schemas.check import schema
 from aether.store.merge import at, merge, rules_of
+from tests.tables import rows
 
 
 def test_only_their_change_holds():
@@ -16,7 +17,7 @@ def test_the_same_change_twice_is_one_change():
     assert merge({"a": 1}, {"a": 2}, {"a": 2}, {}) == ({"a": 2}, [])
 
 
-@pytest.mark.parametrize("both", [[1, 2], {"a": [1]}, 7, None, [{"id": "b"}]])
+@rows("both", [[1, 2], {"a": [1]}, 7, None, [{"id": "b"}]])
 def test_what_both_sides_agree_on_is_no_conflict(both):
     assert merge({"l": "old"}, {"l": both}, {"l": both}, {}) == ({"l": both}, [])
 

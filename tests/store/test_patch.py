@@ -2,9 +2,10 @@ import pytest
 
 from aether.errors import InvalidInput
 from aether.store.patch import apply, apply_with_inverse, diff, entry_id, get, keys_of, pointer, same
+from tests.tables import rows
 
 
-@pytest.mark.parametrize(
+@rows(
     ("state", "operation", "expected"),
     [
         ({}, {"op": "add", "path": "/a", "value": 1}, {"a": 1}),
@@ -26,7 +27,7 @@ def test_each_operation_does_what_rfc_6902_says(state, operation, expected):
     assert apply(state, [operation]) == expected
 
 
-@pytest.mark.parametrize(
+@rows(
     ("state", "operation", "words"),
     [
         ({}, {"op": "remove", "path": "/a"}, "there is no 'a'"),
@@ -120,7 +121,7 @@ def test_nothing_at_a_pointer_is_refused():
         get({"a": 1}, "/x")
 
 
-@pytest.mark.parametrize(("one", "two"), [(1, True), (1, 1.0), ([1], [1, 1]), ({"a": 1}, {"b": 1}), ("1", 1)])
+@rows(("one", "two"), [(1, True), (1, 1.0), ([1], [1, 1]), ({"a": 1}, {"b": 1}), ("1", 1)])
 def test_values_that_json_tells_apart_are_not_the_same(one, two):
     assert not same(one, two)
 

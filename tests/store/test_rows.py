@@ -1,7 +1,6 @@
-import pytest
-
 from aether.store.rows import NOTHING, Ask, Keep, counts, fraction, groups, marked, marks, row, scan, scanning
 from aether.text.words import asked, terms
+from tests.tables import rows
 
 
 def record(id, content, **metadata):
@@ -28,7 +27,7 @@ def test_a_row_says_all_that_an_item_is_filtered_by():
     assert (one.labels, one.stretch, one.length) == ("builder|alic", "3/c1", 2)
 
 
-@pytest.mark.parametrize("broken", [{}, {"item": None}, {"item": {"metadata": None, "content": None}}])
+@rows("broken", [{}, {"item": None}, {"item": {"metadata": None, "content": None}}])
 def test_a_row_of_a_poor_record_is_empty(broken):
     assert row(broken).marked == ""
 
@@ -79,7 +78,7 @@ def test_filters_look_up_further_items_and_drop_none():
     assert found(records, "deploy", cap=1, keep=Keep(phase="1")) == ["old", "2"]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("keep", "taken"),
     [
         (Keep(types=("observation",)), True),

@@ -1,9 +1,8 @@
-import pytest
-
 from aether.text.anchors import Anchors, anchors
+from tests.tables import rows
 
 
-@pytest.mark.parametrize(
+@rows(
     "path",
     ["src/app.py", "/etc/hosts", "~/notes/x.md", "./run", "../up/one.txt", "Makefile", "a/b/c", "docs/", "app.tar.gz", r"C:\temp\x.txt"],
 )  # fmt: skip
@@ -15,12 +14,12 @@ def test_a_line_reference_is_not_part_of_the_path():
     assert anchors("at src/app.py:42:7 and app.py:9").paths == ("src/app.py", "app.py")
 
 
-@pytest.mark.parametrize("text", ["and/or", "1/2", "w/o", "input/output", "24/7"])
+@rows("text", ["and/or", "1/2", "w/o", "input/output", "24/7"])
 def test_a_slash_alone_makes_no_path(text):
     assert anchors(f"It is {text} here").paths == ()
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     ["Ran `git push -u origin main`", "$ git push -u origin main", "git push -u origin main", "I ran git push -u origin main"],
 )  # fmt: skip
@@ -28,14 +27,12 @@ def test_commands_are_found_in_ticks_behind_a_prompt_and_bare(text):
     assert anchors(text).commands == ("git push -u origin main",)
 
 
-@pytest.mark.parametrize(
-    "text", ["git is good", "make sure it works", "find out why", "`go`", "the cat -- a tabby"]
-)
+@rows("text", ["git is good", "make sure it works", "find out why", "`go`", "the cat -- a tabby"])
 def test_a_program_without_arguments_is_no_command(text):
     assert anchors(text).commands == ()
 
 
-@pytest.mark.parametrize(
+@rows(
     "error",
     ["KeyError: 'id'", "error[E0308]: mismatched types", "exit code 137", "HTTP 503", "404 Not Found", "FAILED: tests/x.py"],
 )  # fmt: skip
@@ -48,7 +45,7 @@ def test_the_name_of_an_error_alone_is_one_and_not_said_twice():
     assert anchors("ValueError: bad\nagain ValueError").errors == ("ValueError: bad",)
 
 
-@pytest.mark.parametrize(
+@rows(
     "name",
     ["fetch_user", "fetchUser", "FetchUser", "os.path.join", "MAX_SIZE", "std::vec", "--dry-run", "#123", "ABC-123", "a1b2c3d", "@lee", "x@example.org"],
 )  # fmt: skip

@@ -1,9 +1,8 @@
-import pytest
-
 from aether.text.classify import classify
+from tests.tables import rows
 
 
-@pytest.mark.parametrize(
+@rows(
     ("sentence", "kind"),
     [
         ("We chose SQLite because it needs no server.", "decision"),
@@ -28,9 +27,7 @@ def test_a_sentence_is_of_the_kind_its_words_tell(sentence, kind):
     assert classify(sentence) == kind
 
 
-@pytest.mark.parametrize(
-    "sentence", ["The prefix holds the mustard.", "Passages and creatures.", "A fixture."]
-)
+@rows("sentence", ["The prefix holds the mustard.", "Passages and creatures.", "A fixture."])
 def test_parts_of_words_are_no_cues(sentence):
     assert classify(sentence) == "fact"
 
@@ -43,7 +40,7 @@ def test_a_long_sentence_is_never_chatter():
     assert classify(" ".join(["thanks"] * 20)) == "fact"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("sentence", "kind"),
     [
         ("Checking the tables: I decided to use pgloader.", "decision"),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from aether.text.words import counted
+from tests.tables import rows
 
 
-@pytest.mark.parametrize(
+@rows(
     ("number", "what", "said"),
     [
         (0, "sessions", "0 sessions"), (1, "sessions", "1 session"), (2, "sessions", "2 sessions"),

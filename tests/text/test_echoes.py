@@ -1,6 +1,6 @@
-import pytest
 
 from aether.text.cleaning import without_echoes
+from tests.tables import rows
 
 TOLD = [
     '<aether-memory occasion="startup">',
@@ -11,7 +11,7 @@ TOLD = [
 ]
 
 
-@pytest.mark.parametrize(
+@rows(
     "line",
     [
         "- 2026-09-01 (81 days ago) Never retry the webhook.",
@@ -28,7 +28,7 @@ def test_a_line_that_was_told_is_taken_out(line):
     assert without_echoes(f"First.\n{line}\nLast.", TOLD) == "First.\nLast."
 
 
-@pytest.mark.parametrize(
+@rows(
     "line",
     [
         "Use pnpm, not npm.",

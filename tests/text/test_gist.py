@@ -1,13 +1,13 @@
-import pytest
 
 from aether.text.similarity import CACHED_CHARS, gist
+from tests.tables import rows
 
 
 def signs(statement):
     return gist(statement).signs
 
 
-@pytest.mark.parametrize(
+@rows(
     ("a", "b"),
     [
         ("1 minute", "60 seconds"),
@@ -24,14 +24,14 @@ def test_equal_amounts_are_one_number(a, b):
     assert gist(a).numbers == gist(b).numbers != frozenset()
 
 
-@pytest.mark.parametrize(
+@rows(
     ("a", "b"), [("-5", "5"), ("1.5", "15"), ("123456789012345678", "123456789012345679"), ("5 s", "5 min")]
 )
 def test_other_amounts_are_other_numbers(a, b):
     assert gist(a).numbers != gist(b).numbers
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "names"),
     [
         ("edit src/a.py", {"src/a.py"}),

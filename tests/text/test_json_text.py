@@ -3,6 +3,7 @@ import json
 import pytest
 
 from aether.text.json_text import add, drop, drop_key, parse, put
+from tests.tables import rows
 
 LINES = '{\n    "a": 1,\n    "b": [\n        2\n    ]\n}\n'
 
@@ -56,7 +57,7 @@ def test_strings_may_hold_what_looks_like_structure():
     assert json.loads(put(text, ["b"], 2)) == {'a}"]': ["{,", "\\"], "b": 2}
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     [
         "",

@@ -1,10 +1,10 @@
-import pytest
 
 from aether.text import similarity
 from aether.text.words import words
+from tests.tables import rows
 
 
-@pytest.mark.parametrize("table", ["NOT", "WITHOUT", "BUT", "BECAUSE", "PREFER", "TURNS", "LABELS"])
+@rows("table", ["NOT", "WITHOUT", "BUT", "BECAUSE", "PREFER", "TURNS", "LABELS"])
 def test_words_are_written_as_the_text_is_read(table):
     for word in getattr(similarity, table):
         assert word == word.casefold()

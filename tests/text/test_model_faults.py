@@ -1,6 +1,7 @@
 import pytest
 
 from aether.text.model_faults import LEAST_ECHO_WORDS, SLACK, model_fault
+from tests.tables import rows
 
 LONG = " ".join(f"Module {n} drops entry {n} because handler {n} returns too early." for n in range(80))
 SUMMARY = "The importer now streams its input and memory stays flat; large transcripts import."
@@ -111,7 +112,7 @@ def test_an_answer_that_is_not_a_summary_has_a_fault(prose):
     assert fault.startswith(("is ", "says ", "has ", "copies ", "repeats "))
 
 
-@pytest.mark.parametrize("prose", GOOD)
+@rows("prose", GOOD)
 def test_a_good_summary_may_speak_of_errors_refusals_and_limits(prose):
     assert model_fault(prose, **TASK, count=count) == ""
 

@@ -1,6 +1,6 @@
-import pytest
 
 from aether.text.classify import MOST_CHARS, bare, rule, rules
+from tests.tables import rows
 
 RULES = [
     "Keep every amount as integer cents.",
@@ -105,7 +105,7 @@ COMPLAINTS = [
 ]
 
 
-@pytest.mark.parametrize("sentence", RULES)
+@rows("sentence", RULES)
 def test_what_binds_all_future_work_is_a_constraint(sentence):
     found = rule(sentence)
 
@@ -113,7 +113,7 @@ def test_what_binds_all_future_work_is_a_constraint(sentence):
     assert (found.kind, found.text) == ("constraint", sentence)
 
 
-@pytest.mark.parametrize("sentence", PREFERENCES)
+@rows("sentence", PREFERENCES)
 def test_what_is_preferred_in_general_is_a_preference(sentence):
     found = rule(sentence)
 
@@ -121,17 +121,17 @@ def test_what_is_preferred_in_general_is_a_preference(sentence):
     assert found.kind == "preference"
 
 
-@pytest.mark.parametrize("sentence", OF_THE_MOMENT)
+@rows("sentence", OF_THE_MOMENT)
 def test_what_is_wanted_at_the_moment_is_no_rule(sentence):
     assert rule(sentence) is None
 
 
-@pytest.mark.parametrize("sentence", COMPLAINTS)
+@rows("sentence", COMPLAINTS)
 def test_what_happens_and_has_to_be_done_about_it_is_no_rule(sentence):
     assert rule(sentence) is None
 
 
-@pytest.mark.parametrize("announced", ["Remember: ", "Please remember that ", "- Rule: "])
+@rows("announced", ["Remember: ", "Please remember that ", "- Rule: "])
 def test_what_is_to_be_remembered_is_a_rule(announced):
     found = rule(f"{announced}deploys happen on Tuesdays")
 
@@ -140,7 +140,7 @@ def test_what_is_to_be_remembered_is_a_rule(announced):
     assert rule("Remember when we deployed on Tuesdays") is None
 
 
-@pytest.mark.parametrize(
+@rows(
     "said",
     [
         "- Never use tabs.",

@@ -2,8 +2,6 @@ import json
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from aether.text import similarity as module
 from aether.text.similarity import (
     CONTRADICTS_AT,
@@ -20,6 +18,7 @@ from aether.text.similarity import (
     opposites,
     same,
 )
+from tests.tables import rows
 
 PAIRS = json.loads((Path(__file__).parent / "likeness_pairs.json").read_text(encoding="utf-8"))
 
@@ -29,8 +28,8 @@ def judged(a, b):
 
 
 # Only the even pairs were looked at while the words and thresholds were chosen.
-@pytest.mark.parametrize("half", [0, 1], ids=["tuned on", "held out"])
-@pytest.mark.parametrize("kind", ["same", "different", "contradicts"])
+@rows("half", [0, 1], ids=["tuned on", "held out"])
+@rows("kind", ["same", "different", "contradicts"])
 def test_nine_of_ten_pairs_of_the_table_are_judged_right(kind, half):
     pairs = PAIRS[half::2]
     seen = Counter((wanted, judged(a, b)) for wanted, a, b in pairs)
@@ -48,7 +47,7 @@ def test_the_table_holds_at_least_a_hundred_and_twenty_pairs_of_three_kinds():
     assert {kind for kind, _, _ in PAIRS} == {"same", "different", "contradicts"}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("a", "b"),
     [
         ("use X", "do not use X"),
@@ -62,7 +61,7 @@ def test_what_negates_or_counts_otherwise_contradicts(a, b):
     assert likeness(a, b) < SAME_AT
 
 
-@pytest.mark.parametrize(
+@rows(
     ("a", "b"),
     [
         ("edit src/a.py and run the tests", "edit src/b.py and run the tests"),
@@ -156,7 +155,7 @@ def test_a_rare_stem_keeps_the_search_from_reading_everything():
 RULE = "Keep every amount as integer cents"
 
 
-@pytest.mark.parametrize(
+@rows(
     "statement",
     [
         "VAT amounts are integer cents as well, no floats anywhere.",
@@ -170,7 +169,7 @@ def test_a_rule_is_backed_by_what_says_it_among_other_things(statement):
     assert backed(statement, ["Prefer tabs in Makefiles", RULE]) == [1]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("rule", "statement"),
     [
         (RULE, "Are amounts integer cents here?"),

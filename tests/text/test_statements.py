@@ -1,4 +1,3 @@
-import pytest
 
 from aether.text.classify import (
     binding,
@@ -13,9 +12,10 @@ from aether.text.classify import (
     stated,
     told,
 )
+from tests.tables import rows
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     [
         "Let me look at the tests.",
@@ -66,7 +66,7 @@ def test_the_rules_of_a_request_stand_beside_it():
     ]
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     ["Never commit to main.", "- Never commit to main.", "ok.\nAnd same as always: Never commit to main."],
 )
@@ -74,7 +74,7 @@ def test_a_request_that_is_only_rules_is_those_rules(text):
     assert told(text) == [("constraint", "Never commit to main.")]
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     ["We need to rebase on main now.", "Empty source repo never tested.", "Must it be green?", "Add a page."],
 )
@@ -82,7 +82,7 @@ def test_tasks_reports_and_questions_set_no_rule(text):
     assert told(text) == [("user_input", text)]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "kind"),
     [
         ("Let's go with SQLite.", "decision"),
@@ -98,7 +98,7 @@ def test_a_short_request_that_settles_something_is_a_decision(text, kind):
     assert told(text)[0] == (kind, text)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("sentence", "kind"),
     [
         ("- We decided to rewrite the lexer by hand.", "decision"),
@@ -122,7 +122,7 @@ def test_what_binds_holds_by_itself(sentence, kind):
     assert binding(sentence) == kind
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "kind"),
     [
         ("Added the page and all tests pass.", "outcome"),
@@ -157,7 +157,7 @@ def test_an_answer_is_what_most_of_it_says(text, kind):
     assert kind_of_answer(text) == kind
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "kind"),
     [
         ("We decided to use SQLite.", "decision"),
@@ -196,7 +196,7 @@ def test_the_question_is_what_stands_at_the_end():
     assert not decides("Would you like to proceed with this option or the other?")
 
 
-@pytest.mark.parametrize(
+@rows(
     "opening",
     ["Looking at step 0. ", "Checking the tables: ", "Let me check the schema. ", "Running it now. "],
 )
@@ -206,7 +206,7 @@ def test_a_decision_is_found_behind_any_opening(opening):
     assert stated(text)["decision"][0].endswith("I decided to use pgloader, because it keeps memory low.")
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     [
         "thanks, looks good",
@@ -221,7 +221,7 @@ def test_thanks_ask_for_nothing(text):
     assert is_empty_reply(text)
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     ["ship it to production", "great, thanks. Now add tests", "good idea: use sqlite", "looks like a bug"],
 )
@@ -229,14 +229,14 @@ def test_thanks_with_a_request_are_a_request(text):
     assert not is_empty_reply(text)
 
 
-@pytest.mark.parametrize(
+@rows(
     "text", ["Hello! How can I help you today?", "It is noon.", "Looked it up.", "Womit kann ich dir helfen?"]
 )
 def test_small_talk_is_no_outcome(text):
     assert kind_of_answer(text) == ""
 
 
-@pytest.mark.parametrize("text", ["No findings.", "It uses SQLite.", "The answer is 42.", "Added the page."])
+@rows("text", ["No findings.", "It uses SQLite.", "The answer is 42.", "Added the page."])
 def test_a_short_answer_that_names_something_is_an_outcome(text):
     assert kind_of_answer(text) == "outcome"
 

@@ -1,9 +1,9 @@
-import pytest
 
 from aether.text.words import BASE, MAX_TERM_CHARS, PART_WEIGHT, asked, term, terms
+from tests.tables import rows
 
 
-@pytest.mark.parametrize(
+@rows(
     ("one", "other"),
     [
         ("bought", "buys"),
@@ -34,7 +34,7 @@ def test_compound_names_are_found_by_their_parts():
     assert asked("getUserName").weights["user"] == PART_WEIGHT
 
 
-@pytest.mark.parametrize("name", ["PostgreSQL", "MySQL", "NoSQL"])
+@rows("name", ["PostgreSQL", "MySQL", "NoSQL"])
 def test_a_proper_name_is_not_found_by_its_last_letters(name):
     assert terms(name).parts == ()
 

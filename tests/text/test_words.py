@@ -3,19 +3,19 @@ from __future__ import annotations
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.text import words as module
 from aether.text.words import STOPWORDS, parts, runs, stem, stems, words
+from tests.tables import rows
 
 
 def test_words_are_case_folded_and_in_order():
     assert list(words("Retry the Upload, then STOP")) == ["retry", "the", "upload", "then", "stop"]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "expected"),
     [
         ("日本語", ["日本", "本語"]),
@@ -48,7 +48,7 @@ def test_stems_bring_forms_of_a_word_together():
     assert stem("failed") == stem("failing") == stem("fails")
 
 
-@pytest.mark.parametrize("word", ["404", "naïve", "日本", "a", "x86"])
+@rows("word", ["404", "naïve", "日本", "a", "x86"])
 def test_what_is_no_english_word_stays_as_it_is(word):
     assert stem(word) == word
 

@@ -8,6 +8,7 @@ from aether.errors import BackendUnavailable, InvalidInput
 from aether.tokens import exact
 from aether.tokens.counters import counter, label
 from aether.tokens.estimate import estimate
+from tests.tables import rows
 
 
 def test_estimate_is_the_plain_function():
@@ -51,9 +52,7 @@ def test_making_an_exact_counter_needs_no_ranks_but_counting_does(monkeypatch):
         count("text")
 
 
-@pytest.mark.parametrize(
-    "name", ["", "gpt", "Estimate", "constant:", "constant:0", "constant:-1", "constant:²", "constant:1.5"]
-)
+@rows("name", ["", "gpt", "Estimate", "constant:", "constant:0", "constant:-1", "constant:²", "constant:1.5"])
 def test_an_unknown_name_is_refused_with_the_names_there_are(name):
     with pytest.raises(InvalidInput, match="estimate, o200k_base, cl100k_base"):
         counter(name)
@@ -61,7 +60,7 @@ def test_an_unknown_name_is_refused_with_the_names_there_are(name):
         label(name)
 
 
-@pytest.mark.parametrize("factor", [0.0, -1.0, float("nan"), float("inf")])
+@rows("factor", [0.0, -1.0, float("nan"), float("inf")])
 def test_a_factor_that_is_no_factor_is_refused(factor):
     with pytest.raises(InvalidInput, match="factor"):
         counter("estimate", factor)

@@ -16,12 +16,13 @@ from aether.tokens.estimate import (
     _remembered,
     estimate,
 )
+from tests.tables import rows
 from tests.tokens.samples import DIRECTORY, O200K_COUNTS, text_of
 
 TOLERANCE = 0.10
 
 
-@pytest.mark.parametrize("kind", O200K_COUNTS)
+@rows("kind", O200K_COUNTS)
 def test_the_estimate_is_within_a_tenth_for_each_kind_of_text(kind):
     counted = estimate(text_of(kind))
 
@@ -49,14 +50,12 @@ def test_the_empty_text_has_no_tokens():
     assert estimate("") == 0
 
 
-@pytest.mark.parametrize(
-    "text", [" ", "\n", "a", "1", ".", "\0", "\ud800", "界", "😀", "\u0301", "\u200d", "'"]
-)
+@rows("text", [" ", "\n", "a", "1", ".", "\0", "\ud800", "界", "😀", "\u0301", "\u200d", "'"])
 def test_one_character_is_at_least_one_token(text):
     assert 1 <= estimate(text) <= 3
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "tokens"),
     [
         ("word " * 1000, 1001),
@@ -75,7 +74,7 @@ def test_plain_pieces_cost_what_they_cost_exactly(text, tokens):
 
 
 # Exact counts of the million characters, where they are known to be easy: none is off by more than half.
-@pytest.mark.parametrize(
+@rows(
     ("character", "exact_tokens"),
     [(" ", 7813), ("\n", 62500), ("a", 125000), ("-", 15625), ("中", 1000000), ("0", 333334)],
 )
@@ -83,7 +82,7 @@ def test_a_million_of_one_character_is_counted_in_one_pass(character, exact_toke
     assert 0.6 < estimate(character * 1_000_000) / exact_tokens < 2
 
 
-@pytest.mark.parametrize("unit", [" \n", "aA", "'s", "\0", "\ud800", "((", " (", "\t ", "́", "'"])
+@rows("unit", [" \n", "aA", "'s", "\0", "\ud800", "((", " (", "\t ", "́", "'"])
 def test_hostile_repetition_is_counted_without_raising(unit):
     once, twice = estimate(unit * 200_000), estimate(unit * 400_000)
 

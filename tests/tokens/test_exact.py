@@ -13,6 +13,7 @@ import pytest
 
 from aether.errors import BackendFailed, BackendUnavailable, InvalidInput, StorageFailed
 from aether.tokens import exact
+from tests.tables import rows
 
 MERGES = [b"ab", b"abc", b" a"]
 CONTENT = b"".join(
@@ -154,7 +155,7 @@ def test_a_missing_package_is_an_error_with_advice(machine, monkeypatch):
         exact.exact("o200k_base", "text")
 
 
-@pytest.mark.parametrize("function", [exact.find, exact.fetch, lambda name: exact.exact(name, "text")])
+@rows("function", [exact.find, exact.fetch, lambda name: exact.exact(name, "text")])
 def test_an_unknown_vocabulary_is_refused(function):
     with pytest.raises(InvalidInput, match="o200k_base"):
         function("p50k_base")
@@ -208,7 +209,7 @@ def test_a_damaged_file_in_the_target_is_replaced_by_the_fetched_one(tmp_path):
     assert path.read_bytes() == CONTENT
 
 
-@pytest.mark.parametrize(
+@rows(
     ("answer", "message"),
     [
         ({"content": b"<html>log in first</html>"}, "checksum differs"),
@@ -246,7 +247,7 @@ def test_an_unreachable_server_is_an_error_with_its_address(tmp_path):
         exact.fetch("o200k_base", into=tmp_path, url=server.url)
 
 
-@pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://127.0.0.1/x", "no address"])
+@rows("url", ["file:///etc/passwd", "ftp://127.0.0.1/x", "no address"])
 def test_only_web_addresses_are_fetched(tmp_path, url):
     with pytest.raises(InvalidInput, match="http"):
         exact.fetch("o200k_base", into=tmp_path, url=url)

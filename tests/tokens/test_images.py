@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import struct
 
-import pytest
-
 from aether.tokens.images import (
     ANTHROPIC_MOST_TOKENS,
     DOCUMENT_LEAST_TOKENS,
@@ -18,6 +16,7 @@ from aether.tokens.images import (
     medium,
     picture_tokens,
 )
+from tests.tables import rows
 
 
 def encoded(head: bytes, size: int = 4000) -> str:
@@ -54,12 +53,12 @@ HEADS = {
 }
 
 
-@pytest.mark.parametrize("kind", HEADS)
+@rows("kind", HEADS)
 def test_the_size_of_a_picture_stands_in_its_head(kind):
     assert dimensions(encoded(HEADS[kind], 60_000)) == (1280, 800)
 
 
-@pytest.mark.parametrize(
+@rows(
     "broken",
     [
         "", "A", "üüüü", encoded(b"BM"), encoded(png(0, 5)), base64.b64encode(png(9, 9)[:18]).decode(),
@@ -77,7 +76,7 @@ def test_base64_may_have_line_ends_and_the_alphabet_of_addresses():
     assert dimensions(wrapped.replace("+", "-").replace("/", "_")) == (1280, 800)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("width", "height", "wire", "tokens"),
     [
         (750, 100, "anthropic", 100),
@@ -97,7 +96,7 @@ def test_each_provider_charges_by_its_own_rule(width, height, wire, tokens):
     assert picture_tokens(width, height, wire) == tokens
 
 
-@pytest.mark.parametrize(
+@rows(
     ("block", "expected"),
     [
         ({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}, Medium("picture", "AAAA")),
@@ -128,7 +127,7 @@ def test_media_are_known_in_every_spelling(block, expected):
     assert medium(block) == expected
 
 
-@pytest.mark.parametrize(
+@rows(
     ("found", "wire", "tokens"),
     [
         (Medium("picture", encoded(png(1000, 1000))), "anthropic", 1334),

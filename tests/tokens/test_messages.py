@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from aether.messages import formats
 from aether.tokens.images import PICTURE_TOKENS
 from aether.tokens.messages import (
@@ -16,6 +14,7 @@ from aether.tokens.messages import (
     system_tokens,
     tools_tokens,
 )
+from tests.tables import rows
 from tests.tokens.test_images import encoded, png
 
 PICTURE = encoded(png(750, 100), 90_000)
@@ -27,7 +26,7 @@ def cost(raw, wire):
     return message_tokens(formats.message(raw, wire), len) - MESSAGE_TOKENS
 
 
-@pytest.mark.parametrize(
+@rows(
     ("raw", "wire"),
     [
         ({"role": "user", "content": "hello"}, "plain"),
@@ -49,7 +48,7 @@ def test_text_costs_its_text_however_it_is_wrapped(raw, wire):
     assert cost(raw, wire) == len("hello")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("raw", "wire"),
     [
         ({"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a"}}]}, "anthropic"),
@@ -62,7 +61,7 @@ def test_a_call_costs_its_name_its_arguments_and_how_it_is_addressed(raw, wire):
     assert cost(raw, wire) == CALL_TOKENS + len("read") + len('{"path":"a"}')
 
 
-@pytest.mark.parametrize(
+@rows(
     ("raw", "wire"),
     [
         ({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "id", "content": "done", "is_error": False}]}, "anthropic"),
@@ -82,7 +81,7 @@ def test_an_answer_of_gemini_costs_its_name_and_its_json():
     assert cost(raw, "gemini") == len("read") + len('{"output":"done"}')
 
 
-@pytest.mark.parametrize(
+@rows(
     ("block", "tokens"),
     [
         ({"type": "thinking", "thinking": "so that", "signature": "S" * 3500}, len("so that")),
@@ -108,7 +107,7 @@ def test_sealed_reasoning_of_other_providers_costs_by_its_length():
     assert cost({"role": "model", "parts": [part]}, "gemini") == len("yes") + 10
 
 
-@pytest.mark.parametrize(
+@rows(
     ("raw", "wire", "tokens"),
     [
         ({"role": "user", "content": [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PICTURE}}]}, "anthropic", 100),
@@ -163,10 +162,8 @@ def test_what_an_answer_of_the_provider_says_about_itself_is_not_sent_and_costs_
     assert cost(raw, "anthropic") == len("hello")
 
 
-@pytest.mark.parametrize(
-    "content", [None, 7, True, [], {}, [None, 7], "", [{"type": None}], [{"type": 7, "n": 1}]]
-)
-@pytest.mark.parametrize("wire", ["anthropic", "openai", "responses", "gemini", "plain"])
+@rows("content", [None, 7, True, [], {}, [None, 7], "", [{"type": None}], [{"type": 7, "n": 1}]])
+@rows("wire", ["anthropic", "openai", "responses", "gemini", "plain"])
 def test_odd_content_costs_nothing_and_breaks_nothing(content, wire):
     key = "parts" if wire == "gemini" else "content"
 
@@ -187,7 +184,7 @@ def test_a_message_costs_what_is_put_around_it():
     assert message_tokens(formats.message({"role": "user", "content": ""}, "openai"), len) == MESSAGE_TOKENS
 
 
-@pytest.mark.parametrize(
+@rows(
     ("tools", "tokens"),
     [
         (None, 0),
@@ -204,7 +201,7 @@ def test_tool_schemas_cost_their_json(tools, tokens):
     assert tools_tokens(tools, len) == tokens
 
 
-@pytest.mark.parametrize(
+@rows(
     "system",
     [
         "Be brief.",
@@ -217,7 +214,7 @@ def test_a_system_prompt_costs_its_text(system):
     assert system_tokens(system, len) == MESSAGE_TOKENS + len("Be brief.")
 
 
-@pytest.mark.parametrize("system", [None, "", []])
+@rows("system", [None, "", []])
 def test_no_system_prompt_costs_nothing(system):
     assert system_tokens(system, len) == 0
 

@@ -13,11 +13,12 @@ from aether.paths import resource
 from aether.tokens import profiles
 from aether.tokens.counters import EXACT
 from aether.tokens.profiles import UNKNOWN_WINDOW, Entry, entries, finding, profile
+from tests.tables import rows
 
 SCHEMA = json.loads(resource("data/schemas/models.schema.json").read_bytes())
 
 
-@pytest.mark.parametrize(
+@rows(
     ("model", "window"),
     [
         ("claude-opus-5-5", 1_000_000),
@@ -45,7 +46,7 @@ def test_widely_used_models_have_their_window(model, window):
     assert finding(found) is None
 
 
-@pytest.mark.parametrize(
+@rows(
     "name",
     [
         "anthropic/claude-opus-4-5", "openrouter/anthropic/claude-opus-4-5", "us.anthropic.claude-opus-4-5-v1:0",
@@ -62,7 +63,7 @@ def test_newer_claude_models_have_more_tokens_than_older_ones():
     assert profile("claude-opus-4-7").factor > profile("claude-opus-4-6").factor > 1
 
 
-@pytest.mark.parametrize("model", ["home-made", "llama3.1:8b", ""])
+@rows("model", ["home-made", "llama3.1:8b", ""])
 def test_an_unknown_model_gets_a_window_that_is_safe_and_a_finding(model):
     found = profile(model)
     told = finding(found)
@@ -115,7 +116,7 @@ def test_the_schema_and_the_code_agree():
     assert all(entry.counter in ("estimate", *EXACT) for entry in profiles.shipped())
 
 
-@pytest.mark.parametrize(
+@rows(
     ("value", "where"),
     [
         ([], "own.json::$"),

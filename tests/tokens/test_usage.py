@@ -19,6 +19,7 @@ from aether.tokens.usage import (
     reported,
     written,
 )
+from tests.tables import rows
 
 
 def test_one_odd_report_moves_nothing():
@@ -73,7 +74,7 @@ def test_reports_by_another_counter_are_not_carried_over():
     assert after(Reports("estimate", (1.6,) * 9), "o200k_base", 1000, 1200) == Reports("o200k_base", (1.2,))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("usage", "tokens"),
     [
         (900, 900),
@@ -90,7 +91,7 @@ def test_cached_tokens_are_input_tokens_too(usage, tokens):
     assert reported(usage) == tokens
 
 
-@pytest.mark.parametrize("usage", [0, -1, True, 1.5, {}, {"output_tokens": 7}, {"input_tokens": "9"}, None])
+@rows("usage", [0, -1, True, 1.5, {}, {"output_tokens": 7}, {"input_tokens": "9"}, None])
 def test_what_reports_no_input_tokens_is_refused(usage):
     with pytest.raises(InvalidInput, match="reports no input tokens"):
         reported(usage)
@@ -110,7 +111,7 @@ def test_reports_are_written_as_their_schema_says_and_read_back():
     assert parsed(value, where="usage.json") == reports
 
 
-@pytest.mark.parametrize(
+@rows(
     "value",
     [
         [], {}, {"models": []}, {"models": {"a": []}}, {"models": {"a": {"counter": 7, "ratios": []}}},

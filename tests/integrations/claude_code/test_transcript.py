@@ -9,6 +9,7 @@ import pytest
 
 from aether.integrations.claude_code import transcript
 from aether.integrations.claude_code.transcript import said, task
+from tests.tables import rows
 
 
 def line(kind, content, number, **more):
@@ -198,9 +199,7 @@ def test_a_pipe_is_not_waited_for(tmp_path):
     assert task(str(tmp_path / "s.jsonl")) == ""
 
 
-@pytest.mark.parametrize(
-    "first", ['{"message": {"role": "assistant", "content": "x"}}', "[1]", "{", "", "{}"]
-)
+@rows("first", ['{"message": {"role": "assistant", "content": "x"}}', "[1]", "{", "", "{}"])
 def test_a_first_line_that_asks_nothing_is_no_task(tmp_path, first):
     (tmp_path / "s.jsonl").write_text(first)
 

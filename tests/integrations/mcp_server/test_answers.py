@@ -6,6 +6,7 @@ import pytest
 
 from aether.errors import InvalidInput
 from aether.integrations.mcp_server.answers import RESULT_CHARS, as_json, part_of
+from tests.tables import rows
 
 
 def test_the_parts_of_a_text_are_all_of_it_and_each_says_how_to_go_on():
@@ -28,7 +29,7 @@ def test_a_line_that_is_too_long_is_cut_in_the_middle():
     assert part_of(text, 2, ask="").startswith("x" * 10 + "\n")
 
 
-@pytest.mark.parametrize("part", [0, 2, -1])
+@rows("part", [0, 2, -1])
 def test_a_part_that_is_none_is_refused(part):
     with pytest.raises(InvalidInput, match="Use 1 to 1"):
         part_of("short", part, ask="")

@@ -10,6 +10,7 @@ from aether.errors import InvalidInput
 from aether.integrations.mcp_server import catalogue
 from aether.integrations.mcp_server.catalogue import GRAPH, MEMORY, chosen, instructions
 from aether.tokens.counters import counter
+from tests.tables import rows
 
 OFFICIAL = [
     "create_entities", "create_relations", "add_observations", "delete_entities", "delete_observations",
@@ -24,12 +25,12 @@ def test_the_sets_are_ours_theirs_and_both():
         chosen("none")
 
 
-@pytest.mark.parametrize("tool", chosen("all"), ids=lambda tool: tool.name)
+@rows("tool", chosen("all"), ids=lambda tool: tool.name)
 def test_only_arguments_that_a_tool_has_are_described(tool):
     assert set(tool.arguments) <= set(inspect.signature(tool.do).parameters) - {"home", "progress"}
 
 
-@pytest.mark.parametrize("tool", chosen("all"), ids=lambda tool: tool.name)
+@rows("tool", chosen("all"), ids=lambda tool: tool.name)
 def test_what_destroys_does_not_claim_to_read(tool):
     assert tool.destroys == tool.name.startswith("delete_")
     assert not (tool.destroys and tool.reads)

@@ -6,6 +6,7 @@ import pytest
 
 from aether.errors import InvalidInput
 from aether.integrations.mcp_server.graph_shapes import ENTITY, RELATION, checked, listed
+from tests.tables import rows
 
 ANT = {"name": "ant", "entityType": "insect", "observations": ["It digs."]}
 
@@ -14,7 +15,7 @@ def test_what_fits_is_returned_without_other_fields():
     assert checked([{**ANT, "more": 1}], ENTITY, where="entities") == [ANT]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("given", "message"),
     [
         ("ant", "entities: is 'ant'"),

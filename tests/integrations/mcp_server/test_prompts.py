@@ -48,6 +48,7 @@ def test_a_summary_is_asked_for_in_one_of_the_ways_that_compaction_knows():
         summary_prompt("poem")
 
 
+@pytest.mark.extras
 def test_a_client_gets_them_by_name(home):
     servers = pytest.importorskip(
         "tests.integrations.mcp_server.servers", reason="no mcp package to serve with"

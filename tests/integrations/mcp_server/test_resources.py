@@ -53,12 +53,14 @@ def read(home, uri, *, tools="all"):
     return found.contents[0].text
 
 
+@pytest.mark.extras
 def test_a_client_reads_them_by_address(filled):
     assert json.loads(read(filled, "memory://knowledge-graph"))["entities"] == [ANT]
     assert json.loads(read(filled, "aether://memory"))["working_memory"]["items"] == 1
     assert "Use SQLite." in read(filled, f"aether://items/{item_of(filled)}")
 
 
+@pytest.mark.extras
 def test_what_is_long_says_how_to_read_on_but_the_graph_is_whole(filled):
     long = aether.add_working_memory_item("zebra " * 8_000, "outcome", home=filled)
     graph.create_entities([{**ANT, "name": f"ant {n}" + "x" * 500} for n in range(100)], home=filled)
@@ -67,6 +69,7 @@ def test_what_is_long_says_how_to_read_on_but_the_graph_is_whole(filled):
     assert len(json.loads(read(filled, "memory://knowledge-graph"))["entities"]) == 101
 
 
+@pytest.mark.extras
 def test_with_the_official_tools_there_is_only_the_graph(home):
     servers = pytest.importorskip(
         "tests.integrations.mcp_server.servers", reason="no mcp package to serve with"
@@ -82,6 +85,7 @@ def test_with_the_official_tools_there_is_only_the_graph(home):
     assert templates.resource_templates == []
 
 
+@pytest.mark.extras
 def test_what_is_not_there_is_an_error_with_words(home):
     servers = pytest.importorskip(
         "tests.integrations.mcp_server.servers", reason="no mcp package to serve with"

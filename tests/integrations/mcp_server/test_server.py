@@ -17,9 +17,12 @@ from aether.integrations.mcp_server import server as serving
 from aether.operations import architects, graph, working
 from aether.store import doctor
 from aether.tokens.counters import counter
+from tests.tables import rows
 
 servers = pytest.importorskip("tests.integrations.mcp_server.servers", reason="no mcp package to serve with")
 from tests.integrations.mcp_server.servers import MODES, ask, call, mcp, program, text_of  # noqa: E402
+
+pytestmark = pytest.mark.extras
 
 ANT = {"name": "ant", "entityType": "insect", "observations": ["It digs."]}
 # What a model is told of the tools, in tokens of the built-in estimate; measured 875 and 795.
@@ -51,7 +54,7 @@ def test_the_tools_are_offered_with_what_a_client_may_assume_of_them(home):
     assert tools["recall"].output_schema is None
 
 
-@pytest.mark.parametrize(
+@rows(
     ("arguments", "said"),
     [
         ({"content": "Keep it.", "protect": True}, "remember has no 'protect'. It takes content, type,"),

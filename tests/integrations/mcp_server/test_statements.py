@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from aether.integrations.mcp_server.statements import LEFT_OUT, REPLACED, note_of, stated
+from tests.tables import rows
 
 SECRET = "api_key=abcdef1234567890abcdef"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "kept", "note"),
     [
         ("plain", "plain", ""),

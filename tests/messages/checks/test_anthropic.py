@@ -1,6 +1,7 @@
 import pytest
 
 from aether.messages.checks.anthropic import findings
+from tests.tables import rows
 
 USER = {"role": "user", "content": "Go."}
 DONE = {"role": "assistant", "content": "Done."}
@@ -45,7 +46,7 @@ def test_a_conversation_by_the_rules_is_refused_for_nothing():
     assert list(findings(raws)) == []
 
 
-@pytest.mark.parametrize(
+@rows(
     ("raw", "code"),
     [
         ({"role": "model", "content": "Hi."}, "bad-role"),
@@ -62,7 +63,7 @@ def test_a_message_that_cannot_be_sent_is_named(raw, code):
     assert told(USER, DONE, raw, USER) == [(code, "messages[2]")]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("block", "code"),
     [
         ("Hi.", "bad-block"),
@@ -79,7 +80,7 @@ def test_a_block_that_cannot_be_sent_by_a_user_is_named(block, code):
     assert (code, "messages[0].content[1]") in told(user(SAID, block))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("block", "code"),
     [
         ({"type": "image", "source": {}}, "wrong-role"),
@@ -97,7 +98,7 @@ def test_a_block_that_cannot_be_sent_by_the_assistant_is_named(block, code):
     assert (code, "messages[1].content[1]") in told(USER, assistant(SAID, block))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("content", "code", "where"),
     [
         (7, "bad-block", ""),
@@ -122,7 +123,7 @@ def test_the_user_speaks_first_whatever_the_system_said():
     assert told(system, USER, level="warning") == [("system-role", "messages[0]")]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("raws", "expected"),
     [
         ([USER, assistant(call()), USER], [("missing-result", "messages[1].content[0]")]),

@@ -1,24 +1,23 @@
-import pytest
-
 from aether.messages.checks.frame import findings
+from tests.tables import rows
 
 
 def told(system, tools, wire):
     return [(found.code, found.where) for found in findings(system, tools, wire)]
 
 
-@pytest.mark.parametrize("system", [None, "", "Be brief.", [{"type": "text", "text": "Be brief."}], 7])
+@rows("system", [None, "", "Be brief.", [{"type": "text", "text": "Be brief."}], 7])
 def test_a_system_prompt_that_says_something_is_fine(system):
     assert told(system, None, "anthropic") == []
 
 
-@pytest.mark.parametrize("block", ["Be brief.", {"type": "text", "text": " "}, {"type": "text"}])
+@rows("block", ["Be brief.", {"type": "text", "text": " "}, {"type": "text"}])
 def test_a_blank_block_of_a_system_prompt_is_named(block):
     assert told([block], None, "anthropic") == [("empty-content", "system[0]")]
     assert told([block], None, "openai") == []
 
 
-@pytest.mark.parametrize(
+@rows(
     ("wire", "tool", "where"),
     [
         ("anthropic", lambda name: {"name": name, "input_schema": {}}, "tools[1]"),

@@ -1,6 +1,5 @@
-import pytest
-
 from aether.messages.checks.gemini import findings
+from tests.tables import rows
 
 USER = {"role": "user", "parts": [{"text": "Go."}]}
 MODEL = {"role": "model", "parts": [{"text": "Done."}]}
@@ -45,7 +44,7 @@ def test_contents_by_the_rules_are_refused_for_nothing():
     assert list(findings(raws)) == []
 
 
-@pytest.mark.parametrize(
+@rows(
     ("raw", "code", "where"),
     [
         ({"role": "assistant", "parts": [{"text": "Hi."}]}, "bad-role", ""),
@@ -72,7 +71,7 @@ def test_a_content_that_cannot_be_sent_is_named(raw, code, where):
     assert (code, f"contents[1]{where}") in told(USER, raw)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("raws", "expected"),
     [
         ([USER, model(call()), USER], [("missing-result", "contents[1]")]),

@@ -1,6 +1,7 @@
 import pytest
 
 from aether.messages.checks.openai import findings
+from tests.tables import rows
 
 USER = {"role": "user", "content": "Go."}
 DONE = {"role": "assistant", "content": "Done."}
@@ -38,7 +39,7 @@ def test_a_conversation_by_the_rules_is_refused_for_nothing():
     assert list(findings(raws)) == []
 
 
-@pytest.mark.parametrize(
+@rows(
     ("raw", "code", "where"),
     [
         ({"role": "model", "content": "Hi."}, "bad-role", ""),
@@ -69,7 +70,7 @@ def test_a_message_that_cannot_be_sent_is_named(raw, code, where):
     assert told(USER, raw) == [(code, f"messages[1]{where}")]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("raw", "code"),
     [
         ({"role": "user", "content": "Hi.", "reasoning_content": "Hm."}, "unknown-field"),
@@ -90,7 +91,7 @@ def test_arguments_that_are_no_json_are_doubted(arguments):
     assert told(*raws, level="warning") == [("bad-arguments", "messages[1].tool_calls[0]")]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("raws", "expected"),
     [
         ([calling(call()), USER], [("missing-result", "messages[0].tool_calls[0]")]),

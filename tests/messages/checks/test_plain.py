@@ -1,6 +1,5 @@
-import pytest
-
 from aether.messages.checks.plain import findings
+from tests.tables import rows
 
 
 def told(*raws, level="error"):
@@ -13,7 +12,7 @@ def test_any_text_under_a_common_role_is_fine():
     assert list(findings([{"type": "user", "content": []}])) == []
 
 
-@pytest.mark.parametrize(
+@rows(
     ("raw", "code"),
     [
         ({"content": "Hi."}, "bad-role"),

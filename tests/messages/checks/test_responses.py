@@ -1,6 +1,5 @@
-import pytest
-
 from aether.messages.checks.responses import findings
+from tests.tables import rows
 
 USER = {"role": "user", "content": "Go."}
 SAID = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Done."}]}
@@ -39,7 +38,7 @@ def test_items_by_the_rules_are_refused_for_nothing():
     assert list(findings(raws)) == []
 
 
-@pytest.mark.parametrize(
+@rows(
     ("raw", "code", "where"),
     [
         ({"content": "Hi."}, "bad-block", ""),
@@ -66,7 +65,7 @@ def test_an_item_that_cannot_be_sent_is_named(raw, code, where):
     assert (code, f"input[1]{where}") in told(USER, raw)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("fields", "code"),
     [({"name": "a b"}, "bad-name"), ({"name": None}, "bad-name"), ({"arguments": {}}, "bad-arguments")],
 )
@@ -88,7 +87,7 @@ def test_what_is_not_known_is_doubted():
     assert told(call(arguments="{"), output(), level="warning") == [("bad-arguments", "input[0]")]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("raws", "expected"),
     [
         ([USER, output()], [("orphan-result", "input[1]")]),
@@ -104,7 +103,7 @@ def test_items_that_do_not_meet_are_named(raws, expected):
     assert told(*raws) == expected
 
 
-@pytest.mark.parametrize("more", [[], [output("b")], [SAID], [call("c"), output("b"), output("c")]])
+@rows("more", [[], [output("b")], [SAID], [call("c"), output("b"), output("c")]])
 def test_calls_that_wait_at_the_end_are_dangling(more):
     raws = [USER, call("a"), call("b"), *more]
 

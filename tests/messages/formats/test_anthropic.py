@@ -4,6 +4,7 @@ from aether.errors import InvalidInput
 from aether.messages.formats import anthropic
 from aether.messages.formats.turns import Answer, Turn
 from aether.messages.message import Block
+from tests.tables import rows
 
 
 def kinds(content, role="assistant"):
@@ -67,7 +68,7 @@ def test_media_and_unknown_blocks_are_told_apart():
     assert kinds(7) == kinds({"type": "text", "text": "a"}) == ["other"]
 
 
-@pytest.mark.parametrize(("role", "read"), [("system", "system"), ("robot", "user"), (None, "user")])
+@rows(("role", "read"), [("system", "system"), ("robot", "user"), (None, "user")])
 def test_roles_are_known_or_the_users(role, read):
     assert anthropic.message({"role": role, "content": "Hi"}).role == read
 

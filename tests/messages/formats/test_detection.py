@@ -1,12 +1,11 @@
-import pytest
-
 from aether.messages.formats.detection import detect_wire
 from tests.laws.histories import history
+from tests.tables import rows
 
 USER = {"role": "user", "content": "Hi"}
 
 
-@pytest.mark.parametrize("wire", ["anthropic", "openai", "responses", "gemini"])
+@rows("wire", ["anthropic", "openai", "responses", "gemini"])
 def test_every_wire_is_known_by_its_calls(wire):
     assert {detect_wire(history(seed, wire, tools=1.0)) for seed in range(20)} == {wire}
 
@@ -16,7 +15,7 @@ def test_what_any_wire_could_have_said_is_plain():
     assert detect_wire([]) == detect_wire([USER]) == detect_wire([7]) == "plain"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("raw", "wire"),
     [
         ({"role": "user", "content": [{"type": "image", "source": {}}]}, "anthropic"),

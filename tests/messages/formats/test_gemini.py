@@ -4,6 +4,7 @@ from aether.errors import InvalidInput
 from aether.messages.formats import gemini
 from aether.messages.formats.turns import Answer, Turn
 from aether.messages.message import Block
+from tests.tables import rows
 
 
 def blocks(*parts, role="model"):
@@ -18,7 +19,7 @@ def test_calls_and_responses_are_read_in_both_cases():
         assert answer == Block("result", "ok", ("parts", 0, other, "response", "result"), "c", "f")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("inner", "text", "at", "broken"),
     [
         ({"response": {"output": "ok"}}, "ok", ("response", "output"), False),

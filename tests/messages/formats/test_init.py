@@ -2,6 +2,7 @@ import pytest
 
 from aether.errors import InvalidInput
 from aether.messages.formats import bare, convert, message, read, said, with_text, without_reasoning
+from tests.tables import rows
 
 USE = {"type": "tool_use", "id": "c", "name": "f", "input": {"a": 1}}
 
@@ -14,9 +15,7 @@ def test_the_wire_is_told_from_the_messages_or_given():
     assert message(raws[0], "anthropic") == read(raws)[0]
 
 
-@pytest.mark.parametrize(
-    "act", [read, lambda raws, wire: said("user", "Hi", wire), lambda raws, wire: convert([], wire)]
-)
+@rows("act", [read, lambda raws, wire: said("user", "Hi", wire), lambda raws, wire: convert([], wire)])
 def test_there_are_five_wires(act):
     with pytest.raises(
         InvalidInput, match=r"'cohere' is no wire\. Use one of anthropic, openai, responses, gemini, plain"
@@ -42,9 +41,7 @@ def test_arguments_are_rewritten_as_an_object_or_as_json():
             with_text(held, 0, wrong)
 
 
-@pytest.mark.parametrize(
-    ("text", "written"), [('{"input": "new"}', "new"), ("new", "new"), ('{"b": 1}', '{"b": 1}')]
-)
+@rows(("text", "written"), [('{"input": "new"}', "new"), ("new", "new"), ('{"b": 1}', '{"b": 1}')])
 def test_free_text_of_a_call_is_rewritten_as_text(text, written):
     custom = message({"type": "custom_tool_call", "call_id": "c", "name": "f", "input": "old"}, "responses")
 

@@ -1,20 +1,19 @@
-import pytest
-
 from aether.messages.formats.media import Shown, seen, spelt
 from aether.messages.message import WIRES
+from tests.tables import rows
 
 PICTURE = Shown("image/png", "aGk=")
 LINKED = Shown("image/*", url="https://example.org/a.png")
 PDF = Shown("application/pdf", "aGk=")
 
 
-@pytest.mark.parametrize("shown", [PICTURE, LINKED])
-@pytest.mark.parametrize("wire", WIRES)
+@rows("shown", [PICTURE, LINKED])
+@rows("wire", WIRES)
 def test_pictures_are_said_and_read_in_every_wire(shown, wire):
     assert seen(spelt(shown, wire)) == shown
 
 
-@pytest.mark.parametrize(
+@rows(
     ("shown", "wires"),
     [
         (PDF, WIRES),
@@ -31,7 +30,7 @@ def test_other_kinds_are_said_where_there_is_a_word_for_them(shown, wires):
     assert all(seen(block) == shown for block in said.values() if block)
 
 
-@pytest.mark.parametrize(
+@rows(
     "block",
     [
         {"type": "image", "source": {"type": "file", "file_id": "f"}},

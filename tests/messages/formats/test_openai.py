@@ -4,6 +4,7 @@ from aether.errors import InvalidInput
 from aether.messages.formats import openai
 from aether.messages.formats.turns import Answer, Turn
 from aether.messages.message import Block
+from tests.tables import rows
 
 
 def blocks(**raw):
@@ -62,7 +63,7 @@ def test_results_and_old_functions_are_tool_messages():
     assert (call.tool, call.at) == ("f", ("function_call", "arguments"))
 
 
-@pytest.mark.parametrize(("role", "read"), [("developer", "system"), ("robot", "user"), ([], "user")])
+@rows(("role", "read"), [("developer", "system"), ("robot", "user"), ([], "user")])
 def test_roles_are_known_or_the_users(role, read):
     assert openai.message({"role": role, "content": "Hi"}).role == read
 

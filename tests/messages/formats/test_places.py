@@ -1,6 +1,5 @@
-import pytest
-
 from aether.messages.formats.places import is_text, replaced, retold, value_at
+from tests.tables import rows
 
 
 def test_a_value_deep_inside_is_found_and_replaced_in_a_copy():
@@ -20,7 +19,7 @@ def test_a_list_says_a_new_text_once_and_keeps_what_is_no_text():
     assert retold(listed, "new") == [{"type": "image"}, {"type": "text", "text": "new", "x": 1}, 3]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("block", "told"),
     [
         ({"type": "text", "text": "a"}, True),

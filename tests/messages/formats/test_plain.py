@@ -4,13 +4,14 @@ from aether.errors import InvalidInput
 from aether.messages.formats import plain
 from aether.messages.formats.turns import Turn
 from aether.messages.message import Block
+from tests.tables import rows
 
 
 def read(**raw):
     return plain.message(raw)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("role", "seen"),
     [
         ("developer", "system"),
@@ -42,7 +43,7 @@ def test_calls_are_read_in_the_spellings_of_others():
     assert [(block.tool, block.call_id) for block in within] == [("j", "i"), ("l", "k")]
 
 
-@pytest.mark.parametrize(
+@rows(
     "raw",
     [
         {"role": "tool", "tool_call_id": "c"},

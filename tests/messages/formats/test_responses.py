@@ -4,6 +4,7 @@ from aether.errors import InvalidInput
 from aether.messages.formats import responses
 from aether.messages.formats.turns import Answer, Turn
 from aether.messages.message import Block
+from tests.tables import rows
 
 
 def test_messages_have_a_role_and_need_no_type():
@@ -23,7 +24,7 @@ def test_messages_have_a_role_and_need_no_type():
     assert responses.message({"role": "user", "content": 7}).blocks[0].kind == "other"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("raw", "tool", "arguments"),
     [
         ({"type": "function_call", "name": "f", "arguments": '{"a":1}'}, "f", {"a": 1}),

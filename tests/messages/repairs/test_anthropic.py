@@ -1,7 +1,6 @@
-import pytest
-
 from aether.messages.checks.anthropic import findings
 from aether.messages.repairs.anthropic import mended
+from tests.tables import rows
 
 USER = {"role": "user", "content": "Go."}
 DONE = {"role": "assistant", "content": "Done."}
@@ -25,7 +24,7 @@ def user(*blocks):
     return {"role": "user", "content": list(blocks)}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("raws", "expected", "codes"),
     [
         # A result goes back to its call, before what came between.
@@ -117,7 +116,7 @@ def test_what_the_api_refuses_is_mended(raws, expected, codes):
     assert mended(done.raws) == (done.raws, [])
 
 
-@pytest.mark.parametrize(
+@rows(
     "raws",
     [
         [],

@@ -1,6 +1,5 @@
-import pytest
-
 from aether.messages.repairs.anthropic_content import cleaned, raw_of
+from tests.tables import rows
 
 IMAGE = {"type": "image", "source": {}}
 TEXT = {"type": "text", "text": "Hi."}
@@ -15,7 +14,7 @@ def call(**fields):
     return {"type": "tool_use", "id": "a", "name": "read", "input": {}, **fields}
 
 
-@pytest.mark.parametrize(
+@rows(
     "raw",
     [
         {"role": "user", "content": "Hi."},
@@ -42,7 +41,7 @@ def test_role_and_fields_are_the_apis():
     assert cleared({"role": "user", "content": "Hi.", "id": "m"})[0] == {"role": "user", "content": "Hi."}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("content", "kept"),
     [(TEXT, [TEXT]), (["Hi."], [TEXT]), ([{"text": "Hi.", "type": None}], [TEXT])],
 )
@@ -53,7 +52,7 @@ def test_text_that_is_no_block_becomes_one(content, kept):
     )
 
 
-@pytest.mark.parametrize(
+@rows(
     ("role", "block", "code"),
     [
         ("user", 7, "bad-block"),
@@ -85,7 +84,7 @@ def test_arguments_and_names_are_respelt():
     assert [code for _, code, _ in told] == ["bad-arguments", "bad-name"]
 
 
-@pytest.mark.parametrize("bad", ["Hi.", {"type": "text", "text": " "}, {"type": "text"}, {}])
+@rows("bad", ["Hi.", {"type": "text", "text": " "}, {"type": "text"}, {}])
 def test_a_result_loses_the_parts_that_nobody_can_send(bad):
     block = {"type": "tool_result", "tool_use_id": "a", "content": [TEXT, bad]}
 
@@ -101,7 +100,7 @@ def test_a_result_of_something_else_is_empty():
     ]["content"] == [{"type": "tool_result", "tool_use_id": "a", "content": []}]
 
 
-@pytest.mark.parametrize("content", [None, 7, "", []])
+@rows("content", [None, 7, "", []])
 def test_a_message_that_holds_nothing_says_so(content):
     found = []
 

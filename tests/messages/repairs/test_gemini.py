@@ -1,7 +1,6 @@
-import pytest
-
 from aether.messages.checks.gemini import findings
 from aether.messages.repairs.gemini import mended
+from tests.tables import rows
 
 GO, DONE = {"text": "Go."}, {"text": "Done."}
 USER = {"role": "user", "parts": [GO]}
@@ -24,7 +23,7 @@ def user(*parts):
     return {"role": "user", "parts": list(parts)}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("raws", "expected", "codes"),
     [
         (
@@ -115,7 +114,7 @@ def test_what_the_api_refuses_is_mended(raws, expected, codes):
     assert mended(done.raws) == (done.raws, [])
 
 
-@pytest.mark.parametrize(
+@rows(
     "raws",
     [
         [],

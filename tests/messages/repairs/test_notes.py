@@ -1,6 +1,5 @@
-import pytest
-
 from aether.messages.repairs.notes import arguments_text, changed, lost, speaker, unused
+from tests.tables import rows
 
 
 def test_what_is_lost_is_a_warning_and_what_is_changed_is_not():
@@ -8,7 +7,7 @@ def test_what_is_lost_is_a_warning_and_what_is_changed_is_not():
     assert changed("x", "messages[0]", "Moved it.").level == "info"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("role", "meant"),
     [
         ("user", "user"),
@@ -29,8 +28,6 @@ def test_a_name_that_is_taken_or_too_long_is_numbered():
     assert unused("callings", {"call"}, most=4) == "ca_2"
 
 
-@pytest.mark.parametrize(
-    ("given", "text"), [("{", "{"), ({"ü": None}, '{"ü": null}'), (None, None), ([], None)]
-)
+@rows(("given", "text"), [("{", "{"), ({"ü": None}, '{"ü": null}'), (None, None), ([], None)])
 def test_arguments_are_text_or_an_object(given, text):
     assert arguments_text(given) == text

@@ -1,7 +1,6 @@
-import pytest
-
 from aether.messages.checks.openai import findings
 from aether.messages.repairs.openai import mended
+from tests.tables import rows
 
 USER = {"role": "user", "content": "Go."}
 DONE = {"role": "assistant", "content": "Done."}
@@ -21,7 +20,7 @@ def answer(key="a", content="ok"):
     return {"role": "tool", "tool_call_id": key, "content": content}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("raws", "expected", "codes"),
     [
         ([calling(call()), USER, answer()], [calling(call()), answer(), USER], ["interleaved-result"]),
@@ -88,7 +87,7 @@ def test_what_the_api_refuses_is_mended(raws, expected, codes):
     assert mended(done.raws) == (done.raws, [])
 
 
-@pytest.mark.parametrize(
+@rows(
     "raws",
     [
         [],

@@ -1,7 +1,6 @@
-import pytest
-
 from aether.messages.checks.responses import findings
 from aether.messages.repairs.responses import mended
+from tests.tables import rows
 
 USER = {"role": "user", "content": "Go."}
 SAID = {
@@ -30,7 +29,7 @@ def without(raw, key):
     return {name: value for name, value in raw.items() if name != key}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("raws", "expected", "codes"),
     [
         ([USER, output()], [USER], ["orphan-result"]),
@@ -83,7 +82,7 @@ def test_what_the_api_refuses_is_mended(raws, expected, codes):
     assert mended(done.raws) == (done.raws, [])
 
 
-@pytest.mark.parametrize(
+@rows(
     "raws",
     [
         [],

@@ -1,0 +1,26 @@
+"""How hard the laws are tried: by a profile of Hypothesis, and for some of them by a share of it."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+# What takes long on a busy machine is no failure.
+NO_CLOCK = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
+
+
+def load_profile() -> None:
+    """Load the profile that `HYPOTHESIS_PROFILE` names: `dev` unless it is set, and `ci` in `.ci/run`.
+
+    `dev` tries the same few examples each time, so that a change alone makes it fail. `ci` tries many, and
+    others each time.
+    """
+    settings.register_profile("dev", max_examples=20, derandomize=True, database=None, **NO_CLOCK)
+    settings.register_profile("ci", max_examples=100, print_blob=True, **NO_CLOCK)
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+def examples(percent: int) -> settings:
+    """Return settings with `percent` of the profile's examples, for a law that costs or finds more than others."""
+    return settings(max_examples=max(1, settings.default.max_examples * percent // 100))
