@@ -126,8 +126,8 @@ def ingest_summary(
     Raises:
         InvalidInput, Conflict: as `aether.memory.ingest.ingest`.
     """
-    from aether.text.model_faults import model_fault
     from aether.memory.briefing import steering
+    from aether.text.model_faults import model_fault
 
     memory, place = snapshot.documents["memory"], snapshot.home
     digest = sha256(f"{session}\0{summary}".encode("utf-8", "surrogatepass")).hexdigest()

@@ -90,7 +90,7 @@ def _window(value: int) -> str:
 
 
 def _address(value: str) -> str:
-    from aether.events.http import address
+    from aether.http import address
 
     try:
         if value:

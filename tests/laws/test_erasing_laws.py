@@ -17,6 +17,7 @@ from aether.store.commit import Author, commit, fold_home
 from aether.store.history import folded
 from aether.store.undo import states_back, undo
 from tests import homes
+from tests.effort import examples
 from tests.laws.json_values import values
 
 TEXT = "Quorvex"
