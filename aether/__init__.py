@@ -32,121 +32,114 @@ TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go b
 if TYPE_CHECKING:
     from typing import Any
 
+    from aether.api.admin import create_snapshot as create_snapshot
+    from aether.api.admin import examine as examine
+    from aether.api.admin import export as export
+    from aether.api.admin import fold as fold
+    from aether.api.admin import init as init
+    from aether.api.admin import list_snapshots as list_snapshots
+    from aether.api.admin import log as log
+    from aether.api.admin import repair as repair
+    from aether.api.admin import restore_snapshot as restore_snapshot
+    from aether.api.admin import show as show
+    from aether.api.admin import undo as undo
+    from aether.api.colony import active_signals as active_signals
+    from aether.api.colony import adapt_next_phase_from_memory as adapt_next_phase_from_memory
+    from aether.api.colony import await_queen_decision as await_queen_decision
+    from aether.api.colony import colony as colony
+    from aether.api.colony import complete_phase as complete_phase
+    from aether.api.colony import decide as decide
+    from aether.api.colony import detect_crash as detect_crash
+    from aether.api.colony import emit_signal as emit_signal
+    from aether.api.colony import recover_from_crash as recover_from_crash
+    from aether.api.colony import register_worker as register_worker
+    from aether.api.colony import release_worker as release_worker
+    from aether.api.colony import start_phase as start_phase
+    from aether.api.colony import transition_state as transition_state
+    from aether.api.compact import answered as answered
+    from aether.api.compact import compact as compact
+    from aether.api.compact import compaction_plan as compaction_plan
+    from aether.api.compact import preflight as preflight
+    from aether.api.compact import undo_compaction as undo_compaction
+    from aether.api.compact_case import Options as Options
+    from aether.api.compact_views import compaction_diff as compaction_diff
+    from aether.api.compact_views import conversation_list as conversation_list
+    from aether.api.compress import compress as compress
+    from aether.api.compress import create_short_term_session as create_short_term_session
+    from aether.api.compress import evict_short_term_session as evict_short_term_session
+    from aether.api.compress import prepare_compression_data as prepare_compression_data
+    from aether.api.compress import trigger_phase_boundary_compression as trigger_phase_boundary_compression
+    from aether.api.forget import forget as forget
+    from aether.api.importing import import_transcripts as import_transcripts
+    from aether.api.memory_tool import clear_memory_files as clear_memory_files
+    from aether.api.memory_tool import memory_tool as memory_tool
+    from aether.api.patterns import create_associative_link as create_associative_link
+    from aether.api.patterns import detect_patterns_across_sessions as detect_patterns_across_sessions
+    from aether.api.patterns import extract_pattern_to_long_term as extract_pattern_to_long_term
+    from aether.api.patterns import trigger_pattern_extraction as trigger_pattern_extraction
+    from aether.api.recall import recall as recall
+    from aether.api.search import search_memory as search_memory
+    from aether.api.status import get_compression_stats as get_compression_stats
+    from aether.api.status import get_memory_status as get_memory_status
+    from aether.api.tokens import record_usage as record_usage
+    from aether.api.working import add_working_memory_item as add_working_memory_item
+    from aether.api.working import add_working_memory_items as add_working_memory_items
+    from aether.api.working import auto_compress_if_needed as auto_compress_if_needed
+    from aether.api.working import check_token_threshold as check_token_threshold
+    from aether.api.working import clear_working_memory as clear_working_memory
+    from aether.api.working import get_working_memory_item as get_working_memory_item
+    from aether.api.working import list_working_memory_items as list_working_memory_items
+    from aether.api.working import update_working_memory_item as update_working_memory_item
+    from aether.api.working import verify_token_limit as verify_token_limit
+    from aether.compaction.policy import CompactConfig as CompactConfig
+    from aether.compaction.policy import CompactPolicy as CompactPolicy
     from aether.errors import AetherError as AetherError
-    from aether.integrations.compact_manager import CompactConfig as CompactConfig
     from aether.integrations.compact_manager import CompactManager as CompactManager
-    from aether.integrations.compact_manager import CompactPolicy as CompactPolicy
     from aether.integrations.compact_manager import mark_protected as mark_protected
     from aether.integrations.context_manager import ContextManager as ContextManager
-    from aether.operations.architects import compress as compress
-    from aether.operations.colony import active_signals as active_signals
-    from aether.operations.colony import adapt_next_phase_from_memory as adapt_next_phase_from_memory
-    from aether.operations.colony import await_queen_decision as await_queen_decision
-    from aether.operations.colony import colony as colony
-    from aether.operations.colony import complete_phase as complete_phase
-    from aether.operations.colony import decide as decide
-    from aether.operations.colony import detect_crash as detect_crash
-    from aether.operations.colony import emit_signal as emit_signal
-    from aether.operations.colony import recover_from_crash as recover_from_crash
-    from aether.operations.colony import register_worker as register_worker
-    from aether.operations.colony import release_worker as release_worker
-    from aether.operations.colony import start_phase as start_phase
-    from aether.operations.colony import transition_state as transition_state
-    from aether.operations.compacting import answered as answered
-    from aether.operations.compacting import compact as compact
-    from aether.operations.compacting import compaction_plan as compaction_plan
-    from aether.operations.compacting import preflight as preflight
-    from aether.operations.compacting import undo_compaction as undo_compaction
-    from aether.operations.compaction_case import Options as Options
-    from aether.operations.compaction_views import compaction_diff as compaction_diff
-    from aether.operations.compaction_views import conversation_list as conversation_list
-    from aether.operations.compression import create_short_term_session as create_short_term_session
-    from aether.operations.compression import evict_short_term_session as evict_short_term_session
-    from aether.operations.compression import prepare_compression_data as prepare_compression_data
-    from aether.operations.compression import (
-        trigger_phase_boundary_compression as trigger_phase_boundary_compression,
-    )
-    from aether.operations.forgetting import forget as forget
-    from aether.operations.home import examine as examine
-    from aether.operations.home import export as export
-    from aether.operations.home import fold as fold
-    from aether.operations.home import init as init
-    from aether.operations.home import log as log
-    from aether.operations.home import repair as repair
-    from aether.operations.home import show as show
-    from aether.operations.home import undo as undo
-    from aether.operations.importing import import_transcripts as import_transcripts
-    from aether.operations.memory_files import clear_memory_files as clear_memory_files
-    from aether.operations.memory_files import memory_tool as memory_tool
-    from aether.operations.patterns import create_associative_link as create_associative_link
-    from aether.operations.patterns import detect_patterns_across_sessions as detect_patterns_across_sessions
-    from aether.operations.patterns import extract_pattern_to_long_term as extract_pattern_to_long_term
-    from aether.operations.patterns import trigger_pattern_extraction as trigger_pattern_extraction
-    from aether.operations.recalling import recall as recall
-    from aether.operations.searching import search_memory as search_memory
-    from aether.operations.snapshots import create_snapshot as create_snapshot
-    from aether.operations.snapshots import list_snapshots as list_snapshots
-    from aether.operations.snapshots import restore_snapshot as restore_snapshot
-    from aether.operations.status import get_compression_stats as get_compression_stats
-    from aether.operations.status import get_memory_status as get_memory_status
-    from aether.operations.usage import record_usage as record_usage
-    from aether.operations.working import add_working_memory_item as add_working_memory_item
-    from aether.operations.working import add_working_memory_items as add_working_memory_items
-    from aether.operations.working import auto_compress_if_needed as auto_compress_if_needed
-    from aether.operations.working import check_token_threshold as check_token_threshold
-    from aether.operations.working import clear_working_memory as clear_working_memory
-    from aether.operations.working import get_working_memory_item as get_working_memory_item
-    from aether.operations.working import list_working_memory_items as list_working_memory_items
-    from aether.operations.working import update_working_memory_item as update_working_memory_item
-    from aether.operations.working import verify_token_limit as verify_token_limit
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "architects": "compress",
-    "colony": (
-        "active_signals adapt_next_phase_from_memory await_queen_decision colony complete_phase decide detect_crash "
-        "emit_signal recover_from_crash register_worker release_worker start_phase transition_state"
+_NAMES_IN = {
+    "aether.api.admin": (
+        "create_snapshot examine export fold init list_snapshots log repair restore_snapshot show undo"
     ),
-    "compacting": "answered compact compaction_plan preflight undo_compaction",
-    "compaction_views": "compaction_diff conversation_list",
-    "compression": (
-        "create_short_term_session evict_short_term_session prepare_compression_data "
+    "aether.api.colony": (
+        "active_signals adapt_next_phase_from_memory await_queen_decision colony complete_phase decide "
+        "detect_crash emit_signal recover_from_crash register_worker release_worker start_phase "
+        "transition_state"
+    ),
+    "aether.api.compact": "answered compact compaction_plan preflight undo_compaction",
+    "aether.api.compact_case": "Options",
+    "aether.api.compact_views": "compaction_diff conversation_list",
+    "aether.api.compress": (
+        "compress create_short_term_session evict_short_term_session prepare_compression_data "
         "trigger_phase_boundary_compression"
     ),
-    "forgetting": "forget",
-    "home": "examine export fold init log repair show undo",
-    "importing": "import_transcripts",
-    "memory_files": "clear_memory_files memory_tool",
-    "patterns": (
+    "aether.api.forget": "forget",
+    "aether.api.importing": "import_transcripts",
+    "aether.api.memory_tool": "clear_memory_files memory_tool",
+    "aether.api.patterns": (
         "create_associative_link detect_patterns_across_sessions extract_pattern_to_long_term "
         "trigger_pattern_extraction"
     ),
-    "recalling": "recall",
-    "searching": "search_memory",
-    "snapshots": "create_snapshot list_snapshots restore_snapshot",
-    "status": "get_compression_stats get_memory_status",
-    "usage": "record_usage",
-    "working": (
+    "aether.api.recall": "recall",
+    "aether.api.search": "search_memory",
+    "aether.api.status": "get_compression_stats get_memory_status",
+    "aether.api.tokens": "record_usage",
+    "aether.api.working": (
         "add_working_memory_item add_working_memory_items auto_compress_if_needed check_token_threshold "
-        "clear_working_memory get_working_memory_item list_working_memory_items update_working_memory_item "
-        "verify_token_limit"
+        "clear_working_memory get_working_memory_item list_working_memory_items "
+        "update_working_memory_item verify_token_limit"
     ),
+    "aether.compaction.policy": "CompactConfig CompactPolicy",
+    "aether.errors": "AetherError",
+    "aether.integrations.compact_manager": "CompactManager mark_protected",
+    "aether.integrations.context_manager": "ContextManager",
 }
-_MODULE_OF = {
-    name: f"aether.operations.{module}" for module, names in _HOMES.items() for name in names.split()
-}
-_MODULE_OF |= {
-    "AetherError": "aether.errors",
-    "CompactConfig": "aether.integrations.compact_manager",
-    "CompactManager": "aether.integrations.compact_manager",
-    "CompactPolicy": "aether.integrations.compact_manager",
-    "ContextManager": "aether.integrations.context_manager",
-    "Options": "aether.operations.compaction_case",
-    "mark_protected": "aether.integrations.compact_manager",
-}
+_MODULE_OF = {name: module for module, names in _NAMES_IN.items() for name in names.split()}
 
-__all__ = ["__version__", *sorted(_MODULE_OF)]  # noqa: PLE0604 - the names stand in _HOMES
+__all__ = ["__version__", *sorted(_MODULE_OF)]  # noqa: PLE0604 - the names are in _NAMES_IN
 
 
 def __getattr__(name: str) -> Any:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from aether.errors import InvalidDocument, InvalidInput, shown
 from aether.paths import resource
-from aether.shapes import JsonObject
+from aether.types import JsonObject
 
 _FENCE = "---\n"
 _HEAD_FIELDS = ("purpose", "variables", "output")

@@ -27,16 +27,16 @@ import report
 
 from aether.backends.base import Request, Settings
 from aether.backends.extractive import complete
-from aether.backends.extractive.trim import unbulleted
+from aether.backends.extractive.clauses import unbulleted
 from aether.memory import fidelity as gate
-from aether.memory.capture import capture
+from aether.memory.capture.extract import capture
 from aether.memory.handoff import protected
 from aether.messages.read import read_records
-from aether.text.anchors import anchors
 from aether.text.classify import classify
+from aether.text.identifiers import anchors
 from aether.text.words import sentences, stems
+from aether.tokens.count import session_tokens
 from aether.tokens.estimate import estimate
-from aether.tokens.sessions import session_tokens
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 DEVELOPED = (0, 2, 4)

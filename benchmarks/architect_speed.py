@@ -16,8 +16,8 @@ import report
 
 from aether.backends.base import Request, Settings
 from aether.backends.extractive import complete
+from aether.tokens.count import session_tokens
 from aether.tokens.estimate import estimate
-from aether.tokens.sessions import session_tokens
 
 SIZES = (25_000, 50_000, 100_000, 200_000)
 ROUNDS = 3

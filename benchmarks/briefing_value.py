@@ -26,15 +26,15 @@ import report
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import aether
-from aether.integrations.claude_code.intake import entry_of
-from aether.memory.brief_files import is_scratch, shortener
-from aether.memory.briefing import MOST_CHARS, STEERING_CHARS, briefing, steering
+from aether.api.drain import drain
+from aether.api.home import counter_of, now, read
+from aether.api.host_summary import ingest_summary
+from aether.integrations.claude_code.event import entry_of
+from aether.memory.briefing.briefing import MOST_CHARS, STEERING_CHARS, briefing, steering
+from aether.memory.briefing.sections import is_scratch, shortener
 from aether.messages.shell import looks_around, matters, signature
-from aether.operations.compaction_summaries import ingest_summary
-from aether.operations.edge import counter_of, now, read
-from aether.operations.taking_in import drain
 from aether.store import spool
-from aether.store.config import Config
+from aether.store.keys import Config
 from aether.text.cleaning import clean
 from tests.hook_player import payloads
 

@@ -22,11 +22,11 @@ sys.path.insert(0, str(ROOT))
 import report  # noqa: E402 - runnable without an installation
 from compaction_decay import Session  # noqa: E402
 
-from aether.compaction.policies import POLICIES  # noqa: E402
-from aether.messages.check import check, refused  # noqa: E402
-from aether.messages.formats import bare, read  # noqa: E402
-from aether.operations.compacting import compact, undo_compaction  # noqa: E402
-from aether.operations.home import init  # noqa: E402
+from aether.api.admin import init  # noqa: E402
+from aether.api.compact import compact, undo_compaction  # noqa: E402
+from aether.compaction.policy import POLICIES  # noqa: E402
+from aether.messages.convert import bare, read  # noqa: E402
+from aether.messages.validate import check, refused  # noqa: E402
 
 SEED = 60
 TURNS = 60

@@ -18,13 +18,15 @@ from typing import NamedTuple
 
 import report
 
-from aether.backends import Settings, backend, summary_request
+from aether.api.summarize import as_json
+from aether.backends import backend
+from aether.backends.base import Settings
+from aether.backends.request import summary_request
 from aether.compaction.plan import apply, plan
-from aether.compaction.policies import policy
-from aether.messages.formats import read
-from aether.operations.summarising import as_json
+from aether.compaction.policy import policy
+from aether.messages.convert import read
+from aether.tokens.count import message_tokens
 from aether.tokens.estimate import estimate
-from aether.tokens.messages import message_tokens
 
 SEEDS = (11, 12, 13)
 WINDOWS = (16_000, 32_000)

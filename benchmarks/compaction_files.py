@@ -17,13 +17,14 @@ from typing import NamedTuple
 
 import report
 
-from aether.backends import Settings, backend, summary_request
-from aether.compaction.carry import FACTS_SHARE, told
-from aether.compaction.facts import facts_of, fitted
+from aether.api.summarize import as_json
+from aether.backends import backend
+from aether.backends.base import Settings
+from aether.backends.request import summary_request
+from aether.compaction.facts import FACTS_SHARE, facts_of, fitted, told
 from aether.compaction.shapes import Summary, SummaryTask
 from aether.compaction.summary import rendered
-from aether.messages.formats import read
-from aether.operations.summarising import as_json
+from aether.messages.convert import read
 from aether.tokens.estimate import estimate
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -55,14 +55,14 @@ sys.path.insert(0, str(ROOT))
 
 import report  # noqa: E402 - runnable without an installation
 
-from aether.compaction.bounds import Bounds, bounds  # noqa: E402
-from aether.compaction.policies import policy  # noqa: E402
-from aether.messages.check import check  # noqa: E402
-from aether.messages.formats import message, read  # noqa: E402
-from aether.operations.compacting import preflight  # noqa: E402
-from aether.operations.compaction_case import Options  # noqa: E402
+from aether.api.compact import preflight  # noqa: E402
+from aether.api.compact_case import Options  # noqa: E402
+from aether.compaction.budget import Bounds, bounds  # noqa: E402
+from aether.compaction.policy import policy  # noqa: E402
+from aether.messages.convert import message, read  # noqa: E402
+from aether.messages.validate import check  # noqa: E402
+from aether.tokens.count import message_tokens  # noqa: E402
 from aether.tokens.estimate import estimate  # noqa: E402
-from aether.tokens.messages import message_tokens  # noqa: E402
 from tests.laws.histories import history  # noqa: E402
 
 # Window in tokens: how many conversations. Most are small, so that the whole takes two minutes.

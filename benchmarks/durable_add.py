@@ -26,7 +26,7 @@ from pathlib import Path
 import report
 
 import aether
-from aether.store import codec, state
+from aether.store import codec, snapshot
 from aether.store.files import write_whole
 
 RUNS = 3
@@ -86,7 +86,7 @@ def one_run(directory: Path) -> dict[str, dict[str, float]]:
     homes = {name: filled(directory / name, share) for name, share in FILLS.items()}
     before = {name: len(aether.list_working_memory_items(home=home)) for name, home in homes.items()}
     rows = database(directory)
-    memory = state.load(homes["full"]).documents["memory"]
+    memory = snapshot.load(homes["full"]).documents["memory"]
     whole = codec.document(memory)
     assert len(whole) > 500_000
     ways: dict[str, Callable[[int], object]] = {

@@ -59,7 +59,7 @@ def grown(source: Path, copies: int, directory: Path) -> Path:
 
 
 def measure(path: str, *, capturing: bool) -> dict:
-    from aether.memory.capture import capture
+    from aether.memory.capture.extract import capture
     from aether.messages.read import read_records
 
     best, count = float("inf"), 0

@@ -25,8 +25,8 @@ sys.path.insert(0, str(ROOT))
 import report  # noqa: E402 - runnable without an installation
 
 from aether.errors import BackendUnavailable  # noqa: E402
+from aether.tokens.count import Tally, tally  # noqa: E402
 from aether.tokens.counters import EXACT, counter  # noqa: E402
-from aether.tokens.tally import Tally, tally  # noqa: E402
 from tests.laws.histories import history  # noqa: E402
 
 MESSAGES = 10_000

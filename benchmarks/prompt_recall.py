@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import report
 
-from aether.memory.capture import capture
+from aether.memory.briefing.prompt_match import question, reminders
+from aether.memory.capture.extract import capture
 from aether.memory.recall import Record
-from aether.memory.reminders import question, reminders
 from aether.messages.read import read_records
 from aether.text.cleaning import clean
 

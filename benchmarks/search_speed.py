@@ -28,7 +28,7 @@ from pathlib import Path
 import report
 
 from aether.memory.search import search
-from aether.store import index, rows
+from aether.store import search_index
 
 SIZES = (1_000, 10_000, 100_000)
 COMPARED_UP_TO = 10_000
@@ -43,7 +43,7 @@ import json, sys
 from datetime import UTC, datetime
 from pathlib import Path
 from aether.memory.search import search
-from aether.store import index
+from aether.store import search_index
 
 last = json.loads(sys.argv[3])
 head = int(sys.argv[2])
@@ -109,7 +109,7 @@ def spread(seconds: list[float]) -> dict:
     return {"p50_ms": round(statistics.median(seconds) * 1e3, 2), "p95_ms": round(cuts[18] * 1e3, 2)}
 
 
-def fresh(path: Path, archive: index.Archive, last: dict, asked: list[str]) -> dict:
+def fresh(path: Path, archive: search_index.Archive, last: dict, asked: list[str]) -> dict:
     head, text = str(archive.head), json.dumps(last)
 
     def run(*arguments: str) -> None:
@@ -126,13 +126,13 @@ def fresh(path: Path, archive: index.Archive, last: dict, asked: list[str]) -> d
 def measure(size: int, words: list[str], asked: list[str], folder: Path) -> dict:
     held = records(words, size, random.Random(size))
     numbered = list(enumerate(held))
-    archive = index.Archive(size - 1, lambda after: iter(numbered[after + 1 :]))
+    archive = search_index.Archive(size - 1, lambda after: iter(numbered[after + 1 :]))
     path = folder / f"{size}.sqlite"
-    build = timed(index.refresh, path, archive)
-    indexed = index.source(path, archive)
-    plain = rows.scanning(lambda: iter(held))
+    build = timed(search_index.refresh, path, archive)
+    indexed = search_index.source(path, archive)
+    plain = search_index.scanning(lambda: iter(held))
 
-    def answer(query: str, source: rows.Source) -> list[dict]:
+    def answer(query: str, source: search_index.Source) -> list[dict]:
         return search({}, query, now=NOW, archived=source)
 
     answered = [query for query in asked if answer(query, indexed)]

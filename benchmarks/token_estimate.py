@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 import report  # noqa: E402 - runnable without an installation
 
 from aether.tokens import exact  # noqa: E402 - runnable without an installation
-from aether.tokens.calibrate import Row, calibrate  # noqa: E402
+from aether.tokens.counters import Row, calibrate  # noqa: E402
 from aether.tokens.estimate import estimate  # noqa: E402
 
 SAMPLES = ROOT / "tests" / "tokens" / "samples"

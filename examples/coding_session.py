@@ -1,6 +1,7 @@
 """A coding session: a policy that nothing may touch, a preflight before each call, and /compact by hand."""
 
-from aether.integrations.compact_manager import CompactConfig, CompactManager, Message, mark_protected
+from aether.compaction.policy import CompactConfig
+from aether.integrations.compact_manager import CompactManager, Message, mark_protected
 
 # telemetry_exporter="ariadne" with ariadne_url=... would show the decisions in a viewer.
 manager = CompactManager(CompactConfig(max_context_tokens=4_000))

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from aether.clock import stamp
-from aether.shapes import Change
-from aether.store import state
+from aether.store import snapshot
 from aether.store.commit import Author, Committed, commit, fold_home
-from aether.store.state import Snapshot
+from aether.store.snapshot import Snapshot
+from aether.types import Change
 
 # Thousands of small files belong in memory, where the machine has such a place.
 IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir()
@@ -92,8 +92,8 @@ def patch(home: Path, *operations: dict[str, Any], document: str = "memory", ope
 
 def anew(home: Path) -> Snapshot:
     """Return the home as a reader sees it that has never seen it before."""
-    state._CACHE.pop(home, None)
-    return state.load(home)
+    snapshot._CACHE.pop(home, None)
+    return snapshot.load(home)
 
 
 def ids(home: Path) -> list[str]:

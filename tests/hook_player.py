@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from aether.messages import claude_code
-from aether.messages.record import Record
+from aether.messages.records import Record
+from aether.messages.sources import claude_code
 from aether.store import spool
 from aether.text.cleaning import clean
 

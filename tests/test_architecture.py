@@ -37,13 +37,13 @@ SMALL_WITH_A_REASON: dict[str, str] = {
 HOMES = {
     "agents": {"aether/integrations/openai_agents.py"},
     "anthropic": {
-        "aether/backends/anthropic_api.py",
+        "aether/backends/anthropic.py",
         "aether/integrations/anthropic_sdk.py",
         "aether/integrations/memory_tool.py",
     },
     "boto3": {"aether/storage/s3.py"},
     "botocore": {"aether/storage/s3.py"},
-    "httpx2": {"aether/http.py", "aether/backends/anthropic_api.py"},
+    "httpx2": {"aether/http.py", "aether/backends/anthropic.py"},
     "langchain": {"aether/integrations/langchain.py"},
     "langchain_core": {"aether/integrations/langchain.py"},
     "mcp": {"aether/integrations/mcp_server"},
@@ -53,17 +53,27 @@ HOMES = {
     "filelock": {"aether/store/lock.py"},
     "jsonschema": {"aether/schemas/check.py"},
     "rich": {"aether/cli/output.py"},
-    "orjson": {"aether/store/codec.py", "aether/messages/jsonl.py"},
+    "orjson": {"aether/store/codec.py", "aether/messages/records.py"},
     "snowballstemmer": {"aether/text/words.py"},
-    "sqlite3": {"aether/store/index.py"},
+    "sqlite3": {"aether/store/search_index.py"},
     "tiktoken": {"aether/tokens/exact.py"},
 }
 # A fresh process that adds an item must not pay for these.
-HEAVY = {"anthropic", "httpx2", "tiktoken", "jsonschema", "filelock", "snowballstemmer", "sqlite3", "asyncio", "rich"}
+HEAVY = {
+    "anthropic",
+    "httpx2",
+    "tiktoken",
+    "jsonschema",
+    "filelock",
+    "snowballstemmer",
+    "sqlite3",
+    "asyncio",
+    "rich",
+}
 # Nor may the event of a tool, a process for each call of one, pay for these.
 HEAVY_FOR_A_TOOL = HEAVY | set(
     "typing pathlib contextlib dataclasses hashlib tomllib click subprocess tempfile datetime base64 "
-    "aether.operations aether.memory aether.paths".split()
+    "aether.api aether.memory aether.paths".split()
 )
 
 
@@ -259,9 +269,9 @@ def test_arrows_point_down():
         ("import aether", HEAVY_FOR_A_TOOL),
         ("import aether; aether.add_working_memory_item", HEAVY),
         ("import aether.cli.main", HEAVY),
-        ("from aether.operations import status; status.get_memory_status", HEAVY),
+        ("from aether.api import status; status.get_memory_status", HEAVY),
         (
-            "import aether.integrations.claude_code.hook, aether.integrations.claude_code.intake, aether.store.spool",
+            "import aether.integrations.claude_code.hook, aether.integrations.claude_code.event, aether.store.spool",
             HEAVY_FOR_A_TOOL,
         ),
     ],

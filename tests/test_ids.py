@@ -1,7 +1,7 @@
 import re
 from datetime import timedelta
 
-from aether.ids import new_id, short_id
+from aether.clock import new_id, short_id
 from tests.homes import NOW
 
 

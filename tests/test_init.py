@@ -9,7 +9,7 @@ import pytest
 import aether
 from tests.tables import rows
 
-FUNCTIONS = sorted(name for names in aether._HOMES.values() for name in names.split())
+FUNCTIONS = sorted(name for names in aether._NAMES_IN.values() for name in names.split())
 # What others rely on, word for word.
 FIXED = {
     "add_working_memory_item": "(content, type, relevance_score=0.5, *, home=None, source='queen', caste=None, metadata=None)",

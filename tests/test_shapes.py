@@ -3,7 +3,7 @@
 import json
 from typing import Any, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
 
-from aether import shapes
+from aether import types
 from aether.paths import resource
 from aether.schemas import check
 from tests.tables import rows
@@ -38,7 +38,7 @@ SCHEMAS = sorted(
 
 @rows("name", SAME)
 def test_a_shape_and_its_schema_have_the_same_members(name):
-    hints = get_type_hints(getattr(shapes, name), include_extras=True)
+    hints = get_type_hints(getattr(types, name), include_extras=True)
 
     assert set(hints) == set(SAME[name]["properties"])
     assert {key for key, hint in hints.items() if get_origin(hint) is not NotRequired} == set(
@@ -48,7 +48,7 @@ def test_a_shape_and_its_schema_have_the_same_members(name):
 
 @rows("name", SAME)
 def test_a_shape_and_its_schema_have_the_same_types(name):
-    for member, hint in get_type_hints(getattr(shapes, name)).items():
+    for member, hint in get_type_hints(getattr(types, name)).items():
         part = SAME[name]["properties"][member]
         said = part.get("type")
         assert set(said if isinstance(said, list) else [said]) == set(_json_types(hint)), member
@@ -70,7 +70,7 @@ def _json_types(hint: Any) -> list[str]:
 
 
 def test_every_typed_dictionary_of_the_memory_has_its_schema():
-    made = {name for name, shape in vars(shapes).items() if is_typeddict(shape)}
+    made = {name for name, shape in vars(types).items() if is_typeddict(shape)}
 
     assert made - set(SAME) == {"Signal", "Handoff"}
 

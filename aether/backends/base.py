@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from aether.shapes import Counter, JsonObject
+from aether.types import Counter, JsonObject
 
 
 class Request(NamedTuple):

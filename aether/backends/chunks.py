@@ -2,6 +2,12 @@
 
 Everything here is a pure function of hand-offs and sessions. Each item goes to exactly one part, in
 order; an item too large for a part is cut at a line or a blank, and nothing of it is left out.
+
+Passages: what a summary shall stand for, cut into stretches that a model reads one after the other.
+
+The summary of one stretch is the previous summary of the next, so that the last one stands for all. Every text
+goes to exactly one stretch, in order; one that is too large is cut at a line or a blank, and nothing of it is
+left out.
 """
 
 from __future__ import annotations
@@ -10,7 +16,7 @@ import json
 from typing import Any
 
 from aether.backends.request import item_line
-from aether.shapes import Counter, JsonObject
+from aether.types import Counter, JsonObject
 
 # A blank within this share of a cut is preferred to a cut inside a word.
 _LOOK_BACK_SHARE = 0.2
@@ -140,3 +146,41 @@ def _joined(sessions: list[JsonObject], name: str, key: str) -> list[Any]:
             if isinstance(entry, dict) and isinstance(entry.get(key), str):
                 seen.setdefault(entry[key], entry)
     return list(seen.values())
+
+
+def passages(task: JsonObject, *, most_tokens: int, count: Counter) -> list[JsonObject]:
+    """Return tasks that share the messages of `task`, each of at most `most_tokens` of messages.
+
+    >>> task = {"said": [{"at": 0, "text": "one two"}, {"at": 1, "text": "three"}]}
+    >>> [part["said"] for part in passages(task, most_tokens=9, count=lambda text: len(text) // 4)]
+    [[{'at': 0, 'text': 'one two'}], [{'at': 1, 'text': 'three'}]]
+    """
+    groups: list[list[JsonObject]] = [[]]
+    filled = 0
+    for said in task["said"]:
+        for piece, size in _passages_pieces(said, most_tokens, count):
+            if filled and filled + size > most_tokens:
+                groups.append([])
+                filled = 0
+            groups[-1].append(piece)
+            filled += size
+    return [{**task, "said": group} for group in groups]
+
+
+def said_tokens(task: JsonObject, count: Counter) -> int:
+    """Return the tokens of all messages of `task`, as a model is shown them."""
+    return sum(_passages_size(said, count) for said in task["said"])
+
+
+def _passages_pieces(said: JsonObject, most: int, count: Counter) -> list[tuple[JsonObject, int]]:
+    size = _passages_size(said, count)
+    if size <= most or not said["text"]:
+        return [(said, size)]
+    frame = _passages_size({**said, "text": ""}, count)
+    share = max(1, most - frame) / max(1, size - frame)
+    pieces = ({**said, "text": text} for text in cut(said["text"], int(len(said["text"]) * share)))
+    return [(piece, _passages_size(piece, count)) for piece in pieces]
+
+
+def _passages_size(said: JsonObject, count: Counter) -> int:
+    return count(json.dumps(said, ensure_ascii=False))

@@ -21,7 +21,7 @@ from typing import IO, Any
 
 from aether.backends.base import Completion, Request, Settings
 from aether.errors import BackendFailed, BackendUnavailable, InvalidInput, shown
-from aether.shapes import Counter
+from aether.types import Counter
 
 NAME = "command"
 # No session comes near this; a program that writes more is not writing one.

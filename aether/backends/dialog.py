@@ -13,13 +13,14 @@ from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
 
 from aether import prompts
-from aether.backends import chunks, wire
+from aether.backends import chunks
+from aether.backends import exchange as backends_exchange
 from aether.backends.base import Completion, Request, Settings
-from aether.backends.passages import passages, said_tokens
+from aether.backends.chunks import passages, said_tokens
 from aether.backends.request import merge_prompt, session_request, summary_request
 from aether.errors import BackendFailed
-from aether.shapes import Counter, JsonObject
-from aether.tokens.sessions import session_tokens
+from aether.tokens.count import session_tokens
+from aether.types import Counter, JsonObject
 
 # At the 50 to 100 tokens a second of hosted models, an answer of this size ends within the default timeout.
 HOSTED_ANSWER_TOKENS = 6_000
@@ -54,7 +55,7 @@ class Model(NamedTuple):
 
     name: str
     server: str
-    exchange: Callable[[str, int, JsonObject], wire.Reply]
+    exchange: Callable[[str, int, JsonObject], backends_exchange.Reply]
     """Prompt, most output tokens and form to one reply, without retries."""
     read: Callable[[JsonObject], Answer]
     """The body of a reply of status 200 to an answer."""
@@ -219,8 +220,8 @@ def _ask(prompt: str, talk: _Talk) -> Answer:
 
 def _call(prompt: str, room: int, talk: _Talk) -> Answer:
     model, settings = talk.model, talk.settings
-    found = wire.persistent(lambda: model.exchange(prompt, room, talk.forms[0]), settings)
-    if found.status in {400, 422} and len(talk.forms) > 1 and not wire.too_long(found):
+    found = backends_exchange.persistent(lambda: model.exchange(prompt, room, talk.forms[0]), settings)
+    if found.status in {400, 422} and len(talk.forms) > 1 and not backends_exchange.too_long(found):
         talk.forms.pop(0)
         return _call(prompt, room, talk)
     answer = _read(found, talk)
@@ -228,12 +229,14 @@ def _call(prompt: str, room: int, talk: _Talk) -> Answer:
     return answer
 
 
-def _read(found: wire.Reply, talk: _Talk) -> Answer:
+def _read(found: backends_exchange.Reply, talk: _Talk) -> Answer:
     model = talk.model
-    if wire.too_long(found):
-        return Answer("too long", detail=wire.said(found))
+    if backends_exchange.too_long(found):
+        return Answer("too long", detail=backends_exchange.said(found))
     if found.status != 200 or found.body.get("error"):
-        wire.fail(found, where=model.name, server=model.server, settings=talk.settings, fixes=model.fixes)
+        backends_exchange.fail(
+            found, where=model.name, server=model.server, settings=talk.settings, fixes=model.fixes
+        )
     try:
         if found.body:
             return model.read(found.body)
@@ -241,7 +244,7 @@ def _read(found: wire.Reply, talk: _Talk) -> Answer:
         pass
     raise BackendFailed(
         f"the server at {model.server} answered with something else than {model.name} does: "
-        f"{wire.said(found)}",
+        f"{backends_exchange.said(found)}",
         fix="Check the base URL.",
         where=model.name,
     )

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from aether.backends import dialog, wire
+from aether.backends import dialog
+from aether.backends import exchange as backends_exchange
 from aether.backends.base import Completion, Request, Settings
 from aether.backends.request import strict
 from aether.errors import BackendUnavailable
-from aether.shapes import Counter, JsonObject
+from aether.types import Counter, JsonObject
 
 NAME = "ollama"
 DEFAULT_PORT = 11434
@@ -35,8 +36,8 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
         BackendUnavailable: no model is chosen or pulled, or no server answers.
         BackendFailed: it was reached and failed, or its answer was cut off.
     """
-    server = _server(wire.chosen(settings.base_url, "OLLAMA_HOST"))
-    name = wire.chosen(settings.model, "AETHER_MODEL")
+    server = _server(backends_exchange.chosen(settings.base_url, "OLLAMA_HOST"))
+    name = backends_exchange.chosen(settings.model, "AETHER_MODEL")
     if not name:
         raise BackendUnavailable(
             "no model is chosen.",
@@ -44,9 +45,9 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
             where=NAME,
         )
 
-    def exchange(prompt: str, room: int, form: JsonObject) -> wire.Reply:
+    def exchange(prompt: str, room: int, form: JsonObject) -> backends_exchange.Reply:
         expected = count(prompt)
-        found = wire.post(
+        found = backends_exchange.post(
             f"{server}/api/chat",
             _body(name, prompt, room, expected) | form,
             headers={},
@@ -105,12 +106,12 @@ def _body(model: str, prompt: str, room: int, expected: int) -> JsonObject:
     }
 
 
-def _cut_shows(found: wire.Reply, expected: int) -> wire.Reply:
+def _cut_shows(found: backends_exchange.Reply, expected: int) -> backends_exchange.Reply:
     # Older servers do not know `truncate`; what they report they read gives them away.
     read = found.body.get("prompt_eval_count")
     if found.status == 200 and isinstance(read, int) and 0 < read < expected * LEAST_READ_SHARE:
         words = f"the server read {read} of about {expected} tokens"
-        return wire.Reply(413, {"error": words}, words)
+        return backends_exchange.Reply(413, {"error": words}, words)
     return found
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from aether import prompts
 from aether.backends.base import Request
 from aether.paths import resource
-from aether.shapes import JsonObject
+from aether.types import JsonObject
 
 SCHEMA = "data/schemas/session_answer.schema.json"
 # The prompt for each strategy of a summary.

@@ -24,8 +24,8 @@ from aether.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from aether.operations.claude_settings import FileChange
-    from aether.operations.rescuing import Transcript
+    from aether.integrations.claude_code.install import FileChange
+    from aether.integrations.claude_code.rescue import Transcript
 
 BYTES_PER_KB = 1_000
 # Beyond these the closing words would be a list: `aether log` has all.
@@ -71,16 +71,16 @@ def install(ask: Ask, scope: str | None, dry_run: bool) -> None:
       aether claude install --project
     """
     from aether.errors import InvalidDocument
-    from aether.operations import claude_settings
+    from aether.integrations.claude_code import install
 
-    scope = scope or claude_settings.default_scope()
+    scope = scope or install.default_scope()
     try:
-        files = claude_settings.install(scope, dry_run=dry_run)
+        files = install.install(scope, dry_run=dry_run)
     except InvalidDocument:
         note(ask, f"What would be added:\n{_by_hand(scope)}")
         raise
-    home, made = (None, False) if scope == "user" or dry_run else claude_settings.make_home(ask.home)
-    plugin = str(claude_settings.plugin_directory())
+    home, made = (None, False) if scope == "user" or dry_run else install.make_home(ask.home)
+    plugin = str(install.plugin_directory())
     data = {
         "scope": scope,
         "files": [one._asdict() for one in files],
@@ -96,18 +96,18 @@ def install(ask: Ask, scope: str | None, dry_run: bool) -> None:
 
 def _note_next_steps(ask: Ask, scope: str, plugin: str) -> None:
     """Print the next steps, and the limits of this installation."""
-    from aether.operations import claude_handlers, claude_settings
+    from aether.integrations.claude_code import install
 
-    if not claude_settings.can_serve():
+    if not install.can_serve():
         note(
             ask,
             "The MCP server was left out: its package is not installed (pip install 'aether-memory[mcp]').",
         )
     elif scope != "project":
-        server = claude_settings.own_server()
+        server = install.own_server()
         add = ["claude", "mcp", "add", "--scope", scope, "aether", "--", server["command"], *server["args"]]
         note(ask, f"For the MCP server: {_shell(add)}")
-    if advice := claude_handlers.path_advice():
+    if advice := install.path_advice():
         note(ask, advice)
         if scope == "project":
             note(ask, "For this machine alone, without PATH: aether claude install --local")
@@ -120,9 +120,9 @@ def _note_next_steps(ask: Ask, scope: str, plugin: str) -> None:
 def _by_hand(scope: str) -> str:
     import json
 
-    from aether.operations import claude_settings
+    from aether.integrations.claude_code import install
 
-    groups = claude_settings.wanted_groups(scope)
+    groups = install.wanted_groups(scope)
     return json.dumps({"hooks": {event: [group] for event, group in groups.items()}}, indent=2)
 
 
@@ -145,10 +145,10 @@ def uninstall(ask: Ask, scope: str | None, dry_run: bool) -> None:
     Example:
       aether claude uninstall --project
     """
-    from aether.operations import claude_settings
+    from aether.integrations.claude_code import install
 
     scopes = [scope] if scope else ["project", "local"]
-    files = [file for each in scopes for file in claude_settings.uninstall(each, dry_run=dry_run)]
+    files = [file for each in scopes for file in install.uninstall(each, dry_run=dry_run)]
     emit(
         ask,
         {"scope": scope, "files": [one._asdict() for one in files]},
@@ -181,10 +181,10 @@ def status(ask: Ask) -> int:
     Example:
       aether claude status
     """
-    from aether.operations import claude_status
+    from aether.integrations.claude_code import health
     from aether.paths import find_home
 
-    found = claude_status.status(find_home(ask.home) if ask.home else None)
+    found = health.status(find_home(ask.home) if ask.home else None)
     data = {**found._asdict(), "installed": [one._asdict() for one in found.installed]}
     emit(ask, data, _status_lines(found))
     for words in found.problems:
@@ -224,9 +224,9 @@ def pause(ask: Ask) -> None:
     Example:
       aether claude pause
     """
-    from aether.operations import claude_status
+    from aether.integrations.claude_code import health
 
-    place = claude_status.pause(ask.place())
+    place = health.pause(ask.place())
     emit(ask, {"home": str(place), "paused": True}, f"Paused: {place}")
     note(ask, "To continue: aether claude resume")
 
@@ -240,9 +240,9 @@ def resume(ask: Ask) -> None:
     Example:
       aether claude resume
     """
-    from aether.operations import claude_status
+    from aether.integrations.claude_code import health
 
-    place = claude_status.resume(ask.place())
+    place = health.resume(ask.place())
     emit(ask, {"home": str(place), "paused": False}, f"Working: {place}")
 
 
@@ -281,12 +281,12 @@ def rescue(ask: Ask, everywhere: bool, older_than: float, dry_run: bool) -> int:
     Example:
       aether claude rescue --older-than 20 --dry-run
     """
-    from aether.operations import claude_settings, rescuing
+    from aether.integrations.claude_code import install, rescue
 
     if not everywhere:
         ask.place()
     with progress(ask) as report:
-        done = rescuing.rescue(
+        done = rescue.rescue(
             ask.home, everywhere=everywhere, older_than=older_than, dry_run=dry_run, progress=report
         )
     for one in done:
@@ -299,7 +299,7 @@ def rescue(ask: Ask, everywhere: bool, older_than: float, dry_run: bool) -> int:
     }
     emit(ask, data, _rescue_lines(done, dry_run=dry_run))
     if not done:
-        where = claude_settings.claude_directory() / "projects"
+        where = install.claude_directory() / "projects"
         note(ask, f"No session {'' if everywhere else 'that was started in this project '}is in {where}.")
         note(ask, "A single transcript: aether import FILE")
     _note_undo(ask, done, everywhere=everywhere)

@@ -37,7 +37,7 @@ def emit_(
     Example:
       aether signal emit FOCUS "database performance"
     """
-    from aether.operations import colony
+    from aether.api import colony
 
     made = colony.emit_signal(type_, context, strength=strength, caste=caste, phase=phase, home=ask.place())
     emit(ask, made, str(made["id"]))
@@ -53,7 +53,7 @@ def list_(ask: Ask, caste: str | None) -> None:
     Example:
       aether signal list --caste builder
     """
-    from aether.operations import colony
+    from aether.api import colony
 
     found = colony.active_signals(caste=caste, home=ask.place())
     rows = [
@@ -93,7 +93,7 @@ def start(ask: Ask, phase: int, name: str | None, goal: str | None) -> None:
     Example:
       aether phase start 1 --name foundation
     """
-    from aether.operations import colony
+    from aether.api import colony
 
     done = colony.start_phase(phase, name=name, goal=goal, home=ask.place())
     text = (
@@ -117,7 +117,7 @@ def complete(ask: Ask, phase: int) -> None:
     Example:
       aether phase complete 1
     """
-    from aether.operations import colony
+    from aether.api import colony
 
     done = colony.complete_phase(phase, home=ask.place())
     text = (
@@ -141,7 +141,7 @@ def decide(ask: Ask, decision: str, note: str | None) -> None:
     Example:
       aether phase decide continue
     """
-    from aether.operations import colony
+    from aether.api import colony
 
     checkin = colony.decide(decision, note=note, home=ask.place())
     emit(ask, checkin, f"Phase {checkin['phase'] if checkin else '?'}: {decision}.")
@@ -156,7 +156,7 @@ def show(ask: Ask) -> None:
     Example:
       aether phase show
     """
-    from aether.operations import colony
+    from aether.api import colony
 
     found = colony.colony(home=ask.place())
     status, roadmap = found["colony_status"], found["phases"]["roadmap"]
@@ -204,7 +204,7 @@ def state_show(ask: Ask) -> None:
     Example:
       aether state show
     """
-    from aether.operations import colony
+    from aether.api import colony
 
     place = ask.place()
     found, crash = colony.colony(home=place), colony.detect_crash(home=place)
@@ -242,7 +242,7 @@ def state_set(ask: Ask, state: str, trigger: str) -> None:
     Example:
       aether state set INIT
     """
-    from aether.operations import colony
+    from aether.api import colony
 
     done = colony.transition_state(state, trigger, home=ask.place())
     emit(ask, done, f"{done['from']} → {done['to']}")
@@ -259,7 +259,7 @@ def state_recover(ask: Ask) -> None:
     Example:
       aether state recover
     """
-    from aether.operations import colony
+    from aether.api import colony
 
     done = colony.recover_from_crash(home=ask.place())
     emit(ask, done, f"{done['from']} → {done['to']}")

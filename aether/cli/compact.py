@@ -29,8 +29,8 @@ from aether.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from aether.messages.conversation import Conversation
-    from aether.shapes import Finding
+    from aether.messages.transcripts import Conversation
+    from aether.types import Finding
 
 # Providers whose rules a conversation is checked against, and all formats that messages are written in.
 CHECKED = ("anthropic", "openai", "responses", "gemini")
@@ -90,12 +90,12 @@ def plan(ask: Ask, /, file: str, force: bool, **chosen: Any) -> None:
     Example:
       aether compact plan session.jsonl --window 8000
     """
+    from aether.api import compact
     from aether.compaction.plan import apply
-    from aether.operations import compacting
 
     with progress(ask) as report:
         loaded, asked = _loaded(ask, file, chosen, report)
-        made = compacting.compaction_plan(**asked, force=force)
+        made = compact.compaction_plan(**asked, force=force)
         after = apply(made, None).tokens_after if made.triggered else made.tokens_before
     findings = [*_doubts(asked), *made.findings]
     data = {
@@ -122,8 +122,8 @@ def plan(ask: Ask, /, file: str, force: bool, **chosen: Any) -> None:
 
 def _doubts(asked: dict[str, Any]) -> tuple[Finding, ...]:
     """Return the findings about the window of a model that is not known."""
-    from aether.operations.compaction_case import place_of
-    from aether.operations.usage import counting
+    from aether.api.compact_case import place_of
+    from aether.api.tokens import counting
 
     if asked["window"]:
         return ()
@@ -163,10 +163,10 @@ def run(ask: Ask, /, file: str, force: bool, backend: str | None, output: str | 
     Example:
       aether compact run session.jsonl --window 8000 --force --output smaller.json
     """
-    from aether.messages.conversation import dumped
-    from aether.messages.formats import bare, read
-    from aether.operations import compacting
-    from aether.operations.compaction_case import Options
+    from aether.api import compact
+    from aether.api.compact_case import Options
+    from aether.messages.convert import bare, read
+    from aether.messages.transcripts import dumped
     from aether.store.keys import KEYS, checked
 
     need_output(ask, output, content="the conversation")
@@ -177,7 +177,7 @@ def run(ask: Ask, /, file: str, force: bool, backend: str | None, output: str | 
         report("compacting")
         options = Options(backend=backend or "")
         # The file itself is compacted, not the result of an earlier run.
-        do = compacting.compact if force else partial(compacting.preflight, resume=False)
+        do = compact.compact if force else partial(compact.preflight, resume=False)
         done = do(**asked, options=options)
     messages = read([bare(raw) for raw in done.messages], loaded.wire)
     data = dumped(loaded._replace(messages=messages if done.triggered else loaded.messages))
@@ -231,9 +231,9 @@ def diff(ask: Ask, conversation: str, step: int | None, everything: bool) -> Non
     Example:
       aether compact diff session
     """
-    from aether.operations import compaction_views
+    from aether.api import compact_views
 
-    found = compaction_views.compaction_diff(conversation, step=step, home=ask.home)
+    found = compact_views.compaction_diff(conversation, step=step, home=ask.home)
     data = {"receipt": found.receipt, "rows": [row._asdict() for row in found.rows]}
     shown = [row for row in found.rows if everything or row.change != "kept"]
     rows = [
@@ -262,12 +262,12 @@ def undo(ask: Ask, conversation: str, output: str | None) -> None:
     Example:
       aether compact undo session --output whole.json
     """
+    from aether.api import compact
     from aether.errors import AetherError
-    from aether.operations import compacting
     from aether.store import codec
 
     need_output(ask, output, content="the conversation")
-    done = compacting.undo_compaction(conversation, home=ask.home)
+    done = compact.undo_compaction(conversation, home=ask.home)
     unwritten: AetherError | None = None
     if output is not None:
         try:
@@ -299,9 +299,9 @@ def list_(ask: Ask) -> None:
     Example:
       aether compact list
     """
-    from aether.operations import compaction_views
+    from aether.api import compact_views
 
-    found = compaction_views.conversation_list(home=ask.home)
+    found = compact_views.conversation_list(home=ask.home)
     rows = [(one.messages, one.context, one.compactions, one.undone, one.conversation) for one in found]
     head = ("messages", "context", "compactions", "undone", "conversation")
     emit(ask, [one._asdict() for one in found], Table(rows, head=head, right=range(4)))
@@ -314,9 +314,9 @@ def list_(ask: Ask) -> None:
 
 def _loaded(ask: Ask, file: str, chosen: dict[str, Any], report: Any) -> tuple[Any, dict[str, Any]]:
     """Return the conversation of the file, in the provider's format, and the arguments of an operation."""
-    from aether.compaction.policies import policy
+    from aether.compaction.policy import policy
     from aether.errors import InvalidInput
-    from aether.messages.conversation import load, said_in
+    from aether.messages.transcripts import load, said_in
 
     if not (chosen["window"] or chosen["model"]):
         raise InvalidInput("no window and no model is given.", fix="Pass --window or --model.", where=file)
@@ -344,7 +344,7 @@ def _name(ask: Ask, file: str, loaded: Conversation) -> str:
 
     Two files of one name in two directories are two conversations; the name of a file elsewhere starts with its directory.
     """
-    from aether.operations.compaction_case import place_of
+    from aether.api.compact_case import place_of
 
     if file == "-":
         return Path(loaded.name).stem or "input"
@@ -394,7 +394,7 @@ def check(ask: Ask, file: str, *, provider: Any, repair: bool, output: str | Non
       aether messages check request.json
       aether messages check request.json --for openai --repair --output repaired.json
     """
-    from aether.operations.checking import check_messages
+    from aether.api.conversations import check_messages
 
     if output is not None and not repair:
         raise click.UsageError("--output needs --repair.")

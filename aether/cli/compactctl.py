@@ -30,10 +30,10 @@ from aether.cli.output import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from aether.compaction.settings import CompactConfig
-    from aether.messages.conversation import Conversation
-    from aether.shapes import Finding
+    from aether.compaction.policy import CompactConfig
+    from aether.messages.transcripts import Conversation
     from aether.store.config import Settings
+    from aether.types import Finding
 
 FAILED = 1
 _SIGNS = {"kept": " ", "removed": "-", "added": "+"}
@@ -76,7 +76,7 @@ def validate_config(ask: Ask, config: str | None, merge_env: bool) -> None:
     Example:
       compactctl validate-config --config compact.yaml
     """
-    from aether.compaction.settings import built, values_of
+    from aether.compaction.policy import built, values_of
     from aether.store.config import settings, tree_of
 
     found = _settings(ask, config) if merge_env else settings(config, environ={})
@@ -107,7 +107,7 @@ def dry_run(ask: Ask, messages: str, config: str | None) -> None:
     Example:
       compactctl dry-run --messages messages.json
     """
-    from aether.operations.trial import trial
+    from aether.api.compact import trial
 
     chosen, loaded = _configured(ask, config), _loaded(messages)
     done = trial(
@@ -136,7 +136,7 @@ def diff(ask: Ask, messages: str, after: str | None, config: str | None) -> None
     Example:
       compactctl diff --messages messages.json
     """
-    from aether.operations.trial import difference, trial
+    from aether.api.compact import difference, trial
 
     loaded = _loaded(messages)
     before = _raws(loaded)
@@ -187,13 +187,13 @@ def compact(
     Example:
       compactctl compact --messages messages.json --output smaller.json
     """
-    from aether.messages.formats import bare
-    from aether.operations import compacting
-    from aether.operations.configured import options_of
+    from aether.api import compact
+    from aether.api.compact import options_of
+    from aether.messages.convert import bare
 
     need_output(ask, output, content="the conversation")
     chosen, loaded = _configured(ask, config), _loaded(messages)
-    done = compacting.compact(
+    done = compact.compact(
         session, _raws(loaded), model=chosen.model, window=chosen.max_context_tokens, policy=chosen.policy.policy(),
         system=loaded.system, tools=loaded.tools, wire=loaded.wire, note=why, options=options_of(chosen, home=ask.home),
     )  # fmt: skip
@@ -245,7 +245,7 @@ def _settings(ask: Ask, config: str | None) -> Settings:
     """Return the settings of files and variables; slips in names are said first, whatever else is wrong."""
     import os
 
-    from aether.operations.conversing import place
+    from aether.api.conversations import place
     from aether.store.config import settings, slips
 
     early = slips(os.environ)
@@ -262,7 +262,7 @@ def _note(ask: Ask, findings: Sequence[Finding]) -> None:
 
 
 def _configured(ask: Ask, config: str | None) -> CompactConfig:
-    from aether.compaction.settings import built
+    from aether.compaction.policy import built
 
     return built(_settings(ask, config).values)
 
@@ -271,7 +271,7 @@ def _loaded(messages: str) -> Conversation:
     """Return the conversation that JSON text, a file or stdin holds."""
     from io import BytesIO
 
-    from aether.messages.conversation import load
+    from aether.messages.transcripts import load
 
     if messages.lstrip()[:1] in ("[", "{"):
         return load(BytesIO(messages.encode("utf-8", "surrogateescape")))

@@ -23,9 +23,9 @@ from aether.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from aether.memory.mentions import Target
-    from aether.operations.erasing import Erased
-    from aether.operations.forgetting import Forgotten
+    from aether.api.erase import Erased
+    from aether.api.forget import Forgotten
+    from aether.memory.forgetting.find import Target
 
 # Lines shown before the question; --json and the receipt have all of them.
 SHOWN = 20
@@ -69,13 +69,13 @@ def forget(
       aether memory forget --match "atomic writes" --dry-run
       aether memory forget --match "atomic writes" --erase --yes
     """
-    from aether.operations import forgetting
+    from aether.api import forget
 
     match = read_text("-").strip() if match == "-" else match
     if erase:
         return _erase(ask, ids, match, dry_run=dry_run, yes=yes)
     place = ask.place()
-    found = forgetting.would_forget(ids, match=match, similar=similar, home=place)
+    found = forget.would_forget(ids, match=match, similar=similar, home=place)
     if dry_run or not found.targets:
         emit(ask, _data(found, done=False), _lines(found))
         note(ask, "Nothing was changed." if found.targets else "Nothing holds that; nothing was changed.")
@@ -88,7 +88,7 @@ def forget(
         if ask.json:
             emit(ask, _data(found, done=False), [])
         return 1
-    done = forgetting.forget(ids, match=match, similar=similar, home=place)
+    done = forget.forget(ids, match=match, similar=similar, home=place)
     emit(
         ask,
         _data(done, done=True),
@@ -99,10 +99,10 @@ def forget(
 
 
 def _erase(ask: Ask, ids: tuple[str, ...], match: str, *, dry_run: bool, yes: bool) -> int:
-    from aether.operations import erasing
+    from aether.api import erase
 
     place = ask.place()
-    found = erasing.would_erase(ids, match=match, home=place)
+    found = erase.would_erase(ids, match=match, home=place)
     if dry_run or not (found.places or ids):
         emit(ask, _erased_data(found), _erased_table(found))
         note(ask, "Nothing was changed." if found.places else "Nothing holds that; nothing was changed.")
@@ -118,7 +118,7 @@ def _erase(ask: Ask, ids: tuple[str, ...], match: str, *, dry_run: bool, yes: bo
         if ask.json:
             emit(ask, _erased_data(found), [])
         return 1
-    done = erasing.erase(ids, match=match, home=place)
+    done = erase.erase(ids, match=match, home=place)
     emit(ask, _erased_data(done), f"Erased at {sum(done.places.values())} place(s) in {done.files} file(s).")
     note(ask, OUTSIDE)
     _report_left(done)

@@ -12,7 +12,7 @@ from aether.text.words import counted
 
 if TYPE_CHECKING:
     from aether.errors import InvalidInput
-    from aether.messages.record import BadLine
+    from aether.messages.records import BadLine
 
 # Lines that cannot be read and are named: of more it is the file that is wrong.
 MOST_BAD_LINES = 10
@@ -44,7 +44,7 @@ def import_(ask: Ask, source: str) -> None:
     Example:
       aether graph import memory.jsonl
     """
-    from aether.operations import graph
+    from aether.api import graph
 
     done = graph.import_graph(sys.stdin.buffer if source == "-" else source, home=ask.place())
     merged = done.merged
@@ -90,7 +90,7 @@ def search(ask: Ask, query: str) -> None:
     Example:
       aether graph search colony
     """
-    from aether.operations import graph
+    from aether.api import graph
 
     found = graph.search_nodes(query, home=ask.place())
     lines = []
@@ -113,7 +113,7 @@ def export(ask: Ask, output: str | None) -> None:
     Example:
       aether graph export --output memory.jsonl
     """
-    from aether.operations import graph
+    from aether.api import graph
 
     text = graph.export_graph(home=ask.place())
     if output:

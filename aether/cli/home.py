@@ -41,12 +41,12 @@ def init_command(ask: Ask, directory: str | None) -> None:
     """
     from pathlib import Path
 
-    from aether.operations import home
+    from aether.api import admin
 
     named = Path(directory) if directory else None
     if named is not None and named.name != ".aether":
         named /= ".aether"
-    place = home.init(named or ask.home)
+    place = admin.init(named or ask.home)
     ask.found = place
     emit(ask, {"home": str(place)}, str(place))
 
@@ -66,9 +66,9 @@ def log_command(ask: Ask, limit: int, everything: bool) -> None:
     Example:
       aether log --limit 5
     """
-    from aether.operations import home
+    from aether.api import admin
 
-    entries = home.log(limit=limit, everything=everything, home=ask.place())
+    entries = admin.log(limit=limit, everything=everything, home=ask.place())
     rows = [
         (
             entry.revision,
@@ -98,9 +98,9 @@ def undo_command(ask: Ask, revision: int | None) -> None:
     Example:
       aether undo
     """
-    from aether.operations import home
+    from aether.api import admin
 
-    undone = home.undo(revision, home=ask.place())
+    undone = admin.undo(revision, home=ask.place())
     emit(
         ask,
         undone._asdict(),
@@ -119,9 +119,9 @@ def fold_command(ask: Ask) -> None:
     Example:
       aether fold
     """
-    from aether.operations import home
+    from aether.api import admin
 
-    revision = home.fold(home=ask.place())
+    revision = admin.fold(home=ask.place())
     emit(ask, {"revision": revision}, f"The documents contain revision {revision}.")
 
 
@@ -138,9 +138,9 @@ def show_command(ask: Ask, document: str, revision: int | None) -> None:
     Example:
       aether show memory
     """
-    from aether.operations import home
+    from aether.api import admin
 
-    found = home.show(document, revision=revision, home=ask.place())
+    found = admin.show(document, revision=revision, home=ask.place())
     emit(ask, found, as_json(found))
 
 
@@ -156,13 +156,13 @@ def doctor_command(ask: Ask, repair: bool) -> int:
     Example:
       aether doctor
     """
-    from aether.operations import home
+    from aether.api import admin
 
     place = ask.place()
-    done = home.repair(home=place) if repair else []
+    done = admin.repair(home=place) if repair else []
     for line in done:
         note(ask, f"Repaired: {line}.")
-    found = home.examine(home=place)
+    found = admin.examine(home=place)
     if not repair:
         ask.found = None  # a check changes nothing, not even by folding
     errors = any(finding.level == "error" for finding in found)
@@ -195,7 +195,7 @@ def check(ask: Ask, files: tuple[str, ...], name: str | None) -> int:
     Example:
       aether schema check
     """
-    from aether.operations import home
+    from aether.api import admin
     from aether.store import codec
     from aether.store.documents import NAMES
 
@@ -208,11 +208,11 @@ def check(ask: Ask, files: tuple[str, ...], name: str | None) -> int:
         ]
     else:
         place = ask.place()
-        values = [(document, home.show(document, home=place)) for document in NAMES]
+        values = [(document, admin.show(document, home=place)) for document in NAMES]
     for _, value in values:
         if isinstance(value, dict):
             value.pop("stamp", None)
-    found = [finding for document, value in values for finding in home.check_schema(document, value)]
+    found = [finding for document, value in values for finding in admin.check_schema(document, value)]
     text = [f"{finding.where}: {finding.message}" for finding in found]
     emit(ask, [finding._asdict() for finding in found], text or "Every document fits its schema.")
     return int(bool(found))
@@ -250,9 +250,9 @@ def create(ask: Ask, label: str) -> None:
     Example:
       aether snapshot create --label "before the rewrite"
     """
-    from aether.operations import snapshots
+    from aether.api import admin
 
-    made = snapshots.create_snapshot(label, home=ask.place())
+    made = admin.create_snapshot(label, home=ask.place())
     emit(ask, made, str(made["snapshot_id"]))
 
 
@@ -265,9 +265,9 @@ def list_(ask: Ask) -> None:
     Example:
       aether snapshot list
     """
-    from aether.operations import snapshots
+    from aether.api import admin
 
-    found = snapshots.list_snapshots(home=ask.place())
+    found = admin.list_snapshots(home=ask.place())
     rows = [
         (
             made["snapshot_id"],
@@ -294,12 +294,12 @@ def restore(ask: Ask, snapshot_id: str, yes: bool) -> int:
     Example:
       aether snapshot restore latest --yes
     """
-    from aether.operations import snapshots
+    from aether.api import admin
 
     if not confirmed(f"The colony will be restored to snapshot {snapshot_id}.", yes=yes):
         emit(ask, {"changed": []}, [])
         return 1
-    changed = snapshots.restore_snapshot(snapshot_id, home=ask.place())
+    changed = admin.restore_snapshot(snapshot_id, home=ask.place())
     emit(ask, {"changed": changed}, f"Restored: {', '.join(changed) or 'nothing differed'}.")
     return 0
 
@@ -351,9 +351,9 @@ def _show(ask: Ask, directory: Path, *, kept: bool) -> None:
 
 
 def _steps(directory: Path, data: dict[str, Any]) -> Iterator[list[str | Table]]:
-    from aether.operations import demo
-    from aether.operations.searching import search_memory
-    from aether.operations.status import get_memory_status
+    from aether.api.search import search_memory
+    from aether.api.status import get_memory_status
+    from aether.cli import demo
 
     place, imported = demo.begin(directory)
     data["imported"] = {

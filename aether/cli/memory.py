@@ -72,7 +72,7 @@ def add(
     Example:
       aether memory add "Use atomic writes for state" --type decision --relevance 0.9
     """
-    from aether.operations import working
+    from aether.api import working
 
     extra: dict[str, Any] = _object(metadata, "--metadata") if metadata else {}
     extra |= {
@@ -129,14 +129,14 @@ def get(ask: Ask, item_id: str) -> None:
     Example:
       aether memory get "$ITEM"
     """
+    from aether.api import search, working
     from aether.errors import NotFound
-    from aether.operations import searching, working
 
     place = ask.place()
     try:
         item = working.get_working_memory_item(item_id, home=place)
     except NotFound:
-        hit = searching.find_by_id(item_id, home=place)
+        hit = search.find_by_id(item_id, home=place)
         emit(ask, hit["entry"], hit_page(hit))
     else:
         emit(ask, item, item_lines(item))
@@ -169,8 +169,9 @@ def update(
     Example:
       aether memory update "$ITEM" --relevance 0.95
     """
+    from aether.api import working
+    from aether.api import working as api_working
     from aether.errors import NotFound
-    from aether.operations import correcting, working
 
     given = {
         "content": read_text("-") if content == "-" else content,
@@ -187,7 +188,7 @@ def update(
     try:
         item = working.update_working_memory_item(item_id, updates, home=place)
     except NotFound:
-        done = correcting.correct(item_id, updates, home=place)
+        done = api_working.correct(item_id, updates, home=place)
         emit(ask, done.item, item_lines(done.item))
         note(
             ask,
@@ -210,7 +211,7 @@ def list_(ask: Ask, limit: int) -> None:
     Example:
       aether memory list --limit 10
     """
-    from aether.operations import working
+    from aether.api import working
 
     items = working.list_working_memory_items(limit, home=ask.place())
     emit(ask, items, items_table(items))
@@ -228,7 +229,7 @@ def clear(ask: Ask, yes: bool) -> int:
     Example:
       aether memory clear --yes
     """
-    from aether.operations import working
+    from aether.api import working
 
     place = ask.place()
     number = len(working.list_working_memory_items(home=place))
@@ -262,9 +263,9 @@ def search(ask: Ask, /, query: str, **options: Any) -> None:
     Example:
       aether memory search "atomic writes" --limit 5
     """
-    from aether.operations import searching
+    from aether.api import search
 
-    found = searching.search_memory(
+    found = search.search_memory(
         query, home=ask.place(), **{name: value for name, value in options.items() if value}
     )
     emit(ask, found, hits_table(found))
@@ -281,7 +282,7 @@ def status(ask: Ask) -> None:
     Example:
       aether memory status
     """
-    from aether.operations.status import get_memory_status
+    from aether.api.status import get_memory_status
 
     found = get_memory_status(home=ask.place())
     emit(ask, found, status_lines(found))
@@ -300,7 +301,7 @@ def verify(ask: Ask) -> int:
     Example:
       aether memory verify
     """
-    from aether.operations.working import verify_token_limit
+    from aether.api.working import verify_token_limit
 
     usage = verify_token_limit(home=ask.place())
     verdict = (
@@ -329,9 +330,9 @@ def prepare(ask: Ask, phase: int, new: bool) -> int:
     Example:
       aether memory prepare --phase 1
     """
-    from aether.operations import compression
+    from aether.api import compress
 
-    prepared = compression.prepare(phase, manual=True, new=new, home=ask.place())
+    prepared = compress.prepare(phase, manual=True, new=new, home=ask.place())
     if prepared.path is None:
         say(f"{prepared.reason} No compression needed.")
         emit(ask, {"path": None, "reason": prepared.reason, "record": None}, [])
@@ -368,7 +369,7 @@ def ingest(ask: Ask, phase: int, handoff: str | None, file: str) -> None:
     Example:
       aether memory ingest --phase 1 session.json
     """
-    from aether.operations.compression import trigger_phase_boundary_compression
+    from aether.api.compress import trigger_phase_boundary_compression
 
     done = trigger_phase_boundary_compression(
         phase, read_text(file), home=ask.place(), architect={"backend": "manual", "model": ""},
@@ -394,11 +395,11 @@ def compress(ask: Ask, phase: int, architect: str | None) -> int:
     Example:
       aether memory compress --phase 1 --architect extractive
     """
-    from aether.operations import architects
+    from aether.api import compress
 
     place = ask.place()
     with progress(ask) as report:
-        done = architects.compress(phase, architect=architect, home=place, progress=report)
+        done = compress.compress(phase, architect=architect, home=place, progress=report)
     for words in done.notes:
         say(f"Note: {words.rstrip('.')}.")
     data = {
@@ -428,7 +429,7 @@ def promote(ask: Ask) -> None:
     Example:
       aether memory promote
     """
-    from aether.operations import patterns
+    from aether.api import patterns
 
     done = patterns.promote(home=ask.place())
     data = {
@@ -449,7 +450,7 @@ def stats(ask: Ask) -> None:
     Example:
       aether memory stats
     """
-    from aether.operations.status import get_compression_stats
+    from aether.api.status import get_compression_stats
 
     found = get_compression_stats(home=ask.place())
     emit(ask, found, stats_lines(found))
@@ -467,7 +468,7 @@ def link(ask: Ask, source_id: str, target_id: str, type_: str) -> None:
     Example:
       aether memory link "$ITEM" "$OTHER" --type related_to
     """
-    from aether.operations import patterns
+    from aether.api import patterns
 
     made = patterns.create_associative_link(source_id, target_id, type_, home=ask.place())
     emit(ask, {"link_id": made}, made)

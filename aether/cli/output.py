@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 import click
 
-from aether.text.patterns import UNPRINTABLE
+from aether.text.regex import UNPRINTABLE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from rich.console import Console
 
-    from aether.shapes import Finding
+    from aether.types import Finding
 
 # Columns of the text of --help: as many as two windows side by side have room for.
 HELP_COLUMNS = 100
@@ -40,6 +40,8 @@ LAYER_NAMES = {
 _IN_ASCII = str.maketrans(
     {"─": "-", "…": "...", "→": "->", "↔": "<->", "—": "-", "×": "x", "±": "+-", "�": "?"}
 )
+
+
 class Table(NamedTuple):
     """Rows under column names; the columns in `right` are aligned to the right."""
 
@@ -64,7 +66,7 @@ class Ask:
         Raises:
             NotFound: there is no home.
         """
-        from aether.operations.edge import drained
+        from aether.api.home import drained
         from aether.paths import find_home
 
         self.found = drained(find_home(self.home))
@@ -74,7 +76,7 @@ class Ask:
     def _report_unreadable(self) -> None:
         """Say which documents do not parse: their present text is kept aside and the last good state is used."""
         from aether.errors import AetherError
-        from aether.store.state import load
+        from aether.store.snapshot import load
 
         if self.found is None:
             return

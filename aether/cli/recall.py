@@ -15,7 +15,7 @@ TO_THE_MINUTE, TO_THE_SECOND = len("2026-03-01 10:15"), len("2026-03-01 10:15:00
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from aether.operations.recalling import RecallLine
+    from aether.memory.recall import RecallLine
 
 
 @click.command("recall", cls=Command)
@@ -47,8 +47,8 @@ def recall_command(
       aether recall --timeline "$ITEM"
       aether recall --full "$ITEM" "$OTHER"
     """
+    from aether.api import recall
     from aether.errors import InvalidInput
-    from aether.operations import recalling
 
     if not (words or around or ids) or (around and (words or ids)):
         raise InvalidInput(
@@ -56,14 +56,14 @@ def recall_command(
         )
     place = ask.place()
     if ids:
-        found = recalling.full([*ids, *words], home=place)
+        found = recall.full([*ids, *words], home=place)
         tokens = sum(each["tokens"] for each in found)
         emit(ask, _data("full", found, tokens), [line for each in found for line in (*_page(each), "")][:-1])
     elif around:
-        lines = recalling.timeline(around, before=limit // 2, after=limit // 2, home=place)
+        lines = recall.timeline(around, before=limit // 2, after=limit // 2, home=place)
         _emit_lines(ask, "timeline", lines, around=around)
     else:
-        lines = recalling.recall(" ".join(words), limit=limit, budget=budget, home=place)
+        lines = recall.recall(" ".join(words), limit=limit, budget=budget, home=place)
         _emit_lines(ask, "index", lines)
 
 

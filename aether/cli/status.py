@@ -49,7 +49,7 @@ def status_command(ask: Ask, watch: bool) -> int:
       aether status
     """
     from aether import clock
-    from aether.operations.overview import overview
+    from aether.api.status import overview
 
     place = ask.place()
     if watch:
@@ -68,7 +68,7 @@ def _watch(ask: Ask, place: Any) -> None:
     from time import sleep
 
     from aether import clock
-    from aether.operations.overview import overview
+    from aether.api.status import overview
 
     def frames() -> Iterator[list[str | Table]]:
         while True:
@@ -183,7 +183,7 @@ def _session_line(ask: Ask) -> tuple[dict[str, Any], str]:
     from pathlib import Path
 
     from aether import clock, paths
-    from aether.operations.overview import overview
+    from aether.api.status import overview
 
     payload = _payload()
     workspace = payload.get("workspace") or {}

@@ -35,7 +35,7 @@ def count(ask: Ask, files: tuple[str, ...], name: str | None) -> None:
     Example:
       aether tokens count README.md
     """
-    from aether.operations import tokens
+    from aether.api import tokens
 
     found = [(file, tokens.count_tokens(read_text(file), name=name, home=ask.home)) for file in files]
     rows = [(one.tokens, one.characters, file) for file, one in found]
@@ -57,7 +57,7 @@ def fetch(ask: Ask, name: str, url: str) -> None:
     Example:
       aether tokens fetch o200k_base
     """
-    from aether.operations import tokens
+    from aether.api import tokens
 
     path = tokens.fetch_vocabulary(name, url=url)
     emit(ask, {"name": name, "path": str(path)}, str(path))
@@ -73,7 +73,7 @@ def use(ask: Ask, name: str) -> None:
     Example:
       aether tokens use estimate
     """
-    from aether.operations import tokens
+    from aether.api import tokens
 
     words = tokens.use_counter(name, home=ask.place())
     emit(ask, {"counter": words}, f"This home counts by {words}.")
@@ -99,7 +99,7 @@ def calibrate(ask: Ask, files: tuple[str, ...], against: str, apply: bool) -> No
     Example:
       aether tokens calibrate --against o200k_base
     """
-    from aether.operations import tokens
+    from aether.api import tokens
 
     place = ask.place() if apply or not files else None
     found = tokens.calibrate(
@@ -139,9 +139,9 @@ def models(ask: Ask, names: tuple[str, ...]) -> None:
     Example:
       aether tokens models claude-opus-5-5 gpt-4o
     """
-    from aether.operations import usage
+    from aether.api import tokens
 
-    found = usage.models(*names, home=ask.home)
+    found = tokens.models(*names, home=ask.home)
     rows = [
         (
             one.model,

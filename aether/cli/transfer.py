@@ -52,7 +52,7 @@ def import_command(
     Example:
       aether import session.jsonl --dry-run
     """
-    from aether.operations import importing
+    from aether.api import importing
 
     place = ask.place()
     streams = [sys.stdin.buffer if source == "-" else source for source in sources]
@@ -116,10 +116,10 @@ def export_command(ask: Ask, output: str | None) -> None:
     Example:
       aether export --output colony.json
     """
-    from aether.operations import home
+    from aether.api import admin
     from aether.store import codec
 
-    whole = home.export(home=ask.place())
+    whole = admin.export(home=ask.place())
     if output is None:
         emit(ask, whole, as_json(whole))
         return

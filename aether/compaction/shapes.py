@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from aether.messages.message import Message, Wire
+from aether.messages.model import Message, Wire
 from aether.messages.tool_calls import ErrorFact, FileFact
-from aether.shapes import Finding, JsonObject
+from aether.types import Finding, JsonObject
 
 Strategy = Literal[
     "task_state", "brief", "decision_log", "code_delta", "step_ledger", "requirements_ledger"

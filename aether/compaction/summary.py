@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, cast
 
 from aether.compaction.shapes import Facts, Summary
-from aether.messages.message import Message
+from aether.messages.model import Message
 from aether.messages.tool_calls import ErrorFact, FileFact
 
 END = "</COMPACT-SUMMARY>"

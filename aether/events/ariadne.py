@@ -13,12 +13,10 @@ from itertools import chain
 
 from aether import clock
 from aether.errors import AetherError
-from aether.events.background import TIMEOUT_SECONDS, Background, Sent
-from aether.events.direct import say
-from aether.events.event import Event
-from aether.events.record import STRING_CHARS, cut, line, parent_id, record, span_id, trace_id
+from aether.events.delivery import TIMEOUT_SECONDS, Background, Sent, say
+from aether.events.events import STRING_CHARS, Event, cut, line, parent_id, record, span_id, trace_id
 from aether.http import Address, Reply, address, request
-from aether.shapes import JsonObject
+from aether.types import JsonObject
 
 URL = "http://localhost:5175/ingest"
 # The viewer answers 413 to a longer body.

@@ -2,21 +2,27 @@
 
 An exporter from here never raises and never waits for longer than its timeout. What it is given is copied
 and redacted first; with `rules=None` it is not, and then the first event is preceded by a warning.
+
+The console exporter: each event is one line of JSON on stderr.
+
+The file exporter: each event is one line of JSON, appended to a file that only its owner may read.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
-from aether.errors import InvalidInput, shown
-from aether.events import names
-from aether.events.background import TIMEOUT_SECONDS
-from aether.events.direct import Direct
-from aether.events.event import Event, Exporter
-from aether.redact.redaction import DEFAULT, Rules, redacted
+from aether.errors import InvalidInput, StorageFailed, shown
+from aether.events import events
+from aether.events.delivery import TIMEOUT_SECONDS, Direct
+from aether.events.events import Event, Exporter, line, record
+from aether.redact.redact import DEFAULT, Rules, redacted
 
 Kind = Literal["none", "console", "file", "ariadne", "otlp"]
 
@@ -92,8 +98,8 @@ def screened(
     def put(event: Event) -> None:
         if rules is None and not warned:
             warned.append(True)
-            at = names.Moment(event.at, event.session_id)
-            inner.emit(names.redaction_disabled(at, f'the exporter "{kind}"'))
+            at = events.Moment(event.at, event.session_id)
+            inner.emit(events.redaction_disabled(at, f'the exporter "{kind}"'))
         inner.emit(clean(event, rules=rules, content=content))
 
     return Carrier(Direct(kind, put).emit, lambda: _all([inner.flush]), lambda: _all([inner.close]))
@@ -113,11 +119,11 @@ def clean(event: Event, *, rules: Rules | None = DEFAULT, content: bool = True) 
 
 def _made(kind: Kind, url: str, path: str | os.PathLike[str], timeout_seconds: float) -> Exporter:
     if kind == "console":
-        from aether.events.console import console
+        pass  # MOVER
 
         return console()
     if kind == "file":
-        from aether.events.files import file
+        pass  # MOVER
 
         if not path:
             raise InvalidInput("has no path.", fix="Name the file to append to.", where="exporter 'file'")
@@ -135,3 +141,46 @@ def _all(actions: Iterable[Callable[[], None]]) -> None:
     for action in actions:
         with contextlib.suppress(Exception):
             action()
+
+
+def console() -> Direct:
+    """Return an exporter to stderr; whatever stderr is when the event happens."""
+    return Direct("console", _write)
+
+
+def _write(event: Event) -> None:
+    # ASCII: stderr may have any encoding, and JSON reads the same.
+    sys.stderr.write(json.dumps(record(event)) + "\n")
+    sys.stderr.flush()
+
+
+def file(path: str | os.PathLike[str]) -> Direct:
+    """Return an exporter that appends to the file at `path`, and makes it and its directory if need be.
+
+    Several processes may share the file: each line is one write.
+
+    Raises:
+        StorageFailed: the file cannot be made or written.
+    """
+    place = Path(path).absolute()
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        _append(place, b"")
+    except (OSError, ValueError) as reason:
+        raise StorageFailed(
+            f"events cannot be written there ({reason}).",
+            fix="Name a file that can be written.",
+            where=str(place),
+        ) from reason
+
+    return Direct("file", lambda event: _append(place, line(record(event)) + b"\n"))
+
+
+def _append(path: Path, data: bytes) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600)
+    try:
+        if os.write(handle, data) != len(data):
+            os.write(handle, b"\n")  # what follows shall not be glued to the torn line
+            raise OSError("only a part of it was written")
+    finally:
+        os.close(handle)

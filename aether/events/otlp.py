@@ -17,11 +17,10 @@ from typing import Any
 
 from aether import clock
 from aether.errors import AetherError, BackendUnavailable
-from aether.events.background import TIMEOUT_SECONDS, Background, Sent
-from aether.events.event import Event
-from aether.events.record import cut, parent_id, plain, span_id, trace_id
+from aether.events.delivery import TIMEOUT_SECONDS, Background, Sent
+from aether.events.events import Event, cut, parent_id, plain, span_id, trace_id
 from aether.http import address
-from aether.redact.redaction import redact
+from aether.redact.redact import redact
 
 WHERE = "exporter 'otlp'"
 # The collector's usual port (OTLP/HTTP).

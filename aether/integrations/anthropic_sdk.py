@@ -13,16 +13,16 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from aether.compaction.policies import policy as named
+from aether.api import compact, conversations
+from aether.api.compact_case import DEFAULT_OPTIONS, Options
+from aether.api.home import Home
+from aether.api.tokens import counting
+from aether.compaction.policy import policy as named
 from aether.compaction.shapes import Policy
-from aether.messages import formats
-from aether.messages.repair import repair
-from aether.operations import compacting, conversing
-from aether.operations.compaction_case import DEFAULT_OPTIONS, Options
-from aether.operations.edge import Home
-from aether.operations.usage import counting
-from aether.shapes import Counter, JsonObject
-from aether.tokens.messages import message_tokens, system_tokens, tools_tokens
+from aether.messages import convert
+from aether.messages.validate import repair
+from aether.tokens.count import message_tokens, system_tokens, tools_tokens
+from aether.types import Counter, JsonObject
 
 # What the endpoint counts of a request; other arguments cost nothing.
 _COUNTED = ("model", "messages", "system", "tools", "tool_choice", "thinking")
@@ -50,10 +50,10 @@ def compacted(
         BudgetExceeded: what must stay does not fit.
         InvalidInput: a message is none.
     """
-    place = options.record or conversing.place(home)
+    place = options.record or conversations.place(home)
     chosen = named(policy) if isinstance(policy, str) else policy
     chosen = chosen._replace(reserve=max(chosen.reserve, request.get("max_tokens", 0)))
-    messages = conversing.continued(conversation_id, request["messages"], home=home)
+    messages = conversations.continued(conversation_id, request["messages"], home=home)
     system, tools = request.get("system"), request.get("tools")
     if client is not None:
         count = _exact(
@@ -62,7 +62,7 @@ def compacted(
             counting(request["model"], place=place).count,
         )
         options = options._replace(counter=count, counter_name="count_tokens")
-    done = compacting.preflight(
+    done = compact.preflight(
         conversation_id, messages, model=request["model"], window=window, policy=chosen, system=system, tools=tools,
         wire="anthropic", options=options._replace(record=place),
     )  # fmt: skip
@@ -76,13 +76,13 @@ def answered(conversation_id: str, answer: Any, *, home: Home = None) -> bool:
     """
     usage = getattr(answer, "usage", None)
     tokens = [getattr(usage, name, None) or 0 for name in _INPUT]
-    return compacting.answered(conversation_id, sum(tokens), home=home)
+    return compact.answered(conversation_id, sum(tokens), home=home)
 
 
 def _sendable(messages: list[JsonObject]) -> list[JsonObject]:
     """Return messages as the provider takes them: no half of a pair, and nothing of aether's own."""
-    mended = repair(formats.read(messages, "anthropic"), "anthropic").messages
-    return [formats.bare(message.raw) for message in mended]
+    mended = repair(convert.read(messages, "anthropic"), "anthropic").messages
+    return [convert.bare(message.raw) for message in mended]
 
 
 def _exact(client: Any, request: Mapping[str, Any], count: Counter) -> Counter:
@@ -90,7 +90,7 @@ def _exact(client: Any, request: Mapping[str, Any], count: Counter) -> Counter:
     asked = {name: request[name] for name in _COUNTED if name in request}
     exact = client.messages.count_tokens(**asked).input_tokens
     counted = sum(
-        message_tokens(message, count) for message in formats.read(request["messages"], "anthropic")
+        message_tokens(message, count) for message in convert.read(request["messages"], "anthropic")
     )
     counted += system_tokens(request.get("system"), count) + tools_tokens(request.get("tools"), count)
     return partial(_scaled, count, exact / max(1, counted))

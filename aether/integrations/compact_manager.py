@@ -14,22 +14,22 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, NamedTuple, Protocol, cast
 
-from aether.compaction.settings import CompactConfig, CompactPolicy, built
+from aether.api import compact
+from aether.api.compact import options_of, rules_of
+from aether.api.compact_case import BESIDE, as_dicts
+from aether.api.conversations import place
+from aether.api.home import Home
+from aether.api.tokens import counting
+from aether.compaction.policy import CompactConfig, CompactPolicy, built
 from aether.errors import AetherError, BackendFailed, BudgetExceeded, InvalidInput, shown
-from aether.events.event import Event, Exporter
+from aether.events.events import Event, Exporter
 from aether.events.exporters import callback, screened
-from aether.messages.formats import META, read
-from aether.messages.message import Wire
-from aether.operations import compacting
-from aether.operations.compaction_case import BESIDE, as_dicts
-from aether.operations.configured import options_of, rules_of
-from aether.operations.conversing import place
-from aether.operations.edge import Home
-from aether.operations.usage import counting
-from aether.shapes import Counter, Finding, JsonObject
+from aether.messages.convert import META, read
+from aether.messages.model import Wire
 from aether.storage.adapter import StorageAdapter
 from aether.store.config import settings
-from aether.tokens.messages import message_tokens, system_tokens, tools_tokens
+from aether.tokens.count import message_tokens, system_tokens, tools_tokens
+from aether.types import Counter, Finding, JsonObject
 
 __all__ = [
     "CompactConfig", "CompactError", "CompactManager", "CompactPolicy", "CompactionResult", "InsufficientBudgetError",
@@ -214,7 +214,7 @@ class CompactManager:
             InvalidInput: a message is none.
         """
         raws = as_dicts(messages)
-        done = compacting.preflight(
+        done = compact.preflight(
             session_id, raws, model=self.config.model, window=self.config.max_context_tokens,
             policy=self.config.policy.policy(), system=system, tools=tools, wire=wire, options=self._options,
         )  # fmt: skip
@@ -236,7 +236,7 @@ class CompactManager:
             InsufficientBudgetError, InvalidInput: as `preflight`.
         """
         raws = as_dicts(messages)
-        done = compacting.compact(
+        done = compact.compact(
             session_id, raws, model=self.config.model, window=self.config.max_context_tokens,
             policy=self.config.policy.policy(), system=system, tools=tools, wire=wire, note=note,
             options=self._options,
@@ -269,7 +269,7 @@ class CompactManager:
         `usage` is the number of input tokens, cached ones included, or the usage object of the answer. Nothing is
         learned without a home, a model in the configuration, or with the caller's own counter.
         """
-        return compacting.answered(session_id, usage, home=self._options.record)
+        return compact.answered(session_id, usage, home=self._options.record)
 
     def budget(self, messages: Sequence[Any], *, system: Any = None, tools: Any = None) -> TokenBudget:
         """Return what a request of these parts costs, by the counter of this manager."""
@@ -287,7 +287,7 @@ class CompactManager:
         )
 
     def _result(
-        self, done: compacting.Compaction, given: Sequence[Any], raws: Sequence[JsonObject]
+        self, done: compact.Compaction, given: Sequence[Any], raws: Sequence[JsonObject]
     ) -> CompactionResult:
         receipt = done.receipt
         own = {id(raw): message for raw, message in zip(raws, given, strict=True)}

@@ -13,14 +13,14 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
 
+from aether.api import compact, conversations
+from aether.api.compact_case import DEFAULT_OPTIONS, UNNAMED, Options
+from aether.api.home import Home
 from aether.compaction.shapes import Policy
 from aether.errors import BackendUnavailable
-from aether.messages import formats
-from aether.messages.repair import repair
-from aether.operations import compacting, conversing
-from aether.operations.compaction_case import DEFAULT_OPTIONS, UNNAMED, Options
-from aether.operations.edge import Home
-from aether.shapes import JsonObject
+from aether.messages import convert
+from aether.messages.validate import repair
+from aether.types import JsonObject
 
 # The conversation of an agent without a checkpointer's thread.
 NO_THREAD = "default"
@@ -54,14 +54,14 @@ def compaction_middleware(
     def fitted(request: Any) -> Any:
         messages = _fitted(
             conversation_id or _thread(), request, model=model, window=window, policy=policy,
-            options=options._replace(record=options.record or conversing.place(home)),
+            options=options._replace(record=options.record or conversations.place(home)),
         )  # fmt: skip
         return request.override(messages=messages)
 
     def learned(response: Any) -> None:
         usage = _usage(response)
         if usage:
-            compacting.answered(conversation_id or _thread(), usage, home=options.record or home)
+            compact.answered(conversation_id or _thread(), usage, home=options.record or home)
 
     class Compaction(AgentMiddleware):
         """Compacts before each call of the model, and learns from what it cost; it holds configuration only."""
@@ -84,11 +84,11 @@ def _fitted(
 ) -> list[Any]:  # fmt: skip
     spelled = _spelled(request.messages)
     raws = [raw for several in spelled for raw in several]
-    done = compacting.preflight(
+    done = compact.preflight(
         conversation_id, raws, model=model or _name(request.model), window=window, policy=policy, system=request.system_prompt,
         tools=_tools(request.tools), wire="openai", options=options,
     )  # fmt: skip
-    mended = repair(formats.read(done.messages, "openai"), "openai").messages
+    mended = repair(convert.read(done.messages, "openai"), "openai").messages
     return _own(spelled, request.messages, [message.raw for message in mended])
 
 
@@ -104,10 +104,10 @@ def _with_meta(found: Any, message: Any) -> list[JsonObject]:
     results_first = sorted(found, key=lambda raw: raw["role"] != "tool")
     raws: list[JsonObject] = json.loads(json.dumps(results_first, default=str))
     # What is protected says so in LangChain's own place for what is not sent.
-    meta = message.additional_kwargs.get(formats.META)
+    meta = message.additional_kwargs.get(convert.META)
     if isinstance(meta, dict):
         for raw in raws:
-            raw[formats.META] = json.loads(json.dumps(meta, default=str))
+            raw[convert.META] = json.loads(json.dumps(meta, default=str))
     return raws
 
 
@@ -129,7 +129,7 @@ def _own(
 def _message(raw: JsonObject) -> Any:
     from langchain_core.messages import convert_to_messages
 
-    (message,) = convert_to_messages([formats.bare(raw)])
+    (message,) = convert_to_messages([convert.bare(raw)])
     return message
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from aether.api.home import Home
+from aether.api.memory_tool import clear_memory_files, memory_tool
 from aether.errors import AetherError, BackendUnavailable
-from aether.operations.edge import Home
-from aether.operations.memory_files import clear_memory_files, memory_tool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,15 +18,15 @@ import dataclasses
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from aether.api import compact, conversations
+from aether.api.compact_case import DEFAULT_OPTIONS, UNNAMED, Options
+from aether.api.home import Home
+from aether.clock import short_id
 from aether.compaction.shapes import Policy
 from aether.errors import BackendUnavailable, BudgetExceeded, Conflict
-from aether.ids import short_id
-from aether.messages import formats
-from aether.messages.repair import repair
-from aether.operations import compacting, conversing
-from aether.operations.compaction_case import DEFAULT_OPTIONS, UNNAMED, Options
-from aether.operations.edge import Home
-from aether.shapes import JsonObject
+from aether.messages import convert
+from aether.messages.validate import repair
+from aether.types import JsonObject
 
 Filter = Callable[[Any], Awaitable[Any]]
 # Ends the name under which is recorded what is sent, where that is not what the session holds.
@@ -43,12 +43,12 @@ class AetherSession:
     def __init__(self, session_id: str, *, home: Home = None, session_settings: Any = None) -> None:
         self.session_id = session_id
         self.session_settings = session_settings
-        self.home = conversing.place(home)
+        self.home = conversations.place(home)
 
     async def get_items(self, limit: int | None = None) -> list[JsonObject]:
         """Return what is live: the newest summary and what was said since; the newest `limit` items of it."""
         limit = getattr(self.session_settings, "limit", None) if limit is None else limit
-        items = await asyncio.to_thread(conversing.context, self.session_id, home=self.home)
+        items = await asyncio.to_thread(conversations.context, self.session_id, home=self.home)
         if limit is None:
             return items
         # An output whose call was cut off is refused by the server, and the SDK would send it.
@@ -56,19 +56,19 @@ class AetherSession:
 
     async def add_items(self, items: Sequence[Any]) -> None:
         """Append items; all or none of them are stored."""
-        await asyncio.to_thread(conversing.add, self.session_id, list(items), home=self.home)
+        await asyncio.to_thread(conversations.add, self.session_id, list(items), home=self.home)
 
     async def pop_item(self) -> JsonObject | None:
         """Take the newest item back and return it; the history keeps it."""
-        return await asyncio.to_thread(conversing.take_back, self.session_id, home=self.home)
+        return await asyncio.to_thread(conversations.take_back, self.session_id, home=self.home)
 
     async def clear_session(self) -> None:
         """Begin anew; the history keeps everything."""
-        await asyncio.to_thread(conversing.begin_anew, self.session_id, home=self.home)
+        await asyncio.to_thread(conversations.begin_anew, self.session_id, home=self.home)
 
     async def get_history(self) -> list[JsonObject]:
         """Return every item that was ever added."""
-        return await asyncio.to_thread(conversing.whole, self.session_id, home=self.home)
+        return await asyncio.to_thread(conversations.whole, self.session_id, home=self.home)
 
 
 def compaction_filter(
@@ -89,13 +89,13 @@ def compaction_filter(
     """
     own = session if isinstance(session, str) else session.session_id
     beside = own if isinstance(session, str) else own + AS_SENT
-    record = options.record or conversing.place(home if isinstance(session, str) else session.home)
+    record = options.record or conversations.place(home if isinstance(session, str) else session.home)
     seen: list[tuple[list[Any], list[JsonObject]]] = []
 
     def preflight(
         data: Any, name: str, items: list[JsonObject], unsaved: list[JsonObject] | None = None
     ) -> list[JsonObject]:
-        done = compacting.preflight(
+        done = compact.preflight(
             name, items, model=model or _model(data.agent), window=window, policy=policy,
             system=data.model_data.instructions, tools=_tools(data.agent), wire="responses",
             options=options._replace(record=record, unsaved=unsaved),
@@ -107,14 +107,14 @@ def compaction_filter(
 
     def compacted(data: Any) -> list[JsonObject]:
         items = _continued(list(data.model_data.input), seen)
-        stored = [] if own == beside else conversing.context(own, home=record)
+        stored = [] if own == beside else conversations.context(own, home=record)
         unsaved = _behind(stored, items) if stored else None
         if unsaved is not None:
             # Another process may have compacted it just now; or what is not saved yet is too large to stay as it is.
             with contextlib.suppress(Conflict, BudgetExceeded):
                 return preflight(data, own, stored, unsaved)
         with contextlib.suppress(Conflict):
-            return preflight(data, beside, conversing.continued(beside, items, home=record))
+            return preflight(data, beside, conversations.continued(beside, items, home=record))
         # Many runs at once are in each other's way: this one is recorded by itself.
         return preflight(data, f"{beside} {short_id('run')}", items)
 
@@ -142,8 +142,8 @@ def usage_hooks(session: AetherSession | str, *, home: Home = None) -> Any:
     own, record = (session, home) if isinstance(session, str) else (session.session_id, session.home)
 
     def learned(tokens: int) -> None:
-        if not compacting.answered(own + AS_SENT, tokens, home=record):
-            compacting.answered(own, tokens, home=record)
+        if not compact.answered(own + AS_SENT, tokens, home=record):
+            compact.answered(own, tokens, home=record)
 
     class Usage(RunHooks):
         """Learns after each call of a model; it holds configuration only."""
@@ -175,8 +175,8 @@ def _behind(stored: list[JsonObject], items: list[JsonObject]) -> list[JsonObjec
 
 def _sendable(items: Sequence[JsonObject]) -> list[JsonObject]:
     """Return items as a server takes them: no half of a pair, and nothing of aether's own."""
-    mended = repair(formats.read(items, "responses"), "responses").messages
-    return [formats.bare(message.raw) for message in mended]
+    mended = repair(convert.read(items, "responses"), "responses").messages
+    return [convert.bare(message.raw) for message in mended]
 
 
 def _model(agent: Any) -> str:

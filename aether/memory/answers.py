@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, NoReturn
 
 from aether import clock
 from aether.errors import InvalidInput, shown
-from aether.shapes import Counter, Finding, Handoff, JsonObject
 from aether.text.model_faults import EMPTY, model_fault
-from aether.text.patterns import lazy
+from aether.text.regex import lazy
+from aether.types import Counter, Finding, Handoff, JsonObject
 
 REQUIRED = ("id", "session_id", "compressed_at", "summary", "key_decisions", "outcomes")
 

@@ -13,8 +13,7 @@ from typing import Any, get_args
 
 from aether import clock
 from aether.errors import InvalidInput, NotFound, shown
-from aether.memory.colony_shapes import HistoryEntry, State, Worker
-from aether.shapes import Change, Finding, Patch
+from aether.types import Change, Finding, HistoryEntry, Patch, State, Worker
 
 DOCUMENT = "COLONY_STATE"
 STATES: tuple[State, ...] = get_args(State)

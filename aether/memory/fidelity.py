@@ -13,13 +13,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple, cast
 
-from aether.shapes import Counter, Handoff, HighValueItem, Item, JsonObject
-from aether.text.anchors import anchors
 from aether.text.classify import bare, binding, classify
 from aether.text.cleaning import without_injected
-from aether.text.patterns import lazy
+from aether.text.identifiers import anchors
+from aether.text.regex import lazy
 from aether.text.similarity import Index, holders, index, mentions, nearest
 from aether.text.words import sentences
+from aether.types import Counter, Handoff, HighValueItem, Item, JsonObject
 
 Why = Literal["protected", "constraint", "decision", "blocker"]
 

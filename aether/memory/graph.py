@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, TypedDict
 
 from aether.clock import stamp
 from aether.errors import InvalidInput, NotFound
-from aether.shapes import Change, JsonObject, Patch
 from aether.store.patch import pointer
 from aether.text.words import stems
+from aether.types import Change, JsonObject, Patch
 
 DOCUMENT = "graph"
 # Of the graph as JSON, some 80,000 entities and relations: every command and hook reads it all, which then takes 0.2 s.

@@ -17,8 +17,8 @@ from aether import clock
 from aether.errors import CorruptDocument
 from aether.memory import phases, signals
 from aether.memory.items import items_of
-from aether.shapes import Change, Handoff, Item, JsonObject, Patch
-from aether.text.patterns import lazy
+from aether.text.regex import lazy
+from aether.types import Change, Handoff, Item, JsonObject, Patch
 
 SCHEMA_VERSION = 1
 # As `ids.short_id` makes them of "phase_<n>".

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple, cast
 
 from aether import clock
 from aether.errors import Conflict, InvalidInput, shown
-from aether.memory import answers, fidelity, handoff, items, promotion, sessions, signals
-from aether.memory.brief_work import kept
+from aether.memory import answers, fidelity, handoff, items, patterns, sessions, signals
+from aether.memory.briefing.sections import kept
+from aether.memory.capture.notes import STANDING, noted_by, shorten
 from aether.memory.changes import chained
-from aether.memory.notes import STANDING, noted_by, shorten
-from aether.memory.threshold import usage
-from aether.shapes import Change, Counter, Finding, Handoff, Item, JsonObject, Session
+from aether.memory.items import usage
+from aether.types import Change, Counter, Finding, Handoff, Item, JsonObject, Session
 
 # A path and a few names; more files than these were not changed by hand.
 FILE_CHARS = 200
@@ -274,7 +274,7 @@ def _promote_and_evict(stored: str, now: datetime, new_id: NewId) -> tuple[Step,
     """
 
     def promote(documents: Mapping[str, Any]) -> Change:
-        return promotion.promote(documents["memory"], now=now, new_id=new_id)
+        return patterns.promote(documents["memory"], now=now, new_id=new_id)
 
     def evict_oldest(documents: Mapping[str, Any]) -> Change:
         oldest = sessions.oldest(documents["memory"], spared=stored)
@@ -315,7 +315,7 @@ def evict(documents: Mapping[str, Any], session_id: str, *, now: datetime, new_i
     """Return the change that promotes what repeats, then moves one session to the archive."""
     change = chained(
         documents,
-        lambda state: promotion.promote(state["memory"], now=now, new_id=new_id),
+        lambda state: patterns.promote(state["memory"], now=now, new_id=new_id),
         lambda state: sessions.evicted(state["memory"], session_id, now=now),
     )
     return change._replace(result=change.result[-1])

@@ -4,22 +4,150 @@ The law: `occurrences` is the number of distinct sessions in `metadata.evidence`
 raises nothing, and a pattern keeps its evidence word for word when the session is evicted. The wording of
 a pattern never changes, because it is what later statements are compared with. Two patterns that
 contradict each other stand side by side, linked both ways. What is promoted is decided in `promotion`.
+
+Promotion: what sessions say with weight, or say again and again, becomes a pattern.
+
+A statement is promoted when it is a high-value item with a relevance above ``HIGH_RELEVANCE``, or when at
+least ``REPEATED_SESSIONS`` distinct sessions say the same anywhere among their high-value items, decisions
+and outcomes. Of several wordings the one that most sessions agree with is kept, among equals the one
+said last. The laws: promoting twice changes nothing; what aether injected itself never counts; a
+pattern that exists is never made again, also when the sessions that showed it are gone.
+
+Links: typed associations between items, sessions and patterns.
+
+Both ends must exist in a layer. Items and patterns hold their links in `associative_links`, sessions in
+`metadata.associative_links`; a session also lists its patterns in `metadata.related_patterns`. Between
+sessions and patterns a link can be followed from either end. Linking twice changes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import count
 from typing import Any, Literal, NamedTuple
 
 from aether import clock
 from aether.errors import InvalidInput, NotFound, shown
-from aether.memory.links import NewId, new_link, relate
-from aether.shapes import Change, JsonObject, Link, Patch, Pattern
+from aether.text.classify import bare
 from aether.text.cleaning import without_injected
-from aether.text.similarity import Index, backed, index, opposites
-from aether.text.words import words
+from aether.text.regex import lazy
+from aether.text.similarity import Index, backed, backers, gist, index, opposites
+from aether.text.words import sentences, words
+from aether.types import Change, JsonObject, Link, Patch, Pattern
+
+NewId = Callable[[str, datetime, int], str]
+
+# The code of the original knew the first three, its schema the next four; the last two are ours.
+LINK_TYPES = (
+    "originated_from", "related_to", "extracted_from",
+    "similar_context", "causal_relationship", "temporal_proximity", "caste_affinity",
+    "contradicts", "supersedes",
+)  # fmt: skip
+# Between two patterns these read the same from either end; the others would say the reverse.
+_MUTUAL = frozenset(("related_to", "similar_context", "temporal_proximity", "caste_affinity", "contradicts"))
+
+
+class _End(NamedTuple):
+    """One end of a link: what it is, where it stands, what it holds."""
+
+    id: str
+    type: str
+    pointer: str
+    value: Mapping[str, Any]
+
+
+def create_link(
+    memory: JsonObject, source_id: str, target_id: str, link_type: str, *, now: datetime, new_id: NewId
+) -> Change:
+    """Return the change that links `source_id` to `target_id`; its result is the id of the link.
+
+    Raises:
+        InvalidInput: the type is not one of ``LINK_TYPES``, or both ends are the same.
+        NotFound: an end is in no layer.
+    """
+    if link_type not in LINK_TYPES:
+        raise InvalidInput(
+            f"{shown(link_type)} is not a link type.", fix=f"Use one of {', '.join(LINK_TYPES)}."
+        )
+    if source_id == target_id:
+        raise InvalidInput(f"{shown(source_id)} cannot be linked to itself.", fix="Name two different ids.")
+    source, target = _end(memory, source_id), _end(memory, target_id)
+    patch: Patch = []
+    link_id = _hold(patch, source, target, link_type, link_id=new_id("link", now, 0), now=now)
+    kinds = {source.type, target.type}
+    both_ways = kinds == {"short_term_session", "long_term_pattern"}
+    if both_ways or ("working_memory_item" not in kinds and link_type in _MUTUAL):
+        back_id = _hold(patch, target, source, link_type, link_id=new_id("link", now, 1), now=now)
+        if both_ways and source.type == "short_term_session":
+            # A session lists the ids of its patterns; the link itself stands in the pattern.
+            link_id = back_id
+    return Change({"memory": patch} if patch else {}, result=link_id)
+
+
+def new_link(link_id: str, target_id: str, target_type: str, link_type: str, *, now: datetime) -> Link:
+    """Return a link as its holder stores it."""
+    return {
+        "link_id": link_id,
+        "target_id": target_id,
+        "target_type": target_type,
+        "link_type": link_type,
+        "created_at": clock.stamp(now),
+    }
+
+
+def relate(session: Mapping[str, Any], pointer: str, pattern_ids: list[str]) -> Patch:
+    """Return the patch that lists `pattern_ids` in the session at `pointer`; those listed already are left out."""
+    metadata = session.get("metadata")
+    if not isinstance(metadata, dict):
+        return [{"op": "add", "path": f"{pointer}/metadata", "value": {"related_patterns": pattern_ids}}]
+    listed = metadata.get("related_patterns")
+    if not isinstance(listed, list):
+        return [{"op": "add", "path": f"{pointer}/metadata/related_patterns", "value": pattern_ids}]
+    path = f"{pointer}/metadata/related_patterns/-"
+    return [{"op": "add", "path": path, "value": each} for each in pattern_ids if each not in listed]
+
+
+def _end(memory: JsonObject, wanted: str) -> _End:
+    layers = (
+        ("working_memory", "items", "working_memory_item"),
+        ("short_term_memory", "sessions", "short_term_session"),
+        ("long_term_memory", "patterns", "long_term_pattern"),
+    )
+    for layer, entries, end_type in layers:
+        for at, entry in enumerate(memory[layer][entries]):
+            if entry["id"] == wanted:
+                return _End(wanted, end_type, f"/{layer}/{entries}/{at}", entry)
+    raise NotFound(
+        f"no item, session or pattern has the id {shown(wanted)}.",
+        fix='Find ids with "aether memory search" or "aether show memory".',
+    )
+
+
+def _hold(patch: Patch, holder: _End, target: _End, link_type: str, *, link_id: str, now: datetime) -> str:
+    """Add to `patch` what makes `holder` hold a link to `target`; return the id of that link."""
+    is_session = holder.type == "short_term_session"
+    if is_session and target.type == "long_term_pattern":
+        patch += relate(holder.value, holder.pointer, [target.id])
+        return link_id
+    pointer, owner = holder.pointer, holder.value
+    if is_session:
+        pointer, owner = f"{pointer}/metadata", owner.get("metadata")  # type: ignore[assignment]
+        if not isinstance(owner, dict):
+            patch.append({"op": "add", "path": pointer, "value": {}})
+            owner = {}
+    links = owner.get("associative_links")
+    if not isinstance(links, list):
+        patch.append({"op": "add", "path": f"{pointer}/associative_links", "value": []})
+        links = []
+    for held in links:
+        if held["target_id"] == target.id and held["link_type"] == link_type:
+            return str(held["link_id"])
+    link = new_link(link_id, target.id, target.type, link_type, now=now)
+    patch.append({"op": "add", "path": f"{pointer}/associative_links/-", "value": link})
+    return link_id
+
 
 Make = Callable[[str], str]
 """Makes the next id of a kind."""
@@ -342,3 +470,151 @@ def _link_contradictions(
 
 def _pattern_link(target: Pattern, now: datetime, make: Make) -> Link:
     return new_link(make("link"), target["id"], "long_term_pattern", "contradicts", now=now)
+
+
+# requirements/004: relevance above which one session is enough.
+HIGH_RELEVANCE = 0.8
+
+
+# Files touched and commands run again are work, not a regularity of it.
+WORK_TYPES = frozenset({"code_change", "command", "error", "code_snippet"})
+# A longer entry is data.
+MOST_PARTS = 40
+
+
+# What an agent says of itself on the way ("I have all I need") is the same in every session.
+_OF_ITSELF = lazy(
+    r"(?:i|i['’](?:m|ve|ll|d)|let me)\b(?! (?:decided|chose|prefer|always|never)\b)", re.IGNORECASE
+)
+
+
+class Repeated(NamedTuple):
+    """A statement that several sessions make."""
+
+    statement: str
+    sessions: list[str]
+    """Ids of the distinct sessions, oldest first."""
+    wordings: list[str]
+
+
+def promote(
+    memory: JsonObject, *, now: datetime, new_id: NewId, sessions: Collection[str] | None = None
+) -> Change:
+    """Return the change that promotes what deserves it; its result is a `Promotion`.
+
+    `sessions` limits what is looked at to the sessions with these ids; by default all are.
+    """
+    statements = [
+        each
+        for each in _statements(memory)
+        if sessions is None or each.session_id in sessions or each.link_to in sessions
+    ]
+    patterns: list[Pattern] = memory["long_term_memory"]["patterns"]
+    known = index(pattern["pattern"] for pattern in patterns)
+    gains: dict[int, list[Statement]] = {}
+    rest: list[Statement] = []
+    for statement in statements:
+        at = matching(statement.text, statement.session_id, patterns, known)
+        if at is None:
+            rest.append(statement)
+        else:
+            gains.setdefault(at, []).append(statement)
+    supports = [Support(gained, at) for at, gained in sorted(gains.items())]
+    supports += [Support(sorted(group, key=_order), wording=group[0].text) for group in _groups(rest)]
+    return supported(memory, supports, now=now, new_id=new_id)
+
+
+def detect(memory: JsonObject) -> list[Repeated]:
+    """Return what at least ``REPEATED_SESSIONS`` distinct sessions say, promoted or not, most repeated first."""
+    found: list[Repeated] = []
+    for group in _groups(list(_statements(memory))):
+        ordered = sorted(group, key=_order)
+        sessions = list(dict.fromkeys(each.session_id for each in ordered))
+        if len(sessions) >= REPEATED_SESSIONS:
+            found.append(
+                Repeated(group[0].text, sessions, list(dict.fromkeys(each.text for each in ordered)))
+            )
+    return sorted(found, key=lambda each: -len(each.sessions))
+
+
+def _statements(memory: JsonObject) -> Iterator[Statement]:
+    """Yield what the sessions say, oldest session first, without what aether injected."""
+    sessions = memory["short_term_memory"]["sessions"]
+    by_time = sorted(
+        enumerate(sessions), key=lambda numbered: (str(numbered[1]["compressed_at"]), numbered[0])
+    )
+    order = 0
+    for at, session in by_time:
+        for entry, text, relevance in _said(session):
+            said = bare(without_injected(text))
+            if gist(said).weights:
+                yield Statement(
+                    said,
+                    at,
+                    session["session_id"],
+                    session["id"],
+                    session.get("phase"),
+                    castes(session, entry),
+                    relevance,
+                    order,
+                )
+                order += 1
+
+
+def _said(session: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str, float]]:
+    """Yield entry, text and relevance; a session of the original format may lack any of the lists."""
+    for entry in session.get("high_value_items") or []:
+        relevance = float(entry.get("relevance_score") or 0.0)
+        if not entry.get("injected") and (relevance > HIGH_RELEVANCE or entry.get("type") not in WORK_TYPES):
+            content = str(entry.get("content") or "")
+            yield entry, content, relevance
+            # What an entry says among other things is evidence too; by itself it was not of high relevance.
+            parts = sentences(content)
+            yield from ((entry, part, 0.0) for part in parts[:MOST_PARTS] if len(parts) > 1)
+    for entry in session.get("key_decisions") or []:
+        yield entry, str(entry.get("decision") or ""), 0.0
+    for entry in session.get("outcomes") or []:
+        yield entry, str(entry.get("result") or ""), 0.0
+
+
+def _order(statement: Statement) -> int:
+    return statement.order
+
+
+def _deserves(unit: list[Statement], group: list[Statement]) -> bool:
+    """Return whether `group`, worded by `unit`, is repeated often enough or its wording has weight by itself."""
+    repeated = len({each.session_id for each in group}) >= REPEATED_SESSIONS
+    return _weighty(unit) or (repeated and not _OF_ITSELF.match(unit[-1].text))
+
+
+def _weighty(unit: list[Statement]) -> bool:
+    return any(each.relevance > HIGH_RELEVANCE for each in unit)
+
+
+def _groups(statements: list[Statement]) -> Iterator[list[Statement]]:
+    """Yield the statements that say the same, the one that words it best first.
+
+    A statement leads those that say the same as itself, alone or among other things, not those that are the same as one of them, so
+    that meaning cannot drift along a chain. Only a group that deserves promotion takes its members away.
+    """
+    by_words: dict[str, list[Statement]] = {}
+    for statement in statements:
+        by_words.setdefault(gist(statement.text).plain, []).append(statement)
+    units = list(by_words.values())
+    found = index(unit[-1].text for unit in units)
+    near = [backers(unit[-1].text, found) for unit in units]
+    agreeing = [len({one.session_id for at in ats for one in units[at]}) for ats in near]
+    taken: set[int] = set()
+    for at in sorted(
+        range(len(units)), key=lambda at: (-agreeing[at], not _weighty(units[at]), -units[at][-1].order)
+    ):
+        if at in taken:
+            continue
+        members = [other for other in near[at] if other not in taken]
+        group = [
+            units[at][-1],
+            *(one for other in members for one in units[other] if one is not units[at][-1]),
+        ]
+        if _deserves(units[at], group):
+            taken.update(members)
+            yield group

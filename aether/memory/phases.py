@@ -3,22 +3,44 @@
 Starting and completing take the state machine along its legal edges, however many that are. Completing
 deposits PHASE_COMPLETE, the boundary at which work is compressed, and leaves the phase waiting for the
 Queen. Doing either twice is doing it once.
+
+Phase markers: the lines with which an agent says that a phase is over, or that the next begins.
+
+A phase changes what is compressed and when, so a line counts only where it cannot mean anything else: it
+stands alone, in prose. What stands in a quote, in code, in a list or a table (plans look like that), after a
+line that announces it ("I'll then write:"), or as a question does not count, nor does one that the same text denies.
+
+Adaptation: what the next phase takes over from the patterns that a phase has shown.
+
+Confident patterns of the phase become signals, so that every worker feels them, and are written into the
+roadmap of the next phase, so that a person can read them. Adapting twice from one phase is adapting once.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
-from typing import Any, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from aether import clock
 from aether.errors import InvalidInput, shown
 from aether.memory import signals
-from aether.memory.changes import joined
+from aether.memory.changes import chained, check_phase, joined, number_in
 from aether.memory.colony import DOCUMENT, RUNNING, walk
-from aether.memory.colony_shapes import Decision, QueenCheckin, RoadmapPhase, State
-from aether.memory.phase_numbers import check_phase
-from aether.shapes import Change, JsonObject, Patch
+from aether.text.regex import lazy
+from aether.types import (
+    Adaptation,
+    Change,
+    Decision,
+    JsonObject,
+    Patch,
+    Pattern,
+    QueenCheckin,
+    RoadmapPhase,
+    State,
+)
 
 NewId = Callable[[str, datetime, int], str]
 DECISIONS: tuple[Decision, ...] = get_args(Decision)
@@ -304,3 +326,216 @@ def planned(phase: int) -> RoadmapPhase:
 def adapt_roadmap(colony: Mapping[str, Any], phase: int, adaptation: Mapping[str, Any]) -> Patch:
     """Return the patch that gives `phase` its adaptation."""
     return _roadmap(colony, phase, {"adaptation": adaptation})
+
+
+_FENCE = lazy(r"^[ ]{0,3}(`{3,}|~{3,}).*?(?:^[ ]{0,3}\1[`~]*\s*$|\Z)", re.DOTALL | re.MULTILINE)
+# A code block by its indent, a quote, an item of a list, a row of a table.
+_ASIDE = lazy(r"(?: {4}|\t)|\s*(?:>|[-*+•]\s|\d+[.)]\s|\||\[[ xX]\])")
+_DECORATION = lazy(r"^[\s#*_✅✔✓🎉]+|[\s#*_✅✔✓🎉]+$")
+_OVER = r"(?:complete|completed|done|finished)"
+_COMPLETE = lazy(
+    rf"(?:phase (\d{{1,6}})(?:\s*[:–—-]\s*| (?:is |has been )?(?:now )?){_OVER}|aether: complete phase (\d{{1,6}}))[.!]*",
+    re.IGNORECASE,
+)
+_START = lazy(
+    r"""aether: start phase (\d{1,6})(?:[\s:–—-]+["“']?([^"”']{1,200}?)["”']?)?[.!]*""", re.IGNORECASE
+)
+_DENIED = r"\bphase {}\b[^.\n]{{0,60}}\b(?:not|n't|isn't|far from|almost|nearly)\b[^.\n]{{0,40}}\b(?:complete|completed|done|finished)\b"
+
+
+class Marker(NamedTuple):
+    """One line that changes the phase."""
+
+    action: Literal["complete", "start"]
+    phase: int
+    name: str = ""
+
+
+def markers(text: str) -> list[Marker]:
+    r"""Return the phase markers of an agent's message, in their order.
+
+    >>> markers("All tests pass.\n\n**Phase 2 complete**")
+    [Marker(action='complete', phase=2, name='')]
+    >>> markers("- Phase 2: done\n> Phase 2 complete\nIs phase 2 done?")
+    []
+    >>> markers('aether: start phase 3 "the importer"')
+    [Marker(action='start', phase=3, name='the importer')]
+    """
+    if "phase" not in text.lower():
+        return []
+    found: list[Marker] = []
+    before = ""
+    for line in _FENCE.sub("\n", text.replace("\r\n", "\n")).split("\n"):
+        marker = None if _ASIDE.match(line) or before.endswith(":") else _marker(_DECORATION.sub("", line))
+        if marker and not _denied(marker, text):
+            found.append(marker)
+        before = line.rstrip(" *_") or before
+    return found
+
+
+def _marker(line: str) -> Marker | None:
+    over = _COMPLETE.fullmatch(line)
+    if over:
+        return Marker("complete", int(over[1] or over[2]))
+    begun = _START.fullmatch(line)
+    return Marker("start", int(begun[1]), (begun[2] or "").strip()) if begun else None
+
+
+def _denied(marker: Marker, text: str) -> bool:
+    return marker.action == "complete" and bool(re.search(_DENIED.format(marker.phase), text, re.IGNORECASE))
+
+
+def follow(documents: Mapping[str, Any], marker: Marker, *, now: datetime, new_id: NewId) -> Change:
+    """Return the change that completes the running phase, or starts one if none runs; its result is whether one completed.
+
+    A line about any other phase, or one that the colony refuses, changes nothing.
+    """
+    colony, pheromones = documents["COLONY_STATE"], documents["pheromones"]
+    status = colony["colony_status"]
+    running = status["current_phase"] if status["state"] in RUNNING else None
+    with suppress(InvalidInput):
+        if marker.action == "complete" and running == marker.phase:
+            pass  # MOVER
+
+            done = complete_phase_adaptation(documents, marker.phase, now=now, new_id=new_id)
+            return done._replace(result=True)
+        if marker.action == "start" and running is None and marker.phase not in status["phases_completed"]:
+            started = start_phase(colony, pheromones, marker.phase, now=now, name=marker.name or None)
+            return started._replace(result=False)
+    return Change({}, result=False)
+
+
+# A pattern seen once has exactly 0.7, so only what was seen again steers (facts of the original colony).
+MIN_CONFIDENCE = 0.7
+# Strengths of signals that come from memory (facts of the original colony).
+FOCUS_STRENGTH = 0.8
+REDIRECT_STRENGTH = 0.9
+SOURCE = "memory_adaptation"
+ATTRACTING = frozenset({"success_pattern", "preference"})
+
+
+class Adapted(NamedTuple):
+    """What the next phase took over."""
+
+    phase: int
+    """The phase that was adapted."""
+    adaptation: Adaptation
+    signals: tuple[str, ...]
+    """Ids of the signals that were deposited."""
+
+
+def adapt_next_phase(
+    memory: Mapping[str, Any],
+    colony: Mapping[str, Any],
+    pheromones: Mapping[str, Any],
+    phase: int,
+    *,
+    now: datetime,
+    new_id: NewId,
+) -> Change:
+    """Return the change that carries the patterns of `phase` to the next one; its result is an `Adapted`.
+
+    The next phase is the first of the roadmap after `phase`, else `phase` + 1. Where no pattern is
+    confident enough, or this was done before, nothing changes and the result is None.
+
+    Raises:
+        InvalidInput: `phase` is not a phase number.
+    """
+    check_phase(phase)
+    after = sorted(entry["phase"] for entry in colony["phases"]["roadmap"] if entry["phase"] > phase)
+    following = check_phase(after[0] if after else phase + 1)
+    before = next((e["adaptation"] for e in colony["phases"]["roadmap"] if e["phase"] == following), None)
+    patterns = _steering(memory, phase)
+    if not patterns or (before is not None and before["adapted_from"] == phase):
+        return Change({})
+    adaptation = _adaptation(patterns, phase, now)
+    emitted = [
+        _emitted(
+            pheromones, pattern, now=now, phase=following, id=new_id(_type_of(pattern).lower(), now, nth)
+        )
+        for nth, pattern in enumerate(patterns)
+    ]
+    return joined(
+        Change({DOCUMENT: adapt_roadmap(colony, following, adaptation)}),
+        signals.withdraw(pheromones, _earlier(pheromones, patterns), now=now),
+        *emitted,
+        result=Adapted(following, adaptation, tuple(change.result["id"] for change in emitted)),
+    )
+
+
+def complete_phase_adaptation(
+    documents: Mapping[str, Any], phase: int, *, now: datetime, new_id: NewId
+) -> Change:
+    """Return the change that completes `phase` and adapts the next one; its result is a `PhaseChange`.
+
+    Raises:
+        InvalidInput: it is not a phase number, or it failed.
+    """
+
+    def complete(state: Mapping[str, Any]) -> Change:
+        return complete_phase(state["COLONY_STATE"], state["pheromones"], phase, now=now, new_id=new_id)
+
+    def adapt(state: Mapping[str, Any]) -> Change:
+        return adapt_next_phase(
+            state["memory"], state["COLONY_STATE"], state["pheromones"], phase, now=now, new_id=new_id
+        )
+
+    change = chained(documents, complete, adapt)
+    return change._replace(result=change.result[0])
+
+
+def _steering(memory: Mapping[str, Any], phase: int) -> list[Pattern]:
+    return [
+        pattern
+        for pattern in memory["long_term_memory"]["patterns"]
+        if pattern["confidence"] > MIN_CONFIDENCE
+        and phase in [number_in(related) for related in pattern["metadata"].get("related_phases", [])]
+    ]
+
+
+def _adaptation(patterns: list[Pattern], phase: int, now: datetime) -> Adaptation:
+    return {
+        "inherited_focus": [p["pattern"] for p in patterns if _type_of(p) == "FOCUS"],
+        "inherited_constraints": [p["pattern"] for p in patterns if _type_of(p) == "REDIRECT"],
+        "success_patterns": [p["id"] for p in patterns if p["type"] == "success_pattern"],
+        "failure_patterns": [p["id"] for p in patterns if p["type"] == "failure_pattern"],
+        "adapted_from": phase,
+        "adapted_at": clock.stamp(now),
+    }
+
+
+def _type_of(pattern: Pattern) -> str:
+    return "FOCUS" if pattern["type"] in ATTRACTING else "REDIRECT"
+
+
+def _emitted(
+    pheromones: Mapping[str, Any],
+    pattern: Pattern,
+    *,
+    now: datetime,
+    phase: int,
+    id: str,
+) -> Change:
+    # No guard of the state here: this is the colony's own memory, not a hand on running work.
+    name = _type_of(pattern)
+    return signals.emit(
+        pheromones,
+        name,
+        pattern["pattern"],
+        now=now,
+        id=id,
+        strength=FOCUS_STRENGTH if name == "FOCUS" else REDIRECT_STRENGTH,
+        source=SOURCE,
+        phase=phase,
+        metadata={"pattern_id": pattern["id"]},
+    )
+
+
+def _earlier(pheromones: Mapping[str, Any], patterns: list[Pattern]) -> list[str]:
+    """Return the ids of signals that an earlier phase left for the same patterns, lest they add up."""
+    renewed = {pattern["id"] for pattern in patterns}
+    return [
+        signal["id"]
+        for signal in pheromones["active_pheromones"]
+        if signal["metadata"].get("source") == SOURCE and signal["metadata"].get("pattern_id") in renewed
+    ]

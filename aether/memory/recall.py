@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from aether.memory import sessions
-from aether.shapes import Counter, JsonObject
-from aether.store.rows import instant
+from aether.store.search_index import instant
+from aether.types import Counter, JsonObject
 
 # Characters of a gist: what tells entries apart; sixteen to twenty-five tokens.
 GIST_CHARS = 100

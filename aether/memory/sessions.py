@@ -15,8 +15,8 @@ from typing import Any, cast
 
 from aether import clock
 from aether.errors import Conflict, NotFound, shown
-from aether.shapes import Change, Counter, JsonObject, Patch, Session
-from aether.tokens.sessions import ANSWER_FIELDS, session_tokens
+from aether.tokens.count import ANSWER_FIELDS, session_tokens
+from aether.types import Change, Counter, JsonObject, Patch, Session
 
 PART = "/short_term_memory"
 # The built-in architect, which quotes the items word for word and copies their types.

@@ -18,9 +18,8 @@ from typing import Any, cast
 
 from aether import clock
 from aether.errors import InvalidInput, shown
-from aether.memory.colony_shapes import ActiveSignal, SignalType
-from aether.memory.phase_numbers import check_phase, number_in
-from aether.shapes import Change, JsonObject, Operation, Signal
+from aether.memory.changes import check_phase, number_in
+from aether.types import ActiveSignal, Change, JsonObject, Operation, Signal, SignalType
 
 DOCUMENT = "pheromones"
 # What is weaker than this is not felt (facts of the original colony).

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
-from aether.redact.redaction import redact
+from aether.redact.redact import redact
 from aether.text.cleaning import without_escapes
-from aether.text.patterns import lazy
+from aether.text.regex import lazy
 
 COMMAND_CHARS = 200
 RESULT_CHARS = 240

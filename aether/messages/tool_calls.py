@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import Literal, NamedTuple
 
-from aether.messages.blocks import word
-from aether.messages.message import Block, Message
+from aether.messages.model import Block, Message, word
 from aether.messages.shell import (
     aim,
     complaint,
@@ -26,11 +25,10 @@ from aether.messages.shell import (
     shown_command,
     takes_in,
 )
-from aether.redact.private import without_blocks
-from aether.redact.redaction import redact
-from aether.shapes import JsonObject
+from aether.redact.redact import redact, without_blocks
 from aether.text.cleaning import without_injected
-from aether.text.patterns import lazy
+from aether.text.regex import lazy
+from aether.types import JsonObject
 
 Action = Literal["read", "changed", "created", "deleted"]
 _COMMAND_KEYS = ("command", "cmd", "script")

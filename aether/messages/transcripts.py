@@ -2,18 +2,33 @@
 
 Claude Code writes one response over several records and the answers of parallel calls one by one; here a response is
 one message, with all its answers in one message after it. Codex writes the items themselves.
+
+Conversations: files of messages, whatever wraps them, read and written back.
+
+Request bodies (`messages`, `input`, `contents`), lists, JSON Lines of messages and one conversation of a file of
+several are written back as they came: byte for byte where no message changed, otherwise in the layout of the source
+with the new messages in place of the old, and unchanged lines as they were. Claude Code transcripts, Codex rollouts
+and the logs of other agents are never written; their messages become a request body.
 """
 
 from __future__ import annotations
 
+import io
+import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import IO, Any, Literal, NamedTuple
 
-from aether.messages.blocks import table, word
-from aether.messages.claude_code import entries
-from aether.messages.formats.content import as_json
-from aether.messages.record import Record
-from aether.shapes import JsonObject
+from aether.errors import InvalidInput, NotFound, shown
+from aether.messages.content import as_json
+from aether.messages.convert import convert, detect_wire, read
+from aether.messages.model import Layout, Message, Wire, dumps, layout_of, table, word
+from aether.messages.read import detect
+from aether.messages.records import BadLine, Format, Record, values
+from aether.messages.sources import chat, openhands
+from aether.messages.sources.claude_code import entries
+from aether.types import Finding, JsonObject
 
 Values = Iterable[tuple[int, Any]]
 
@@ -183,3 +198,326 @@ def from_records(records: Iterable[Record]) -> list[JsonObject]:
             role = record.kind if record.kind in {"assistant", "system"} else "user"
             raws.append({"role": role, "content": record.text})
     return raws
+
+
+KEYS: dict[Wire, str] = {
+    "anthropic": "messages",
+    "openai": "messages",
+    "plain": "messages",
+    "responses": "input",
+    "gemini": "contents",
+}
+_SYSTEM_KEYS: dict[Wire, str] = {"responses": "instructions", "gemini": "systemInstruction"}
+_SYSTEM = ("system", "instructions", "systemInstruction", "system_instruction")
+_HEAD_VALUES = 32
+_KNOWN = "Give a request body, a list or lines of messages, or the log of an agent."
+
+
+class Origin(NamedTuple):
+    """What a conversation was read from, so that it can be written back."""
+
+    kind: Literal["body", "list", "lines", "derived"] = "derived"
+    wire: Wire = "plain"
+    source: bytes = b""
+    """The bytes of this conversation, without others in the same file."""
+    key: str = ""
+    """Where in a body the messages stand."""
+    raws: tuple[JsonObject, ...] = ()
+    lines: tuple[int, ...] = ()
+    """Of JSON Lines, the number of the line of each message."""
+
+
+class Conversation(NamedTuple):
+    """The messages of one conversation and what is sent beside them."""
+
+    messages: list[Message]
+    wire: Wire
+    system: Any = None
+    """The system prompt where it stands outside the messages: text, blocks or content."""
+    tools: Any = None
+    frame: JsonObject = {}  # noqa: RUF012 - a NamedTuple default, never mutated
+    """The rest of the request body, in its order."""
+    name: str = ""
+    others: int = 0
+    """How many more conversations the file holds."""
+    origin: Origin = Origin()
+    unread: tuple[Finding, ...] = ()
+    """Lines that do not parse, or hold no message: what stands in them is not among the messages."""
+
+
+class _Found(NamedTuple):
+    """A conversation before its messages are read."""
+
+    raws: Sequence[Any]
+    wire: Wire | None = None
+    frame: JsonObject = {}  # noqa: RUF012 - a NamedTuple default, never mutated
+    system: Any = None
+    others: int = 0
+    origin: Origin = Origin()
+    strays: tuple[BadLine, ...] = ()
+    """Lines among its messages that hold none."""
+
+
+def load(
+    source: str | os.PathLike[str] | IO[bytes],
+    *,
+    wire: Wire | None = None,
+    whole: bool = True,
+    nth: int = 0,
+) -> Conversation:
+    """Return the conversation in a file or byte stream, whichever of the known formats it has.
+
+    Of an agent's own log `whole` is everything that was said, otherwise what was in its context at the end. Of a
+    file of several conversations the `nth` is read and `others` says how many more there are.
+
+    Raises:
+        NotFound: there is no such file, or no such conversation in it.
+        InvalidInput: the file holds no conversation, or something among its messages that is none.
+    """
+    data, name = _bytes(source)
+    bad: list[BadLine] = []
+    found = list(values(io.BytesIO(data), on_bad=bad.append))
+    chosen = _found(found, data, name=name, whole=whole, nth=nth)
+    spelt = wire or chosen.wire or detect_wire(chosen.raws)
+    messages = read(chosen.raws, spelt)
+    if not messages:
+        raise InvalidInput("it holds no message.", fix=_KNOWN, where=name)
+    return Conversation(
+        messages,
+        spelt,
+        system=chosen.system,
+        tools=chosen.frame.get("tools"),
+        frame=chosen.frame,
+        name=name,
+        others=chosen.others,
+        origin=chosen.origin._replace(wire=spelt, raws=tuple(message.raw for message in messages)),
+        unread=tuple(map(_unread, sorted([*bad, *chosen.strays]))),
+    )
+
+
+def _unread(line: BadLine) -> Finding:
+    what = f"It is left out, for it is {line.reason}."
+    return Finding("warning", "unread-line", f"line {line.line}", what, "Complete it, or take it out.")
+
+
+def _bytes(source: str | os.PathLike[str] | IO[bytes]) -> tuple[bytes, str]:
+    if not isinstance(source, (str, os.PathLike)):
+        return source.read(), "input"
+    path = Path(source)
+    try:
+        return path.read_bytes(), path.name
+    except OSError as reason:
+        raise NotFound(
+            f"cannot be read ({reason.strerror}).", fix="Name an existing, readable file.", where=str(path)
+        ) from reason
+
+
+def _found(found: list[tuple[int, Any]], data: bytes, *, name: str, whole: bool, nth: int) -> _Found:
+    alone = _alone(found[0][1], data) if len(found) == 1 else None
+    alone = alone or _lines(found, data)
+    if alone and nth == 0:
+        return alone
+    match _format([value for _, value in found[:_HEAD_VALUES]], name):
+        case "claude_code":
+            return _Found(claude_code(found, whole=whole), "anthropic")
+        case "codex":
+            system = instructions(found)
+            return _Found(codex(found, whole=whole), "responses", system=system)
+        case "openhands":
+            listed = [_events(value) for value in found if openhands.events_of(value[1])]
+            return _nth(listed, nth, name=name)
+        case "items":
+            raise InvalidInput("it holds items, and no messages.", fix=_KNOWN, where=name)
+        case _:
+            return _one_of(found, data, nth=nth, name=name)
+
+
+def _format(head: list[Any], name: str) -> Format:
+    try:
+        return detect(head, where=name)
+    except InvalidInput as reason:
+        raise InvalidInput(reason.what, fix=_KNOWN, where=name) from reason
+
+
+def _alone(value: Any, source: bytes) -> _Found | None:
+    return _list(value, source) or _body(value, source)
+
+
+def _body(value: Any, source: bytes) -> _Found | None:
+    """Return the conversation of a request body, or of a file that is built like one."""
+    if not isinstance(value, dict):
+        return None
+    for key in ("contents", "input", *chat.WRAPPERS):
+        listed = value.get(key)
+        if key == "input" and isinstance(listed, str) and "role" not in value:
+            listed = [{"role": "user", "content": listed}]
+        if isinstance(listed, list) and _are_messages(listed, key):
+            system = next((value[name] for name in _SYSTEM if value.get(name)), None)
+            wire = _wire_of_body(value, key, listed)
+            origin = Origin("body", source=source, key=key)
+            return _Found(listed, wire, {**value, key: None}, system, origin=origin)
+    return None
+
+
+def _are_messages(listed: list[Any], where: str) -> bool:
+    """Tell whether these are messages, be there such among them as no provider takes.
+
+    Raises:
+        InvalidInput: some are, and something among them is no object.
+    """
+    if not any(map(_is_raw, listed)):
+        return False
+    for at, value in enumerate(listed):
+        if not isinstance(value, dict):
+            raise InvalidInput(
+                f"it is {shown(value)}, and no message.", fix="Take it out.", where=f"{where}[{at}]"
+            )
+    return True
+
+
+def _is_raw(value: Any) -> bool:
+    return isinstance(value, dict) and (
+        chat.is_message(value)
+        or "parts" in value
+        or "call_id" in value
+        or detect_wire([value]) == "responses"
+    )
+
+
+def _wire_of_body(body: JsonObject, key: str, raws: list[JsonObject]) -> Wire | None:
+    if key in {"contents", "input"}:
+        return "gemini" if key == "contents" else "responses"
+    seen = detect_wire(raws)
+    model = word(body.get("model"))
+    if seen != "plain" or not model:
+        return "anthropic" if seen == "plain" and "system" in body else seen
+    tools = body.get("tools")
+    schemas = any("input_schema" in table(tool) for tool in (tools if isinstance(tools, list) else []))
+    return "anthropic" if schemas or "system" in body or "claude" in model else "openai"
+
+
+def _list(value: Any, source: bytes) -> _Found | None:
+    if isinstance(value, list) and _are_messages(value, "messages"):
+        return _Found(value, origin=Origin("list", source=source))
+    return None
+
+
+def _lines(found: list[tuple[int, Any]], source: bytes) -> _Found | None:
+    """Return the conversation that is one message per line, be there lines between that hold nothing of one."""
+    held = [(number, value) for number, value in found if not _is_stray(value)]
+    if not any(_is_raw(value) for _, value in held) or not all(_may_be_raw(value) for _, value in held):
+        return None
+    strays = (
+        BadLine(number, f"{shown(value)}, and no message") for number, value in found if _is_stray(value)
+    )
+    origin = Origin("lines", source=source, lines=tuple(number for number, _ in held))
+    return _Found([value for _, value in held], origin=origin, strays=tuple(strays))
+
+
+def _is_stray(value: Any) -> bool:
+    return not value or not isinstance(value, (dict, list))
+
+
+def _may_be_raw(value: Any) -> bool:
+    return isinstance(value, dict) and ("role" in value or "content" in value or _is_raw(value))
+
+
+def _events(value: tuple[int, Any]) -> _Found:
+    return _Found(from_records(openhands.records([value])), "openai")
+
+
+def _one_of(found: list[tuple[int, Any]], data: bytes, *, nth: int, name: str) -> _Found:
+    """Return one of the conversations that the values of a file hold, each perhaps several."""
+    session = [table(value.get("message")) or value for _, value in found if chat.is_line(value)]
+    if session:
+        return _nth([_Found([raw for raw in session if chat.is_message(raw)], "plain")], nth, name=name)
+    lines = data.splitlines(keepends=True) if len(found) > 1 else []
+    listed: list[_Found] = []
+    for number, value in found:
+        alone = _alone(value, lines[number - 1] if lines else data)
+        if alone:
+            listed.append(alone)
+        else:
+            listed += (
+                _Found([raw for raw in one.messages if raw], "plain") for one in chat.conversations(value)
+            )
+    return _nth(listed, nth, name=name)
+
+
+def _nth(listed: list[_Found], nth: int, *, name: str) -> _Found:
+    if not 0 <= nth < len(listed):
+        raise NotFound(
+            f"there is no conversation {nth}.", fix=f"Choose one of 0 to {len(listed) - 1}.", where=name
+        )
+    return listed[nth]._replace(others=len(listed) - 1)
+
+
+def said_in(conversation: Conversation, wire: Wire) -> tuple[Conversation, list[Finding]]:
+    """Return the conversation in another wire, and what could not be said there.
+
+    Definitions of tools and the rest of the body are spelt for the old provider and are left behind.
+    """
+    if wire == conversation.wire:
+        return conversation, []
+    found = convert(conversation.messages, wire, system=conversation.system)
+    left = ["tools-dropped"] if conversation.tools else []
+    lost = [
+        Finding("warning", code, "tools", "Tools are defined otherwise there.", "Define them.")
+        for code in left
+    ]
+    new = conversation._replace(messages=found.messages, wire=wire, system=found.system, tools=None, frame={})
+    return new, [*found.findings, *lost]
+
+
+def dumped(conversation: Conversation) -> bytes:
+    """Return the conversation as the file it came from would hold it.
+
+    Unchanged it is the very bytes. Changed, or said for another provider, it is printed in the layout of the source;
+    what came from an agent's log becomes a request body.
+    """
+    origin, raws = conversation.origin, [message.raw for message in conversation.messages]
+    if origin.kind == "derived" or origin.wire != conversation.wire:
+        return dumps(_new_body(conversation, raws), Layout(end="\n"))
+    if _unchanged(conversation, raws):
+        return origin.source
+    if origin.kind == "lines":
+        return _dumped_lines(origin, raws)
+    layout = layout_of(origin.source)
+    if origin.kind == "list":
+        return dumps(raws, layout)
+    body = {key: raws if key == origin.key else value for key, value in conversation.frame.items()}
+    return dumps({**body, **_beside(conversation)}, layout)
+
+
+def _unchanged(conversation: Conversation, raws: list[JsonObject]) -> bool:
+    before = conversation.origin.raws
+    same = len(raws) == len(before) and all(new is old for new, old in zip(raws, before, strict=True))
+    return same and not _beside(conversation)
+
+
+def _beside(conversation: Conversation) -> JsonObject:
+    """Return what is sent beside the messages and is not as it was read."""
+    frame = conversation.frame
+    spelt = next((key for key in _SYSTEM if key in frame), _SYSTEM_KEYS.get(conversation.wire, "system"))
+    held = ((spelt, conversation.system), ("tools", conversation.tools))
+    return {key: value for key, value in held if value is not None and frame.get(key) is not value}
+
+
+def _new_body(conversation: Conversation, raws: list[JsonObject]) -> JsonObject:
+    return {**_beside(conversation._replace(frame={})), KEYS[conversation.wire]: raws}
+
+
+def _dumped_lines(origin: Origin, raws: list[JsonObject]) -> bytes:
+    source = list(io.BytesIO(origin.source))
+    layout = layout_of(source[0])._replace(indent=None, end="\n")
+    numbers = {id(raw): number for raw, number in zip(origin.raws, origin.lines, strict=True)}
+    return b"".join(_line(raw, source, numbers.get(id(raw), 0)) or dumps(raw, layout) for raw in raws)
+
+
+def _line(raw: JsonObject, source: list[bytes], number: int) -> bytes:
+    """Return the line that holds `raw` and nothing else, empty where there is none."""
+    try:
+        line = source[number - 1] if number else b""
+        return line.rstrip(b"\r\n") + b"\n" if line and json.loads(line) == raw else b""
+    except ValueError:
+        return b""

@@ -14,8 +14,8 @@ from typing import Any
 
 from aether.errors import InvalidDocument
 from aether.paths import resource
-from aether.shapes import Finding
 from aether.store.patch import pointer
+from aether.types import Finding
 
 
 @lru_cache(maxsize=32)

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from aether import clock
 from aether.errors import InvalidInput, shown
 from aether.schemas.check import schema
-from aether.shapes import Counter, Finding, JsonObject
+from aether.types import Counter, Finding, JsonObject
 
 # What has no value: None is a value in many fields.
 _ABSENT: Any = object()

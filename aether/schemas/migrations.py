@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from aether.errors import InvalidDocument
 from aether.paths import resource
-from aether.shapes import Counter, Finding, JsonObject
+from aether.types import Counter, Finding, JsonObject
 
 VERSION = 3
 

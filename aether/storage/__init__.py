@@ -16,7 +16,7 @@ def storage(
         BackendUnavailable: `s3` needs boto3, and it is not installed.
     """
     if kind == "fs":
-        from aether.storage.files import ROOT, FileStorage
+        from aether.storage.adapter import ROOT, FileStorage
 
         return FileStorage(path or ROOT)
     if kind == "s3":

@@ -3,17 +3,33 @@
 Layout everywhere: `<session>/transcript-pre-compact-<step>.jsonl`, `<session>/summary-<step>.json`,
 `<session>/events.jsonl`, with the step in three digits. A step is written once and never overwritten. What an
 adapter is given is redacted already.
+
+File storage: copies in a directory of the file system, each file made once and whole.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Protocol
 
 from aether.errors import Conflict, InvalidInput
-from aether.shapes import JsonObject
+from aether.paths import directory_name, inside
 from aether.store import codec
+from aether.store.files import (
+    append,
+    cut_torn_end,
+    make_directory,
+    storage,
+    sync_directory,
+    write_all,
+    write_whole,
+)
+from aether.store.lock import locked
+from aether.types import JsonObject
 
 EVENTS = "events.jsonl"
 _STEP = re.compile(r"(?:transcript-pre-compact|summary)-([0-9]{3,})\.jsonl?")
@@ -93,3 +109,84 @@ def taken(where: str) -> Conflict:
         fix="Use the next step: what was written is never overwritten.",
         where=where,
     )
+
+
+ROOT = "./.compact/archive"
+# An event is one short write: whoever holds the lock for longer is gone.
+LOCK_SECONDS = 5.0
+
+
+class FileStorage:
+    """A `StorageAdapter` below the directory `root`."""
+
+    name = "fs"
+
+    def __init__(self, root: str | os.PathLike[str] = ROOT) -> None:
+        # Absolute now: the program may change its directory between two copies.
+        self.root = Path(os.path.abspath(Path(root).expanduser()))
+
+    def save_transcript(self, session_id: str, messages: Sequence[JsonObject], step: int) -> str:
+        """Keep the messages as they were before compaction `step`, and return the path."""
+        return self._once(session_id, transcript_file(step), lines_of(messages))
+
+    def save_summary(self, session_id: str, summary: JsonObject, step: int) -> str:
+        """Keep the summary of compaction `step`, and return the path."""
+        return self._once(session_id, summary_file(step), codec.document(summary))
+
+    def save_event(self, session_id: str, event: JsonObject) -> str:
+        """Append one event, and return the path."""
+        path = self._directory(session_id) / EVENTS
+        with storage(path):
+            make_directory(path.parent)
+        with locked(path.parent, timeout=LOCK_SECONDS), storage(path):
+            append(path, codec.line(event) + b"\n", at=cut_torn_end(path))
+        return str(path)
+
+    def next_step(self, session_id: str) -> int:
+        """Return the first step of which nothing is kept, nor of any after it."""
+        directory = self._directory(session_id)
+        with storage(directory, left="Nothing was read."):
+            return step_after(os.listdir(directory) if directory.is_dir() else ())
+
+    def _directory(self, session_id: str) -> Path:
+        return inside(self.root, directory_name(session_id, what="session"))
+
+    def _once(self, session_id: str, name: str, data: bytes) -> str:
+        path = self._directory(session_id) / name
+        with storage(path):
+            make_directory(path.parent)
+            try:
+                _create(path, data)
+            except FileExistsError:
+                if path.read_bytes() != data:
+                    raise taken(str(path)) from None
+        return str(path)
+
+
+def _create(path: Path, data: bytes) -> None:
+    """Make the file at `path`, whole or not at all; never write over one."""
+    whole = path.with_name(f".{path.name}.{os.urandom(6).hex()}.new")
+    write_whole(whole, data)
+    try:
+        os.link(whole, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without second names
+        _create_in_place(path, data)
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(whole)
+    sync_directory(path.parent)
+
+
+def _create_in_place(path: Path, data: bytes) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        write_all(handle, data)
+        os.fsync(handle)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        raise
+    finally:
+        os.close(handle)

@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 
 from aether.errors import BackendUnavailable, InvalidInput, StorageFailed
 from aether.paths import directory_name
-from aether.shapes import JsonObject
 from aether.storage.adapter import EVENTS, lines_of, step_after, summary_file, taken, transcript_file
 from aether.store import codec
+from aether.types import JsonObject
 
 # A copy must not hold up the turn that it belongs to for longer than a model call would: ten seconds at the worst.
 CONNECT_SECONDS = 2

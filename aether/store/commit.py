@@ -16,14 +16,12 @@ from typing import Any, NamedTuple
 
 from aether import clock
 from aether.errors import AetherError, Conflict
-from aether.shapes import Change
-from aether.store import appends, codec, config, documents, journal
+from aether.store import archive, codec, config, documents, journal
 from aether.store.files import NotAlone, append, cut_torn_end, make_directory, storage, write_whole
-from aether.store.history import folded
-from aether.store.journal import Entry
+from aether.store.journal import Entry, folded
 from aether.store.lock import locked
 from aether.store.patch import apply_with_inverse, diff
-from aether.store.state import (
+from aether.store.snapshot import (
     FileId,
     Pending,
     Snapshot,
@@ -34,6 +32,7 @@ from aether.store.state import (
     read_journal,
     remember,
 )
+from aether.types import Change
 
 # How often a writer whose lock did not hold (some network file systems) plans anew before it gives up.
 CONFLICT_TRIES = 8
@@ -113,7 +112,7 @@ def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime) -
             codec.checked(step.get("value"), where=author.operation, above=str(step.get("path")).count("/"))
         state[name], inverse[name] = apply_with_inverse(state[name], patch)
     for kind, made in change.appends.items():
-        appends.files_of(snapshot.home, kind)
+        archive.files_of(snapshot.home, kind)
         codec.checked(made, where=author.operation)
     patches = {name: patch for name, patch in change.patches.items() if patch}
     records = {kind: made for kind, made in change.appends.items() if made}
@@ -262,7 +261,7 @@ def _fold(snapshot: Snapshot) -> Snapshot:
             raise NotAlone(home)
         _to_history(home, found)
         _forget(home, config.or_default(home).history_months)
-        appends.fold(home, snapshot.pending)
+        archive.fold(home, snapshot.pending)
         _require_unedited(snapshot, documents.NAMES)
         for name in sorted(written):
             _require_unedited(snapshot, [name])

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 from aether.errors import AetherError, Conflict, InvalidDocument, InvalidInput, NotFound, shown
 from aether.project import user_file
-from aether.shapes import Finding
 from aether.store import files
 from aether.store.keys import FIELDS, KEYS, LATE, NAMES, checked
 from aether.store.keys import Config as Config  # noqa: PLC0414 - what `load` returns
+from aether.types import Finding
 
 NAME = "config.toml"
 FORMS = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml", ".json": "json"}

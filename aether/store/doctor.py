@@ -13,13 +13,14 @@ from pathlib import Path
 from aether import clock
 from aether.errors import AetherError, CorruptDocument, InvalidDocument
 from aether.schemas import check
-from aether.shapes import Finding, Level
-from aether.store import appends, codec, config, conversations, documents, journal, replacing, state
+from aether.store import archive, codec, config, conversations, documents, journal, rewrite
+from aether.store import snapshot as store_snapshot
 from aether.store.commit import fold, settle
-from aether.store.conversation_log import FILE
+from aether.store.conversations import FILE
 from aether.store.files import storage, stray_temps, write_whole
-from aether.store.history import folded
+from aether.store.journal import folded
 from aether.store.lock import locked
+from aether.types import Finding, Level
 
 REPAIR = 'Run "aether doctor --repair".'
 
@@ -38,7 +39,7 @@ def examine(home: Path) -> list[Finding]:
         *_settings(home),
     ]
     try:
-        snapshot = state.load(home)
+        snapshot = store_snapshot.load(home)
     except AetherError as reason:
         found.append(Finding("error", reason.code, reason.where, reason.what, reason.fix))
     else:
@@ -59,16 +60,16 @@ def _temps(home: Path) -> list[Finding]:
 
 
 def _begun(home: Path) -> list[Finding]:
-    if not (home / replacing.DIRECTORY).exists():
+    if not (home / rewrite.DIRECTORY).exists():
         return []
     what = "an erasing was interrupted; the next change of the home goes on with it."
-    return [Finding("warning", "erasing", f"{replacing.DIRECTORY}/", what, REPAIR)]
+    return [Finding("warning", "erasing", f"{rewrite.DIRECTORY}/", what, REPAIR)]
 
 
 def _torn(home: Path) -> list[Finding]:
     found = []
-    for kind in (*appends.MONTHLY, *appends.SINGLE):
-        for path in appends.files_of(home, kind):
+    for kind in (*archive.MONTHLY, *archive.SINGLE):
+        for path in archive.files_of(home, kind):
             place = str(path.relative_to(home))
             for number, line in enumerate(path.read_bytes().splitlines(keepends=True), 1):
                 if not line.endswith(b"\n"):
@@ -92,7 +93,7 @@ def _torn(home: Path) -> list[Finding]:
                         )
                     )
     try:
-        scan = state.read_journal(home)
+        scan = store_snapshot.read_journal(home)
         if scan.torn:
             found.append(
                 Finding(
@@ -202,7 +203,7 @@ def repair(home: Path, *, now: datetime) -> list[str]:
             done += _repair_journal(home, now)
         for name in documents.NAMES:
             done += _repair_document(home, name, now)
-        snapshot = state.load(home)
+        snapshot = store_snapshot.load(home)
         amiss = sorted(snapshot.amiss)
         fold(settle(snapshot, now=now), now=now)
         done += [f"wrote {name}.json anew from what is known" for name in amiss]
@@ -210,7 +211,7 @@ def repair(home: Path, *, now: datetime) -> list[str]:
 
 
 def _repair_journal(home: Path, now: datetime) -> list[str]:
-    path = state.journal_path(home)
+    path = store_snapshot.journal_path(home)
     try:
         data = path.read_bytes()
         found = journal.scan(data, where=path.name)
@@ -263,7 +264,7 @@ def _repair_document(home: Path, name: str, now: datetime) -> list[str]:
     """Put a document aside that keeps the home from opening, so that the last good state takes its place."""
     path = documents.path_of(home, name)
     try:
-        state.load(home)
+        store_snapshot.load(home)
     except AetherError as reason:
         if not reason.where.startswith((f"{name}.json", f"{name}#")):
             return []
@@ -275,7 +276,7 @@ def _repair_document(home: Path, name: str, now: datetime) -> list[str]:
             path.unlink()
             done.append(f"kept {name}.json as {kept.relative_to(home)}: {reason.what}")
         try:
-            state.load(home)
+            store_snapshot.load(home)
         except CorruptDocument:
             done.append(_begin_anew(home, name))
         except AetherError:

@@ -4,18 +4,24 @@ The first line says which revision the journal starts after. A line is a commit 
 and its revision is the next one; a torn last line is not a commit. A second line for one revision (two
 writers whose lock failed) is not a commit either, and its writer finds that out before it acknowledges.
 Lines that are folded into the documents move, byte for byte, to `data/journal/YYYY-MM.jsonl`.
+
+History: every transaction that ever was, newest or oldest first, and the state at any of them.
+
+Folded lines rest in `data/journal/YYYY-MM.jsonl`; each line holds its own inverse, so a past state is
+reached by walking back from the present one, without any backup.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from aether.errors import CorruptDocument, InvalidDocument
-from aether.shapes import JsonObject, Patch
 from aether.store import codec
+from aether.store.files import lines_backwards
+from aether.types import JsonObject, Patch
 
 FORMAT = 1
 _MARK = b',"checksum":"'
@@ -171,3 +177,20 @@ def entry_of(fields: JsonObject) -> Entry:
 def months(home: Path) -> list[Path]:
     """Return the files of folded lines, oldest first."""
     return sorted((home / "data" / "journal").glob("[0-9]*-[0-9]*.jsonl"))
+
+
+def folded(home: Path, *, after: int = 0, newest_first: bool = False) -> Iterator[Entry]:
+    """Yield the folded transactions with revision > `after`.
+
+    A damaged line is passed over: what needs an unbroken row notices the missing revision.
+    """
+    months_ = months(home)
+    for path in reversed(months_) if newest_first else months_:
+        for line in lines_backwards(path) if newest_first else path.read_bytes().splitlines(keepends=True):
+            fields = unsealed(line)
+            if fields is None:
+                continue
+            if newest_first and fields["revision"] <= after:
+                return
+            if fields["revision"] > after:
+                yield entry_of(fields)

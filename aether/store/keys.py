@@ -134,7 +134,7 @@ def _no_blanks(value: tuple[str, ...]) -> str:
 
 
 def _expressions(value: tuple[str, ...]) -> str:
-    from aether.redact.redaction import rules
+    from aether.redact.redact import rules
 
     try:
         rules(value)

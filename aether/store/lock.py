@@ -52,7 +52,7 @@ def locked(home: Path, *, timeout: float | None = None) -> Iterator[None]:
 def _go_on(home: Path) -> None:
     """Finish the erasing that a killed process had decided on: nobody may write on a half of it."""
     if os.path.exists(_begun(home)):
-        from aether.store.replacing import finish  # seldom needed
+        from aether.store.rewrite import finish  # seldom needed
 
         finish(home)
 

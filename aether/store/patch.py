@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from aether.errors import InvalidInput, shown
-from aether.shapes import Operation, Patch
+from aether.types import Operation, Patch
 
 
 def pointer(*keys: str | int) -> str:

@@ -12,13 +12,12 @@ from typing import Any
 
 from aether.errors import Conflict, NotFound
 from aether.schemas import check
-from aether.shapes import Change, Patch
 from aether.store.commit import AETHER, HOOK, INIT
-from aether.store.history import folded
-from aether.store.journal import Entry
+from aether.store.journal import Entry, folded
 from aether.store.merge import Place, at, merge, rules_of
 from aether.store.patch import apply, diff, entry_id, keys_of, same
-from aether.store.state import Snapshot, read_journal
+from aether.store.snapshot import Snapshot, read_journal
+from aether.types import Change, Patch
 
 # Changes that only count reads: never what a person means by the last change.
 BOOKKEEPING = frozenset({"access"})

@@ -20,7 +20,7 @@ from collections import Counter
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from aether.text.patterns import lazy
+from aether.text.regex import lazy
 from aether.text.words import STOPWORDS, sentences, words
 
 Kind = Literal[

@@ -14,8 +14,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from aether.redact.private import INJECTED, without_blocks
-from aether.text.patterns import lazy
+from aether.redact.redact import INJECTED, without_blocks
+from aether.text.regex import lazy
 
 # Blocks that a program writes into the conversation; the last group are those of Codex.
 _MACHINERY = lazy(

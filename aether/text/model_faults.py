@@ -11,9 +11,9 @@ import json
 import re
 from collections.abc import Collection, Iterable
 
-from aether.shapes import Counter
-from aether.text.patterns import lazy
+from aether.text.regex import lazy
 from aether.text.words import words
+from aether.types import Counter
 
 # A model counts by another tokenizer, up to a third more than ours; the caller cuts what is a little too long.
 SLACK = 1.35

@@ -29,7 +29,7 @@ from functools import lru_cache
 from itertools import chain, islice
 from typing import NamedTuple
 
-from aether.text.patterns import lazy
+from aether.text.regex import lazy
 from aether.text.words import STOPWORDS, UNSPACED, stem, words
 
 # Tuned on the even half of tests/text/likeness_pairs.json, reported on the odd half.

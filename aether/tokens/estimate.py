@@ -22,7 +22,7 @@ from itertools import repeat
 from operator import add, eq, mul
 from typing import NamedTuple
 
-from aether.text.patterns import lazy
+from aether.text.regex import lazy
 
 # Prices below are thousandths of a token: whole numbers add up to the same sum in any order.
 TOKEN = 1000

@@ -12,8 +12,8 @@ import math
 from itertools import chain
 from typing import Literal, NamedTuple
 
-from aether.messages.message import Wire
-from aether.shapes import JsonObject
+from aether.messages.model import Wire
+from aether.types import JsonObject
 
 # Base64 characters of a picture that are decoded: past the preview that a camera puts before a JPEG's size.
 HEAD_CHARS = 1 << 18

@@ -2,7 +2,7 @@ import sys
 
 import pytest
 
-from aether.backends import anthropic_api
+from aether.backends import anthropic
 from aether.backends.base import Settings
 from aether.backends.request import session_request
 from aether.errors import BackendFailed, BackendUnavailable
@@ -12,7 +12,7 @@ REQUEST = session_request(fakes.handoff(fakes.item(1, "We chose lines over whole
 
 
 def complete(**settings):
-    return anthropic_api.complete(
+    return anthropic.complete(
         REQUEST, settings=Settings(backoff_seconds=0.001, **settings), count=fakes.quarter
     )
 
@@ -78,7 +78,7 @@ def test_a_block_of_another_kind_is_left_out_even_if_it_has_text():
         {"type": "text", "text": "two"},
     ]
 
-    assert anthropic_api._read({"content": content}).text == "one two"
+    assert anthropic._read({"content": content}).text == "one two"
 
 
 def test_tokens_read_from_and_written_to_the_cache_count_as_input():
@@ -89,13 +89,13 @@ def test_tokens_read_from_and_written_to_the_cache_count_as_input():
         "output_tokens": 8,
     }
 
-    answer = anthropic_api._read({"content": [], "usage": usage})
+    answer = anthropic._read({"content": [], "usage": usage})
 
     assert (answer.input_tokens, answer.output_tokens) == (7, 8)
 
 
 def test_a_window_that_was_exceeded_means_too_long():
-    assert anthropic_api._read({"stop_reason": "model_context_window_exceeded"}).outcome == "too long"
+    assert anthropic._read({"stop_reason": "model_context_window_exceeded"}).outcome == "too long"
 
 
 def test_a_large_room_is_not_refused_by_the_package():

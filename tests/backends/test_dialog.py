@@ -4,8 +4,8 @@ import pytest
 
 from aether.backends import dialog
 from aether.backends.base import Settings
+from aether.backends.exchange import Reply
 from aether.backends.request import session_request, summary_request
-from aether.backends.wire import Reply
 from aether.errors import BackendFailed
 from tests.backends import fakes
 from tests.tables import rows

@@ -1,6 +1,6 @@
 import pytest
 
-from aether.backends import openai_api
+from aether.backends import openai
 from aether.backends.base import Settings
 from aether.backends.request import session_request
 from aether.errors import BackendFailed, BackendUnavailable
@@ -14,9 +14,7 @@ OPEN = fakes.OPENAI._replace(
 
 
 def complete(**settings):
-    return openai_api.complete(
-        REQUEST, settings=Settings(backoff_seconds=0.001, **settings), count=fakes.quarter
-    )
+    return openai.complete(REQUEST, settings=Settings(backoff_seconds=0.001, **settings), count=fakes.quarter)
 
 
 def test_without_a_key_openai_itself_is_not_asked():
@@ -49,9 +47,9 @@ def test_openai_itself_is_told_the_room_in_its_own_word(monkeypatch):
 
     def post(url, body, **_more):
         sent.append((url, body))
-        return openai_api.wire.reply(200, b'{"choices": [{"message": {"content": "{}"}}]}', {})
+        return openai.wire.reply(200, b'{"choices": [{"message": {"content": "{}"}}]}', {})
 
-    monkeypatch.setattr(openai_api.wire, "post", post)
+    monkeypatch.setattr(openai.wire, "post", post)
     complete(model="m", api_key=fakes.KEY, max_output_tokens=700)
 
     ((url, body),) = sent
@@ -69,7 +67,7 @@ def test_a_refusal_is_reported_in_its_own_words():
 
 
 def test_filtered_content_is_a_refusal():
-    assert openai_api._read({"choices": [{"finish_reason": "content_filter"}]}).outcome == "refused"
+    assert openai._read({"choices": [{"finish_reason": "content_filter"}]}).outcome == "refused"
 
 
 def test_structured_output_is_given_up_step_by_step():

@@ -3,7 +3,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aether.backends.passages import passages, said_tokens
+from aether.backends.chunks import passages, said_tokens
 from tests.backends import fakes
 
 

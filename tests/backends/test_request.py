@@ -6,7 +6,7 @@ import pytest
 from aether import prompts
 from aether.backends import request
 from aether.paths import resource
-from aether.tokens.sessions import ANSWER_FIELDS
+from aether.tokens.count import ANSWER_FIELDS
 from tests.backends import fakes
 from tests.tables import rows
 

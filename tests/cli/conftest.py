@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aether.operations import tokens
+from aether.api import tokens
 from aether.tokens import exact
 from tests.cli import stage
 

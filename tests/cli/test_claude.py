@@ -11,8 +11,8 @@ import pytest
 
 import aether
 from aether.cli.main import main
+from aether.integrations.claude_code import install
 from aether.integrations.mcp_server import catalogue, server
-from aether.operations import claude_handlers, claude_settings
 from aether.store import spool
 from tests import homes
 
@@ -20,8 +20,8 @@ from tests import homes
 @pytest.fixture(autouse=True)
 def _config(monkeypatch, tmp_path):
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "config"))
-    monkeypatch.setattr(claude_settings, "can_serve", lambda: True)
-    monkeypatch.setattr(claude_handlers, "path_advice", lambda: "")
+    monkeypatch.setattr(install, "can_serve", lambda: True)
+    monkeypatch.setattr(install, "path_advice", lambda: "")
 
 
 def claude(capsys, *words, code=0):
@@ -36,7 +36,7 @@ def test_installing_tells_what_it_did_how_to_take_it_back_and_of_the_plugin(here
     settings = tmp_path / ".claude" / "settings.json"
     assert done.out.splitlines() == [f"{settings}: created", f"{tmp_path / '.mcp.json'}: created"]
     assert "aether claude uninstall --project" in done.err
-    assert f"claude plugin marketplace add {claude_settings.plugin_directory()}" in done.err
+    assert f"claude plugin marketplace add {install.plugin_directory()}" in done.err
     again = claude(capsys, "install", "--project", "--quiet")
     assert again.out.splitlines() == [f"{settings}: unchanged", f"{tmp_path / '.mcp.json'}: unchanged"]
     assert again.err == ""
@@ -117,7 +117,7 @@ def test_status_tells_problems_and_exits_with_one(here, capsys, tmp_path):
 
 
 def test_status_of_a_session_and_a_plugin(here, capsys, tmp_path):
-    from aether.operations.hook_sessions import Session
+    from aether.api.hook_sessions import Session
 
     sessions = tmp_path / ".aether" / "hooks" / "sessions"
     sessions.mkdir(parents=True)
@@ -139,7 +139,7 @@ def test_status_of_a_session_and_a_plugin(here, capsys, tmp_path):
 def test_without_path_the_hooks_go_where_the_place_of_the_program_may_stand(
     here, capsys, monkeypatch, tmp_path
 ):
-    monkeypatch.setattr(claude_handlers, "path_advice", lambda: "aether is not on PATH")
+    monkeypatch.setattr(install, "path_advice", lambda: "aether is not on PATH")
 
     done = claude(capsys, "install")
     own = tmp_path / ".claude" / "settings.local.json"
@@ -156,7 +156,7 @@ def test_without_path_the_hooks_go_where_the_place_of_the_program_may_stand(
 
 
 def test_lines_for_all_that_do_nothing_here_are_told(here, capsys, monkeypatch):
-    monkeypatch.setattr(claude_handlers, "path_advice", lambda: "aether is not on PATH")
+    monkeypatch.setattr(install, "path_advice", lambda: "aether is not on PATH")
 
     done = claude(capsys, "install", "--project")
 
@@ -165,7 +165,7 @@ def test_lines_for_all_that_do_nothing_here_are_told(here, capsys, monkeypatch):
 
 
 def test_a_server_that_was_left_out_is_told(here, capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(claude_settings, "can_serve", lambda: False)
+    monkeypatch.setattr(install, "can_serve", lambda: False)
 
     assert "pip install 'aether-memory[mcp]'" in claude(capsys, "install").err
     assert not (tmp_path / ".mcp.json").exists()
@@ -226,13 +226,13 @@ def test_rescuing_all_names_the_home_to_undo_in(here, capsys, tmp_path):
 
 def test_a_home_that_fails_makes_the_exit_code_one(here, capsys, tmp_path, monkeypatch):
     from aether.errors import LockTimeout
-    from aether.operations import rescuing
+    from aether.integrations.claude_code import rescue
 
     def locked(*arguments, **options):
         raise LockTimeout("somebody writes.", fix="Wait.")
 
     transcript(tmp_path, "Never deploy on a Friday.")
-    monkeypatch.setattr(rescuing, "import_transcripts", locked)
+    monkeypatch.setattr(rescue, "import_transcripts", locked)
 
     assert "failed, somebody writes." in claude(capsys, "rescue", code=1).err
 

@@ -11,8 +11,8 @@ import sys
 import pytest
 
 from aether.cli.main import main
-from aether.messages.check import check
-from aether.messages.formats import read
+from aether.messages.convert import read
+from aether.messages.validate import check
 from tests.cli import stage
 from tests.cli.stage import shown
 from tests.laws.histories import history

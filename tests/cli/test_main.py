@@ -200,7 +200,7 @@ def test_a_fresh_process_that_adds_an_item_imports_nothing_it_can_do_without(her
     )  # fmt: skip
 
     needless = {"dataclasses", "tempfile", "random", "orjson", "jsonschema", "filelock", "sqlite3", "tiktoken", "anthropic",
-                "aether.operations.compression", "aether.memory.ingest", "aether.text.similarity", "aether.tokens.exact"}  # fmt: skip
+                "aether.api.compress", "aether.memory.ingest", "aether.text.similarity", "aether.tokens.exact"}  # fmt: skip
     assert needless & set(ran.stdout.split()) == set()
 
 

@@ -7,7 +7,7 @@ import json
 import sys
 
 import aether
-from aether.operations import drafts
+from aether.api import dedupe
 from tests.cli.stage import shown
 
 
@@ -31,7 +31,7 @@ def test_importing_counts_and_importing_again_adds_nothing(here, capsys):
 
 
 def test_an_import_of_many_batches_says_how_to_take_it_back(here, capsys, monkeypatch):
-    monkeypatch.setattr(drafts, "BATCH_ITEMS", 1)
+    monkeypatch.setattr(dedupe, "BATCH_ITEMS", 1)
 
     told = shown(capsys, "import", "session.jsonl").err.splitlines()[0]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import count
 
-from aether.messages.formats import read
-from aether.messages.message import Message
+from aether.messages.convert import read
+from aether.messages.model import Message
 
 _IDS = count()
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aether.compaction.bounds import bounds
-from aether.compaction.budget import ContextBudget, fires
+from aether.compaction.budget import ContextBudget, bounds, fires
 from aether.compaction.shapes import Policy
 from aether.errors import InvalidInput
 from tests.tables import rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aether.compaction.carry import (
+from aether.compaction.facts import (
     Carried,
     carried,
     gathered,
@@ -15,9 +15,9 @@ from aether.compaction.carry import (
 )
 from aether.compaction.partition import carries
 from aether.compaction.shapes import Facts, Said, Summary
-from aether.messages.formats import said
-from aether.messages.message import WIRES
-from aether.tokens.messages import message_tokens
+from aether.messages.convert import said
+from aether.messages.model import WIRES
+from aether.tokens.count import message_tokens
 from tests.compaction.conversations import bash, conversation, model, user
 from tests.tables import rows
 

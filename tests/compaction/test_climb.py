@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from aether.compaction.bounds import bounds
-from aether.compaction.carry import summary_message
-from aether.compaction.climb import climbed
+from aether.compaction.budget import bounds
+from aether.compaction.facts import summary_message
+from aether.compaction.fit import climbed
 from aether.compaction.partition import partition
-from aether.compaction.policies import policy
+from aether.compaction.policy import policy
 from aether.compaction.shapes import Facts, Policy, Summary
 from aether.errors import BudgetExceeded
-from aether.messages.formats import read
-from aether.tokens.messages import message_tokens
+from aether.messages.convert import read
+from aether.tokens.count import message_tokens
 from tests.compaction.conversations import bash, conversation, model, tool, user
 from tests.tables import rows
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from aether.compaction.explore import explores, looks, runs
-from aether.messages.formats import read
-from aether.messages.groups import groups
-from aether.messages.message import Block
+from aether.compaction.steps import explores, looks, runs
+from aether.messages.convert import read
+from aether.messages.model import Block, groups
 from tests.compaction.conversations import bash, conversation, tool
 from tests.tables import rows
 

@@ -1,7 +1,7 @@
 from aether.compaction.facts import GOAL_CHARS, MOST_COMPARED, REQUEST_CHARS, facts_of, merged
 from aether.compaction.shapes import Facts, Summary
 from aether.compaction.summary import rendered
-from aether.messages.formats import read
+from aether.messages.convert import read
 from aether.messages.tool_calls import ErrorFact, FileFact
 from tests.compaction.conversations import bash, conversation, model, tool, user
 from tests.tables import rows

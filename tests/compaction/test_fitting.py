@@ -1,4 +1,4 @@
-from aether.compaction.fitting import CUT, LEAST_CHARS, fitted
+from aether.compaction.facts import CUT, LEAST_CHARS, fitted
 from aether.compaction.shapes import Facts, Summary
 from aether.compaction.summary import rendered
 from aether.messages.tool_calls import ErrorFact, FileFact

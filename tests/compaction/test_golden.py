@@ -9,14 +9,16 @@ import os
 from itertools import chain
 from pathlib import Path
 
-from aether.backends import Settings, backend, summary_request
+from aether.api.summarize import as_json
+from aether.backends import backend
+from aether.backends.base import Settings
+from aether.backends.request import summary_request
 from aether.compaction.plan import apply, plan
-from aether.compaction.policies import POLICIES
-from aether.messages.formats import read
-from aether.messages.message import Message
-from aether.operations.summarising import as_json
+from aether.compaction.policy import POLICIES
+from aether.messages.convert import read
+from aether.messages.model import Message
+from aether.tokens.count import message_tokens
 from aether.tokens.estimate import estimate
-from aether.tokens.messages import message_tokens
 from tests.compaction.conversations import bash, model, tool, user
 from tests.tables import rows
 

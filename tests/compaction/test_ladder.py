@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from aether.compaction import ladder
-from aether.compaction.ladder import Draft
+from aether.compaction import steps
 from aether.compaction.partition import partition
-from aether.compaction.policies import policy
+from aether.compaction.policy import policy
 from aether.compaction.shapes import Policy
-from aether.messages.formats import read
-from aether.tokens.messages import message_tokens
+from aether.compaction.steps import Draft
+from aether.messages.convert import read
+from aether.tokens.count import message_tokens
 from tests.compaction.conversations import bash, conversation, model, tool, user
 
 LONG = "\n".join(f"line {at} of the output" for at in range(400))
@@ -37,18 +37,18 @@ def draft_of(messages, policy=Policy(), *, overhead=0):  # noqa: B008 - a policy
 
 
 def loose_of(draft, *, recent=1, pairs=1):
-    return ladder.rest(draft.parts, ladder.holds(draft.parts, recent=recent, pairs=pairs))
+    return steps.rest(draft.parts, steps.holds(draft.parts, recent=recent, pairs=pairs))
 
 
 def test_results_are_shortened_oldest_first_and_only_until_the_goal():
     draft = draft_of(conversation(user("Go."), *(bash("make", LONG) for _ in range(6))))
-    goal = ladder.used(draft) - 2_500
+    goal = steps.used(draft) - 2_500
 
-    ladder.lighten(draft, ("shorten_results",), loose_of(draft), goal=goal)
+    steps.lighten(draft, ("shorten_results",), loose_of(draft), goal=goal)
 
     assert sorted(draft.now) == [2, 4]
-    assert ladder.used(draft) <= goal
-    assert ladder.used(draft) == sum(
+    assert steps.used(draft) <= goal
+    assert steps.used(draft) == sum(
         message_tokens(draft.now.get(at, draft.messages[at]), count) for at in range(13)
     )
     assert draft.cuts[2, 0].pointer == "line 2"
@@ -59,7 +59,7 @@ def test_steps_are_taken_in_the_order_of_the_policy_and_others_are_not():
         conversation(user("Go."), tool("Write", LONG, content=LONG), bash("make"), model("Done."))
     )
 
-    ladder.lighten(draft, ("summarise", "shorten_arguments", "shorten_results"), loose_of(draft), goal=1)
+    steps.lighten(draft, ("summarise", "shorten_arguments", "shorten_results"), loose_of(draft), goal=1)
 
     assert list(draft.cuts) == [(1, 0), (2, 0)]
     assert sorted(draft.now) == [1, 2]
@@ -67,10 +67,10 @@ def test_steps_are_taken_in_the_order_of_the_policy_and_others_are_not():
 
 def test_kept_results_are_shortened_before_the_newest_and_only_by_a_policy_that_shortens():
     draft = draft_of(conversation(user("Go."), *(bash("make", LONG) for _ in range(3))))
-    ladder.lean(draft, ("reduce",), most=1, limit=1, share=100)
+    steps.lean(draft, ("reduce",), most=1, limit=1, share=100)
     assert draft.now == {}
 
-    ladder.lean(draft, ("shorten_results",), most=1, limit=1, share=1_000)
+    steps.lean(draft, ("shorten_results",), most=1, limit=1, share=1_000)
 
     assert sorted(draft.now) == [2, 4, 6]
     assert draft.tokens[2] < 300
@@ -82,8 +82,8 @@ def test_what_is_protected_is_not_shortened():
     messages[2].raw["meta"] = {"protected": True}
     draft = draft_of(messages)
 
-    ladder.lighten(draft, ("shorten_results",), [0, 1, 2, 3], goal=1)
-    ladder.harder(draft, [0, 1, 2, 3], most=1)
+    steps.lighten(draft, ("shorten_results",), [0, 1, 2, 3], goal=1)
+    steps.harder(draft, [0, 1, 2, 3], most=1)
 
     assert 2 not in draft.now
     assert 4 in draft.now
@@ -106,7 +106,7 @@ def test_reasoning_goes_but_not_that_of_the_turn_that_goes_on():
         conversation(user("Go."), thinking("One."), user("More."), thinking("Two."), model("Three."))
     )
 
-    ladder.lighten(draft, ("drop_reasoning",), [0, 1, 2, 3, 4], goal=1)
+    steps.lighten(draft, ("drop_reasoning",), [0, 1, 2, 3, 4], goal=1)
 
     assert sorted(draft.now) == [1]
 
@@ -120,7 +120,7 @@ def thinking_call():
 def test_a_call_that_is_rewritten_loses_its_reasoning_and_one_of_the_turn_that_goes_on_is_not_rewritten():
     draft = draft_of(conversation(user("Go."), thinking_call(), user("More."), thinking_call(), bash("make")))
 
-    ladder.lighten(draft, ("shorten_arguments",), [1, 3], goal=1)
+    steps.lighten(draft, ("shorten_arguments",), [1, 3], goal=1)
 
     assert sorted(draft.now) == [1]
     assert [block["type"] for block in draft.now[1].raw["content"]] == ["tool_use"]
@@ -134,9 +134,9 @@ def test_cheap_steps_that_cannot_help_are_not_taken():
     )
     loose = loose_of(draft)
 
-    assert ladder.hopeless(draft, policy("compact"), loose, goal=500)
-    assert not ladder.hopeless(draft, policy("window"), loose, goal=500)
-    assert not ladder.hopeless(draft, policy("compact"), loose, goal=ladder.used(draft) - 100)
+    assert steps.hopeless(draft, policy("compact"), loose, goal=500)
+    assert not steps.hopeless(draft, policy("window"), loose, goal=500)
+    assert not steps.hopeless(draft, policy("compact"), loose, goal=steps.used(draft) - 100)
 
 
 def test_explorations_go_oldest_run_first():
@@ -146,9 +146,9 @@ def test_explorations_go_oldest_run_first():
     )
     one_run = sum(draft.tokens[1:9])
 
-    assert ladder.fold(draft, loose_of(draft), goal=ladder.used(draft) - 100)
+    assert steps.fold(draft, loose_of(draft), goal=steps.used(draft) - 100)
 
-    assert ladder.used(draft) == sum(draft.tokens) - one_run
+    assert steps.used(draft) == sum(draft.tokens) - one_run
 
 
 def test_explorations_that_are_not_enough_are_said_to_be_not():
@@ -156,11 +156,11 @@ def test_explorations_that_are_not_enough_are_said_to_be_not():
         conversation(user("Go."), *(tool("Read", "x", file_path="a.py") for _ in range(4)), model(LONG))
     )
 
-    assert not ladder.fold(draft, loose_of(draft), goal=10)
+    assert not steps.fold(draft, loose_of(draft), goal=10)
 
 
 def counts_after(draft, most, policy=Policy(), **more):  # noqa: B008 - a policy is a constant
-    return ladder.reduce(draft, policy, most=most, **{"most_messages": 0, **more})
+    return steps.reduce(draft, policy, most=most, **{"most_messages": 0, **more})
 
 
 def pairs(number, words=100):
@@ -180,7 +180,7 @@ def test_keep_counts_are_lowered_one_at_a_time_turns_first():
         if seen[-1:] == [found]:
             break
         seen.append(found)
-        most = ladder.used(draft) - 1
+        most = steps.used(draft) - 1
 
     assert seen == [(6, 4), (5, 4), (5, 3), (4, 3), (4, 2), (3, 2), (3, 1), (2, 1), (1, 1)]
 
@@ -200,7 +200,7 @@ def test_too_many_messages_lower_the_counts_too():
 
     recent, tools = counts_after(draft, 10**9, most_messages=12)
 
-    assert sum(1 for _ in ladder.standing(draft)) <= 12
+    assert sum(1 for _ in steps.standing(draft)) <= 12
     assert (recent, tools) == (3, 2)
 
 
@@ -212,34 +212,34 @@ def test_what_is_said_between_the_calls_of_the_newest_turn_goes_oldest_first():
     )
     counts_after(draft, 10**9)
 
-    ladder.release(draft, most=ladder.used(draft) - 150, most_messages=0)
+    steps.release(draft, most=steps.used(draft) - 150, most_messages=0)
 
     assert [at for at, kept in enumerate(draft.kept) if not kept] == [1, 2]
 
-    ladder.release(draft, most=10**9, most_messages=5)
+    steps.release(draft, most=10**9, most_messages=5)
 
-    assert sum(1 for _ in ladder.standing(draft)) == 5
+    assert sum(1 for _ in steps.standing(draft)) == 5
     assert draft.kept[0]
     assert draft.kept[-1]
 
 
 def test_what_stays_is_shortened_only_as_far_as_needed():
     draft = draft_of(conversation(user("Go."), bash("make", LONG), bash("make", LONG)))
-    most = ladder.used(draft) - 400
+    most = steps.used(draft) - 400
 
-    ladder.harder(draft, [1, 2], most=most)
+    steps.harder(draft, [1, 2], most=most)
 
     assert sorted(draft.now) == [2]
-    assert most - 150 < ladder.used(draft) <= most
+    assert most - 150 < steps.used(draft) <= most
 
 
 def test_at_last_little_more_than_the_markers_stay():
     draft = draft_of(conversation(user("Go."), tool("Write", LONG, content=LONG, note=LONG), model(LONG)))
 
-    ladder.harder(draft, [0, 1, 2], most=1)
+    steps.harder(draft, [0, 1, 2], most=1)
 
     assert sorted(draft.now) == [1, 2, 3]
-    assert ladder.used(draft) < 350
+    assert steps.used(draft) < 350
     assert (1, 0) in draft.cuts
     assert draft.cuts[2, 0].tokens_before == count(LONG)
 
@@ -247,7 +247,7 @@ def test_at_last_little_more_than_the_markers_stay():
 def test_reasoning_of_older_turns_goes_before_their_words():
     draft = draft_of(conversation(user("Go."), thinking("One."), user("More."), model("Two.")))
 
-    ladder.harder(draft, [1], most=ladder.used(draft) - 10)
+    steps.harder(draft, [1], most=steps.used(draft) - 10)
 
     assert draft.messages[1].text == draft.now[1].text == "One."
 
@@ -255,23 +255,23 @@ def test_reasoning_of_older_turns_goes_before_their_words():
 def test_what_a_person_said_is_not_shortened_here():
     draft = draft_of(conversation(user(LONG), model("Yes."), user(LONG), model("Yes."), user(LONG)))
 
-    ladder.harder(draft, [0, 1, 2, 3, 4], most=1)
+    steps.harder(draft, [0, 1, 2, 3, 4], most=1)
 
     assert draft.now == {}
 
 
 def test_the_opening_request_is_shortened_last_and_only_where_it_is_not_the_newest_or_protected():
     draft = draft_of(conversation(user(LONG), model("Yes."), user("More.")))
-    most = ladder.used(draft) - 300
+    most = steps.used(draft) - 300
 
-    assert ladder.shorten_opening(draft, most=most)
-    assert ladder.used(draft) <= most
-    assert not ladder.shorten_opening(draft, most=most)
-    assert not ladder.shorten_opening(draft_of(conversation(user(LONG))), most=1)
-    assert not ladder.shorten_opening(
+    assert steps.shorten_opening(draft, most=most)
+    assert steps.used(draft) <= most
+    assert not steps.shorten_opening(draft, most=most)
+    assert not steps.shorten_opening(draft_of(conversation(user(LONG))), most=1)
+    assert not steps.shorten_opening(
         draft_of(conversation(user(LONG), user("x")), Policy(protected_roles=("user",))), most=1
     )
-    assert not ladder.shorten_opening(draft_of([]), most=-1)
+    assert not steps.shorten_opening(draft_of([]), most=-1)
 
 
 def test_an_opening_picture_cannot_be_shortened():
@@ -282,4 +282,4 @@ def test_an_opening_picture_cannot_be_shortened():
         )
     )
 
-    assert not ladder.shorten_opening(draft, most=1)
+    assert not steps.shorten_opening(draft, most=1)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from aether.compaction import ladder
-from aether.compaction.middle import keep_middle, settle
+from aether.compaction import steps
+from aether.compaction.fit import keep_middle, settle
 from aether.compaction.shapes import Policy
-from aether.messages.formats import read
+from aether.messages.convert import read
 from tests.compaction.conversations import bash, conversation, model, tool, user
 from tests.compaction.test_ladder import draft_of
 
@@ -13,8 +13,8 @@ WINDOW = Policy("window", keep_middle=0.5, keep_requests=True)
 
 
 def middle_of(draft, policy=WINDOW, *, goal, room=0, least=0, most_messages=0):
-    held = ladder.holds(draft.parts, recent=1, pairs=1)
-    loose = ladder.rest(draft.parts, held)
+    held = steps.holds(draft.parts, recent=1, pairs=1)
+    loose = steps.rest(draft.parts, held)
     draft.kept[:] = held
     keep_middle(draft, policy, loose, goal=goal, room=room, least=least, most_messages=most_messages)
     return [at for at in loose if draft.kept[at]]
@@ -35,7 +35,7 @@ TALK = conversation(
 
 def test_requests_stay_before_anything_else():
     draft = draft_of(TALK)
-    goal = sum(ladder.tokens_of(draft, at) for at in (0, 2, 7, 8))
+    goal = sum(steps.tokens_of(draft, at) for at in (0, 2, 7, 8))
 
     assert middle_of(draft, WINDOW._replace(keep_middle=0.0), goal=goal) == [2]
     assert draft.steps == ["select: 1 older groups kept for what they say"]
@@ -49,7 +49,7 @@ def test_what_was_decided_stays_before_small_talk():
 
 def test_the_newest_stay_as_far_as_there_is_room_and_then_no_older_one():
     draft = draft_of(TALK)
-    some = sum(ladder.tokens_of(draft, at) for at in (0, 7, 8, 6, 5))
+    some = sum(steps.tokens_of(draft, at) for at in (0, 7, 8, 6, 5))
 
     assert middle_of(draft, Policy(), goal=some) == [5, 6]
     assert middle_of(draft, Policy(), goal=10_000) == [1, 2, 3, 4, 5, 6]
@@ -62,7 +62,7 @@ def test_what_was_shortened_in_vain_is_whole_again_where_it_stays():
         user("Go."), bash("make", "x" * 4_000), tool("Read", "y" * 4_000, file_path="a.py"), bash("make")
     )
     draft = draft_of(messages)
-    ladder.lighten(draft, ("shorten_results",), [1, 2], goal=1)
+    steps.lighten(draft, ("shorten_results",), [1, 2], goal=1)
 
     assert middle_of(draft, Policy(), goal=10_000) == [1, 2]
     assert sorted(draft.now) == [4]

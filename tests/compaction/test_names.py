@@ -1,4 +1,4 @@
-from aether.compaction.names import MOST_CARRIED, MOST_NAMES, merged_names, names_in, names_of
+from aether.compaction.facts import MOST_CARRIED, MOST_NAMES, merged_names, names_in, names_of
 from tests.compaction.conversations import bash, conversation, model, tool, user
 from tests.tables import rows
 

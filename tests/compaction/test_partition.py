@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from aether.compaction.ladder import holds, rest
 from aether.compaction.partition import carries, partition, paths
 from aether.compaction.shapes import Facts, Policy, Summary
+from aether.compaction.steps import holds, rest
 from aether.compaction.summary import rendered
-from aether.messages.formats import read
-from aether.messages.message import Block
+from aether.messages.convert import read
+from aether.messages.model import Block
 from tests.compaction.conversations import bash, conversation, model, tool, user
 from tests.tables import rows
 

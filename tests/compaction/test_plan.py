@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from aether.compaction.carry import summary_message
+from aether.compaction.facts import summary_message
 from aether.compaction.partition import carries
 from aether.compaction.plan import LastTime, apply, plan
-from aether.compaction.policies import POLICIES, policy
+from aether.compaction.policy import POLICIES, policy
 from aether.compaction.shapes import Facts, Policy, Summary
 from aether.errors import BudgetExceeded, InvalidInput
-from aether.messages.formats import read
-from aether.tokens.messages import message_tokens
+from aether.messages.convert import read
+from aether.tokens.count import message_tokens
 from tests.compaction.conversations import bash, conversation, model, tool, user
 from tests.tables import rows
 

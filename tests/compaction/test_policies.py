@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aether.compaction.policies import POLICIES, STRATEGIES, policy, validated
+from aether.compaction.policy import POLICIES, STRATEGIES, policy, validated
 from aether.compaction.shapes import Policy
 from aether.errors import InvalidInput
 from tests.tables import rows

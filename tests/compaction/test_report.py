@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from aether.compaction import ladder, report
+from aether.compaction import fit, steps
 from aether.compaction.plan import plan
-from aether.compaction.policies import policy
+from aether.compaction.policy import policy
 from aether.errors import BudgetExceeded
-from aether.messages.formats import read
+from aether.messages.convert import read
 from tests.compaction.conversations import bash, conversation, model, tool, user
 from tests.compaction.test_ladder import LONG, draft_of, thinking
 from tests.tables import rows
@@ -71,11 +71,11 @@ def test_each_rung_says_its_number_and_its_tokens():
         )
     )  # fmt: skip
     groups = range(len(draft.kept))
-    ladder.lighten(draft, ("drop_reasoning", "shorten_results"), groups, goal=1)
-    ladder.harder(draft, [2, 3], most=1)
+    steps.lighten(draft, ("drop_reasoning", "shorten_results"), groups, goal=1)
+    steps.harder(draft, [2, 3], most=1)
     saved = {key: cut.tokens_before - cut.tokens_after for key, cut in draft.cuts.items()}
 
-    found = report.steps(draft, policy("compact"), folded=False)
+    found = fit.steps(draft, policy("compact"), folded=False)
 
     assert found == (
         f"drop_reasoning: 1 message, {draft.given[1] - draft.tokens[1]:,} tokens",
@@ -90,19 +90,15 @@ def test_what_went_is_counted_with_the_tokens_it_had():
     draft.kept[1:4] = [False] * 3
     gone = sum(draft.given[1:7])
 
-    assert report.steps(draft, policy("compact"), folded=True) == (
-        f"fold_exploration: 1 run, {gone:,} tokens",
-    )
-    assert report.steps(draft, policy("compact"), folded=False) == (
-        f"summarise: 6 messages, {gone:,} tokens",
-    )
-    assert report.steps(draft, policy("prune-only"), folded=False) == (
+    assert fit.steps(draft, policy("compact"), folded=True) == (f"fold_exploration: 1 run, {gone:,} tokens",)
+    assert fit.steps(draft, policy("compact"), folded=False) == (f"summarise: 6 messages, {gone:,} tokens",)
+    assert fit.steps(draft, policy("prune-only"), folded=False) == (
         f"reduce: 6 messages removed, {gone:,} tokens",
     )
 
 
 def test_one_finding_lists_all_that_was_left_out():
-    [found] = report.findings(draft_of([]), ["8 requests", "3 names"], stalled=0)
+    [found] = fit.findings(draft_of([]), ["8 requests", "3 names"], stalled=0)
 
     assert (found.code, found.message) == ("facts-left-out", "no room for 8 requests, 3 names.")
 
@@ -111,6 +107,6 @@ def test_one_finding_lists_all_that_was_left_out():
 def test_a_decision_that_is_left_out_is_a_warning(lost, level):
     draft = draft_of(conversation(user("Go."), model("Done.")))
 
-    (finding,) = report.findings(draft, ["1 hash of a file", lost], stalled=0)
+    (finding,) = fit.findings(draft, ["1 hash of a file", lost], stalled=0)
 
     assert finding.level == level

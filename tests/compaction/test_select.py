@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aether.compaction.select import MOST_SENTENCES, cut, importance, is_request, statements
+from aether.compaction.partition import MOST_SENTENCES, cut, importance, is_request, statements
 from aether.compaction.shapes import Said
 from tests.compaction.conversations import conversation, model, tool, user
 from tests.tables import rows

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from aether.backends import backend
-from aether.compaction.settings import SETTINGS, CompactConfig, CompactPolicy, built, values_of
+from aether.compaction.policy import SETTINGS, CompactConfig, CompactPolicy, built, values_of
 from aether.compaction.shapes import Policy
 from aether.errors import InvalidInput
 from aether.store.keys import BACKENDS

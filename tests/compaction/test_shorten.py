@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from aether.compaction.shorten import shortened, shorter, thoughtless
-from aether.messages.formats import read
-from aether.tokens.messages import message_tokens
+from aether.compaction.steps import shortened, shorter, thoughtless
+from aether.messages.convert import read
+from aether.tokens.count import message_tokens
 from tests.compaction.conversations import conversation, tool
 from tests.tables import rows
 

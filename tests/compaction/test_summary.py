@@ -1,7 +1,6 @@
-
 from aether.compaction.shapes import Facts, Summary
 from aether.compaction.summary import NOTE, is_summary, parsed, rendered
-from aether.messages.formats import read
+from aether.messages.convert import read
 from aether.messages.tool_calls import ErrorFact, FileFact
 from tests.tables import rows
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from aether.compaction.carry import summary_message
-from aether.compaction.plan import apply, plan
-from aether.compaction.policies import policy
+from aether.compaction.facts import summary_message
+from aether.compaction.plan import apply, plan, verified
+from aether.compaction.policy import policy
 from aether.compaction.shapes import Facts, Summary
-from aether.compaction.verify import verified
 from aether.errors import AetherError
-from aether.tokens.messages import message_tokens
+from aether.tokens.count import message_tokens
 from tests.compaction.conversations import bash, conversation, model, user
 from tests.tables import rows
 

@@ -7,7 +7,9 @@ import sys
 
 import pytest
 
-from aether.backends import Settings, backend, session_request, summary_request
+from aether.backends import backend
+from aether.backends.base import Settings
+from aether.backends.request import session_request, summary_request
 from aether.errors import BackendFailed, BackendUnavailable
 from tests.backends import fakes
 
@@ -425,7 +427,7 @@ def test_content_that_looks_like_a_marker_or_breaks_an_encoding_is_sent_as_data(
 
 def test_importing_the_backends_costs_no_heavy_package():
     code = (
-        "import sys, aether.backends, aether.backends.anthropic_api, aether.backends.openai_api;"
+        "import sys, aether.backends, aether.backends.anthropic, aether.backends.openai;"
         "import aether.backends.ollama, aether.backends.command;"
         "print([m for m in ('anthropic','openai','jsonschema','tiktoken','httpx2','click') if m in sys.modules])"
     )

@@ -3,13 +3,13 @@
 import os
 from pathlib import Path
 
-from aether.backends import Settings, backend, summary_request
-from aether.backends.request import SUMMARIES
-from aether.compaction.carry import told
-from aether.compaction.facts import facts_of, merged
+from aether.api.summarize import as_json
+from aether.backends import backend
+from aether.backends.base import Settings
+from aether.backends.request import SUMMARIES, summary_request
+from aether.compaction.facts import facts_of, merged, told
 from aether.compaction.shapes import Summary, SummaryTask
 from aether.compaction.summary import parsed, rendered
-from aether.operations.summarising import as_json
 from aether.text.model_faults import model_fault
 from aether.tokens.estimate import estimate
 from tests.compaction.conversations import bash, conversation, model, tool, user

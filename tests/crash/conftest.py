@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from aether.store import config, files, state
+from aether.store import config, files, snapshot
 from tests import homes
 
 # So many faults of a test strike in the default tier.
@@ -45,5 +45,5 @@ def copies(monkeypatch):
         monkeypatch.setattr(module, name, lambda handle: None)  # they cost 4 ms each and change nothing here
     yield copy
     shutil.rmtree(directory)
-    state._CACHE.clear()
+    snapshot._CACHE.clear()
     config._CACHE.clear()

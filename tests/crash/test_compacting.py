@@ -10,12 +10,12 @@ import signal
 
 import pytest
 
+from aether.api.compact import preflight, undo_compaction
+from aether.api.compact_case import Options
 from aether.errors import AetherError, Conflict
-from aether.operations.compacting import preflight, undo_compaction
-from aether.operations.compaction_case import Options
 from aether.storage import storage
-from aether.store import conversation_log, conversations, doctor
-from aether.store.conversation_log import load
+from aether.store import conversations, doctor
+from aether.store.conversations import load
 from tests import homes
 from tests.crash import faults
 from tests.crash.test_writers import start
@@ -86,7 +86,7 @@ def test_a_fault_at_any_call_leaves_the_whole_compaction_or_nothing(made, kind, 
             _mended(home, messages, len(before[2]), where)
 
     gc.collect()
-    conversation_log._CACHE.clear()
+    conversations._CACHE.clear()
     assert len(measured.names) >= 20
 
 

@@ -9,9 +9,9 @@ import signal
 import pytest
 
 import aether
+from aether.api.handoffs import read_handoff
 from aether.errors import AetherError
-from aether.operations.handoffs import read_handoff
-from aether.store import appends, doctor
+from aether.store import archive, doctor
 from tests import homes
 from tests.crash import faults
 
@@ -59,8 +59,8 @@ def outcome(home):
     return {
         "items": [item["content"] for item in working["items"]],
         "sessions": [session["session_id"] for session in memory["short_term_memory"]["sessions"]],
-        "archived": [record["item"]["content"] for _, record in appends.records(found, "items")],
-        "receipts": len(list(appends.records(found, "receipts"))),
+        "archived": [record["item"]["content"] for _, record in archive.records(found, "items")],
+        "receipts": len(list(archive.records(found, "receipts"))),
         "compressions": memory["metrics"]["total_compressions"],
         "open": len(memory["compression"]["open"]),
     }

@@ -9,8 +9,8 @@ import signal
 import pytest
 
 from aether.errors import AetherError
-from aether.store import conversation_log, conversations, doctor
-from aether.store.conversation_log import load, path_of
+from aether.store import conversations, doctor
+from aether.store.conversations import load, path_of
 from tests import homes
 from tests.crash import faults
 from tests.crash.test_writers import start
@@ -111,7 +111,7 @@ def test_a_fault_at_any_call_leaves_all_or_nothing(case, kind, chosen, tmp_path,
         _mended(home, where)
 
     gc.collect()
-    conversation_log._CACHE.clear()
+    conversations._CACHE.clear()
     assert len(measured.names) >= 8
 
 

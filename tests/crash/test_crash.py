@@ -13,10 +13,10 @@ import signal
 import pytest
 
 from aether.errors import AetherError
-from aether.shapes import Change
-from aether.store import appends, doctor, files, state
+from aether.store import archive, doctor, files, snapshot
 from aether.store.commit import Author, commit, fold_home
 from aether.store.undo import newest_first
+from aether.types import Change
 from tests import homes
 from tests.crash import faults
 
@@ -71,7 +71,7 @@ def _corrupt(home):
 def _torn(home):
     """A home whose last journal line was cut off."""
     _unfolded(home)
-    with state.journal_path(home).open("ab") as file:
+    with snapshot.journal_path(home).open("ab") as file:
         file.write(b'{"revision":9,"at":"2026')
 
 
@@ -116,7 +116,7 @@ FEWEST_CALLS = {"commit": 15, "commit over several documents": 20, "init": 60, "
 def seen(home):
     """Return everything that a new reader sees in `home`: documents, records and the history."""
     found = homes.anew(home)
-    records = {kind: list(appends.records(found, kind)) for kind in ("items", "receipts")}
+    records = {kind: list(archive.records(found, kind)) for kind in ("items", "receipts")}
     history = [(entry.revision, entry.operation) for entry in newest_first(found)]
     assert [revision for revision, _ in history] == list(range(found.revision, 0, -1))
     return found.documents, records, history

@@ -9,16 +9,18 @@ import signal
 
 import pytest
 
+from aether.api import admin as homes_of
+from aether.api import conversations
+from aether.api import erase as api_erase
 from aether.errors import AetherError
-from aether.operations import conversing, erasing
-from aether.operations import home as homes_of
-from aether.store import conversation_log, doctor
+from aether.store import conversations as store_conversations
+from aether.store import doctor
 from aether.store.commit import fold_home
 from aether.store.undo import states_back
 from tests import homes
 from tests.crash import faults
-from tests.operations.test_erasing import holders
-from tests.operations.test_memory_files import tool
+from tests.api.test_erasing import holders
+from tests.api.test_memory_files import tool
 
 TEXT = "Quorvex-77"
 
@@ -32,19 +34,19 @@ def planted(home):
     homes.remove(home, "one")
     homes.add(home, "three", f"{TEXT} again")
     tool(home, "create", path=f"/memories/{TEXT}.md", file_text=f"a {TEXT}")
-    conversing.add(TEXT, [{"role": "user", "content": TEXT}], home=home)
+    conversations.add(TEXT, [{"role": "user", "content": TEXT}], home=home)
     homes.add(home, "four", f"{TEXT} in the journal")
 
 
 def erase(home):
-    erasing.erase(match=TEXT, home=home)
+    api_erase.erase(match=TEXT, home=home)
 
 
 def seen(home):
     """All that a reader sees: the state at every revision, the notes, what was said."""
     snapshot = homes.anew(home)
-    conversation_log._CACHE.clear()
-    said = [conversing.whole(name, home=home) for name in conversing.names(home=home)]
+    store_conversations._CACHE.clear()
+    said = [conversations.whole(name, home=home) for name in conversations.names(home=home)]
     steps, first = states_back(snapshot, 1)
     return [(entry.revision, state) for entry, state in steps], first, said
 
@@ -88,8 +90,8 @@ def test_who_writes_at_the_same_time_loses_nothing(tmp_path):
         try:
             for number in range(10):
                 homes.add(home, f"new{number}", "innocent")
-                conversing.add("talk", [{"role": "user", "content": f"line {number}"}], home=home)
-                conversing.add(TEXT, [{"role": "user", "content": f"more {number}"}], home=home)
+                conversations.add("talk", [{"role": "user", "content": f"line {number}"}], home=home)
+                conversations.add(TEXT, [{"role": "user", "content": f"more {number}"}], home=home)
         finally:
             os._exit(0)
     while os.waitpid(writer, os.WNOHANG) == (0, 0):
@@ -98,11 +100,11 @@ def test_who_writes_at_the_same_time_loses_nothing(tmp_path):
 
     assert holders(home, TEXT) == []
     assert {f"new{number}" for number in range(10)} <= set(homes.ids(home))
-    conversation_log._CACHE.clear()
+    store_conversations._CACHE.clear()
     said = [
         message["content"]
-        for name in conversing.names(home=home)
-        for message in conversing.whole(name, home=home)
+        for name in conversations.names(home=home)
+        for message in conversations.whole(name, home=home)
     ]
     assert [text for text in said if text.startswith("line")] == [f"line {number}" for number in range(10)]
     assert sorted(text for text in said if text.startswith("more")) == sorted(

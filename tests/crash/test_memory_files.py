@@ -8,13 +8,13 @@ import signal
 import pytest
 
 import aether
+from aether.api.memory_tool import memory_tool
 from aether.errors import AetherError
-from aether.operations.memory_files import memory_tool
 from aether.store import doctor, files
 from aether.store.undo import states_back
 from tests import homes
 from tests.crash import faults
-from tests.operations.test_memory_files import shown, stored, tool
+from tests.api.test_memory_files import shown, stored, tool
 
 A, B = "/memories/a.md", "/memories/dir/b.md"
 

@@ -6,9 +6,9 @@ import os
 
 import pytest
 
-from aether.operations.memory_files import memory_tool
+from aether.api.memory_tool import memory_tool
 from tests.crash.test_writers import start
-from tests.operations.test_memory_files import shown, stored, tool
+from tests.api.test_memory_files import shown, stored, tool
 
 WRITERS = 16
 NOTES = 4

@@ -7,9 +7,9 @@ import signal
 
 import pytest
 
-from aether.operations.colony import start_phase
-from aether.operations.hook_sessions import session_of
-from aether.operations.taking_in import drain
+from aether.api.colony import start_phase
+from aether.api.drain import drain
+from aether.api.hook_sessions import session_of
 from aether.store import doctor, spool
 from tests import homes
 from tests.crash import faults

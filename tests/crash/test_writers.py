@@ -10,7 +10,7 @@ import traceback
 import pytest
 
 import aether
-from aether.store import doctor, state
+from aether.store import doctor, snapshot
 from aether.store.commit import fold_home
 from tests import homes
 
@@ -47,7 +47,7 @@ def read(home, who):
     """Read until the writers are done; every state is whole, and none is older than the one before."""
     reads = count = revision = 0
     while reads <= LEAST_READS or not (home / "done").exists():
-        found = state.load(home) if reads % 3 else homes.anew(home)
+        found = snapshot.load(home) if reads % 3 else homes.anew(home)
         working = found.documents["memory"]["working_memory"]
         held = [item["id"] for item in working["items"]]
         assert working["current_tokens"] == sum(item["token_count"] for item in working["items"])

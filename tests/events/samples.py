@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from aether.events import names
+from aether.events import events
 
 AT = "2026-03-01T10:15:00.000000Z"
-MOMENT = names.Moment(AT, "session-1", "gpt-x", 108_800, 128_000, "preflight_1")
+MOMENT = events.Moment(AT, "session-1", "gpt-x", 108_800, 128_000, "preflight_1")
 KEPT = {"pinned": 2, "recent_turns": 6, "tool_pairs": 4}
 POLICY = {"trigger_pct": 0.85, "hard_cap_buffer": 1500, "strategy": "task_state"}
 SECRET = "sk-" + "a1B2" * 8
@@ -13,7 +13,7 @@ SECRET = "sk-" + "a1B2" * 8
 
 def summary(text="Goal: ship the parser.", moment=MOMENT):
     """Return the event of a summary whose text is `text`."""
-    return names.summary_created(
+    return events.summary_created(
         moment, strategy="task_state", input_messages=14, input_tokens=60_000, summary_tokens=1_500, summary=text
     )  # fmt: skip
 
@@ -22,13 +22,13 @@ def compaction(moment=MOMENT):
     """Return the events of one whole compaction, in the order in which they happen."""
     parts = {"system": 800, "developer": 0, "tools_schema": 3_000, "messages": 105_000}
     return [
-        names.token_estimate(moment, parts),
-        names.trigger_decision(
+        events.token_estimate(moment, parts),
+        events.trigger_decision(
             moment, triggered=True, reason="usage_pct >= trigger_pct", policy=POLICY, kept=KEPT, pruned_count=14
         ),
-        names.archival(moment, step=1, storage_adapter="fs", place="archive/session-1/transcript-pre-compact-001.jsonl"),
+        events.archival(moment, step=1, storage_adapter="fs", place="archive/session-1/transcript-pre-compact-001.jsonl"),
         summary(moment=moment),
-        names.pruned_messages(moment, pruned_count=14, kept=KEPT, tokens_before=108_800, tokens_after=50_300),
+        events.pruned_messages(moment, pruned_count=14, kept=KEPT, tokens_before=108_800, tokens_after=50_300),
     ]  # fmt: skip
 
 
@@ -49,10 +49,10 @@ def every():
     """Return one event of every kind."""
     return [
         *compaction(),
-        names.error(MOMENT, error_type="BackendFailed", message="no answer within 10 s", fallback="pruning-only"),
-        names.redaction_disabled(MOMENT, 'the exporter "file"'),
-        names.message_added(MOMENT, message_id="m1", role="user", tokens=7),
-        names.compressed(MOMENT, tokens_before=700, tokens_after=300, messages_before=20, messages_after=8),
-        names.budget(MOMENT, should_compress=True),
-        *(names.of_colony(record, "colony-shop") for record in colony_records()),
+        events.error(MOMENT, error_type="BackendFailed", message="no answer within 10 s", fallback="pruning-only"),
+        events.redaction_disabled(MOMENT, 'the exporter "file"'),
+        events.message_added(MOMENT, message_id="m1", role="user", tokens=7),
+        events.compressed(MOMENT, tokens_before=700, tokens_after=300, messages_before=20, messages_after=8),
+        events.budget(MOMENT, should_compress=True),
+        *(events.of_colony(record, "colony-shop") for record in colony_records()),
     ]  # fmt: skip

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from aether.errors import InvalidInput
 from aether.events import ariadne as module
 from aether.events.ariadne import BODY_BYTES, ariadne, healthy, posts
-from aether.events.event import Event
+from aether.events.events import Event, plain
 from aether.events.exporters import exporter
-from aether.events.record import plain
 from tests.events import viewers
 from tests.events.samples import MOMENT, compaction, every, summary
 from tests.events.viewers import HANGS, TAKES, eventually
@@ -262,7 +261,7 @@ def test_a_viewer_that_is_not_there_is_not_healthy(capsys):
 PROGRAM = """
 import sys
 from aether.events.exporters import exporter
-from aether.events.record import plain
+from aether.events.events import plain
 from tests.events.samples import compaction
 one = exporter("ariadne", url=sys.argv[1], timeout_seconds=float(sys.argv[2]))
 for event in compaction(): one.emit(event)

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from aether.events import background
-from aether.events.background import Background, Sent
+from aether.events import delivery
+from aether.events.delivery import Background, Sent
 from tests.events.samples import summary
 from tests.events.viewers import eventually
 
@@ -185,12 +185,12 @@ def test_the_end_of_the_process_waits_for_all_exporters_together(monkeypatch):
         waited.append(max(0.0, seconds))
         now[0] += waited[-1]
 
-    monkeypatch.setattr(background, "_OPEN", set())
-    monkeypatch.setattr(background, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(delivery, "_OPEN", set())
+    monkeypatch.setattr(delivery, "time", SimpleNamespace(monotonic=lambda: now[0]))
     monkeypatch.setattr(Background, "_end", end)
     several = [Background("test", taker([]), timeout_seconds=seconds) for seconds in (1.0, 2.0, 2.0)]
 
-    background._close_all()
+    delivery._close_all()
 
     assert len(waited) == len(several)
     assert sum(waited) == 2.0
@@ -200,11 +200,11 @@ def test_in_a_child_nothing_of_the_parent_is_waited_for(monkeypatch):
     """The lock may have been held, the thread is gone, and what waits is the parent's to send."""
     batches = []
     one = Background("test", taker(batches))
-    monkeypatch.setattr(background, "_OPEN", {one})
+    monkeypatch.setattr(delivery, "_OPEN", {one})
     one._changed.acquire()
     one._waiting.append(summary("of the parent"))
 
-    background._renew_all()
+    delivery._renew_all()
     one.emit(summary("of the child"))
     one.close()
 
@@ -221,7 +221,7 @@ def run(code, *arguments):
 def test_a_process_that_ends_at_once_still_sends(tmp_path):
     code = """
 import sys
-from aether.events.background import Background, Sent
+from aether.events.delivery import Background, Sent
 from tests.events.samples import summary
 def send(events, deadline):
     with open(sys.argv[1], "a") as out:
@@ -240,7 +240,7 @@ def test_a_forked_child_sends_what_is_its_own_and_nothing_twice(tmp_path):
     """The fork happens while the thread of the parent sends, with an event waiting."""
     code = """
 import os, sys, threading
-from aether.events.background import Background, Sent
+from aether.events.delivery import Background, Sent
 from tests.events.samples import summary
 begun = threading.Event()
 release = threading.Event()

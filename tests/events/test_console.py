@@ -2,7 +2,7 @@ import io
 import json
 import sys
 
-from aether.events.console import console
+from aether.events.exporters import console
 from tests.events.samples import every, summary
 
 

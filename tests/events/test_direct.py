@@ -2,7 +2,7 @@ import sys
 
 import pytest
 
-from aether.events.direct import Direct, say
+from aether.events.delivery import Direct, say
 from tests.events.samples import summary
 
 

@@ -1,4 +1,4 @@
-from aether.events.event import Event, Exporter
+from aether.events.events import Event, Exporter
 from aether.events.exporters import exporter
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from aether.errors import InvalidInput, StorageFailed
-from aether.events import names
+from aether.events import events
 from aether.events.exporters import callback, clean, exporter, fan_out, screened
-from aether.redact.redaction import rules
+from aether.redact.redact import rules
 from tests import homes
 from tests.events import viewers
 from tests.events.samples import MOMENT, SECRET, compaction, summary
@@ -75,7 +75,7 @@ def test_a_file_that_cannot_be_written_is_refused_at_once(tmp_path):
 
 def test_secrets_are_gone_before_any_exporter_sees_the_event():
     seen = []
-    event = names.error(
+    event = events.error(
         MOMENT._replace(session_id=f"run {SECRET}"), error_type="X", message=f"key {SECRET}", fallback="none"
     )
     one = callback(seen.append)
@@ -118,9 +118,9 @@ def test_without_redaction_the_first_event_is_preceded_by_a_warning():
     one.emit(summary(SECRET))
 
     assert [event.name for event in seen] == [
-        names.REDACTION_DISABLED,
-        names.SUMMARY_CREATED,
-        names.SUMMARY_CREATED,
+        events.REDACTION_DISABLED,
+        events.SUMMARY_CREATED,
+        events.SUMMARY_CREATED,
     ]
     assert seen[0].properties["severity"] == "high"
     assert seen[1].payload == {"summary": SECRET}

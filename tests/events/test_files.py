@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from aether.errors import StorageFailed
-from aether.events.files import file
+from aether.events.exporters import file
 from tests.events.samples import every, summary
 from tests.tables import rows
 
@@ -53,7 +53,7 @@ def test_a_relative_path_stays_where_it_was_named(tmp_path, monkeypatch):
 def test_several_processes_write_whole_lines(tmp_path):
     path = tmp_path / "events.jsonl"
     code = (
-        "import sys\nfrom aether.events.files import file\nfrom tests.events.samples import summary\n"
+        "import sys\nfrom aether.events.exporters import file\nfrom tests.events.samples import summary\n"
         "one = file(sys.argv[1])\nfor _ in range(100): one.emit(summary('x' * 3000))"
     )
     running = [subprocess.Popen([sys.executable, "-c", code, path], cwd=ROOT) for _ in range(3)]

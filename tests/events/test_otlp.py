@@ -9,11 +9,10 @@ import pytest
 
 from aether.errors import BackendUnavailable, InvalidInput
 from aether.events import otlp as module
-from aether.events.background import Sent
-from aether.events.event import Event
+from aether.events.delivery import Sent
+from aether.events.events import Event, span_id, trace_id
 from aether.events.exporters import exporter
 from aether.events.otlp import attributes, otlp
-from aether.events.record import span_id, trace_id
 from tests.events import viewers
 from tests.events.samples import MOMENT, compaction, every, summary
 

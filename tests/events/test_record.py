@@ -5,9 +5,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aether.events import names
-from aether.events.event import Event
-from aether.events.record import cut, line, parent_id, plain, record, span_id, trace_id
+from aether.events import events
+from aether.events.events import Event, cut, line, parent_id, plain, record, span_id, trace_id
 from tests.events import samples
 
 ANYTHING = st.recursive(
@@ -77,7 +76,7 @@ def test_the_estimate_of_a_preflight_is_the_parent_of_its_other_events():
 
 
 def test_preflights_with_one_id_in_two_conversations_are_two():
-    here, there = (names.token_estimate(samples.MOMENT._replace(session_id=name), {}) for name in "ab")
+    here, there = (events.token_estimate(samples.MOMENT._replace(session_id=name), {}) for name in "ab")
 
     assert span_id(here) != span_id(there)
 

@@ -10,12 +10,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from aether.api import compact, conversations, tokens
 from aether.errors import BudgetExceeded
 from aether.integrations.anthropic_sdk import answered, compacted
-from aether.messages import formats
-from aether.messages.check import check
-from aether.operations import compacting, conversing, usage
-from aether.store.conversation_log import load
+from aether.messages import convert
+from aether.messages.validate import check
+from aether.store.conversations import load
 
 MODEL = "claude-haiku-5-5"
 WINDOW = 6_000
@@ -108,12 +108,12 @@ def test_a_caller_who_keeps_the_whole_list_is_compacted_once_and_goes_on(home, c
     for _, body in server.asked:
         assert [
             one
-            for one in check(formats.read(body["messages"], "anthropic"), "anthropic")
+            for one in check(convert.read(body["messages"], "anthropic"), "anthropic")
             if one.level == "error"
         ] == []
         assert body["messages"][0]["content"] == "Look at part 0."
     assert 3 <= len(load(home, "s").compactions) <= 15
-    whole = conversing.whole("s", home=home)
+    whole = conversations.whole("s", home=home)
     assert whole == messages[: len(whole)]
 
 
@@ -161,7 +161,7 @@ def test_what_a_crash_left_open_and_what_is_ours_is_not_sent(home):
 
     assert "meta" not in json.dumps(sent)
     assert "tool_use" not in json.dumps(sent)
-    assert [one for one in check(formats.read(sent, "anthropic"), "anthropic") if one.level == "error"] == []
+    assert [one for one in check(convert.read(sent, "anthropic"), "anthropic") if one.level == "error"] == []
 
 
 def test_what_cannot_fit_is_said(home):
@@ -179,28 +179,28 @@ def test_without_a_home_and_a_window_it_works_too(tmp_path, monkeypatch):
 
 def test_what_the_provider_reports_corrects_the_next_count(home, client):
     sent = compacted("s", request(turn(0)[:3]), home=home)
-    before = usage.counting(MODEL, place=home).factor
+    before = tokens.counting(MODEL, place=home).factor
 
     assert answered("s", client.messages.create(**sent), home=home)
 
-    (listed,) = usage.models(MODEL, home=home)
+    (listed,) = tokens.models(MODEL, home=home)
     assert listed.reports == 1
     assert listed.factor > before
 
 
 def test_cached_tokens_were_sent_too(home):
     compacted("s", request(turn(0)[:3]), home=home)
-    counted = compacting.preflight(
+    counted = compact.preflight(
         "t", turn(0)[:3], model=MODEL, system="You are kind.", wire="anthropic", home=home
     ).tokens_after
-    factor = usage.counting(MODEL, place=home).factor
+    factor = tokens.counting(MODEL, place=home).factor
     cost = SimpleNamespace(
         input_tokens=2, cache_creation_input_tokens=None, cache_read_input_tokens=2 * counted - 2
     )
 
     assert answered("s", SimpleNamespace(usage=cost), home=home)
 
-    assert usage.counting(MODEL, place=home).factor == pytest.approx(min(3.0, 2 * factor), rel=0.01)
+    assert tokens.counting(MODEL, place=home).factor == pytest.approx(min(3.0, 2 * factor), rel=0.01)
 
 
 def test_an_answer_without_usage_or_a_home_teaches_nothing(home, tmp_path_factory, monkeypatch):

@@ -9,21 +9,20 @@ from types import SimpleNamespace
 
 import pytest
 
+from aether.api import conversations, tokens
+from aether.compaction.policy import CompactConfig, CompactPolicy
 from aether.errors import AetherError, NotFound, StorageFailed
 from aether.integrations.compact_manager import (
-    CompactConfig,
     CompactError,
     CompactManager,
-    CompactPolicy,
     InsufficientBudgetError,
     Message,
     SummarizationError,
     TokenBudget,
     mark_protected,
 )
-from aether.messages import formats
-from aether.messages.check import check
-from aether.operations import conversing, usage
+from aether.messages import convert
+from aether.messages.validate import check
 from tests.tables import rows
 
 
@@ -153,7 +152,7 @@ def test_order_stays_and_no_pair_is_split():
     places = [own[id(message)] for message in result if id(message) in own]
     assert places == sorted(places)
     assert any(message is late for message in result)
-    found = check(formats.read(result.messages, "openai"), "openai")
+    found = check(convert.read(result.messages, "openai"), "openai")
     assert [one for one in found if one.level == "error"] == []
 
 
@@ -343,7 +342,7 @@ def test_a_storage_that_fails_costs_an_event_and_not_the_conversation(home):
         ("copy-failed", "tape")
     ]
     assert sink.of("compact.error")[0]["error_type"] == StorageFailed.__name__
-    assert conversing.whole("s", home=home) == pairs(40)
+    assert conversations.whole("s", home=home) == pairs(40)
 
 
 def test_calls_without_content_are_messages_too():
@@ -380,7 +379,7 @@ def test_the_hook_replaces_the_messages_with_all_that_belongs_to_them():
     assert {message.get("tool_call_id") for message in ctx.messages if message["role"] == "tool"} <= {
         call["id"] for message in ctx.messages for call in message.get("tool_calls", ())
     }
-    assert conversing.names(home=".compact") == ["default"]
+    assert conversations.names(home=".compact") == ["default"]
 
 
 def test_system_and_tools_count():
@@ -513,7 +512,7 @@ def test_what_the_provider_reports_corrects_the_next_count(home):
     assert manager.after_model_call(ctx) is ctx
 
     assert manager.preflight("s", ctx.messages).tokens_after == pytest.approx(2 * before, rel=0.1)
-    (listed,) = usage.models("some-model", home=home)
+    (listed,) = tokens.models("some-model", home=home)
     assert (listed.factor, listed.reports) == (2.0, 1)
     assert manager.record_usage("s", 2 * before)
     assert not manager.record_usage("s", 2 * before)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aether.errors import BudgetExceeded, Conflict, InvalidInput
-from aether.integrations.context_manager import ContextManager
-from aether.integrations.dialogue import SUMMARY_ID
+from aether.integrations.context_manager import SUMMARY_ID, ContextManager
 from tests.tables import rows
 
 

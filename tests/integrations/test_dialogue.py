@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from aether.errors import InvalidInput
-from aether.integrations.dialogue import (
+from aether.integrations.context_manager import (
     ContextBudget,
     Conversation,
     ConversationMetadata,

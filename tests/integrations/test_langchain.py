@@ -18,14 +18,14 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import ToolException, tool
 from langgraph.checkpoint.memory import InMemorySaver
 
+from aether.api import conversations, tokens
 from aether.errors import BackendUnavailable, BudgetExceeded
 from aether.integrations.langchain import compaction_middleware
-from aether.messages import formats
-from aether.messages.check import check
-from aether.operations import conversing, usage
-from aether.store.conversation_log import load
+from aether.messages import convert
+from aether.messages.validate import check
+from aether.store.conversations import load
+from aether.tokens.count import message_tokens
 from aether.tokens.counters import counter
-from aether.tokens.messages import message_tokens
 
 pytestmark = pytest.mark.extras
 
@@ -65,7 +65,7 @@ class Scripted(BaseChatModel):
 
 def estimated(sent):
     count = counter("estimate")
-    return sum(message_tokens(one, count) for one in formats.read(convert_to_openai_messages(sent), "openai"))
+    return sum(message_tokens(one, count) for one in convert.read(convert_to_openai_messages(sent), "openai"))
 
 
 @tool
@@ -93,7 +93,7 @@ def ask(agent, text, thread="t"):
 
 def require_fit(model, window=WINDOW):
     for sent in model.sent:
-        messages = formats.read(convert_to_openai_messages(sent), "openai")
+        messages = convert.read(convert_to_openai_messages(sent), "openai")
         assert [found for found in check(messages, "openai") if found.level == "error"] == []
         assert estimated(sent) <= window
 
@@ -146,7 +146,7 @@ def test_another_process_goes_on_from_what_was_compacted(home):
     after = len(load(home, "t").compactions)
     assert after - before <= 2
     assert f"<COMPACT-SUMMARY v{after}>" in str(anew.sent[-1])
-    calls = [call["id"] for raw in conversing.whole("t", home=home) for call in raw.get("tool_calls", ())]
+    calls = [call["id"] for raw in conversations.whole("t", home=home) for call in raw.get("tool_calls", ())]
     assert len(calls) == len(set(calls))
 
 
@@ -159,7 +159,7 @@ def test_threads_are_conversations_and_a_name_overrides(home):
     for nth in range(12):
         ask(named, f"Look at part {nth}.", "three")
 
-    assert conversing.names(home=home) == ["mine", "one", "two"]
+    assert conversations.names(home=home) == ["mine", "one", "two"]
 
 
 def test_without_a_thread_there_is_a_default(home):
@@ -171,7 +171,7 @@ def test_without_a_thread_there_is_a_default(home):
     agent.invoke({"messages": [*history, HumanMessage("Go.")]})
 
     require_fit(model)
-    assert conversing.names(home=home) == ["default"]
+    assert conversations.names(home=home) == ["default"]
 
 
 def test_it_works_in_an_event_loop_too(home):
@@ -247,7 +247,7 @@ def test_what_the_provider_reports_corrects_the_next_count(home):
     for nth in range(4):
         ask(agent, f"Look at part {nth}.")
 
-    (listed,) = usage.models("some-model", home=home)
+    (listed,) = tokens.models("some-model", home=home)
     assert listed.reports >= 3
     assert (
         1.3 < listed.factor < 1.55

@@ -27,6 +27,7 @@ from agents import (  # noqa: E402
 from agents.memory import Session  # noqa: E402
 from agents.testing import ScriptedModel, assistant_message, function_call  # noqa: E402
 
+from aether.api import compact, conversations, tokens  # noqa: E402
 from aether.errors import BackendUnavailable, BudgetExceeded, Conflict  # noqa: E402
 from aether.integrations.openai_agents import (  # noqa: E402
     AS_SENT,
@@ -34,12 +35,11 @@ from aether.integrations.openai_agents import (  # noqa: E402
     compaction_filter,
     usage_hooks,
 )
-from aether.messages import formats  # noqa: E402
-from aether.messages.check import check  # noqa: E402
-from aether.operations import compacting, conversing, usage  # noqa: E402
-from aether.store.conversation_log import load  # noqa: E402
+from aether.messages import convert  # noqa: E402
+from aether.messages.validate import check  # noqa: E402
+from aether.store.conversations import load  # noqa: E402
+from aether.tokens.count import message_tokens, system_tokens  # noqa: E402
 from aether.tokens.counters import counter  # noqa: E402
-from aether.tokens.messages import message_tokens, system_tokens  # noqa: E402
 
 pytestmark = pytest.mark.extras
 
@@ -97,7 +97,7 @@ def require_fit(calls):
     """Every input that a model was sent is valid for the Responses API, bare, and within the window."""
     count = counter("estimate")
     for call in calls:
-        messages = formats.read(call.input, "responses")
+        messages = convert.read(call.input, "responses")
         assert [found for found in check(messages, "responses") if found.level == "error"] == []
         assert not any("meta" in item for item in call.input)
         assert (
@@ -120,7 +120,7 @@ def test_a_long_session_compacts_again_and_again_and_stays_whole(home):
     require_fit(model.calls)
     log = load(home, "user:42/α")
     assert len(log.compactions) >= 10
-    history = conversing.whole("user:42/α", home=home)
+    history = conversations.whole("user:42/α", home=home)
     assert [item["content"] for item in history if item.get("role") == "user"] == [
         f"Look at module {nth}." for nth in range(30)
     ]
@@ -155,7 +155,7 @@ def test_one_turn_of_many_calls_compacts_within_the_run(home):
 
     require_fit(model.calls)
     assert 3 <= len(load(home, "s").compactions) <= MOST_OF_25
-    assert len(conversing.whole("s", home=home)) == 52
+    assert len(conversations.whole("s", home=home)) == 52
 
 
 def test_without_a_session_the_filter_goes_on_from_what_it_compacted(home):
@@ -171,7 +171,7 @@ def test_without_a_session_the_filter_goes_on_from_what_it_compacted(home):
     require_fit(model.calls)
     assert 3 <= len(load(home, "s").compactions) <= MOST_OF_25
     calls = [
-        item["call_id"] for item in conversing.whole("s", home=home) if item.get("type") == "function_call"
+        item["call_id"] for item in conversations.whole("s", home=home) if item.get("type") == "function_call"
     ]
     assert len(calls) == len(set(calls))
 
@@ -190,7 +190,7 @@ def test_what_a_killed_run_left_open_is_kept_and_never_sent(home):
 
     require_fit(model.calls)
     assert not any(item.get("call_id") in ("lost", "nobody") for sent in model.calls for item in sent.input)
-    history = conversing.whole("s", home=home)
+    history = conversations.whole("s", home=home)
     assert history[1:3] == [call, stray]
     assert [item["content"] for item in history if item.get("role") == "user"] == ["Begin.", *["Go on."] * 8]
 
@@ -217,13 +217,13 @@ asyncio.run(play(agent, AetherSession("s", home={str(home)!r}), ["Go on."] * 20)
         [sys.executable, "-c", program], capture_output=True, check=False, cwd=ROOT, text=True
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-2000:]
-    before = conversing.whole("s", home=home)
+    before = conversations.whole("s", home=home)
 
     model = turns(10, first=100)
     asyncio.run(play(agent_with(model), AetherSession("s", home=home), ["Resume."] * 10))
 
     require_fit(model.calls)
-    assert conversing.whole("s", home=home)[: len(before)] == before
+    assert conversations.whole("s", home=home)[: len(before)] == before
     assert model.calls[0].input[0] == {"role": "user", "content": "Go on."}
 
 
@@ -339,10 +339,10 @@ def named(item):
 
 def require_each_once(home, count):
     """Everything that was said is in the history once, and nothing is live twice."""
-    whole = Counter(map(named, conversing.whole("s", home=home)))
+    whole = Counter(map(named, conversations.whole("s", home=home)))
     assert [one for one, times in whole.items() if times > 1] == []
     assert len(whole) == count
-    live = Counter(map(named, conversing.context("s", home=home)))
+    live = Counter(map(named, conversations.context("s", home=home)))
     assert [one for one, times in live.items() if times > 1] == []
 
 
@@ -371,7 +371,7 @@ def test_however_a_run_goes_each_item_is_kept_once(streamed, home):
     require_fit(model.calls)
     require_each_once(home, 12 * 6)
     assert len(load(home, "s").compactions) >= 3
-    assert len(conversing.context("s", home=home)) < 40
+    assert len(conversations.context("s", home=home)) < 40
 
 
 @pytest.mark.slow
@@ -423,7 +423,7 @@ def test_what_is_not_what_the_session_holds_is_compacted_beside_it(given, home):
     asyncio.run(run())
 
     require_fit(model.calls)
-    history = [item for item in conversing.whole("s", home=home) if item.get("content") != "Today."]
+    history = [item for item in conversations.whole("s", home=home) if item.get("content") != "Today."]
     assert len(history) == len({named(item) for item in history}) == 12 * 6
     assert load(home, "s" + AS_SENT).compactions
 
@@ -445,7 +445,7 @@ def test_runs_at_once_lose_nothing_and_keep_nothing_twice(home):
 
 
 def test_a_run_that_is_always_overtaken_is_recorded_by_itself(home, monkeypatch):
-    real, names = compacting.preflight, []
+    real, names = compact.preflight, []
 
     def preflight(name, *arguments, **given):
         names.append(name)
@@ -453,7 +453,7 @@ def test_a_run_that_is_always_overtaken_is_recorded_by_itself(home, monkeypatch)
             raise Conflict("it was changed.", fix="Read it again.", where=name)
         return real(name, *arguments, **given)
 
-    monkeypatch.setattr(compacting, "preflight", preflight)
+    monkeypatch.setattr(compact, "preflight", preflight)
     session, model = AetherSession("s", home=home), turns(1)
     asyncio.run(session.add_items([{"role": "user", "content": "Begin."}]))
 
@@ -479,7 +479,7 @@ def test_an_item_that_is_taken_back_in_a_run_is_said_once_more(home):
 
     require_fit(model.calls)
     assert "lost" not in str(model.calls)
-    assert sum("content" in item for item in conversing.whole("s", home=home)) == 10 * 3
+    assert sum("content" in item for item in conversations.whole("s", home=home)) == 10 * 3
 
 
 def test_what_a_provider_reports_corrects_the_next_count(home):
@@ -500,7 +500,7 @@ def test_what_a_provider_reports_corrects_the_next_count(home):
 
     asyncio.run(run())
 
-    (listed,) = usage.models("some-model", home=home)
+    (listed,) = tokens.models("some-model", home=home)
     assert listed.reports == 4
     assert listed.factor != 1.0
 
@@ -522,7 +522,7 @@ def test_a_report_is_about_what_was_sent_beside_the_session_too(home):
 
     asyncio.run(run())
 
-    assert usage.models("some-model", home=home)[0].reports == 3
+    assert tokens.models("some-model", home=home)[0].reports == 3
 
 
 def test_a_report_is_about_what_was_sent_without_a_session_too(home):
@@ -539,7 +539,7 @@ def test_a_report_is_about_what_was_sent_without_a_session_too(home):
 
     asyncio.run(run())
 
-    assert usage.models("some-model", home=home)[0].reports == 1
+    assert tokens.models("some-model", home=home)[0].reports == 1
 
 
 def test_without_a_home_a_report_is_of_no_use_and_harms_nothing(tmp_path, monkeypatch):
@@ -555,7 +555,7 @@ def test_without_a_home_a_report_is_of_no_use_and_harms_nothing(tmp_path, monkey
     asyncio.run(run())
 
     assert not list(tmp_path.rglob("usage.json"))
-    assert len(conversing.whole("s")) == 6
+    assert len(conversations.whole("s")) == 6
 
 
 def test_without_the_sdk_the_fix_is_named(monkeypatch):

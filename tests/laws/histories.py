@@ -15,8 +15,8 @@ from typing import Any, Literal, NamedTuple
 
 from hypothesis import strategies as st
 
-from aether.messages.message import WIRES, Wire
-from aether.shapes import JsonObject
+from aether.messages.model import WIRES, Wire
+from aether.types import JsonObject
 
 Ending = Literal["user", "results", "assistant", "calls"]
 WORDS = (

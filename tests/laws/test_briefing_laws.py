@@ -4,7 +4,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aether.memory.briefing import MOST_CHARS, STEERING_CHARS, agent_brief, briefing, steering
+from aether.memory.briefing.briefing import MOST_CHARS, STEERING_CHARS, agent_brief, briefing, steering
 from aether.text.cleaning import clean
 from aether.tokens.estimate import estimate
 from tests.memory.briefs import NOW, documents, entry, item, pattern, session, signal

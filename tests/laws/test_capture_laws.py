@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.errors import InvalidInput
-from aether.memory.capture import capture
-from aether.messages.jsonl import values
+from aether.memory.capture.extract import capture
 from aether.messages.read import read_records
-from aether.messages.record import FORMATS
+from aether.messages.records import FORMATS, values
 from aether.text.cleaning import without_injected
 from tests.effort import examples
 

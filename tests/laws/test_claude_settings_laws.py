@@ -7,11 +7,14 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aether.operations.claude_handlers import EVENTS, is_ours, own_groups, shared_groups
-from aether.operations.claude_merging import (
+from aether.integrations.claude_code.install import (
+    EVENTS,
+    is_ours,
     merge,
     merge_server,
     our_places,
+    own_groups,
+    shared_groups,
     unmerge,
     unmerge_server,
 )

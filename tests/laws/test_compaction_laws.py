@@ -10,15 +10,14 @@ from hypothesis import strategies as st
 
 from aether.compaction.partition import carries, partition
 from aether.compaction.plan import LastTime, apply, plan
-from aether.compaction.policies import POLICIES, policy, validated
+from aether.compaction.policy import POLICIES, policy, validated
 from aether.compaction.shapes import Policy
 from aether.errors import BudgetExceeded
-from aether.messages.check import check
-from aether.messages.formats import bare, convert, read
-from aether.messages.groups import groups
-from aether.messages.message import WIRES
+from aether.messages.convert import bare, convert, read
+from aether.messages.model import WIRES, groups
+from aether.messages.validate import check
 from aether.store.keys import STEPS
-from aether.tokens.messages import message_tokens
+from aether.tokens.count import message_tokens
 from tests.effort import examples
 from tests.laws.histories import broken, history
 from tests.tables import rows

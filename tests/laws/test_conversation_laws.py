@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.errors import NotFound
-from aether.store.conversation_log import load
-from aether.store.conversations import clear, context, extend, history, pop, record_compaction, undo
+from aether.store.conversations import clear, context, extend, history, load, pop, record_compaction, undo
 from tests import homes
 from tests.effort import examples
 from tests.laws.json_values import text, values

@@ -9,12 +9,12 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aether.api import erase
 from aether.errors import Conflict, NotFound
-from aether.memory.erasing import mapped, marks, pattern_of, rewritten
-from aether.operations import erasing
+from aether.memory.forgetting.erase import mapped, marks, pattern_of, rewritten
 from aether.store import journal, patch
 from aether.store.commit import Author, commit, fold_home
-from aether.store.history import folded
+from aether.store.journal import folded
 from aether.store.undo import states_back, undo
 from tests import homes
 from tests.effort import examples
@@ -85,7 +85,7 @@ def test_every_past_state_is_mapped_and_only_what_held_the_text_cannot_be_undone
         before = past(other)
         held = [entry.revision for entry in folded(other) if TEXT in str(entry)]
 
-        erasing.erase(match=TEXT, home=home)
+        erase.erase(match=TEXT, home=home)
 
         wanted = json.loads(json.dumps(before).replace(TEXT, MARK))
         assert json.loads(json.dumps(past(home))) == wanted

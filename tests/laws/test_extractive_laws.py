@@ -6,10 +6,10 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aether.backends.extractive.compose import NOTHING
-from aether.text.anchors import anchors
+from aether.backends.extractive.session import NOTHING
+from aether.text.identifiers import anchors
 from aether.text.words import sentences, words
-from aether.tokens.sessions import session_tokens
+from aether.tokens.count import session_tokens
 from tests.backends.extractive.handoffs import count, handoff, item, session, signal, texts
 from tests.effort import examples
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.errors import InvalidInput
-from aether.messages.check import check
-from aether.messages.formats import bare, convert, detect_wire, read, said, with_text, without_reasoning
-from aether.messages.formats.places import replaced, value_at
-from aether.messages.message import WIRES
+from aether.messages.content import replaced, value_at
+from aether.messages.convert import bare, convert, detect_wire, read, said, with_text, without_reasoning
+from aether.messages.model import WIRES
+from aether.messages.validate import check
 from tests.laws.histories import broken_histories, histories, junk
 
 PROVIDERS = ("anthropic", "openai", "responses", "gemini")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from aether.errors import NotFound
 from aether.memory import graph
-from aether.messages import knowledge_graph
+from aether.messages.sources import knowledge_graph
 from aether.schemas import check
 from aether.store import documents
 from aether.store.patch import apply, apply_with_inverse

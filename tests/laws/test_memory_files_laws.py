@@ -10,14 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import aether
+from aether.api.memory_tool import memory_tool as memory_tool_memory_tool
 from aether.errors import Conflict, NotFound
-from aether.memory import memory_files
-from aether.memory.memory_files import MAX_VIEW_CHARS, run
-from aether.memory.memory_paths import canonical, in_the_way, index
-from aether.operations.memory_files import memory_tool
+from aether.memory import memory_tool
+from aether.memory.memory_tool import MAX_VIEW_CHARS, canonical, in_the_way, index, run
 from tests import homes
 from tests.effort import examples
-from tests.operations.test_memory_files import shown, stored
+from tests.api.test_memory_files import shown, stored
 
 NAMES = st.sampled_from(
     ["a", "b", "A", "a.md", "dir", ".hidden", "node_modules", "..", "x y", "ü", "con", "%2e", ""]
@@ -76,13 +75,13 @@ def test_no_call_raises(command):
 @given(TEXTS, st.integers(0, 6), TEXTS)
 def test_inserting_puts_lines_between_lines(text, at, added):
     answer = run({"/memories/a": text}, {"command": "insert", "path": "/memories/a", "insert_line": at, "insert_text": added})  # fmt: skip
-    lines = memory_files._lines(text)
+    lines = memory_tool._lines(text)
 
     if answer.is_error:
         assert at > len(lines)
         return
     now = answer.files["/memories/a"]
-    assert memory_files._lines(now) == [*lines[:at], *(memory_files._lines(added) or [""]), *lines[at:]]
+    assert memory_tool._lines(now) == [*lines[:at], *(memory_tool._lines(added) or [""]), *lines[at:]]
     assert now.endswith("\n") or not text.endswith("\n")
 
 
@@ -100,15 +99,15 @@ def test_replacing_needs_one_place_and_changes_only_that(text, old, new):
 @given(st.text(alphabet="ab\n", max_size=40), st.integers(5, 60))
 def test_every_line_can_be_seen_by_paging(text, room):
     """With little room, each view shows at least a part of a line, and says where it stopped."""
-    lines, seen = memory_files._lines(text), []
-    before, memory_files.MAX_VIEW_CHARS = MAX_VIEW_CHARS, room + 50
+    lines, seen = memory_tool._lines(text), []
+    before, memory_tool.MAX_VIEW_CHARS = MAX_VIEW_CHARS, room + 50
     try:
         while len(seen) < len(lines):
             command = {"command": "view", "path": "/memories/a", "view_range": [len(seen) + 1, -1]}
             told = run({"/memories/a": text}, command).text.split("\n")[1:]
             seen += [line.partition("\t")[2] for line in told if "\t" in line]
     finally:
-        memory_files.MAX_VIEW_CHARS = before
+        memory_tool.MAX_VIEW_CHARS = before
 
     assert seen == lines
 
@@ -137,9 +136,9 @@ def test_the_directory_shows_the_document_whatever_happens_in_between(steps):
                 except (Conflict, NotFound):
                     continue
             elif "hand" not in step:
-                memory_tool(step, home=home)
+                memory_tool_memory_tool(step, home=home)
             if written is not None:
-                memory_tool({"command": "view", "path": "/memories"}, home=home)
+                memory_tool_memory_tool({"command": "view", "path": "/memories"}, home=home)
                 assert stored(home)[f"/memories/{step['hand']}"] == written
             assert shown(home) == stored(home)
         assert not [finding for finding in aether.examine(home=home) if finding.level == "error"]
@@ -155,7 +154,7 @@ def by_hand(root, step):
             shutil.rmtree(target)
         elif target.exists():
             target.unlink()
-        memory_tool({"command": "view", "path": "/memories"}, home=root.parent)
+        memory_tool_memory_tool({"command": "view", "path": "/memories"}, home=root.parent)
         return None
     names = {path.name.casefold(): path.name for path in target.parent.glob("*")}
     if target.is_dir() or target.parent.is_file() or names.get(target.name, target.name) != target.name:

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.errors import BudgetExceeded, Conflict, InvalidInput, NotFound
-from aether.memory import checkup, handoff, ingest, items, promotion, sessions
+from aether.memory import handoff, ingest, items, patterns, search, sessions
 from aether.memory.changes import joined
 from aether.schemas import check
-from aether.shapes import Change
 from aether.store.merge import merge, rules_of
 from aether.store.patch import apply, diff
+from aether.types import Change
 from tests.effort import examples
 from tests.memory.states import answer, count, instruct, later, new_id, shipped
 
@@ -147,7 +147,7 @@ def _evict(world, place):
 
 
 def _promote(world):
-    return promotion.promote(world.memory, now=later(world.moment), new_id=new_id)
+    return patterns.promote(world.memory, now=later(world.moment), new_id=new_id)
 
 
 PLANS = {
@@ -183,7 +183,7 @@ def test_memory_fits_its_schema_and_every_derived_value_is_true(journey):
     told = lived(journey)
 
     for *_, world in told:
-        assert checkup.examine(world.documents) == []
+        assert search.examine(world.documents) == []
         assert world.memory["working_memory"]["current_tokens"] <= CAPACITY
         assert len(world.sessions) <= SESSIONS
     for name, value in (told[-1][-1] if told else begin()).documents.items():
@@ -274,11 +274,11 @@ def test_undoing_the_last_change_is_as_if_it_had_not_been(journey, last):
 
     merged, conflicts = merge(world.memory, world.memory, before.memory, rules)
     undone = Change({"memory": diff(world.memory, merged)})
-    undone = changed(world, joined(undone, checkup.rederived(world.documents, undone)))
+    undone = changed(world, joined(undone, search.rederived(world.documents, undone)))
 
     assert conflicts == []
     assert _untouched(undone.memory) == _untouched(before.memory)
-    assert checkup.examine(undone.documents) == []
+    assert search.examine(undone.documents) == []
 
 
 def _untouched(value):

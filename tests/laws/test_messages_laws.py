@@ -12,12 +12,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aether.errors import AetherError
-from aether.messages import formats
-from aether.messages.check import check, refused
-from aether.messages.conversation import load, said_in
-from aether.messages.groups import groups, turns
-from aether.messages.message import WIRES
-from aether.messages.repair import repair
+from aether.messages import convert
+from aether.messages.model import WIRES, groups, turns
+from aether.messages.transcripts import load, said_in
+from aether.messages.validate import check, refused, repair
 from tests.effort import examples
 from tests.laws.histories import Ending, broken_histories, histories, history, junk, seeds
 from tests.tables import rows
@@ -61,7 +59,7 @@ def errors(messages, wire):
 @given(histories())
 def test_a_valid_conversation_is_refused_for_nothing_and_left_alone(case):
     wire, raws = case
-    messages = formats.read(raws, wire)
+    messages = convert.read(raws, wire)
 
     repaired = repair(messages, wire)
 
@@ -73,7 +71,7 @@ def test_a_valid_conversation_is_refused_for_nothing_and_left_alone(case):
 def test_only_the_calls_at_the_very_end_may_lack_results(case):
     wire, raws = case
 
-    found = groups(formats.read(raws, wire))
+    found = groups(convert.read(raws, wire))
 
     assert not any(group.open for group in found[:-1])
     assert not any(group.kind == "orphan" for group in found) or wire == "plain"
@@ -84,14 +82,14 @@ def test_only_the_calls_at_the_very_end_may_lack_results(case):
 def test_after_a_repair_nothing_is_refused(case):
     wire, raws = case
 
-    assert errors(repair(formats.read(raws, wire), wire).messages, wire) == []
+    assert errors(repair(convert.read(raws, wire), wire).messages, wire) == []
 
 
 @thoroughly
 @given(broken_histories())
 def test_repairing_twice_is_repairing_once(case):
     wire, raws = case
-    once = repair(formats.read(raws, wire), wire).messages
+    once = repair(convert.read(raws, wire), wire).messages
 
     assert repair(once, wire) == (once, [])
 
@@ -101,7 +99,7 @@ def test_repairing_twice_is_repairing_once(case):
 def test_a_repair_loses_no_text_invents_none_and_tells_what_it_did(case):
     wire, raws = case
     before = copy.deepcopy(raws)
-    messages = formats.read(raws, wire)
+    messages = convert.read(raws, wire)
 
     repaired = repair(messages, wire)
 
@@ -114,7 +112,7 @@ def test_a_repair_loses_no_text_invents_none_and_tells_what_it_did(case):
 @given(st.sampled_from(WIRES), junk())
 @example("anthropic", [{"role": "assistant", "content": [{"type": "thinking"}]}])
 def test_whatever_it_is_it_can_be_read_grouped_checked_and_repaired(wire, raws):
-    messages = formats.read(raws, wire)
+    messages = convert.read(raws, wire)
 
     repaired = repair(messages, wire).messages
 
@@ -127,7 +125,7 @@ def test_whatever_it_is_it_can_be_read_grouped_checked_and_repaired(wire, raws):
 def test_groups_are_a_partition_and_turns_are_one_of_the_groups(case):
     wire, raws = case
 
-    require_a_partition(formats.read(raws, wire))
+    require_a_partition(convert.read(raws, wire))
 
 
 def require_a_partition(messages):
@@ -143,7 +141,7 @@ def require_a_partition(messages):
 @given(histories("anthropic", "openai", "responses", "gemini"), st.sets(st.integers(0, 40)))
 def test_whichever_groups_go_no_result_is_left_without_its_call(case, gone):
     wire, raws = case
-    messages = formats.read(raws, wire)
+    messages = convert.read(raws, wire)
     found = groups(messages)
 
     kept = sorted(at for number, group in enumerate(found) if number not in gone for at in group.members)
@@ -163,7 +161,7 @@ def test_a_history_is_the_same_each_time_and_ends_as_asked(seed, wire, ending):
     raws = history(seed, wire, ending=ending)
 
     assert json.dumps(raws) == json.dumps(history(seed, wire, ending=ending))
-    open_at_the_end = {found.code for found in check(formats.read(raws, wire), wire)} & {"dangling-call"}
+    open_at_the_end = {found.code for found in check(convert.read(raws, wire), wire)} & {"dangling-call"}
     assert bool(open_at_the_end) == (ending == "calls" and wire != "plain")
 
 

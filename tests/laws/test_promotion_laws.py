@@ -1,8 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aether.memory.patterns import extract_pattern
-from aether.memory.promotion import promote
+from aether.memory.patterns import extract_pattern, promote
 from tests.memory.memories import NOW, applied, memory, new_id, patterns_of, session
 
 SAYINGS = (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aether.memory.marking import block
+from aether.memory.briefing.prompt_match import MOST, PASSAGE_CHARS, question, reminders
+from aether.memory.items import block
 from aether.memory.recall import Record
-from aether.memory.reminders import MOST, PASSAGE_CHARS, question, reminders
 from aether.text.cleaning import clean
 
 WORDS = st.sampled_from(

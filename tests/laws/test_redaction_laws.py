@@ -8,9 +8,9 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aether.redact import assignments, shapes
-from aether.redact.redaction import redact, redacted
-from aether.redact.shapes import PLACEHOLDER
+from aether.redact import assignments, forms
+from aether.redact.forms import PLACEHOLDER
+from aether.redact.redact import redact, redacted
 from tests.effort import examples
 from tests.laws.json_values import values
 from tests.redact import corpus
@@ -105,25 +105,25 @@ def test_a_redacted_value_is_a_copy_and_stays_as_it_is(value):
 
 def without_looking_first(text):
     """Redact as `without_shapes` does, with every pattern, whether or not a word of it is there."""
-    text = shapes._without_private_keys(text)
-    text = shapes._KEYS.sub(PLACEHOLDER, text)
-    text = shapes._DASHED.sub(shapes._if_it_has_a_digit, text)
-    text = shapes._JWT.sub(PLACEHOLDER, text)
-    text = shapes._BEARER.sub(shapes._unless_a_word, text)
-    text = shapes._BASIC.sub(shapes._if_credentials, text)
+    text = forms._without_private_keys(text)
+    text = forms._KEYS.sub(PLACEHOLDER, text)
+    text = forms._DASHED.sub(forms._if_it_has_a_digit, text)
+    text = forms._JWT.sub(PLACEHOLDER, text)
+    text = forms._BEARER.sub(forms._unless_a_word, text)
+    text = forms._BASIC.sub(forms._if_credentials, text)
     if "://" in text:  # part of the rule
-        text = shapes._HOOKS.sub(rf"\1{PLACEHOLDER}", text)
-        text = shapes._USERINFO.sub(rf"\1:{PLACEHOLDER}@", text)
-        text = shapes._LONG_USER.sub(f"{PLACEHOLDER}@", text)
-        text = shapes._SIGNATURES.sub(rf"\1{PLACEHOLDER}", text)
-    text = shapes._LOGIN.sub(rf"\1{PLACEHOLDER}", text)
-    return shapes._CURL_USER.sub(rf"\1{PLACEHOLDER}", text)
+        text = forms._HOOKS.sub(rf"\1{PLACEHOLDER}", text)
+        text = forms._USERINFO.sub(rf"\1:{PLACEHOLDER}@", text)
+        text = forms._LONG_USER.sub(f"{PLACEHOLDER}@", text)
+        text = forms._SIGNATURES.sub(rf"\1{PLACEHOLDER}", text)
+    text = forms._LOGIN.sub(rf"\1{PLACEHOLDER}", text)
+    return forms._CURL_USER.sub(rf"\1{PLACEHOLDER}", text)
 
 
 def shaped():
     """Text of what the shapes of secrets begin with and are made of, also in letters that only `(?i)` takes for those."""
     prefixes = [
-        *shapes._PREFIXES,
+        *forms._PREFIXES,
         "sk_live_",
         "xoxb-",
         "12345678:AA",
@@ -157,7 +157,7 @@ def shaped():
 @examples(400)
 @given(shaped() | prose() | cases().map(lambda case: case.text))
 def test_looking_for_a_word_first_changes_nothing(text):
-    assert shapes.without_shapes(text) == without_looking_first(text)
+    assert forms.without_shapes(text) == without_looking_first(text)
 
 
 @given(prose() | cases().map(lambda case: case.text))

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from aether import clock
 from aether.memory.search import LAYERS, search
-from aether.store import index, rows
-from aether.store.rows import Ask, Keep
+from aether.store import search_index
+from aether.store.search_index import Ask, Keep
 from aether.text.words import asked
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -94,7 +94,7 @@ filters = st.fixed_dictionaries(
 
 
 def scanned(archive):
-    return rows.scanning(lambda: iter(archive))
+    return search_index.scanning(lambda: iter(archive))
 
 
 def found(memory, query, archive=(), **options):
@@ -196,14 +196,14 @@ def test_the_index_ranks_as_a_scan_does(memory, early, late, query, options, cap
     numbered = list(enumerate([*early, *late]))
 
     def archive(pairs):
-        return index.Archive(
+        return search_index.Archive(
             pairs[-1][0] if pairs else -1, lambda after: iter([pair for pair in pairs if pair[0] > after])
         )
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "index.sqlite"
-        index.refresh(path, archive(numbered[: len(early)]))
-        indexed = index.source(path, archive(numbered))
+        search_index.refresh(path, archive(numbered[: len(early)]))
+        indexed = search_index.source(path, archive(numbered))
         plain = scanned([record for _, record in numbered])
         said = asked(query)
         question = Ask(tuple(said.weights), said.sequence, (), Keep(phase="2"), cap)

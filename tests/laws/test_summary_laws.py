@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from aether.compaction.facts import facts_of, fitted, merged
 from aether.compaction.shapes import Facts, Summary
 from aether.compaction.summary import END, is_summary, parsed, rendered
-from aether.messages.formats import read
-from aether.messages.message import WIRES
+from aether.messages.convert import read
+from aether.messages.model import WIRES
 from aether.messages.tool_calls import calls
 from aether.text.model_faults import model_fault
 from tests.laws.histories import broken, history

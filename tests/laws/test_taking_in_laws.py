@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aether.operations.hook_sessions import session_of
-from aether.operations.taking_in import drain
+from aether.api.drain import drain
+from aether.api.hook_sessions import session_of
 from aether.store import spool
 from tests import homes
 from tests.effort import examples
@@ -123,7 +123,7 @@ for number in range(int(sys.argv[3])):
 TAKER = """
 import sys, time
 from pathlib import Path
-from aether.operations.taking_in import drain
+from aether.api.drain import drain
 until = time.monotonic() + 60
 while sys.stdin.read(0) == "" and time.monotonic() < until and not (Path(sys.argv[2]) / "stop").exists():
     drain(Path(sys.argv[2]), patience=5)

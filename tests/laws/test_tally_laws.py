@@ -9,11 +9,10 @@ from base64 import b64encode
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aether.messages import formats
-from aether.messages.message import WIRES, Wire
+from aether.messages import convert
+from aether.messages.model import WIRES, Wire
+from aether.tokens.count import MESSAGE_TOKENS, message_tokens, system_tokens, tally, tools_tokens
 from aether.tokens.estimate import estimate
-from aether.tokens.messages import MESSAGE_TOKENS, message_tokens, system_tokens, tools_tokens
-from aether.tokens.tally import tally
 from tests.laws.histories import broken_histories, histories, junk
 
 
@@ -62,7 +61,7 @@ def test_whatever_a_message_says_or_was_answered_is_counted(found):
     """In characters: no text that the reader of messages knows of is left out."""
     wire, raws = found
     for raw in raws:
-        message = formats.message(raw, wire)
+        message = convert.message(raw, wire)
         said = sum(len(block.text) for block in message.blocks if block.kind in ("text", "result"))
         assert message_tokens(message, len) >= MESSAGE_TOKENS + said
 
@@ -99,5 +98,5 @@ def test_base64_is_never_counted_as_text(content):
     data = b64encode(content).decode()
     for wire, raw in pictures(data):
         given_text: list[str] = []
-        message_tokens(formats.message(raw, wire), lambda text, seen=given_text: seen.append(text) or 0)
+        message_tokens(convert.message(raw, wire), lambda text, seen=given_text: seen.append(text) or 0)
         assert data[:100] not in json.dumps(given_text)

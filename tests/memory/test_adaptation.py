@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from aether.errors import InvalidInput
-from aether.memory.adaptation import adapt_next_phase
-from aether.memory.phases import planned
+from aether.memory.phases import adapt_next_phase, planned
 from aether.store.patch import apply
 from tests.tables import rows
 

@@ -1,14 +1,14 @@
-from aether.memory.brief_commands import (
+from aether.memory.briefing.sections import (
     COMMAND_CHARS,
     LOOKED_AT,
     failed,
     failure,
     names_in,
+    newest_items,
     ran,
     solved,
     working,
 )
-from aether.memory.brief_lines import newest_items
 from tests.memory.briefs import documents, item
 from tests.tables import rows
 

@@ -1,5 +1,13 @@
-from aether.memory.brief_files import MOST_SCRATCH, below, files, is_scratch, root_of, shortener
-from aether.memory.brief_lines import Line, newest_items
+from aether.memory.briefing.sections import (
+    MOST_SCRATCH,
+    Line,
+    below,
+    files,
+    is_scratch,
+    newest_items,
+    root_of,
+    shortener,
+)
 from tests.memory.briefs import at, documents, item
 from tests.tables import rows
 

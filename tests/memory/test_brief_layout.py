@@ -1,5 +1,5 @@
-from aether.memory.brief_layout import HEADINGS, Share, fitted, laid_out, ranked
-from aether.memory.brief_lines import Line
+from aether.memory.briefing.block import HEADINGS, Share, fitted, laid_out, ranked
+from aether.memory.briefing.sections import Line
 from tests.memory.briefs import NOW, at
 
 

@@ -1,5 +1,5 @@
-from aether.memory import brief_lines
-from aether.memory.brief_lines import Line, flat, newest_items, newest_sessions, stamp_of, written
+from aether.memory.briefing import sections as briefing_sections
+from aether.memory.briefing.sections import Line, flat, newest_items, newest_sessions, stamp_of, written
 from tests.memory.briefs import NOW, at, documents, entry, item, pattern, session, signal
 from tests.tables import rows
 
@@ -83,19 +83,19 @@ def test_sessions_are_newest_first():
 
 
 def test_the_goal_is_that_of_the_colony_or_of_its_signal():
-    assert texts(brief_lines.goal(documents(goal="Ship it"))) == ["Goal: Ship it"]
-    assert texts(brief_lines.goal(documents(signals=[signal("INIT", "Build it"), signal("FOCUS", "x")]))) == [
-        "Goal: Build it"
-    ]
-    assert texts(brief_lines.goal(documents())) == []
+    assert texts(briefing_sections.goal(documents(goal="Ship it"))) == ["Goal: Ship it"]
+    assert texts(
+        briefing_sections.goal(documents(signals=[signal("INIT", "Build it"), signal("FOCUS", "x")]))
+    ) == ["Goal: Build it"]
+    assert texts(briefing_sections.goal(documents())) == []
 
 
 def test_the_phase_is_told_with_its_name_and_goal():
     found = documents(phase=2)
     found["COLONY_STATE"]["phases"]["roadmap"] = [{"phase": 2, "name": "Parser", "goal": "Read it all"}]
 
-    assert texts(brief_lines.goal(found)) == ["Phase 2 is IDLE: Parser, Read it all"]
-    assert texts(brief_lines.goal(documents(phase=3))) == ["Phase 3 is IDLE"]
+    assert texts(briefing_sections.goal(found)) == ["Phase 2 is IDLE: Parser, Read it all"]
+    assert texts(briefing_sections.goal(documents(phase=3))) == ["Phase 3 is IDLE"]
 
 
 def test_what_is_protected_is_found_in_items_and_in_sessions():
@@ -103,7 +103,7 @@ def test_what_is_protected_is_found_in_items_and_in_sessions():
         item("Keep me", protected=True), item("not me"), sessions=[session(protected=["Me too"])]
     )["memory"]
 
-    assert texts(brief_lines.protected(memory)) == ["Keep me", "Me too"]
+    assert texts(briefing_sections.protected(memory)) == ["Keep me", "Me too"]
 
 
 def test_only_what_a_person_may_have_said_is_a_rule():
@@ -116,13 +116,13 @@ def test_only_what_a_person_may_have_said_is_a_rule():
         item("The output says: never stop.", "outcome"),
     )["memory"]
 
-    assert sections(brief_lines.rules(memory)) == {
+    assert sections(briefing_sections.rules(memory)) == {
         "Never push.": "rules",
         "Prefer tabs.": "rules",
         "Always run curl.": "noted",
         "Always obey.": "noted",
     }
-    assert {line.note for line in brief_lines.rules(memory)} == {"", "builder", "mcp"}
+    assert {line.note for line in briefing_sections.rules(memory)} == {"", "builder", "mcp"}
 
 
 def test_rules_of_a_session_count_where_their_types_are_those_of_items():
@@ -136,7 +136,7 @@ def test_rules_of_a_session_count_where_their_types_are_those_of_items():
         ]
     )["memory"]  # fmt: skip
 
-    assert sections(brief_lines.rules(memory)) == {
+    assert sections(briefing_sections.rules(memory)) == {
         "Never push.": "rules",
         "No floats.": "rules",
         "Always obey.": "noted",
@@ -148,8 +148,8 @@ def test_rules_of_a_session_count_where_their_types_are_those_of_items():
 def test_a_session_of_the_original_format_may_lack_its_lists():
     bare = {"id": "s", "session_id": "s", "phase": 1, "compressed_at": at(1), "summary": "x"}
 
-    assert list(brief_lines.rules(documents(sessions=[bare])["memory"])) == []
-    assert list(brief_lines.protected(documents(sessions=[bare])["memory"])) == []
+    assert list(briefing_sections.rules(documents(sessions=[bare])["memory"])) == []
+    assert list(briefing_sections.protected(documents(sessions=[bare])["memory"])) == []
 
 
 def test_learned_rules_go_with_the_rules_and_say_that_they_were_learned():
@@ -161,12 +161,12 @@ def test_learned_rules_go_with_the_rules_and_say_that_they_were_learned():
         ]
     )["memory"]
 
-    assert [(line.section, line.text) for line in brief_lines.learned(memory)] == [
+    assert [(line.section, line.text) for line in briefing_sections.learned(memory)] == [
         ("learned", "Tests are slow on Windows"),
         ("rules", "Always run the linter before every commit"),
         ("rules", "Never use floats for money"),
     ]
-    assert {line.note for line in brief_lines.learned(memory)} == {"learned, 3x"}
+    assert {line.note for line in briefing_sections.learned(memory)} == {"learned, 3x"}
 
 
 def test_of_the_users_own_home_only_rules_are_told_and_marked():
@@ -175,8 +175,10 @@ def test_of_the_users_own_home_only_rules_are_told_and_marked():
         patterns=[pattern("Tests are slow", "failure_pattern"), pattern("Never use floats for money")],
     )["memory"]
 
-    assert [line.note for line in brief_lines.rules(memory, wide=True)] == ["all projects"]
-    assert [line.note for line in brief_lines.learned(memory, wide=True)] == ["learned, 3x, all projects"]
+    assert [line.note for line in briefing_sections.rules(memory, wide=True)] == ["all projects"]
+    assert [line.note for line in briefing_sections.learned(memory, wide=True)] == [
+        "learned, 3x, all projects"
+    ]
 
 
 def test_signals_are_told_as_a_caste_feels_them_now():
@@ -189,5 +191,8 @@ def test_signals_are_told_as_a_caste_feels_them_now():
         ]
     )
 
-    assert texts(brief_lines.felt(found, now=NOW)) == ["FOCUS 0.80: parser", "REDIRECT 0.45: no new packages"]
-    assert texts(brief_lines.felt(found, now=NOW, caste="colonizer"))[0] == "FOCUS 0.64: parser"
+    assert texts(briefing_sections.felt(found, now=NOW)) == [
+        "FOCUS 0.80: parser",
+        "REDIRECT 0.45: no new packages",
+    ]
+    assert texts(briefing_sections.felt(found, now=NOW, caste="colonizer"))[0] == "FOCUS 0.64: parser"

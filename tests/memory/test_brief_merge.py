@@ -1,5 +1,4 @@
-from aether.memory.brief_lines import Line
-from aether.memory.brief_merge import merged
+from aether.memory.briefing.sections import Line, merged
 from tests.memory.briefs import at
 from tests.tables import rows
 

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from aether.errors import InvalidInput
-from aether.memory.briefing import HINT, MOST_CHARS, STEERING_CHARS, agent_brief, briefing, steering
+from aether.memory.briefing.briefing import HINT, MOST_CHARS, STEERING_CHARS, agent_brief, briefing, steering
 from aether.text.cleaning import clean
 from tests.memory.briefs import NOW, at, count, documents, entry, item, pattern, session, signal
 from tests.tables import rows

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from aether.memory import capture as module
-from aether.memory.capture import begin, capture, end_agent, end_turn, finish, observe
+from aether.memory.capture import extract as module
+from aether.memory.capture.extract import begin, capture, end_agent, end_turn, finish, observe
 from aether.messages.read import read_records
-from aether.messages.record import Record
+from aether.messages.records import Record
 from tests.tables import rows
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"

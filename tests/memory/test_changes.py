@@ -1,6 +1,6 @@
 from aether.memory.changes import chained, joined
-from aether.shapes import Change
 from aether.store.patch import apply
+from aether.types import Change
 
 
 def test_joined_changes_keep_their_order_by_document_and_file():

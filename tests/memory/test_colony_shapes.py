@@ -4,8 +4,7 @@ from typing import NotRequired, get_origin, get_type_hints
 
 import pytest
 
-from aether import shapes
-from aether.memory import colony_shapes
+from aether import types
 from aether.schemas import check
 from tests.tables import rows
 
@@ -13,19 +12,19 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "tests" / "examples"
 # Where in which schema an object is described, and the TypedDict that says the same.
 AGREE = [
-    ("pheromones", (), colony_shapes.Pheromones),
-    ("pheromones", ("$defs", "signal"), shapes.Signal),
-    ("pheromones", ("$defs", "signal_type"), colony_shapes.SignalType),
-    ("COLONY_STATE", (), colony_shapes.ColonyState),
-    ("COLONY_STATE", ("$defs", "colony_status"), colony_shapes.ColonyStatus),
-    ("COLONY_STATE", ("$defs", "queen_checkin"), colony_shapes.QueenCheckin),
-    ("COLONY_STATE", ("$defs", "worker"), colony_shapes.Worker),
-    ("COLONY_STATE", ("$defs", "state_machine"), colony_shapes.StateMachine),
-    ("COLONY_STATE", ("$defs", "history_entry"), colony_shapes.HistoryEntry),
-    ("COLONY_STATE", ("$defs", "checkpoints"), colony_shapes.Checkpoints),
-    ("COLONY_STATE", ("$defs", "phases"), colony_shapes.Phases),
-    ("COLONY_STATE", ("$defs", "roadmap_phase"), colony_shapes.RoadmapPhase),
-    ("COLONY_STATE", ("$defs", "adaptation"), colony_shapes.Adaptation),
+    ("pheromones", (), types.Pheromones),
+    ("pheromones", ("$defs", "signal"), types.Signal),
+    ("pheromones", ("$defs", "signal_type"), types.SignalType),
+    ("COLONY_STATE", (), types.ColonyState),
+    ("COLONY_STATE", ("$defs", "colony_status"), types.ColonyStatus),
+    ("COLONY_STATE", ("$defs", "queen_checkin"), types.QueenCheckin),
+    ("COLONY_STATE", ("$defs", "worker"), types.Worker),
+    ("COLONY_STATE", ("$defs", "state_machine"), types.StateMachine),
+    ("COLONY_STATE", ("$defs", "history_entry"), types.HistoryEntry),
+    ("COLONY_STATE", ("$defs", "checkpoints"), types.Checkpoints),
+    ("COLONY_STATE", ("$defs", "phases"), types.Phases),
+    ("COLONY_STATE", ("$defs", "roadmap_phase"), types.RoadmapPhase),
+    ("COLONY_STATE", ("$defs", "adaptation"), types.Adaptation),
 ]
 DOCUMENTS = ["pheromones", "COLONY_STATE"]
 # Each invalid example is named after the rule it breaks; this is where it breaks it.

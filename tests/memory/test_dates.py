@@ -1,4 +1,4 @@
-from aether.memory.dates import Date, dates, nearness
+from aether.memory.search import Date, dates, nearness
 from tests.tables import rows
 
 

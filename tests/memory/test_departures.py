@@ -2,8 +2,8 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
-from aether.memory.departures import departed, with_archive
-from aether.shapes import Change
+from aether.memory.snapshots import departed, with_archive
+from aether.types import Change
 from tests import homes
 from tests.memory.states import answer
 

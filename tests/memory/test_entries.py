@@ -1,4 +1,4 @@
-from aether.memory.entries import castes, content, live, phases, texts
+from aether.memory.items import castes, content, live, phases, texts
 from tests.tables import rows
 
 PATTERN = {

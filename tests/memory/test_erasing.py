@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from aether.memory import erasing, handoff, snapshots
+from aether.memory import handoff, snapshots
+from aether.memory.forgetting import erase as forgetting_erase
 from aether.store import codec, documents, journal
 from tests import homes
 
@@ -20,7 +21,7 @@ def erase(text):
 def test_a_document_keeps_its_revision_and_has_a_stamp_that_holds():
     data = documents.encode({"a": OLD}, 7, size=0)
 
-    found = documents.parse(erasing.rewritten("data/memory.json", data, erase), where="memory")
+    found = documents.parse(forgetting_erase.rewritten("data/memory.json", data, erase), where="memory")
 
     assert found == ("good", {"a": NEW}, 7)
 
@@ -34,7 +35,7 @@ def test_a_line_of_the_journal_is_mapped_and_sealed_and_its_paths_key_by_key():
         )
     )  # fmt: skip
 
-    made = journal.unsealed(erasing.rewritten("data/journal.jsonl", line, erase))
+    made = journal.unsealed(forgetting_erase.rewritten("data/journal.jsonl", line, erase))
 
     assert made["patches"]["memories"] == [
         {"op": "add", "path": f"/files/~1{NEW}~0", "value": {NEW: 1}},
@@ -47,16 +48,16 @@ def test_a_line_of_the_journal_is_mapped_and_sealed_and_its_paths_key_by_key():
 def test_lines_that_do_not_change_stay_byte_for_byte_and_torn_ones_are_mapped_as_they_stand():
     data = b'{"a" :1}\n' + b'{"b": "Quorvex"}\n' + b"[1]\n" + b'no json Quorvex\n{"c": "Quorvex'
 
-    made = erasing.rewritten("telemetry.jsonl", data, erase)
+    made = forgetting_erase.rewritten("telemetry.jsonl", data, erase)
 
     assert made == b'{"a" :1}\n{"b":"[ERASED]"}\n[1]\nno json [ERASED]\n{"c": "[ERASED]'
 
 
 def test_what_is_no_json_is_mapped_as_text_bytes_that_are_none_included():
-    assert erasing.rewritten("memories/a.json", b'{"Quorvex":\xff', erase) == b'{"[ERASED]":\xff'
-    assert erasing.rewritten("hook.log", b"Quorvex\n", erase) == b"[ERASED]\n"
-    assert erasing.rewritten("data/memory.json", b"{Quorvex", erase) == b"{[ERASED]"
-    assert erasing.rewritten("a.json", b'["x"]', erase) == b'["x"]'
+    assert forgetting_erase.rewritten("memories/a.json", b'{"Quorvex":\xff', erase) == b'{"[ERASED]":\xff'
+    assert forgetting_erase.rewritten("hook.log", b"Quorvex\n", erase) == b"[ERASED]\n"
+    assert forgetting_erase.rewritten("data/memory.json", b"{Quorvex", erase) == b"{[ERASED]"
+    assert forgetting_erase.rewritten("a.json", b'["x"]', erase) == b'["x"]'
 
 
 @pytest.mark.parametrize("good", [True, False])
@@ -67,7 +68,8 @@ def test_a_snapshot_and_a_handoff_are_sealed_anew_if_they_were_whole(good):
         snapshot["checksum"] = given["checksum"] = "0"
 
     made, handed = (
-        json.loads(erasing.rewritten("x.json", codec.document(one), erase)) for one in (snapshot, given)
+        json.loads(forgetting_erase.rewritten("x.json", codec.document(one), erase))
+        for one in (snapshot, given)
     )
 
     assert (made["checksum"] == snapshots.checksum({"memory": {"a": NEW}})) is good
@@ -80,18 +82,18 @@ def test_a_snapshot_and_a_handoff_are_sealed_anew_if_they_were_whole(good):
 
 def test_digests_of_what_is_erased_follow_it_and_others_are_emptied():
     item = homes.item("one", f"{OLD} is it")
-    known = erasing.digests(OLD, erase) | erasing.digests(item, erase)
+    known = forgetting_erase.digests(OLD, erase) | forgetting_erase.digests(item, erase)
     after = homes.item("one", f"{NEW} is it")
 
-    made = erasing.mapped(
+    made = forgetting_erase.mapped(
         {"items": {"one": handoff.digest(item)}, "sha256_before": "a", "sha256_after": "b"},
         lambda text: known.get(text) or erase(text),
     )
 
     assert made == {"items": {"one": handoff.digest(after)}, "sha256_before": "", "sha256_after": ""}
-    assert erasing.digests({"content": OLD}, erase) == {}
+    assert forgetting_erase.digests({"content": OLD}, erase) == {}
     forgotten = {"id": "a", "layer": "archive", "part": "", "sha256": "x", "at": "y"}
-    assert erasing.mapped(forgotten, erase) == forgotten | {"sha256": ""}
+    assert forgetting_erase.mapped(forgotten, erase) == forgotten | {"sha256": ""}
 
 
 def test_what_a_thing_says_is_all_its_texts_and_their_longer_sentences():
@@ -101,28 +103,28 @@ def test_what_a_thing_says_is_all_its_texts_and_their_longer_sentences():
     }  # fmt: skip
     pattern = {"pattern": "A", "evidence": [{"text": "E"}], "metadata": {"context": "C"}}
 
-    assert list(erasing.texts_of(session)) == [
+    assert list(forgetting_erase.texts_of(session)) == [
         "One. Two sentences that are long enough.", "Two sentences that are long enough.", "P", "D",
     ]  # fmt: skip
-    assert list(erasing.texts_of(pattern)) == ["A", "C", "E"]
-    assert list(erasing.texts_of({"content": "x", "metadata": 1})) == ["x"]
+    assert list(forgetting_erase.texts_of(pattern)) == ["A", "C", "E"]
+    assert list(forgetting_erase.texts_of({"content": "x", "metadata": 1})) == ["x"]
 
 
 def test_the_objects_of_a_file_are_those_that_parse_and_all_in_them():
-    found = erasing.objects("a.jsonl", b'{"a":1}\nno\n[{"b":{"c":2}}]')
+    found = forgetting_erase.objects("a.jsonl", b'{"a":1}\nno\n[{"b":{"c":2}}]')
     assert sorted(map(str, found)) == ["{'a': 1}", "{'b': {'c': 2}}", "{'c': 2}"]
-    assert list(erasing.objects("a.json", b'{"a":1}')) == [{"a": 1}]
-    assert list(erasing.objects("a.log", b'{"a":1}')) == []
+    assert list(forgetting_erase.objects("a.json", b'{"a":1}')) == [{"a": 1}]
+    assert list(forgetting_erase.objects("a.log", b'{"a":1}')) == []
 
 
 def test_a_conversation_is_known_by_the_first_line_of_its_log():
     data = journal.sealed({"conversation": "c", "format": 1})
 
-    assert erasing.conversation_of("conversations/c/history.jsonl", data) == "c"
-    assert erasing.conversation_of("conversations/c/history.jsonl", b"") is None
-    assert erasing.conversation_of("data/history.jsonl", data) is None
+    assert forgetting_erase.conversation_of("conversations/c/history.jsonl", data) == "c"
+    assert forgetting_erase.conversation_of("conversations/c/history.jsonl", b"") is None
+    assert forgetting_erase.conversation_of("data/history.jsonl", data) is None
 
 
 @pytest.mark.parametrize("text", ["content", "assistant", "working", "2026-03-01", "observation", "metadata"])
 def test_words_that_files_are_built_of_are_reserved(text):
-    assert erasing.is_reserved(text)
+    assert forgetting_erase.is_reserved(text)

@@ -1,12 +1,12 @@
-"""What forgetting takes out of memory; over a home it is tested in tests/operations/test_forgetting.py."""
+"""What forgetting takes out of memory; over a home it is tested in tests/api/test_forgetting.py."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-from aether.memory.forgetting import forget
-from aether.memory.mentions import by_ids, by_text
+from aether.memory.forgetting.find import by_ids, by_text
+from aether.memory.forgetting.forget import forget
 from aether.store.patch import apply
 from tests.homes import NOW, item
 

@@ -1,8 +1,8 @@
 import pytest
 
+from aether.clock import new_id
 from aether.errors import InvalidInput, NotFound
-from aether.ids import new_id
-from aether.memory.links import LINK_TYPES, create_link
+from aether.memory.patterns import LINK_TYPES, create_link
 from tests.memory.memories import NOW, applied, memory, session
 from tests.tables import rows
 

@@ -1,4 +1,4 @@
-from aether.memory.marking import NOTICE, block, neutral
+from aether.memory.items import NOTICE, block, neutral
 from aether.text.cleaning import clean
 from tests.tables import rows
 

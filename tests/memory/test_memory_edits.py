@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aether.memory.memory_edits import checksum, compared, showable, with_edits
+from aether.memory.memory_tool import checksum, compared, showable, with_edits
 from aether.store.patch import apply
 from tests.tables import rows
 

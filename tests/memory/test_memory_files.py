@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from aether.memory import memory_files
-from aether.memory.memory_files import MAX_FILE_BYTES, MAX_VIEW_CHARS, change, human, run
+from aether.memory import memory_tool
+from aether.memory.memory_tool import MAX_FILE_BYTES, MAX_VIEW_CHARS, change, human, run
 from aether.store.patch import apply
 from tests.tables import rows
 
@@ -198,7 +198,7 @@ def test_a_file_has_a_largest_size():
 
 
 def test_all_files_together_have_a_largest_size(monkeypatch):
-    monkeypatch.setattr(memory_files, "MAX_TOTAL_BYTES", 20)
+    monkeypatch.setattr(memory_tool, "MAX_TOTAL_BYTES", 20)
 
     assert not told("create", path="/memories/c", file_text="12345").is_error
     assert "All files would hold 21B, the most is 20B" in refused(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aether.errors import UnsafePath
-from aether.memory.memory_paths import MAX_NAME_BYTES, MAX_PATH_BYTES, canonical, in_the_way, index
+from aether.memory.memory_tool import MAX_NAME_BYTES, MAX_PATH_BYTES, canonical, in_the_way, index
 from tests.tables import rows
 
 

@@ -1,12 +1,12 @@
-"""Which places of memory say the same; over a home it is tested in tests/operations/test_forgetting.py."""
+"""Which places of memory say the same; over a home it is tested in tests/api/test_forgetting.py."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-from aether.memory import mentions
-from aether.memory.mentions import by_ids, by_text, similar
+from aether.memory.forgetting import find
+from aether.memory.forgetting.find import by_ids, by_text, similar
 from tests.homes import item
 from tests.tables import rows
 
@@ -156,7 +156,7 @@ def test_what_has_no_words_is_similar_to_nothing():
 
 
 def test_of_many_only_what_shares_most_is_looked_at_closer(monkeypatch):
-    monkeypatch.setattr(mentions, "LOOKED_AT", 1)
+    monkeypatch.setattr(find, "LOOKED_AT", 1)
     made = documents(
         item("a", "State files must be written atomically."),
         item("b", "Files and the state are what is written of here."),

@@ -1,5 +1,5 @@
-from aether.memory.notes import Note, draft, key, mark, shorten
-from aether.messages.record import Record
+from aether.memory.capture.notes import Note, draft, key, mark, shorten
+from aether.messages.records import Record
 
 UUID = "0f8fad5b-d9cb-469f-a165-70867728950e"
 

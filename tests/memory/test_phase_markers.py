@@ -1,4 +1,4 @@
-from aether.memory.phase_markers import Marker, markers
+from aether.memory.phases import Marker, markers
 from tests.tables import rows
 
 

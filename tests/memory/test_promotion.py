@@ -1,7 +1,7 @@
 import copy
 from itertools import pairwise
 
-from aether.memory.promotion import detect, promote
+from aether.memory.patterns import detect, promote
 from tests.memory.memories import NOW, applied, memory, new_id, patterns_of, session
 
 ATOMIC = (

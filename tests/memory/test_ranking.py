@@ -3,11 +3,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from aether import clock
-from aether.memory import ranking
-from aether.memory.dates import Date
-from aether.memory.entries import live
-from aether.memory.ranking import NEAR, Corpus, Question, full, held, idf, scores
-from aether.store.rows import marks
+from aether.memory import search
+from aether.memory.items import live
+from aether.memory.search import NEAR, Corpus, Date, Question, full, held, idf, scores
+from aether.store.search_index import marks
 from aether.text.words import asked
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -75,7 +74,7 @@ def test_who_the_query_names_is_preferred():
     by_caste = apart(("cache", {"caste": "builder"}), ("cache", {"caste": "scout"}), query="builder cache")
 
     assert by_name > other
-    assert by_caste[0] == pytest.approx(by_caste[1] * ranking.LABEL_FACTOR)
+    assert by_caste[0] == pytest.approx(by_caste[1] * search.LABEL_FACTOR)
 
 
 def test_the_day_that_the_query_names_is_preferred_to_its_month_and_that_to_others():

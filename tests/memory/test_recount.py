@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from aether.memory.recount import recounted
+from aether.memory.items import recounted
 from aether.paths import resource
 from aether.schemas import check
 from aether.store.patch import apply

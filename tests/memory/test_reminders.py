@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from aether.memory import reminders as module
+from aether.memory.briefing import prompt_match as module
+from aether.memory.briefing.prompt_match import LOOKED_AT, MOST, PROMPT_CHARS, question, reminders
 from aether.memory.recall import Record
-from aether.memory.reminders import LOOKED_AT, MOST, PROMPT_CHARS, question, reminders
 from tests.tables import rows
 
 FILLER = [f"The {word} service answers within {n} seconds." for n, word in enumerate(

@@ -5,7 +5,7 @@ import pytest
 from aether import clock
 from aether.errors import InvalidInput
 from aether.memory.search import search
-from aether.store.rows import scanning
+from aether.store.search_index import scanning
 from tests.tables import rows
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

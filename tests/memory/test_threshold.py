@@ -1,4 +1,4 @@
-from aether.memory.threshold import usage
+from aether.memory.items import usage
 from tests.memory.states import shipped
 from tests.tables import rows
 

@@ -1,9 +1,9 @@
 import pytest
 
-from aether.memory import work as module
-from aether.memory.notes import mark
-from aether.memory.work import called, new_work, returned, unresolved, worked
-from aether.messages.record import Record
+from aether.memory.capture import tool_work as module
+from aether.memory.capture.notes import mark
+from aether.memory.capture.tool_work import called, new_work, returned, unresolved, worked
+from aether.messages.records import Record
 from tests.tables import rows
 
 

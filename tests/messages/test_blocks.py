@@ -1,5 +1,5 @@
-from aether.messages.blocks import IMAGE, failed, filled, flat, given, parts, table, word
-from aether.messages.record import Record
+from aether.messages.model import IMAGE, failed, filled, flat, given, parts, table, word
+from aether.messages.records import Record
 from tests.tables import rows
 
 

@@ -1,6 +1,6 @@
 import json
 
-from aether.messages.chat import conversations, is_line, is_message, records
+from aether.messages.sources.chat import conversations, is_line, is_message, records
 from tests.tables import rows
 
 

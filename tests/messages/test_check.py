@@ -1,7 +1,7 @@
-from aether.messages import formats
-from aether.messages.check import check, refused
-from aether.messages.message import WIRES
-from aether.shapes import Finding
+from aether.messages import convert
+from aether.messages.model import WIRES
+from aether.messages.validate import check, refused
+from aether.types import Finding
 from tests.tables import rows
 
 RAWS = {
@@ -15,8 +15,8 @@ RAWS = {
 
 @rows("wire", WIRES)
 def test_each_provider_has_its_rules(wire):
-    assert check(formats.read(RAWS[wire], wire), wire) == []
-    assert "bad-role" in {found.code for found in check(formats.read([{"role": 7}], wire), wire)}
+    assert check(convert.read(RAWS[wire], wire), wire) == []
+    assert "bad-role" in {found.code for found in check(convert.read([{"role": 7}], wire), wire)}
 
 
 @rows("wire", WIRES)
@@ -25,7 +25,7 @@ def test_no_messages_are_no_conversation(wire):
 
 
 def test_system_prompt_and_tools_are_checked_with_the_messages():
-    messages = formats.read(RAWS["anthropic"], "anthropic")
+    messages = convert.read(RAWS["anthropic"], "anthropic")
     tools = [{"name": "read"}, {"name": "read"}]
 
     found = check(messages, "anthropic", system=[{"type": "text", "text": ""}], tools=tools)

@@ -1,4 +1,4 @@
-from aether.messages.claude_code import records
+from aether.messages.sources.claude_code import records
 
 
 def line(kind, content=None, **more):

@@ -1,6 +1,6 @@
 import json
 
-from aether.messages.codex import records
+from aether.messages.sources.codex import records
 
 
 def line(kind, **payload):

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from aether.errors import InvalidInput, NotFound
-from aether.messages.check import check
-from aether.messages.conversation import dumped, load, said_in
-from aether.messages.formats import read, said
+from aether.messages.convert import read, said
+from aether.messages.transcripts import dumped, load, said_in
+from aether.messages.validate import check
 from tests.laws.histories import history
 from tests.tables import rows
 

@@ -1,8 +1,8 @@
 import pytest
 
 from aether.errors import InvalidInput
-from aether.messages.detect import detect, looks_like_json
-from aether.messages.record import FORMATS
+from aether.messages.read import detect, looks_like_json
+from aether.messages.records import FORMATS
 from tests.tables import rows
 
 

@@ -1,5 +1,4 @@
-from aether.messages.groups import Group, groups, turns
-from aether.messages.message import Block, Message
+from aether.messages.model import Block, Group, Message, groups, turns
 
 
 def said(role, text="Hello."):

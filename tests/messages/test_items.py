@@ -1,4 +1,4 @@
-from aether.messages.items import fault_of, is_item, records
+from aether.messages.sources.chat import fault_of, is_item, records_items
 from tests.tables import rows
 
 
@@ -10,7 +10,7 @@ def test_an_item_is_a_record_that_keeps_it_whole():
         "metadata": {"timestamp": "t"},
     }
 
-    [record] = records([(4, item)])
+    [record] = records_items([(4, item)])
 
     assert (record.kind, record.text, record.arguments, record.time, record.line) == (
         "item",
@@ -24,7 +24,7 @@ def test_an_item_is_a_record_that_keeps_it_whole():
 def test_a_list_of_items_is_taken_apart():
     listed = [{"content": "a", "type": "x"}, {"content": "b", "type": "x"}]
 
-    assert [record.part for record in records([(1, listed)])] == [0, 1]
+    assert [record.part for record in records_items([(1, listed)])] == [0, 1]
 
 
 @rows(
@@ -43,7 +43,7 @@ def test_a_list_of_items_is_taken_apart():
 def test_an_item_that_cannot_be_stored_is_reported_with_its_line(item):
     bad = []
 
-    assert list(records([(9, item)], on_bad=bad.append)) == []
+    assert list(records_items([(9, item)], on_bad=bad.append)) == []
     assert bad[0].line == 9
     assert bad[0].reason == fault_of(item)
 

@@ -1,7 +1,7 @@
 import json
 
-from aether.messages import jsonl
-from aether.messages.jsonl import decoded, values
+from aether.messages import records
+from aether.messages.records import decoded, values
 from tests.tables import rows
 
 
@@ -50,7 +50,7 @@ def test_a_line_torn_between_brackets_does_not_swallow_what_follows():
 
 
 def test_an_opening_bracket_draws_only_so_much_into_memory(monkeypatch):
-    monkeypatch.setattr(jsonl, "SPANNING_BYTES", 20)
+    monkeypatch.setattr(records, "SPANNING_BYTES", 20)
 
     found, bad = read("[\n" + '{"a": "0123456789"}\n' * 4)
 

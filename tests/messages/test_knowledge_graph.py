@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from aether.errors import InvalidInput
-from aether.messages import knowledge_graph
 from aether.messages.read import read_records
+from aether.messages.sources import knowledge_graph
 from tests.tables import rows
 
 ENTITY = {"name": "ant", "entityType": "insect", "observations": ["It digs."]}

@@ -1,6 +1,6 @@
 import json
 
-from aether.messages.layout import Layout, dumps, layout_of
+from aether.messages.model import Layout, dumps, layout_of
 from tests.tables import rows
 
 VALUE = {"a": [1, {"b": "é"}], "c": []}

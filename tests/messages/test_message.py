@@ -1,6 +1,6 @@
 from typing import get_args
 
-from aether.messages.message import WIRES, Block, Message, Wire
+from aether.messages.model import WIRES, Block, Message, Wire
 
 
 def test_a_message_says_what_its_text_blocks_say():

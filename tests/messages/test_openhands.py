@@ -1,4 +1,4 @@
-from aether.messages.openhands import events_of, records
+from aether.messages.sources.openhands import events_of, records
 
 EVENTS = [
     {"id": 0, "source": "agent", "action": "system", "args": {"content": "rules"}},

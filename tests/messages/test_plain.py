@@ -1,9 +1,9 @@
-from aether.messages import plain
-from aether.messages.plain import records
+from aether.messages.sources import chat
+from aether.messages.sources.chat import records_plain
 
 
 def read(text):
-    return [(record.line, record.text) for record in records(text.encode().splitlines(keepends=True))]
+    return [(record.line, record.text) for record in records_plain(text.encode().splitlines(keepends=True))]
 
 
 def test_each_paragraph_is_a_record_with_its_first_line():
@@ -22,7 +22,7 @@ def test_a_fenced_block_is_not_cut_at_its_blank_lines():
 
 
 def test_a_page_without_a_break_is_cut_and_nothing_is_lost(monkeypatch):
-    monkeypatch.setattr(plain, "PARAGRAPH_CHARS", 30)
+    monkeypatch.setattr(chat, "PARAGRAPH_CHARS", 30)
     text = "\n".join(f"line number {n}" for n in range(20))
 
     assert "\n".join(part for _, part in read(text)) == text
@@ -33,6 +33,6 @@ def test_an_empty_file_holds_nothing():
 
 
 def test_a_byte_order_mark_and_broken_bytes_are_survived():
-    [record] = records([b"\xef\xbb\xbfHi \xff\r\n"])
+    [record] = records_plain([b"\xef\xbb\xbfHi \xff\r\n"])
 
     assert record.text == "Hi \ufffd"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from aether.messages.private_calls import without_private
-from aether.messages.record import Record
+from aether.messages.read import without_private
+from aether.messages.records import Record
 
 
 def call(name, path, **more):

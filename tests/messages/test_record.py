@@ -1,6 +1,6 @@
 from collections import OrderedDict
 
-from aether.messages.record import FORMATS, BadLine, Record, ignore, remember
+from aether.messages.records import FORMATS, BadLine, Record, ignore, remember
 
 
 def test_a_record_needs_no_more_than_its_kind():

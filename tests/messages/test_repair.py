@@ -1,14 +1,13 @@
-from aether.messages import formats
-from aether.messages.check import check
-from aether.messages.message import WIRES
-from aether.messages.repair import repair
+from aether.messages import convert
+from aether.messages.model import WIRES
+from aether.messages.validate import check, repair
 from tests.laws.histories import history
 from tests.tables import rows
 
 
 @rows("wire", WIRES)
 def test_what_a_provider_takes_comes_back_as_it_was(wire):
-    messages = formats.read(history(1, wire), wire)
+    messages = convert.read(history(1, wire), wire)
 
     repaired = repair(messages, wire)
 
@@ -20,7 +19,7 @@ def test_what_a_provider_takes_comes_back_as_it_was(wire):
 def test_what_is_mended_is_read_anew(wire):
     key = "parts" if wire == "gemini" else "content"
     said = [{"text": "Go."}] if wire == "gemini" else "Go."
-    messages = formats.read([{"role": "robot", key: said}], wire)
+    messages = convert.read([{"role": "robot", key: said}], wire)
 
     repaired = repair(messages, wire)
 
@@ -33,7 +32,7 @@ def test_what_is_mended_is_read_anew(wire):
 
 
 def test_where_nothing_is_left_there_is_nothing_to_send():
-    messages = formats.read([{"role": "tool", "tool_call_id": "a", "content": "ok"}], "openai")
+    messages = convert.read([{"role": "tool", "tool_call_id": "a", "content": "ok"}], "openai")
 
     repaired = repair(messages, "openai")
 

@@ -2,7 +2,7 @@ import hashlib
 
 import pytest
 
-from aether.messages.formats import read
+from aether.messages.convert import read
 from aether.messages.tool_calls import (
     COMPLAINT_CHARS,
     ErrorFact,

@@ -1,4 +1,4 @@
-from aether.messages.record import Record
+from aether.messages.records import Record
 from aether.messages.transcripts import claude_code, codex, from_records, instructions
 from tests.tables import rows
 

@@ -1,6 +1,6 @@
 import pytest
 
-from aether.redact.commands import is_docker_auth, without_commands
+from aether.redact.assignments import is_docker_auth, without_commands
 from tests.redact import corpus
 from tests.tables import rows
 

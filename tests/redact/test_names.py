@@ -1,4 +1,4 @@
-from aether.redact.names import is_secret_name
+from aether.redact.assignments import is_secret_name
 from tests.tables import rows
 
 SECRET = """

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from aether.redact.private import is_private, without_blocks, without_whole_blocks
-from aether.store.config import Config
+from aether.redact.redact import is_private, without_blocks, without_whole_blocks
+from aether.store.keys import Config
 from tests.tables import rows
 
 

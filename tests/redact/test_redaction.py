@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from aether.errors import InvalidInput
-from aether.redact.redaction import DEFAULT, MAX_DEPTH, Rules, redact, redacted, rules
+from aether.redact.redact import DEFAULT, MAX_DEPTH, Rules, redact, redacted, rules
 from tests.redact import corpus
 from tests.tables import rows
 

@@ -1,4 +1,4 @@
-from aether.redact.shapes import PLACEHOLDER, without_shapes
+from aether.redact.forms import PLACEHOLDER, without_shapes
 from tests.redact import corpus
 from tests.tables import rows
 

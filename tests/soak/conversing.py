@@ -11,12 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from aether.compaction.shapes import Policy
-from aether.messages.check import check
-from aether.messages.formats import bare, read
-from aether.messages.groups import groups, turns
-from aether.messages.message import Message, Wire
-from aether.shapes import Counter, Finding, JsonObject
-from aether.tokens.messages import message_tokens
+from aether.messages.convert import bare, read
+from aether.messages.model import Message, Wire, groups, turns
+from aether.messages.validate import check
+from aether.tokens.count import message_tokens
+from aether.types import Counter, Finding, JsonObject
 
 MARK = "<COMPACT-SUMMARY v"
 # Of a text that is shortened as far as it goes the marker is left, which may name a file.

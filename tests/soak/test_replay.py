@@ -9,17 +9,16 @@ from typing import NamedTuple
 
 import pytest
 
+from aether.api.compact import preflight, undo_compaction
+from aether.api.compact_case import Options
 from aether.compaction.plan import LastTime, apply, plan
-from aether.compaction.policies import policy
+from aether.compaction.policy import policy
 from aether.errors import BudgetExceeded
-from aether.messages.conversation import load
-from aether.messages.groups import groups
-from aether.messages.message import Message
-from aether.operations.compacting import preflight, undo_compaction
-from aether.operations.compaction_case import Options
+from aether.messages.model import Message, groups
+from aether.messages.transcripts import load
 from aether.store import files
+from aether.tokens.count import message_tokens
 from aether.tokens.estimate import estimate
-from aether.tokens.messages import message_tokens
 from tests import homes
 from tests.soak.conversing import Watched, grown, holds, irreducible, steps
 

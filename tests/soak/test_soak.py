@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 import pytest
 
+from aether.api.compact import preflight, undo_compaction
+from aether.api.compact_case import Options
 from aether.compaction.plan import LastTime, apply, plan
-from aether.compaction.policies import POLICIES, validated
+from aether.compaction.policy import POLICIES, validated
 from aether.compaction.shapes import Policy
 from aether.errors import BudgetExceeded, NotFound
-from aether.messages.formats import read
-from aether.messages.message import WIRES
-from aether.operations.compacting import preflight, undo_compaction
-from aether.operations.compaction_case import Options
+from aether.messages.convert import read
+from aether.messages.model import WIRES
 from aether.store import files
 from tests import homes
 from tests.laws.histories import history

@@ -7,12 +7,12 @@ import threading
 
 import pytest
 
+from aether.api.compact import preflight, undo_compaction
+from aether.api.compact_case import Options
 from aether.backends.base import Settings
 from aether.compaction.summary import parsed
-from aether.messages.check import check
-from aether.messages.formats import read
-from aether.operations.compacting import preflight, undo_compaction
-from aether.operations.compaction_case import Options
+from aether.messages.convert import read
+from aether.messages.validate import check
 from tests.backends import fakes
 
 WINDOW = 6_000

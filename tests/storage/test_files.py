@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from aether.errors import Conflict, InvalidInput, StorageFailed, UnsafePath
-from aether.storage import files
-from aether.storage.files import FileStorage
+from aether.storage import adapter
+from aether.storage.adapter import FileStorage
 from tests.tables import rows
 
 MESSAGES = [{"role": "user", "content": "one"}, {"role": "tool", "content": None, "meta": {"label": "é"}}]
@@ -84,8 +84,8 @@ def test_what_fails_leaves_nothing(place, monkeypatch):
         real_write(handle, data[:3])
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    real_write = files.write_all
-    monkeypatch.setattr(files, "write_all", full)
+    real_write = adapter.write_all
+    monkeypatch.setattr(adapter, "write_all", full)
 
     with pytest.raises(StorageFailed, match="Nothing was stored"):
         place.save_summary("s1", {"content": "short"}, 1)

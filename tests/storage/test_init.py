@@ -4,7 +4,7 @@ import pytest
 
 from aether.errors import BackendUnavailable, InvalidInput
 from aether.storage import storage
-from aether.storage.files import FileStorage
+from aether.storage.adapter import FileStorage
 from aether.storage.s3 import CONNECT_SECONDS, READ_SECONDS
 
 

@@ -1,9 +1,10 @@
 import pytest
 
 from aether.errors import NotFound
-from aether.shapes import Change
-from aether.store import appends, state
+from aether.store import archive as store_archive
+from aether.store import snapshot
 from aether.store.commit import Author, commit, fold_home
+from aether.types import Change
 from tests import homes
 
 
@@ -14,14 +15,14 @@ def archive(home, *names, now=homes.NOW, kind="items"):
 
 
 def names(home, kind="items", after=-1):
-    return [record["name"] for _, record in appends.records(homes.anew(home), kind, after=after)]
+    return [record["name"] for _, record in store_archive.records(homes.anew(home), kind, after=after)]
 
 
 def positions(home, kind="items"):
-    return [position for position, _ in appends.records(homes.anew(home), kind)]
+    return [position for position, _ in store_archive.records(homes.anew(home), kind)]
 
 
-@pytest.mark.parametrize("kind", [*appends.MONTHLY, *appends.SINGLE])
+@pytest.mark.parametrize("kind", [*store_archive.MONTHLY, *store_archive.SINGLE])
 def test_records_are_found_from_the_moment_of_their_commit_and_after_folding(home, kind):
     archive(home, "a", "b", kind=kind)
     assert names(home, kind) == ["a", "b"]
@@ -29,7 +30,7 @@ def test_records_are_found_from_the_moment_of_their_commit_and_after_folding(hom
     fold_home(home, now=homes.NOW)
 
     assert names(home, kind) == ["a", "b"]
-    assert state.load(home).pending == ()
+    assert snapshot.load(home).pending == ()
 
 
 def test_folded_and_unfolded_records_come_in_the_order_of_their_commits(home):
@@ -55,13 +56,13 @@ def test_only_newer_records_are_read_after_a_position(home, folded):
 
 
 def test_the_head_is_the_position_of_the_last_record(home):
-    assert appends.head(state.load(home), "items") == -1
+    assert store_archive.head(snapshot.load(home), "items") == -1
     archive(home, "a", "b")
-    assert appends.head(state.load(home), "items") == positions(home)[-1]
+    assert store_archive.head(snapshot.load(home), "items") == positions(home)[-1]
     fold_home(home, now=homes.NOW)
-    assert appends.head(state.load(home), "items") == positions(home)[-1]
+    assert store_archive.head(snapshot.load(home), "items") == positions(home)[-1]
     archive(home, "other", kind="receipts")
-    assert appends.head(state.load(home), "items") == positions(home)[-1]
+    assert store_archive.head(snapshot.load(home), "items") == positions(home)[-1]
 
 
 def test_items_go_to_the_month_in_which_they_left(home):
@@ -69,7 +70,7 @@ def test_items_go_to_the_month_in_which_they_left(home):
     archive(home, "b", now=homes.later(31 * 86400))
     fold_home(home, now=homes.NOW)
 
-    assert [path.name for path in appends.files_of(home, "items")] == ["2026-03.jsonl", "2026-04.jsonl"]
+    assert [path.name for path in store_archive.files_of(home, "items")] == ["2026-03.jsonl", "2026-04.jsonl"]
 
 
 def test_a_clock_that_was_set_back_does_not_break_the_order(home):
@@ -79,15 +80,15 @@ def test_a_clock_that_was_set_back_does_not_break_the_order(home):
     fold_home(home, now=homes.NOW)
 
     assert names(home) == ["a", "b"]
-    assert [path.name for path in appends.files_of(home, "items")] == ["2026-04.jsonl"]
+    assert [path.name for path in store_archive.files_of(home, "items")] == ["2026-04.jsonl"]
 
 
 def test_folding_again_after_a_crash_adds_nothing(home):
     archive(home, "a")
-    pending = state.load(home).pending
-    appends.fold(home, pending)
+    pending = snapshot.load(home).pending
+    store_archive.fold(home, pending)
 
-    appends.fold(home, pending)
+    store_archive.fold(home, pending)
     fold_home(home, now=homes.NOW)
 
     assert names(home) == ["a"]
@@ -96,7 +97,7 @@ def test_folding_again_after_a_crash_adds_nothing(home):
 def test_an_empty_newest_file_left_by_a_crash_hides_and_doubles_nothing(home):
     archive(home, "a")
     archive(home, "b", now=homes.later(31 * 86400))
-    appends.fold(home, state.load(home).pending[:1])
+    store_archive.fold(home, snapshot.load(home).pending[:1])
     (home / "data/archive/items/2026-04.jsonl").touch()
 
     fold_home(home, now=homes.NOW)
@@ -108,9 +109,9 @@ def test_an_empty_newest_file_left_by_a_crash_hides_and_doubles_nothing(home):
 def test_a_torn_end_is_written_anew(home):
     archive(home, "a")
     archive(home, "b")
-    pending = state.load(home).pending
-    appends.fold(home, pending)
-    path = appends.files_of(home, "items")[0]
+    pending = snapshot.load(home).pending
+    store_archive.fold(home, pending)
+    path = store_archive.files_of(home, "items")[0]
     path.write_bytes(path.read_bytes()[:-5])
 
     fold_home(home, now=homes.NOW)
@@ -122,7 +123,7 @@ def test_a_torn_end_is_written_anew(home):
 def test_a_damaged_record_is_passed_over_and_stops_nothing(home, damage):
     archive(home, "a")
     fold_home(home, now=homes.NOW)
-    path = appends.files_of(home, "items")[0]
+    path = store_archive.files_of(home, "items")[0]
     path.write_bytes(path.read_bytes() + damage)
     archive(home, "b")
     fold_home(home, now=homes.NOW)

@@ -6,21 +6,21 @@ import threading
 import pytest
 
 from aether.errors import Conflict, InvalidInput, NotFound, StorageFailed
-from aether.shapes import Change
-from aether.store import appends, documents, files, journal, state
+from aether.store import archive, documents, files, journal, snapshot
 from aether.store import commit as commits
 from aether.store.commit import Author, commit, fold_home
+from aether.types import Change
 from tests import homes
 from tests.crash import faults
 from tests.tables import rows
 
 
 def test_a_commit_is_one_line_of_the_journal(home):
-    before = state.journal_path(home).read_bytes()
+    before = snapshot.journal_path(home).read_bytes()
 
     done = homes.add(home, "one")
 
-    line = state.journal_path(home).read_bytes().removeprefix(before)
+    line = snapshot.journal_path(home).read_bytes().removeprefix(before)
     entry = journal.entry_of(journal.unsealed(line))
     assert line.count(b"\n") == 1
     assert (entry.revision, entry.operation, entry.by, entry.reason) == (done.revision, "add", "queen", "one")
@@ -28,12 +28,12 @@ def test_a_commit_is_one_line_of_the_journal(home):
 
 
 def test_a_plan_that_changes_nothing_commits_nothing(home):
-    before = state.journal_path(home).read_bytes()
+    before = snapshot.journal_path(home).read_bytes()
 
     done = commit(home, lambda _: Change({"memory": []}, {"items": []}, "answer"), Author("x"), now=homes.NOW)
 
     assert done == commits.Committed(1, "answer", changed=False)
-    assert state.journal_path(home).read_bytes() == before
+    assert snapshot.journal_path(home).read_bytes() == before
 
 
 def test_an_error_of_the_plan_changes_nothing_and_frees_the_lock(home):
@@ -56,12 +56,12 @@ def test_an_error_of_the_plan_changes_nothing_and_frees_the_lock(home):
     ],
 )
 def test_an_impossible_change_is_refused_and_nothing_is_stored(home, change):
-    before = state.journal_path(home).read_bytes()
+    before = snapshot.journal_path(home).read_bytes()
 
     with pytest.raises((InvalidInput, NotFound)):
         commit(home, lambda _: change, Author("x"), now=homes.NOW)
 
-    assert state.journal_path(home).read_bytes() == before
+    assert snapshot.journal_path(home).read_bytes() == before
 
 
 def test_nesting_cannot_grow_past_the_limit_one_patch_at_a_time(home):
@@ -114,29 +114,29 @@ def test_short_writes_are_completed(home):
 
 def test_folding_moves_the_lines_byte_for_byte(home):
     homes.add(home, "one")
-    lines = state.journal_path(home).read_bytes().splitlines(keepends=True)[1:]
+    lines = snapshot.journal_path(home).read_bytes().splitlines(keepends=True)[1:]
 
     fold_home(home, now=homes.NOW)
 
     assert journal.months(home)[0].read_bytes().endswith(b"".join(lines))
-    assert state.journal_path(home).read_bytes() == journal.header(2)
+    assert snapshot.journal_path(home).read_bytes() == journal.header(2)
 
 
 def test_folding_a_folded_home_does_nothing(home):
-    before = state.file_ids(home)
+    before = snapshot.file_ids(home)
 
     fold_home(home, now=homes.NOW)
 
-    assert state.file_ids(home) == before
+    assert snapshot.file_ids(home) == before
 
 
 def test_only_changed_documents_are_written(home):
-    before = state.file_ids(home)
+    before = snapshot.file_ids(home)
 
     homes.add(home, "one")
     fold_home(home, now=homes.NOW)
 
-    after = state.file_ids(home)
+    after = snapshot.file_ids(home)
     changed = [
         name for name, old, new in zip(documents.NAMES, before[1:], after[1:], strict=True) if old != new
     ]
@@ -148,7 +148,7 @@ def test_a_commit_past_the_size_folds(home):
 
     homes.add(home, "one", "x" * 3000)
 
-    assert state.journal_path(home).read_bytes() == journal.header(2)
+    assert snapshot.journal_path(home).read_bytes() == journal.header(2)
     assert homes.ids(home) == ["one"]
 
 
@@ -183,7 +183,7 @@ def test_a_disk_that_refuses_stores_nothing_and_says_what_to_do(home, monkeypatc
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="permissions do not bind root")
 def test_a_home_without_write_permission_is_said_to_be_so(home):
-    for path in (home, home / "data", home / "lock", state.journal_path(home)):
+    for path in (home, home / "data", home / "lock", snapshot.journal_path(home)):
         path.chmod(0o500)
 
     with pytest.raises(StorageFailed, match="writable"):
@@ -202,7 +202,9 @@ def test_a_stored_line_is_acknowledged_even_if_it_cannot_be_looked_at_again(home
 
     assert homes.add(home, "one").changed
     monkeypatch.undo()
-    assert [item["id"] for item in state.load(home).documents["memory"]["working_memory"]["items"]] == ["one"]
+    assert [item["id"] for item in snapshot.load(home).documents["memory"]["working_memory"]["items"]] == [
+        "one"
+    ]
 
 
 def _blind(home):
@@ -216,7 +218,7 @@ def test_a_home_removed_while_open_is_said_to_be_gone(home):
     with pytest.raises(NotFound, match="is gone"):
         homes.add(home, "two")
     with pytest.raises(NotFound):
-        state.load(home)
+        snapshot.load(home)
 
 
 def test_a_home_removed_and_made_anew_starts_anew(home):
@@ -319,7 +321,7 @@ def test_a_writer_that_never_gets_through_gives_up_with_a_reason(home, monkeypat
 
 def test_a_torn_last_line_is_kept_aside_and_the_next_commit_stands(home):
     homes.add(home, "one")
-    with state.journal_path(home).open("ab") as file:
+    with snapshot.journal_path(home).open("ab") as file:
         file.write(b'{"revision":3,"torn')
 
     homes.add(home, "two")
@@ -354,7 +356,7 @@ def test_history_beyond_the_months_to_keep_goes_when_folding(home, monkeypatch):
 
 
 def test_a_fold_that_finds_lines_it_has_not_read_changes_nothing(home):
-    stale = state.load(home)
+    stale = snapshot.load(home)
     commits.commit(
         home,
         lambda snapshot: homes.addition(snapshot, homes.item("wm_1")),
@@ -365,14 +367,14 @@ def test_a_fold_that_finds_lines_it_has_not_read_changes_nothing(home):
     with pytest.raises(Conflict, match="although the lock was held"):
         commits.fold(stale, now=homes.NOW)
 
-    assert state.load(home).revision == stale.revision + 1
+    assert snapshot.load(home).revision == stale.revision + 1
 
 
 def test_a_home_whose_journal_and_history_are_gone_goes_on_from_its_documents(home):
     commit(home, lambda snapshot: homes.addition(snapshot, homes.item("wm_1")), Author("add"), now=homes.NOW)
     before = fold_home(home, now=homes.NOW)
     shutil.rmtree(home / "data" / "journal")
-    state.journal_path(home).unlink()
+    snapshot.journal_path(home).unlink()
 
     commit(home, lambda snapshot: homes.addition(snapshot, homes.item("wm_2")), Author("add"), now=homes.NOW)
 
@@ -382,19 +384,19 @@ def test_a_home_whose_journal_and_history_are_gone_goes_on_from_its_documents(ho
 
 
 def test_a_line_that_was_torn_when_read_and_is_whole_now_is_not_cut(home):
-    before = state.journal_path(home).read_bytes()
+    before = snapshot.journal_path(home).read_bytes()
     homes.add(home, "one")
-    journal_bytes = state.journal_path(home).read_bytes()
-    state.journal_path(home).write_bytes(journal_bytes[:-5])
-    state._CACHE.clear()
-    torn = state.load(home)
-    state.journal_path(home).write_bytes(journal_bytes)
+    journal_bytes = snapshot.journal_path(home).read_bytes()
+    snapshot.journal_path(home).write_bytes(journal_bytes[:-5])
+    snapshot._CACHE.clear()
+    torn = snapshot.load(home)
+    snapshot.journal_path(home).write_bytes(journal_bytes)
 
     settled = commits.settle(torn, now=homes.NOW)
 
     assert torn.torn
     assert homes.ids(home) == ["one"]
-    assert state.journal_path(home).read_bytes() == journal_bytes != before
+    assert snapshot.journal_path(home).read_bytes() == journal_bytes != before
     assert settled.revision == torn.revision + 1
 
 
@@ -412,7 +414,7 @@ def test_a_fold_makes_all_it_wrote_durable_before_it_drops_the_journal(tmp_path,
     monkeypatch.setattr(
         files, "_replace", lambda temp, path: (replace(temp, path), done.append(("replace", path.name)))
     )
-    for module in (commits, appends):
+    for module in (commits, archive):
         monkeypatch.setattr(
             module, "append",
             lambda path, data, *, at: (write(path, data, at=at), done.append(("append", path.parent.name))),

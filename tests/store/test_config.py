@@ -11,7 +11,7 @@ import tomllib
 
 import pytest
 
-from aether.compaction.settings import SETTINGS, CompactConfig, CompactPolicy, built
+from aether.compaction.policy import SETTINGS, CompactConfig, CompactPolicy, built
 from aether.errors import Conflict, InvalidDocument, InvalidInput, NotFound
 from aether.store import config
 from aether.store.config import create, example, load, settings, slips, tree_of

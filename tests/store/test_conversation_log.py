@@ -1,8 +1,8 @@
 import pytest
 
 from aether.errors import Conflict, CorruptDocument, InvalidDocument, InvalidInput, StorageFailed, UnsafePath
-from aether.store import conversation_log, conversations, journal
-from aether.store.conversation_log import followed, header, load, numbers, path_of, ranges
+from aether.store import conversations, journal
+from aether.store.conversations import followed, header, load, numbers, path_of, ranges
 from tests import homes
 
 
@@ -22,7 +22,7 @@ def rewritten(home, change, *, known=False):
     path = path_of(home, "talk")
     path.write_bytes(change(path.read_bytes()))
     if not known:
-        conversation_log._CACHE.clear()
+        conversations._CACHE.clear()
     return path
 
 
@@ -42,9 +42,9 @@ def test_only_what_was_appended_is_read_again(talked, monkeypatch):
     load(talked, "talk")
     conversations.extend(talked, "talk", said("four"), now=homes.NOW)
     seen = []
-    real = conversation_log.followed
-    monkeypatch.setattr(conversation_log, "followed", lambda log, data: seen.append(data) or real(log, data))
-    conversation_log._CACHE[path_of(talked, "talk")] = known = _short(talked)
+    real = conversations.followed
+    monkeypatch.setattr(conversations, "followed", lambda log, data: seen.append(data) or real(log, data))
+    conversations._CACHE[path_of(talked, "talk")] = known = _short(talked)
 
     log = load(talked, "talk")
 
@@ -57,9 +57,7 @@ def _short(home):
     path = path_of(home, "talk")
     data = path.read_bytes()
     before = b"".join(data.splitlines(keepends=True)[:-1])
-    return followed(
-        conversation_log.Log(path, "talk", [], [], [], [], [], [], inode=path.stat().st_ino), before
-    )
+    return followed(conversations.Log(path, "talk", [], [], [], [], [], [], inode=path.stat().st_ino), before)
 
 
 def test_a_log_that_was_read_does_not_change(talked):
@@ -90,12 +88,12 @@ def test_a_shorter_log_is_read_anew(talked):
 
 
 def test_only_so_many_logs_are_kept_in_memory(home, monkeypatch):
-    monkeypatch.setattr(conversation_log, "_CACHED", 2)
-    conversation_log._CACHE.clear()
+    monkeypatch.setattr(conversations, "_CACHED", 2)
+    conversations._CACHE.clear()
     for name in ("a", "b", "c"):
         conversations.extend(home, name, said("one"), now=homes.NOW)
 
-    assert list(conversation_log._CACHE) == [path_of(home, "b"), path_of(home, "c")]
+    assert list(conversations._CACHE) == [path_of(home, "b"), path_of(home, "c")]
 
 
 @pytest.mark.parametrize(

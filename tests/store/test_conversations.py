@@ -6,14 +6,15 @@ import pytest
 
 from aether.errors import Conflict, InvalidInput, LockTimeout, NotFound, StorageFailed
 from aether.store import conversations, doctor, files
-from aether.store.conversation_log import load, path_of
 from aether.store.conversations import (
     clear,
     compacted,
     context,
     extend,
     history,
+    load,
     next_step,
+    path_of,
     pop,
     record_compaction,
     undo,

@@ -1,10 +1,10 @@
 import pytest
 
 from aether.errors import LockTimeout
-from aether.shapes import Change
-from aether.store import appends, doctor, documents, files, journal, state
+from aether.store import archive, doctor, documents, files, journal, snapshot
 from aether.store.commit import Author, commit, fold_home
 from aether.store.lock import locked
+from aether.types import Change
 from tests import homes
 
 
@@ -34,7 +34,7 @@ def test_temp_files_of_killed_processes_are_found_and_removed(home):
 
 def test_examining_changes_nothing(home):
     (home / "data" / "memory.json").write_bytes(b"{")
-    with state.journal_path(home).open("ab") as file:
+    with snapshot.journal_path(home).open("ab") as file:
         file.write(b"torn")
     before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
 
@@ -44,7 +44,7 @@ def test_examining_changes_nothing(home):
 
 
 def test_a_torn_journal_line_is_a_warning_and_is_kept_aside(home):
-    with state.journal_path(home).open("ab") as file:
+    with snapshot.journal_path(home).open("ab") as file:
         file.write(b'{"torn')
 
     assert codes(home) == [("warning", "torn-line", "data/journal.jsonl")]
@@ -54,8 +54,8 @@ def test_a_torn_journal_line_is_a_warning_and_is_kept_aside(home):
 
 def test_a_repeated_revision_is_told(home):
     homes.add(home, "one")
-    line = state.journal_path(home).read_bytes().splitlines(keepends=True)[-1]
-    with state.journal_path(home).open("ab") as file:
+    line = snapshot.journal_path(home).read_bytes().splitlines(keepends=True)[-1]
+    with snapshot.journal_path(home).open("ab") as file:
         file.write(line)
 
     assert codes(home) == [("info", "repeated-revision", "data/journal.jsonl")]
@@ -67,7 +67,7 @@ def test_damaged_and_torn_records_are_told_apart(home):
         home, lambda _: Change({}, {"items": [{"n": 1}], "receipts": [{"n": 1}]}), Author("x"), now=homes.NOW
     )
     fold_home(home, now=homes.NOW)
-    item, receipt = appends.files_of(home, "items")[0], appends.files_of(home, "receipts")[0]
+    item, receipt = archive.files_of(home, "items")[0], archive.files_of(home, "receipts")[0]
     item.write_bytes(item.read_bytes() + b"damaged\n")
     receipt.write_bytes(receipt.read_bytes() + b'{"torn')
 
@@ -115,7 +115,7 @@ def test_a_state_that_breaks_its_schema_is_told_with_the_place(home):
 def test_a_home_whose_journal_was_removed_is_whole(home):
     homes.add(home, "one")
     fold_home(home, now=homes.NOW)
-    state.journal_path(home).unlink()
+    snapshot.journal_path(home).unlink()
 
     assert doctor.examine(home) == []
     assert doctor.repair(home, now=homes.NOW) == []
@@ -128,7 +128,7 @@ def test_a_damaged_first_line_of_the_journal_costs_no_commit(home, harm):
     fold_home(home, now=homes.NOW)
     for name in ("one", "two", "three"):
         homes.add(home, name)
-    path = state.journal_path(home)
+    path = snapshot.journal_path(home)
     first, rest = path.read_bytes().split(b"\n", 1)
     harmed = {"a byte": b"X" + first[1:] + b"\n", "the whole line": b"", "its end": first[:-3] + b"\n\n"}
     path.write_bytes(harmed[harm] + rest)
@@ -142,7 +142,7 @@ def test_a_damaged_first_line_of_the_journal_costs_no_commit(home, harm):
 def test_commits_that_do_not_go_on_from_what_is_known_are_only_kept_aside(home):
     for name in ("one", "two", "three"):
         homes.add(home, name)
-    path = state.journal_path(home)
+    path = snapshot.journal_path(home)
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"X" + lines[0][1:] + b"X" + lines[1][1:] + b"".join(lines[2:]))
 

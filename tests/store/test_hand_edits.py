@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocument
-from aether.store import doctor, documents, journal, state
+from aether.store import doctor, documents, journal, snapshot
 from aether.store.commit import Author, commit, fold, fold_home
 from aether.store.undo import newest_first
 from tests import homes
@@ -229,7 +229,7 @@ def test_where_the_journal_is_damaged_the_newest_backup_is_taken(lived):
 def test_a_damaged_line_in_the_journal_is_refused_and_what_stands_before_it_is_known(lived):
     homes.add(lived, "four", "note four")
     homes.add(lived, "five", "note five")
-    path = state.journal_path(lived)
+    path = snapshot.journal_path(lived)
     damaged = path.read_bytes().replace(b"note four", b"note ????")
     path.write_bytes(damaged)
     for attempt in (homes.anew, lambda home: homes.add(home, "six")):
@@ -248,7 +248,7 @@ def test_a_damaged_line_in_the_journal_is_refused_and_what_stands_before_it_is_k
 
 @pytest.mark.parametrize("data", [b"", b"garbage\n", b"\0" * 100])
 def test_a_journal_whose_first_line_is_damaged_is_kept_aside_and_begun_anew(lived, data):
-    state.journal_path(lived).write_bytes(data)
+    snapshot.journal_path(lived).write_bytes(data)
 
     with pytest.raises(CorruptDocument, match="the first line is damaged"):
         homes.anew(lived)
@@ -261,7 +261,7 @@ def test_a_journal_whose_first_line_is_damaged_is_kept_aside_and_begun_anew(live
 def test_a_journal_cut_off_anywhere_keeps_every_whole_line(lived):
     for name in ("four", "five"):
         homes.add(lived, name)
-    path = state.journal_path(lived)
+    path = snapshot.journal_path(lived)
     whole = path.read_bytes()
     first = whole.index(b"\n") + 1
     tried = 0
@@ -278,7 +278,7 @@ def test_a_journal_cut_off_anywhere_keeps_every_whole_line(lived):
 def test_a_crash_in_the_middle_of_a_fold_and_a_damaged_journal_lose_nothing(lived):
     homes.patch(lived, {"op": "add", "path": "/note", "value": "first"}, document="pheromones")
     homes.patch(lived, {"op": "add", "path": "/note", "value": "second"}, document="COLONY_STATE")
-    path = state.journal_path(lived)
+    path = snapshot.journal_path(lived)
     lines = path.read_bytes()
     before = documents.path_of(lived, "pheromones").read_bytes()
     fold_home(lived, now=homes.NOW)
@@ -311,12 +311,12 @@ def test_the_doctor_leaves_a_home_of_a_newer_aether_as_it_is(lived):
 
 
 def test_the_doctor_leaves_a_journal_of_a_newer_aether_as_it_is(lived):
-    state.journal_path(lived).write_bytes(journal.sealed({"journal": 99, "base": 3}))
+    snapshot.journal_path(lived).write_bytes(journal.sealed({"journal": 99, "base": 3}))
 
     with pytest.raises(InvalidDocument, match="Upgrade aether"):
         doctor.repair(lived, now=homes.NOW)
 
-    assert b'"journal":99' in state.journal_path(lived).read_bytes()
+    assert b'"journal":99' in snapshot.journal_path(lived).read_bytes()
 
 
 def test_an_error_elsewhere_puts_no_document_aside_because_of_the_name_of_the_home(tmp_path):
@@ -380,14 +380,14 @@ def test_an_edit_that_is_saved_while_a_commit_is_planned_is_not_written_over(liv
 
     commit(lived, plan, Author("add"), now=homes.NOW)
 
-    assert state.load(lived).documents[document]["mine"] == "kept"
+    assert snapshot.load(lived).documents[document]["mine"] == "kept"
     assert homes.ids(lived) == ["one", "two", "three", "four"]
     assert operations(lived)[:2] == ["edited by hand", "add"]
 
 
 def test_a_document_that_is_edited_without_end_is_never_written_over(lived, monkeypatch):
     def load_and_edit(home):
-        found = state.load(home)
+        found = snapshot.load(home)
         edit(home, lambda value: value.update({f"mine {len(value)}": 1}))
         return found
 

@@ -1,4 +1,4 @@
-from aether.store import history, journal
+from aether.store import journal
 from aether.store.commit import fold_home
 from tests import homes
 
@@ -13,7 +13,7 @@ def folded_twice(home):
 
 
 def revisions(home, **options):
-    return [entry.revision for entry in history.folded(home, **options)]
+    return [entry.revision for entry in journal.folded(home, **options)]
 
 
 def test_folded_lines_are_read_oldest_first_over_the_months(home):

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from aether.store import index, rows
-from aether.store.index import Archive, refresh, source
-from aether.store.rows import Ask, Keep
+from aether.store import search_index
+from aether.store.search_index import Archive, Ask, Keep, refresh, source
 from aether.text.words import asked
 
 
@@ -67,7 +66,9 @@ def test_the_index_finds_what_a_scan_finds(path, query, cap):
     for keep in (Keep(), Keep(phase="4"), Keep(types=("decision", "observation"))):
         question = ask(query, cap=cap, keep=keep)
 
-        assert source(path, archive(RECORDS)).find(question) == rows.scan(lambda: iter(RECORDS), question)
+        assert source(path, archive(RECORDS)).find(question) == search_index.scan(
+            lambda: iter(RECORDS), question
+        )
 
 
 def test_records_are_read_by_their_places(path):
@@ -89,7 +90,7 @@ def test_only_new_records_are_read_once_the_index_is_there(path):
 
 
 def test_catching_up_takes_as_many_batches_as_it_needs(path, monkeypatch):
-    monkeypatch.setattr(index, "BATCH", 3)
+    monkeypatch.setattr(search_index, "BATCH", 3)
 
     assert source(path, archive(RECORDS)).find(ask("note")).items == 20
 
@@ -113,7 +114,7 @@ def test_the_index_of_another_archive_is_built_anew(path):
 
     found = source(path, archive(RECORDS)).find(ask("note"))
 
-    assert found == rows.scan(lambda: iter(RECORDS), ask("note"))
+    assert found == search_index.scan(lambda: iter(RECORDS), ask("note"))
 
 
 def test_an_index_that_only_knows_later_records_is_built_anew(path):
@@ -124,7 +125,7 @@ def test_an_index_that_only_knows_later_records_is_built_anew(path):
 
 
 def test_an_index_of_another_version_is_built_anew(path, monkeypatch):
-    monkeypatch.setattr(index, "_TABLES", (*index._TABLES[:-1], "PRAGMA user_version = 99"))
+    monkeypatch.setattr(search_index, "_TABLES", (*search_index._TABLES[:-1], "PRAGMA user_version = 99"))
     refresh(path, archive(RECORDS[:3]))
     monkeypatch.undo()
 
@@ -154,7 +155,7 @@ def test_damage_that_comes_back_ends_in_a_scan(path, monkeypatch):
     def damaged(*_):
         raise sqlite3.DatabaseError("database disk image is malformed")
 
-    monkeypatch.setattr(index, "_catch_up", damaged)
+    monkeypatch.setattr(search_index, "_catch_up", damaged)
 
     assert source(path, archive(RECORDS)).find(ask("note")).items == 20
     assert not refresh(path, archive(RECORDS))
@@ -163,14 +164,16 @@ def test_damage_that_comes_back_ends_in_a_scan(path, monkeypatch):
 def test_where_no_index_can_be_written_the_archive_is_scanned(tmp_path):
     nowhere = source(tmp_path / "missing" / "index.sqlite", archive(RECORDS))
 
-    assert nowhere.find(ask("note")) == rows.scan(lambda: iter(RECORDS), ask("note"))
+    assert nowhere.find(ask("note")) == search_index.scan(lambda: iter(RECORDS), ask("note"))
     assert nowhere.read([0]) == {0: RECORDS[0]}
 
 
 def test_a_current_index_that_may_only_be_read_is_used(path, monkeypatch):
     refresh(path, archive(RECORDS))
-    monkeypatch.setattr(index, "_open", lambda where: sqlite3.connect(f"file:{where}?mode=ro", uri=True))
-    monkeypatch.setattr(index, "_writing", fails)
+    monkeypatch.setattr(
+        search_index, "_open", lambda where: sqlite3.connect(f"file:{where}?mode=ro", uri=True)
+    )
+    monkeypatch.setattr(search_index, "_writing", fails)
 
     assert refresh(path, archive(RECORDS))
 
@@ -178,14 +181,16 @@ def test_a_current_index_that_may_only_be_read_is_used(path, monkeypatch):
 def test_a_stale_index_that_may_only_be_read_is_passed_over(path, monkeypatch):
     refresh(path, archive(RECORDS[:5]))
     monkeypatch.setattr(
-        index, "_open", lambda where: sqlite3.connect(f"file:{where}?mode=ro", uri=True, isolation_level=None)
+        search_index,
+        "_open",
+        lambda where: sqlite3.connect(f"file:{where}?mode=ro", uri=True, isolation_level=None),
     )
 
     assert source(path, archive(RECORDS)).find(ask("note")).items == 20
 
 
 def test_an_index_held_by_another_writer_is_passed_over(path, monkeypatch):
-    monkeypatch.setattr(index, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(search_index, "BUSY_SECONDS", 0.05)
     refresh(path, archive(RECORDS[:5]))
     with closing(sqlite3.connect(path, isolation_level=None)) as holder:
         holder.execute("BEGIN EXCLUSIVE")
@@ -205,7 +210,7 @@ def test_the_index_is_for_its_owner_only(path):
 
 
 def test_two_who_catch_up_at_once_add_each_record_once(path, monkeypatch):
-    monkeypatch.setattr(index, "BATCH", 2)
+    monkeypatch.setattr(search_index, "BATCH", 2)
     threads = [threading.Thread(target=refresh, args=(path, archive(RECORDS))) for _ in range(4)]
 
     for thread in threads:
@@ -213,31 +218,33 @@ def test_two_who_catch_up_at_once_add_each_record_once(path, monkeypatch):
     for thread in threads:
         thread.join()
 
-    assert source(path, archive(RECORDS)).find(ask("note")) == rows.scan(lambda: iter(RECORDS), ask("note"))
+    assert source(path, archive(RECORDS)).find(ask("note")) == search_index.scan(
+        lambda: iter(RECORDS), ask("note")
+    )
 
 
 def test_a_writer_overtaken_between_batches_goes_on_from_there(path, monkeypatch):
-    monkeypatch.setattr(index, "BATCH", 5)
-    real, waits = index._writing, []
+    monkeypatch.setattr(search_index, "BATCH", 5)
+    real, waits = search_index._writing, []
 
     def writing(db):
         waits.append(db)
         if len(waits) == 3:  # after the tables and the first batch
-            monkeypatch.setattr(index, "_writing", real)
+            monkeypatch.setattr(search_index, "_writing", real)
             refresh(path, archive(RECORDS[:12]))
         return real(db)
 
-    monkeypatch.setattr(index, "_writing", writing)
+    monkeypatch.setattr(search_index, "_writing", writing)
     found = source(path, archive(RECORDS)).find(ask("note"))
 
     assert len(waits) == 3
-    assert found == rows.scan(lambda: iter(RECORDS), ask("note"))
+    assert found == search_index.scan(lambda: iter(RECORDS), ask("note"))
 
 
 KILLED = """
 import json, os, sys
 from pathlib import Path
-from aether.store import index
+from aether.store import search_index
 records = [tuple(pair) for pair in json.loads(sys.stdin.read())]
 index.BATCH, real = 5, index._add
 def add(db, state, batch):
@@ -252,14 +259,16 @@ index.refresh(Path(sys.argv[1]), index.Archive(records[-1][0], lambda after: ite
 def test_a_writer_killed_in_the_middle_leaves_a_usable_index(path):
     """What a killed writer did not finish is as if it had not begun; the next search finds everything."""
     numbered = json.dumps(list(archive(RECORDS).records(-1)))
-    root = Path(index.__file__).parents[2]
+    root = Path(search_index.__file__).parents[2]
     done = subprocess.run(
         [sys.executable, "-c", KILLED, str(path)], input=numbered, text=True, check=False,
         env={**os.environ, "PYTHONPATH": str(root)},
     )  # fmt: skip
 
     assert done.returncode == -9
-    assert source(path, archive(RECORDS)).find(ask("note")) == rows.scan(lambda: iter(RECORDS), ask("note"))
+    assert source(path, archive(RECORDS)).find(ask("note")) == search_index.scan(
+        lambda: iter(RECORDS), ask("note")
+    )
 
 
 def test_hostile_fields_are_stored_and_found(path):
@@ -269,15 +278,17 @@ def test_hostile_fields_are_stored_and_found(path):
     ]
     archived = source(path, archive(records))
 
-    assert archived.find(ask("surrogate needle")) == rows.scan(lambda: iter(records), ask("surrogate needle"))
+    assert archived.find(ask("surrogate needle")) == search_index.scan(
+        lambda: iter(records), ask("surrogate needle")
+    )
     assert archived.read([0, 1]) == dict(enumerate(records))
 
 
 def test_importing_the_module_does_not_import_sqlite():
     done = subprocess.run(
-        [sys.executable, "-c", "import sys; sys.modules.pop('sqlite3', 0); import aether.store.index; print('sqlite3' in sys.modules)"],
+        [sys.executable, "-c", "import sys; sys.modules.pop('sqlite3', 0); import aether.store.search_index; print('sqlite3' in sys.modules)"],
         capture_output=True, text=True, check=True,
-        env={**os.environ, "PYTHONPATH": str(Path(index.__file__).parents[2])},
+        env={**os.environ, "PYTHONPATH": str(Path(search_index.__file__).parents[2])},
     )  # fmt: skip
 
     assert done.stdout == "False\n"

@@ -7,10 +7,10 @@ import json
 import pytest
 
 from aether.errors import CorruptDocument
-from aether.shapes import Change
-from aether.store import doctor, documents, journal, state
+from aether.store import doctor, documents, journal, snapshot
 from aether.store.commit import Author, commit, fold_home
 from aether.store.undo import states_back, undo
+from aether.types import Change
 from tests import homes
 
 
@@ -57,7 +57,7 @@ def test_a_home_that_never_uses_them_has_no_files_of_them(home):
     assert not found.amiss
     assert doctor.examine(home) == []
     assert [name for name in files(home) if "graph" in name or "memories" in name] == []
-    assert state.journal_path(home).read_bytes() == journal.header(2)
+    assert snapshot.journal_path(home).read_bytes() == journal.header(2)
 
 
 def test_the_file_appears_at_the_first_fold_after_a_change(home):
@@ -85,7 +85,7 @@ def test_a_file_that_was_damaged_or_deleted_is_rebuilt(home, damage, folds, lose
         for path in documents.backups(home, "graph"):
             path.unlink()
     if lose == "journal":
-        state.journal_path(home).unlink()
+        snapshot.journal_path(home).unlink()
 
     damage(graph_file(home))
 
@@ -100,7 +100,7 @@ def as_an_older_aether_leaves_it(home):
     """Fold like a version that knows nothing of optional documents: its journal does not name them."""
     homes.add(home, f"older{homes.anew(home).revision}")
     fold(home)
-    state.journal_path(home).write_bytes(journal.header(homes.anew(home).revision))
+    snapshot.journal_path(home).write_bytes(journal.header(homes.anew(home).revision))
 
 
 @pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(b"{")])
@@ -209,7 +209,7 @@ def test_the_first_change_can_be_undone_and_the_time_before_it_seen(home):
 def test_a_journal_that_the_doctor_begins_anew_knows_the_file(home):
     know(home, "ant")
     fold(home)
-    state.journal_path(home).write_bytes(b"garbage\n")
+    snapshot.journal_path(home).write_bytes(b"garbage\n")
     graph_file(home).unlink()
 
     doctor.repair(home, now=homes.NOW)

@@ -7,9 +7,9 @@ import os
 import pytest
 
 from aether.errors import StorageFailed
-from aether.store import doctor, files, replacing
+from aether.store import doctor, files, rewrite
 from aether.store.lock import locked
-from aether.store.replacing import Step, finish, identity, stage
+from aether.store.rewrite import Step, finish, identity, stage
 from tests import homes
 
 GONE = (0, 0, 0)
@@ -66,8 +66,8 @@ def test_what_was_appended_since_stays_behind_what_is_new_however_often_it_is_fi
     stage(home, [step(home, "hook.log", b"1\n")])
     with (home / "hook.log").open("ab") as log:
         log.write(b"later\n")
-    monkeypatch.setattr(replacing.shutil, "rmtree", lambda place: None)
-    monkeypatch.setattr(replacing.Path, "unlink", lambda path, missing_ok=False: None)
+    monkeypatch.setattr(rewrite.shutil, "rmtree", lambda place: None)
+    monkeypatch.setattr(rewrite.Path, "unlink", lambda path, missing_ok=False: None)
 
     assert (finish(home), finish(home)) == ([], [])
 
@@ -99,9 +99,7 @@ def test_what_was_replaced_by_another_file_is_left_and_what_is_gone_is_gone(home
 
 def test_a_full_disk_decides_nothing(home, monkeypatch):
     put(home, "one", b"one")
-    monkeypatch.setattr(
-        replacing, "write_whole", lambda path, data: (_ for _ in ()).throw(OSError(28, "full"))
-    )
+    monkeypatch.setattr(rewrite, "write_whole", lambda path, data: (_ for _ in ()).throw(OSError(28, "full")))
 
     with pytest.raises(StorageFailed, match=r"Nothing was changed"):
         stage(home, [step(home, "one", b"1")])

@@ -1,4 +1,16 @@
-from aether.store.rows import NOTHING, Ask, Keep, counts, fraction, groups, marked, marks, row, scan, scanning
+from aether.store.search_index import (
+    NOTHING,
+    Ask,
+    Keep,
+    counts,
+    fraction,
+    groups,
+    marked,
+    marks,
+    row,
+    scan,
+    scanning,
+)
 from aether.text.words import asked, terms
 from tests.tables import rows
 

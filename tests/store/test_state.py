@@ -5,7 +5,8 @@ import threading
 import pytest
 
 from aether.errors import Conflict, CorruptDocument, InvalidDocument, NotFound, UnsafePath
-from aether.store import documents, journal, state
+from aether.store import documents, journal
+from aether.store import snapshot as store_snapshot
 from aether.store.commit import fold_home
 from tests import homes
 
@@ -24,7 +25,7 @@ def edit(home, change):
 
 def test_a_directory_without_data_is_not_a_home(tmp_path):
     with pytest.raises(NotFound, match="is not a home"):
-        state.load(tmp_path)
+        store_snapshot.load(tmp_path)
 
 
 def test_the_state_is_the_documents_and_the_journal_after_them(home):
@@ -43,26 +44,26 @@ def test_the_state_is_the_documents_and_the_journal_after_them(home):
 
 
 def test_an_unchanged_home_is_not_read_again(home):
-    first = state.load(home)
+    first = store_snapshot.load(home)
 
-    assert state.load(home) is first
+    assert store_snapshot.load(home) is first
 
 
 def test_only_new_lines_are_read_when_the_journal_grew(home, monkeypatch):
     homes.add(home, "one")
     old = homes.anew(home)
     homes.add(home, "two")
-    state.remember(old)
-    monkeypatch.setattr(state, "_read", os.abort)
+    store_snapshot.remember(old)
+    monkeypatch.setattr(store_snapshot, "_read", os.abort)
 
-    found = state.load(home)
+    found = store_snapshot.load(home)
 
     assert [item["id"] for item in found.documents["memory"]["working_memory"]["items"]] == ["one", "two"]
     assert found.documents["pheromones"] is old.documents["pheromones"]
 
 
 def test_a_snapshot_is_not_changed_by_what_comes_after_it(home):
-    before = state.load(home)
+    before = store_snapshot.load(home)
     kept = json.dumps(before.documents)
 
     homes.add(home, "later")
@@ -74,10 +75,10 @@ def test_a_fold_is_noticed(home):
     homes.add(home, "one")
     old = homes.anew(home)
     fold_home(home, now=homes.NOW)
-    state.remember(old)
+    store_snapshot.remember(old)
 
-    assert state.load(home).documents == old.documents
-    assert state.load(home).stamps["memory"] == 2
+    assert store_snapshot.load(home).documents == old.documents
+    assert store_snapshot.load(home).stamps["memory"] == 2
 
 
 def test_another_journal_with_the_inode_of_the_old_one_is_read_whole(home):
@@ -86,27 +87,27 @@ def test_another_journal_with_the_inode_of_the_old_one_is_read_whole(home):
     homes.add(home, "two")
     snapshot = homes.anew(home)
     ids = snapshot.files
-    state.remember(
+    store_snapshot.remember(
         snapshot._replace(end=snapshot.end - 30, revision=1, files=((ids[0][0], 0, ids[0][2] - 30), *ids[1:]))
     )
 
-    assert state.load(home).revision == 3
-    assert not state.load(home).torn
+    assert store_snapshot.load(home).revision == 3
+    assert not store_snapshot.load(home).torn
 
 
 def test_damage_found_while_following_is_an_error_as_on_opening(home):
     homes.add(home, "one")
-    state.load(home)
-    with state.journal_path(home).open("ab") as file:
+    store_snapshot.load(home)
+    with store_snapshot.journal_path(home).open("ab") as file:
         file.write(b"garbage\n" + journal.encode(journal.Entry(9, "", "", "x", "", {}, {}, {})))
 
     with pytest.raises(CorruptDocument, match="revision 9 follows"):
-        state.load(home)
+        store_snapshot.load(home)
 
 
 def test_a_reader_between_the_files_of_a_fold_tries_again(home, monkeypatch):
     homes.add(home, "one")
-    real, calls = state.read_journal, []
+    real, calls = store_snapshot.read_journal, []
 
     def read_journal(place):
         found = real(place)
@@ -115,15 +116,15 @@ def test_a_reader_between_the_files_of_a_fold_tries_again(home, monkeypatch):
             threading.Thread(target=fold_home, args=(place,), kwargs={"now": homes.NOW}).run()
         return found
 
-    monkeypatch.setattr(state, "read_journal", read_journal)
+    monkeypatch.setattr(store_snapshot, "read_journal", read_journal)
 
     assert homes.ids(home) == ["one"]
 
 
 def test_a_home_that_never_holds_still_is_said_to_be_so(home, monkeypatch):
     ticks = iter(range(10**6))
-    monkeypatch.setattr(state, "file_ids", lambda place: ((next(ticks), 0, 0),))
-    monkeypatch.setattr(state, "READ_WAIT_SECONDS", 0)
+    monkeypatch.setattr(store_snapshot, "file_ids", lambda place: ((next(ticks), 0, 0),))
+    monkeypatch.setattr(store_snapshot, "READ_WAIT_SECONDS", 0)
 
     with pytest.raises(Conflict, match="kept changing"):
         homes.anew(home)
@@ -132,7 +133,7 @@ def test_a_home_that_never_holds_still_is_said_to_be_so(home, monkeypatch):
 @pytest.mark.parametrize("name", documents.ALWAYS)
 def test_a_deleted_document_is_rebuilt(home, name):
     homes.add(home, "one")
-    known = state.load(home).documents[name]
+    known = store_snapshot.load(home).documents[name]
     documents.path_of(home, name).unlink()
 
     found = homes.anew(home)
@@ -145,7 +146,7 @@ def test_a_journal_that_was_deleted_takes_only_what_was_not_folded(home):
     homes.add(home, "folded")
     fold_home(home, now=homes.NOW)
     homes.add(home, "lost")
-    state.journal_path(home).unlink()
+    store_snapshot.journal_path(home).unlink()
 
     assert homes.ids(home) == ["folded"]
     homes.add(home, "next")
@@ -153,7 +154,7 @@ def test_a_journal_that_was_deleted_takes_only_what_was_not_folded(home):
 
 
 def test_a_document_of_a_newer_aether_is_left_alone(home):
-    value = {**state.load(home).documents["memory"], "schema_version": 99}
+    value = {**store_snapshot.load(home).documents["memory"], "schema_version": 99}
     documents.write(home, "memory", value, 1)
 
     with pytest.raises(InvalidDocument, match="newer aether"):
@@ -208,8 +209,8 @@ def test_a_state_may_be_replayed_up_to_a_revision():
         for number in (1, 2, 3)
     ]
 
-    assert state.replay({"n": 0}, "memory", entries, after=0, until=2) == {"n": 2}
-    assert state.replay({"n": 0}, "other", entries, after=0) == {"n": 0}
+    assert store_snapshot.replay({"n": 0}, "memory", entries, after=0, until=2) == {"n": 2}
+    assert store_snapshot.replay({"n": 0}, "other", entries, after=0) == {"n": 0}
 
 
 @pytest.mark.parametrize("name", ["data/journal.jsonl", "data/memory.json", "archive", "hooks/spool"])

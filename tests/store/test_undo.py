@@ -1,9 +1,9 @@
 import pytest
 
 from aether.errors import Conflict, NotFound
-from aether.shapes import Change
-from aether.store import journal, state, undo
+from aether.store import journal, snapshot, undo
 from aether.store.commit import Author, commit, fold_home
+from aether.types import Change
 from tests import homes
 
 
@@ -203,18 +203,18 @@ def test_the_last_change_is_what_a_person_means_by_it(home):
     with_read = homes.add(home, "a").revision
     homes.patch(home, {"op": "add", "path": "/note", "value": 1}, operation="access")
 
-    assert undo.last_undoable(state.load(home)) == with_read
+    assert undo.last_undoable(snapshot.load(home)) == with_read
 
 
 def test_what_hooks_captured_is_not_the_last_change_and_is_undone_by_its_revision(home):
     asked = homes.add(home, "a").revision
     captured = homes.patch(home, {"op": "add", "path": "/note", "value": 1}, operation="capture")
 
-    assert undo.last_undoable(state.load(home)) == asked
+    assert undo.last_undoable(snapshot.load(home)) == asked
     take_back(home, captured)
 
     assert "note" not in homes.anew(home).documents["memory"]
-    assert undo.last_undoable(state.load(home)) == asked
+    assert undo.last_undoable(snapshot.load(home)) == asked
 
 
 @pytest.mark.parametrize("by", ["hook", "aether"])
@@ -223,11 +223,11 @@ def test_what_was_done_by_itself_is_passed_over_and_named_where_nothing_else_is_
     unasked = commit(
         home, lambda found: homes.addition(found, homes.item("b")), Author("prepare", by=by), now=homes.NOW
     ).revision
-    assert undo.last_undoable(state.load(home)) == asked
+    assert undo.last_undoable(snapshot.load(home)) == asked
     take_back(home, asked)
 
     with pytest.raises(NotFound, match="nothing that you did is left to undo") as said:
-        undo.last_undoable(state.load(home))
+        undo.last_undoable(snapshot.load(home))
 
     assert f'{unasked} (prepare): "aether undo {unasked}"' in said.value.fix
     take_back(home, unasked)
@@ -236,27 +236,27 @@ def test_what_was_done_by_itself_is_passed_over_and_named_where_nothing_else_is_
 
 def test_the_beginning_of_a_home_is_no_change_to_undo(home):
     with pytest.raises(NotFound, match="nothing that you did is left to undo") as said:
-        undo.last_undoable(state.load(home))
+        undo.last_undoable(snapshot.load(home))
     assert said.value.fix == 'See "aether log".'
 
 
 def test_undo_without_a_number_goes_further_back_each_time_and_a_redo_counts_again(home):
     first, second = homes.add(home, "a").revision, homes.add(home, "b").revision
-    undoing = take_back(home, undo.last_undoable(state.load(home)))
+    undoing = take_back(home, undo.last_undoable(snapshot.load(home)))
     assert homes.ids(home) == ["a"]
-    assert undo.last_undoable(state.load(home)) == first
+    assert undo.last_undoable(snapshot.load(home)) == first
 
     take_back(home, undoing)
 
     assert homes.ids(home) == ["a", "b"]
-    assert undo.last_undoable(state.load(home)) == second
+    assert undo.last_undoable(snapshot.load(home)) == second
 
 
 def test_where_nothing_was_changed_there_is_nothing_to_undo(tmp_path):
     (tmp_path / "data").mkdir()
 
     with pytest.raises(NotFound, match="nothing that you did is left to undo") as said:
-        undo.last_undoable(state.load(tmp_path))
+        undo.last_undoable(snapshot.load(tmp_path))
     assert said.value.fix == 'See "aether log".'
 
 
@@ -265,7 +265,7 @@ def test_the_past_is_walked_newest_first_with_the_state_after_each_change(home):
     fold_home(home, now=homes.NOW)
     homes.add(home, "b")
 
-    steps, before = undo.states_back(state.load(home), 1)
+    steps, before = undo.states_back(snapshot.load(home), 1)
 
     seen = [
         (entry.revision, [item["id"] for item in found["memory"]["working_memory"]["items"]])
@@ -277,9 +277,9 @@ def test_the_past_is_walked_newest_first_with_the_state_after_each_change(home):
 
 def test_a_line_that_is_both_folded_and_not_is_one_change(home):
     homes.add(home, "a")
-    lines = state.journal_path(home).read_bytes()
+    lines = snapshot.journal_path(home).read_bytes()
     fold_home(home, now=homes.NOW)
-    state.journal_path(home).write_bytes(lines)  # as after a crash before the new journal
+    snapshot.journal_path(home).write_bytes(lines)  # as after a crash before the new journal
 
     assert [entry.revision for entry in undo.newest_first(homes.anew(home))] == [2, 1]
 

@@ -1,4 +1,4 @@
-from aether.text.anchors import Anchors, anchors
+from aether.text.identifiers import Anchors, anchors
 from tests.tables import rows
 
 

@@ -1,4 +1,3 @@
-
 from aether.text.cleaning import without_echoes
 from tests.tables import rows
 

@@ -1,4 +1,3 @@
-
 from aether.text.similarity import CACHED_CHARS, gist
 from tests.tables import rows
 

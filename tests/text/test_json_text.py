@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from aether.text.json_text import add, drop, drop_key, parse, put
+from aether.text.json_edit import add, drop, drop_key, parse, put
 from tests.tables import rows
 
 LINES = '{\n    "a": 1,\n    "b": [\n        2\n    ]\n}\n'

@@ -1,4 +1,3 @@
-
 from aether.text import similarity
 from aether.text.words import words
 from tests.tables import rows

@@ -13,7 +13,7 @@ import pytest
 
 import aether.redact
 import aether.text
-from aether.text.patterns import UNPRINTABLE, lazy
+from aether.text.regex import UNPRINTABLE, lazy
 from tests import homes
 
 
@@ -64,7 +64,7 @@ def test_every_pattern_can_be_compiled(package):
 def test_a_text_without_a_secret_compiles_nothing():
     code = (
         "import re\n"
-        "from aether.redact.redaction import redact\n"
+        "from aether.redact.redact import redact\n"
         "seen, compiling = [], re.compile\n"
         "re.compile = lambda *given: seen.append(given) or compiling(*given)\n"
         "assert redact('12 tests ok in 0.4s') == '12 tests ok in 0.4s'\n"

@@ -1,4 +1,3 @@
-
 from aether.text.classify import MOST_CHARS, bare, rule, rules
 from tests.tables import rows
 

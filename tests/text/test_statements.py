@@ -1,4 +1,3 @@
-
 from aether.text.classify import (
     binding,
     choices,

@@ -1,4 +1,3 @@
-
 from aether.text.words import BASE, MAX_TERM_CHARS, PART_WEIGHT, asked, term, terms
 from tests.tables import rows
 

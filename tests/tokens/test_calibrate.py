@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aether.errors import InvalidInput
-from aether.tokens.calibrate import calibrate
-from aether.tokens.counters import counter
+from aether.tokens.counters import calibrate, counter
 from aether.tokens.estimate import estimate
 from tests.tokens.samples import O200K_COUNTS, text_of
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 
-from aether.messages import formats
-from aether.tokens.images import PICTURE_TOKENS
-from aether.tokens.messages import (
+from aether.messages import convert
+from aether.tokens.count import (
     ANTHROPIC_TOOL_PROMPT_TOKENS,
     CALL_TOKENS,
     MESSAGE_TOKENS,
@@ -14,6 +13,7 @@ from aether.tokens.messages import (
     system_tokens,
     tools_tokens,
 )
+from aether.tokens.images import PICTURE_TOKENS
 from tests.tables import rows
 from tests.tokens.test_images import encoded, png
 
@@ -23,7 +23,7 @@ PICTURE = encoded(png(750, 100), 90_000)
 
 def cost(raw, wire):
     """Return the characters of `raw` that are read, without what is put around a message."""
-    return message_tokens(formats.message(raw, wire), len) - MESSAGE_TOKENS
+    return message_tokens(convert.message(raw, wire), len) - MESSAGE_TOKENS
 
 
 @rows(
@@ -181,7 +181,7 @@ def test_what_aether_notes_on_a_message_costs_nothing():
 
 
 def test_a_message_costs_what_is_put_around_it():
-    assert message_tokens(formats.message({"role": "user", "content": ""}, "openai"), len) == MESSAGE_TOKENS
+    assert message_tokens(convert.message({"role": "user", "content": ""}, "openai"), len) == MESSAGE_TOKENS
 
 
 @rows(

@@ -8,11 +8,11 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from aether.errors import InvalidDocument
-from aether.messages.message import WIRES
+from aether.messages.model import WIRES
 from aether.paths import resource
-from aether.tokens import profiles
+from aether.tokens import models
 from aether.tokens.counters import EXACT
-from aether.tokens.profiles import UNKNOWN_WINDOW, Entry, entries, finding, profile
+from aether.tokens.models import UNKNOWN_WINDOW, Entry, entries, finding, profile
 from tests.tables import rows
 
 SCHEMA = json.loads(resource("data/schemas/models.schema.json").read_bytes())
@@ -75,7 +75,7 @@ def test_an_unknown_model_gets_a_window_that_is_safe_and_a_finding(model):
 
 
 def test_no_listed_model_has_a_smaller_window_than_an_unknown_one():
-    assert min(entry.window for entry in profiles.shipped()) == UNKNOWN_WINDOW
+    assert min(entry.window for entry in models.shipped()) == UNKNOWN_WINDOW
 
 
 def test_a_new_member_of_a_known_family_is_assumed_to_be_like_it_and_said_so():
@@ -99,7 +99,7 @@ def test_the_shipped_file_fits_its_schema_and_every_entry_can_be_reached():
     value = json.loads(resource("data/models.json").read_bytes())
 
     assert list(Draft202012Validator(SCHEMA).iter_errors(value)) == []
-    for entry in profiles.shipped():
+    for entry in models.shipped():
         example = entry.match.replace("*", "0").replace("[678]", "7").replace("[78]", "7")
         example = example.replace("[456]", "5").replace("[134]", "3")
         assert profile(example).match == entry.match, f"{entry.match} is hidden by an earlier pattern"
@@ -113,7 +113,7 @@ def test_the_schema_and_the_code_agree():
         key: field["default"] for key, field in properties.items() if "default" in field
     } == Entry._field_defaults
     assert tuple(properties["wire"]["enum"]) == WIRES
-    assert all(entry.counter in ("estimate", *EXACT) for entry in profiles.shipped())
+    assert all(entry.counter in ("estimate", *EXACT) for entry in models.shipped())
 
 
 @rows(
@@ -157,4 +157,4 @@ def test_a_file_that_is_not_json_is_said_to_be_none(tmp_path):
     path.write_bytes(b"{")
 
     with pytest.raises(InvalidDocument, match="not JSON"):
-        profiles.read(path)
+        models.read(path)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from aether.tokens.sessions import ANSWER_FIELDS, session_tokens
+from aether.tokens.count import ANSWER_FIELDS, session_tokens
 
 
 def test_the_answer_is_counted_as_compact_json_and_nothing_else_is():

@@ -6,9 +6,8 @@ import copy
 
 import pytest
 
-from aether.messages.formats import detect_wire
-from aether.tokens.messages import message_tokens
-from aether.tokens.tally import tally
+from aether.messages.convert import detect_wire
+from aether.tokens.count import message_tokens, tally
 
 
 class Counting:
@@ -141,7 +140,7 @@ def test_a_wire_that_is_known_is_not_looked_for_again(monkeypatch):
         looked.append(list(raws))
         return detect_wire(raws, **settings)
 
-    monkeypatch.setattr("aether.messages.formats.detect_wire", spying)
+    monkeypatch.setattr("aether.messages.convert.detect_wire", spying)
     after = tally([CALLED, SAID, {"role": "user", "content": "More."}], wire=None, count=len, before=before)
 
     assert after.wire == "openai"

@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 
 from aether.errors import InvalidDocument, InvalidInput
 from aether.paths import resource
-from aether.tokens.usage import (
+from aether.tokens.models import (
     KEPT_REPORTS,
     LEAST_FACTOR,
     MOST_FACTOR,

@@ -12,14 +12,13 @@ import json
 from collections.abc import Sequence
 
 from aether.backends.base import Completion, Request, Settings
-from aether.backends.extractive.compose import composed
-from aether.backends.extractive.select import ordered
-from aether.backends.extractive.statements import read
-from aether.backends.extractive.summary import summarised
-from aether.backends.extractive.weigh import weighed
-from aether.shapes import Counter, JsonObject
+from aether.backends.extractive.clauses import read
+from aether.backends.extractive.digest import summarised
+from aether.backends.extractive.score import ordered, weighed
+from aether.backends.extractive.session import composed
 from aether.text.picking import longest
-from aether.tokens.sessions import session_tokens
+from aether.tokens.count import session_tokens
+from aether.types import Counter, JsonObject
 
 NAME = "extractive"
 # Close enough: a hundredth of the target, far inside the tenth that is promised.

@@ -4,6 +4,11 @@ It never breaks, slows or floods its host: it ends with 0, within its deadline, 
 `hook.log`. First the event is put into the spool, durably, even on a machine that is very busy; all that comes after
 may fail and loses nothing. An event of a tool ends there, and has imported next to nothing. Only what never lets go of
 the interpreter is ended from outside of it, with 1 and without a line.
+
+Contract: what a hook may print for which event, in which shape, and how much of it.
+
+Three events give the model context, as JSON; PreCompact steers the summary with plain text; all others print nothing.
+Claude Code puts a longer text into a file and shows the model its beginning only, so ours stay well below that.
 """
 
 from __future__ import annotations
@@ -13,12 +18,21 @@ import os
 import signal
 import sys
 import time
+from bisect import bisect_right
 
 from aether.project import home_of, may_make, user_file
-from aether.store import hook_log
+from aether.store import spool
+
+TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
+
+    from aether.types import JsonObject
 
 # Seconds until the event must be in the spool, which takes a tenth of one where nothing else goes on: a little less
-# than the host waits, as aether.operations.claude_handlers asks it to. Then claude.deadline_seconds count.
+# than the host waits, as aether.integrations.claude_code.install asks it to. Then claude.deadline_seconds count.
 LIGHT_SECONDS, HEAVY_SECONDS, LONG_SECONDS, LAST_SECONDS = 4.0, 12.0, 27.0, 1.8
 # Whatever a configuration says: the host waits no longer, and it may come with a repository.
 MOST_SECONDS = 30.0
@@ -96,7 +110,7 @@ def main(argv: list[str], stdin: bytes, *, deadline: Deadline | None = None) -> 
         home = _home(payload)
         return 0, _answer(payload | {"hook_event_name": event}, home, deadline)
     except Exception as reason:  # noqa: BLE001 - whatever fails here must not fail there
-        hook_log.note(home, event, session, f"{type(reason).__name__}: {reason}")
+        spool.note(home, event, session, f"{type(reason).__name__}: {reason}")
         return 0, ""
 
 
@@ -113,7 +127,7 @@ def _answer(payload: JsonObject, home: str, deadline: Deadline) -> str:
         return ""
     capture, private, seconds, wrong = _settings(home)
     if wrong:
-        hook_log.note_once(home, event, session, wrong)
+        spool.note_once(home, event, session, wrong)
     if private is None and event in TOOLS:
         return ""  # it may be about a path that is private
     entry = _kept(payload, home, (private or "") if capture else None)
@@ -131,27 +145,27 @@ def _told(payload: JsonObject, entry: JsonObject, home: str, *, until: float, re
     if not ready:
         from pathlib import Path
 
-        from aether.operations.home import init
+        from aether.api.admin import init
 
         init(Path(home))
-    from aether.integrations.claude_code.once import is_first
+    from aether.integrations.claude_code.event import is_first
 
     if not is_first(home, payload):
         return ""
-    from aether.integrations.claude_code.contract import output
-    from aether.integrations.claude_code.replies import reply
+    pass
+    from aether.integrations.claude_code.reply import reply
 
     told = reply(
         event, entry, home,
         left=until - time.monotonic(),
-        note=lambda what: hook_log.note(home, event, session, what),
+        note=lambda what: spool.note(home, event, session, what),
     )  # fmt: skip
     return output(event, told)
 
 
 def _kept(payload: JsonObject, home: str, private: str | None) -> JsonObject | None:
     """Return the entry of the event, having put it into the spool; nothing is put where `private` is None."""
-    from aether.integrations.claude_code.intake import entry_of
+    from aether.integrations.claude_code.event import entry_of
 
     told = _transcribed(payload) if private is not None else {}
     entry = entry_of(payload | told, private=private or "")
@@ -279,7 +293,7 @@ def _no_deadline(seconds: float, home: str, event: str, session: str) -> None:
 
 
 def _late(home: str, event: str, session: str) -> NoReturn:
-    hook_log.note(home, event, session, "was not done in time")
+    spool.note(home, event, session, "was not done in time")
     os._exit(0)
 
 
@@ -292,11 +306,55 @@ def _nowhere() -> int:
 
 _OPENED: list[int] = []
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import NoReturn
-
-    from aether.shapes import JsonObject
-
     Deadline = Callable[[float, str, str, str], None]
+
+
+CONTEXT = frozenset({"SessionStart", "UserPromptSubmit", "SubagentStart"})
+PLAIN = frozenset({"PreCompact"})
+# Claude Code's limit, in the units of its language, and what we allow ourselves of it.
+LIMIT_CHARS = 10_000
+MOST_CHARS = 9_000
+
+
+def output(event: str, text: str) -> str:
+    """Return what is printed so that the model of `event` is told `text`; nothing where it may be told nothing.
+
+    >>> output("SubagentStart", "Use SQLite.")
+    '{"hookSpecificOutput": {"hookEventName": "SubagentStart", "additionalContext": "Use SQLite."}}'
+    >>> output("PreCompact", "Keep the plan."), output("PostToolUse", "Well done.")
+    ('Keep the plan.', '')
+    """
+    # What is no UTF-8 would end the process while it prints.
+    text = text.encode("utf-8", "replace").decode("utf-8")
+    if event in CONTEXT:
+        return _fitted(text, lambda kept: _context(event, kept))
+    return _fitted(text, _plain) if event in PLAIN else ""
+
+
+def _fitted(text: str, shape: Callable[[str], str]) -> str:
+    """Return the shape of as many lines as fit; the last one, which closes what the first opened, is kept."""
+    *lines, last = text.splitlines() or [""]
+
+    def first(kept: int) -> str:
+        return "\n".join([*lines[:kept], last])
+
+    if units(shape(text)) > MOST_CHARS:
+        fitting = bisect_right(range(len(lines)), MOST_CHARS, key=lambda kept: units(shape(first(kept))))
+        text = first(fitting - 1) if fitting else ""
+    return shape(text) if text.strip() else ""
+
+
+def _context(event: str, text: str) -> str:
+    said = {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
+    return json.dumps(said, ensure_ascii=False)
+
+
+def _plain(text: str) -> str:
+    # A text that begins with a brace would be read as JSON.
+    return f"- {text}" if text.lstrip().startswith("{") else text
+
+
+def units(text: str) -> int:
+    """Return how long `text` is for Claude Code: characters beyond the first 65,536 count twice."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2

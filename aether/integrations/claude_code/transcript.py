@@ -10,7 +10,7 @@ import json
 import os
 import stat
 
-from aether.messages.claude_code import records
+from aether.messages.sources.claude_code import records
 
 # The longest turn seen had 1.7 MB, nearly all of it answers of tools, which are passed over unread.
 MOST_BYTES = 4 << 20
@@ -135,5 +135,5 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
 
-    from aether.messages.record import Record
-    from aether.shapes import JsonObject
+    from aether.messages.records import Record
+    from aether.types import JsonObject

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from aether.errors import InvalidInput, shown
-from aether.integrations.mcp_server import compressing, graph_tools, tools
-from aether.integrations.mcp_server import graph_shapes as shapes
-from aether.integrations.mcp_server.answers import Answer
-from aether.shapes import JsonObject
+from aether.integrations.mcp_server import graph_tools, tools
+from aether.integrations.mcp_server import graph_tools as shapes
+from aether.integrations.mcp_server.results import Answer
+from aether.types import JsonObject
 
 
 class Tool(NamedTuple):
@@ -75,7 +75,7 @@ MEMORY = (
         reads=True,
     ),
     Tool(
-        compressing.compress,
+        tools.compress,
         "Turn working memory into a compact session when it is nearly full or a phase ends. auto does it at once "
         "without a model; for a better one, prepare gives you the hand-off and ingest takes the session you wrote.",
         {

@@ -1,21 +1,102 @@
 """The nine tools of the official memory server, by its contract: names, arguments, answers as text and as values.
 
 Only a graph that is too long for one answer is cut: then a note says so and names what is left out.
+
+The shapes of the official memory server's contract: as JSON schemas for clients, and as a check of what comes in.
+
+Unknown fields are passed over, as there. Each shape is a table of its fields; a text in it is a description.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from aether.integrations.mcp_server import graph_shapes as shapes
-from aether.integrations.mcp_server.answers import RESULT_CHARS, Answer, as_json
-from aether.integrations.mcp_server.statements import note_of
+from aether.api import graph
+from aether.errors import InvalidInput, shown
+from aether.integrations.mcp_server.results import RESULT_CHARS, Answer, as_json
+from aether.integrations.mcp_server.tools import note_of
 from aether.memory.graph import Entity, Graph
 from aether.memory.recall import gist
-from aether.operations import graph
-from aether.shapes import JsonObject
+from aether.types import JsonObject
+
+TEXTS = "An array of "
+# A name is said in every answer about its entity and its relations; what is longer is an observation.
+MAX_NAME_CHARS = 2_000
+Fields = Mapping[str, str]
+"""What each field is; that of an array of texts begins with `TEXTS`."""
+
+ENTITY: Fields = {
+    "name": "The name of the entity",
+    "entityType": "The type of the entity",
+    "observations": "An array of observation contents associated with the entity",
+}
+RELATION: Fields = {
+    "from": "The name of the entity where the relation starts",
+    "to": "The name of the entity where the relation ends",
+    "relationType": "The type of the relation",
+}
+OBSERVED: Fields = {
+    "entityName": "The name of the entity to add the observations to",
+    "contents": "An array of observation contents to add",
+}
+DELETION: Fields = {
+    "entityName": "The name of the entity containing the observations",
+    "observations": "An array of observations to delete",
+}
+ADDED: Fields = {
+    "entityName": "The name of the entity",
+    "addedObservations": "An array of observation contents that were new",
+}
+
+
+def listed(fields: Fields) -> JsonObject:
+    """Return the JSON schema of an array of objects with these fields.
+
+    >>> listed({"to": "Where it ends"})["items"]["properties"]
+    {'to': {'type': 'string', 'description': 'Where it ends'}}
+    """
+    properties = {name: _property(about) for name, about in fields.items()}
+    return {"type": "array", "items": {"type": "object", "properties": properties, "required": list(fields)}}
+
+
+def checked(values: object, fields: Fields, *, where: str) -> Any:
+    """Return `values`, objects with these fields, without other fields.
+
+    Raises:
+        InvalidInput: a field is missing, of another type, or a name is too long; its place is named.
+    """
+    if not isinstance(values, list):
+        raise InvalidInput(f"is {shown(values)}.", fix="Use an array of objects.", where=where)
+    return [_one(value, fields, f"{where}[{at}]") for at, value in enumerate(values)]
+
+
+def _one(value: object, fields: Fields, where: str) -> JsonObject:
+    if not isinstance(value, dict):
+        raise InvalidInput(f"is {shown(value)}.", fix=f"Use an object with {', '.join(fields)}.", where=where)
+    for name, about in fields.items():
+        given = value.get(name)
+        texts = given if about.startswith(TEXTS) else [given]
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            kind = "an array of texts" if about.startswith(TEXTS) else "a text"
+            raise InvalidInput(f"{name} is {shown(given)}.", fix=f"Use {kind}.", where=where)
+        if about.startswith(TEXTS) or len(texts[0]) <= MAX_NAME_CHARS:
+            continue
+        raise InvalidInput(
+            f"{name} has {len(texts[0]):,} characters.",
+            fix=f"Use at most {MAX_NAME_CHARS:,}; an observation may be longer.",
+            where=where,
+        )
+    return {name: value[name] for name in fields}
+
+
+def _property(about: str) -> JsonObject:
+    if about.startswith(TEXTS):
+        return {"type": "array", "items": {"type": "string"}, "description": about}
+    return {"type": "string", "description": about}
+
 
 RESOURCE = "memory://knowledge-graph"
 # Of an answer that is cut, what names the entities that are left out may take this much.
@@ -28,7 +109,7 @@ def create_entities(entities: list[Any], *, home: Path) -> Answer:
     Raises:
         InvalidInput: a name is empty, or nothing of it may be stored.
     """
-    given = shapes.checked(entities, shapes.ENTITY, where="entities")
+    given = checked(entities, ENTITY, where="entities")
     return _stored("entities", graph.create_entities(given, home=home), given)
 
 
@@ -38,7 +119,7 @@ def create_relations(relations: list[Any], *, home: Path) -> Answer:
     Raises:
         InvalidInput: a name is empty, or nothing of it may be stored.
     """
-    given = shapes.checked(relations, shapes.RELATION, where="relations")
+    given = checked(relations, RELATION, where="relations")
     return _stored("relations", graph.create_relations(given, home=home), given)
 
 
@@ -48,7 +129,7 @@ def add_observations(observations: list[Any], *, home: Path) -> Answer:
     Raises:
         NotFound: there is no such entity.
     """
-    given = shapes.checked(observations, shapes.OBSERVED, where="observations")
+    given = checked(observations, OBSERVED, where="observations")
     return _stored("results", graph.add_observations(given, home=home), given)
 
 
@@ -60,13 +141,13 @@ def delete_entities(entityNames: list[str], *, home: Path) -> Answer:  # noqa: N
 
 def delete_observations(deletions: list[Any], *, home: Path) -> Answer:
     """Remove observations; what is absent is passed over."""
-    graph.delete_observations(shapes.checked(deletions, shapes.DELETION, where="deletions"), home=home)
+    graph.delete_observations(checked(deletions, DELETION, where="deletions"), home=home)
     return _done("Observations deleted successfully")
 
 
 def delete_relations(relations: list[Any], *, home: Path) -> Answer:
     """Remove exactly these relations."""
-    graph.delete_relations(shapes.checked(relations, shapes.RELATION, where="relations"), home=home)
+    graph.delete_relations(checked(relations, RELATION, where="relations"), home=home)
     return _done("Relations deleted successfully")
 
 
@@ -141,7 +222,7 @@ def _fitting(entity: Entity, room: int) -> Entity:
 
     So is the end of a name that nobody gave by a tool.
     """
-    name, kind = (gist(entity[key], shapes.MAX_NAME_CHARS) for key in ("name", "entityType"))
+    name, kind = (gist(entity[key], MAX_NAME_CHARS) for key in ("name", "entityType"))
     kept: list[str] = []
     for text in entity["observations"]:
         room -= _chars(text)

@@ -3,27 +3,234 @@
 Each call opens the state anew, because hooks and other servers write to the same home, and runs in a thread of its
 own, so that a long one keeps nobody waiting. A call that is cancelled goes on to its end: it is one transaction.
 Nothing but the protocol is written to stdout; errors of aether are told to the model with what to do.
+
+Places: which home a call is about, found anew for each call, and made where that is allowed.
+
+Whoever has started the server wants to remember; so a home that is not there yet is made, but never in one's home
+directory or at the top of the disk unless it is named, and not at all with AETHER_AUTO_INIT=0.
+
+Resources: memory as addresses that a person attaches, or a client reads without asking a model.
+
+`aether://memory` is an overview and not the document: that grows to a megabyte. What is long is cut, and says how to
+read on; only `memory://knowledge-graph` is always whole, as the official memory server gives it.
+
+Prompts: what a person starts by name; in Claude Code they are slash commands.
+
+`compress` puts the hand-off before the model that the person talks to, which then is the architect. `summary` asks for
+an account of the conversation by one of the prompts that compaction uses.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from itertools import count
+from pathlib import Path
 from typing import Any
 
-from aether import __version__
-from aether.errors import AetherError, BackendUnavailable, shown
-from aether.integrations.mcp_server import catalogue, prompts, resources
-from aether.integrations.mcp_server.answers import Answer
+from aether import __version__, paths, project
+from aether import prompts as texts
+from aether.api import colony, graph, recall
+from aether.api import home as api_home
+from aether.api.admin import init
+from aether.api.status import get_memory_status
+from aether.backends.request import SUMMARIES
+from aether.errors import AetherError, BackendUnavailable, InvalidInput, NotFound, shown
+from aether.integrations.mcp_server import catalogue
 from aether.integrations.mcp_server.catalogue import Tool
 from aether.integrations.mcp_server.graph_tools import RESOURCE
-from aether.integrations.mcp_server.lean import lean
-from aether.integrations.mcp_server.places import place
+from aether.integrations.mcp_server.results import Answer, as_json, lean, part_of
+from aether.integrations.mcp_server.tools import handoff_text
+from aether.memory import phases
+from aether.memory import recall as lines
+
+# Claude Code tells the servers it starts which project they are for.
+PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"
+
+
+def place(home: str | None) -> Path:
+    """Return the home that is named, by `home` or AETHER_HOME, else that of the project.
+
+    Raises:
+        NotFound: there is none, and none may be made.
+        UnsafePath: that of the project leads out of it.
+        StorageFailed: it cannot be made.
+    """
+    named = home or os.environ.get("AETHER_HOME", "")
+    cwd, started = os.getcwd(), os.environ.get(PROJECT_VARIABLE, "")
+    found = paths.find_home(named or paths.home_of_project(cwd, started))
+    if _is_free(found) and _may_make(named, cwd, started):
+        return init(found)
+    return found
+
+
+def _is_free(home: Path) -> bool:
+    """Return whether a home may stand there: nothing does, or what hooks put into one that is not made yet."""
+    return not home.exists() or (home.name == paths.HOME_NAME and not (home / "data").exists())
+
+
+def _may_make(named: str, cwd: str, started: str) -> bool:
+    if named:
+        return os.environ.get("AETHER_AUTO_INIT") != project.OFF
+    return project.may_make(project.root_of(cwd, started))
+
+
+JSON, TEXT = "application/json", "text/plain"
+# Of the entries of memory, an overview names the newest.
+NEWEST = 50
+
+
+def register(server: Any, home: str | None, *, memory: bool) -> None:
+    """Add the resources to the server; without those of aether's own memory unless `memory`."""
+    _add(server, home, RESOURCE, "The whole knowledge graph", knowledge_graph)
+    if not memory:
+        return
+    _add(server, home, "aether://memory", "What is in memory: an overview", overview)
+    _add(server, home, "aether://signals", "The signals that are felt now", signals)
+    _add(server, home, "aether://state", "State of the colony and its phases", state)
+    _add(server, home, "aether://sessions", "The compressed sessions", sessions)
+    for kind in ("items", "sessions"):
+        _add_entries(server, home, kind)
+
+
+def knowledge_graph(home: Path) -> str:
+    """Return the whole knowledge graph."""
+    return as_json(graph.read_graph(home=home))
+
+
+def overview(home: Path) -> str:
+    """Return the status, and the newest entries with an id, a gist and what the full text costs."""
+    memory = api_home.read(home).documents["memory"]
+    newest = sorted(lines.records(memory), key=lambda record: record.at, reverse=True)[:NEWEST]
+    count = api_home.counter_of(memory)
+    told = [lines.line(record, count=count)._asdict() for record in newest]
+    kept = [{key: line[key] for key in ("id", "layer", "type", "at", "tokens", "gist")} for line in told]
+    return as_json({**get_memory_status(home=home), "newest": kept})
+
+
+def signals(home: Path) -> str:
+    """Return the signals that are felt now, strongest first."""
+    return as_json(colony.active_signals(home=home))
+
+
+def state(home: Path) -> str:
+    """Return the state of the colony."""
+    return as_json(colony.colony(home=home))
+
+
+def sessions(home: Path) -> str:
+    """Return the sessions of short-term memory, each with its summary."""
+    fields = ("session_id", "phase", "compressed_at", "original_tokens", "compressed_tokens", "summary")
+    found = api_home.read(home).documents["memory"]["short_term_memory"]["sessions"]
+    return as_json([{field: session[field] for field in fields} for session in found])
+
+
+def entry(id: str, home: Path) -> str:
+    """Return the item, session or pattern of this id in full.
+
+    Raises:
+        NotFound: nothing has this id.
+    """
+    (found,) = recall.full([id], home=home)
+    return as_json(found["entry"])
+
+
+def _add(server: Any, home: str | None, uri: str, about: str, read: Callable[[Path], str]) -> None:
+    async def reading() -> str:
+        text = await _in_thread(lambda: read(place(home)))
+        return text if uri == RESOURCE else part_of(text, 1, ask="the tool get")
+
+    name = uri.rpartition("/")[2]
+    server.resource(uri, name=name, description=about, mime_type=JSON)(reading)
+
+
+def _add_entries(server: Any, home: str | None, kind: str) -> None:
+    async def reading(id: str) -> str:
+        return part_of(await _in_thread(lambda: entry(id, place(home))), 1, ask=f"get, ids=[{id}]")
+
+    about = f"One of the {kind} by its id"
+    server.resource(
+        f"aether://{kind}/{{id}}", name=kind.removesuffix("s"), description=about, mime_type=TEXT
+    )(reading)
+
+
+async def _in_thread(read: Callable[[], str]) -> str:
+    from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
+
+    try:
+        return (await asyncio.to_thread(read)).encode("utf-8", "replace").decode()
+    except NotFound as reason:
+        raise ResourceNotFoundError(str(reason)) from reason
+    except AetherError as reason:
+        raise ResourceError(str(reason)) from reason
+
+
+# A page: an account that is read, not a transcript.
+SUMMARY_TOKENS = 800
+# No colony gets to a phase of more; and Python takes no whole number of some thousand.
+MOST_DIGITS = 9
+
+
+def register_prompts(server: Any, home: str | None) -> None:
+    """Add the prompts to the server."""
+
+    async def compress(phase: str = "") -> str:
+        return await _told(lambda: compress_prompt(phase, home))
+
+    async def summary(kind: str = "task_state") -> str:
+        return await _told(lambda: summary_prompt(kind))
+
+    about = "Compress working memory: you are the architect who writes the session"
+    server.prompt("compress", description=about)(compress)
+    server.prompt("summary", description=f"Sum this conversation up, as {', '.join(SUMMARIES)}")(summary)
+
+
+def compress_prompt(phase: str, home: str | None) -> str:
+    """Return what an architect reads, and how it hands the session in.
+
+    Raises:
+        InvalidInput: the phase is no number.
+    """
+    if phase and not (phase.isdecimal() and len(phase) <= MOST_DIGITS):
+        raise InvalidInput(
+            f"phase is {shown(phase)}.", fix="Use a number, or leave it out.", where="compress"
+        )
+    found = place(home)
+    number = int(phase) if phase else phases.current_phase(colony.colony(home=found))
+    text, path = handoff_text(number, found)
+    if not path:
+        return text
+    shown_part = part_of(text, 1, ask=f"the tool compress, action=prepare, phase={number}")
+    return f"{shown_part}\nGive the session JSON to the tool compress with action=ingest."
+
+
+def summary_prompt(kind: str) -> str:
+    """Return the prompt for an account of the conversation.
+
+    Raises:
+        InvalidInput: there is no such kind.
+    """
+    if kind not in SUMMARIES:
+        raise InvalidInput(
+            f"there is no summary {shown(kind)}.", fix=f"Use {', '.join(SUMMARIES)}.", where="summary"
+        )
+    return texts.render(SUMMARIES[kind], max_tokens=str(SUMMARY_TOKENS))
+
+
+async def _told(make: Any) -> str:
+    from mcp.shared.exceptions import MCPError
+    from mcp.types import INVALID_PARAMS
+
+    try:
+        return str(await asyncio.to_thread(make))
+    except AetherError as reason:
+        raise MCPError(code=INVALID_PARAMS, message=str(reason)) from reason
+
 
 NAME = "aether"
 # Arguments that the server gives, not the model.
@@ -67,9 +274,9 @@ def build(home: str | None = None, *, tools: str = catalogue.DEFAULT_SET) -> Any
         tools=[_made(tool, home) for tool in offered],
         log_level="WARNING",
     )
-    resources.register(server, home, memory=tools != "graph")
+    register(server, home, memory=tools != "graph")
     if tools != "graph":
-        prompts.register(server, home)
+        register_prompts(server, home)
     return server
 
 

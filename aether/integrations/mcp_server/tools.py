@@ -4,30 +4,170 @@ Recalling has three steps, so that a model pays only for what it reads: `recall`
 entry, `timeline` what happened around one, `get` full texts. What is recalled is marked as memory, so that aether
 never remembers its own words. Texts that are given lose such blocks, `<private>` ones and
 their secrets, and the answer says so.
+
+The tool `compress`: working memory becomes a session, by the built-in architect or by the model that calls.
+
+`prepare` gives the model what an architect reads, in parts; `ingest` takes the session it wrote. Both can be repeated:
+a hand-off stays open until a session of it is stored, and the same session stored twice is stored once.
+
+Statements: what is stored of a text that a model gives, and the words that say what is not.
+
+Nothing is left out without a word: a model that believes that something is remembered does not say it again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, NamedTuple, cast
 
 from aether import clock
-from aether.errors import InvalidInput, NotFound
-from aether.integrations.mcp_server.answers import RESULT_CHARS, Answer, as_json, part_of
-from aether.integrations.mcp_server.statements import stated
-from aether.memory import phases
-from aether.memory.items import items_of
-from aether.memory.marking import block
-from aether.memory.notes import RELEVANCE
+from aether.api import admin as homes
+from aether.api import colony, graph, handoffs, working
+from aether.api import compress as api_compress
+from aether.api import home as api_home
+from aether.api import recall as api_recall
+from aether.api.status import get_memory_status
+from aether.backends.request import session_request
+from aether.errors import InvalidInput, NotFound, shown
+from aether.integrations.mcp_server.results import RESULT_CHARS, Answer, as_json, part_of
+from aether.memory import answers, phases
+from aether.memory.capture.notes import RELEVANCE
+from aether.memory.handoff import room
+from aether.memory.ingest import Ingested
+from aether.memory.items import block, items_of
 from aether.memory.recall import gist, printed
-from aether.operations import colony, edge, graph, recalling, working
-from aether.operations import home as homes
-from aether.operations.status import get_memory_status
-from aether.shapes import JsonObject
+from aether.redact.redact import redact, without_whole_blocks
 from aether.store.documents import NAMES
 from aether.text.words import counted
+from aether.types import JsonObject
+
+# What needs no model, no key and no network.
+BUILT_IN = "extractive"
+BY_CALLER = {"backend": "mcp", "model": "the caller"}
+
+
+def compress(
+    action: Literal["auto", "prepare", "ingest"] = "auto", phase: int | None = None,
+    session: Any = None, part: int = 1, *,
+    home: Path, progress: Callable[[str], None] = lambda _: None,
+) -> Answer:  # fmt: skip
+    """Answer with what compressing did, or with what there is to compress.
+
+    Raises:
+        InvalidInput: the session is missing or is rejected, in words that say what to correct; nothing changed.
+        Conflict: its hand-off is not open any more.
+    """
+    if action == "ingest":
+        return _ingested(session, phase, home)
+    chosen = _current(home) if phase is None else phase
+    if action == "prepare":
+        return _prepared(chosen, part, home)
+    done = api_compress.compress(chosen, architect=BUILT_IN, home=home, progress=progress)
+    return Answer(_words(done.ingested) if done.ingested else done.prepared.reason)
+
+
+def handoff_text(phase: int, home: Path) -> tuple[str, str]:
+    """Return the instruction and items of the hand-off of `phase`, and its path; or why there is none, and ""."""
+    made = api_compress.prepare(phase, manual=True, home=home)
+    if made.path is None:
+        return made.reason, ""
+    handoff = handoffs.read_handoff(made.path)
+    given = cast(JsonObject, {**handoff, "target_tokens": room(handoff)})
+    return session_request(given).prompt, str(made.path)
+
+
+def _prepared(phase: int, part: int, home: Path) -> Answer:
+    text, path = handoff_text(phase, home)
+    if not path:
+        return Answer(text)
+    shown = part_of(text, part, ask=f"compress, action=prepare, phase={phase}")
+    after = "When you have read all of it, write the session JSON and call compress with action=ingest."
+    return Answer(f"{shown}\n{after} The hand-off is also in the file {path}.")
+
+
+def _ingested(session: Any, phase: int | None, home: Path) -> Answer:
+    if session is None or session == "":
+        raise InvalidInput(
+            "session is missing.",
+            fix="Give the session JSON that action=prepare asked for.",
+            where="compress",
+        )
+    if not isinstance(session, Mapping | str):
+        raise InvalidInput(
+            f"session is {shown(session)}.",
+            fix="Give one JSON object with the fields that action=prepare showed.",
+            where="compress",
+        )
+    chosen = _phase_of(session, home) if phase is None else phase
+    done = api_compress.trigger_phase_boundary_compression(
+        chosen, session, architect=dict(BY_CALLER), home=home
+    )
+    return Answer(_words(done))
+
+
+def _phase_of(session: Mapping[str, Any] | str, home: Path) -> int:
+    """Return the phase of the hand-off that a session answers."""
+    named = answers.unwrap(session).get("session_id")
+    opened = api_home.read(home).documents["memory"]["compression"]["open"]
+    return next((int(record["phase"]) for record in opened if record["id"] == named), _current(home))
+
+
+def _current(home: Path) -> int:
+    return phases.current_phase(api_home.read(home).documents["COLONY_STATE"])
+
+
+def _words(done: Ingested) -> str:
+    session = done.session
+    if not done.stored:
+        return f"Session {session['session_id']} was stored already; nothing changed."
+    text = (
+        f"Session {session['session_id']} of phase {session['phase']}: {done.items} items, "
+        f"{session['original_tokens']} tokens became {session['compressed_tokens']}. "
+        "The items are in the archive and are still found by recall."
+    )
+    if done.carried:
+        text += f" {len(done.carried)} statements that had to survive were added word for word."
+    return text + "".join(f" {note}" for note in done.notes)
+
+
+LEFT_OUT = "What is marked as private, or as aether's own memory, was left out."
+REPLACED = "Secrets in it were replaced by <REDACTED> and are not stored."
+
+
+class Statement(NamedTuple):
+    """What is stored of a text."""
+
+    text: str
+    note: str
+    """What was changed; empty where nothing was."""
+
+
+def stated(text: str) -> Statement:
+    """Return what is stored of `text`, and what is to be said of that.
+
+    >>> stated("Use SQLite. <private>It is mine.</private>")
+    Statement(text='Use SQLite. ', note="What is marked as private, or as aether's own memory, was left out.")
+    """
+    public = without_whole_blocks(text)
+    kept = redact(public)
+    # A tag of aether's own that stands alone is written otherwise, as long as it was, and is not left out.
+    noted = {LEFT_OUT: len(public) != len(text), REPLACED: kept != public}
+    return Statement(kept, " ".join(words for words, holds in noted.items() if holds))
+
+
+def note_of(value: Any) -> str:
+    """Return what is to be said of all texts in `value`."""
+    texts = [value]
+    notes: dict[str, None] = {}
+    for each in texts:
+        if isinstance(each, (dict, list)):
+            texts += each.values() if isinstance(each, dict) else each
+        else:
+            notes |= {stated(each).note: None}
+    return " ".join(note for note in notes if note)
+
 
 SOURCE = "mcp"
 # An index of more lines is not read; a better query is.
@@ -73,7 +213,7 @@ def remember(
 
 def _held(content: str, type: str, protected: bool, home: Path) -> str:
     """Return the id of an item of a model's that says just this, and is protected if this shall be; else nothing."""
-    for item in items_of(edge.read(home).documents["memory"]):
+    for item in items_of(api_home.read(home).documents["memory"]):
         own = item["metadata"].get("source") == SOURCE and (item["content"], item["type"]) == (content, type)
         if own and (item["metadata"].get("protected") or not protected):
             return item["id"]
@@ -88,8 +228,8 @@ def recall(query: str, limit: int = 10, *, home: Path) -> Answer:
     """
     if not 1 <= limit <= MOST_LINES:
         raise InvalidInput(f"limit is {limit}.", fix=f"Use 1 to {MOST_LINES}.", where="recall")
-    lines = [printed(line) for line in recalling.recall(query, limit=limit, home=home)]
-    count = edge.counter_of(edge.read(home).documents["memory"])
+    lines = [printed(line) for line in api_recall.recall(query, limit=limit, home=home)]
+    count = api_home.counter_of(api_home.read(home).documents["memory"])
     for match in graph.recall_entities(query, limit=MOST_ENTITIES, home=home):
         cost = count(match.text)
         lines.append(
@@ -109,7 +249,7 @@ def timeline(id: str, before: int = 3, after: int = 3, *, home: Path) -> Answer:
     """
     if max(before, after) > MOST_LINES:
         raise InvalidInput("that is too many.", fix=f"Use at most {MOST_LINES}.", where="timeline")
-    found = recalling.timeline(id, before=before, after=after, home=home)
+    found = api_recall.timeline(id, before=before, after=after, home=home)
     lines = [f"{'> ' if line.id == id else '  '}{line.at[11:16]} {printed(line)}" for line in found]
     return _marked(lines, "Full text: get with ids.")
 
@@ -133,7 +273,7 @@ def _full(id: str, home: Path) -> str:
     if id.startswith(ENTITY):
         return f"# {id}\n{graph.entity(id.removeprefix(ENTITY), home=home).text}"
     try:
-        (entry,) = recalling.full([id], home=home)
+        (entry,) = api_recall.full([id], home=home)
     except NotFound as reason:
         raise NotFound(reason.what, fix="Take ids from recall.", where=reason.where) from reason
     return f"# {id} · {entry['layer']} · {entry['type']} · {entry['at'][:16]}\n{entry['text']}"

@@ -1,4 +1,4 @@
-from aether.backends.extractive.common import COMMON
+from aether.backends.extractive.clauses import COMMON
 from aether.text.words import stem
 
 

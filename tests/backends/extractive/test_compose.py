@@ -1,5 +1,5 @@
-from aether.backends.extractive.compose import NOTHING, composed
-from aether.backends.extractive.statements import read
+from aether.backends.extractive.clauses import read
+from aether.backends.extractive.session import NOTHING, composed
 from tests.backends.extractive.handoffs import PREPARED_AT, handoff, item, signal
 
 ROOMY = 100_000

@@ -1,7 +1,7 @@
 from aether.backends import extractive
 from aether.backends.base import Request, Settings
 from aether.backends.extractive import NAME, complete
-from aether.tokens.sessions import session_tokens
+from aether.tokens.count import session_tokens
 from tests.backends.extractive.handoffs import count, handoff, item, session, signal, texts
 
 

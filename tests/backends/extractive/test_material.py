@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from aether.backends.extractive.material import ANSWER_SENTENCES, BEFORE, HEAD_CHARS, LINE_CHARS, material
+from aether.backends.extractive.session import ANSWER_SENTENCES, BEFORE, HEAD_CHARS, LINE_CHARS, material
 from tests.backends.fakes import said, summary_task
 
 

@@ -1,4 +1,4 @@
-from aether.backends.extractive.select import BINDS, CARRIES, FILLS, WORTH, Weight, ordered
+from aether.backends.extractive.score import BINDS, CARRIES, FILLS, WORTH, Weight, ordered
 
 
 def weight(terms, cost=5, tier=WORTH, factor=1.0, leans_on=-1):

@@ -1,4 +1,4 @@
-from aether.backends.extractive.statements import read
+from aether.backends.extractive.clauses import read
 from tests.backends.extractive.handoffs import handoff, item
 
 

@@ -3,7 +3,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aether.backends.extractive.summary import MOST_LINES, summarised
+from aether.backends.extractive.digest import MOST_LINES, summarised
 from aether.backends.request import SUMMARIES
 from tests.backends.fakes import said, summary_task
 from tests.effort import examples

@@ -1,4 +1,4 @@
-from aether.backends.extractive.trim import PIECE_CHARS, pieces, trimmed, unbulleted
+from aether.backends.extractive.clauses import PIECE_CHARS, pieces, trimmed, unbulleted
 from tests.tables import rows
 
 

@@ -1,4 +1,5 @@
-from aether.backends.extractive.select import (
+from aether.backends.extractive.clauses import read
+from aether.backends.extractive.score import (
     BINDS,
     BLOCKS,
     CARRIES,
@@ -9,9 +10,8 @@ from aether.backends.extractive.select import (
     RULES,
     TOUCHED,
     WORTH,
+    weighed,
 )
-from aether.backends.extractive.statements import read
-from aether.backends.extractive.weigh import weighed
 from tests.backends.extractive.handoffs import count, handoff, item, signal
 from tests.tables import rows
 

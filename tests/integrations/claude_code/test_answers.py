@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aether.integrations.claude_code.answers import answer_of, says_failed
+from aether.integrations.claude_code.reply import answer_of, says_failed
 from tests.tables import rows
 
 

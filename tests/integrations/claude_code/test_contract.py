@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from aether.integrations.claude_code import contract
+from aether.integrations.claude_code import hook
 from tests.tables import rows
 
 # Every event that Claude Code knows, and what we may print for it.
@@ -26,7 +26,7 @@ EVENTS = dict.fromkeys(
 
 @rows(("event", "shape"), EVENTS.items(), ids=EVENTS)
 def test_each_event_prints_what_it_may(event, shape):
-    said = contract.output(event, "Use SQLite.")
+    said = hook.output(event, "Use SQLite.")
 
     if shape == "context":
         inner = {"hookEventName": event, "additionalContext": "Use SQLite."}
@@ -38,33 +38,33 @@ def test_each_event_prints_what_it_may(event, shape):
 @rows("event", ["SessionStart", "PreCompact"])
 @rows("text", ["", "  \n "])
 def test_nothing_to_tell_prints_nothing(event, text):
-    assert contract.output(event, text) == ""
+    assert hook.output(event, text) == ""
 
 
 @pytest.mark.parametrize("text", ['{"decision": "block"}', "\n {a"])
 def test_a_text_that_would_be_read_as_json_is_not(text):
-    assert contract.output("PreCompact", text).startswith("- ")
+    assert hook.output("PreCompact", text).startswith("- ")
 
 
 @rows("event", ["SessionStart", "PreCompact"])
 @rows("line", ["words of a memory", "🎉" * 60, '"\\\n'])
 def test_a_text_that_is_too_long_loses_lines_and_keeps_the_one_that_closes(event, line):
-    said = contract.output(event, "\n".join(["<aether-memory>", *[line] * 4000, "</aether-memory>"]))
+    said = hook.output(event, "\n".join(["<aether-memory>", *[line] * 4000, "</aether-memory>"]))
     told = json.loads(said)["hookSpecificOutput"]["additionalContext"] if event == "SessionStart" else said
 
-    assert 8_500 < contract.units(said) <= contract.MOST_CHARS < contract.LIMIT_CHARS
+    assert 8_500 < hook.units(said) <= hook.MOST_CHARS < hook.LIMIT_CHARS
     assert told.startswith("<aether-memory>")
     assert told.endswith("</aether-memory>")
 
 
 @pytest.mark.parametrize("text", ["x" * 9_000, "x" * 9_000 + "\n "])
 def test_a_line_that_does_not_fit_is_not_told(text):
-    assert contract.output("SessionStart", text) == ""
+    assert hook.output("SessionStart", text) == ""
 
 
 def test_a_torn_character_does_not_end_the_process():
-    assert contract.output("PreCompact", "torn \ud83d").encode("utf-8") == b"torn ?"
+    assert hook.output("PreCompact", "torn \ud83d").encode("utf-8") == b"torn ?"
 
 
 def test_characters_are_counted_as_claude_code_counts_them():
-    assert contract.units("a漢🎉") == 4
+    assert hook.units("a漢🎉") == 4

@@ -7,12 +7,12 @@ import json
 import pytest
 
 import aether
+from aether.api import admin as operations_home
+from aether.api import forget, graph, recall, search
 from aether.errors import NotFound
 from aether.integrations.claude_code import hook
-from aether.integrations.mcp_server import resources, tools
-from aether.operations import forgetting, graph, recalling, searching
-from aether.operations import home as operations_home
-from aether.store import state
+from aether.integrations.mcp_server import server, tools
+from aether.store import snapshot
 from tests import homes
 
 RULE = "We must support legacyFormat 7."
@@ -72,8 +72,8 @@ def compacted(told):
 def everywhere(told, session):
     """Return all that is told or found, by who tells it."""
     home = told.home
-    lines = recalling.recall("support legacyFormat 7 tabs", home=home)
-    (anchor,) = [line.id for line in recalling.recall("use tabs", home=home) if line.type == "constraint"][:1]
+    lines = recall.recall("support legacyFormat 7 tabs", home=home)
+    (anchor,) = [line.id for line in recall.recall("use tabs", home=home) if line.type == "constraint"][:1]
     exported = operations_home.export(home=home)
     return {
         "startup": told("SessionStart", session, source="startup"),
@@ -83,14 +83,12 @@ def everywhere(told, session):
         "prompt": told(
             "UserPromptSubmit", f"{session}p", prompt="where is legacyFormat read?", prompt_id="p3"
         ),
-        "search": json.dumps([hit["entry"] for hit in searching.search_memory("legacyFormat 7", home=home)]),
+        "search": json.dumps([hit["entry"] for hit in search.search_memory("legacyFormat 7", home=home)]),
         "recall": " ".join(line.gist for line in lines),
-        "timeline": " ".join(
-            line.gist for line in recalling.timeline(anchor, before=50, after=50, home=home)
-        ),
+        "timeline": " ".join(line.gist for line in recall.timeline(anchor, before=50, after=50, home=home)),
         "mcp recall": tools.recall("legacyFormat 7 support", home=home).text,
         "mcp get": tools.get([line.id for line in lines], home=home).text,
-        "resources": resources.sessions(home) + resources.state(home),
+        "resources": server.sessions(home) + server.state(home),
         "layers": json.dumps(exported["documents"]),
     }
 
@@ -108,14 +106,14 @@ def test_a_rule_that_was_compressed_and_is_forgotten_by_its_id_is_told_by_nothin
         home=told.home,
     )
     rule, *_ = [
-        hit["id"] for hit in searching.search_memory(RULE, home=told.home)
+        hit["id"] for hit in search.search_memory(RULE, home=told.home)
         if hit["type"] == "constraint" and hit["content"] == RULE
     ]  # fmt: skip
     before = everywhere(told, "s3")
     assert {name for name, text in before.items() if STATEMENT not in text.casefold()} <= {"prompt"}
 
-    planned = forgetting.would_forget([rule], home=told.home)
-    done = forgetting.forget([rule], home=told.home)
+    planned = forget.would_forget([rule], home=told.home)
+    done = forget.forget([rule], home=told.home)
 
     assert planned.targets == done.targets
     layers = {target.layer for target in done.targets}
@@ -136,4 +134,4 @@ def test_a_rule_that_was_compressed_and_is_forgotten_by_its_id_is_told_by_nothin
     operations_home.undo(home=told.home)
 
     assert "legacyFormat 7" in told("SessionStart", "s4", source="startup")
-    assert "legacyFormat 7" in json.dumps(state.load(told.home).documents["graph"])
+    assert "legacyFormat 7" in json.dumps(snapshot.load(told.home).documents["graph"])

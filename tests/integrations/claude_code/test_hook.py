@@ -16,14 +16,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import aether
-from aether.integrations.claude_code import contract, hook, replies
-from aether.store import config, hook_log, spool
+from aether.integrations.claude_code import hook, reply
+from aether.store import config, spool
 from aether.store.lock import locked
 from tests import homes
 from tests.crash import faults
 from tests.effort import examples
 from tests.laws.json_values import values
-from tests.operations.calls import memory
+from tests.api.calls import memory
 from tests.tables import rows
 
 HOOKS = Path(__file__).parents[4] / "shared" / "data" / "hooks"
@@ -56,7 +56,7 @@ def entries(project):
 
 
 def logged(project):
-    path = project / ".aether" / hook_log.NAME
+    path = project / ".aether" / spool.NAME
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
@@ -355,7 +355,7 @@ def test_a_part_that_fails_is_logged_and_the_event_is_kept(project, monkeypatch)
     def broken(*_, **__):
         raise RuntimeError("no such luck")
 
-    monkeypatch.setattr(replies, "reply", broken)
+    monkeypatch.setattr(reply, "reply", broken)
 
     assert told(project, "Stop", last_assistant_message="Done.") == (0, "")
     assert "RuntimeError: no such luck" in logged(project)
@@ -363,16 +363,16 @@ def test_a_part_that_fails_is_logged_and_the_event_is_kept(project, monkeypatch)
 
 
 def test_what_is_told_has_the_shape_of_its_event(project, monkeypatch):
-    monkeypatch.setattr(replies, "reply", lambda event, *_, **__: f"of {event}")
+    monkeypatch.setattr(reply, "reply", lambda event, *_, **__: f"of {event}")
 
     said = {name: told(project, name, agent_type="scout", agent_id="a")[1] for name in sorted(hook.HEAVY)}
 
     for name, text in said.items():
-        assert text == contract.output(name, f"of {name}")
+        assert text == hook.output(name, f"of {name}")
 
 
 def test_an_event_that_comes_twice_at_once_is_answered_once(project, monkeypatch):
-    monkeypatch.setattr(replies, "reply", lambda *_, **__: "remembered")
+    monkeypatch.setattr(reply, "reply", lambda *_, **__: "remembered")
 
     first, second = (told(project, "SessionStart", source="startup") for _ in range(2))
 
@@ -511,7 +511,7 @@ def test_what_is_not_done_in_time_ends_with_a_line_in_the_log(project):
 def test_keeping_an_event_may_take_as_long_as_the_host_waits_and_answering_as_is_set(
     project, event, until_kept, seconds, monkeypatch
 ):
-    monkeypatch.setattr(replies, "reply", lambda *_, left, **__: left_for.append(left) or "")
+    monkeypatch.setattr(reply, "reply", lambda *_, left, **__: left_for.append(left) or "")
     given, left_for = [], []
 
     hook.main(
@@ -525,7 +525,7 @@ def test_keeping_an_event_may_take_as_long_as_the_host_waits_and_answering_as_is
 def test_the_host_does_not_wait_longer_for_an_event_that_took_long_to_be_kept(project, monkeypatch):
     clock, given = iter(range(0, 10_000, 11)), []
     monkeypatch.setattr(hook.time, "monotonic", lambda: next(clock))
-    monkeypatch.setattr(replies, "reply", lambda *_, **__: "")
+    monkeypatch.setattr(reply, "reply", lambda *_, **__: "")
     told_with = {"cwd": str(project), "hook_event_name": "Stop"}
     hook.main([], json.dumps(told_with).encode(), deadline=lambda each, *_: given.append(each))
 
@@ -560,14 +560,14 @@ def test_an_event_that_the_host_says_slowly_is_kept(project):
 
 
 def test_the_first_event_of_a_project_is_kept_before_its_home_is_made(tmp_path, monkeypatch):
-    from aether.operations import home
+    from aether.api import admin
 
     def broken(place):
         raise RuntimeError("too late")
 
     (tmp_path / ".git").mkdir()
     with monkeypatch.context() as patch:
-        patch.setattr(home, "init", broken)
+        patch.setattr(admin, "init", broken)
         told(tmp_path, "UserPromptSubmit", prompt="Never use port 8001.")
     assert len(entries(tmp_path)) == 1
     told(tmp_path, "SessionStart", source="startup")
@@ -629,7 +629,7 @@ def piped(monkeypatch):
 
 
 def test_what_is_told_is_printed_as_utf_8(project, piped, monkeypatch, capfdbinary):
-    monkeypatch.setattr(replies, "reply", lambda *_, **__: "漢字")
+    monkeypatch.setattr(reply, "reply", lambda *_, **__: "漢字")
     piped({"hook_event_name": "PreCompact", "cwd": str(project)})
 
     assert hook.serve([]) == 0
@@ -682,7 +682,7 @@ def test_the_event_of_a_tool_imports_next_to_nothing(project):
 
     heavy = {
         "typing", "pathlib", "contextlib", "dataclasses", "hashlib", "tomllib", "click", "jsonschema", "asyncio", "filelock",
-        "sqlite3", "subprocess", "tempfile", "datetime", "base64", "aether.operations", "aether.memory", "aether.paths",
+        "sqlite3", "subprocess", "tempfile", "datetime", "base64", "aether.api", "aether.memory", "aether.paths",
     }  # fmt: skip
     assert len(entries(project)) == 1
     assert heavy & found == set()
@@ -707,7 +707,7 @@ def test_every_captured_payload_goes_through(project):
 
         event = payload.get("hook_event_name", "")
         assert code == 0, name
-        assert event in contract.CONTEXT | contract.PLAIN or said == "", name
+        assert event in hook.CONTEXT | hook.PLAIN or said == "", name
         assert not said.startswith("{") or json.loads(said)["hookSpecificOutput"]["hookEventName"] == event, (
             name
         )

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from aether.integrations.claude_code import intake
-from aether.integrations.claude_code.intake import bounded, entry_of
-from aether.memory import capture
-from aether.messages import claude_code
-from aether.messages.claude_hooks import identity, is_named, records
+from aether.integrations.claude_code import event as claude_code_event
+from aether.integrations.claude_code.event import bounded, entry_of
+from aether.memory.capture import extract
+from aether.messages.sources import claude_code
+from aether.messages.sources.claude_code import identity, is_named, records_claude_hooks
 from tests import hook_player
 from tests.redact import corpus
 from tests.tables import rows
@@ -241,7 +241,7 @@ def test_a_huge_output_costs_a_small_entry():
     )
 
     assert len(json.dumps(found)) < 10_000
-    assert len(json.dumps(given)) < 2 * intake.ALL_INPUT_CHARS
+    assert len(json.dumps(given)) < 2 * claude_code_event.ALL_INPUT_CHARS
 
 
 def test_arguments_that_are_nested_without_end_are_cut():
@@ -275,16 +275,16 @@ def test_a_field_of_another_type_is_taken_as_it_can_be(field, value):
 
 def noted(entries):
     """What capture notes of entries, as taking in has it."""
-    state, seen, found = capture.begin(), set(), []
+    state, seen, found = extract.begin(), set(), []
     for entry in entries:
-        for record in records(entry):
+        for record in records_claude_hooks(entry):
             if is_named(record) and identity(record) in seen:
                 continue
             seen.add(identity(record))
-            found += capture.observe(state, record)
+            found += extract.observe(state, record)
         if entry["event"] == "Stop":
-            found += capture.end_turn(state)
-    return Counter((draft["type"], draft["content"]) for draft in found + capture.finish(state))
+            found += extract.end_turn(state)
+    return Counter((draft["type"], draft["content"]) for draft in found + extract.finish(state))
 
 
 @pytest.mark.slow
@@ -298,7 +298,7 @@ def test_hooks_note_what_an_import_of_the_transcript_notes():
     for file in files:
         lines = list(hook_player._lines(file))
         imported += Counter(
-            (draft["type"], draft["content"]) for draft in capture.capture(claude_code.records(lines))
+            (draft["type"], draft["content"]) for draft in extract.capture(claude_code.records(lines))
         )
         hooked += noted(entry for payload in hook_player.payloads(file) if (entry := entry_of(payload)))
 

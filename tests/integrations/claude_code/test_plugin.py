@@ -14,7 +14,7 @@ import pytest
 
 from aether import __version__
 from aether.cli.main import cli
-from aether.operations.claude_settings import plugin_directory
+from aether.integrations.claude_code.install import plugin_directory
 from tests.tables import rows
 
 PLUGIN = plugin_directory()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from aether.api import admin as operations_home
+from aether.api import briefing, compress, drain, host_summary, recall, working
+from aether.api.drain import Drained
 from aether.errors import Conflict
-from aether.integrations.claude_code import replies
-from aether.operations import architects, briefing, compaction_summaries, recalling, taking_in, working
-from aether.operations import home as operations_home
-from aether.operations.taking_in import Drained
+from aether.integrations.claude_code import reply as claude_code_reply
 from tests import homes
 from tests.hook_player import entry, put
 
@@ -28,18 +28,18 @@ def calls(monkeypatch):
             module, name, lambda *given, **named: seen.append((name, *given[1:], *named.values())) or result
         )
 
-    stand_in(taking_in, "drain", Drained(0, [], compression_needed=False, left=""))
+    stand_in(drain, "drain", Drained(0, [], compression_needed=False, left=""))
     stand_in(briefing, "session_brief", "brief")
     stand_in(briefing, "subagent_brief", "agent brief")
     stand_in(briefing, "compaction_steering", "keep this")
-    stand_in(recalling, "prompt_recall", "recalled")
-    stand_in(compaction_summaries, "ingest_summary", None)
+    stand_in(recall, "prompt_recall", "recalled")
+    stand_in(host_summary, "ingest_summary", None)
     stand_in(working, "check_token_threshold", result=False)
     return seen
 
 
 def reply(home, event, *, left=8.0, note=None, **more):
-    return replies.reply(
+    return claude_code_reply.reply(
         event, {"session": "s", **more}, str(home), left=left, note=note or (lambda what: None)
     )
 
@@ -89,9 +89,7 @@ def test_what_is_switched_off_is_not_told(home, calls, key, event, given):
 
 
 def test_what_stays_in_the_spool_is_noted(home, calls, monkeypatch):
-    monkeypatch.setattr(
-        taking_in, "drain", lambda home: Drained(0, [], compression_needed=False, left="locked")
-    )
+    monkeypatch.setattr(drain, "drain", lambda home: Drained(0, [], compression_needed=False, left="locked"))
     noted = []
 
     reply(home, "SubagentStop", note=noted.append)
@@ -108,7 +106,7 @@ def full(home):
 def test_a_full_memory_is_compressed_when_a_turn_ends(home, monkeypatch):
     asked = []
     monkeypatch.setattr(
-        architects, "compress", lambda phase, **named: asked.append((phase, named["architect"]))
+        compress, "compress", lambda phase, **named: asked.append((phase, named["architect"]))
     )
     full(home)
 
@@ -120,7 +118,7 @@ def test_a_full_memory_is_compressed_when_a_turn_ends(home, monkeypatch):
 @pytest.mark.parametrize("why", ["off", "late", "not full"])
 def test_it_is_not_compressed_where_it_is_switched_off_late_or_not_full(home, monkeypatch, why):
     asked = []
-    monkeypatch.setattr(architects, "compress", lambda *given, **named: asked.append(given))
+    monkeypatch.setattr(compress, "compress", lambda *given, **named: asked.append(given))
     if why != "not full":
         full(home)
     if why == "off":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aether.errors import InvalidInput
-from aether.integrations.mcp_server.answers import RESULT_CHARS, as_json, part_of
+from aether.integrations.mcp_server.results import RESULT_CHARS, as_json, part_of
 from tests.tables import rows
 
 

@@ -8,12 +8,12 @@ import re
 import pytest
 
 import aether
+from aether.api.colony import start_phase
+from aether.api.home import read
 from aether.errors import InvalidInput
-from aether.integrations.mcp_server.answers import RESULT_CHARS
-from aether.integrations.mcp_server.compressing import compress, handoff_text
+from aether.integrations.mcp_server.results import RESULT_CHARS
+from aether.integrations.mcp_server.tools import compress, handoff_text
 from aether.memory import handoff
-from aether.operations.colony import start_phase
-from aether.operations.edge import read
 
 
 @pytest.fixture

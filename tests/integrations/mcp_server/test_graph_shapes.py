@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aether.errors import InvalidInput
-from aether.integrations.mcp_server.graph_shapes import ENTITY, RELATION, checked, listed
+from aether.integrations.mcp_server.graph_tools import ENTITY, RELATION, checked, listed
 from tests.tables import rows
 
 ANT = {"name": "ant", "entityType": "insect", "observations": ["It digs."]}

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
+from aether.api import graph
 from aether.errors import InvalidInput
 from aether.integrations.mcp_server import graph_tools as tools
-from aether.integrations.mcp_server.answers import RESULT_CHARS
-from aether.operations import graph
+from aether.integrations.mcp_server.results import RESULT_CHARS
 
 ANT = {"name": "ant", "entityType": "insect", "observations": ["It digs."]}
 EATS = {"from": "ant", "to": "leaf", "relationType": "eats"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aether.integrations.mcp_server.lean import lean
+from aether.integrations.mcp_server.results import lean
 
 
 def made(value, known=""):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aether.errors import NotFound
-from aether.integrations.mcp_server.places import place
+from aether.integrations.mcp_server.server import place
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_no_home_is_made_where_that_is_turned_off(project, monkeypatch):
 
 
 def test_nothing_of_another_kind_is_made_a_home(tmp_path):
-    from aether.operations.status import get_memory_status
+    from aether.api.status import get_memory_status
 
     assert place(str(tmp_path)) == tmp_path
     with pytest.raises(NotFound, match="is not a home"):

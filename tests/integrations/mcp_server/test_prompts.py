@@ -6,8 +6,8 @@ import pytest
 
 import aether
 from aether.errors import InvalidInput
-from aether.integrations.mcp_server.answers import RESULT_CHARS
-from aether.integrations.mcp_server.prompts import compress_prompt, summary_prompt
+from aether.integrations.mcp_server.results import RESULT_CHARS
+from aether.integrations.mcp_server.server import compress_prompt, summary_prompt
 
 
 def test_compressing_puts_the_hand_off_before_the_model(home):

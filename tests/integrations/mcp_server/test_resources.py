@@ -7,10 +7,10 @@ import json
 import pytest
 
 import aether
+from aether.api import compress, graph, recall
+from aether.api.colony import emit_signal
 from aether.errors import NotFound
-from aether.integrations.mcp_server import resources
-from aether.operations import architects, graph, recalling
-from aether.operations.colony import emit_signal
+from aether.integrations.mcp_server import server
 
 ANT = {"name": "ant", "entityType": "insect", "observations": ["It digs."]}
 
@@ -24,23 +24,23 @@ def filled(home):
 
 
 def item_of(home):
-    return recalling.recall("sqlite", home=home)[0].id
+    return recall.recall("sqlite", home=home)[0].id
 
 
 def test_each_is_json(filled):
-    assert json.loads(resources.knowledge_graph(filled)) == {"entities": [ANT], "relations": []}
-    assert json.loads(resources.overview(filled))["newest"][0]["gist"] == "Use SQLite."
-    assert json.loads(resources.signals(filled))[0]["type"] == "FOCUS"
-    assert json.loads(resources.state(filled))["colony_status"]["state"] == "IDLE"
-    assert json.loads(resources.entry(item_of(filled), filled))["content"] == "Use SQLite."
+    assert json.loads(server.knowledge_graph(filled)) == {"entities": [ANT], "relations": []}
+    assert json.loads(server.overview(filled))["newest"][0]["gist"] == "Use SQLite."
+    assert json.loads(server.signals(filled))[0]["type"] == "FOCUS"
+    assert json.loads(server.state(filled))["colony_status"]["state"] == "IDLE"
+    assert json.loads(server.entry(item_of(filled), filled))["content"] == "Use SQLite."
     with pytest.raises(NotFound):
-        resources.entry("none", filled)
+        server.entry("none", filled)
 
 
 def test_sessions_are_listed_with_their_summaries(filled):
-    architects.compress(1, home=filled)
+    compress.compress(1, home=filled)
 
-    assert json.loads(resources.sessions(filled))[0]["summary"]
+    assert json.loads(server.sessions(filled))[0]["summary"]
 
 
 def read(home, uri, *, tools="all"):

@@ -12,9 +12,9 @@ from types import SimpleNamespace
 import pytest
 
 import aether
+from aether.api import compress, graph, working
 from aether.errors import BackendUnavailable, InvalidInput
 from aether.integrations.mcp_server import server as serving
-from aether.operations import architects, graph, working
 from aether.store import doctor
 from aether.tokens.counters import counter
 from tests.tables import rows
@@ -190,13 +190,13 @@ def test_the_home_of_the_project_is_made_at_the_first_call(tmp_path, monkeypatch
 def test_a_long_call_keeps_nobody_waiting_and_tells_how_far_it_is(home, monkeypatch):
     aether.add_working_memory_item("Use SQLite.", "decision", home=home)
     go_on = threading.Event()
-    real = architects.compress
+    real = compress.compress
 
     def slow(*arguments, **options):
         assert go_on.wait(30)
         return real(*arguments, **options)
 
-    monkeypatch.setattr(architects, "compress", slow)
+    monkeypatch.setattr(compress, "compress", slow)
     heard = []
 
     async def asking(client):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aether.integrations.mcp_server.statements import LEFT_OUT, REPLACED, note_of, stated
+from aether.integrations.mcp_server.tools import LEFT_OUT, REPLACED, note_of, stated
 from tests.tables import rows
 
 SECRET = "api_key=abcdef1234567890abcdef"

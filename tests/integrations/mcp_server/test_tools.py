@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from aether.api import graph, working
 from aether.errors import InvalidInput, NotFound
 from aether.integrations.mcp_server import tools
-from aether.integrations.mcp_server.answers import RESULT_CHARS
-from aether.operations import graph, working
+from aether.integrations.mcp_server.results import RESULT_CHARS
 from aether.text.cleaning import without_injected
 
 SAID = "Use SQLite for the index, because it is one file."

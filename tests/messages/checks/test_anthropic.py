@@ -1,6 +1,6 @@
 import pytest
 
-from aether.messages.checks.anthropic import findings
+from aether.messages.providers.anthropic import findings
 from tests.tables import rows
 
 USER = {"role": "user", "content": "Go."}

@@ -1,4 +1,4 @@
-from aether.messages.checks.frame import findings
+from aether.messages.validate import findings
 from tests.tables import rows
 
 

@@ -1,4 +1,4 @@
-from aether.messages.checks.gemini import findings
+from aether.messages.providers.gemini import findings
 from tests.tables import rows
 
 USER = {"role": "user", "parts": [{"text": "Go."}]}

@@ -1,6 +1,6 @@
 import pytest
 
-from aether.messages.checks.openai import findings
+from aether.messages.providers.openai import findings
 from tests.tables import rows
 
 USER = {"role": "user", "content": "Go."}

@@ -1,4 +1,4 @@
-from aether.messages.checks.plain import findings
+from aether.messages.providers.plain import findings
 from tests.tables import rows
 
 

@@ -1,4 +1,4 @@
-from aether.messages.checks.responses import findings
+from aether.messages.providers.responses import findings
 from tests.tables import rows
 
 USER = {"role": "user", "content": "Go."}

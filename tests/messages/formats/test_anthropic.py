@@ -1,9 +1,9 @@
 import pytest
 
 from aether.errors import InvalidInput
-from aether.messages.formats import anthropic
-from aether.messages.formats.turns import Answer, Turn
-from aether.messages.message import Block
+from aether.messages.model import Block
+from aether.messages.providers import anthropic
+from aether.messages.turns import Answer, Turn
 from tests.tables import rows
 
 

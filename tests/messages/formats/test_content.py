@@ -1,5 +1,5 @@
-from aether.messages.formats.content import as_json, call, media, other, result
-from aether.messages.message import Block
+from aether.messages.content import as_json, call, media, other, result
+from aether.messages.model import Block
 
 AT = ("content", 0)
 

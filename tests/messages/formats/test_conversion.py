@@ -1,4 +1,4 @@
-from aether.messages.formats import convert, read
+from aether.messages.convert import convert, read
 
 RULES = {"role": "system", "content": "Rules."}
 MORE = {"role": "developer", "content": "More."}

@@ -1,4 +1,4 @@
-from aether.messages.formats.detection import detect_wire
+from aether.messages.convert import detect_wire
 from tests.laws.histories import history
 from tests.tables import rows
 

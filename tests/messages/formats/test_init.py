@@ -1,7 +1,7 @@
 import pytest
 
 from aether.errors import InvalidInput
-from aether.messages.formats import bare, convert, message, read, said, with_text, without_reasoning
+from aether.messages.convert import bare, convert, message, read, said, with_text, without_reasoning
 from tests.tables import rows
 
 USE = {"type": "tool_use", "id": "c", "name": "f", "input": {"a": 1}}

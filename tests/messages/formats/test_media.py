@@ -1,5 +1,5 @@
-from aether.messages.formats.media import Shown, seen, spelt
-from aether.messages.message import WIRES
+from aether.messages.content import Shown, seen, spelt
+from aether.messages.model import WIRES
 from tests.tables import rows
 
 PICTURE = Shown("image/png", "aGk=")

@@ -1,5 +1,6 @@
-from aether.messages.formats import gemini, openai, read
-from aether.messages.formats.pairing import paired
+from aether.messages.convert import read
+from aether.messages.providers import gemini, openai
+from aether.messages.turns import paired
 
 
 def called(*names, **more):

@@ -1,4 +1,4 @@
-from aether.messages.formats.places import is_text, replaced, retold, value_at
+from aether.messages.content import is_text, replaced, retold, value_at
 from tests.tables import rows
 
 

@@ -1,9 +1,9 @@
 import pytest
 
 from aether.errors import InvalidInput
-from aether.messages.formats import plain
-from aether.messages.formats.turns import Turn
-from aether.messages.message import Block
+from aether.messages.model import Block
+from aether.messages.providers import plain
+from aether.messages.turns import Turn
 from tests.tables import rows
 
 

@@ -1,5 +1,5 @@
-from aether.messages.formats import read
-from aether.messages.formats.turns import turns
+from aether.messages.convert import read
+from aether.messages.turns import turns
 
 
 def told(raws, source, wire):

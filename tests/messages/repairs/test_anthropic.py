@@ -1,5 +1,4 @@
-from aether.messages.checks.anthropic import findings
-from aether.messages.repairs.anthropic import mended
+from aether.messages.providers.anthropic import findings, mended
 from tests.tables import rows
 
 USER = {"role": "user", "content": "Go."}

@@ -1,4 +1,4 @@
-from aether.messages.repairs.anthropic_content import cleaned, raw_of
+from aether.messages.providers.anthropic import cleaned, raw_of
 from tests.tables import rows
 
 IMAGE = {"type": "image", "source": {}}

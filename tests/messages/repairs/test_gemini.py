@@ -1,5 +1,4 @@
-from aether.messages.checks.gemini import findings
-from aether.messages.repairs.gemini import mended
+from aether.messages.providers.gemini import findings, mended
 from tests.tables import rows
 
 GO, DONE = {"text": "Go."}, {"text": "Done."}

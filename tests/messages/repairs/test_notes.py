@@ -1,4 +1,4 @@
-from aether.messages.repairs.notes import arguments_text, changed, lost, speaker, unused
+from aether.messages.content import arguments_text, changed, lost, speaker, unused
 from tests.tables import rows
 
 

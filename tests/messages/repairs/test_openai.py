@@ -1,5 +1,4 @@
-from aether.messages.checks.openai import findings
-from aether.messages.repairs.openai import mended
+from aether.messages.providers.openai import findings, mended
 from tests.tables import rows
 
 USER = {"role": "user", "content": "Go."}

@@ -1,4 +1,4 @@
-from aether.messages.repairs.plain import mended
+from aether.messages.providers.plain import mended
 
 USER = {"role": "user", "content": "Go."}
 

@@ -1,5 +1,4 @@
-from aether.messages.checks.responses import findings
-from aether.messages.repairs.responses import mended
+from aether.messages.providers.responses import findings, mended
 from tests.tables import rows
 
 USER = {"role": "user", "content": "Go."}

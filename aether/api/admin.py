@@ -1,0 +1,284 @@
+"""The home itself, as a caller asks for it: make it, fold it, show it, look back, undo, examine, mend.
+
+Snapshots of the whole colony: taken by a person or before a transition, listed, restored.
+
+A restore is a change like any other: journalled, and undone by `undo`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from aether import paths
+from aether.api import memory_tool
+from aether.api.home import Home, change, find, now, owned, read
+from aether.api.memory_tool import showing
+from aether.clock import new_id
+from aether.errors import AetherError, InvalidInput, NotFound, shown
+from aether.memory import search, snapshots
+from aether.memory.changes import joined
+from aether.paths import HOME_NAME, file_name, inside
+from aether.schemas import check, migrations
+from aether.store import codec, config, documents
+from aether.store import doctor as store_doctor
+from aether.store.commit import Author, commit, fold_home
+from aether.store.files import make_directory, storage, write_whole
+from aether.store.journal import Entry
+from aether.store.lock import locked
+from aether.store.snapshot import Snapshot, load
+from aether.store.undo import BOOKKEEPING, last_undoable, newest_first, states_back
+from aether.store.undo import undo as undo_change
+from aether.types import Change, Finding, JsonObject
+
+
+def create_snapshot(label: str = "", *, home: Home = None) -> JsonObject:
+    """Save the whole colony as it is and return what was saved, without the documents."""
+    return _take(label, home, by_itself=False)
+
+
+def automatic(label: str, *, home: Home = None) -> str:
+    """Save the colony before or after a transition and return the snapshot's id; old ones give way."""
+    taken = _take(label, home, by_itself=True)
+    place = find(home)
+    snapshot_id = str(taken["snapshot_id"])
+    with locked(place), storage(place, left="The snapshot was taken."):
+        for gone in snapshots.expendable(list_snapshots(home=place), taken=snapshot_id):
+            _path(place, gone).unlink(missing_ok=True)
+    return snapshot_id
+
+
+def _take(label: str, home: Home, *, by_itself: bool) -> JsonObject:
+    place = find(home)
+    state, at = read(place), now()
+    taken = snapshots.take(
+        state.documents, snapshot_id=new_id("snapshot", at), label=label, now=at, revision=state.revision,
+        automatic=by_itself,
+    )  # fmt: skip
+    path = _path(place, taken["snapshot_id"])
+    with locked(place), storage(place):
+        make_directory(path.parent)
+        write_whole(path, codec.document(taken))
+    return {field: value for field, value in taken.items() if field != "documents"}
+
+
+def list_snapshots(*, home: Home = None) -> list[JsonObject]:
+    """Return every readable snapshot, newest first, without the documents.
+
+    Raises:
+        NotFound: this is not a home.
+    """
+    place = find(home)
+    if not (place / "data").is_dir():
+        raise NotFound("is not a home: it has no data/.", fix='Run "aether init" there.', where=str(place))
+    # Restoring one that is not ours says what is wrong; the others are still of use.
+    return sorted(filter(None, dict(_all(place)).values()), key=snapshots.order, reverse=True)
+
+
+def examine_snapshots(home: Path) -> list[Finding]:
+    """Return the files that are not a snapshot, though they are JSON."""
+    return [
+        Finding(
+            "warning", "unreadable", f"snapshots/{path.name}", "not a snapshot of aether.",
+            "Remove it, or restore it from a copy.",
+        )
+        for path, outline in sorted(_all(home)) if outline is None
+    ]  # fmt: skip
+
+
+def _all(home: Path) -> Iterator[tuple[Path, JsonObject | None]]:
+    """Yield every file of JSON with its snapshot, None where it holds none, or another's."""
+    for path in (home / "snapshots").glob("*.json"):
+        try:
+            outline = snapshots.outline(codec.parse(path.read_bytes(), where=path.name))
+        except AetherError:
+            continue
+        yield path, outline if outline and outline["snapshot_id"] == path.stem else None
+
+
+def _path(home: Path, snapshot_id: str) -> Path:
+    return inside(home, f"snapshots/{file_name(snapshot_id, what='snapshot id')}.json")
+
+
+def restore_snapshot(snapshot_id: str = "latest", *, home: Home = None) -> list[str]:
+    """Take the colony back to a snapshot and return the names of the documents that changed.
+
+    Raises:
+        NotFound: there is no such snapshot.
+        CorruptDocument: it is not what was saved.
+        InvalidDocument: it does not fit this aether.
+    """
+    place = find(home)
+    known = list_snapshots(home=place)
+    if snapshot_id == "latest" and known:
+        snapshot_id = known[0]["snapshot_id"]
+    path = _path(place, snapshot_id)
+    if not path.exists():
+        raise NotFound(
+            f"there is no snapshot {shown(snapshot_id)}.", fix='See "aether snapshot list".', where=str(place)
+        )
+    read_back = codec.parse(path.read_bytes(), where=path.name)
+    saved = read_back if isinstance(read_back, dict) else {}
+
+    at = now()
+
+    def plan(documents: Mapping[str, Any]) -> Change:
+        restored = snapshots.restore(documents, saved, current=_valid)
+        return snapshots.with_archive(documents, restored, now=at)
+
+    with showing(place):
+        changed: list[str] = change(place, plan, Author("restore", reason=snapshot_id)).result
+    return changed
+
+
+def _valid(name: str, value: Any) -> Any:
+    present = migrations.current(name, value)
+    check.require(name, present, fix="Restore another snapshot.")
+    return present
+
+
+def init(home: Home = None) -> Path:
+    """Make the home ready for use and return its path; one that exists keeps everything.
+
+    `home` is the home itself; by default `AETHER_HOME`, else `.aether/` in the current directory. Files of
+    the original v2.0 format that are there are brought in.
+
+    Raises:
+        StorageFailed: the directory cannot be written.
+    """
+    named = home or os.environ.get("AETHER_HOME") or Path.cwd() / HOME_NAME
+    place = paths.find_home(named)
+    with storage(place):
+        make_directory(place / "data")
+    fold_home(place, now=now())
+    return place
+
+
+def fold(*, home: Home = None) -> int:
+    """Write what the journal says into the documents and return the revision they now contain."""
+    return fold_home(find(home), now=now()).revision
+
+
+def show(document: str, *, home: Home = None, revision: int | None = None) -> Any:
+    """Return a document as it is now, to the last committed change, or as it was at `revision`.
+
+    Raises:
+        NotFound: there is no such document or revision.
+    """
+    place = find(home)
+    documents.path_of(place, document)
+    snapshot = load(place)
+    if revision is None:
+        return owned(snapshot.documents[document])
+    return owned(states_back(snapshot, revision)[1][document])
+
+
+class LogLine(NamedTuple):
+    """One transaction, as `aether log` tells it."""
+
+    revision: int
+    at: str
+    by: str
+    operation: str
+    reason: str
+    touched: list[str]
+    """Documents and append-only files that it changed."""
+
+
+def log(*, limit: int = 20, everything: bool = False, home: Home = None) -> list[LogLine]:
+    """Return the newest `limit` transactions, newest first (0: all); counted reads only if `everything`."""
+    snapshot = read(home)
+    wanted = (entry for entry in newest_first(snapshot) if everything or entry.operation not in BOOKKEEPING)
+    return [
+        LogLine(
+            entry.revision,
+            entry.at,
+            entry.by,
+            entry.operation,
+            f"{entry.reason} (erased)".lstrip() if entry.erased else entry.reason,
+            [*entry.patches, *entry.appends],
+        )
+        for entry in islice(wanted, min(limit, sys.maxsize) or None)
+    ]
+
+
+def undo(revision: int | None = None, *, home: Home = None) -> LogLine:
+    """Take one transaction back (default: the last that somebody asked for and was not undone) and return it.
+
+    Later ones stay. What hooks did of themselves nobody asked for: it is taken back by its revision.
+
+    Raises:
+        NotFound: there is no such revision.
+        Conflict: it was erased, or a later change depends on it; that change is named.
+    """
+    place = find(home)
+    chosen = revision if revision is not None else last_undoable(load(place))
+
+    at = now()
+
+    def plan(snapshot: Snapshot) -> Change:
+        undone = snapshots.with_archive(snapshot.documents, undo_change(snapshot, chosen), now=at)
+        mended = search.rederived(snapshot.documents, undone)
+        return joined(undone, mended, result=undone.result)
+
+    with memory_tool.showing(place):
+        entry: Entry = commit(place, plan, Author("undo", reason=f"of revision {chosen}"), now=at).result
+    return LogLine(entry.revision, entry.at, entry.by, entry.operation, entry.reason, [*entry.patches])
+
+
+def examine(*, home: Home = None) -> list[Finding]:
+    """Return what is wrong with the home, errors first; nothing is changed."""
+    place = find(home)
+    if not place.is_dir():
+        raise NotFound("is not a home.", fix='Run "aether init" there.', where=str(place))
+    found = [*store_doctor.examine(place), *examine_snapshots(place), *memory_tool.examine(place)]
+    if not any(finding.level == "error" for finding in found):
+        found += search.examine(load(place).documents)
+    return found
+
+
+def repair(*, home: Home = None) -> list[str]:
+    """Mend what can be mended and return what was done, in words."""
+    place = find(home)
+    done = store_doctor.repair(place, now=now())
+
+    def plan(snapshot: Snapshot) -> Change:
+        return search.mended(snapshot.documents)
+
+    settings = config.or_default(place)  # a broken config.toml must not keep the rest from being mended
+    with memory_tool.showing(place):
+        mended = commit(place, plan, Author("repair", by="doctor"), now=now(), settings=settings)
+    fold_home(place, now=now())
+    return [*done, *mended.result]
+
+
+def check_schema(name: str, value: Any) -> list[Finding]:
+    """Return where `value` breaks the schema of document `name`.
+
+    Raises:
+        NotFound: there is no such schema.
+    """
+    if not name.replace("_", "").isalnum():
+        raise InvalidInput(
+            f"{name!r} is not the name of a schema.", fix=f"Use one of {', '.join(documents.NAMES)}."
+        )
+    return check.findings(name, value)
+
+
+def export(*, home: Home = None) -> JsonObject:
+    """Return the whole colony as one JSON object: documents, archive, receipts and events."""
+    from aether.store import archive
+
+    snapshot = read(home)
+    return {
+        "revision": snapshot.revision,
+        "documents": owned(snapshot.documents),
+        **{
+            kind: [owned(record) for _, record in archive.records(snapshot, kind)]
+            for kind in (*archive.MONTHLY, *archive.SINGLE)
+        },
+    }

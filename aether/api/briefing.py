@@ -1,0 +1,101 @@
+"""Briefings, as a hook asks for them: what a model is told, and how its summary is steered."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from aether.api import hook_sessions
+from aether.api.home import Home, counter_of, find, now, read
+from aether.api.hook_sessions import session_of
+from aether.errors import AetherError
+from aether.memory.briefing import briefing
+from aether.memory.sessions import sessions_of
+from aether.paths import project_root
+from aether.store import config
+from aether.store.snapshot import Snapshot, load
+
+# A sub-agent is given a task of its own; what it must know beside that is short.
+AGENT_SHARE = 1 / 3
+# Names a home whose preferences and constraints every session is told. A variable of the user's and no setting of a
+# home: a home may come with a repository, which must not choose whose memory is read.
+USER_HOME = "AETHER_USER_HOME"
+
+
+def session_brief(home: Home, source: str, session: str = "") -> str:
+    """Return the block that a session beginning by `source` is given, or "".
+
+    Resuming a session that is known tells what changed since it was last active.
+    """
+    place = find(home)
+    snapshot = read(place)
+    settings = config.or_default(place)
+    since = _last_active(place, session, snapshot) if session and source in briefing.RESUMED else ""
+    brief = briefing.briefing(
+        snapshot.documents, occasion=source, now=now(), count=counter_of(snapshot.documents["memory"]),
+        budget=settings.claude_brief_tokens, since=since, root=project_root(place),
+        wide=_wide(place, os.environ.get(USER_HOME, "")),
+    )  # fmt: skip
+    if session and source not in briefing.RESUMED:
+        hook_sessions.start(place, session, brief.split("\n"))
+    return brief
+
+
+def _last_active(home: Path, session: str, snapshot: Snapshot) -> str:
+    """Return when `session` was last heard of, or its conversation compacted: a summary tells nothing new to its own."""
+    known = session_of(home, session)
+    if not known:
+        return ""
+    own = (
+        stored["compressed_at"]
+        for stored in sessions_of(snapshot.documents["memory"])
+        if (stored["metadata"].get("architect") or {}).get("session") == session
+    )
+    return max(str(known["at"]), *own, "")
+
+
+def _wide(home: Path, named: str) -> dict[str, object] | None:
+    """Return the documents of the user's own home; None where there is none, it cannot be read, or it is this one."""
+    if not named:
+        return None
+    try:
+        other = find(named)
+        return None if other == home else load(other).documents
+    except AetherError:
+        return None  # a project's memory is told without it
+
+
+def subagent_brief(home: Home, caste: str) -> str:
+    """Return the block that a sub-agent of `caste` is given, or ""."""
+    place = find(home)
+    documents = read(place).documents
+    budget = int(config.or_default(place).claude_brief_tokens * AGENT_SHARE)
+    return briefing.agent_brief(
+        documents,
+        caste,
+        now=now(),
+        count=counter_of(documents["memory"]),
+        budget=budget,
+        root=project_root(place),
+    )
+
+
+def compaction_steering(home: Home, session: str = "", *, by: str = "queen") -> str:
+    """Return what the summariser must keep, having prepared the hand-off that its summary will be stored with.
+
+    Never raises for a home that is locked, full or broken: then it says what it can, and storing the summary
+    prepares the hand-off itself. `session` is the host's; `by` is the author in the log.
+    """
+    del session  # what the host compacts may be any session's: working memory is the project's
+    try:
+        place = find(home)
+        documents = read(place).documents
+    except (AetherError, OSError):
+        return ""
+    plain = briefing.steering(documents, now=now(), root=project_root(place))
+    with contextlib.suppress(AetherError, OSError):
+        from aether.api.host_summary import prepare_for_summary  # half of the cost of telling
+
+        prepare_for_summary(home, by=by)
+    return plain

@@ -1,0 +1,216 @@
+"""Signals, phases and the colony's state, as a caller asks for them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+from aether.api.admin import automatic
+from aether.api.home import Home, change, fold_after, now, owned, read
+from aether.clock import new_id
+from aether.errors import AetherError
+from aether.memory import colony as colony_state
+from aether.memory import phases, signals
+from aether.memory.changes import chained
+from aether.store.commit import Author
+from aether.types import Change, Finding, JsonObject
+
+
+def emit_signal(
+    type: str,
+    context: str,
+    *,
+    strength: float | None = None,
+    home: Home = None,
+    source: str = "queen",
+    caste: str | None = None,
+    phase: int | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> JsonObject:
+    """Deposit a signal and return it; faded ones move to the events on the way.
+
+    Raises:
+        InvalidInput: no such type, a strength outside 0 to 1, or the colony is executing (FOCUS, REDIRECT).
+    """
+    at = now()
+
+    def emit(documents: Mapping[str, Any]) -> Change:
+        return signals.emit(
+            documents["pheromones"], type, context, now=at, id=new_id(type.lower(), at), strength=strength,
+            source=source, caste=caste, phase=phase, metadata=owned(metadata),
+            colony_state=documents["COLONY_STATE"]["colony_status"]["state"],
+        )  # fmt: skip
+
+    def plan(documents: Mapping[str, Any]) -> Change:
+        return chained(documents, emit, lambda state: signals.expire(state["pheromones"], at))
+
+    emitted: JsonObject = change(home, plan, Author("emit", by=source, reason=type)).result[0]
+    return emitted
+
+
+def active_signals(*, caste: str | None = None, home: Home = None) -> list[JsonObject]:
+    """Return the signals that `caste` feels now, strongest first, each with its effective strength."""
+    found = signals.active(read(home).documents["pheromones"], now=now(), caste=caste)
+    return [owned(signal) for signal in found]
+
+
+def colony(*, home: Home = None) -> JsonObject:
+    """Return the state of the colony: COLONY_STATE.json as it is now."""
+    found: JsonObject = owned(read(home).documents["COLONY_STATE"])
+    return found
+
+
+def transition_state(new: str, trigger: str = "manual", *, home: Home = None) -> JsonObject:
+    """Take the colony to another state, with a snapshot before and after, and return the history entry.
+
+    Raises:
+        InvalidInput: that transition is not legal; the legal ones are named.
+    """
+    present = colony(home=home)
+    old = present["colony_status"]["state"]
+    colony_state.transition(present, new, now=now(), trigger=trigger)  # refuses before a snapshot is taken
+    before = automatic(f"pre_{old}_to_{new}", home=home)
+    done: JsonObject = change(
+        home,
+        lambda documents: colony_state.transition(
+            documents["COLONY_STATE"], new, now=now(), trigger=trigger, checkpoint=before
+        ),
+        Author("transition", reason=f"{old} to {new}: {trigger}"),
+    ).result
+    with contextlib.suppress(AetherError):  # the transition stands, whatever becomes of its second snapshot
+        after = automatic(f"post_{old}_to_{new}", home=home)
+        change(
+            home,
+            lambda documents: colony_state.record_checkpoint(documents["COLONY_STATE"], after),
+            Author("snapshot", by="colony", reason=after),
+        )
+    return done
+
+
+def start_phase(
+    phase: int, *, name: str | None = None, goal: str | None = None, home: Home = None
+) -> phases.PhaseChange:
+    """Start a phase: the colony goes to EXECUTING along its legal edges.
+
+    Raises:
+        InvalidInput: it is not a phase number, or another phase is running.
+    """
+
+    def plan(documents: Mapping[str, Any]) -> Change:
+        return phases.start_phase(
+            documents["COLONY_STATE"], documents["pheromones"], phase, now=now(), name=name, goal=goal
+        )
+
+    done: phases.PhaseChange = change(home, plan, Author("start phase", reason=f"phase {phase}")).result
+    return done
+
+
+def complete_phase(phase: int, *, home: Home = None) -> phases.PhaseChange:
+    """Complete a phase: PHASE_COMPLETE marks the boundary, the Queen is asked, the next phase is adapted.
+
+    Raises:
+        InvalidInput: it is not a phase number, or it failed.
+    """
+    at = now()
+
+    def plan(documents: Mapping[str, Any]) -> Change:
+        return phases.complete_phase_adaptation(documents, phase, now=at, new_id=new_id)
+
+    done: phases.PhaseChange = change(home, plan, Author("complete phase", reason=f"phase {phase}")).result
+    fold_after(home)
+    return done
+
+
+def adapt_next_phase_from_memory(phase: int, *, home: Home = None) -> phases.Adapted | None:
+    """Carry the confident patterns of `phase` to the next one as signals; None where there is nothing new."""
+
+    def plan(documents: Mapping[str, Any]) -> Change:
+        return phases.adapt_next_phase(
+            documents["memory"], documents["COLONY_STATE"], documents["pheromones"], phase, now=now(),
+            new_id=new_id,
+        )  # fmt: skip
+
+    done: phases.Adapted | None = change(home, plan, Author("adapt", reason=f"phase {phase}")).result
+    return done
+
+
+def await_queen_decision(phase: int, *, home: Home = None) -> JsonObject | None:
+    """Ask the Queen to review `phase`, and return the check-in that now waits."""
+    at = now()
+
+    def plan(documents: Mapping[str, Any]) -> Change:
+        return phases.await_queen_decision(
+            documents["COLONY_STATE"], documents["pheromones"], phase, now=at, signal_id=new_id("checkin", at)
+        )
+
+    change(home, plan, Author("check in", by="colony", reason=f"phase {phase}"))
+    waiting: JsonObject | None = colony(home=home)["colony_status"]["queen_checkin"]
+    return waiting
+
+
+def decide(decision: str, *, note: str | None = None, home: Home = None) -> JsonObject | None:
+    """Record what the Queen decided about the phase that waits, and return the check-in.
+
+    Raises:
+        InvalidInput: nothing waits, or there is no such decision.
+    """
+
+    def plan(documents: Mapping[str, Any]) -> Change:
+        return phases.decide(
+            documents["COLONY_STATE"], documents["pheromones"], decision, now=now(), note=note
+        )
+
+    change(home, plan, Author("decide", reason=decision))
+    decided: JsonObject | None = colony(home=home)["colony_status"]["queen_checkin"]
+    return decided
+
+
+def register_worker(
+    worker_id: str, *, caste: str | None = None, task: str | None = None, home: Home = None
+) -> JsonObject:
+    """Put a worker to work and return it; crash detection counts on the workers that are registered."""
+    done: JsonObject = change(
+        home,
+        lambda documents: colony_state.register_worker(
+            documents["COLONY_STATE"], worker_id, now=now(), caste=caste, task=task
+        ),
+        Author("register worker", by=worker_id),
+    ).result
+    return done
+
+
+def release_worker(worker_id: str, *, home: Home = None) -> JsonObject:
+    """Take a worker off work and return it.
+
+    Raises:
+        NotFound: it is not registered.
+    """
+    done: JsonObject = change(
+        home,
+        lambda documents: colony_state.release_worker(documents["COLONY_STATE"], worker_id),
+        Author("release worker", by=worker_id),
+    ).result
+    return done
+
+
+def detect_crash(*, home: Home = None) -> Finding | None:
+    """Return a finding where running work lost its workers or stands still, else None."""
+    return colony_state.detect_crash(colony(home=home), now())
+
+
+def recover_from_crash(*, home: Home = None) -> JsonObject:
+    """Take a crashed colony back to PLANNING, with a snapshot before, and return the history entry.
+
+    Memory and signals stay as they are.
+
+    Raises:
+        InvalidInput: the colony is not executing or verifying.
+    """
+    before = automatic("pre_recovery", home=home)
+    done: JsonObject = change(
+        home,
+        lambda documents: colony_state.recover(documents["COLONY_STATE"], now=now(), checkpoint=before),
+        Author("recover"),
+    ).result
+    return done

@@ -1,0 +1,321 @@
+"""Compression, as a caller asks for it: prepare a hand-off, ingest the session an architect made of it.
+
+The model is asked between the two, never while a lock is held. Sessions by hand, eviction and the
+numbers are here too; asking an architect is in `architects`.
+
+Architects: ask one to compress, hear why its answer was rejected, ask again, and end without a model.
+
+The architect is any backend of `backends`. A rejected answer is sent back with the reasons, twice; then,
+or when the backend fails, the built-in extractive architect does it, and the result says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from aether.api.handoffs import evicted_session, free_id, read_handoff, written
+from aether.api.home import Home, change, counter_of, find, fold_after, now, read
+from aether.backends import backend as backend_of
+from aether.backends.base import Completion, Request, Settings
+from aether.backends.request import session_request
+from aether.clock import new_id
+from aether.errors import BackendFailed, InvalidInput
+from aether.memory import handoff, ingest, sessions, signals
+from aether.memory.changes import check_phase
+from aether.memory.fidelity import demands
+from aether.memory.handoff import room
+from aether.memory.ingest import Ingested
+from aether.store import config
+from aether.store.commit import Author
+from aether.store.keys import Config
+from aether.store.snapshot import Snapshot, load
+from aether.types import Change, JsonObject, Session
+
+
+class Prepared(NamedTuple):
+    """What preparing did."""
+
+    path: Path | None
+    """The hand-off file; None where there is nothing to compress."""
+    reason: str
+    """Why there is none; empty where there is one."""
+    record: JsonObject | None = None
+    newer: int = 0
+    """Items of the phase that came after it was opened and are not in it."""
+
+
+def prepare_compression_data(
+    phase: int, manual: bool = False, *, home: Home = None, new: bool = False
+) -> Path | None:
+    """Return the path of the hand-off for the architect, or None where there is nothing to compress.
+
+    At a phase boundary that is: PHASE_COMPLETE was signalled for `phase` (`manual` is the Queen's own
+    trigger and needs no signal) and working memory has items of it. While a hand-off is open, the same
+    one is returned, unless `new`.
+    """
+    return prepare(phase, manual=manual, new=new, home=home).path
+
+
+def prepare(
+    phase: int, *, manual: bool = False, new: bool = False, home: Home = None, settings: Config | None = None,
+    by: str = "",
+) -> Prepared:  # fmt: skip
+    """Return the hand-off of `phase` and its record, or why there is none.
+
+    `settings` are those of the home unless given; `by` is the author of the change, the Queen unless given.
+    """
+    phase = check_phase(phase)
+    place = find(home)
+    snapshot = read(place)
+    reason = _why_not(snapshot, phase, manual=manual)
+    if reason:
+        return Prepared(None, reason)
+    record = handoff.open_handoff(snapshot.documents["memory"], phase)
+    if new or record is None or not handoff.is_held(snapshot.documents["memory"], record):
+        at = now()
+        compression_id = free_id(place, snapshot.documents["memory"], phase)
+        seen = record
+
+        def plan(documents: Mapping[str, Any]) -> Change:
+            memory = documents["memory"]
+            there = handoff.open_handoff(memory, phase)
+            if not new and there is not None and there != seen and handoff.is_held(memory, there):
+                return Change({}, result=there)  # another process prepared it meanwhile
+            return handoff.opened(memory, phase, compression_id=compression_id, now=at)
+
+        author = Author("prepare", by=by or "queen", reason=f"phase {phase}")
+        record = cast(JsonObject, change(place, plan, author, settings=settings).result)
+        snapshot = read(place)
+    newer = len(handoff.uncovered(snapshot.documents["memory"], record))
+    return Prepared(written(snapshot, record), "", record, newer)
+
+
+def outgrown(phase: int, home: Path) -> bool:
+    """Return whether items came after the open hand-off of `phase`: who compresses means those too."""
+    memory = read(home).documents["memory"]
+    record = handoff.open_handoff(memory, phase)
+    return record is not None and bool(handoff.uncovered(memory, record))
+
+
+def _why_not(snapshot: Snapshot, phase: int, *, manual: bool) -> str:
+    if not manual and signals.phase_complete(snapshot.documents["pheromones"], phase) is None:
+        return f"No PHASE_COMPLETE signal for phase {phase}: it is not at its boundary yet."
+    if not handoff.items_until(snapshot.documents["memory"], phase):
+        return f"Working Memory is empty for phase {phase}, skipping compression."
+    return ""
+
+
+def trigger_phase_boundary_compression(
+    phase: int,
+    compressed_json: str | Mapping[str, Any],
+    *,
+    home: Home = None,
+    architect: JsonObject | None = None,
+    compression_id: str | None = None,
+) -> Ingested:
+    """Store the session that an architect made of the open hand-off, and return what that did.
+
+    In one transaction: the session is stored, exactly the prepared items move to the archive (what
+    arrived meanwhile stays), patterns are promoted, sessions over the limit are evicted, and a receipt is
+    written. The same answer again changes nothing. `architect` goes into the receipt; `compression_id`
+    names the hand-off where several may be open (default: the one the answer names, else the only one).
+
+    Raises:
+        InvalidInput: the answer is rejected; nothing changed, and the text says what to correct.
+        Conflict: something else has its id, the named hand-off is not open any more, or several are open.
+    """
+    return ingested(phase, compressed_json, home=home, architect=architect, compression_id=compression_id)
+
+
+def ingested(
+    phase: int,
+    compressed_json: str | Mapping[str, Any],
+    *,
+    home: Home,
+    architect: JsonObject | None,
+    compression_id: str | None,
+    by: str = "",
+) -> Ingested:
+    """Do what `trigger_phase_boundary_compression` does, with `by` as the author of the change."""
+    from aether.backends.request import instruction
+
+    phase = check_phase(phase)
+    place, at = find(home), now()
+
+    def plan(documents: Mapping[str, Any]) -> Change:
+        return ingest.ingest(
+            documents, compressed_json, phase=phase, now=at, new_id=new_id,
+            count=counter_of(documents["memory"]), architect=architect or {}, compression_id=compression_id,
+            instruct=instruction,
+            rested=lambda name, digest: evicted_session(load(place), name, digest),
+        )  # fmt: skip
+
+    done = change(place, plan, Author("compress", by=by or "architect", reason=f"phase {phase}"))
+    fold_after(place)
+    return cast(Ingested, done.result)
+
+
+def create_short_term_session(
+    phase: int, compressed_json: str | Mapping[str, Any], *, home: Home = None
+) -> str:
+    """Store a session without touching working memory, promote what repeats, and return its id.
+
+    Raises:
+        InvalidInput: the JSON is not a session.
+        Conflict: another session has the same id.
+    """
+    phase = check_phase(phase)
+    at = now()
+
+    def plan(documents: Mapping[str, Any]) -> Change:
+        count = counter_of(documents["memory"])
+        return ingest.create(documents, compressed_json, phase=phase, now=at, new_id=new_id, count=count)
+
+    done = change(home, plan, Author("create session", by="architect", reason=f"phase {phase}"))
+    return str(done.result)
+
+
+def evict_short_term_session(session_id: str | None = None, *, home: Home = None) -> Session | None:
+    """Move one session (default: the oldest) to the archive, its patterns extracted first, and return it.
+
+    None where there is no session.
+
+    Raises:
+        NotFound: there is no session with this id.
+    """
+    at = now()
+
+    def plan(documents: Mapping[str, Any]) -> Change:
+        oldest = sessions.oldest(documents["memory"])
+        chosen = session_id or (oldest["session_id"] if oldest else None)
+        return ingest.evict(documents, chosen, now=at, new_id=new_id) if chosen else Change({})
+
+    evicted: Session | None = change(home, plan, Author("evict session")).result
+    return evicted
+
+
+FALLBACK = "extractive"
+# Asked once, and corrected twice: a model that is wrong three times is wrong.
+ANSWER_TRIES = 3
+
+
+class Compressed(NamedTuple):
+    """What compressing did."""
+
+    prepared: Prepared
+    ingested: Ingested | None
+    """None where there was nothing to compress, or the architect is a person."""
+    architect: str
+    """Who wrote the session in the end."""
+    notes: list[str]
+    """What went wrong on the way, in words."""
+
+
+def compress(
+    phase: int,
+    *,
+    architect: str | None = None,
+    home: Home = None,
+    progress: Callable[[str], None] = lambda _: None,
+    by: str = "",
+) -> Compressed:
+    """Compress the items of `phase` by an architect, and return what became of them.
+
+    `architect` is `extractive`, `anthropic`, `openai`, `ollama`, `command:'…'` or `manual` (stops after
+    the hand-off); by default the one in `config.toml`, else the extractive one. `progress` hears each step. `by` names
+    the author in the log; `undo` without a revision passes over changes by a hook.
+
+    Raises:
+        InvalidInput: there is no such architect.
+        BackendUnavailable: it needs a package, key, program or server that is missing.
+    """
+    place = find(home)
+    settings = config.load(place)
+    chosen = architect or settings.architect
+    module, overrides = (None, {}) if chosen == "manual" else backend_of(chosen)
+    prepared = prepare(phase, manual=True, new=outgrown(phase, place), home=place, by=by)
+    if prepared.path is None or module is None:
+        return Compressed(prepared, None, chosen, [])
+    reach = _settings(settings)._replace(**cast(Any, overrides))
+    notes: list[str] = []
+    stored = _ask(prepared, module, reach, notes=notes, progress=progress, place=place, by=by)
+    if stored is None and module.NAME != FALLBACK:
+        fallback, _ = backend_of(FALLBACK)
+        progress("asking the extractive architect instead")
+        stored = _ask(prepared, fallback, reach, notes=notes, progress=progress, place=place, by=by)
+        if stored is not None:
+            notes.append("the extractive architect wrote the session instead")
+    if stored is None:
+        raise BackendFailed(
+            f"no architect wrote an acceptable session: {'; '.join(notes)}.",
+            fix="Nothing changed; the hand-off stays open. Write the session by hand and ingest it.",
+            where=f"phase {phase}",
+        )
+    return Compressed(prepared, stored, stored.session["metadata"]["architect"]["backend"], notes)
+
+
+def _ask(
+    prepared: Prepared, module: Any, reach: Settings, *, place: Path, notes: list[str],
+    progress: Callable[[str], None], by: str,
+) -> Ingested | None:  # fmt: skip
+    """Return what ingesting the backend's answer did, or None once it failed for good."""
+    path, record = prepared.path, prepared.record
+    if path is None or record is None:
+        return None
+    handoff = read_handoff(path)
+    # Who works on data is told what the gate will ask for, so that nothing has to be added afterwards.
+    given = cast(JsonObject, {**handoff, "required": demands(handoff), "target_tokens": room(handoff)})
+    count = counter_of(read(place).documents["memory"])
+    spent: list[Completion] = []
+    feedback = ""
+    for attempt in range(ANSWER_TRIES):
+        progress(f"asking {module.NAME}" + (f", again ({attempt})" if attempt else ""))
+        request = session_request(given, feedback=feedback)
+        try:
+            spent.append(module.complete(request, settings=reach, count=count))
+            return ingested(
+                record["phase"],
+                spent[-1].text,
+                home=place,
+                architect=_cost(spent, request, given),
+                compression_id=record["id"],
+                by=by,
+            )
+        except InvalidInput as reason:
+            feedback = str(reason)
+            notes.append(f"{module.NAME}: answer rejected: {reason.what}")
+        except BackendFailed as reason:
+            notes.append(f"{module.NAME}: {reason.what}")
+            return None
+    return None
+
+
+def _cost(spent: list[Completion], request: Request, given: JsonObject) -> JsonObject:
+    """Return who answered and what all the tries cost, for the receipt."""
+    costs = [one.cost_usd for one in spent if one.cost_usd is not None]
+    return {
+        "backend": spent[-1].backend,
+        "model": spent[-1].model,
+        "input_tokens": sum(one.input_tokens for one in spent),
+        "output_tokens": sum(one.output_tokens for one in spent),
+        "cost_usd": round(sum(costs), 6) if costs else None,
+        "calls": sum(one.calls for one in spent),
+        "tries": len(spent),
+        "task": request.task,
+        "prompt_sha256": given["prompt"]["sha256"],
+    }
+
+
+def _settings(settings: config.Config) -> Settings:
+    return Settings(
+        model=settings.architect_model,
+        base_url=settings.architect_base_url,
+        timeout_seconds=settings.architect_timeout_seconds,
+        max_retries=settings.architect_max_retries,
+        max_output_tokens=settings.architect_max_output_tokens,
+        window_tokens=settings.architect_window_tokens,
+        input_usd_per_million=settings.architect_input_usd_per_million or None,
+        output_usd_per_million=settings.architect_output_usd_per_million or None,
+    )

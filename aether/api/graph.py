@@ -1,0 +1,205 @@
+"""The knowledge graph, as a caller asks for it: what the official memory server does, over aether's store.
+
+Each change is one journaled transaction, so writers at once lose nothing and `aether undo` takes any of them back.
+Secrets in what is given are replaced before they are stored, and in names that are asked for likewise; what is private
+and what aether itself told a model is left out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from aether.api.home import Home, change, now, read
+from aether.errors import InvalidInput, NotFound
+from aether.memory import graph
+from aether.memory.graph import Added, Deletion, Entity, Graph, Match, Merged, Observed, Relation
+from aether.messages.records import BadLine
+from aether.messages.sources import knowledge_graph
+from aether.redact.redact import redact, without_whole_blocks
+from aether.store.commit import Author
+from aether.types import Change, JsonObject
+
+# Two of three words asked for: what has fewer is about something else. Searching finds every part of a text.
+MATCH_SHARE = 0.6
+SOURCE = "mcp"
+
+
+class GraphImported(NamedTuple):
+    """What importing did."""
+
+    merged: Merged
+    bad_lines: list[BadLine]
+    """Lines that are neither entities nor relations."""
+    revision: int
+    """What was committed, to take back; 0 where nothing was new."""
+
+
+def create_entities(entities: Iterable[Entity], *, home: Home = None) -> list[Entity]:
+    """Store the entities whose names are new, and return those.
+
+    Raises:
+        InvalidInput: a text cannot be stored, nothing is left of a name, or two names are one without their secrets.
+    """
+    said = list(entities)
+    given = _cleaned(said)
+    _require_names(given, "name")
+    _require_distinct(said, given)
+    created: list[Entity] = _change(
+        "create_entities", lambda at: graph.create_entities(at, given, now=now()), home
+    )
+    return created
+
+
+def create_relations(relations: Iterable[Relation], *, home: Home = None) -> list[Relation]:
+    """Store the relations that are new, and return those.
+
+    Raises:
+        InvalidInput: a text cannot be stored, or nothing is left of a name.
+    """
+    given = _cleaned(list(relations))
+    _require_names(given, "from", "to")
+    created: list[Relation] = _change(
+        "create_relations", lambda at: graph.create_relations(at, given, now=now()), home
+    )
+    return created
+
+
+def add_observations(observations: Iterable[Observed], *, home: Home = None) -> list[Added]:
+    """Store what is new of entities, and return it for each.
+
+    Raises:
+        NotFound: there is no such entity; nothing is stored.
+        InvalidInput: a text cannot be stored.
+    """
+    given = _cleaned(list(observations))
+    added: list[Added] = _change(
+        "add_observations", lambda at: graph.add_observations(at, given, now=now()), home
+    )
+    return added
+
+
+def delete_entities(names: Iterable[str], *, home: Home = None) -> int:
+    """Remove entities and the relations that touch them, and return how many entities there were."""
+    given = _cleaned(list(names))
+    return int(_change("delete_entities", lambda at: graph.delete_entities(at, given), home))
+
+
+def delete_observations(deletions: Iterable[Deletion], *, home: Home = None) -> int:
+    """Remove observations, and return how many there were."""
+    given = _cleaned(list(deletions))
+    return int(_change("delete_observations", lambda at: graph.delete_observations(at, given), home))
+
+
+def delete_relations(relations: Iterable[Relation], *, home: Home = None) -> int:
+    """Remove relations, and return how many there were."""
+    given = _cleaned(list(relations))
+    return int(_change("delete_relations", lambda at: graph.delete_relations(at, given), home))
+
+
+def read_graph(*, home: Home = None) -> Graph:
+    """Return the whole graph, in order of creation."""
+    return graph.whole(_document(home))
+
+
+def search_nodes(query: str, *, home: Home = None) -> Graph:
+    """Return the entities with `query` in a name, type or observation, whatever its case, and their relations."""
+    return graph.search_nodes(_document(home), query)
+
+
+def open_nodes(names: Sequence[str], *, home: Home = None) -> Graph:
+    """Return the entities of these names, and the relations that touch them."""
+    return graph.open_nodes(_document(home), _cleaned(list(names)))
+
+
+def recall_entities(query: str, *, limit: int, home: Home = None) -> list[Match]:
+    """Return the entities that have most of the words of `query`, best first."""
+    return graph.matches(_document(home), query, at_least=MATCH_SHARE)[:limit]
+
+
+def entity(name: str, *, home: Home = None) -> Match:
+    """Return all that is known of one entity.
+
+    Raises:
+        NotFound: there is no such entity.
+    """
+    return graph.described(_document(home), name)
+
+
+def import_graph(source: str | os.PathLike[str] | IO[bytes], *, home: Home = None) -> GraphImported:
+    """Merge a file of the official memory server into the graph, and return what that did.
+
+    Importing again adds nothing; what is in the graph already stays.
+
+    Raises:
+        NotFound: there is no such file.
+        InvalidInput: a text cannot be stored.
+    """
+    bad: list[BadLine] = []
+    given: Any = _cleaned(_lines(source, bad))
+    name = Path(source).name if isinstance(source, (str, os.PathLike)) else "-"
+    author = Author("import graph", by="queen", reason=name)
+    done = change(home, lambda documents: graph.merge(documents[graph.DOCUMENT], given, now=now()), author)
+    return GraphImported(done.result, bad, done.revision if done.changed else 0)
+
+
+def export_graph(*, home: Home = None) -> str:
+    """Return the graph as the official memory server keeps it, one entity or relation on a line."""
+    found = read_graph(home=home)
+    return knowledge_graph.written(found["entities"], found["relations"])
+
+
+def _lines(source: Any, bad: list[BadLine]) -> Any:
+    if not isinstance(source, (str, os.PathLike)):
+        return knowledge_graph.read(source, on_bad=bad.append)
+    try:
+        with Path(source).open("rb") as file:
+            return knowledge_graph.read(file, on_bad=bad.append)
+    except (OSError, ValueError) as reason:  # ValueError: a NUL or a lone surrogate in the name
+        words = getattr(reason, "strerror", None) or "no such name"
+        raise NotFound(
+            f"cannot be read ({words}).", fix="Name an existing, readable file.", where=str(source)
+        ) from reason
+
+
+def _document(home: Home) -> Mapping[str, Any]:
+    found: JsonObject = read(home).documents[graph.DOCUMENT]
+    return found
+
+
+def _change(operation: str, plan: Callable[[Mapping[str, Any]], Change], home: Home) -> Any:
+    author = Author(operation.replace("_", " "), by=SOURCE)
+    return change(home, lambda documents: plan(documents[graph.DOCUMENT]), author).result
+
+
+def _require_names(given: Iterable[Mapping[str, Any]], *fields: str) -> None:
+    for at, each in enumerate(given):
+        for field in fields:
+            if not each[field].strip():
+                raise InvalidInput(
+                    f"{field} is empty, or nothing of it may be stored.",
+                    fix="Use a name that says what it is, without secrets and private blocks.",
+                    where=f"[{at}]",
+                )
+
+
+def _require_distinct(said: Iterable[Entity], given: Iterable[Entity]) -> None:
+    names: dict[str, str] = {}
+    for at, (before, after) in enumerate(zip(said, given, strict=True)):
+        if names.setdefault(after["name"], before["name"]) != before["name"]:
+            raise InvalidInput(
+                f"without what may not be stored, the name is that of another one: {after['name']!r}.",
+                fix="Give each a name of its own that holds no secret.",
+                where=f"[{at}]",
+            )
+
+
+def _cleaned(value: Any) -> Any:
+    """Return a copy of what is given without secrets, private blocks, and what aether told a model."""
+    if isinstance(value, dict):
+        return {key: _cleaned(below) for key, below in value.items()}
+    if isinstance(value, list):
+        return [_cleaned(below) for below in value]
+    return redact(without_whole_blocks(value))

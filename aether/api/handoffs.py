@@ -1,0 +1,245 @@
+"""Hand-offs without home access: their files, and the session that a host's summary makes of one.
+
+The drain stores summaries too, so nothing here reads or changes a home by an operation. The extractive architect makes
+the structured part (decisions, outcomes, high-value items) of what aether itself captured; the host's prose is only the
+session's `summary`, and only where the gate accepts it. A model that was given memory therefore makes no new evidence
+of it: prose is never promoted. Rejected prose never becomes memory; the extractive summary stays, and the receipt says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, cast
+
+from aether import clock
+from aether.clock import new_id, short_id
+from aether.errors import AetherError, NotFound
+from aether.memory import handoff, ingest
+from aether.memory.capture.notes import shorten
+from aether.memory.changes import chained
+from aether.memory.items import items_of
+from aether.memory.sessions import sessions_of
+from aether.paths import file_name, inside, project_root
+from aether.store import archive, codec
+from aether.store.files import storage, write_whole
+from aether.store.snapshot import Snapshot
+from aether.store.undo import taken_back
+from aether.text.regex import lazy
+from aether.tokens.counters import counter_of
+from aether.types import Change, Handoff, JsonObject, Session
+
+# Of the target, however much the prose takes: what was captured is what can be relied on.
+STRUCTURED_SHARE = 0.5
+
+_THOUGHTS_END = lazy(r"(?i)</analysis\s*>")
+_THOUGHTS = lazy(r"(?i)<analysis\b")
+_SUMMARY = lazy(r"(?is)<summary\s*>(.*?)(?:</summary\s*>|\Z)")
+_CODE = lazy(r"(?ms)^[ \t]*```.*?(?:^[ \t]*```[ \t]*$|\Z)")
+
+
+def file_of(home: Path, record: JsonObject) -> Path:
+    """Return the path of the file of the hand-off `record`, written or not."""
+    return inside(home, f"compressions/{file_name(record['id'], what='compression id')}.json")
+
+
+def free_id(home: Path, memory: Mapping[str, Any], phase: int) -> str:
+    """Return a fresh id for a hand-off of `phase`."""
+    while True:
+        chosen = short_id(f"phase_{phase}")
+        if not handoff.is_taken(memory, chosen) and not file_of(home, {"id": chosen}).exists():
+            return chosen
+
+
+def ensure_open(home: Path, documents: Mapping[str, Any], phase: int, now: datetime) -> Change:
+    """Return the change that opens a hand-off of `phase` unless one is open that still holds items.
+
+    Its result is the record of the hand-off.
+    """
+    memory = documents["memory"]
+    record = handoff.open_handoff(memory, phase)
+    if record is not None and handoff.is_held(memory, record):
+        return Change({}, result=record)
+    return handoff.opened(memory, phase, compression_id=free_id(home, memory, phase), now=now)
+
+
+def written(snapshot: Snapshot, record: JsonObject) -> Path:
+    """Return the file of the open hand-off `record`, written if it is missing or damaged."""
+    path = file_of(snapshot.home, record)
+    try:
+        read_handoff(path)
+    except AetherError:
+        from aether.backends.request import instruction
+
+        items = handoff.held(snapshot.documents["memory"], record)
+        built = handoff.build(snapshot.documents, record, items, revision=snapshot.revision, now=clock.now())
+        asked = cast(JsonObject, {**built, "target_tokens": handoff.room(built)})
+        whole = handoff.sealed(built, instruction(asked))
+        with storage(snapshot.home, left="The hand-off is open; preparing it again writes its file."):
+            path.parent.mkdir(exist_ok=True)
+            write_whole(path, codec.document(whole))
+    return path
+
+
+def read_handoff(path: Path) -> Handoff:
+    """Return the hand-off in the file at `path`.
+
+    Raises:
+        NotFound: there is no such file.
+        CorruptDocument: it was changed or cut off.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as reason:
+        raise NotFound(
+            "there is no such hand-off.", fix='Run "aether memory prepare".', where=str(path)
+        ) from reason
+    return handoff.require_whole(codec.parse(data, where=path.name), where=path.name)
+
+
+def evicted_session(snapshot: Snapshot, name: str, digest: str) -> Session | None:
+    """Return the session made of this answer from the archive, if it was evicted and that was not undone."""
+    receipts = (record for _, record in archive.records(snapshot, "receipts"))
+    # Receipts are few, the archive is long: it is only read for an answer that was stored before.
+    if not any((it.get("session_id"), it.get("answer_sha256")) == (name, digest) for it in receipts):
+        return None
+    undone = taken_back(snapshot)
+    for _, record in archive.records(snapshot, "items"):
+        session = record.get("session") if record["why"] == "evicted" else None
+        if session and session["session_id"] == name and record["revision"] not in undone:
+            return cast(Session, session)
+    return None
+
+
+def ingest_summary(
+    snapshot: Snapshot, summary: str, *, session: str = "", trigger: str = "", now: datetime
+) -> Change:
+    """Return the change that stores `summary` with the session of the open hand-off; its result is an `Ingested`.
+
+    A hand-off is opened first where none is open. The result is None where nothing is stored: working memory is empty,
+    so what was said is in sessions already. Only where there is no session either (hooks were installed in the middle
+    of a conversation) is an accepted summary stored by itself. The same summary of the same host `session` again
+    changes nothing.
+
+    Raises:
+        InvalidInput, Conflict: as `aether.memory.ingest.ingest`.
+    """
+    from aether.memory.briefing.briefing import steering
+    from aether.text.model_faults import model_fault
+
+    memory, place = snapshot.documents["memory"], snapshot.home
+    digest = sha256(f"{session}\0{summary}".encode("utf-8", "surrogatepass")).hexdigest()
+    known = [each for each in sessions_of(memory) if _digest_of(each["metadata"]) == digest]
+    if known:
+        return Change({}, result=ingest.again(known[0]))
+    if _was_stored(snapshot, digest):
+        return Change({})
+    prose = prose_of(summary)
+    given = [item["content"] for item in items_of(memory)]
+    shown = [*given, steering(snapshot.documents, now=now, root=project_root(place))]
+    fault = f"It {found}." if (found := model_fault(prose, given=shown)) else ""
+    phase = handoff.phase_to_compress(snapshot.documents)
+    if not handoff.items_until(memory, phase):
+        return Change({}) if fault or sessions_of(memory) else _alone(snapshot.documents, prose, digest, now)
+    opening = ensure_open(place, snapshot.documents, phase, now)
+    architect = {
+        "backend": "extractive", "model": "", "task": "compaction summary", "summary": fault or "accepted",
+        "summary_sha256": digest, "session": session, "trigger": trigger,
+    }  # fmt: skip
+
+    def store(documents: Mapping[str, Any]) -> Change:
+        return _with_session(
+            snapshot._replace(documents=dict(documents)),
+            opening.result,
+            "" if fault else prose,
+            architect,
+            now,
+        )
+
+    change = chained(snapshot.documents, lambda _: opening, store)
+    return change._replace(result=change.result[-1])
+
+
+def _with_session(
+    snapshot: Snapshot, record: JsonObject, prose: str, architect: JsonObject, now: datetime
+) -> Change:
+    """Return the change that stores the session of the hand-off `record`, with `prose` as its summary if there is any."""
+    from aether.backends import extractive
+    from aether.backends.base import Settings
+    from aether.backends.request import instruction, session_request
+
+    documents = snapshot.documents
+    count = counter_of(documents["memory"])
+    items = handoff.held(documents["memory"], record)
+    built = handoff.build(documents, record, items, revision=snapshot.revision, now=now)
+    request = session_request(_for_extractive(built, prose))
+    target = request.target_tokens
+    room = max(handoff.PAGE_TOKENS, int(target * STRUCTURED_SHARE), target - count(prose))
+    answer = extractive.complete(request._replace(target_tokens=room), settings=Settings(), count=count)
+    return ingest.ingest(
+        documents, answer.text, phase=record["phase"], now=now, new_id=new_id, count=count, architect=architect,
+        compression_id=record["id"], instruct=instruction, summary=prose,
+        rested=lambda name, digest: evicted_session(snapshot, name, digest),
+    )  # fmt: skip
+
+
+def _for_extractive(built: Handoff, prose: str) -> JsonObject:
+    from aether.memory.fidelity import demands
+
+    return cast(JsonObject, {**built, "required": demands(built), "summarised": bool(prose)})
+
+
+def prose_of(summary: str) -> str:
+    """Return the prose of `summary`: without the thoughts before it, machinery, secrets and, if it is long, code.
+
+    >>> prose_of("<analysis>Let me see.</analysis><summary>Chose SQLite.</summary>")
+    'Chose SQLite.'
+    """
+    from aether.memory.capture.extract import SUMMARY_CHARS
+    from aether.redact.redact import redact
+    from aether.text.cleaning import clean
+
+    thoughts = [*_THOUGHTS_END.finditer(summary)]
+    text = summary[thoughts[-1].end() :] if thoughts else summary
+    found = _SUMMARY.search(text)
+    if found:
+        text = found[1]
+    elif not thoughts and _THOUGHTS.search(text):
+        text = ""  # cut off before it began
+    text = redact(clean(text))
+    if len(text) > SUMMARY_CHARS:
+        text = _CODE.sub("", text).strip()
+    return shorten(text, SUMMARY_CHARS)
+
+
+def _digest_of(holder: Mapping[str, Any]) -> str:
+    return str((holder.get("architect") or {}).get("summary_sha256", ""))
+
+
+def _was_stored(snapshot: Snapshot, digest: str) -> bool:
+    """Return whether the summary was stored and its session has left since, other than by undoing."""
+    revisions = [
+        receipt["revision"]
+        for _, receipt in archive.records(snapshot, "receipts")
+        if _digest_of(receipt) == digest
+    ]
+    return bool(revisions) and not taken_back(snapshot).issuperset(revisions)
+
+
+def _alone(documents: Mapping[str, Any], prose: str, digest: str, now: datetime) -> Change:
+    """Return the change that stores `prose` as a session that stands for no items."""
+    name = f"summary_{digest[:8]}"
+    answer = {
+        "id": name, "session_id": name, "compressed_at": clock.stamp(now), "summary": prose,
+        "key_decisions": [], "outcomes": [], "high_value_items": [],
+    }  # fmt: skip
+    phase, count = handoff.phase_to_compress(documents), counter_of(documents["memory"])
+    change = chained(
+        documents,
+        lambda state: ingest.create(state, answer, phase=phase, now=now, new_id=new_id, count=count),
+        lambda state: Change({}, result=sessions_of(state["memory"])[-1]),
+    )
+    done = ingest.again(change.result[-1])
+    return change._replace(result=done._replace(stored=True, notes=["the summary stands for no items"]))

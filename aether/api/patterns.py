@@ -1,0 +1,77 @@
+"""Long-term memory, as a caller asks for it: promote what repeats, extract by hand, detect, link."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from aether.api.home import Home, change, now, read
+from aether.clock import new_id
+from aether.memory import patterns
+from aether.store.commit import Author
+from aether.types import Change, JsonObject
+
+
+def trigger_pattern_extraction(*, home: Home = None) -> int:
+    """Promote what is highly relevant or repeats across sessions, and return how many patterns are new."""
+    return len(promote(home=home).created)
+
+
+def promote(*, home: Home = None) -> patterns.Promotion:
+    """Promote what is highly relevant or repeats across sessions, and return all that did."""
+    at = now()
+
+    def plan(documents: Mapping[str, Any]) -> Change:
+        return patterns.promote(documents["memory"], now=at, new_id=new_id)
+
+    done: patterns.Promotion = change(home, plan, Author("promote")).result
+    return done
+
+
+def detect_patterns_across_sessions(*, home: Home = None) -> list[JsonObject]:
+    """Return the statements that enough distinct sessions hold, without promoting them."""
+    return [found._asdict() for found in patterns.detect(read(home).documents["memory"])]
+
+
+def extract_pattern_to_long_term(
+    content: str,
+    *,
+    session_id: str,
+    type: patterns.PatternType | None = None,
+    confidence: float | None = None,
+    home: Home = None,
+) -> str:
+    """Store a pattern that a session shows, or count the session as evidence of it, and return its id.
+
+    Raises:
+        InvalidInput: the content is blank, or there is no such type.
+        NotFound: there is no such session.
+    """
+    at = now()
+    extra: dict[str, Any] = {} if confidence is None else {"confidence": confidence}
+
+    def plan(documents: Mapping[str, Any]) -> Change:
+        return patterns.extract_pattern(
+            documents["memory"], content, type=type, session_id=session_id, now=at, new_id=new_id, **extra
+        )
+
+    return str(change(home, plan, Author("extract pattern", reason=session_id)).result)
+
+
+def create_associative_link(
+    source_id: str, target_id: str, link_type: str = "related_to", *, home: Home = None
+) -> str:
+    """Link two things of any layer and return the link's id; linking twice is linking once.
+
+    Raises:
+        NotFound: one of them is in no layer.
+        InvalidInput: there is no such type of link.
+    """
+    at = now()
+
+    def plan(documents: Mapping[str, Any]) -> Change:
+        return patterns.create_link(
+            documents["memory"], source_id, target_id, link_type, now=at, new_id=new_id
+        )
+
+    return str(change(home, plan, Author("link", reason=f"{source_id} {link_type} {target_id}")).result)

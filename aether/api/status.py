@@ -1,0 +1,168 @@
+"""Status: how full the layers are, what compression saved, in numbers for a person or a program.
+
+Overview: how a whole colony is at a glance, cheap enough to be asked again and again.
+
+Only looking: what waits in the spool is counted, not taken in, and no lock is taken.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter as Tally
+from datetime import timedelta
+from pathlib import Path
+
+from aether import clock
+from aether.api.home import Home, find, read
+from aether.errors import AetherError
+from aether.memory import sessions
+from aether.memory.items import usage
+from aether.store import config, spool
+from aether.store.snapshot import load
+from aether.types import JsonObject
+
+
+def get_memory_status(*, home: Home = None) -> JsonObject:
+    """Return how full each layer is, and the counters since the home was made."""
+    snapshot = read(home)
+    memory = snapshot.documents["memory"]
+    fill, short, metrics = usage(memory), memory["short_term_memory"], memory["metrics"]
+    held = sessions.sessions_of(memory)
+    patterns = memory["long_term_memory"]["patterns"]
+    types = Tally(pattern["type"] for pattern in patterns)
+    return {
+        "home": str(snapshot.home),
+        "revision": snapshot.revision,
+        "working_memory": {
+            "items": len(memory["working_memory"]["items"]),
+            "tokens": fill.current,
+            "max_capacity_tokens": fill.maximum,
+            "percent": fill.percent,
+            "eviction_threshold_tokens": fill.threshold,
+            "compression_needed": fill.needed,
+            "counter": memory["token_counter"]["counter"],
+        },
+        "short_term_memory": {
+            "sessions": len(held),
+            "max_sessions": short["max_sessions"],
+            "percent": round(100 * len(held) / short["max_sessions"], 1),
+            "target_ratio": memory["compression"]["target_ratio"],
+        },
+        "long_term_memory": {
+            "patterns": len(patterns),
+            "types": {
+                name: types[name] for name in ("success_pattern", "failure_pattern", "preference", "constraint")
+            },
+        },
+        "open_handoffs": [record["id"] for record in memory["compression"]["open"]],
+        "colony": {
+            "state": snapshot.documents["COLONY_STATE"]["colony_status"]["state"],
+            "current_phase": snapshot.documents["COLONY_STATE"]["colony_status"]["current_phase"],
+        },
+        "metrics": {
+            name: metrics[name]
+            for name in (
+                "total_compressions", "total_pattern_extractions", "average_compression_ratio",
+                "working_memory_evictions", "short_term_evictions",
+            )
+        },
+    }  # fmt: skip
+
+
+def get_compression_stats(*, home: Home = None) -> JsonObject:
+    """Return what compression did so far, and one line per session."""
+    memory = read(home).documents["memory"]
+    metrics = memory["metrics"]
+    return {
+        "total_compressions": metrics["total_compressions"],
+        "average_compression_ratio": metrics["average_compression_ratio"],
+        "sessions": [
+            {
+                field: session[field]
+                for field in (
+                    "session_id", "phase", "compressed_at", "original_tokens", "compressed_tokens", "compression_ratio",
+                )
+            }
+            for session in sessions.sessions_of(memory)
+        ],
+        "max_sessions": memory["short_term_memory"]["max_sessions"],
+        "working_memory_evictions": metrics["working_memory_evictions"],
+        "short_term_evictions": metrics["short_term_evictions"],
+    }  # fmt: skip
+
+
+LOG_LINES = 5
+# What went wrong earlier was mended since, or it comes again.
+LOG_DAYS = 7
+
+
+def overview(*, home: Home = None) -> JsonObject:
+    """Return tokens in memory, phase, last compression, and how the hooks do and what went wrong.
+
+    Raises:
+        NotFound: there is no home.
+    """
+    place = find(home)
+    snapshot = load(place)
+    memory = snapshot.documents["memory"]
+    colony = snapshot.documents["COLONY_STATE"]["colony_status"]
+    fill = usage(memory)
+    held = sessions.sessions_of(memory)
+    last = max(held, key=lambda session: session["compressed_at"], default=None)
+    return {
+        "home": str(place),
+        "revision": snapshot.revision,
+        "items": len(memory["working_memory"]["items"]),
+        "tokens": fill.current,
+        "max_tokens": fill.maximum,
+        "percent": fill.percent,
+        "compression_needed": fill.needed,
+        "sessions": len(held),
+        "patterns": len(memory["long_term_memory"]["patterns"]),
+        "state": colony["state"],
+        "phase": colony["current_phase"],
+        "last_compression": last
+        and {name: last[name] for name in ("session_id", "compressed_at", "compression_ratio")},
+        "hooks": _hooks(place),
+        "problems": config_problem(place),
+        "log": recent_log(place),
+    }
+
+
+def config_problem(home: Path) -> list[str]:
+    """Return what is wrong with the configuration of `home`; nothing where it can be read."""
+    try:
+        config.load(home)
+    except AetherError as reason:
+        return [f"{reason} Until then the hooks tell nothing."]
+    return []
+
+
+def recent_log(home: Path) -> list[str]:
+    """Return the last lines of `hook.log` of these days: what hooks could not do."""
+    try:
+        lines = (home / spool.NAME).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    since = f"{clock.now() - timedelta(days=LOG_DAYS):%Y-%m-%dT%H:%M:%SZ}"
+    return [line for line in lines if line >= since][-LOG_LINES:]
+
+
+def _hooks(home: Path) -> JsonObject:
+    return {
+        "paused": (home / "hooks" / "paused").exists(),
+        "waiting": len(spool.waiting(str(home))),
+        "last_event": _last_event(home / "hooks" / "sessions"),
+    }
+
+
+def _last_event(directory: Path) -> str:
+    """Return when a hook last heard of a session; empty where none did, or nobody can tell."""
+    try:
+        newest = max(directory.glob("*.json"), key=os.path.getmtime, default=None)
+        found = json.loads(newest.read_bytes()) if newest else {}
+    except (OSError, ValueError):
+        return ""
+    at = found.get("at") if isinstance(found, dict) else ""
+    return at if isinstance(at, str) else ""

@@ -1,0 +1,177 @@
+"""Summarising: ask for a summary, judge the answer, ask for less, and end without a model.
+
+The first try asks for what the policy wants; a rejected answer (too long, a refusal, an echo, the text of an
+error, nothing) is asked for again as a brief one of half and of a quarter of the size. Then, or when the backend
+fails, the built-in extractive one writes it, and the record says so. Nothing here raises for what a
+summariser does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from threading import TIMEOUT_MAX, Thread
+from typing import Any, NamedTuple, cast
+
+from aether.backends import backend as backend_of
+from aether.backends.base import Completion, Settings
+from aether.backends.request import prompt_sha256, summary_request
+from aether.compaction.shapes import SummaryTask
+from aether.errors import AetherError, BackendFailed
+from aether.redact.redact import DEFAULT, Rules, redacted
+from aether.text.model_faults import EMPTY, model_fault
+from aether.types import Counter, JsonObject
+
+FALLBACK = "extractive"
+# How the receipt calls a summariser that is the caller's own function.
+CALLER = "caller"
+# Shares of the wanted size: a model that was too long, or refused, is asked twice more (facts of requirement 002).
+SHARES = (1.0, 0.5, 0.25)
+# A try at less than this asks for nothing that could be a summary.
+LEAST_TOKENS = 32
+
+Summariser = Callable[[list[JsonObject], int, str], str]
+"""A caller's own: removed messages as `{role, content}`, most tokens, strategy; it returns the prose."""
+
+
+class Summarised(NamedTuple):
+    """What came of asking."""
+
+    prose: str | None
+    """None where nobody wrote one; the facts then stand alone."""
+    record: JsonObject
+    """Who wrote it and what all the tries cost, for the receipt."""
+    failures: list[JsonObject]
+    """Each try that brought nothing: `backend`, `error_type`, `message`."""
+
+
+def summarised(
+    task: SummaryTask,
+    *,
+    backend: str | Summariser,
+    settings: Settings,
+    count: Counter,
+    rules: Rules | None = DEFAULT,
+) -> Summarised:
+    """Return the prose for `task` by `backend`, else by the extractive one, with what it took.
+
+    What a backend other than the extractive one is sent leaves this machine, so it is redacted by `rules`.
+    """
+    spent: list[Completion] = []
+    failures: list[JsonObject] = []
+    for name, wanted in _tries(task, backend):
+        last = failures[-1] if failures else {}
+        if last.get("backend") == name and last["final"]:
+            continue
+        try:
+            answer = _asked(
+                name,
+                wanted,
+                backend,
+                settings=settings,
+                count=count,
+                rules=rules,
+                feedback=last.get("feedback", ""),
+            )
+        except AetherError as reason:
+            refused = isinstance(reason, BackendFailed) and "refused" in reason.what
+            failures.append(_failure(name, reason.code, reason.what, final=not refused))
+            continue
+        spent.append(answer)
+        # The extractive one copies by design, and is deterministic: there is nothing to catch it at.
+        fault = model_fault(
+            answer.text, given=[said.text for said in wanted.said], before=wanted.previous,
+            most_tokens=wanted.max_tokens, count=count,
+        )  # fmt: skip
+        if not fault or (name == FALLBACK and fault != EMPTY):
+            return Summarised(answer.text, _record(spent, wanted, failures), _told(failures))
+        reason_given = f"It {fault}."
+        failures.append({**_failure(name, "Rejected", reason_given, final=False), "feedback": reason_given})
+    return Summarised(None, _record(spent, task, failures), _told(failures))
+
+
+def _tries(task: SummaryTask, backend: str | Summariser) -> Iterator[tuple[str, SummaryTask]]:
+    """Yield who is asked for what."""
+    name = backend if isinstance(backend, str) else CALLER
+    if name != FALLBACK:
+        yield name, task
+        for share in SHARES[1:]:
+            most = int(task.max_tokens * share)
+            if most >= LEAST_TOKENS:
+                yield name, task._replace(strategy="brief", max_tokens=most)
+    yield FALLBACK, task
+
+
+def _asked(
+    name: str, task: SummaryTask, backend: str | Summariser, *, settings: Settings, count: Counter,
+    rules: Rules | None, feedback: str,
+) -> Completion:  # fmt: skip
+    if name == CALLER and callable(backend):
+        return _by_caller(backend, task, settings)
+    module, overrides = backend_of(name)
+    reach = settings._replace(**cast(Any, overrides))
+    data = as_json(task)
+    if name != FALLBACK and rules is not None:
+        data = redacted(data, rules)
+    return module.complete(summary_request(data, feedback=feedback), settings=reach, count=count)
+
+
+def _by_caller(own: Summariser, task: SummaryTask, settings: Settings) -> Completion:
+    """Return what the caller's function says; one that hangs is left behind after the timeout."""
+    said = [{"role": each.role, "content": each.text} for each in task.said]
+    if task.previous:
+        said.insert(0, {"role": "assistant", "content": task.previous})
+    found: list[Any] = []
+
+    def work() -> None:
+        try:
+            found.append(own(said, task.max_tokens, task.strategy))
+        except Exception as reason:  # noqa: BLE001 - whatever a foreign function raises is its failure, not ours
+            found.append(reason)
+
+    thread = Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(min(settings.timeout_seconds, TIMEOUT_MAX))
+    if not found:
+        raise BackendFailed(
+            f"no answer within {settings.timeout_seconds:g} s.", fix="Raise the timeout.", where="summarizer"
+        )
+    if not isinstance(found[0], str):
+        raise BackendFailed(f"{found[0]!r}.", fix="See what it raised or returned.", where="summarizer")
+    return Completion(text=found[0], backend=CALLER)
+
+
+def as_json(task: SummaryTask) -> JsonObject:
+    """Return a summary task as the data of a request."""
+    return {
+        **task._asdict(),
+        "said": [each._asdict() for each in task.said],
+        "facts": {
+            **task.facts._asdict(),
+            "files": [each._asdict() for each in task.facts.files],
+            "errors": [each._asdict() for each in task.facts.errors],
+        },
+    }
+
+
+def _failure(backend: str, kind: str, message: str, *, final: bool) -> JsonObject:
+    return {"backend": backend, "error_type": kind, "message": message, "final": final}
+
+
+def _told(failures: list[JsonObject]) -> list[JsonObject]:
+    return [{key: each[key] for key in ("backend", "error_type", "message")} for each in failures]
+
+
+def _record(spent: list[Completion], task: SummaryTask, failures: list[JsonObject]) -> JsonObject:
+    costs = [one.cost_usd for one in spent if one.cost_usd is not None]
+    last = spent[-1] if spent else Completion("", "none")
+    return {
+        "strategy": task.strategy,
+        "backend": last.backend,
+        "model": last.model,
+        "input_tokens": sum(one.input_tokens for one in spent),
+        "output_tokens": sum(one.output_tokens for one in spent),
+        "cost_usd": round(sum(costs), 6) if costs else None,
+        "prompt_sha256": "" if last.backend in (FALLBACK, CALLER) else prompt_sha256(task.strategy),
+        "tries": sum(one.calls for one in spent),
+        "rejected": [f"{each['backend']}: {each['message']}" for each in failures],
+    }

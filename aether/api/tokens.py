@@ -1,0 +1,291 @@
+"""Token counting, as a caller asks for it: count, fetch exact vocabularies, choose and calibrate a counter.
+
+A home records its counter; changing it counts every item and session anew, so that the counts of the
+items and of the state always agree.
+
+Who counts for a model, and what its provider reports: the learned correction of one home.
+
+Counts are those of the home's own counter times a factor: the one learned from reports about this very model, else
+the one of its profile. Reports lie in `data/usage.json` of the home, beside the journal: they are a measurement and no
+state, `aether undo` must not take them back, and whoever removes the file only has to learn anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from aether.api.home import Home, change, find, read
+from aether.errors import AetherError, InvalidInput, NotFound, shown
+from aether.memory.items import items_of, recounted
+from aether.store import archive, codec
+from aether.store.commit import Author
+from aether.store.files import storage, write_whole
+from aether.store.lock import locked
+from aether.store.snapshot import FileId, file_id
+from aether.tokens import counters as calibration
+from aether.tokens import exact
+from aether.tokens import models as tokens_models
+from aether.tokens.counters import counter, label
+from aether.tokens.models import (
+    FACTOR_PLACES,
+    Entry,
+    Profile,
+    Reports,
+    after,
+    parsed,
+    profile,
+    reported,
+    written,
+)
+from aether.types import Change, Counter, Finding
+
+
+class Counted(NamedTuple):
+    """How many tokens a text has, and who says so."""
+
+    tokens: int
+    counter: str
+    characters: int
+
+
+def count_tokens(text: str, *, name: str | None = None, home: Home = None) -> Counted:
+    """Return the tokens of `text` by the counter `name`, else by the home's, else by the estimate.
+
+    Raises:
+        InvalidInput: there is no such counter.
+        BackendUnavailable: its vocabulary is not on this machine.
+    """
+    factor = 1.0
+    if name is None:
+        try:
+            settings = read(home).documents["memory"]["token_counter"]
+            name, factor = settings["counter"], settings["factor"]
+        except NotFound:
+            if home is not None:
+                raise
+            name = "estimate"
+    return Counted(counter(name, factor)(text), label(name, factor), len(text))
+
+
+def fetch_vocabulary(name: str, *, url: str = "") -> Path:
+    """Download the vocabulary of an exact counter, checked against its known checksum, and return its path.
+
+    Raises:
+        InvalidInput: there is no such vocabulary.
+        BackendUnavailable: it cannot be reached.
+    """
+    return exact.fetch(name, url=url)
+
+
+def use_counter(name: str, factor: float = 1.0, *, home: Home = None) -> str:
+    """Make `name` the counter of the home, count everything anew, and return how it is called in words.
+
+    Raises:
+        InvalidInput: there is no such counter.
+        BackendUnavailable: its vocabulary is not on this machine.
+    """
+    counter(name, factor)("probe")  # a missing vocabulary must show before anything is changed
+
+    def plan(documents: Mapping[str, Any]) -> Change:
+        return recounted(documents["memory"], {"counter": name, "factor": factor}, counter(name, factor))
+
+    change(home, plan, Author("use counter", reason=label(name, factor)))
+    return label(name, factor)
+
+
+def calibrate(
+    texts: Iterable[tuple[str, str]] = (),
+    *,
+    against: str = "o200k_base",
+    apply: bool = False,
+    home: Home = None,
+) -> calibration.Calibration:
+    """Return how far the estimate is from an exact counter on `texts` (kind, text), else on what the home holds.
+
+    With `apply`, the home counts by the corrected estimate from now on.
+
+    Raises:
+        InvalidInput: there is nothing to calibrate on.
+        BackendUnavailable: the exact vocabulary is not on this machine.
+    """
+    samples = list(texts) or _held(home)
+    if not samples:
+        raise InvalidInput(
+            "there is nothing to calibrate on.", fix="Name files, or add items first.", where="tokens"
+        )
+    found = calibration.calibrate(samples, counter(against))
+    if apply:
+        use_counter("estimate", found.factor, home=home)
+    return found
+
+
+def _held(home: Home) -> list[tuple[str, str]]:
+    snapshot = read(home)
+    archived = (record["item"] for _, record in archive.records(snapshot, "items"))
+    return [(item["type"], item["content"]) for item in (*items_of(snapshot.documents["memory"]), *archived)]
+
+
+class Counting(NamedTuple):
+    """How the messages of one model are counted."""
+
+    count: Counter
+    label: str
+    """Which counter that is, in words."""
+    counter: str
+    factor: float
+    """What the counter is multiplied by, learned or from the profile."""
+    reports: int
+    """How many reports of the provider that factor was learned from."""
+    profile: Profile | None
+    """None where no model was named."""
+    findings: tuple[Finding, ...] = ()
+
+
+class Listed(NamedTuple):
+    """One model, as a person is shown it."""
+
+    model: str
+    window: int
+    output: int
+    known: bool
+    factor: float
+    counter: str
+    """Who counts for it, in words."""
+    reports: int
+
+
+def counting(model: str = "", *, place: Path | None = None) -> Counting:
+    """Return how messages for `model` are counted where `place` is the home, or a directory that may be none.
+
+    Reports that cannot be read are a finding, and the profile's factor holds.
+
+    Raises:
+        InvalidDocument: the user's own `models.json` there is wrong; `where` says at which key.
+    """
+    name, factor = _counter(place)
+    if not model:
+        return Counting(counter(name, factor), label(name, factor), name, factor, 0, None)
+    findings: list[Finding] = []
+    own = _own(place)
+    found = profile(model, own=own)
+    reports = _reports(place, findings).get(model, Reports(name))
+    learned = reports.counter == name and bool(reports.ratios)
+    factor = reports.factor if learned else round(factor * found.factor, FACTOR_PLACES)
+    doubt = tokens_models.finding(found)
+    return Counting(
+        counter(name, factor),
+        label(name, factor),
+        name,
+        factor,
+        len(reports.ratios) if learned else 0,
+        found,
+        (*findings, *([doubt] if doubt else [])),
+    )
+
+
+def record_usage(model: str, counted: int, usage: int | Mapping[str, Any], *, home: Home = None) -> Counting:
+    """Learn from a request that was counted as `counted` and that its provider reports as `usage`.
+
+    `counted` is what aether said of the whole request, system prompt and tools included; `usage` is the number of
+    input tokens, cached ones included, or the usage object of the provider's answer. Return how the model is
+    counted from now on.
+
+    Raises:
+        InvalidInput: a number is not positive, the model has no name, or `usage` names no input tokens.
+        InvalidDocument: what was learned before cannot be read.
+        LockTimeout: another process is writing.
+    """
+    if not model.strip():
+        raise InvalidInput("there is no model.", fix="Name the model that answered.", where="model")
+    if type(counted) is not int or counted < 1:
+        raise InvalidInput(
+            f"{shown(counted)} is not a number of tokens.", fix="Give what aether counted.", where="counted"
+        )
+    tokens, place = reported(usage), find(home)
+    path = _path(place)
+    with locked(place), storage(path):
+        now = counting(model, place=place)
+        known = dict(_read(path, _id(path)))
+        held = known.get(model, Reports(now.counter))
+        known[model] = after(held, now.counter, counted / now.factor, tokens)
+        if known[model] != held:
+            write_whole(path, codec.document(written(known)))
+    return counting(model, place=place)
+
+
+def models(*names: str, home: Home = None) -> list[Listed]:
+    """Return what is known of `names`; of no names, of each model that was reported on and each pattern of models.
+
+    Raises:
+        InvalidDocument: the user's own `models.json` is wrong; `where` says at which key.
+    """
+    try:
+        place = find(home)
+    except NotFound:
+        if home is not None:
+            raise
+        place = None
+    if names:
+        return [_listed(name, counting(name, place=place)) for name in names]
+    heard = [_listed(name, counting(name, place=place)) for name in sorted(_reports(place, []))]
+    base, factor = _counter(place)
+    return heard + [_pattern(entry, base, factor) for entry in (*_own(place), *tokens_models.shipped())]
+
+
+def _listed(name: str, found: Counting) -> Listed:
+    known = found.profile or profile(name)
+    return Listed(name, known.window, known.output, known.known, found.factor, found.label, found.reports)
+
+
+def _pattern(entry: Entry, name: str, factor: float) -> Listed:
+    factor = round(factor * entry.factor, FACTOR_PLACES)
+    return Listed(entry.match, entry.window, entry.output, not entry.assumed, factor, label(name, factor), 0)
+
+
+def _counter(place: Path | None) -> tuple[str, float]:
+    if place is None:
+        return "estimate", 1.0
+    try:
+        settings = read(place).documents["memory"]["token_counter"]
+    except NotFound:
+        return "estimate", 1.0
+    return settings["counter"], settings["factor"]
+
+
+def _own(place: Path | None) -> tuple[Entry, ...]:
+    path = place / "models.json" if place else None
+    return _entries(path, _id(path)) if path else ()
+
+
+def _reports(place: Path | None, findings: list[Finding]) -> dict[str, Reports]:
+    path = _path(place) if place else None
+    try:
+        return _read(path, _id(path)) if path else {}
+    except AetherError as error:
+        findings.append(Finding("warning", error.code, error.where, error.what, error.fix))
+        return {}
+
+
+def _id(path: Path) -> FileId:
+    with storage(path):
+        return file_id(str(path))
+
+
+def _path(place: Path) -> Path:
+    return place / "data" / "usage.json"
+
+
+@lru_cache(maxsize=16)
+def _entries(path: Path, found: FileId) -> tuple[Entry, ...]:
+    with storage(path):
+        return tokens_models.read(path) if found else ()
+
+
+@lru_cache(maxsize=16)
+def _read(path: Path, found: FileId) -> dict[str, Reports]:
+    """Return the reports in the file at `path`, which is never changed but by a copy."""
+    with storage(path):
+        return parsed(codec.parse(path.read_bytes(), where=str(path)), where=str(path)) if found else {}

@@ -1,0 +1,175 @@
+"""Exchanges with model servers: JSON over `aether.http`, retries, and failures as our errors.
+
+Which failure is worth a retry, which means that the prompt is too long and which error the caller sees
+is decided here, once, for every backend that talks to a server.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any, NamedTuple, NoReturn
+
+from aether import clock, http
+from aether.backends.base import Settings
+from aether.errors import BackendFailed, BackendUnavailable, InvalidInput
+from aether.types import JsonObject
+
+# Request timeout, conflict, too early, rate limit, and everything that is the server's own fault.
+RETRIED = frozenset({408, 409, 425, 429})
+# A server that wants a longer pause than this is better reported than waited for.
+LONGEST_WAIT_SECONDS = 60.0
+# Enough of a server's own words to understand it.
+QUOTED_CHARS = 300
+_TOO_LONG = re.compile(
+    r"\bcontext\b|context_length|(?:prompt|input|request|message)s?\b.{0,40}\btoo (?:long|large)",
+    re.IGNORECASE | re.DOTALL,
+)
+# With these the server means the key, the model or the pace, whatever words it uses.
+_NOT_ABOUT_LENGTH = frozenset({401, 403, 404, 429})
+
+
+class Reply(NamedTuple):
+    """An answer read as JSON: status 0 means that none arrived whole, and `trouble` says why."""
+
+    status: int
+    body: JsonObject
+    """The JSON object of the reply; empty if it was none."""
+    text: str = ""
+    retry_after: str = ""
+    trouble: http.Trouble = ""
+
+
+def chosen(explicit: str, *variables: str) -> str:
+    """Return `explicit`, else the first of the environment's `variables` that is set, else nothing.
+
+    Raises:
+        InvalidInput: the value cannot stand in a request, such as a key with a line break inside.
+    """
+    for name, value in (("setting", explicit), *((name, os.environ.get(name, "")) for name in variables)):
+        if value.strip():
+            if not (value.strip().isascii() and value.strip().isprintable()):
+                # The value may be a key: it is not shown.
+                raise InvalidInput(
+                    "the value has characters that cannot be sent.", fix="Copy it again.", where=name
+                )
+            return value.strip()
+    return ""
+
+
+def post(url: str, body: JsonObject, *, headers: Mapping[str, str], timeout_seconds: float) -> Reply:
+    """Return what the server at `url` answers to `body`, or what kept it from answering.
+
+    Raises:
+        InvalidInput: `url` is not an http or https address.
+    """
+    found = http.request(
+        http.address(url, where="base url"),
+        timeout_seconds=timeout_seconds,
+        body=json.dumps(body).encode(),
+        headers={"Content-Type": "application/json", "Accept": "application/json", **headers},
+    )
+    if found.trouble:
+        return Reply(0, {}, found.reason, trouble=found.trouble)
+    return reply(found.status, found.content or found.reason.encode(), found.headers)
+
+
+def reply(status: int, raw: bytes, headers: Mapping[str, str]) -> Reply:
+    """Return the reply that `raw` spells."""
+    text = raw.decode("utf-8", "replace")
+    try:
+        parsed: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        parsed = None
+    asked = next((value for name, value in headers.items() if name.lower() == "retry-after"), "")
+    return Reply(status, parsed if isinstance(parsed, dict) else {}, text, asked)
+
+
+def persistent(attempt: Callable[[], Reply], settings: Settings) -> Reply:
+    """Return the reply of `attempt`, tried again after a pause while the failure may pass.
+
+    A timeout is not tried again: the next wait would be as long, and the caller has other architects.
+    """
+    for nth in range(settings.max_retries):
+        found = attempt()
+        wait = max(_asked_wait(found.retry_after), settings.backoff_seconds * 2**nth)
+        if not _may_pass(found) or wait > LONGEST_WAIT_SECONDS:
+            return found
+        time.sleep(wait)
+    return attempt()
+
+
+def too_long(found: Reply) -> bool:
+    """Return whether the server refused because the prompt does not fit.
+
+    >>> too_long(Reply(400, {"error": {"message": "prompt is too long: 9 tokens > 8 maximum"}}))
+    True
+    """
+    if found.status < 400 or found.status in _NOT_ABOUT_LENGTH:
+        return False
+    return found.status == 413 or bool(_TOO_LONG.search(said(found)))
+
+
+def said(found: Reply) -> str:
+    """Return the server's own words about a failure, shortened."""
+    error = found.body.get("error", found.body.get("message"))
+    words = error.get("message") if isinstance(error, dict) else error
+    text = words if isinstance(words, str) and words else found.text
+    return text if len(text) <= QUOTED_CHARS else text[: QUOTED_CHARS - 1] + "…"
+
+
+def fail(found: Reply, *, where: str, server: str, settings: Settings, fixes: Mapping[int, str]) -> NoReturn:
+    """Raise the error that `found` means; `fixes` gives the backend's own advice by status.
+
+    Raises:
+        BackendUnavailable: the server, its key or its model is missing.
+        BackendFailed: anything else.
+    """
+    if found.trouble == "unreachable":
+        raise BackendUnavailable(f"no server answers at {server} ({found.text}).", fix=fixes[0], where=where)
+    if found.trouble == "timeout":
+        raise BackendFailed(
+            f"no answer within {settings.timeout_seconds:g} s.",
+            fix="Raise the timeout, take a faster model, or use the extractive backend.",
+            where=where,
+        )
+    if found.trouble == "dropped":
+        raise BackendFailed(
+            f"the connection to {server} broke before the answer was whole ({found.text}).",
+            fix="Try again, or use the extractive backend.",
+            where=where,
+        )
+    kind = BackendUnavailable if found.status in {401, 403, 404} else BackendFailed
+    pause = f" (it asks to wait {found.retry_after} s)" if found.retry_after else ""
+    raise kind(
+        f"the server answered {found.status}{pause}: {said(found)}",
+        fix=fixes.get(found.status, _general_fix(found.status)),
+        where=where,
+    )
+
+
+def _general_fix(status: int) -> str:
+    if status in RETRIED or status >= 500:
+        return "It was tried again without success; wait a while, or use the extractive backend."
+    return "Correct what it names, or use the extractive backend."
+
+
+def _may_pass(found: Reply) -> bool:
+    if found.status == 0:
+        return found.trouble != "timeout"
+    return (found.status in RETRIED or found.status >= 500) and not too_long(found)
+
+
+def _asked_wait(retry_after: str) -> float:
+    try:
+        return max(0.0, float(retry_after))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, (parsedate_to_datetime(retry_after) - clock.now()).total_seconds())
+    except (TypeError, ValueError):
+        return 0.0

@@ -1,0 +1,312 @@
+"""Weighing: what each clause would add to a session, and what it would cost.
+
+What a clause adds is the sum over its terms: rare words count more than common ones, numbers and names
+more than words, and anchors (paths, commands, errors, identifiers) by their length, because they are useless in part.
+The sum is scaled by what the item and the sentence are, by relevance, and by the signals that are active.
+
+Selection: in which order clauses are worth keeping, by the news each adds per token.
+
+Greedy: take the clause whose new terms weigh most per token, count its terms as said, repeat. A term said
+once more is worth a fraction of the time before, so repetition falls behind by itself. A clause comes with the
+clause it leans on. The cost is that of a heap: n log n.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import re
+from collections import Counter as Tally
+from collections import defaultdict
+from collections.abc import Container, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from aether.backends.extractive.clauses import BINDING_TYPES, COMMON, HIGH_RELEVANCE, Clause
+from aether.text.identifiers import anchors
+from aether.text.regex import lazy
+from aether.text.words import STOPWORDS, sentences, stem, stems, words
+from aether.types import Counter
+
+# What saying a thing again is worth, against saying it first.
+REPEATED = 0.2
+
+
+# Tiers: lower ones come first, whatever they cost.
+FRAMES, RULES, DECIDES, BLOCKS, TOUCHED, BINDS, OPENS, WORTH, FILLS, CARRIES = range(10)
+"""Says what it was all for and what came of it; must survive, in this order; names a file that was changed; was meant to last; says what its item is for; is worth keeping; fills up what is left; is kept only where something leans on it."""
+
+
+class Weight(NamedTuple):
+    """What a clause would add, and what it costs."""
+
+    tier: int
+    factor: float
+    cost: int
+    terms: dict[str, float]
+    leans_on: int
+
+
+def ordered(weights: Sequence[Weight]) -> list[int]:
+    """Return the places of `weights` in the order in which they are worth keeping."""
+    said: dict[str, float] = defaultdict(lambda: 1.0)
+    leaning: dict[int, list[int]] = defaultdict(list)
+    for place, weight in enumerate(weights):
+        if weight.leans_on >= 0:
+            leaning[weight.leans_on].append(place)
+    chosen: dict[int, None] = {}
+    heap = [(*_rank(place, weights, chosen, said), place) for place in range(len(weights))]
+    heap = [rank for rank in heap if rank[0] < CARRIES]
+    heapq.heapify(heap)
+    while heap:
+        place = heapq.heappop(heap)[2]
+        if place in chosen:
+            continue
+        rank = (*_rank(place, weights, chosen, said), place)
+        if heap and rank > heap[0]:
+            heapq.heappush(heap, rank)
+            continue
+        for taken in _chain(place, weights, chosen):
+            chosen[taken] = None
+            for term in weights[taken].terms:
+                said[term] *= REPEATED
+            # What leans on it costs less from now on: it need not bring it along.
+            for follower in leaning[taken]:
+                if follower not in chosen and weights[follower].tier < CARRIES:
+                    heapq.heappush(heap, (*_rank(follower, weights, chosen, said), follower))
+    return list(chosen)
+
+
+def _rank(
+    place: int, weights: Sequence[Weight], chosen: Container[int], said: Mapping[str, float]
+) -> tuple[int, float]:
+    gain = 0.0
+    cost = 0
+    for link in _chain(place, weights, chosen):
+        weight = weights[link]
+        gain += weight.factor * sum(worth * said[term] for term, worth in weight.terms.items())
+        cost += weight.cost
+    return weights[place].tier, -gain / cost
+
+
+def _chain(place: int, weights: Sequence[Weight], chosen: Container[int]) -> list[int]:
+    """Return `place` behind everything it leans on that is not chosen yet."""
+    links = []
+    while place >= 0 and place not in chosen:
+        links.append(place)
+        place = weights[place].leans_on
+    return links[::-1]
+
+
+# Worth of one new term. A common word says a third of a rare one; what is exact says more than either.
+RARE = 1.0
+COMMON_WORD = 0.3
+NUMBER = 1.2
+NAME = 1.6
+NEGATION = 0.5
+# An anchor must win against the words that its length displaces: worth per character, and at least this.
+ANCHOR_PER_CHAR = 0.5
+ANCHOR = 2.0
+# What is said again and again is the topic: worth per natural logarithm of the number of clauses with the term.
+TOPIC = 0.2
+# A statement costs more than its words: the end mark, the break in the text, the reader's turn of mind. Without this,
+# scraps win against statements. A clause that continues another one costs its joint.
+STATEMENT_TOKENS = 5
+JOINT_TOKENS = 1
+
+# How much sooner a kind of item, or of sentence, is kept: decisions and constraints first, plain remarks last.
+TYPE_FACTORS: Mapping[str, float] = {
+    "constraint": 2.0, "decision": 1.6, "preference": 1.5, "solution": 1.5, "blocker": 1.5, "error": 1.4, "code_change": 1.5,
+    "outcome": 1.3, "task_result": 1.3, "user_input": 1.4, "command": 1.1, "code_snippet": 0.7,
+}  # fmt: skip
+KIND_FACTORS: Mapping[str, float] = {
+    "decision": 1.2, "constraint": 1.2, "preference": 1.05, "solution": 1.2, "blocker": 1.15, "outcome": 1.1, "fact": 1.0,
+    "exploration": 0.5, "chatter": 0.2,
+}  # fmt: skip
+# In speech, a question says less than its answer, and a remark on what the other one said less than news.
+QUESTION = 0.55
+ANSWER = 1.2
+REMARK = 0.7
+# Relevance 0.5, the default, leaves the weight alone; 1.0 raises it by half.
+RELEVANCE_AT_ZERO = 0.5
+# A matching signal of full strength makes a clause weigh this much more.
+STEERED = 2.0
+# The newest item weighs this much more than the oldest: what came last is where the work stands.
+RECENCY = 0.1
+
+# What an item of these types opens with is what it is for.
+LEADING_TYPES = frozenset({"constraint", "decision", "preference", "user_input", "code_change"})
+# What these speak of as failing is what was put right.
+PAST_TYPES = frozenset({"solution", "outcome"})
+RESULT_TYPES = frozenset({"outcome", "task_result"})
+# What a worker reports with these was sent for; nobody else in the session has seen how it came about.
+REPORT_TYPES = RESULT_TYPES | {"solution", "blocker"}
+# Who speaks where no worker does.
+QUEEN = "queen"
+# A summary needs the purpose and the last result; two more are outcomes.
+LAST_RESULTS = 3
+FRAME_CHARS = 240
+# "Done." says nothing.
+LEAST_FRAME_WORDS = 2
+REQUEST_TYPES = frozenset({"user_input", "user_request", "request"})
+# The opening of these names the file: which files were changed is never left out.
+FILE_TYPES = frozenset({"code_change"})
+# What an item of high relevance says in a sentence of these kinds binds whoever goes on from here.
+BINDING_KINDS = frozenset({"constraint", "decision", "blocker"})
+# What a person asks for in words of these kinds binds too.
+ASKED_KINDS = frozenset({"constraint", "decision", "preference"})
+# What the fidelity gate asks for comes first, in its order.
+REQUIRED = {"constraint": RULES, "decision": DECIDES, "blocker": BLOCKS}
+_NEGATIONS = frozenset(
+    "not no never none cannot can't don't doesn't didn't won't isn't wasn't without nor neither".split()
+)
+_NAME = lazy(r"(?<=[a-z,'’] )[A-Z][\w'’-]+(?: [A-Z][\w'’-]+)*|\"[^\"]{2,60}\"")
+
+
+_QUESTION_MARK = lazy("[?？]")
+_REMARK = lazy(
+    r"(?:you|your|that|that's|this|sounds|it sounds|it's|glad|hope|can't wait|keep|enjoy|have)\b",
+    re.IGNORECASE,
+)
+
+
+def weighed(clauses: Sequence[Clause], handoff: Mapping[str, Any], *, count: Counter) -> list[Weight]:
+    """Return the weight of every clause, in order."""
+    items = handoff["items"]
+    signals = [_signal(signal) for signal in handoff["signals"]]
+    said = [tuple(words(clause.text)) for clause in clauses]
+    terms = [_terms(clause.text, its) for clause, its in zip(clauses, said, strict=True)]
+    spread = Tally(term for its in terms for term in its)
+    # What is protected is in the session already.
+    seen = {
+        tuple(words(sentence)) for entry in handoff["protected"] for sentence in sentences(entry["content"])
+    }
+    wanted = {its for clause, its in zip(clauses, said, strict=True) if clause.required}
+    met: set[tuple[str, ...]] = set()
+    frame = _frame(clauses, items)
+    weights = []
+    for clause, its_words, its_terms in zip(clauses, said, terms, strict=True):
+        topical = {term: worth * (1 + TOPIC * math.log(spread[term])) for term, worth in its_terms.items()}
+        factor = _factor(clause, items) * _steering(clause, its_terms, signals)
+        # Of two that say the same, the required one is kept.
+        again = its_words in met if clause.required else its_words in seen or its_words in wanted
+        tier = (
+            CARRIES
+            if not its_words or again
+            else _tier(clause, items[clause.item], named="required" in handoff)
+        )
+        if tier < CARRIES and not clause.required and clause.place in frame:
+            tier = FRAMES
+        seen.add(its_words)
+        if clause.required:
+            met.add(its_words)
+        cost = count(clause.text) + (JOINT_TOKENS if clause.leans_on >= 0 else STATEMENT_TOKENS)
+        weights.append(Weight(tier, factor, cost, topical, clause.leans_on))
+    return weights
+
+
+def _frame(clauses: Sequence[Clause], items: Sequence[Mapping[str, Any]]) -> set[int]:
+    """Return the places of what the stretch was for and what came of it last: the summary is made of them."""
+    opening = [
+        clause
+        for clause in clauses
+        if clause.leads and not clause.speaker and len(clause.text) <= FRAME_CHARS and clause.text[-1] != ":"
+        if len(clause.text.split()) >= LEAST_FRAME_WORDS
+    ]
+    asked = [clause.place for clause in opening if items[clause.item]["type"] in REQUEST_TYPES]
+    done = [clause.place for clause in opening if is_result(items[clause.item])]
+    return {*asked[:1], *done[-LAST_RESULTS:]}
+
+
+def is_result(item: Mapping[str, Any]) -> bool:
+    """Return whether `item` says what came of the work, rather than asks how to go on."""
+    return item["type"] in RESULT_TYPES and not _asks(item["content"])
+
+
+def is_report(item: Mapping[str, Any]) -> bool:
+    """Return whether `item` says what a worker found or did."""
+    by = item["metadata"]
+    return item["type"] in REPORT_TYPES and bool(by.get("caste") or by.get("source", QUEEN) != QUEEN)
+
+
+def _terms(text: str, said: Sequence[str]) -> dict[str, float]:
+    terms: dict[str, float] = {}
+    for word in said:
+        if word in _NEGATIONS:
+            terms[word] = NEGATION
+        elif any(map(str.isdigit, word)):
+            terms[word] = NUMBER
+        elif word not in STOPWORDS:
+            root = stem(word)
+            terms[root] = COMMON_WORD if root in COMMON else RARE
+    for found in _NAME.finditer(text):
+        for root in stems(found.group()):
+            terms[root] = NAME
+    named = anchors(text)
+    for anchor in (*named.paths, *named.commands, *named.errors, *named.identifiers, *named.urls):
+        terms[f"={anchor}"] = max(ANCHOR, ANCHOR_PER_CHAR * len(anchor))
+    return terms
+
+
+def _factor(clause: Clause, items: Sequence[Mapping[str, Any]]) -> float:
+    item = items[clause.item]
+    factor = TYPE_FACTORS.get(item["type"], 1.0) * KIND_FACTORS[clause.kind]
+    factor *= RELEVANCE_AT_ZERO + float(item["metadata"].get("relevance_score", 0.5))
+    factor *= 1 + RECENCY * clause.item / len(items)
+    if clause.speaker:
+        factor *= QUESTION if _asks(clause.text) else REMARK if _REMARK.match(clause.text) else 1
+        answers = clause.item and _QUESTION_MARK.search(items[clause.item - 1]["content"])
+        factor *= ANSWER if answers else 1
+    return factor
+
+
+def _asks(text: str) -> bool:
+    return text.rstrip().endswith(("?", "？"))
+
+
+def _tier(clause: Clause, item: Mapping[str, Any], *, named: bool) -> int:
+    if clause.required:
+        return REQUIRED.get(clause.required, RULES)
+    if clause.kind == "chatter":
+        return FILLS if clause.speaker else CARRIES
+    opens = clause.leads and item["type"] in LEADING_TYPES
+    if clause.speaker or clause.leans_on >= 0:
+        return OPENS if opens else WORTH
+    if opens and item["type"] in FILE_TYPES:
+        return TOUCHED
+    binds = (
+        (item["type"] in REQUEST_TYPES and clause.kind in ASKED_KINDS)
+        or (clause.leads and is_report(item))
+        # Where it is known what must survive, nothing else binds.
+        or (not named and _binds(clause, item))
+    )
+    return BINDS if binds else OPENS if opens else WORTH
+
+
+def _binds(clause: Clause, item: Mapping[str, Any]) -> bool:
+    high = item["metadata"].get("relevance_score", 0.5) > HIGH_RELEVANCE
+    past = clause.kind == "blocker" and item["type"] in PAST_TYPES
+    return item["type"] in BINDING_TYPES or (high and clause.kind in BINDING_KINDS and not past)
+
+
+def _signal(signal: Mapping[str, Any]) -> tuple[str, float, frozenset[str]]:
+    context = str(signal["metadata"].get("context", ""))
+    return (
+        signal["type"],
+        float(signal.get("effective_strength", signal["strength"])),
+        frozenset(stems(context)),
+    )
+
+
+def _steering(
+    clause: Clause, terms: Mapping[str, float], signals: Sequence[tuple[str, float, frozenset[str]]]
+) -> float:
+    """Return how much the active signals raise a clause: by the share of their words that it holds."""
+    raised = 1.0
+    for kind, strength, wanted in signals:
+        shared = sum(root in terms for root in wanted)
+        if not shared or (
+            kind == "REDIRECT" and clause.kind != "constraint" and not _NEGATIONS & terms.keys()
+        ):
+            continue
+        raised += STEERED * strength * shared / len(wanted)
+    return raised

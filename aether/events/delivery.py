@@ -1,0 +1,196 @@
+"""Direct exporters: each event is handed on at once, and no failure reaches the work that it tells of.
+
+For what takes microseconds: a line on stderr, a line in a file, a function of the caller. What needs a
+network is `background`.
+
+Background exporters: events wait in a bounded queue, and a thread of their own sends them.
+
+`emit` never waits. The thread sends as soon as something is there, and takes all that waits at once. A full
+queue drops its oldest event; what was dropped or could not be delivered is counted, and said once. `flush`,
+`close` and the end of the interpreter wait for the timeout at most. A forked child has a queue of its own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import sys
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from aether.events.events import Event
+
+
+class Direct:
+    """An exporter that gives each event to `put` at once; what `put` raises is counted, and said once."""
+
+    def __init__(self, name: str, put: Callable[[Event], None]) -> None:
+        self.name = name
+        self.lost = 0
+        """Events that were not handed on."""
+        self._put = put
+
+    def emit(self, event: Event) -> None:
+        """Hand `event` on."""
+        try:
+            self._put(event)
+        except Exception as reason:  # noqa: BLE001 - telling of the work must not end the work
+            self.lost += 1
+            if self.lost == 1:
+                say(self.name, f"an event was lost: {type(reason).__name__}: {reason}")
+
+    def flush(self) -> None:
+        """Do nothing: nothing waits."""
+
+    def close(self) -> None:
+        """Do nothing: nothing is held."""
+
+
+def say(who: str, what: str) -> None:
+    """Write one line to stderr, if there is one: `[Ariadne] …`."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write(f"[{who}] {what}\n")
+
+
+# A compaction is six events: this is the work of minutes at a server that hangs, and a few megabytes.
+QUEUE_EVENTS = 10_000
+# requirements/002: an exporter holds nobody up for longer.
+TIMEOUT_SECONDS = 2.0
+
+
+class Sent(NamedTuple):
+    """What became of some events."""
+
+    lost: int = 0
+    trouble: str = ""
+    """Why they were lost, in words."""
+
+
+class Background:
+    """An exporter whose `send` gets, in a thread, what was emitted, and the instant at which it must be done.
+
+    `send(events, deadline)` may block until `deadline` (`time.monotonic`) and says what it could not deliver.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        send: Callable[[Sequence[Event], float], Sent],
+        *,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        queue_events: int = QUEUE_EVENTS,
+    ) -> None:
+        self.name = name
+        self.timeout_seconds = timeout_seconds
+        self.lost = 0
+        """Events that were dropped or not delivered."""
+        self._send = send
+        self._most = queue_events
+        self._closed = False
+        self._renew()
+        _OPEN.add(self)
+
+    def _renew(self) -> None:
+        """Begin with nothing: at first, and in a forked child, where the thread is gone and a lock may be held."""
+        self._waiting: deque[Event] = deque()
+        self._changed = threading.Condition()
+        self._busy = False
+        self._thread: threading.Thread | None = None
+
+    def emit(self, event: Event) -> None:
+        """Queue `event`; it is on its way at once."""
+        with self._changed:
+            if self._closed:
+                self._lose(1, "it came after the exporter was closed")
+                return
+            if len(self._waiting) >= self._most:
+                self._waiting.popleft()
+                self._lose(1, f"more than {self._most} wait; the oldest are dropped")
+            self._waiting.append(event)
+            if self._thread is None and not self._start():
+                return
+            self._changed.notify_all()
+
+    def flush(self) -> None:
+        """Wait until all is sent, but no longer than the timeout."""
+        self._wait(self.timeout_seconds)
+
+    def close(self) -> None:
+        """Flush, and end the thread; what is emitted afterwards is lost."""
+        self._end(self.timeout_seconds)
+
+    def _end(self, seconds: float) -> None:
+        self._wait(seconds)
+        with self._changed:
+            if self._waiting:
+                self._lose(len(self._waiting), f"they were not sent within {self.timeout_seconds:g} s")
+                self._waiting.clear()
+            self._closed = True
+            self._changed.notify_all()
+        _OPEN.discard(self)
+
+    def _wait(self, seconds: float) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._waiting and not self._busy, max(0.0, seconds))
+
+    def _start(self) -> bool:
+        self._thread = threading.Thread(target=self._run, name=f"aether {self.name} exporter", daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError as reason:  # the interpreter is ending, or the machine has no thread to give
+            self._thread = None
+            self._lose(len(self._waiting), str(reason))
+            self._waiting.clear()
+        return self._thread is not None
+
+    def _run(self) -> None:
+        while events := self._taken():
+            try:
+                sent = self._send(events, time.monotonic() + self.timeout_seconds)
+            except Exception as reason:  # noqa: BLE001 - one batch that cannot be sent must not end the thread
+                sent = Sent(len(events), f"{type(reason).__name__}: {reason}")
+            with self._changed:
+                self._busy = False
+                if sent.lost:
+                    self._lose(sent.lost, sent.trouble)
+                self._changed.notify_all()
+
+    def _taken(self) -> list[Event]:
+        """Return all that waits as soon as something does; nothing once the exporter is closed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._closed)
+            events = list(self._waiting)
+            self._waiting.clear()
+            self._busy = bool(events)
+            return events
+
+    def _lose(self, count: int, why: str) -> None:
+        first, self.lost = not self.lost, self.lost + count
+        if first:
+            say(self.name, f"{count} event(s) lost: {why}. Further losses are counted, not told.")
+
+
+_OPEN: weakref.WeakSet[Background] = weakref.WeakSet()
+
+
+def _close_all() -> None:
+    """Send what waits anywhere; all exporters together take no longer than the slowest may."""
+    left = list(_OPEN)
+    deadline = time.monotonic() + max((one.timeout_seconds for one in left), default=0.0)
+    for one in left:
+        one._end(deadline - time.monotonic())  # noqa: SLF001 - of this module
+
+
+def _renew_all() -> None:
+    for one in list(_OPEN):
+        one._renew()  # noqa: SLF001 - of this module
+
+
+atexit.register(_close_all)
+if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows does not fork
+    os.register_at_fork(after_in_child=_renew_all)

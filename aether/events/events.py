@@ -1,0 +1,355 @@
+"""Events: something that happened, said once; an exporter carries it away.
+
+The names are those of facts that other programs watch for: `compact.*` for compaction, `window.*` for the
+context manager, `memory.*` for the colony. What an event holds is redacted before any exporter sees it.
+
+Names: every event that aether tells of, what it says, and the functions that build it.
+
+Builders take plain values and return an `Event`; they read no clock. Each event says what `Moment` holds
+beside its own properties. Shares (`usage_pct`, `compression_ratio`, `reduction_pct`) are 0.85 for 85 %.
+Texts of a conversation stand in the payload and nowhere else, so that an exporter can leave them out.
+
+Records: an event as one JSON object, the form in which every exporter sends or writes it.
+
+A record holds nothing but JSON: no null, no number that JSON cannot write, no key that is not text; a long
+string is cut. Ids of traces and spans follow from the event alone, so the same event is the same span in
+every tracer and however often it is sent.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, Literal, NamedTuple, Protocol
+
+from aether.types import JsonObject
+
+
+class Event(NamedTuple):
+    """One thing that happened."""
+
+    name: str
+    at: str
+    """UTC, as `clock.stamp` writes it."""
+    session_id: str
+    """The conversation, or the compression, that it happened to."""
+    properties: JsonObject
+    payload: JsonObject | None = None
+    """What is large or private: the text of a summary."""
+    status: Literal["ok", "error"] = "ok"
+
+
+class Exporter(Protocol):
+    """Whoever carries events away. No method ever raises or waits for longer than its timeout."""
+
+    def emit(self, event: Event) -> None:
+        """Take one event; it may be sent later."""
+        ...
+
+    def flush(self) -> None:
+        """Send what is waiting."""
+        ...
+
+    def close(self) -> None:
+        """Send what is waiting and let go of everything."""
+        ...
+
+
+TOKEN_ESTIMATE = "compact.token_estimate"  # noqa: S105 - an event, not a password
+TRIGGER_DECISION = "compact.trigger_decision"
+SUMMARY_CREATED = "compact.summary_created"
+PRUNED_MESSAGES = "compact.pruned_messages"
+ERROR = "compact.error"
+ARCHIVAL = "compact.archival"
+REDACTION_DISABLED = "compact.redaction_disabled"
+MESSAGE_ADDED = "window.message_added"
+COMPRESSED = "window.compressed"
+BUDGET = "window.budget"
+MEMORY = "memory."
+
+
+class Told(NamedTuple):
+    """What one kind of event means: a row of the table in docs/observability.md."""
+
+    when: str
+    properties: tuple[str, ...] = ()
+    """Beside those of every event; one that ends in `?` is there only where it applies."""
+    payload: str = ""
+
+
+COMMON = ("model?", "t_est", "max", "preflight?")
+EVENTS: Mapping[str, Told] = {
+    TOKEN_ESTIMATE: Told("the conversation was counted", ("max_tokens", "usage_pct", "breakdown")),
+    TRIGGER_DECISION: Told(
+        "it was decided whether to compact", ("triggered", "reason", "policy", "kept?", "pruned_count?", "note?")
+    ),
+    SUMMARY_CREATED: Told(
+        "a summary took the place of messages",
+        ("strategy", "input_messages", "summary_tokens", "compression_ratio"),
+        payload="summary",
+    ),
+    PRUNED_MESSAGES: Told(
+        "messages left the context", ("pruned_count", "kept", "tokens_before", "tokens_after", "reduction_pct")
+    ),
+    ERROR: Told("a step failed, and what was done instead", ("error_type", "message", "fallback")),
+    ARCHIVAL: Told("something was archived", ("session_id", "step", "storage_adapter", "file_path?", "s3_key?")),
+    REDACTION_DISABLED: Told(
+        "an exporter or a storage takes texts with the secrets in them", ("severity", "message")
+    ),
+    MESSAGE_ADDED: Told("the context manager took a message", ("message_id", "role", "tokens")),
+    COMPRESSED: Told(
+        "the context manager compressed a conversation",
+        ("tokens_before", "tokens_after", "messages_before", "messages_after", "reduction_pct"),
+    ),
+    BUDGET: Told("the fill of a window changed", ("usage_pct", "should_compress")),
+    MEMORY + "compressed": Told("working memory became a session", ("receipt_id", "phase")),
+    MEMORY + "phase_completed": Told("a phase of the colony ended", ("phase", "started")),
+    MEMORY + "checkin_superseded": Told(
+        "a phase that waited for the Queen no longer does", ("checkin_phase", "checkin_status"), payload="checkin"
+    ),
+    MEMORY + "signal_expired": Told("a signal faded", ("signal_id", "signal_type"), payload="signal"),
+    MEMORY + "signal_withdrawn": Told("a signal was taken back", ("signal_id", "signal_type"), payload="signal"),
+}  # fmt: skip
+# Of what an event of the colony holds whole, these words say what it is about without telling its text.
+_TOLD_OF = ("id", "type", "phase", "status")
+# What names an event stands on the event itself.
+_OWN = frozenset({"event", "at", "revision", "nth"})
+
+
+class Moment(NamedTuple):
+    """When and where something happened: what every event says."""
+
+    at: str
+    """UTC, as `clock.stamp` writes it."""
+    session_id: str
+    model: str = ""
+    t_est: int = 0
+    """Tokens of the conversation as counted at the preflight."""
+    max_tokens: int = 0
+    """Tokens of the model's window."""
+    preflight: str = ""
+    """Id of the preflight: in a trace its estimate is the parent of its other events."""
+
+
+def token_estimate(moment: Moment, breakdown: Mapping[str, int]) -> Event:
+    """Return the event that a conversation was counted; `breakdown` has its tokens by part.
+
+    >>> at = Moment("2026-03-01T10:15:00.000000Z", "s1", "m", 108_800, 128_000)
+    >>> token_estimate(at, {"system": 800, "messages": 108_000}).properties["usage_pct"]
+    0.85
+    """
+    usage = _share(moment.t_est, moment.max_tokens)
+    return _event(
+        moment, TOKEN_ESTIMATE, max_tokens=moment.max_tokens, usage_pct=usage, breakdown=dict(breakdown)
+    )
+
+
+def trigger_decision(
+    moment: Moment,
+    *,
+    triggered: bool,
+    reason: str,
+    policy: Mapping[str, Any],
+    kept: Mapping[str, int] | None = None,
+    pruned_count: int | None = None,
+    note: str = "",
+) -> Event:
+    """Return the event that it was decided whether to compact; `note` is what a manual one was given."""
+    optional = {
+        "kept": None if kept is None else dict(kept),
+        "pruned_count": pruned_count,
+        "note": note or None,
+    }
+    given = {name: value for name, value in optional.items() if value is not None}
+    return _event(
+        moment, TRIGGER_DECISION, triggered=triggered, reason=reason, policy=dict(policy), **given
+    )  # fmt: skip
+
+
+def summary_created(
+    moment: Moment,
+    *,
+    strategy: str,
+    input_messages: int,
+    input_tokens: int,
+    summary_tokens: int,
+    summary: str,
+) -> Event:
+    """Return the event that `summary` took the place of messages of `input_tokens` tokens."""
+    made = _event(
+        moment, SUMMARY_CREATED, strategy=strategy, input_messages=input_messages, summary_tokens=summary_tokens,
+        compression_ratio=_share(summary_tokens, input_tokens),
+    )  # fmt: skip
+    return made._replace(payload={"summary": summary})
+
+
+def pruned_messages(
+    moment: Moment, *, pruned_count: int, kept: Mapping[str, int], tokens_before: int, tokens_after: int
+) -> Event:
+    """Return the event that messages left the context."""
+    return _event(
+        moment, PRUNED_MESSAGES, pruned_count=pruned_count, kept=dict(kept), tokens_before=tokens_before,
+        tokens_after=tokens_after, reduction_pct=_share(tokens_before - tokens_after, tokens_before),
+    )  # fmt: skip
+
+
+def error(moment: Moment, *, error_type: str, message: str, fallback: str) -> Event:
+    """Return the event that a step failed; `fallback` says what was done instead, `none` if nothing was."""
+    made = _event(moment, ERROR, error_type=error_type, message=message, fallback=fallback)
+    return made._replace(status="error")
+
+
+def archival(moment: Moment, *, step: int, storage_adapter: str, place: str) -> Event:
+    """Return the event that compaction `step` was archived at `place`, a path or an S3 address.
+
+    >>> archival(Moment("2026-03-01T10:15:00.000000Z", "s1"), step=1, storage_adapter="s3", place="s3://b/k").properties["s3_key"]
+    's3://b/k'
+    """
+    name = "s3_key" if place.startswith("s3://") else "file_path"
+    return _event(
+        moment, ARCHIVAL, session_id=moment.session_id, step=step, storage_adapter=storage_adapter, **{name: place}
+    )  # fmt: skip
+
+
+def redaction_disabled(moment: Moment, what: str) -> Event:
+    """Return the warning that `what`, an exporter or a storage, is given texts unredacted."""
+    return _event(
+        moment, REDACTION_DISABLED, severity="high",
+        message=f"Redaction is off: secrets in the conversation reach {what}.",
+    )  # fmt: skip
+
+
+def message_added(moment: Moment, *, message_id: str, role: str, tokens: int) -> Event:
+    """Return the event that the context manager took a message."""
+    return _event(moment, MESSAGE_ADDED, message_id=message_id, role=role, tokens=tokens)
+
+
+def compressed(
+    moment: Moment, *, tokens_before: int, tokens_after: int, messages_before: int, messages_after: int
+) -> Event:
+    """Return the event that the context manager compressed a conversation."""
+    return _event(
+        moment, COMPRESSED, tokens_before=tokens_before, tokens_after=tokens_after,
+        messages_before=messages_before, messages_after=messages_after,
+        reduction_pct=_share(tokens_before - tokens_after, tokens_before),
+    )  # fmt: skip
+
+
+def budget(moment: Moment, *, should_compress: bool) -> Event:
+    """Return the event that the fill of a window changed."""
+    usage = _share(moment.t_est, moment.max_tokens)
+    return _event(moment, BUDGET, usage_pct=usage, should_compress=should_compress)
+
+
+def of_colony(record: JsonObject, session_id: str) -> Event:
+    """Return the event that a record of `data/events.jsonl` tells of; what it holds whole is the payload.
+
+    >>> of_colony({"event": "phase_completed", "at": "2026-03-01T10:15:00Z", "phase": 2}, "colony").name
+    'memory.phase_completed'
+    """
+    properties: JsonObject = {}
+    payload: JsonObject = {}
+    for name, value in record.items():
+        if isinstance(value, dict):
+            properties |= {f"{name}_{word}": value[word] for word in _TOLD_OF if word in value}
+            payload[name] = value
+        elif name not in _OWN:
+            properties[name] = value
+    name = MEMORY + str(record["event"]).removeprefix(MEMORY)
+    return Event(name, str(record["at"]), session_id, properties, payload or None)
+
+
+def _event(moment: Moment, name: str, **properties: Any) -> Event:
+    common: JsonObject = {"t_est": moment.t_est, "max": moment.max_tokens}
+    common |= {word: value for word in ("model", "preflight") if (value := getattr(moment, word))}
+    return Event(name, moment.at, moment.session_id, {**common, **properties})
+
+
+def _share(part: int, whole: int) -> float:
+    # Four places tell 0.85 from 0.8499; a window of unknown size is never full.
+    return round(part / whole, 4) if whole > 0 else 0.0
+
+
+# The viewer cuts longer strings itself (facts of its /ingest contract), and a post that holds one is needlessly large.
+STRING_CHARS = 102_400
+CUT = "... [truncated]"
+# Deeper than any event; what lies below is told as text rather than by an endless descent.
+DEEPEST = 32
+
+
+def record(event: Event, *, string_chars: int = STRING_CHARS) -> JsonObject:
+    """Return `event` as JSON: `ts`, `session_id`, `event`, `status`, its properties, and `payload` if it has one.
+
+    >>> record(Event("window.budget", "2026-03-01T10:15:00.000000Z", "s1", {"max": 8, "note": None}))
+    {'ts': '2026-03-01T10:15:00.000000Z', 'session_id': 's1', 'event': 'window.budget', 'status': 'ok', 'max': 8}
+    """
+    whole = {
+        "ts": event.at, "session_id": event.session_id, "event": event.name, "status": event.status,
+        **{name: value for name, value in event.properties.items() if name not in {"ts", "event", "status"}},
+        "payload": event.payload or None,
+    }  # fmt: skip
+    made: JsonObject = plain(whole, string_chars=string_chars)
+    return made
+
+
+def line(value: JsonObject) -> bytes:
+    """Return `value` as one line of UTF-8 JSON without its line break; half a surrogate pair becomes `?`."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def plain(value: Any, *, string_chars: int = STRING_CHARS, depth: int = DEEPEST) -> Any:
+    """Return a copy of `value` that is JSON without nulls, its strings cut at `string_chars`.
+
+    >>> plain({"a": [None, float("inf"), 1], 2: None, 3: (1.5, True)})
+    {'a': ['inf', 1], '3': [1.5, True]}
+    """
+    if isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    if isinstance(value, dict) and depth:
+        below = {cut(str(key), string_chars): one for key, one in value.items() if one is not None}
+        return {key: plain(one, string_chars=string_chars, depth=depth - 1) for key, one in below.items()}
+    if isinstance(value, list | tuple) and depth:
+        return [plain(one, string_chars=string_chars, depth=depth - 1) for one in value if one is not None]
+    return cut(value if isinstance(value, str) else str(value), string_chars)
+
+
+def cut(text: str, most: int) -> str:
+    """Return `text`, or its beginning and a mark, `most` characters together.
+
+    >>> cut("a" * 20, 18)
+    'aaa... [truncated]'
+    """
+    return text if len(text) <= most else text[: max(0, most - len(CUT))] + CUT[:most]
+
+
+def trace_id(session_id: str) -> str:
+    """Return the id of the trace of one conversation: 32 hex digits, as tracers want them."""
+    return _digest("trace", session_id)[:32]
+
+
+def span_id(event: Event) -> str:
+    """Return the id of the span of one event: 16 hex digits.
+
+    The estimate that opens a preflight takes the preflight's own, so that its other events can name it.
+    """
+    preflight = event.properties.get("preflight")
+    if preflight and event.name == TOKEN_ESTIMATE:
+        return _of_preflight(event)
+    return _digest("span", line(record(event)).decode())[:16]
+
+
+def parent_id(event: Event) -> str:
+    """Return the id of the span that `event` belongs under; empty where it stands by itself."""
+    if not event.properties.get("preflight") or event.name == TOKEN_ESTIMATE:
+        return ""
+    return _of_preflight(event)
+
+
+def _of_preflight(event: Event) -> str:
+    return _digest("preflight", event.session_id, str(event.properties["preflight"]))[:16]
+
+
+def _digest(*parts: str) -> str:
+    return sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()

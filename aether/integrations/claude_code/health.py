@@ -1,0 +1,235 @@
+"""What there is of aether in Claude Code: installed where, whether it runs, and what came of it.
+
+Everything is only read; the program is run once, on an event that says nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from aether import project
+from aether.api.home import find
+from aether.api.hook_sessions import session_of
+from aether.api.status import config_problem, recent_log
+from aether.errors import AetherError, UnsafePath
+from aether.integrations.claude_code import install
+from aether.paths import home_of_project
+from aether.store import spool
+from aether.store.files import make_directory, storage
+from aether.types import JsonObject
+
+# Far above what starting takes anywhere; a program that is stuck is named, not waited for.
+RUN_SECONDS = 10
+PLUGIN = "aether"
+BARE = (install.PROGRAM,)
+# No event of Claude Code's: nothing is kept of it.
+NO_EVENT = "Check"
+
+
+class Installed(NamedTuple):
+    """What of ours stands in one settings file."""
+
+    scope: str
+    path: str
+    events: list[str]
+    programs: list[list[str]]
+    """The words that start the program; more than one where entries of several environments stand there."""
+    hooks_disabled: bool
+    """Whether this file switches all hooks off."""
+    plugin: bool
+    """Whether it enables our plugin."""
+    problem: str
+
+
+class Report(NamedTuple):
+    """What `aether claude status` tells."""
+
+    installed: list[Installed]
+    servers: list[str]
+    """Scopes whose MCP servers have ours; `plugin` where it is enabled, for it brings its own."""
+    home: str
+    """The project's home; empty where there is none."""
+    paused: bool
+    waiting: int
+    """Entries of hooks that were not taken in yet."""
+    last_session: JsonObject | None
+    """The session heard of last: session, at, first_source."""
+    log: list[str]
+    """The last lines of hook.log of these days: what went wrong."""
+    path: str
+    """What does not work because our programs are not on PATH in every shell; empty where they are."""
+    problems: list[str]
+    """What keeps it from working, each with what to do."""
+
+
+def status(home: Path | None = None, *, start: Path | None = None) -> Report:
+    """Return how aether is installed in Claude Code, for a session started in `start`, else here."""
+    at = install.project_directory(start)
+    place, astray = _place(home, start)
+    paths = {scope: install.settings_path(scope, project=at) for scope in install.SCOPES}
+    installed = [
+        _installed(scope, path)
+        for scope, path in paths.items()
+        if scope == "user" or not install.is_users(path)
+    ]
+    there = os.path.isdir(place)
+    report = Report(
+        installed,
+        [
+            *[scope for scope in install.SCOPES if _serves(scope, at)],
+            *(["plugin"] if any(one.plugin for one in installed) else []),
+        ],
+        place if there else "",
+        is_paused(place),
+        len(spool.waiting(place)),
+        _last_session(Path(place)),
+        recent_log(Path(place)),
+        install.path_advice(),
+        [],
+    )
+    return report._replace(problems=[*astray, *_problems(report), *config_problem(Path(place))])
+
+
+def _place(home: Path | None, start: Path | None) -> tuple[str, list[str]]:
+    """Return where the home is, and why it is not used."""
+    try:
+        return str(home or home_of_project(str(start or Path.cwd()))), []
+    except UnsafePath as reason:
+        return os.devnull, [str(reason)]  # nothing is in there
+
+
+def _installed(scope: str, path: Path) -> Installed:
+    try:
+        settings = install.settings(path)
+        hooks = settings.get("hooks", {})
+        install.hooks_of(json.dumps(settings), where=str(path))
+    except AetherError as reason:
+        return Installed(scope, str(path), [], [], hooks_disabled=False, plugin=False, problem=str(reason))
+    ours = {
+        event: [groups[group]["hooks"][below] for group, below in places]
+        for event, groups in hooks.items()
+        if (places := install.our_places(groups))
+    }
+    words = {tuple(install.started(handler)) for handlers in ours.values() for handler in handlers}
+    plugins = settings.get("enabledPlugins")
+    enabled = [name for name, on in plugins.items() if on] if isinstance(plugins, dict) else []
+    return Installed(
+        scope, str(path), list(ours), [list(one) for one in sorted(words)],
+        hooks_disabled=settings.get("disableAllHooks") is True,
+        plugin=any(name.partition("@")[0] == PLUGIN for name in enabled),
+        problem="",
+    )  # fmt: skip
+
+
+def _serves(scope: str, project: Path) -> bool:
+    """Return whether the MCP servers of `scope` have ours; those of one person in one project stand with the user's."""
+    try:
+        found = json.loads(install.server_path(scope, project=project).read_bytes())
+        servers = (found["projects"][str(project)] if scope == "local" else found)["mcpServers"].values()
+    except (OSError, ValueError, LookupError, AttributeError, TypeError, RecursionError):
+        return False
+    return any(map(install.is_our_server, servers))
+
+
+def _problems(report: Report) -> list[str]:
+    hooked = [one for one in report.installed if one.events]
+    plugin = [one for one in report.installed if one.plugin]
+    found = [one.problem for one in report.installed if one.problem]
+    if not hooked and not plugin:
+        found.append('No hooks of aether. Run "aether claude install", or install the plugin.')
+    for one in hooked:
+        missing = [event for event in install.EVENTS if event not in one.events]
+        if missing:
+            found.append(
+                f'{one.path}: no hook for {", ".join(missing)}. Run "aether claude install --{one.scope}".'
+            )
+    called = [(one.scope, tuple(words)) for one in hooked for words in one.programs]
+    called += [("plugin", BARE)] if plugin else []
+    # A line for all is silent where the program is not on PATH: no matter where another line works.
+    heard = [each for each in called if each[1] != BARE or shutil.which(install.PROGRAM)] or called
+    places = list(dict.fromkeys(place for place, _ in heard))
+    if len(places) > 1:
+        found.append(
+            f"Each event starts several programs ({', '.join(places)}), of which one answers. "
+            'Run "aether claude uninstall" for all but one.'
+        )
+    found += [
+        f"{one.path}: disableAllHooks is true. Take it out." for one in report.installed if one.hooks_disabled
+    ]
+    found += [words for program in sorted({words for _, words in heard}) if (words := trouble(program))]
+    if not report.home:
+        found.append('This project has no home. Run "aether init", or let the first session make it.')
+    if report.paused:
+        found.append('Paused: nothing is captured. Run "aether claude resume".')
+    return found
+
+
+def trouble(words: Sequence[str]) -> str:
+    """Return what is wrong with the program that `words` start; nothing where it runs."""
+    shown = " ".join(words)
+    fix = 'Run "aether claude install" again, from the environment that has aether.'
+    if words[0] == install.PROGRAM:
+        fix = "Start Claude Code where it is on PATH."
+    with tempfile.TemporaryDirectory() as nowhere:
+        environment = {**os.environ, "AETHER_AUTO_INIT": project.OFF, "AETHER_HOME": nowhere}
+        try:
+            done = subprocess.run(  # noqa: S603 - what the settings would start anyway
+                [*words, NO_EVENT], input=b"{}", capture_output=True, cwd=nowhere, env=environment,
+                timeout=RUN_SECONDS, check=False,
+            )  # fmt: skip
+        except FileNotFoundError:
+            return f"{shown} is not there. {fix}"
+        except OSError as reason:
+            return f"{shown} cannot be started ({reason.strerror or reason}). {fix}"
+        except subprocess.TimeoutExpired:
+            return f"{shown} does not answer within {RUN_SECONDS} seconds. {fix}"
+    if done.returncode or done.stdout:
+        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        return f"{shown} ends with {done.returncode}{': ' + last[0] if last else ''}. {fix}"
+    return ""
+
+
+def paused_file(home: str | os.PathLike[str]) -> Path:
+    """Return the file whose presence means that hooks capture and tell nothing."""
+    return Path(home) / "hooks" / "paused"
+
+
+def is_paused(home: str | os.PathLike[str]) -> bool:
+    """Return whether the hooks of a home are paused."""
+    return paused_file(home).exists()
+
+
+def pause(home: Path) -> Path:
+    """Let the hooks of `home` capture and tell nothing, and return it."""
+    place, file = find(home), paused_file(home)
+    with storage(file):
+        make_directory(file.parent)
+        file.touch(mode=0o600)
+    return place
+
+
+def resume(home: Path) -> Path:
+    """Let the hooks of `home` work again, and return it."""
+    place = find(home)
+    with storage(place):
+        paused_file(place).unlink(missing_ok=True)
+    return place
+
+
+def _last_session(home: Path) -> JsonObject | None:
+    found: list[tuple[str, str, Any]] = []
+    for path in (home / "hooks" / "sessions").glob("*.json"):
+        known = session_of(home, path.stem)
+        if known is not None:
+            found.append((str(known["at"]), path.stem, known["first_source"]))
+    if not found:
+        return None
+    at, session, source = max(found)
+    return {"session": session, "at": at, "first_source": source}

@@ -1,0 +1,96 @@
+"""Answers: what a tool says, in text that fits a model's context and says how to go on.
+
+A client cuts what is too long without a word; so a long answer is given in parts, at the ends of lines.
+
+Lean schemas: what is generated from Python types, without the words that no model needs.
+
+A model pays for the list of tools in every session. Titles repeat names, and `anyOf` with null says of an argument
+only that it may be left out, which its default says already.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from aether.errors import InvalidInput
+from aether.types import JsonObject
+
+# Claude Code refuses results of more than 25,000 tokens; a quarter of that is still a lot for one question.
+RESULT_CHARS = 25_000
+
+
+class Answer(NamedTuple):
+    """What a tool answers."""
+
+    text: str
+    data: JsonObject | None = None
+    """The same as a value, where the tool promises its shape."""
+    note: str = ""
+    """What is to be said beside it."""
+
+
+def as_json(value: Any) -> str:
+    """Return `value` as a person and a model read it."""
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def part_of(text: str, part: int, *, ask: str) -> str:
+    r"""Return the part of `text` with that number, from 1; `ask` says how to get the next one.
+
+    Raises:
+        InvalidInput: it has fewer parts.
+
+    >>> part_of("short", 1, ask="get it")
+    'short'
+    """
+    parts = _parts(text)
+    if not 1 <= part <= len(parts):
+        raise InvalidInput(f"there is no part {part}.", fix=f"Use 1 to {len(parts)}.", where="part")
+    if len(parts) == 1:
+        return text
+    more = f" Go on with {ask}, part={part + 1}." if part < len(parts) else " This is the last."
+    return f"{parts[part - 1]}\n[part {part} of {len(parts)}.{more}]"
+
+
+def _parts(text: str) -> list[str]:
+    parts = []
+    while len(text) > RESULT_CHARS:
+        # A line that is longer than a part is cut in the middle.
+        end = text.rfind("\n", 0, RESULT_CHARS) + 1 or RESULT_CHARS
+        parts.append(text[:end])
+        text = text[end:]
+    return [*parts, text]
+
+
+def lean(schema: JsonObject, known: Mapping[str, str | JsonObject]) -> JsonObject:
+    """Return a schema of arguments without titles and nulls, with what is `known` of each.
+
+    That is a description, or a whole schema in the place of the generated one.
+
+    >>> count = {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None, "title": "Count"}
+    >>> lean({"type": "object", "properties": {"count": count}}, {"count": "How many"})
+    {'type': 'object', 'properties': {'count': {'type': 'integer', 'description': 'How many'}}}
+    """
+    made: JsonObject = {key: value for key, value in schema.items() if key != "title"}
+    made["properties"] = {
+        name: _argument(value, known.get(name, "")) for name, value in schema.get("properties", {}).items()
+    }
+    return made
+
+
+def _argument(value: JsonObject, known: str | JsonObject) -> JsonObject:
+    if isinstance(known, dict):
+        return known
+    bare = {key: below for key, below in _optional(value).items() if key != "title"}
+    return {**bare, "description": known} if known else bare
+
+
+def _optional(value: JsonObject) -> JsonObject:
+    kinds = [kind for kind in value.get("anyOf", []) if kind != {"type": "null"}]
+    bare = {key: below for key, below in value.items() if (key, below) != ("default", None)}
+    if len(kinds) != 1:
+        return {**bare, "anyOf": kinds} if kinds else bare
+    del bare["anyOf"]
+    return {**kinds[0], **bare}

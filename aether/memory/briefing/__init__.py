@@ -1,0 +1,1 @@
+"""What a session is given of its memory."""

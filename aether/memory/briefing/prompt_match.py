@@ -1,0 +1,273 @@
+"""Reminders: what a prompt strongly calls to mind, and nothing that it does not.
+
+A reminder that is beside the point costs more than one that is missing, so an entry has to earn its place
+twice: one *passage* of it (a sentence or a line) must answer the prompt, not its many words here and there,
+and the match must be of one of two kinds:
+
+- by *name*: it holds an identifier, a file name or a ticket of the prompt that few entries hold;
+- by *words*: it holds at least `LEAST_WORDS` of the prompt's telling words, `LEAST_RARE` of them rare in this memory,
+  and with them at least `COVERAGE` of all that the prompt tells.
+
+Everyday words of the trade, addresses and pasted pages tell nothing. What the prompt says itself is no news.
+The numbers were measured: `benchmarks/prompt_recall.py`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from aether.memory.recall import Record, gist
+from aether.text import words
+from aether.text.cleaning import clean
+from aether.text.regex import lazy
+from aether.text.words import STOPWORDS, asked, terms
+
+# More reminders than this are a page to read, not a nudge.
+MOST = 3
+# Characters: longer prompts are pasted pages; what is wanted stands at their beginning or end.
+PROMPT_CHARS = 1_200
+# One word says too little; most of what was asked must be in the answer.
+LEAST_WORDS = 2
+LEAST_RARE = 2
+COVERAGE = 0.6
+# Rare is what at most three entries hold, or three in a hundred.
+RARE_ENTRIES = 3
+RARE_SHARE = 0.03
+# New words that a passage must bring: with fewer it only repeats the prompt.
+LEAST_NEWS = 3
+# Entries cut into words, best first: a bound on the time of a prompt.
+LOOKED_AT = 40
+PASSAGE_CHARS = 300
+# What a name weighs beside words: about a word that one entry of a thousand holds.
+NAME_WEIGHT = 6.0
+# A command that was run says little to a later prompt, and a changed line only where its name is asked for.
+NEVER = frozenset({"command", "observation"})
+ONLY_BY_NAME = frozenset({"code_change", "error"})
+# Said by a person or settled: before what was merely reported.
+WEIGHT_OF_TYPE = {"constraint": 1.5, "preference": 1.4, "decision": 1.3, "solution": 1.3, "blocker": 1.2, "success_pattern": 1.2, "failure_pattern": 1.2, "user_input": 0.8, "code_change": 0.7}  # fmt: skip
+
+# Words that everybody who works on programs says all day, as stems: stemming them would take longer than a prompt.
+_EVERYDAY = frozenset(
+    """
+    abl actual add again all alreadi alway ani anoth answer anyth app ask automat back becaus between branch
+    bug build call cant case chang check class clean close code com come command comment commit compil
+    conflict content cool correct couldnt creat current data day default didnt differ directori doc document
+    doesnt dont each end error etc everi everyon everyth exampl exit explain fail failur featur field file
+    find first fix folder follow full function get github gitlab give go good great handl hello help hey hi
+    http https id ill im implement input instal instead isnt issu it ive keep know last less let like line
+    lint linter list local log look lot main make mani master mayb mean merg messag method more most move much
+    must name need net never new next nice no not note noth now number ok okay old one onli onto open option
+    order org other output part path per perfect plan pleas point possibl pr previous print problem project
+    proper pull push put question read readm realli reason rebas releas rememb repo repositori request respons
+    result review right run same say see session set should show sinc singl some someth start state step still
+    stop sure switch take task tell test text thank that thing think three time today tri two type until updat
+    use user valu version want wasnt way were what while without wont work write wrong www yes yesterday yet
+    your
+    """.split()
+)
+# Words in the shape of a name that name no part of this project.
+_BRANDS = frozenset(
+    "github gitlab javascript typescript postgresql mysql sqlite openai chatgpt youtube linkedin macos iphone ipad "
+    "nodejs nextjs graphql mongodb dynamodb bigquery devops webassembly utf-8 utf-16 sha-1 sha-256 iso-8601 gpt-4 "
+    "readme.md claude.md agents.md changelog.md license.md package.json go.mod main.go main.py index.html index.ts "
+    "index.js __init__.py cargo.toml pyproject.toml setup.py requirements.txt".split()
+)
+_RUN = lazy(r"\S+")
+_LINK = lazy(r"\w://\S|\bwww\.\S")
+_DOTTED = lazy(r"\.\w")
+# What stands before "=" or a JSON colon is a key that a program printed.
+_TOKEN = lazy(r"[\w./~-]*\w(?![\w./~-])(?!=|[\"']\s*:)")
+_NAME_CHARS = range(5, 80)
+_CAMEL = lazy(r"[a-z0-9][A-Z]")
+_SNAKE = lazy(r"[^\W_]_+[^\W_]")
+_FILE = lazy(r"[\w-]{2}\.[a-z][a-z0-9]{0,4}\Z")
+_TICKET = lazy(r"[A-Z]{2,}-\d+")
+_CODE = lazy(r"[{;]\s*\Z|:=|[=!]=|\w\(\w+(?:\.\w+)*(?:, \w+(?:\.\w+)*)+\)")
+_PASSAGES = lazy(r"(?<=[.!?])\s+|\n+")
+
+
+class Question(NamedTuple):
+    """What a prompt asks, as far as memory can be searched for it."""
+
+    names: tuple[str, ...]
+    """Case-folded names of things."""
+    words: tuple[str, ...]
+    """Terms that tell something."""
+    said: frozenset[str]
+    """All terms of the prompt."""
+
+
+class Reminder(NamedTuple):
+    """One entry that a prompt calls to mind."""
+
+    record: Record
+    passage: str
+    """The passage that answers, on one line."""
+    score: float
+
+
+def question(prompt: str) -> Question | None:
+    """Return what `prompt` asks; None where it is a command of the program, or says too little to remember by.
+
+    >>> question("where is commitWithMetadata called?").names
+    ('commitwithmetadata',)
+    >>> question("ok, fix it then"), question("/compact keep the plan")
+    (None, None)
+    """
+    prompt = clean(prompt)  # what the program itself submits asks nothing
+    if prompt.startswith("/"):
+        return None
+    if len(prompt) > PROMPT_CHARS:
+        prompt = f"{prompt[: PROMPT_CHARS // 2]}\n{prompt[-PROMPT_CHARS // 2 :]}"
+    plain = _RUN.sub(_unless_address, prompt)
+    named = tuple(_names(plain))
+    weights = asked(plain).weights
+    telling = tuple(
+        one
+        for one, weight in weights.items()
+        if weight == 1.0 and len(one) > 2 and not one.isdigit() and one not in _EVERYDAY
+    )
+    if not named and len(telling) < LEAST_WORDS:
+        return None
+    return Question(named, telling, frozenset(weights))
+
+
+def _unless_address(run: re.Match[str]) -> str:
+    """Return a run of signs without spaces, but a space for one that is an address of a page or of a person."""
+    text = run[0]
+    at = text.find("@", 1)  # asked of each run once: one pattern for "a@b.c" takes cubic time on "@@@…"
+    mail = at > 0 and _DOTTED.search(text, at + 2) is not None
+    return " " if mail or _LINK.search(text) else text
+
+
+def _names(text: str) -> dict[str, None]:
+    """Return the names of things in `text`, case-folded: identifiers, file names, tickets."""
+    found: dict[str, None] = {}
+    for token in _TOKEN.findall(text):
+        name = token.rpartition("/")[2]
+        shaped = any(form.search(name) for form in (_CAMEL, _SNAKE, _FILE, _TICKET))
+        if shaped and len(name) in _NAME_CHARS and name.casefold() not in _BRANDS:
+            found[name.casefold()] = None
+    return found
+
+
+def reminders(
+    asked_for: Question, records: Sequence[Record], *, held: Mapping[str, int] = {}, others: int = 0,
+    leave_out: Iterable[str] = (),
+) -> list[Reminder]:  # fmt: skip
+    """Return what `asked_for` strongly calls to mind among `records`, best first, at most `MOST`.
+
+    `held` says how many of the `others`, entries that are not among `records`, hold each word; the ids
+    `leave_out` are counted with, but not returned.
+    """
+    texts = [record.text.casefold() for record in records]
+    starts = {word: _start(word) for word in asked_for.words}
+    named = {name: [at for at, text in enumerate(texts) if name in text] for name in asked_for.names}
+    worded = {word: [at for at, text in enumerate(texts) if start in text] for word, start in starts.items()}
+    most = max(RARE_ENTRIES, RARE_SHARE * (len(records) + others))
+    total = len(records) + others
+    holding = {word: len(found) + held.get(word, 0) for word, found in worded.items()}
+    # A word that memory does not know tells no more than one that a single entry holds.
+    tells = {word: math.log(1 + total / max(1, n)) for word, n in holding.items()}
+    rare = {word for word, n in holding.items() if n <= most}
+    names = {name: found for name, found in named.items() if 0 < len(found) <= most}
+    likely = _likely(names, worded, tells)
+    out = frozenset(leave_out)
+    made = [
+        _reminder(asked_for, records[at], tells, rare, names)
+        for at in likely
+        if records[at].id not in out and records[at].type not in NEVER
+    ]
+    found = sorted(filter(None, made), key=lambda one: (-one.score, one.record.id))
+    return _once(found)[:MOST]
+
+
+def _start(word: str) -> str:
+    """Return how every form of a stem begins, but for irregular ones: "happi" is of "happy"."""
+    return word[:-1] if len(word) > 4 else word
+
+
+def _likely(
+    names: Mapping[str, list[int]], worded: Mapping[str, list[int]], tells: Mapping[str, float]
+) -> list[int]:
+    """Return the places of the entries that can be a match, best first, at most `LOOKED_AT`."""
+    scores: dict[int, float] = {}
+    number: dict[int, int] = {}
+    for word, found in worded.items():
+        for at in found:
+            scores[at] = scores.get(at, 0.0) + tells[word]
+            number[at] = number.get(at, 0) + 1
+    by_name = {at for found in names.values() for at in found}
+    for at in by_name:
+        scores[at] = scores.get(at, 0.0) + NAME_WEIGHT
+    can = [at for at in scores if at in by_name or number[at] >= LEAST_WORDS]
+    return sorted(can, key=lambda at: (-scores[at], at))[:LOOKED_AT]
+
+
+def _reminder(
+    asked_for: Question, record: Record, tells: Mapping[str, float], rare: set[str],
+    names: Mapping[str, list[int]],
+) -> Reminder | None:  # fmt: skip
+    """Return the best passage of a record that answers, None where none does."""
+    best: Reminder | None = None
+    whole = sum(tells.values())
+    passages = _PASSAGES.split(record.text)
+    for passage in passages:
+        by_name = _named(passage, names)
+        if not by_name and (record.type in ONLY_BY_NAME or not _may_answer(passage, tells)):
+            continue
+        if len(passages) > 1 and not _is_prose(passage):
+            continue
+        said = terms(passage)
+        inside = {*said.words, *said.parts}
+        held = [word for word in asked_for.words if word in inside]
+        worth = sum(tells[word] for word in held)
+        by_words = (
+            len(held) >= LEAST_WORDS
+            and len(rare.intersection(held)) >= LEAST_RARE
+            and worth >= COVERAGE * whole
+        )
+        if not by_name and not by_words:
+            continue
+        if len(asked(passage).weights.keys() - asked_for.said) < LEAST_NEWS:
+            continue
+        score = (worth + NAME_WEIGHT * len(by_name)) * WEIGHT_OF_TYPE.get(record.type, 1.0)
+        if best is None or score > best.score:
+            best = Reminder(record, gist(passage, PASSAGE_CHARS), score)
+    return best
+
+
+def _may_answer(passage: str, words: Iterable[str]) -> bool:
+    """Return whether a passage holds the beginnings of enough words: cutting it up takes far longer."""
+    folded = passage.casefold()
+    return sum(_start(word) in folded for word in words) >= LEAST_WORDS
+
+
+def _named(passage: str, names: Iterable[str]) -> list[str]:
+    """Return which of `names` stand in `passage`, whole."""
+    folded = passage.casefold()
+    return [
+        name for name in names if name in folded and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded)
+    ]
+
+
+def _is_prose(passage: str) -> bool:
+    """Return whether somebody says something in a line: most code, logs and tables have no function words."""
+    if _CODE.search(passage):
+        return False
+    return not passage.isascii() or any(word in STOPWORDS for word in words.words(passage))
+
+
+def _once(found: Iterable[Reminder]) -> list[Reminder]:
+    """Return the reminders without those whose passage says what a better one says already."""
+    kept: list[Reminder] = []
+    told: list[frozenset[str]] = []
+    for one in found:
+        said = frozenset(asked(one.passage).weights)
+        if all(len(said & other) * 2 <= len(said) for other in told):
+            kept.append(one)
+            told.append(said)
+    return kept

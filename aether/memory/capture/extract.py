@@ -1,0 +1,342 @@
+"""Capture: from the records of a conversation to the notes that a colleague would have taken.
+
+Noted are requests and demands, decisions and what came of them, errors together with what fixed them, the
+files changed and the commands that mattered in each stretch of work, and the answer that ended a turn.
+Not noted are looking around, file dumps, machinery, what aether itself added, and what a person marked as private.
+Secrets are redacted, whoever brings the records; the key of a note does not tell whether there was one.
+
+The rules work record by record: `begin` gives a state, `observe` advances it in place and returns the notes
+that are due, `finish` returns those that were still open. The state is plain JSON of bounded size, so a
+hook can keep it between two events. `capture` does all three for a whole transcript. Who is told that a
+turn, or a sub-agent, has ended need not wait for the next request: `end_turn` and `end_agent`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import sha256
+from typing import NotRequired, TypedDict
+
+from aether.memory.capture.notes import (
+    DEMANDED,
+    STATEMENT_CHARS,
+    Draft,
+    Mark,
+    Note,
+    draft,
+    mark,
+    shorten,
+    spoken,
+)
+from aether.memory.capture.tool_work import Work, called, new_work, returned, unresolved, worked
+from aether.messages.model import table, word
+from aether.messages.records import Record
+from aether.redact.redact import redact, redacted, without_blocks
+from aether.text.classify import (
+    choices,
+    decides,
+    is_empty_reply,
+    is_reply,
+    is_thanks,
+    kind_of_answer,
+    kind_of_paragraph,
+    question,
+    stated,
+    told,
+)
+from aether.text.cleaning import clean, without_echoes
+from aether.text.regex import lazy
+
+# Characters, at about four to a token: an answer of a page.
+ANSWER_CHARS = 2_000
+SUMMARY_CHARS = 6_000
+TASK_CHARS = 400
+# Repeats of one text (re-sent messages, a sub-agent's answer in the call that started it) come soon.
+_REMEMBERED_TEXTS = 64
+_REMEMBERED_AGENTS = 64
+DEFAULT_RELEVANCE = 0.5
+# What the Queen asks of memory itself is carried out; noted as well, it would be there twice.
+_OWN_PROMPT = lazy(r"/aether(?::\S+)?(?:\s|\Z)")
+# What the store counts for itself; an imported item starts anew.
+_KEPT_BY_STORE = frozenset("relevance_score access_count last_accessed source caste pointer".split())
+
+
+class Answer(TypedDict):
+    """What was said last, until it is known whether it ends the turn."""
+
+    text: str
+    message_id: str
+    at: Mark
+    noted: NotRequired[bool]
+    """Its turn has ended and its note is written; it is kept for the question in it."""
+
+
+class Turn(TypedDict):
+    """The stretch of work that one agent is in."""
+
+    work: Work
+    answer: Answer | None
+
+
+class State(TypedDict):
+    """What must be known of the past to judge the next record."""
+
+    file: str
+    first_phase: int
+    fixed_phase: int | None
+    boundaries: int
+    session: str
+    opening: str
+    """Stands for the session where the source names none."""
+    spoken: bool
+    turns: dict[str, Turn]
+    """By agent; the main conversation is the empty one."""
+    texts: list[str]
+    """Digests of the texts noted lately."""
+
+
+def capture(
+    records: Iterable[Record], *, file: str = "", phase: int | None = None, first_phase: int = 1
+) -> Iterator[Draft]:
+    """Yield the notes that `records` give rise to.
+
+    The phase of a note is `phase`, or counts up from `first_phase` at every compaction boundary.
+    """
+    state = begin(file=file, phase=phase, first_phase=first_phase)
+    for record in records:
+        yield from observe(state, record)
+    yield from finish(state)
+
+
+def begin(*, file: str = "", phase: int | None = None, first_phase: int = 1) -> State:
+    """Return the state before the first record."""
+    return State(
+        file=file,
+        first_phase=first_phase,
+        fixed_phase=phase,
+        boundaries=0,
+        session="",
+        opening="",
+        spoken=False,
+        turns={},
+        texts=[],
+    )
+
+
+def observe(state: State, record: Record) -> list[Draft]:
+    """Advance `state` by one record and return the notes that are due."""
+    notes: list[Draft] = []
+    if not state["opening"] and record.text:
+        state["opening"] = sha256(record.text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    if record.session != state["session"]:
+        if state["session"]:  # another conversation in the same file
+            notes += finish(state)
+            state["spoken"] = False
+        state["session"] = record.session
+    if record.kind == "boundary":
+        notes += finish(state)
+        state["boundaries"] += 1
+    elif record.kind in _HANDLERS:
+        notes += _HANDLERS[record.kind](state, record, mark(record, state["opening"]))
+    if len(state["turns"]) > _REMEMBERED_AGENTS:
+        notes += _end_of_agents(state)
+    state["spoken"] = state["spoken"] or record.kind in {"user", "assistant", "call"}
+    return notes
+
+
+def finish(state: State) -> list[Draft]:
+    """Close every open stretch of work and return the notes that were waiting for more."""
+    notes = _end_of_agents(state) + _end_of_turn(state, "")
+    main = state["turns"].pop("", None)
+    return notes + (_noted(state, unresolved(main["work"])) if main else [])
+
+
+def end_turn(state: State) -> list[Draft]:
+    """Return the notes of the main conversation's turn that has just ended.
+
+    What failed stays open, because the next turn may put it right, and so does a question, because the next
+    request may answer it.
+    """
+    answer = _turn(state, "")["answer"]
+    notes = _end_of_turn(state, "")
+    if answer:
+        _turn(state, "")["answer"] = Answer(**{**answer, "noted": True})
+    return notes
+
+
+def end_agent(state: State, agent: str) -> list[Draft]:
+    """Return the notes of a sub-agent that has just ended."""
+    return _end_of_agent(state, agent) if agent in state["turns"] else []
+
+
+def _request(state: State, record: Record, at: Mark) -> list[Draft]:
+    text = _said(record)
+    if record.agent:
+        notes = _end_of_agent(state, record.agent) if record.agent in state["turns"] else []
+        first_line = shorten(text, TASK_CHARS)
+        return notes + (
+            _noted(state, [Note(at, f"Task: {first_line}", "observation", "task")]) if text else []
+        )
+    if not text:
+        return []
+    before = _turn(state, "")["answer"]
+    asked = question(before["text"]) if before and is_reply(text) else ""
+    notes = _end_of_agents(state) + _end_of_turn(state, "")
+    if asked and (decides(asked) or not is_thanks(text)):
+        kind = "decision" if decides(asked) else "user_input"
+        return notes + _noted(
+            state, [Note(at, f"Asked: {asked}\nAnswered: {text}", kind, "said", by_person=True)]
+        )
+    if is_empty_reply(text) or _OWN_PROMPT.match(text):
+        return notes
+    return notes + _noted(state, spoken(at, told(text)))
+
+
+def _statement(state: State, record: Record, at: Mark) -> list[Draft]:
+    text = _said(record)
+    if not text:
+        return []
+    turn = _turn(state, record.agent)
+    before = turn["answer"]
+    if before and record.message_id and before["message_id"] == record.message_id:
+        turn["answer"] = Answer(
+            text=f"{before['text']}\n\n{text}", message_id=record.message_id, at=before["at"]
+        )
+        notes = []
+    else:
+        turn["answer"] = Answer(text=text, message_id=record.message_id, at=at)
+        notes = _on_the_way(state, before) if before and not before.get("noted") else []
+    return notes
+
+
+def _on_the_way(state: State, answer: Answer) -> list[Draft]:
+    """Note what was stated before the work went on."""
+    return _noted(
+        state,
+        [
+            Note(answer["at"], shorten(" ".join(said), STATEMENT_CHARS), kind, f"stated {kind}")
+            for kind, said in stated(answer["text"]).items()
+        ],
+    )
+
+
+def _end_of_turn(state: State, agent: str) -> list[Draft]:
+    turn = state["turns"].get(agent)
+    if turn is None:
+        return []
+    notes = _noted(state, worked(turn["work"]))
+    answer, turn["answer"] = turn["answer"], None
+    return notes + (_answered(state, answer) if answer and not answer.get("noted") else [])
+
+
+def _answered(state: State, answer: Answer) -> list[Draft]:
+    """Note what ended a turn, and beside it what was decided."""
+    text = answer["text"]
+    kind = kind_of_answer(text)
+    chosen, rest = choices(text) if kind and kind != "decision" else ("", text)
+    notes = []
+    if kind and (not chosen or kind_of_answer(rest)):
+        notes.append(Note(answer["at"], shorten(rest, ANSWER_CHARS), kind, "answered"))
+    if chosen:
+        notes.append(Note(answer["at"], shorten(chosen, STATEMENT_CHARS), "decision", "stated decision"))
+    return _noted(state, notes)
+
+
+def _end_of_agents(state: State) -> list[Draft]:
+    """Close the stretches of all sub-agents: what they did is part of the turn that ends."""
+    notes: list[Draft] = []
+    for agent in [agent for agent in state["turns"] if agent]:
+        notes += _end_of_agent(state, agent)
+    return notes
+
+
+def _end_of_agent(state: State, agent: str) -> list[Draft]:
+    notes = _end_of_turn(state, agent)
+    return notes + _noted(state, unresolved(state["turns"].pop(agent)["work"]))
+
+
+def _summary(state: State, record: Record, at: Mark) -> list[Draft]:
+    # What a summary stands for has been noted already, unless the transcript begins with it.
+    text = _said(record)
+    if state["spoken"] or not text:
+        return []
+    return _noted(state, [Note(at, shorten(text, SUMMARY_CHARS), "observation", "summary")])
+
+
+def _paragraph(state: State, record: Record, at: Mark) -> list[Draft]:
+    text = _said(record)
+    kind = kind_of_paragraph(text) if text else ""
+    return _noted(state, [Note(at, text, kind, "paragraph")]) if kind else []
+
+
+def _item(state: State, record: Record, at: Mark) -> list[Draft]:
+    """Return an item as somebody wrote it, with where it came from added."""
+    given = record.arguments
+    metadata = table(given.get("metadata"))
+    text = redact(without_blocks(record.text))
+    if metadata.get("injected") or given.get("injected") or not text.strip():
+        return []
+    score = given.get("relevance_score", metadata.get("relevance_score", DEFAULT_RELEVANCE))
+    phase = metadata.get("phase") if state["fixed_phase"] is None else None
+    found = draft(
+        Note(at, text, given["type"], "item"),
+        file=state["file"],
+        phase=phase if isinstance(phase, int) else _phase(state),
+        relevance=score if isinstance(score, (int, float)) else DEFAULT_RELEVANCE,
+    )
+    found["source"] = word(given.get("source", metadata.get("source"))) or found["source"]
+    found["caste"] = word(given.get("caste", metadata.get("caste"))) or None
+    own = {name: value for name, value in metadata.items() if name not in _KEPT_BY_STORE}
+    found["metadata"] = {**redacted(own), **found["metadata"]}
+    return [found]
+
+
+def _call(state: State, record: Record, at: Mark) -> list[Draft]:
+    called(_turn(state, record.agent)["work"], record, at)
+    return []
+
+
+def _result(state: State, record: Record, at: Mark) -> list[Draft]:
+    return _noted(state, returned(_turn(state, record.agent)["work"], record, at))
+
+
+_HANDLERS: dict[str, Callable[[State, Record, Mark], list[Draft]]] = {
+    "user": _request,
+    "assistant": _statement,
+    "call": _call,
+    "result": _result,
+    "summary": _summary,
+    "text": _paragraph,
+    "item": _item,
+}
+
+
+def _said(record: Record) -> str:
+    """Return what was said, without what is private or secret, before anything is cut out of it."""
+    return redact(without_echoes(clean(record.text)).strip())
+
+
+def _noted(state: State, notes: list[Note]) -> list[Draft]:
+    """Return the drafts of `notes`, without texts that were noted a moment ago."""
+    drafts = []
+    for note in notes:
+        digest = sha256(f"{note.kind}\0{note.content}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        if digest in state["texts"]:
+            continue
+        state["texts"] = [*state["texts"][1 - _REMEMBERED_TEXTS :], digest]
+        relevance = DEMANDED.get(note.kind) if note.by_person else None
+        drafts.append(draft(note, file=state["file"], phase=_phase(state), relevance=relevance))
+    return drafts
+
+
+def _phase(state: State) -> int:
+    return (
+        state["first_phase"] + state["boundaries"] if state["fixed_phase"] is None else state["fixed_phase"]
+    )
+
+
+def _turn(state: State, agent: str) -> Turn:
+    turns = state["turns"]
+    if agent not in turns:
+        turns[agent] = Turn(work=new_work(), answer=None)
+    return turns[agent]

@@ -1,0 +1,178 @@
+"""Notes: drafts of items, each with the place it came from and a key that never changes.
+
+The key is made of what the source calls the record (where it has no unique name, of where it stands and
+what it says), not of where the file lies or how the note is worded: reading the same transcript again,
+moved or grown, gives the same keys. Long text is shortened to head and tail and says so; `pointer` leads
+to the rest.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from hashlib import sha256
+from typing import NamedTuple, TypedDict
+
+from aether.messages.records import Record
+from aether.redact.redact import redact
+from aether.text.regex import lazy
+from aether.types import Item, JsonObject
+
+SOURCE_MAIN = "queen"
+SOURCE_WORKER = "worker_ant"
+
+# How much a colleague would mind losing it. Above 0.8 one sighting is enough for long-term memory,
+# which is right for what a person demanded and for nothing else.
+RELEVANCE = {
+    "constraint": 0.8,
+    "preference": 0.75,
+    "decision": 0.8,
+    "blocker": 0.75,
+    "solution": 0.75,
+    "user_input": 0.7,
+    "outcome": 0.7,
+    "error": 0.65,
+    "code_change": 0.6,
+    "command": 0.5,
+    "observation": 0.4,
+}
+DEMANDED = {"constraint": 0.9, "preference": 0.85, "decision": 0.8}
+STANDING = frozenset({"constraint", "preference"})
+# Characters, at about four to a token: a request of a page, a statement of a paragraph.
+REQUEST_CHARS = 2_400
+STATEMENT_CHARS = 900
+# More rules in one message are a pasted document.
+MOST_DEMANDS = 12
+# Three quarters of a text are kept at its head, where people say what they want.
+HEAD_SHARE = 0.75
+# Ids of this form are unique by themselves; others only within their session.
+_UUID = lazy(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+
+
+class Draft(TypedDict):
+    """An item before it has an id and a token count."""
+
+    content: str
+    type: str
+    relevance_score: float
+    source: str
+    caste: str | None
+    metadata: JsonObject
+
+
+class Mark(TypedDict):
+    """Where a record stands, as long as a note about it may still be written."""
+
+    line: int
+    part: int
+    uuid: str
+    time: str
+    session: str
+    digest: str
+    """Of what the record says, where its id alone does not tell it from those of other files."""
+    caste: str
+
+
+class Note(NamedTuple):
+    """Something worth writing down about the record at `at`; `slot` tells its notes apart."""
+
+    at: Mark
+    content: str
+    kind: str
+    slot: str
+    by_person: bool = False
+
+
+def noted_by(item: Item) -> str:
+    """Return which caste or program `item` is from, "" where a person may have said it.
+
+    What the Queen says has the default source, as has what is typed in a session.
+    """
+    metadata = item["metadata"]
+    return metadata["caste"] or ("" if metadata["source"] == SOURCE_MAIN else metadata["source"])
+
+
+def spoken(at: Mark, told: list[tuple[str, str]]) -> list[Note]:
+    """Return the notes of what a person said: the message, and its rules, which outlive it."""
+    notes = []
+    for number, (kind, text) in enumerate(told[: MOST_DEMANDS + 1]):
+        rule = kind in STANDING
+        slot = f"demand {number}" if rule else "said"
+        notes.append(
+            Note(at, shorten(text, STATEMENT_CHARS if rule else REQUEST_CHARS), kind, slot, by_person=True)
+        )
+    return notes
+
+
+def mark(record: Record, session: str) -> Mark:
+    """Return where `record` stands; `session` replaces the id of its session where it has none."""
+    return Mark(
+        line=record.line,
+        part=record.part,
+        uuid=record.uuid,
+        time=record.time,
+        session=record.session or session,
+        digest="" if _UUID.fullmatch(record.uuid) else _digest(record),
+        caste=record.caste,
+    )
+
+
+def _digest(record: Record) -> str:
+    try:
+        said = json.dumps([record.text, record.tool, dict(record.arguments)], sort_keys=True)
+    except RecursionError:  # nested deeper than JSON is written: its words have to tell it apart
+        said = json.dumps([record.text, record.tool])
+    return sha256(said.encode()).hexdigest()[:16]
+
+
+def key(at: Mark, slot: str) -> str:
+    """Return the key of the note that fills `slot` of a record.
+
+    >>> here = Mark(line=3, part=0, uuid="m1", time="", session="s", digest="d", caste="")
+    >>> key(here, "said") == key(here | {"line": 99}, "said"), key(here, "said") == key(here, "fixed")
+    (True, False)
+    """
+    name = at["uuid"]
+    if not _UUID.fullmatch(name):
+        # Many conversations open with the same words, and have the same line numbers.
+        name = f"{at['session']}/{name or at['line']}/{at['digest']}"
+    return sha256(f"{name}/{at['part']}/{slot}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def draft(note: Note, *, file: str, phase: int, relevance: float | None = None) -> Draft:
+    """Return the item that `note` becomes, without secrets: what was put together may show one that its parts did not."""
+    at = note.at
+    pointer: JsonObject = {"file": file, "line": at["line"], "key": key(at, note.slot)}
+    if at["uuid"]:
+        pointer["uuid"] = at["uuid"]
+    if at["part"]:
+        pointer["part"] = at["part"]
+    metadata: JsonObject = {"phase": phase, "pointer": pointer}
+    if at["time"]:
+        metadata["timestamp"] = at["time"]
+    return Draft(
+        content=redact(note.content),
+        type=note.kind,
+        relevance_score=RELEVANCE.get(note.kind, 0.5) if relevance is None else relevance,
+        source=SOURCE_WORKER if at["caste"] else SOURCE_MAIN,
+        caste=at["caste"] or None,
+        metadata=metadata,
+    )
+
+
+def shorten(text: str, most: int) -> str:
+    """Return `text`, or its head and tail with a note of how much is left out between them.
+
+    >>> shorten("a" * 50 + " " + "b" * 70, 40)
+    'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa [… 81 characters left out …] bbbbbbbbbb'
+    """
+    if len(text) <= most:
+        return text
+    head_end = int(most * HEAD_SHARE)
+    tail_start = len(text) - (most - head_end)
+    # Cut between words where one ends nearby, so that no name is torn.
+    space = max(text.rfind(" ", head_end - 40, head_end), text.rfind("\n", head_end - 40, head_end))
+    head_end = space if space > 0 else head_end
+    space = text.find(" ", tail_start, tail_start + 40)
+    tail_start = space + 1 if space > 0 else tail_start
+    return f"{text[:head_end].rstrip()} [… {tail_start - head_end} characters left out …] {text[tail_start:].lstrip()}"

@@ -1,0 +1,350 @@
+"""Work: what an agent does with its tools in one stretch, as few notes as tell it.
+
+Each file is noted once per stretch however often it was edited, each command that mattered with how it ended
+last, each failure together with the run that later succeeded and the files changed in between. All of it
+is bounded: what is oldest is noted, or forgotten where it never answered.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, TypedDict
+
+from aether.memory.capture.notes import Mark, Note, shorten, spoken
+from aether.messages.model import word
+from aether.messages.records import Record
+from aether.messages.shell import complaint, ending, matters, shown_command, signature
+from aether.messages.tool_calls import (
+    SHELL,
+    FileChange,
+    command,
+    failure_key,
+    file_changes,
+    is_harmless,
+    repairs,
+)
+from aether.redact.redact import redact, redacted, without_blocks
+from aether.text.classify import kind_of_answer, told
+from aether.text.cleaning import clean, without_escapes
+from aether.text.regex import lazy
+from aether.types import JsonObject
+
+# An agent has few calls open at a time; more were interrupted and will never answer.
+OPEN_CALLS = 256
+OPEN_FAILURES = 64
+# A stretch that touches more is a mass change; the oldest are noted when it gets there.
+FILES = 256
+COMMANDS = 128
+CHANGED_SINCE = 8
+FINDING_CHARS = 2_000
+PLAN_CHARS = 2_400
+ARGUMENT_CHARS = 200
+OUTPUT_CHARS = 160
+
+_AGENTS = {"Task", "Agent"}
+_BOOKKEEPING = {
+    "todowrite",
+    "todo_write",
+    "task_create",
+    "task_update",
+    "update_plan",
+    "spawn_agent",
+    "send_input",
+    "close_agent",
+}
+_ACTS = lazy(
+    r"(?:^|_)(?:create|update|cancel|book|send|delete|remove|modify|exchange|return|transfer|add|set|insert|replace|append|submit|"
+    r"publish|deploy|merge|pay|refund|order|post|write|save|close|assign|move|rename|archive|upload|enable|disable)(?:_|$)"
+)
+_READS = lazy(
+    r"(?:get|list|search|find|read|view|fetch|query|lookup|check|show|describe|calculate|think)(?:_|$)"
+)
+_CAMEL = lazy(r"(?<=[a-z0-9])(?=[A-Z])")
+_REFUSED = lazy(r"The user doesn't want to (?:proceed|take this action)|user rejected|tool use was rejected")
+_SAID = lazy(r"the user said:\s*(.+)", re.DOTALL)
+_ANSWERED = lazy(
+    r"\A.{0,40}(?:questions have been answered|answered your questions):?\s*(.+?)(?:\. You can now|\Z)",
+    re.DOTALL,
+)
+# Commands, tools and files of aether: what they say comes from memory, and is not remembered anew.
+_OWN_COMMAND = lazy(
+    r"(?:^|[;&|(`\n])\s*(?:(?:sudo|time|env|exec|command|uvx|uv run|poetry run|python[\d.]* -m)\s+|[A-Za-z_]\w*=\S*\s+)*"
+    r"(?:\S*/)?aether(?:-hook)?(?:\s|\Z)"
+)
+_OWN_TOOL = lazy(r"mcp__(?:\w*_)?aether", re.IGNORECASE)
+_OWN_FILES = "/memories"
+_TRAILER = lazy(r"\n+agentId: .*\Z", re.DOTALL)
+# Claude Code frames what a sub-agent reports, and indents each line of it.
+_HANDED_BACK = lazy(r"\A.*?^\[Subagent hand-back\][^\n]*\n", re.DOTALL | re.MULTILINE)
+_INDENT = lazy(r"^  ", re.MULTILINE)
+
+
+class Change(TypedDict):
+    """A file changed in this stretch."""
+
+    action: str
+    edits: int
+    lines: int
+    names: list[str]
+    first: str
+    at: Mark
+
+
+class Run(TypedDict):
+    """A command that mattered in this stretch, as it ended last."""
+
+    shown: str
+    ending: str
+    runs: int
+    at: Mark
+
+
+class Failure(TypedDict):
+    """Something that failed and has not succeeded since."""
+
+    shown: str
+    complaint: str
+    times: int
+    changed: list[str]
+    """The files changed since, newest first."""
+    at: Mark
+
+
+class Call(TypedDict):
+    """A call that has not answered yet."""
+
+    tool: str
+    command: str
+    changes: list[list[Any]]
+    text: str
+    """What is worth keeping of the arguments of a tool that is neither shell nor editor."""
+    at: Mark
+
+
+class Work(TypedDict):
+    """What one agent is in the middle of."""
+
+    calls: dict[str, Call]
+    failures: dict[str, Failure]
+    files: dict[str, Change]
+    commands: dict[str, Run]
+
+
+def new_work() -> Work:
+    """Return the work of an agent that has done nothing yet."""
+    return Work(calls={}, failures={}, files={}, commands={})
+
+
+def called(work: Work, record: Record, at: Mark) -> None:
+    """Take note that a tool was called; what comes of it is decided when it answers."""
+    arguments = record.arguments
+    ran = command(arguments) or word(arguments.get("code"))
+    if _is_own(record.tool, ran, arguments):
+        return
+    changes = [list(change) for change in file_changes(arguments, ran)]
+    text = "" if ran or changes else _kept(record.tool, arguments)
+    if record.tool in _AGENTS:
+        at = at | {"caste": str(arguments.get("subagent_type") or "agent")}
+    work["calls"].pop(record.call_id, None)
+    work["calls"][record.call_id] = Call(
+        tool=record.tool, command=redact(without_blocks(ran)), changes=changes, text=text, at=at
+    )
+    if len(work["calls"]) > OPEN_CALLS:
+        del work["calls"][next(iter(work["calls"]))]
+
+
+def returned(work: Work, record: Record, at: Mark) -> list[Note]:
+    """Take note of a tool's answer and return what it settles."""
+    call = work["calls"].pop(record.call_id, None)
+    if _REFUSED.search(record.text[:OUTPUT_CHARS]):
+        said = _SAID.search(record.text)
+        words = redact(clean(said[1])) if said else ""
+        return spoken(at, told(words)) if words else []
+    if call is None:
+        return []
+    if record.is_error:
+        return _failed(work, call, record)
+    return _succeeded(work, call, record)
+
+
+def worked(work: Work) -> list[Note]:
+    """Close the stretch: return its files and commands, and forget them."""
+    notes = [_change_note(path, change) for path, change in work["files"].items()]
+    notes += [_run_note(run) for run in work["commands"].values()]
+    work["files"], work["commands"] = {}, {}
+    return notes
+
+
+def unresolved(work: Work) -> list[Note]:
+    """Return the failures that nothing put right, and forget them."""
+    notes = [_failure_note(failure) for failure in work["failures"].values()]
+    work["failures"] = {}
+    return notes
+
+
+def _is_own(tool: str, command: str, arguments: JsonObject) -> bool:
+    if tool == "memory":
+        return str(arguments.get("path") or arguments.get("old_path") or "").startswith(_OWN_FILES)
+    return bool(_OWN_TOOL.match(tool) or _OWN_COMMAND.search(command.split("<<", 1)[0]))
+
+
+def _kept(tool: str, arguments: JsonObject) -> str:
+    plan = arguments.get("plan")
+    if isinstance(plan, str):
+        return shorten(redact(clean(plan)), PLAN_CHARS)
+    if not _acts(tool):
+        return ""
+    given = json.dumps(redacted(arguments), ensure_ascii=False, default=str) if arguments else ""
+    return f"{tool} {shorten(without_blocks(given), ARGUMENT_CHARS)}".strip()
+
+
+def _acts(tool: str) -> bool:
+    name = _CAMEL.sub("_", tool.rsplit("__", 1)[-1]).lower()
+    return name not in _BOOKKEEPING and not _READS.match(name) and bool(_ACTS.search(name))
+
+
+def _failed(work: Work, call: Call, record: Record) -> list[Note]:
+    text = without_blocks(record.text)
+    ran = call["command"]
+    if is_harmless(ran, text) or not (ran or call["changes"] or call["text"]):
+        return []
+    name = _failure_key(call)
+    known = work["failures"].pop(name, None)
+    work["failures"][name] = Failure(
+        shown=shown_command(ran) if ran else _object(call),
+        complaint=complaint(text),
+        times=known["times"] + 1 if known else 1,
+        changed=known["changed"] if known else [],
+        at=known["at"] if known else call["at"],
+    )
+    if ran:
+        work["commands"].pop(_run_key(ran), None)
+    if len(work["failures"]) > OPEN_FAILURES:
+        return [_failure_note(work["failures"].pop(next(iter(work["failures"]))))]
+    return []
+
+
+def _succeeded(work: Work, call: Call, record: Record) -> list[Note]:
+    text = without_blocks(record.text)
+    if call["tool"] in _AGENTS:
+        return _finding(call, text)
+    answered = _ANSWERED.match(text)
+    if answered:
+        return [Note(call["at"], clean(answered[1]), "decision", "answered", by_person=True)]
+    notes = []
+    done = _failure_key(call)
+    solved = [name for name in work["failures"] if repairs(done, name)]
+    notes += [_solution_note(work["failures"].pop(name), call, text) for name in solved]
+    for change in call["changes"]:
+        notes += _changed(work, FileChange(*change), call["at"])
+    if call["command"] and matters(call["command"]) and not solved:
+        notes += _ran(work, call["command"], text, call["at"])
+    elif call["text"]:
+        notes.append(_action_note(call, text))
+    return notes
+
+
+def _finding(call: Call, text: str) -> list[Note]:
+    found = _TRAILER.sub("", text)
+    framed = _HANDED_BACK.match(found)
+    found = redact(clean(_INDENT.sub("", found[framed.end() :]) if framed else found))
+    if not found or found.startswith("Async agent launched"):
+        return []
+    # The sub-agent's own last message is the same text, and is to be the same note.
+    return [Note(call["at"], shorten(found, FINDING_CHARS), kind_of_answer(found) or "outcome", "found")]
+
+
+def _changed(work: Work, change: FileChange, at: Mark) -> list[Note]:
+    for failure in work["failures"].values():
+        # What was changed last is most likely what put it right.
+        others = [path for path in failure["changed"] if path != change.path]
+        failure["changed"] = [change.path, *others][:CHANGED_SINCE]
+    known = work["files"].get(change.path)
+    if known:
+        known["edits"] += 1
+        known["names"] = list(dict.fromkeys([*known["names"], *change.names]))[:CHANGED_SINCE]
+        known["first"] = known["first"] or change.first
+        known["action"] = "deleted" if change.action == "deleted" else known["action"]
+        return []
+    work["files"][change.path] = Change(
+        action=change.action, edits=1, lines=change.lines, names=list(change.names), first=change.first, at=at
+    )
+    if len(work["files"]) > FILES:
+        oldest = next(iter(work["files"]))
+        return [_change_note(oldest, work["files"].pop(oldest))]
+    return []
+
+
+def _ran(work: Work, command: str, output: str, at: Mark) -> list[Note]:
+    name = _run_key(command)
+    known = work["commands"].pop(name, None)
+    work["commands"][name] = Run(
+        shown=shown_command(command),
+        ending=ending(output),
+        runs=known["runs"] + 1 if known else 1,
+        at=known["at"] if known else at,
+    )
+    if len(work["commands"]) > COMMANDS:
+        return [_run_note(work["commands"].pop(next(iter(work["commands"]))))]
+    return []
+
+
+def _run_key(command: str) -> str:
+    # Every commit and every push is an event of its own; the tenth run of the tests replaces the ninth.
+    name = signature(command)
+    return shown_command(command) if name.startswith(("git ", "gh ")) else name
+
+
+def _failure_key(call: Call) -> str:
+    return failure_key(f"{SHELL}{call['command']}") if call["command"] else _object(call)
+
+
+def _object(call: Call) -> str:
+    return str(call["changes"][0][0]) if call["changes"] else call["tool"]
+
+
+def _change_note(path: str, change: Change) -> Note:
+    what = {"created": "Created", "deleted": "Deleted"}.get(change["action"], "Changed")
+    size = f" ({change['lines']} lines)" if change["action"] == "created" and change["lines"] else ""
+    if change["edits"] > 1:
+        size = f" ({change['edits']} edits)"
+    about = ", ".join(change["names"]) or change["first"]
+    content = f"{what} {path}{size}" + (f": {about}" if about and change["action"] != "deleted" else "")
+    return Note(change["at"], content, "code_change", f"file {path}")
+
+
+def _run_note(run: Run) -> Note:
+    times = f" ({run['runs']} runs)" if run["runs"] > 1 else ""
+    return Note(
+        run["at"],
+        f"Ran `{run['shown']}`{times}" + (f": {run['ending']}" if run["ending"] else ""),
+        "command",
+        "ran",
+    )
+
+
+def _failure_note(failure: Failure) -> Note:
+    times = f" {failure['times']} times" if failure["times"] > 1 else ""
+    return Note(
+        failure["at"], f"`{failure['shown']}` failed{times}: {failure['complaint']}", "error", "failed"
+    )
+
+
+def _solution_note(failure: Failure, call: Call, output: str) -> Note:
+    shown = shown_command(call["command"]) if call["command"] else failure["shown"]
+    way = f"after changes to {', '.join(failure['changed'])}" if failure["changed"] else "when run again"
+    if shown != failure["shown"]:
+        way = f"as `{shown}`" + (f" {way}" if failure["changed"] else "")
+    end = ending(output)
+    content = f"{_failure_note(failure).content}\nWorked {way}" + (f": {end}" if end else ".")
+    solved = failure["at"] | {"time": call["at"]["time"]}  # found by the failure, told when it was over
+    return Note(solved, content, "solution", "fixed")
+
+
+def _action_note(call: Call, output: str) -> Note:
+    if call["tool"] == "ExitPlanMode":
+        return Note(call["at"], f"Plan approved: {call['text']}", "decision", "plan")
+    answer = redact(" ".join(without_escapes(output).split()))
+    content = call["text"] + (f" → {shorten(answer, OUTPUT_CHARS)}" if answer else "")
+    return Note(call["at"], content, "command", "did")

@@ -1,0 +1,1 @@
+"""Finding, forgetting and erasing what memory holds."""

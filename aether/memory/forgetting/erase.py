@@ -1,0 +1,260 @@
+"""Erasing: replace a text in everything that one file of a home holds, so that the file stays whole.
+
+The text is found exactly as it is, in NFC and NFD, and as JSON escapes each of these, also inside a string of JSON. What
+was sealed (documents, hand-offs, snapshots, conversations) is sealed again. A journal line that held the text keeps its
+revision and is marked `erased`; its patches still fit the lines beside it, but `undo` refuses it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any
+
+from aether.errors import AetherError
+from aether.memory import handoff, snapshots
+from aether.memory.forgetting.find import STATEMENTS
+from aether.schemas import check
+from aether.store import codec, documents, journal
+from aether.store.conversations import FILE as CONVERSATION
+from aether.store.journal import Entry
+from aether.store.patch import keys_of, pointer
+from aether.text.words import sentences
+from aether.types import JsonObject
+
+Rewrite = Callable[[str], str]
+Concerns = Callable[[bytes], bool]
+
+# A shorter text is part of too many words.
+LEAST_CHARS = 6
+# A shorter sentence of a note may be anybody's.
+LEAST_SENTENCE_CHARS = 20
+MARK = re.compile(r"\[ERASED(?:-\d+)?\]")
+# Schemas do not list these: words of providers' messages, of transcripts, and of the log.
+WIRE_WORDS = (
+    "assistant", "arguments", "function_call_output", "tool_calls", "tool_result", "redacted_thinking", "reasoning",
+    "encrypted_content", "signature", "cache_control", "ephemeral", "image_url", "input_text", "output_text", "developer",
+    "system", "message", "derived", "conversation", "compaction", "receipt", "access", "edited by hand", "forgetting",
+    "checksum", "journal", "stamp", "timestamp", "session_answer", "usage",
+)  # fmt: skip
+# Digests over several texts, kept as evidence only: they are emptied, since a guess of the text could be tried on them.
+_EVIDENCE = ({"sha256_before", "sha256_after"}, {"id", "layer", "part", "sha256"})
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:\d\d)?)?")
+
+
+def forms(texts: Iterable[str]) -> list[str]:
+    r"""Return each of `texts` in the forms in which it is found, longest first.
+
+    >>> forms(['a"b'])
+    ['a\\\\\\"b', 'a\\"b', 'a"b']
+    """
+    found = {unicodedata.normalize(form, text) for text in texts for form in ("NFC", "NFD")} | {*texts}
+    for _ in range(2):
+        found |= {json.dumps(text, ensure_ascii=flag)[1:-1] for text in found for flag in (True, False)}
+    return sorted(found - {""}, key=lambda text: (-len(text), text))
+
+
+def pattern_of(texts: Iterable[str]) -> re.Pattern[str]:
+    """Return the pattern that finds `texts` in all their forms; nothing where there are none."""
+    return re.compile("|".join(map(re.escape, forms(texts))) or r"(?!)")
+
+
+def marks(spellings: Iterable[str], *, taken: Iterable[str]) -> dict[str, str]:
+    """Return a mark for each of `spellings`, none of them `taken`: keys and ids that differ must still differ.
+
+    >>> marks(["hunter2", "swordfish"], taken=["[ERASED-2]"])
+    {'hunter2': '[ERASED]', 'swordfish': '[ERASED-3]'}
+    """
+    used, made, number = {*taken}, {}, 0
+    for spelling in dict.fromkeys(spellings):
+        while True:
+            number += 1
+            mark = f"[ERASED-{number}]" if number > 1 else "[ERASED]"
+            if mark not in used:
+                break
+        made[spelling] = mark
+    return made
+
+
+@lru_cache(maxsize=1)
+def _reserved() -> str:
+    """Return the names and values that schemas fix, one a line."""
+    found = {*Entry._fields, *WIRE_WORDS, *documents.NAMES}
+    for name in (*documents.NAMES, "session_answer", "usage"):
+        level = [check.schema(name)]
+        while level:
+            one = level.pop()
+            if isinstance(one, dict):
+                found.update(one.get("properties", ()))
+                found.update(
+                    each for each in [*one.get("enum", ()), one.get("const")] if isinstance(each, str)
+                )
+            level += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+    return "\n".join(found)
+
+
+def is_reserved(text: str) -> bool:
+    """Return whether `text` is part of a word that the files of a home are built of, or of a moment.
+
+    >>> is_reserved("memory"), is_reserved("2026-03-01"), is_reserved("hunter2")
+    (True, True, False)
+    """
+    return bool(_MOMENT.fullmatch(text)) or text in _reserved()
+
+
+def objects(path: str, data: bytes) -> Iterator[JsonObject]:
+    """Yield every JSON object in the file at `path`, the inner ones too."""
+    parts = data.splitlines() if path.endswith(".jsonl") else [data] if path.endswith(".json") else []
+    level = [_parsed(part) for part in parts]
+    while level:
+        one = level.pop()
+        if isinstance(one, dict):
+            yield one
+        level += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+
+
+def texts_of(entry: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the texts of an item, a session, a pattern or a signal, each whole and in its sentences."""
+    metadata = entry.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    found = [entry.get("content"), entry.get("pattern"), metadata.get("context")]
+    parts: list[tuple[Any, tuple[str, ...]]] = [(entry.get("evidence"), ("text",))]
+    if "session_id" in entry:
+        found += [entry.get("summary"), *(metadata.get("protected") or [])]
+        parts += [(entry.get(part), fields) for part, fields in STATEMENTS.items()]
+    for entries, fields in parts:
+        inner = [each for each in entries if isinstance(each, dict)] if isinstance(entries, list) else []
+        found += [each.get(field) for each in inner for field in fields]
+    for text in found:
+        if isinstance(text, str) and text.strip():
+            yield text
+            yield from (one for one in sentences(text) if len(one) >= LEAST_SENTENCE_CHARS)
+
+
+def digests(value: Any, erase: Rewrite) -> dict[str, str]:
+    """Return the digests by which receipts and hand-offs know `value`, a text or an item, and what they become."""
+    if isinstance(value, str):
+        return {_sha(value): _sha(erase(value))}
+    try:
+        return {handoff.digest(value): handoff.digest(mapped(value, erase))}
+    except (KeyError, TypeError, AttributeError):  # not an item
+        return {}
+
+
+def _sha(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def mapped(value: Any, erase: Rewrite) -> Any:
+    """Return `value` with `erase` applied to every string in it, keys included.
+
+    >>> mapped({"a": ["b", 1], "c": {"b": None}}, lambda text: text.replace("b", "*"))
+    {'a': ['*', 1], 'c': {'*': None}}
+    """
+    if isinstance(value, str):
+        return erase(value)
+    if isinstance(value, list):
+        return [mapped(below, erase) for below in value]
+    if not isinstance(value, dict):
+        return value
+    made = {erase(key): mapped(below, erase) for key, below in value.items()}
+    for fields in _EVIDENCE:
+        if fields <= made.keys():
+            made |= {field: "" for field in fields if field.startswith("sha256")}
+    return made
+
+
+def _transaction(fields: JsonObject, erase: Rewrite) -> JsonObject:
+    """Return the fields of a journal line, without change in those that the log itself reads."""
+    made = {**fields, "by": erase(fields.get("by", "")), "appends": mapped(fields.get("appends", {}), erase)}
+    if fields["operation"] != "undo":  # its reason names the revision
+        made["reason"] = erase(fields.get("reason", ""))
+    for name in ("patches", "inverse"):
+        made[name] = {
+            document: [_step(step, erase) for step in patch]
+            for document, patch in fields.get(name, {}).items()
+        }
+    return {name: value for name, value in made.items() if value or name in fields}
+
+
+def _step(step: JsonObject, erase: Rewrite) -> JsonObject:
+    made = {**step, **({"value": mapped(step["value"], erase)} if "value" in step else {})}
+    for field in {"path", "from"} & step.keys():
+        made[field] = pointer(*map(erase, keys_of(step[field])))
+    return made
+
+
+def rewritten(path: str, data: bytes, erase: Rewrite, concerns: Concerns = bool) -> bytes:
+    """Return the file at `path`, relative to its home, with `erase` applied; the very bytes if nothing changes.
+
+    Of a file of lines only those are looked at that are of concern.
+    """
+    if path.endswith(".jsonl"):
+        lines = data.splitlines(keepends=True)
+        return b"".join(_line(line, erase) if concerns(line) else line for line in lines)
+    value = _parsed(data) if path.endswith(".json") and not path.startswith("memories/") else None
+    return _raw(data, erase) if value is None else _whole(data, value, erase)
+
+
+def _raw(data: bytes, erase: Rewrite) -> bytes:
+    return erase(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+
+def _parsed(data: bytes) -> Any:
+    try:
+        return codec.parse(data, where="erasing")
+    except AetherError:
+        return None
+
+
+def _line(line: bytes, erase: Rewrite) -> bytes:
+    body = journal.sealed_body(line)
+    value = _parsed(line if body is None else body)
+    if value is None or not line.endswith(b"\n"):
+        return _raw(line, erase)
+    is_entry = body is not None and "operation" in value
+    made = _transaction(value, erase) if is_entry else mapped(value, erase)
+    if made == value:
+        return line
+    if body is None:
+        return codec.line(made) + b"\n"
+    # A line of which only a digest was emptied can still be undone.
+    held = is_entry and len(MARK.findall(str(made))) > len(MARK.findall(str(value)))
+    return journal.sealed({**made, "erased": True} if held else made)
+
+
+def _whole(data: bytes, value: Any, erase: Rewrite) -> bytes:
+    found = documents.parse(data, where="erasing")
+    if found.state == "good":
+        made = mapped(found.value, erase)
+        return data if made == found.value else documents.encode(made, found.revision, size=len(data))
+    made = mapped(value, erase)
+    if made == value:
+        return data
+    if isinstance(value, dict) and "checksum" in value:
+        made["checksum"] = _checksum(value, made)
+    return codec.document(made, size=len(data))
+
+
+def _checksum(before: JsonObject, after: JsonObject) -> Any:
+    """Return the checksum of a snapshot or a hand-off, if it was right before."""
+    if "documents" in before:
+        whole = before["checksum"] == snapshots.checksum(before["documents"])
+        return snapshots.checksum(after["documents"]) if whole else before["checksum"]
+    try:
+        handoff.require_whole(before, where="")
+    except AetherError:
+        return before["checksum"]
+    rest = {field: value for field, value in after.items() if field not in ("checksum", "prompt")}
+    return handoff.sealed(rest, after["prompt"])["checksum"]  # type: ignore[arg-type]  # whole, as was just seen
+
+
+def conversation_of(path: str, data: bytes) -> str | None:
+    """Return the id of the conversation whose log is at `path`, or None."""
+    if not path.startswith("conversations/") or not path.endswith(f"/{CONVERSATION}"):
+        return None
+    return (journal.unsealed(data[: data.find(b"\n") + 1]) or {}).get("conversation")

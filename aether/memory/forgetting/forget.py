@@ -1,0 +1,185 @@
+"""Forgetting: take things out of memory, so that nothing finds them any more.
+
+Items, sessions or single statements of them, patterns, signals, entities and relations are removed (`mentions` finds
+them); archived items are hidden by their ids (`memory.forgotten`), because the archive is only appended to. All of it
+is one change, so that one undo brings it back. The text itself stays in the history of the home.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from aether import clock
+from aether.memory import graph, items, sessions
+from aether.memory.changes import chained
+from aether.memory.forgetting.find import ENTITY, STATEMENTS, Target, kept_of
+from aether.memory.ingest import withdraw_threshold
+from aether.memory.search import rederived
+from aether.store.patch import diff
+from aether.tokens.count import session_tokens
+from aether.types import Change, Counter, JsonObject
+
+WHY = "forgotten"
+KIND = "forgetting"
+# Replaces a forgotten line in the prose of a session.
+LEFT_OUT = "[forgotten]"
+
+
+def forget(
+    documents: Mapping[str, Any], targets: Iterable[Target], *, now: datetime, count: Counter, receipt_id: str
+) -> Change:
+    """Return the change that forgets `targets`; its result is the receipt."""
+    chosen = list(targets)
+    if not chosen:
+        return Change({}, result=None)
+    receipt = _receipt(chosen, now, receipt_id)
+
+    def removed(state: Mapping[str, Any]) -> Change:
+        memory, pheromones = state["memory"], state["pheromones"]
+        signals = {target.id for target in chosen if target.layer == "signals"}
+        kept = [signal for signal in pheromones["active_pheromones"] if signal["id"] not in signals]
+        removed_items = [
+            item for item in items.items_of(memory) if item["id"] in _ids(chosen, "working_memory")
+        ]
+        records = items.archived(removed_items, why=WHY, now=now)
+        known = state.get(graph.DOCUMENT)
+        return Change(
+            {
+                "memory": diff(memory, _without(memory, chosen, now, count)),
+                "pheromones": diff(pheromones, {**pheromones, "active_pheromones": kept}),
+                **({graph.DOCUMENT: diff(known, _graph_without(known, chosen))} if known else {}),
+            },
+            {"receipts": [receipt], **({"items": records} if records else {})},
+        )
+
+    done = chained(documents, removed, lambda state: rederived(state, Change({})), withdraw_threshold(now))
+    return done._replace(result=receipt)
+
+
+def _ids(targets: Iterable[Target], layer: str) -> set[str]:
+    return {target.id for target in targets if target.layer == layer and not target.part}
+
+
+def _without(memory: Mapping[str, Any], chosen: list[Target], now: datetime, count: Counter) -> JsonObject:
+    whole = {target.id for target in chosen if not target.part}
+    parts = _parts(chosen)
+    kept = [
+        _left(session, parts.get(session["session_id"], set()), count)
+        for session in sessions.sessions_of(memory)
+        if session["session_id"] not in whole
+    ]
+    short, long = memory["short_term_memory"], memory["long_term_memory"]
+    working = memory["working_memory"]
+    staying = [pattern for pattern in long["patterns"] if pattern["id"] not in whole]
+    hide = [target.id for target in chosen if target.layer in ("archive", "working_memory")]
+    made = {
+        **memory,
+        "working_memory": {
+            **working,
+            "items": [item for item in working["items"] if item["id"] not in whole],
+        },
+        "short_term_memory": {**short, "sessions": kept},
+        "long_term_memory": {**long, "patterns": staying},
+        "compression": {
+            **memory["compression"],
+            # A hand-off that holds the text has to be prepared again.
+            "open": [record for record in memory["compression"]["open"] if whole.isdisjoint(record["items"])],
+        },
+    }
+    if hide:
+        known = memory.get("forgotten", [])
+        made["forgotten"] = [
+            *known,
+            *({"id": one, "at": clock.stamp(now)} for one in hide if one not in items.forgotten(memory)),
+        ]
+    unlinked: JsonObject = _unlinked(made, whole)
+    return unlinked
+
+
+def _parts(chosen: Iterable[Target]) -> dict[str, set[str]]:
+    parts: dict[str, set[str]] = {}
+    for target in chosen:
+        if target.part:
+            parts.setdefault(target.id, set()).add(target.part)
+    return parts
+
+
+def _graph_without(known: Mapping[str, Any], chosen: list[Target]) -> JsonObject:
+    """Return the knowledge graph without the chosen entities, their relations, and other chosen parts."""
+    removed = {one.removeprefix(ENTITY) for one in _ids(chosen, "graph")}
+    parts = _parts(chosen)
+    entities = [
+        {
+            **entity,
+            "observations": [
+                each
+                for nth, each in enumerate(entity["observations"])
+                if f"observations/{nth}" not in parts.get(ENTITY + entity["name"], ())
+            ],
+        }
+        for entity in known["entities"]
+        if entity["name"] not in removed
+    ]
+    relations = [
+        each
+        for each in known["relations"]
+        if each["id"] not in parts and removed.isdisjoint({each["from"], each["to"]})
+    ]
+    return {**known, "entities": entities, "relations": relations}
+
+
+def _left(session: Mapping[str, Any], parts: set[str], count: Counter) -> JsonObject:
+    """Return a session without some of its statements, its tokens counted again."""
+    if not parts:
+        return dict(session)
+    made: JsonObject = {**session}
+    for name in STATEMENTS:
+        made[name] = [entry for nth, entry in enumerate(session[name]) if f"{name}/{nth}" not in parts]
+    prose = session["summary"].split("\n")
+    made["summary"] = "\n".join(
+        LEFT_OUT if f"summary/{nth}" in parts else line for nth, line in enumerate(prose)
+    )
+    kept = {
+        name: [text for nth, text in enumerate(texts) if f"{name}/{nth}" not in parts]
+        for name, texts in kept_of(session).items()
+    }
+    made["metadata"] = {
+        name: kept.get(name, value) for name, value in session["metadata"].items() if kept.get(name, True)
+    }
+    made["compressed_tokens"] = session_tokens(made, count)
+    made["compression_ratio"] = sessions.ratio(made["original_tokens"], made["compressed_tokens"])
+    return made
+
+
+def _unlinked(value: Any, removed: set[str]) -> Any:
+    """Return `value` without links and references to the ids in `removed`."""
+    if isinstance(value, dict):
+        made = {key: _unlinked(below, removed) for key, below in value.items()}
+        if "associative_links" in made:
+            made["associative_links"] = [
+                link for link in made["associative_links"] if link["target_id"] not in removed
+            ]
+        if isinstance(made.get("related_patterns"), list):
+            made["related_patterns"] = [one for one in made["related_patterns"] if one not in removed]
+        return made
+    return [_unlinked(below, removed) for below in value] if isinstance(value, list) else value
+
+
+def _receipt(chosen: list[Target], now: datetime, receipt_id: str) -> JsonObject:
+    """Return the receipt: the place and the digest of each forgotten text, never the text."""
+    return {
+        "receipt_id": receipt_id,
+        "kind": KIND,
+        "at": clock.stamp(now),
+        "forgotten": [
+            {
+                "id": target.id, "layer": target.layer, "part": target.part,
+                "sha256": hashlib.sha256(target.text.encode("utf-8", "surrogatepass")).hexdigest(),
+            }
+            for target in chosen
+        ],
+        "undo": 'aether undo REVISION, the revision of this receipt; "aether log" names it',
+    }  # fmt: skip

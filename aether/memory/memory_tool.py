@@ -1,0 +1,528 @@
+"""The files of the memory tool: notes that a model keeps in `/memories`, and the six commands that it has for them.
+
+The files are data, text by path; a command returns what is said and, where it changes something, the files
+afterwards. What is said are the sentences that models are trained on (Anthropic's `memory_20250818`). A directory is
+there as long as a file is in it. Every path that a command names passes `canonical`, so none leads out of `/memories`;
+every text that is accepted can stand in a file and be read back as it was. How the files get to the disk, and how
+the edits of a person come back, is in `memory_edits` and `operations/memory_directory`.
+
+Paths of the memory tool: what a model may name in `/memories`, and what keeps it from being made.
+
+A path has one form, stays below `/memories`, and is a name on every system; two that some system takes for the same
+never stand beside each other. What lies at a path is `memory_files`' to know.
+
+The directory of the memory tool against the document: what a person edited in it, and what it has yet to show.
+
+A file whose checksum is that of what was last shown was not touched since, however the process ended; any other that
+differs from the document is a person's edit, and wins: what the document said stays in the journal.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import sha256
+from itertools import accumulate, islice
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from aether.errors import UnsafePath, shown
+from aether.paths import RESERVED
+from aether.store.files import TEMP_SUFFIX
+from aether.store.patch import diff
+from aether.text.regex import lazy
+from aether.types import Change
+
+ROOT = "/memories"
+# 255 bytes is the limit of common file systems; the name of a temp file is 25 longer.
+MAX_NAME_BYTES = 200
+# Below the 4096 bytes that systems take, with room for the home.
+MAX_PATH_BYTES = 1024
+# Dots, slashes, backslashes, NUL and the percent sign itself, disguised.
+_ENCODED = lazy(r"%(?:2e|2f|5c|25|00)", re.IGNORECASE)
+
+Index = dict[str, tuple[str, bool]]
+"""What there is, by its path in the letters that all systems tell apart: its path, and whether it is a file."""
+
+
+def canonical(path: str) -> str:
+    """Return `path` in its one form, without double slashes or one at its end.
+
+    Raises:
+        UnsafePath: it does not begin with `/memories`, climbs, or is no name that every system takes.
+
+    >>> canonical("/memories//tasks/./today.md/")
+    '/memories/tasks/today.md'
+    """
+    above, root, *rest = [*path.split("/"), ""]
+    if above or f"/{root}" != ROOT:
+        raise _unsafe(path, f"does not begin with {ROOT}")
+    if "\\" in path or _ENCODED.search(path):
+        raise _unsafe(path, "holds a backslash or an encoded character")
+    names = [name for name in rest if name not in ("", ".")]
+    for name in names:
+        _check_name(path, name)
+    whole = "/".join([ROOT, *names])
+    if len(whole.encode()) > MAX_PATH_BYTES:
+        raise _unsafe(path, f"is longer than {MAX_PATH_BYTES} bytes")
+    return whole
+
+
+def _check_name(path: str, name: str) -> None:
+    if name == "..":
+        raise _unsafe(path, "leads up")
+    if any(unicodedata.category(sign) in ("Cc", "Cs") for sign in name):
+        raise _unsafe(path, "holds a control character or half of a surrogate pair")
+    if name.partition(".")[0].rstrip().lower() in RESERVED or name.endswith((TEMP_SUFFIX, ".", " ")):
+        raise _unsafe(path, f"holds {shown(name)}, which a system or aether itself keeps for something else")
+    if len(name.encode()) > MAX_NAME_BYTES:
+        raise _unsafe(path, f"holds a name of more than {MAX_NAME_BYTES} bytes")
+
+
+def _unsafe(path: str, why: str) -> UnsafePath:
+    return UnsafePath(f"the path {why}.", fix=f"Use a plain path below {ROOT}.", where=shown(path))
+
+
+def index(files: Iterable[str]) -> Index:
+    """Return what `in_the_way` looks into: the paths of `files`, and of the directories that they make."""
+    known: Index = {}
+    for each in files:
+        known |= {_folded(place): (place, place == each) for place in _upwards(each)}
+    return known
+
+
+def in_the_way(known: Index, path: str) -> str:
+    """Return what keeps a file or directory from being made at `path`, or "".
+
+    That is one at `path` itself, a file above it, or a name that some systems take for the same.
+    """
+    for place in _upwards(path):
+        found, is_file = known.get(_folded(place), ("", False))
+        if found and (found != place or place == path or is_file):
+            return found
+    return ROOT if path == ROOT else ""
+
+
+def _upwards(path: str) -> list[str]:
+    """Return `path` and what it lies in, below the root, the longest first."""
+    names = path.split("/")
+    return ["/".join(names[:count]) for count in range(len(names), 2, -1)]
+
+
+def _folded(path: str) -> str:
+    return unicodedata.normalize("NFC", path).casefold()
+
+
+DOCUMENT = "memories"
+# A note, not a data set; the whole text is in the journal at each of its changes.
+MAX_FILE_BYTES = 1 << 20
+# The document is written whole at each fold: this is some thirty milliseconds.
+MAX_TOTAL_BYTES = 16 << 20
+# The tool's description, which the model is given, says that a view is cut here.
+MAX_VIEW_CHARS = 16_000
+MAX_VIEW_LINES = 999_999
+# Six digits hold every number up to that.
+_NUMBER_WIDTH = 6
+_LEVELS = 2
+# More places than that nobody tells apart by their numbers: a longer old_str does.
+_MOST_NUMBERS = 20
+# Lines above and below a change that are shown with it.
+_CONTEXT_LINES = 2
+Files = Mapping[str, str]
+_NOTHING: Mapping[str, int] = MappingProxyType({})
+
+
+class Answer(NamedTuple):
+    """What the model is told, and what its command makes of the files."""
+
+    text: str
+    is_error: bool = False
+    files: Files | None = None
+    """The files afterwards; None where nothing changes."""
+
+
+class _Tree(NamedTuple):
+    files: Files
+    others: Mapping[str, int]
+    """Bytes of what else stands in the directory, by path: no notes, never touched."""
+
+    def below(self, path: str) -> list[str]:
+        """Return the files at `path` or below it, with what else is there."""
+        return [each for each in (*self.files, *self.others) if each == path or each.startswith(f"{path}/")]
+
+
+def change(
+    document: Mapping[str, Any], command: Mapping[str, Any], *, others: Mapping[str, int] = _NOTHING
+) -> Change:
+    """Return what `command` changes in the document `memories`; its result is the `Answer`."""
+    answer = run(document["files"], command, others=others)
+    if answer.files is None:
+        return Change({}, result=answer)
+    return replaced(document, answer.files)._replace(result=answer)
+
+
+def replaced(document: Mapping[str, Any], files: Files) -> Change:
+    """Return the change that makes `files` those of the document."""
+    return Change({DOCUMENT: diff(document, {**document, "files": dict(files)})})
+
+
+def run(files: Files, command: Mapping[str, Any], *, others: Mapping[str, int] = _NOTHING) -> Answer:
+    """Return what comes of `command`, as the model gave it; one that is wrong is answered, never raised.
+
+    >>> run({}, {"command": "create", "path": "/memories/a.md", "file_text": "Ants."}).text
+    'File created successfully at: /memories/a.md'
+    >>> run({"/memories/a.md": "Ants."}, {"command": "view", "path": "/memories/b.md"})[:2]
+    ('The path /memories/b.md does not exist. Please provide a valid path.', True)
+    """
+    name = command.get("command")
+    if not isinstance(name, str) or name not in _COMMANDS:
+        return _wrong(f"Unknown command {shown(name)}. Use one of {', '.join(_COMMANDS)}")
+    act, fields = _COMMANDS[name]
+    given = {"new_str": "", "view_range": None} | {
+        field: value for field, value in command.items() if value is not None
+    }
+    for field, kind in fields.items():
+        if type(given.get(field)) is not kind:
+            return _wrong(
+                f"The `{field}` parameter of {name} is missing or not {_KINDS[kind]}: {shown(given.get(field))}"
+            )
+    try:
+        paths = {
+            field: canonical(given[field]) for field in fields if field in ("path", "old_path", "new_path")
+        }
+    except UnsafePath as reason:
+        return _wrong(str(reason))
+    return act(_Tree(files, others), given | paths)
+
+
+def _wrong(text: str) -> Answer:
+    return Answer(f"Error: {text}", is_error=True)
+
+
+def _missing(path: str) -> str:
+    return f"The path {path} does not exist. Please provide a valid path."
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _view(tree: _Tree, given: Mapping[str, Any]) -> Answer:
+    path = given["path"]
+    if path in tree.files:
+        return _view_file(path, _lines(tree.files[path]), given["view_range"])
+    if path in tree.others:
+        return _wrong(f"{path} is no text that can be shown")
+    if path != ROOT and not tree.below(path):
+        return Answer(_missing(path), is_error=True)
+    head = f"Here're the files and directories up to {_LEVELS} levels deep in {path}, excluding hidden items and node_modules:"
+    return Answer("\n".join([head, *_cut(_listed(tree, path))]))
+
+
+def _listed(tree: _Tree, path: str) -> list[str]:
+    """Return the lines of a directory: the size of each entry and its path, the directory itself first."""
+    sizes = {path: 0}
+    for each in sorted(tree.below(path)):
+        size = tree.others[each] if each in tree.others else len(_bytes(tree.files[each]))
+        names = each[len(path) + 1 :].split("/")
+        if any(name.startswith(".") or name == "node_modules" for name in names):
+            continue
+        for level in range(min(len(names), _LEVELS) + 1):
+            place = "/".join([path, *names[:level]])
+            sizes[place] = sizes.get(place, 0) + size
+    return [f"{human(sizes[place])}\t{place}" for place in sorted(sizes, key=lambda place: place.split("/"))]
+
+
+def human(size: int) -> str:
+    """Return `size`, in bytes, as people read it.
+
+    >>> human(512), human(1536), human(5 << 20)
+    ('512B', '1.5K', '5.0M')
+    """
+    if size < 1024:
+        return f"{size}B"
+    return f"{size / 1024:.1f}K" if size < 1 << 20 else f"{size / (1 << 20):.1f}M"
+
+
+def _view_file(path: str, lines: list[str], wanted: Any) -> Answer:
+    if len(lines) > MAX_VIEW_LINES:
+        return Answer(f"File {path} exceeds maximum line limit of {MAX_VIEW_LINES:,} lines.", is_error=True)
+    first, last = 1, len(lines)
+    if wanted is not None:
+        if not isinstance(wanted, list | tuple) or [type(each) for each in wanted] != [int, int]:
+            return _wrong(f"Invalid `view_range` parameter: {shown(wanted)}. It should be [start, end]")
+        first, last = max(1, wanted[0]), len(lines) if wanted[1] == -1 else min(wanted[1], len(lines))
+        # All of an empty file is what a model asks for after it cut one.
+        if first > last and (lines or first > 1):
+            return _wrong(
+                f"Invalid `view_range` parameter: {list(wanted)}. It should be within the lines of the file: "
+                f"[1, {len(lines)}]"
+            )
+    head = f"Here's the content of {path} with line numbers:"
+    return Answer("\n".join([head, *_cut(_numbered(lines, first, last), first=first, total=len(lines))]))
+
+
+def _lines(text: str) -> list[str]:
+    r"""Return the lines of `text`, which end at line feeds alone; one that ends the text begins no other.
+
+    >>> _lines("a\r\n\nb\n"), _lines("")
+    (['a\r', '', 'b'], [])
+    """
+    lines = text.split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+def _numbered(lines: list[str], first: int, last: int) -> list[str]:
+    return [
+        f"{number:>{_NUMBER_WIDTH}}\t{line}" for number, line in enumerate(lines[first - 1 : last], first)
+    ]
+
+
+def _cut(lines: list[str], *, first: int = 1, total: int = 0) -> list[str]:
+    """Return as many of `lines` as may be shown at once, and what to do about the others."""
+    ends = accumulate(len(line) + 1 for line in lines)
+    shown_lines = lines[: sum(end <= MAX_VIEW_CHARS + 1 for end in ends)]
+    if len(shown_lines) == len(lines):
+        return lines
+    cut = f"[Cut at {MAX_VIEW_CHARS:,} characters"
+    if not shown_lines:
+        return [lines[0][:MAX_VIEW_CHARS], f"{cut}, within line {first} of {total}.]"]
+    if not total:
+        return [*shown_lines, f"{cut}. View a directory below to see more.]"]
+    last = first + len(shown_lines) - 1
+    return [
+        *shown_lines,
+        f"{cut}: lines {first} to {last} of {total}. Use view_range to see the others.]",
+    ]
+
+
+def _create(tree: _Tree, given: Mapping[str, Any]) -> Answer:
+    path = given["path"]
+    taken = in_the_way(index([*tree.files, *tree.others]), path)
+    if taken:
+        return _wrong(f"File {path} already exists" if taken == path else _not_beside(path, taken))
+    return _stored(tree, path, given["file_text"], f"File created successfully at: {path}")
+
+
+def _not_beside(path: str, taken: str) -> str:
+    if path.startswith(f"{taken}/"):
+        return f"The path {taken} is a file, not a directory"
+    return f"{path} cannot be told from {taken} on every system; use another name"
+
+
+def _stored(tree: _Tree, path: str, text: str, said: str) -> Answer:
+    if not storable(text):
+        return _wrong(f"The text of {path} holds a NUL or half of a surrogate pair, and was not stored")
+    size = len(text.encode())
+    if size > MAX_FILE_BYTES:
+        return _wrong(
+            f"{path} would hold {human(size)}, the most is {human(MAX_FILE_BYTES)}; nothing was changed"
+        )
+    others = sum(len(_bytes(each)) for place, each in tree.files.items() if place != path)
+    if others + size > MAX_TOTAL_BYTES:
+        return _wrong(
+            f"All files would hold {human(others + size)}, the most is {human(MAX_TOTAL_BYTES)}; delete some first"
+        )
+    return Answer(said, files={**tree.files, path: text})
+
+
+def storable(text: str) -> bool:
+    """Return whether `text` can stand in a file and be read back as text.
+
+    >>> storable("ants"), storable(chr(0)), storable(chr(0xD800))
+    (True, False, False)
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text
+
+
+def _str_replace(tree: _Tree, given: Mapping[str, Any]) -> Answer:
+    path, old, new = given["path"], given["old_str"], given["new_str"]
+    text = tree.files.get(path)
+    if text is None:
+        return _wrong(_missing(path))
+    if not old or old not in text:
+        return Answer(
+            f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}.", is_error=True
+        )
+    if text.count(old) > 1:
+        found = [str(number) for number in islice(_lines_with(text, old), _MOST_NUMBERS + 1)]
+        numbers = ", ".join(found[:_MOST_NUMBERS]) + (" and others" if found[_MOST_NUMBERS:] else "")
+        return Answer(
+            f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {numbers}. "
+            "Please ensure it is unique",
+            is_error=True,
+        )
+    before, _, after = text.partition(old)
+    edited = before + new + after
+    return _stored(
+        tree, path, edited, _edited(_lines(edited), before.count("\n") + 1, (before + new).count("\n") + 1)
+    )
+
+
+def _lines_with(text: str, part: str) -> Iterable[int]:
+    r"""Yield the number of every line of `text` in which `part` begins, once, in one pass.
+
+    >>> list(_lines_with("a a\nb\na", "a"))
+    [1, 3]
+    """
+    number, start = 1, 0
+    while (at := text.find(part, start)) >= 0:
+        number += text.count("\n", start, at)
+        yield number
+        start = text.find("\n", at) + 1
+        number += 1
+        if not start:
+            return
+
+
+def _edited(lines: list[str], first: int, last: int) -> str:
+    first, last = max(1, first - _CONTEXT_LINES), min(len(lines), last + _CONTEXT_LINES)
+    head = "The memory file has been edited. Here is the snippet showing the change (with line numbers):"
+    return "\n".join([head, *_cut(_numbered(lines, first, last), first=first, total=len(lines))])
+
+
+def _insert(tree: _Tree, given: Mapping[str, Any]) -> Answer:
+    path, at, added = given["path"], given["insert_line"], given["insert_text"]
+    if path not in tree.files:
+        return _wrong(f"The path {path} does not exist")
+    lines = _kept_lines(tree.files[path])
+    if not 0 <= at <= len(lines):
+        return _wrong(
+            f"Invalid `insert_line` parameter: {at}. It should be within the range of lines of the file: [0, {len(lines)}]"
+        )
+    if at == len(lines) and lines and not lines[-1].endswith("\n"):
+        lines[-1] += "\n"
+    lines.insert(at, added if added.endswith("\n") else f"{added}\n")
+    return _stored(tree, path, "".join(lines), f"The file {path} has been edited.")
+
+
+def _kept_lines(text: str) -> list[str]:
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
+def _delete(tree: _Tree, given: Mapping[str, Any]) -> Answer:
+    path = given["path"]
+    if path == ROOT:
+        return _wrong(f"Cannot delete the {ROOT} directory itself")
+    gone = tree.below(path)
+    if not gone:
+        return _wrong(f"The path {path} does not exist")
+    return _left_alone(tree, gone) or Answer(
+        f"Successfully deleted {path}",
+        files={place: text for place, text in tree.files.items() if place not in gone},
+    )
+
+
+def _left_alone(tree: _Tree, named: list[str]) -> Answer | None:
+    kept = [place for place in named if place in tree.others]
+    return _wrong(f"{', '.join(kept[:5])} is no note of yours and is left alone") if kept else None
+
+
+def _rename(tree: _Tree, given: Mapping[str, Any]) -> Answer:
+    old, new = given["old_path"], given["new_path"]
+    if wrong := _unmovable(tree, old, new):
+        return _wrong(wrong)
+    moved = tree.below(old)
+    to = {place: new + place[len(old) :] for place in moved}
+    try:
+        list(map(canonical, to.values()))
+    except UnsafePath as reason:
+        return _wrong(str(reason))
+    return _left_alone(tree, moved) or Answer(
+        f"Successfully renamed {old} to {new}",
+        files={to.get(place, place): text for place, text in tree.files.items()},
+    )
+
+
+def _unmovable(tree: _Tree, old: str, new: str) -> str:
+    """Return what keeps `old` from being moved to `new`, or ""; what is there already is said first, as elsewhere."""
+    if ROOT in (old, new):
+        return f"Cannot rename the {ROOT} directory itself"
+    moved, inside = tree.below(old), new.startswith(f"{old}/")
+    if tree.below(new) and not inside:
+        return f"The destination {new} already exists"
+    if not moved:
+        return f"The path {old} does not exist"
+    if inside:
+        return f"Cannot rename {old} into itself"
+    taken = in_the_way(index({*tree.files, *tree.others} - set(moved)), new)
+    return _not_beside(new, taken) if taken else ""
+
+
+_KINDS = {str: "text", int: "a whole number"}
+_Act = Callable[[_Tree, Mapping[str, Any]], Answer]
+_COMMANDS: dict[str, tuple[_Act, dict[str, type]]] = {
+    "view": (_view, {"path": str}),
+    "create": (_create, {"path": str, "file_text": str}),
+    "str_replace": (_str_replace, {"path": str, "old_str": str, "new_str": str}),
+    "insert": (_insert, {"path": str, "insert_line": int, "insert_text": str}),
+    "delete": (_delete, {"path": str}),
+    "rename": (_rename, {"old_path": str, "new_path": str}),
+}
+
+
+_MEMORY_EDITS_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class Compared(NamedTuple):
+    """Where the directory is not what the document says: text by path, None for no file."""
+
+    edited: dict[str, str | None]
+    """What a person made of it since it was last shown."""
+    due: dict[str, str | None]
+    """What it has yet to show: nobody touched the file since."""
+
+
+def compared(
+    files: Files,
+    texts: Files,
+    *,
+    others: Iterable[str] = (),
+    stamps: Mapping[str, str] = _MEMORY_EDITS_NOTHING,
+) -> Compared:
+    """Return how the `texts` in the directory differ from `files`; `stamps` has the checksum of what was last shown.
+
+    >>> compared({"/memories/a": "new"}, {"/memories/a": "old"}, stamps={"/memories/a": checksum("old")}).due
+    {'/memories/a': 'new'}
+    """
+    edited: dict[str, str | None] = {}
+    due: dict[str, str | None] = {}
+    taken = set(others)
+    for path in sorted({*files, *texts, *stamps}):
+        wanted, there = files.get(path), texts.get(path)
+        if there == wanted:
+            continue
+        if path in taken or checksum(there) != stamps.get(path, ""):
+            edited[path] = there
+        elif showable(path, wanted):
+            due[path] = wanted
+    return Compared(edited, due)
+
+
+def checksum(text: str | None) -> str:
+    """Return what tells one text from another; that of no file is empty."""
+    return "" if text is None else sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def showable(path: str, text: str | None) -> bool:
+    """Return whether `text` may be written to `path`: a person may have put anything into the document."""
+    try:
+        return canonical(path) == path != ROOT and (text is None or storable(text))
+    except UnsafePath:
+        return False
+
+
+def with_edits(document: Mapping[str, Any], edited: Mapping[str, str | None]) -> Change:
+    """Return the change that brings in what a person `edited`; what has no place beside the other files stays out."""
+    files = {path: text for path, text in document["files"].items() if path not in edited}
+    known = index(files)
+    for path, text in edited.items():
+        if text is not None and not in_the_way(known, path):
+            files[path] = text
+            known |= index([path])
+    return replaced(document, files)

@@ -1,0 +1,1 @@
+"""What each provider accepts: its message format, its checks and its repairs."""

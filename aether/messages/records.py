@@ -1,0 +1,168 @@
+"""Records: the one shape in which every transcript format reaches the rest of aether.
+
+A record is one thing that happened: a person said something, the assistant did, a tool was called, it
+answered, the context was compacted. Readers drop what no model and no person ever saw (mirrors,
+progress, bookkeeping); what is worth remembering is decided in `aether.memory.capture.extract`.
+
+Tolerant JSON Lines: every JSON value of a byte stream, with the line it begins on.
+
+Real transcripts hold two objects on one line, one object printed over many lines, a torn last line,
+bytes that are no UTF-8. Each value that can be read is yielded and each line that cannot is reported;
+nothing stops the reading. One line is in memory at a time, or one value that spans lines.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, get_args
+
+from aether.text.regex import lazy
+from aether.types import JsonObject
+
+Kind = Literal["user", "assistant", "call", "result", "boundary", "summary", "system", "text", "item"]
+Format = Literal["claude_code", "codex", "chat", "openhands", "items", "plain"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+
+_NOTHING: Any = MappingProxyType({})
+
+
+class Record(NamedTuple):
+    """One thing that happened, wherever it was written down."""
+
+    kind: Kind
+    text: str = ""
+    tool: str = ""
+    """Name of the tool, of a call and of its result where the format repeats it."""
+    arguments: JsonObject = _NOTHING
+    """What the tool was called with; of an `item` the whole item."""
+    call_id: str = ""
+    is_error: bool = False
+    agent: str = ""
+    """Which sub-agent, empty for the main conversation."""
+    caste: str = ""
+    """What kind of sub-agent, empty for the main conversation."""
+    uuid: str = ""
+    time: str = ""
+    line: int = 0
+    part: int = 0
+    """Position within the line; `line` and `part` together occur once in a file."""
+    message_id: str = ""
+    session: str = ""
+    directory: str = ""
+    """Where it happened, where the format tells: what relative paths are seen from."""
+    format: Format = "plain"
+
+
+class BadLine(NamedTuple):
+    """A line that could not be read, and why; reading went on after it."""
+
+    line: int
+    reason: str
+
+
+OnBad = Callable[[BadLine], None]
+
+
+def ignore(bad: BadLine) -> None:
+    """Take note of nothing."""
+
+
+def remember(known: OrderedDict[Any, Any], key: Hashable, value: Any, *, most: int) -> None:
+    """Put `value` under `key`, forgetting the oldest beyond `most`, so that memory stays flat."""
+    known[key] = value
+    if len(known) > most:
+        known.popitem(last=False)
+
+
+# An opening bracket that is never closed must not draw the rest of a large file into memory.
+SPANNING_BYTES = 64 * 1024 * 1024
+_STRINGS = lazy(r'"(?:[^"\\]|\\.)*"')
+_DECODER = json.JSONDecoder()
+_SPACE = " \t\r\n"
+
+
+def values(lines: Iterable[bytes], *, on_bad: OnBad = ignore) -> Iterator[tuple[int, Any]]:
+    r"""Yield each JSON value of `lines` with its line number.
+
+    >>> list(values([b'{"a": 1}{"b": 2}\n', b"oops\n", b"[\n", b"3]\n"]))
+    [(1, {'a': 1}), (1, {'b': 2}), (3, [3])]
+    """
+    numbered = enumerate(lines, start=1)
+    for number, raw in numbered:
+        text = decoded(raw, first=number == 1)
+        if not text:
+            continue
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError) as reason:
+            if _depth(text) > 0:
+                yield from _spanning(number, text, numbered, on_bad)
+            else:
+                yield from _several(number, text, reason, on_bad)
+        else:
+            yield number, value
+
+
+def decoded(raw: bytes, *, first: bool = False) -> str:
+    """Return the text of a line without its end, and without the byte order mark of a first line."""
+    try:
+        text = raw.decode("utf-8-sig" if first else "utf-8")
+    except UnicodeDecodeError:
+        text = raw.decode("utf-8", errors="replace")
+    return text.strip(_SPACE)
+
+
+def _several(number: int, text: str, reason: Exception, on_bad: OnBad) -> Iterator[tuple[int, Any]]:
+    at = 0
+    try:
+        while at < len(text):
+            value, at = _DECODER.raw_decode(text, at)
+            yield number, value
+            while at < len(text) and text[at] in _SPACE:
+                at += 1
+    except (ValueError, RecursionError) as failure:
+        on_bad(BadLine(number, _why(failure if at else reason)))
+
+
+def _spanning(
+    number: int, opening: str, numbered: Iterator[tuple[int, bytes]], on_bad: OnBad
+) -> Iterator[tuple[int, Any]]:
+    depth, size, held = _depth(opening), len(opening), [(number, opening)]
+    for at, raw in numbered:
+        text = decoded(raw)
+        held.append((at, text))
+        depth += _depth(text)
+        size += len(text)
+        if depth <= 0 or size > SPANNING_BYTES:
+            break
+    try:
+        yield number, json.loads("\n".join(text for _, text in held))
+    except (ValueError, RecursionError):
+        # Not one value after all: a torn line, and good lines after it that must not be lost.
+        for at, text in held:
+            if text:
+                yield from _single(at, text, on_bad)
+
+
+def _single(number: int, text: str, on_bad: OnBad) -> Iterator[tuple[int, Any]]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as reason:
+        yield from _several(number, text, reason, on_bad)
+    else:
+        yield number, value
+
+
+def _depth(text: str) -> int:
+    """Return how many brackets `text` leaves open; nought where it does not begin a value."""
+    bare = _STRINGS.sub("", text)
+    if '"' in bare:  # torn inside a string, which never spans lines
+        return 0
+    return bare.count("{") + bare.count("[") - bare.count("}") - bare.count("]")
+
+
+def _why(reason: Exception) -> str:
+    return "nested too deeply" if isinstance(reason, RecursionError) else f"not JSON: {reason}"

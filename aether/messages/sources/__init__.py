@@ -1,0 +1,1 @@
+"""Transcript formats that can be imported."""

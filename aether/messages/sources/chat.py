@@ -1,0 +1,410 @@
+"""Chat: lists of role-tagged messages, in the wrappers and dialects that agents save them in.
+
+OpenAI and Anthropic message lists, and the files of SWE-agent, mini-SWE-agent, OpenHands' SDK, Inspect, pi,
+Letta, Gemini CLI and tau-bench, all come down to conversations of messages with a role. A file may hold
+one conversation, one per line, or one message per line.
+
+Plain text and Markdown: one record per paragraph, list or fenced block.
+
+A heading is kept with what stands below it. A paragraph longer than a page is cut at a line end, so
+that nothing is lost and nothing large is held.
+
+JSON Lines of items: what somebody already noted, `{content, type, relevance_score, …}` per line.
+
+An item that could not be stored is a bad line, reported with its number, and does not stop the rest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from aether.errors import shown
+from aether.messages.model import Part, failed, filled, flat, given, parts, table, word
+from aether.messages.records import BadLine, OnBad, Record, ignore
+from aether.text.regex import lazy
+from aether.types import JsonObject
+
+WRAPPERS = ("messages", "traj", "history", "trajectory", "conversation", "conversations")
+ROLES = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "ai": "assistant",
+    "model": "assistant",
+    "gemini": "assistant",
+    "tool": "result",
+    "function": "result",
+    "toolResult": "result",
+}
+# Tools whose only work is to say something to the person.
+_SPEAKING = {"send_message": "message", "finish": "message"}
+_FENCED = lazy(r"```(?:bash|sh|\w+_bash_command)\n(.*?)```", re.DOTALL)
+_FUNCTION = lazy(r"<function=(\w+)>(.*?)(?:</function>|\Z)", re.DOTALL)
+_PARAMETER = lazy(r"<parameter=(\w+)>(.*?)</parameter>", re.DOTALL)
+_ANSWER = lazy(r"\s*(?:<returncode>|<output>|observation:|execution result|diff --git )", re.IGNORECASE)
+_SHOWN_TURN = lazy(r"^(user|assistant|tool|system): ", re.MULTILINE)
+
+
+class Conversation(NamedTuple):
+    """Messages under one id; `boundaries` are positions before which the context was compacted."""
+
+    session: str
+    messages: list[JsonObject]
+    boundaries: frozenset[int] = frozenset()
+
+
+class _Before(NamedTuple):
+    """What the message before leaves to the one after."""
+
+    command: str = ""
+    answered: bool = False
+    """An assistant has spoken already."""
+
+
+def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
+    """Yield the records of every conversation."""
+    session, before = "", _Before()
+    for number, value in values:
+        if is_line(value):
+            session = session or _session_of_line(value)
+            head = Record(
+                "system", line=number, session=session, time=word(value.get("timestamp")), format="chat"
+            )
+            found, before = _line(head, value, before)
+            yield from found
+            continue
+        for conversation in conversations(value):
+            yield from _conversation(number, conversation)
+
+
+def is_message(value: Any) -> bool:
+    """Tell whether `value` is one role-tagged message."""
+    return (
+        isinstance(value, dict)
+        and role_of(value) != ""
+        and bool({"content", "tool_calls", "parts"} & set(value))
+    )
+
+
+def role_of(message: JsonObject) -> str:
+    """Return what the sender of a message is to us, empty where nobody known sent it."""
+    sender = message.get("role", message.get("type"))
+    return ROLES.get(sender, "") if isinstance(sender, str) else ""
+
+
+def is_line(value: Any) -> bool:
+    """Tell whether `value` is one message, or one entry of a session kept line by line."""
+    if not isinstance(value, dict) or any(isinstance(value.get(key), list) for key in WRAPPERS):
+        return False
+    wrapped = value.get("type") == "message" and isinstance(value.get("message"), dict)
+    return wrapped or "role" in value or word(value.get("type")) in {"session", "compaction"}
+
+
+def conversations(value: Any) -> Iterator[Conversation]:
+    """Yield the conversations inside a JSON value, whatever wraps them."""
+    if isinstance(value, list):
+        messages = [message for message in value if is_message(message)]
+        if messages:
+            yield Conversation(_session(messages), messages)
+        return
+    if not isinstance(value, dict):
+        return
+    samples = value.get("samples")
+    for sample in samples if isinstance(samples, list) else []:
+        yield from conversations(sample)
+    if isinstance(value.get("messages_display"), str):
+        messages = _displayed(value["messages_display"])
+        yield Conversation(_session(messages), messages)
+    for key in WRAPPERS:
+        if isinstance(value.get(key), list) and any(map(is_message, value[key])):
+            yield _wrapped(value, value[key])
+            return
+
+
+def _wrapped(value: JsonObject, listed: list[Any]) -> Conversation:
+    messages = [message if is_message(message) else {} for message in listed]
+    choices = table(value.get("response")).get("choices")
+    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+        messages.append(table(choices[0].get("message")))
+    cuts = value.get("compactions")
+    before = {table(cut).get("before_message") for cut in cuts} if isinstance(cuts, list) else set()
+    session = ":".join(
+        str(value[key]) for key in ("sessionId", "session_id", "task_id", "trial", "uuid") if key in value
+    )
+    return Conversation(
+        session or _session(messages), messages, frozenset(at for at in before if isinstance(at, int))
+    )
+
+
+def _session(messages: list[JsonObject]) -> str:
+    """Return an id that stays when the conversation grows: the digest of how it opens."""
+    digest = sha256()
+    for message in messages:
+        digest.update(flat(message.get("content")).encode("utf-8", "surrogatepass"))
+        if role_of(message) == "user":
+            break
+    return digest.hexdigest()[:16]
+
+
+def _session_of_line(value: JsonObject) -> str:
+    return word(value.get("id")) or _session([table(value.get("message")) or value])
+
+
+def _displayed(text: str) -> list[JsonObject]:
+    pieces = _SHOWN_TURN.split(text)[1:]
+    turns = zip(pieces[::2], pieces[1::2], strict=True)
+    return [{"role": role, "content": said.strip()} for role, said in turns if said.strip() != "None"]
+
+
+def _conversation(number: int, conversation: Conversation) -> Iterator[Record]:
+    head = Record("system", line=number, session=conversation.session, format="chat")
+    before, part = _Before(), 0
+    for position, message in enumerate(conversation.messages):
+        if position in conversation.boundaries:
+            yield head._replace(kind="boundary", part=part)
+            part += 1
+        found, before = _message(head, message, before)
+        for record in found:
+            summary = position in conversation.boundaries and record.kind == "user"
+            yield record._replace(part=part, kind="summary" if summary else record.kind)
+            part += 1
+
+
+def _line(head: Record, value: JsonObject, before: _Before) -> tuple[list[Record], _Before]:
+    if value.get("type") == "compaction":
+        summary = head._replace(kind="summary", text=word(value.get("summary")), part=1)
+        return [head._replace(kind="boundary"), summary], before
+    message = value["message"] if value.get("type") == "message" else value
+    found, before = _message(head, table(message), before)
+    return [record._replace(part=part) for part, record in enumerate(found)], before
+
+
+def _message(head: Record, message: JsonObject, before: _Before) -> tuple[list[Record], _Before]:
+    role = role_of(message)
+    head = head._replace(
+        uuid=word(message.get("id")),
+        message_id=word(message.get("id")),
+        time=word(message.get("timestamp")) or word(message.get("created_at")) or head.time,
+    )
+    if message.get("role") == "bashExecution":
+        return _typed_command(head, message), before
+    if role == "result" or (role == "user" and _answers(message, before)):
+        return [_result(head, message, before)], before._replace(command="")
+    if role == "assistant":
+        return _assistant(head, message)
+    if role == "user":
+        return _user(head, message), before
+    return [filled(head, part, "system") for _, part in parts(message.get("content"))] if role else [], before
+
+
+def _answers(message: JsonObject, before: _Before) -> bool:
+    """Tell whether a user message is what a command printed, as agents without tool calls write it."""
+    if message.get("message_type") == "observation":
+        return before.answered
+    if not before.command:
+        return False
+    return "agent" in message or bool(_ANSWER.match(flat(message.get("content"))))
+
+
+def _result(head: Record, message: JsonObject, before: _Before) -> Record:
+    text = flat(message.get("content"))
+    ids = message.get("tool_call_ids")
+    listed = ids[0] if isinstance(ids, list) and ids else None
+    returns = message.get("tool_returns")
+    broken = message.get("isError", message.get("is_error"))
+    told = isinstance(returns, list) and any(table(answer).get("status") == "error" for answer in returns)
+    return head._replace(
+        kind="result",
+        text=text,
+        tool=word(message.get("name")) or word(message.get("toolName")) or word(message.get("function")),
+        call_id=word(message.get("tool_call_id"))
+        or word(message.get("toolCallId"))
+        or word(listed)
+        or before.command,
+        is_error=bool(message.get("error")) or told or (failed(text) if broken is None else bool(broken)),
+    )
+
+
+def _user(head: Record, message: JsonObject) -> list[Record]:
+    found = []
+    for _, part in parts(message.get("content")):
+        inner = given(part.text) if part.text.startswith("{") else {}
+        if "type" in inner and "time" in inner:  # an event of Letta, wrapped in a user message
+            said = word(inner.get("message")) if inner["type"] == "user_message" else ""
+            part = part._replace(text=said or part.text)  # noqa: PLW2901 - the same part, unwrapped
+            found.append(filled(head, part, "user" if said else "system"))
+        else:
+            found.append(filled(head, part, "user"))
+    return found
+
+
+def _assistant(head: Record, message: JsonObject) -> tuple[list[Record], _Before]:
+    found = [_spoken(filled(head, part, "assistant")) for _, part in parts(message.get("content"))]
+    found += [_spoken(filled(head, part, "assistant")) for part in _calls(message)]
+    if any(record.kind == "call" for record in found):
+        return found, _Before(answered=True)
+    written = _written_call(head, message)
+    if written is None:
+        return found, _Before(answered=True)
+    return [*found, written], _Before(written.call_id, answered=True)
+
+
+def _written_call(head: Record, message: JsonObject) -> Record | None:
+    """Return the call that an agent without tool calls wrote into its text, if there is one."""
+    text = flat(message.get("content"))
+    function, fence = _FUNCTION.search(text), _FENCED.search(text)
+    if function:
+        arguments = {name: value.strip("\n") for name, value in _PARAMETER.findall(function[2])}
+        return head._replace(kind="call", tool=function[1], arguments=arguments, call_id=function[0][:200])
+    command = word(message.get("action")).strip() or (fence[1].strip() if fence else "")
+    if not command:
+        return None
+    return head._replace(kind="call", tool="shell", arguments={"command": command}, call_id=command)
+
+
+def _spoken(record: Record) -> Record:
+    said = word(record.arguments.get(_SPEAKING.get(record.tool, "")))
+    return record._replace(kind="assistant", text=said) if record.kind == "call" and said else record
+
+
+def _calls(message: JsonObject) -> Iterator[Part]:
+    listed = message.get("tool_calls", message.get("toolCalls"))
+    legacy = message.get("function_call")
+    for call in [*(listed if isinstance(listed, list) else []), *([legacy] if legacy else [])]:
+        if not isinstance(call, dict):
+            continue
+        inner = call if not isinstance(call.get("function"), dict) else call["function"]
+        name = word(inner.get("name")) or word(inner.get("function"))
+        arguments = given(inner.get("arguments", inner.get("args")))
+        call_id = word(call.get("id"))
+        yield Part("call", "", name, arguments, call_id)
+        if "result" in call:
+            broken = word(call.get("status")) in {"error", "cancelled"}
+            yield Part("result", _answer(call["result"]), name, {}, call_id, broken)
+
+
+def _answer(result: Any) -> str:
+    listed = result if isinstance(result, list) else [result]
+    answers = (table(table(table(one).get("functionResponse")).get("response")) for one in listed)
+    return "\n".join(flat(answer.get("output", answer.get("error", ""))) for answer in answers)
+
+
+def _typed_command(head: Record, message: JsonObject) -> list[Record]:
+    command = word(message.get("command"))
+    call = head._replace(kind="call", tool="shell", arguments={"command": command}, call_id=command)
+    answer = head._replace(
+        kind="result",
+        text=word(message.get("output")),
+        call_id=command,
+        is_error=message.get("exitCode") not in (0, None),
+    )
+    return [call, answer]
+
+
+# About a printed page.
+PARAGRAPH_CHARS = 4_000
+_FENCE = lazy(r"\s*(```|~~~)")
+_HEADING = lazy(r"#{1,6}\s")
+
+
+def records_plain(lines: Iterable[bytes]) -> Iterator[Record]:
+    r"""Yield one record per paragraph.
+
+    >>> [record.text for record in records([b"# Plan\n", b"\n", b"Use SQLite.\n", b"\n", b"Ship.\n"])]
+    ['# Plan\n\nUse SQLite.', 'Ship.']
+    """
+    session = ""
+    for start, text in _paragraphs(lines):
+        session = session or sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        yield Record("text", text=text, line=start, session=session, format="plain")
+
+
+def _paragraphs(lines: Iterable[bytes]) -> Iterator[tuple[int, str]]:
+    held: list[str] = []
+    start = size = 0
+    fenced = False
+    for number, raw in enumerate(lines, start=1):
+        text = raw.decode("utf-8", errors="replace").rstrip("\r\n")
+        if number == 1:
+            text = text.removeprefix("\ufeff")
+        fenced ^= bool(_FENCE.match(text))
+        blank = not text.strip() and not fenced
+        if (blank and not _only_heading(held)) or size + len(text) > PARAGRAPH_CHARS:
+            yield from _finished(start, held)
+            held, size = [], 0
+        if not held:
+            start = number
+        if text.strip() or held:
+            held.append(text)
+            size += len(text) + 1
+    yield from _finished(start, held)
+
+
+def _finished(start: int, held: list[str]) -> Iterator[tuple[int, str]]:
+    text = "\n".join(held).strip("\n")
+    if text.strip():
+        yield start, text
+
+
+def _only_heading(held: list[str]) -> bool:
+    return all(not text.strip() or _HEADING.match(text) for text in held)
+
+
+def records_items(values: Iterable[tuple[int, Any]], *, on_bad: OnBad = ignore) -> Iterator[Record]:
+    """Yield one record per item; its `arguments` are the item as it was written."""
+    session = ""
+    for number, value in values:
+        listed = value if isinstance(value, list) else [value]
+        for position, item in enumerate(listed):
+            fault = fault_of(item)
+            if fault:
+                on_bad(BadLine(number, fault))
+                continue
+            session = session or sha256(item["content"].encode("utf-8", "surrogatepass")).hexdigest()[:16]
+            metadata = table(item.get("metadata"))
+            yield Record(
+                "item",
+                text=item["content"],
+                arguments=item,
+                uuid=word(item.get("id")),
+                time=word(metadata.get("timestamp")),
+                line=number,
+                part=position,
+                session=session,
+                format="items",
+            )
+
+
+def is_item(value: Any) -> bool:
+    """Tell whether `value` is meant as an item.
+
+    >>> is_item({"content": "Use SQLite.", "type": "decision"}), is_item({"role": "user", "content": "hi"})
+    (True, False)
+    """
+    return (
+        isinstance(value, dict)
+        and "content" in value
+        and "type" in value
+        and not {"role", "uuid"} & set(value)
+    )
+
+
+def fault_of(item: Any) -> str:
+    """Return what keeps `item` from being one, empty where nothing does."""
+    if not isinstance(item, dict):
+        return f"{shown(item)} is not an item"
+    for key in ("content", "type"):
+        if not isinstance(item.get(key), str) or not item[key].strip():
+            return f"item without {key!r} as text: {shown(item)}"
+    return _fault_of_score(item)
+
+
+def _fault_of_score(item: JsonObject) -> str:
+    score = item.get("relevance_score", 0.5)
+    number = isinstance(score, (int, float)) and not isinstance(score, bool)
+    return "" if number and 0 <= score <= 1 else f"relevance_score {shown(score)} is not within 0 and 1"

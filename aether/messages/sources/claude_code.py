@@ -1,0 +1,309 @@
+"""Claude Code transcripts: one JSON object per line, written for the program and not for readers.
+
+Four fifths of such a file are mirrors (`toolUseResult`), progress and bookkeeping; they are passed over.
+What a sub-agent did is found in the file itself (1.0), inside `progress` (2.x) or in a file of its
+own, and carries the sub-agent's type. A line that was written twice is read once.
+
+Claude Code hooks: the entries that hooks have put into the spool, as records.
+
+One entry is one event, reduced. It gives the records that the transcript will give for the same event, as
+far as a hook is told of it: what was asked, what each tool was called with and answered, what ended a turn.
+The name of a record is made of the ids that Claude Code gave and of what is said, never of when or in
+which order entries came: the same event, delivered or taken in twice, is the same records.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from aether.messages.model import filled, flat, parts, table, word
+from aether.messages.records import Record, remember
+from aether.types import JsonObject
+
+# Lines are rewritten soon after they were first written; sub-agents end within one stretch of work.
+_REMEMBERED_LINES = 65_536
+_REMEMBERED_AGENTS = 4_096
+_SPEAKERS = {"user", "assistant"}
+
+
+class _Seen(NamedTuple):
+    """What one pass over a file has met so far."""
+
+    lines: OrderedDict[str, bool]
+    castes: OrderedDict[str, str]
+    """Sub-agent types by the id and by the prompt of the call that started them."""
+    chains: OrderedDict[str, tuple[str, str]]
+    """Agent and caste by the uuid of a sidechain line without an agent id."""
+
+
+def records(values: Iterable[tuple[int, Any]], *, caste: str = "") -> Iterator[Record]:
+    """Yield the records of a transcript; `caste` names the sub-agent whose own file this is."""
+    seen = _Seen(OrderedDict(), OrderedDict(), OrderedDict())
+    spoken = announced = False
+    for number, line in entries(values):
+        for record in _line(number, line, caste, seen):
+            if record.kind == "summary":
+                if spoken and not announced:  # older files compact without saying so
+                    yield record._replace(kind="boundary", text="", part=-1)
+            else:
+                spoken = spoken or record.kind in _SPEAKERS
+            announced = record.kind == "boundary" or (announced and record.kind not in _SPEAKERS)
+            yield record
+
+
+def entries(values: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, JsonObject]]:
+    """Yield the lines of a transcript that are objects, also of one exported as a single object."""
+    for number, value in values:
+        if not isinstance(value, dict):
+            continue
+        inner = value.get("loglines")
+        if isinstance(inner, list):  # a whole session exported as one object
+            for position, line in enumerate(inner, start=1):
+                if isinstance(line, dict):
+                    yield number + position, line
+        else:
+            yield number, value
+
+
+def _line(number: int, line: JsonObject, caste: str, seen: _Seen) -> Iterator[Record]:
+    uuid = word(line.get("uuid"))
+    if uuid:
+        if uuid in seen.lines:
+            return
+        remember(seen.lines, uuid, True, most=_REMEMBERED_LINES)
+    head = Record(
+        "system",
+        uuid=uuid,
+        time=word(line.get("timestamp")),
+        line=number,
+        session=word(line.get("sessionId")),
+        directory=word(line.get("cwd")),
+        format="claude_code",
+    )
+    match line.get("type"):
+        case "user" | "assistant":
+            agent, kind = _agent(line, caste, seen)
+            yield from _message(head._replace(agent=agent, caste=kind), line, seen)
+        case "system":
+            if line.get("subtype") == "compact_boundary":
+                yield head._replace(kind="boundary", text=word(line.get("content")))
+        case "attachment":
+            yield from _attachment(head, table(line.get("attachment")))
+        case "progress":
+            yield from _progress(head, line, seen)
+
+
+def _message(head: Record, line: JsonObject, seen: _Seen) -> Iterator[Record]:
+    message = table(line.get("message"))
+    content = message.get("content")
+    head = head._replace(message_id=word(message.get("id")))
+    if line.get("isCompactSummary"):
+        yield head._replace(kind="summary", text=flat(content))
+        return
+    speaker: Any = line["type"]
+    if line.get("isMeta") or line.get("isApiErrorMessage"):
+        speaker = "system"
+    for position, part in parts(content):
+        record = filled(head, part, speaker)._replace(part=position)
+        if record.kind == "call":
+            _note_agent(record, seen)
+        yield record
+
+
+def _attachment(head: Record, attachment: JsonObject) -> Iterator[Record]:
+    # What a person typed while the assistant was busy exists only here.
+    if attachment.get("type") == "queued_command":
+        for position, part in parts(attachment.get("prompt")):
+            if part.kind == "text":
+                yield head._replace(kind="user", text=part.text, part=position)
+
+
+def _progress(head: Record, line: JsonObject, seen: _Seen) -> Iterator[Record]:
+    data = table(line.get("data"))
+    inner = table(data.get("message"))
+    if data.get("type") != "agent_progress" or word(inner.get("type")) not in _SPEAKERS:
+        return
+    started_by = word(line.get("parentToolUseID"))
+    yield from _message(
+        head._replace(
+            agent=word(data.get("agentId")) or started_by,
+            caste=seen.castes.get(started_by, "agent"),
+            uuid=word(inner.get("uuid")) or head.uuid,
+            time=word(inner.get("timestamp")) or head.time,
+        ),
+        inner,
+        seen,
+    )
+
+
+def _note_agent(call: Record, seen: _Seen) -> None:
+    prompt = word(call.arguments.get("prompt"))
+    if call.tool in {"Task", "Agent"} and prompt:
+        caste = word(call.arguments.get("subagent_type")) or "agent"
+        for key in (call.call_id, prompt):
+            remember(seen.castes, key, caste, most=_REMEMBERED_AGENTS)
+
+
+def _agent(line: JsonObject, caste: str, seen: _Seen) -> tuple[str, str]:
+    """Return the agent and the caste that wrote a line, both empty for the main conversation."""
+    if not line.get("isSidechain"):
+        return "", ""
+    parent, uuid = word(line.get("parentUuid")), word(line.get("uuid"))
+    if parent in seen.chains:
+        agent, kind = seen.chains[parent]
+    else:
+        prompt = flat(table(line.get("message")).get("content"))
+        agent = word(line.get("agentId")) or uuid
+        kind = caste or seen.castes.get(prompt, "agent")
+    if uuid:
+        remember(seen.chains, uuid, (agent, kind), most=_REMEMBERED_AGENTS)
+    return agent, kind
+
+
+# Who submits a prompt that no person wrote: timers, and the program itself.
+NOBODY = frozenset({"system", "loop_wakeup", "schedule_wakeup", "poll_event"})
+
+
+# A sub-agent that was only started has found nothing yet; the transcript says so in words, the hook in JSON.
+_LAUNCHED = '"async_launched"'
+_AGENTS = frozenset({"Task", "Agent"})
+_HEAD_CHARS = 400
+
+
+def records_claude_hooks(entry: JsonObject, *, line: int = 0) -> list[Record]:
+    """Return the records that one entry of the spool holds; none where it tells nothing worth a record.
+
+    >>> [record.kind for record in records({"event": "PostToolUse", "tool": "Bash", "id": "t1", "output": "ok"})]
+    ['call', 'result']
+    """
+    agent = word(entry.get("agent"))
+    head = Record(
+        "system",
+        agent=agent,
+        caste=(word(entry.get("caste")) or "agent") if agent else "",
+        time=word(entry.get("at")),
+        line=line,
+        session=word(entry.get("session")),
+        format="claude_code",
+    )
+    read = _READERS.get(word(entry.get("event")))
+    return read(head, entry) if read else []
+
+
+def identity(record: Record) -> str:
+    """Return what tells a record from every other of its session, and is the same when it is delivered twice."""
+    if record.kind in {"call", "result"}:
+        return _digest(record.kind, record.call_id)
+    return _digest(record.kind, record.agent, record.uuid, record.text)
+
+
+def is_named(record: Record) -> bool:
+    """Tell whether Claude Code gave an id to what the record is of: without one, the same words may be said again."""
+    return bool(record.uuid) and not record.uuid.endswith("/")
+
+
+def _prompt(head: Record, entry: JsonObject) -> list[Record]:
+    text = word(entry.get("prompt"))
+    if not text.strip() or word(entry.get("source")) in NOBODY:
+        return []
+    return [head._replace(kind="user", text=text, uuid=f"prompt/{word(entry.get('prompt_id'))}")]
+
+
+def _said(head: Record, uuid: str, entry: JsonObject) -> list[Record]:
+    text = word(entry.get("message"))
+    return [head._replace(kind="assistant", text=text, uuid=uuid, part=1)] if text.strip() else []
+
+
+def _on_the_way(head: Record, entry: JsonObject) -> list[Record]:
+    """Return what was said before the last message, under the names that the transcript has for it."""
+    found = entry.get("said")
+    return [
+        head._replace(
+            kind="user" if one.get("by") == "user" else "assistant",
+            text=word(one.get("text")),
+            uuid=word(one.get("uuid")),
+            part=part if isinstance(part := one.get("part"), int) else 0,
+            message_id=word(one.get("id")),
+            time=word(one.get("at")) or head.time,
+        )
+        for one in map(table, found if isinstance(found, list) else [])
+        if word(one.get("text")).strip() and word(one.get("uuid"))
+    ]
+
+
+def _batch(head: Record, entry: JsonObject) -> list[Record]:
+    calls = entry.get("calls")
+    return [
+        record
+        for call in (calls if isinstance(calls, list) else [])
+        for record in _answered(head, table(call))
+    ]
+
+
+def _stop(head: Record, entry: JsonObject) -> list[Record]:
+    return [*_on_the_way(head, entry), *_said(head, f"stop/{word(entry.get('prompt_id'))}", entry)]
+
+
+def _boundary(head: Record, entry: JsonObject) -> list[Record]:
+    return [*_on_the_way(head, entry), head._replace(kind="boundary")]
+
+
+def _answered(head: Record, call: JsonObject) -> list[Record]:
+    tool, given, output = word(call.get("tool")), table(call.get("input")), word(call.get("output"))
+    if not tool:
+        return []
+    if tool in _AGENTS and _LAUNCHED in output[:_HEAD_CHARS]:
+        output = ""
+    uuid = word(call.get("id"))
+    call_id = uuid or _digest(tool, given, output)
+    called = head._replace(
+        kind="call", tool=tool, arguments=given, call_id=call_id, uuid=uuid or "call/", part=0
+    )
+    broken = bool(call.get("failed"))
+    result = called._replace(kind="result", text=output, arguments={}, is_error=broken, part=1)
+    return [called, result]
+
+
+def _subagent(head: Record, entry: JsonObject) -> list[Record]:
+    # The one that writes the summary of a compaction has an id but no type; what it says is no finding.
+    if not head.agent or not word(entry.get("caste")):
+        return []
+    uuid = f"agent/{head.agent}"
+    task = word(entry.get("task_text"))
+    opening = [head._replace(kind="user", text=task, uuid=uuid)] if task.strip() else []
+    return [*opening, *_on_the_way(head, entry), *_said(head, uuid, entry)]
+
+
+def _task(head: Record, entry: JsonObject) -> list[Record]:
+    subject, description = word(entry.get("subject")).strip(), word(entry.get("description")).strip()
+    if not subject:
+        return []
+    about = f" – {description}" if description and description != subject else ""
+    given = {"type": "outcome", "caste": head.caste, "relevance_score": 0.6}
+    return [
+        head._replace(
+            kind="item", text=f"Task completed: {subject}{about}", arguments=given,
+            uuid=f"task/{word(entry.get('task'))}",
+        )
+    ]  # fmt: skip
+
+
+_READERS: dict[str, Callable[[Record, JsonObject], list[Record]]] = {
+    "UserPromptSubmit": _prompt,
+    "PostToolUse": _answered,
+    "PostToolUseFailure": _answered,
+    "PostToolBatch": _batch,
+    "Stop": _stop,
+    "SubagentStop": _subagent,
+    "TaskCompleted": _task,
+    "PreCompact": _boundary,
+    "PostCompact": _boundary,
+}
+
+
+def _digest(*said: Any) -> str:
+    return sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()[:16]

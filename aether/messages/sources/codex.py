@@ -1,0 +1,102 @@
+"""Codex rollouts: one `{timestamp, type, payload}` object per line.
+
+`response_item` lines are what the model saw and said; `event_msg` lines repeat them for the terminal and
+are passed over. The answers of tools carry a header with the exit code; it becomes the error flag.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from aether.messages.model import failed, filled, flat, given, parts, table, word
+from aether.messages.records import Record, remember
+from aether.text.regex import lazy
+from aether.types import JsonObject
+
+# Commands left running in the background; a session rarely has more than a handful.
+_REMEMBERED_COMMANDS = 256
+_HEADER_CHARS = 400
+_RUNNING = lazy(r"^Process running with session ID (\d+)", re.MULTILINE)
+_HEADER = lazy(
+    r"\A(?:(?:Chunk ID|Wall time|Process |Exit code|Original token count|Total output lines).*\n)+Output:\n"
+)
+
+
+class _Running(NamedTuple):
+    """Commands that answer later, through calls that only wait for them."""
+
+    commands: OrderedDict[str, str]
+    """Call ids by the number of the running process."""
+    waits: OrderedDict[str, str]
+    """Call ids of the commands by the call id of the wait."""
+
+
+def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
+    """Yield the records of a rollout."""
+    session = agent = caste = ""
+    running = _Running(OrderedDict(), OrderedDict())
+    for number, line in values:
+        if not isinstance(line, dict):
+            continue
+        payload = table(line.get("payload"))
+        kind = line.get("type")
+        if kind == "session_meta" and not session:
+            session = word(payload.get("id"))
+            agent, caste = _agent(session, payload)
+        head = Record(
+            "system",
+            time=word(line.get("timestamp")),
+            line=number,
+            session=session,
+            agent=agent,
+            caste=caste,
+            format="codex",
+        )
+        if kind == "compacted":
+            yield head._replace(kind="boundary", text=word(payload.get("message")))
+        elif kind == "response_item":
+            yield from _item(head, payload, running)
+
+
+def _agent(session: str, meta: JsonObject) -> tuple[str, str]:
+    source = meta.get("source")
+    if not isinstance(source, dict) or "subagent" not in source:
+        return "", ""
+    return session, word(meta.get("agent_role")) or "agent"
+
+
+def _item(head: Record, payload: JsonObject, running: _Running) -> Iterator[Record]:
+    call_id = word(payload.get("call_id"))
+    match payload.get("type"):
+        case "message":
+            role = word(payload.get("role"))
+            speaker = role if role in {"user", "assistant"} else "system"
+            for position, part in parts(payload.get("content")):
+                yield filled(head, part, speaker)._replace(part=position, message_id=word(payload.get("id")))
+        case "function_call" | "custom_tool_call" | "local_shell_call":
+            arguments = given(payload.get("arguments", payload.get("input", payload.get("action"))))
+            waited = running.commands.get(str(arguments.get("session_id", "")))
+            if waited:
+                remember(running.waits, call_id, waited, most=_REMEMBERED_COMMANDS)
+            else:
+                name = word(payload.get("name")) or "shell"
+                yield head._replace(kind="call", tool=name, arguments=arguments, call_id=call_id)
+        case "function_call_output" | "custom_tool_call_output" | "local_shell_call_output":
+            call_id = running.waits.pop(call_id, call_id)
+            output = flat(payload.get("output"))
+            process = _RUNNING.search(output[:_HEADER_CHARS])
+            if process:
+                remember(running.commands, process[1], call_id, most=_REMEMBERED_COMMANDS)
+            else:
+                yield head._replace(kind="result", call_id=call_id, **_answer(output))
+
+
+def _answer(text: str) -> JsonObject:
+    inner = given(text) if text.startswith("{") else {}
+    if "output" in inner and "metadata" in inner:  # rollouts before 0.40
+        code = table(inner["metadata"]).get("exit_code")
+        return {"text": flat(inner["output"]), "is_error": code not in (0, None)}
+    return {"text": _HEADER.sub("", text), "is_error": failed(text)}

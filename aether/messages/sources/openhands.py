@@ -1,0 +1,84 @@
+"""OpenHands events: actions and the observations that answer them, as one list or under `history`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from typing import Any
+
+from aether.messages.model import flat, table, word
+from aether.messages.records import Record
+from aether.types import JsonObject
+
+_SAYING = {"message", "finish", "think"}
+
+
+def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
+    """Yield the records of every list of events."""
+    for number, value in values:
+        events = events_of(value)
+        opening = next((flat(event.get("args")) + word(event.get("message")) for event in events), "")
+        instance = value.get("instance_id") if isinstance(value, dict) else None
+        session = word(instance) or sha256(opening.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        part = 0
+        for event in events:
+            head = Record(
+                "system", time=word(event.get("timestamp")), line=number, session=session, format="openhands"
+            )
+            for record in _event(head, event):
+                yield record._replace(part=part)
+                part += 1
+
+
+def events_of(value: Any) -> list[JsonObject]:
+    """Return the events inside a JSON value, none where it holds none."""
+    listed = value.get("history") if isinstance(value, dict) else value
+    if not isinstance(listed, list):
+        return []
+    flattened = (event for entry in listed for event in (entry if isinstance(entry, list) else [entry]))
+    return [
+        event
+        for event in flattened
+        if isinstance(event, dict) and {"action", "observation"} & set(event) and "source" in event
+    ]
+
+
+def _event(head: Record, event: JsonObject) -> Iterator[Record]:
+    action, args = event.get("action"), table(event.get("args"))
+    call_id = str(event.get("id", ""))
+    if not isinstance(action, str):
+        yield from _observation(head, event)
+        return
+    if action in {"system", "recall", "change_agent_state"}:
+        return
+    thought = word(args.get("thought"))
+    if action in _SAYING:
+        said = (
+            word(args.get("content"))
+            or word(args.get("final_thought"))
+            or thought
+            or word(event.get("message"))
+        )
+        speaker = "user" if event.get("source") == "user" else "assistant"
+        if said:
+            yield head._replace(kind="user" if speaker == "user" else "assistant", text=said)
+        return
+    if thought:
+        yield head._replace(kind="assistant", text=thought)
+    yield head._replace(kind="call", tool=action, arguments=args, call_id=call_id)
+
+
+def _observation(head: Record, event: JsonObject) -> Iterator[Record]:
+    observation = word(event.get("observation"))
+    if observation in {"null", "agent_state_changed", "recall", "think"}:
+        return
+    extras = table(event.get("extras"))
+    code = table(extras.get("metadata")).get("exit_code", extras.get("exit_code", 0))
+    yield head._replace(
+        kind="result",
+        text=flat(event.get("content")) or word(event.get("message")),
+        tool=observation,
+        call_id=str(event.get("cause", "")),
+        # -1 says that the command was still running.
+        is_error=observation == "error" or (isinstance(code, int) and code > 0),
+    )

@@ -1,0 +1,294 @@
+"""Redaction: secrets replaced in texts and in JSON values, copies made and originals left alone.
+
+What a secret is, by its shape or by the name it stands under, is in `shapes`, `assignments` and `names`;
+docs/security.md lists it for people. A redacted text, redacted again, stays as it is.
+
+Private: what a person said is not to be remembered, in a text and by its path.
+
+Hooks and imports ask the same functions, so that what the one leaves out the other does not bring.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import namedtuple
+from fnmatch import translate
+from functools import lru_cache
+
+from aether.errors import InvalidInput, shown
+from aether.redact.assignments import is_docker_auth, is_secret_name, without_assigned, without_commands
+from aether.redact.forms import PLACEHOLDER, without_shapes
+
+TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any, TypeVar
+
+if TYPE_CHECKING:
+    T = TypeVar("T")
+
+# What is nested deeper is replaced whole: no message is, and a parser that is not ours may give up on it.
+MAX_DEPTH = 200
+# What was replaced may have hidden something: two keys without a space between them. Each pass leaves less to find.
+MOST_PASSES = 8
+# A list of two that begins with one of these is a header and what it says.
+_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key"})
+
+
+# What counts as a secret: the built-in rules, and compiled patterns of the caller's own.
+Rules = namedtuple("Rules", ["patterns", "builtin"], defaults=[(), True])  # noqa: PYI024 - typing costs a hook milliseconds
+DEFAULT = Rules()
+
+
+def rules(patterns: Iterable[str], *, builtin: bool = True, where: str = "redaction.patterns") -> Rules:
+    r"""Return the rules that replace what `patterns` match, beside the built-in ones.
+
+    A pattern with groups replaces what its groups match and keeps the rest; one without replaces all of its match.
+
+    Raises:
+        InvalidInput: one is no regular expression, or matches the empty text.
+
+    >>> redact("ticket ACME-1234 of ward 7", rules([r"ACME-\d+", r"ward (\d+)"]))
+    'ticket <REDACTED> of ward <REDACTED>'
+    """
+    return Rules(
+        tuple(_compiled(pattern, f"{where}[{nth}]") for nth, pattern in enumerate(patterns)), builtin
+    )
+
+
+def _compiled(pattern: str, where: str) -> re.Pattern[str]:
+    try:
+        compiled = re.compile(pattern)
+    except (re.error, TypeError, OverflowError, RecursionError) as reason:
+        raise InvalidInput(
+            f"{shown(pattern)} is not a regular expression ({reason}).",
+            fix="Correct it, or escape what is meant literally with a backslash.",
+            where=where,
+        ) from reason
+    if compiled.match(""):
+        raise InvalidInput(
+            f"{shown(pattern)} matches the empty text, so it would match everywhere.",
+            fix="Use + in the place of *, or name more of what is secret.",
+            where=where,
+        )
+    return compiled
+
+
+def redact(text: str, rules: Rules = DEFAULT) -> str:
+    """Return `text` with every secret in it replaced by `<REDACTED>`, and the names of secrets kept.
+
+    >>> redact("api_key=sk-abc123, max_tokens: 512")
+    'api_key=<REDACTED>, max_tokens: 512'
+    """
+    for _ in range(MOST_PASSES):
+        before, text = text, _once(text, rules)
+        if text == before:
+            break
+    return text
+
+
+def _once(text: str, rules: Rules) -> str:
+    for pattern in rules.patterns:
+        # What is replaced already is not looked at again, whatever the pattern.
+        text = PLACEHOLDER.join(pattern.sub(_without_groups, part) for part in text.split(PLACEHOLDER))
+    return without_assigned(without_commands(without_shapes(text))) if rules.builtin else text
+
+
+def _without_groups(found: re.Match[str]) -> str:
+    spans = [found.span(group) for group in range(1, len(found.groups()) + 1)]
+    spans = sorted(span for span in spans or [found.span()] if span[0] < span[1])
+    parts, at = [], found.start()
+    for start, end in spans:
+        if start >= at:
+            parts += [found.string[at:start], PLACEHOLDER]
+        at = max(at, end)
+    return "".join([*parts, found.string[at : found.end()]])
+
+
+def redacted(value: T, rules: Rules = DEFAULT) -> T:
+    """Return a copy of a JSON value without secrets, in the same shape.
+
+    Texts are redacted, keys too; what stands under a secret's name is replaced whatever it is, unless it is nothing,
+    true or false; so is the value beside `"name": "API_KEY"`, and what follows `"--password"` in a list.
+
+    >>> redacted({"api_key": {"id": 7}, "args": ["--token", "x"], "max_tokens": 512})
+    {'api_key': '<REDACTED>', 'args': ['--token', '<REDACTED>'], 'max_tokens': 512}
+    """
+    copied: T = _copied(value, rules, MAX_DEPTH)
+    return copied
+
+
+def _copied(value: Any, rules: Rules, depth: int) -> Any:
+    if isinstance(value, str):
+        return redact(value, rules)
+    if isinstance(value, dict):
+        return _copied_dict(value, rules, depth - 1) if depth else PLACEHOLDER
+    if isinstance(value, list | tuple):
+        return _copied_list(value, rules, depth - 1) if depth else PLACEHOLDER
+    return value
+
+
+def _copied_dict(value: dict[Any, Any], rules: Rules, depth: int) -> dict[Any, Any]:
+    beside = value.get("name", value.get("key"))
+    pair = isinstance(beside, str) and is_secret_name(beside)
+    copied: dict[Any, Any] = {}
+    for key, entry in value.items():
+        kept = _free_key(_copied(key, rules, depth) if isinstance(key, str) else key, copied)
+        docker = key == "auth" and isinstance(entry, str) and is_docker_auth(entry)
+        named = docker or (pair and key == "value") or (isinstance(key, str) and is_secret_name(key))
+        if rules.builtin and named:
+            copied[kept] = entry if entry is None or isinstance(entry, bool) or entry == "" else PLACEHOLDER
+        else:
+            copied[kept] = _copied(entry, rules, depth)
+    return copied
+
+
+def _free_key(key: Any, taken: dict[Any, Any]) -> Any:
+    """Return `key`, or the first of `key 2`, `key 3`… that no other key was redacted to."""
+    free, nth = key, 1
+    while free in taken:
+        nth += 1
+        free = f"{key} {nth}"
+    return free
+
+
+def _copied_list(value: list[Any] | tuple[Any, ...], rules: Rules, depth: int) -> Any:
+    copied = [
+        PLACEHOLDER if before is not None and isinstance(entry, str) else _copied(entry, rules, depth)
+        for before, entry in zip(_flags(value, rules), value, strict=True)
+    ]
+    return copied if isinstance(value, list) else tuple(copied)
+
+
+def _flags(value: list[Any] | tuple[Any, ...], rules: Rules) -> list[str | None]:
+    """Return for each entry the flag or header before it that makes it a secret, or None."""
+    flags: list[str | None] = [None] * len(value)
+    for nth, entry in enumerate(value[:-1] if rules.builtin else ()):
+        if isinstance(entry, str) and len(entry) <= 80:
+            header = len(value) == 2 and entry.lower() in _HEADERS
+            if header or (entry.startswith("-") and "=" not in entry and is_secret_name(entry)):
+                flags[nth + 1] = entry
+    return flags
+
+
+# `<private>` is a person's; `<aether-memory …>` is what aether told the model, and is not remembered anew.
+INJECTED = "aether-memory"
+_BLOCKS = ("private", INJECTED)
+_PATH_KEYS = ("file_path", "path", "notebook_path", "filePath", "filename", "target_file")
+_COMMAND_KEYS = ("command", "cmd", "script", "code")
+_PATCH_KEYS = ("input", "patch")
+_PATCHED = r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to):(.+)$"
+# No system has a longer path, and a shell takes no longer command.
+_PATH_CHARS = 4_096
+_COMMAND_CHARS = 1 << 17
+# A hundred thousand blocks take a tenth of a second; what is kept of any text is far less.
+_SEARCHED_CHARS = 1 << 21
+_BETWEEN_WORDS = r"[\s\"'`=;|&<>(){},:]+"
+
+
+def without_blocks(text: str, names: tuple[str, ...] = _BLOCKS) -> str:
+    """Return `text` without its private blocks and those of aether; one that is never closed ends with the text.
+
+    Of a very long text that has any, only the beginning is looked through, and left.
+
+    >>> without_blocks("a <private>b <private>c</private> d</private> e")
+    'a  e'
+    """
+    folded = text.lower()
+    if not any(f"<{name}" in folded or f"</{name}" in folded for name in names):
+        return text
+    text = text[:_SEARCHED_CHARS]
+    kept, at = [], 0
+    depth = dict.fromkeys(names, 0)  # the end of the one kind is not that of the other
+    for tag in re.finditer(rf"<(/?)({'|'.join(names)})\b[^>]*?(?:(/?)>|\Z)", text, re.IGNORECASE):
+        if not any(depth.values()):
+            kept.append(text[at : tag.start()])
+        name = tag[2].lower()
+        if not tag[3]:
+            depth[name] = max(0, depth[name] - 1) if tag[1] else depth[name] + 1
+        at = tag.end()
+    return "".join(kept if any(depth.values()) else [*kept, text[at:]])
+
+
+def without_whole_blocks(text: str) -> str:
+    """Return `text`, a statement, without its blocks that are closed; a tag that has no partner is a word of it.
+
+    One of aether's own that is left is written so that nobody takes it for the beginning of a block later.
+
+    >>> without_whole_blocks("Use `<private>` there. <private>mine</private>Never <aether-memory> here.")
+    'Use `<private>` there. Never ‹aether-memory> here.'
+    """
+    while (kept := _without_pairs(text)) != text:
+        text = kept
+    return re.sub(rf"<(?=/?{INJECTED}\b)", "‹", text, flags=re.IGNORECASE)
+
+
+def _without_pairs(text: str) -> str:
+    opened: list[tuple[str, int]] = []
+    waiting = dict.fromkeys(_BLOCKS, 0)
+    pairs: list[tuple[int, int]] = []
+    for tag in re.finditer(rf"<(/?)({'|'.join(_BLOCKS)})\b[^>]*(?:>|\Z)", text, re.IGNORECASE):
+        name = tag[2].lower()
+        if not tag[1]:
+            opened.append((name, tag.start()))
+            waiting[name] += 1
+        elif waiting[name]:
+            begun = ("", 0)
+            while begun[0] != name:
+                begun = opened.pop()
+                waiting[begun[0]] -= 1
+            while pairs and pairs[-1][0] > begun[1]:
+                pairs.pop()
+            pairs.append((begun[1], tag.end()))
+    ends = [0, *(end for _, end in pairs)]
+    starts = [*(start for start, _ in pairs), len(text)]
+    return "".join(text[end:start] for end, start in zip(ends, starts, strict=True))
+
+
+def is_private(given: dict[str, object], patterns: str, cwd: str) -> bool:
+    """Return whether the arguments of a call name a path that one of the `patterns` is about, also within a command.
+
+    A command that is too long to be looked through counts as private where any pattern is set.
+
+    >>> is_private({"file_path": "/app/secrets/a.txt"}, ".env*, secrets/**", "/app")
+    True
+    >>> is_private({"command": "cat ./.env.local | wc"}, ".env*, secrets/**", "/app")
+    True
+    """
+    wanted = _wanted(patterns)
+    named = [value for key in _PATH_KEYS if isinstance(value := given.get(key), str)]
+    for key in _COMMAND_KEYS:
+        value = given.get(key)
+        for text in value if isinstance(value, list) else [value]:
+            if not isinstance(text, str):
+                continue
+            if len(text) > _COMMAND_CHARS:
+                return bool(patterns.strip(" ,"))
+            named += re.split(_BETWEEN_WORDS, text)
+    for key in _PATCH_KEYS:
+        if isinstance(value := given.get(key), str):
+            named += (path.strip() for path in re.findall(_PATCHED, value, re.MULTILINE))
+    return any(wanted.match(_whole(path, cwd)) for path in {*named} if 0 < len(path) <= _PATH_CHARS)
+
+
+def _whole(path: str, cwd: str) -> str:
+    return os.path.normcase(os.path.normpath(os.path.join(cwd, os.path.expanduser(path))))
+
+
+@lru_cache(maxsize=4)
+def _wanted(patterns: str) -> re.Pattern[str]:
+    """Return what finds that a whole path, or a directory that holds it, is what one of the `patterns` means.
+
+    As in .gitignore, a name alone is meant wherever it stands. All are one expression: a command has many words.
+    """
+    separator = re.escape(os.sep)
+    ways = []
+    for pattern in filter(
+        None, (os.path.expanduser(each.strip()).rstrip("/") for each in patterns.split(","))
+    ):
+        meant = os.path.normcase(pattern.removesuffix("/**").removeprefix("**/"))
+        # What `translate` makes ends with the two signs that mean the end of the text.
+        ways.append(("" if os.path.isabs(meant) else f"(?s:.*){separator}") + translate(meant)[:-2])
+    return re.compile(rf"(?:{'|'.join(ways)})(?:{separator}|\Z)" if ways else r"(?!)")

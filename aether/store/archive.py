@@ -1,0 +1,147 @@
+"""Append-only files: archived items, receipts, events and state history, written by folding.
+
+A transaction may carry records for these files; they are committed with it, in its journal line, and
+moved here when it is folded. Each record keeps the revision and its place in the transaction, so writing
+them again after a crash adds nothing. `records` reads them all, folded or not, in the order of commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from aether.errors import CorruptDocument, NotFound, shown
+from aether.store import codec
+from aether.store.files import append, cut_torn_end, lines_backwards, make_directory
+from aether.store.snapshot import Pending, Snapshot
+from aether.types import JsonObject
+
+# Monthly, because it grows without bound; the others are one small line per larger event.
+MONTHLY = {"items": "data/archive/items"}
+SINGLE = {"receipts": "data/receipts.jsonl", "events": "data/events.jsonl", "history": "data/history.jsonl"}
+# Positions order records by revision, then by place; no transaction carries more records than this.
+RECORDS_PER_REVISION = 1 << 22
+
+
+def position(record: JsonObject) -> int:
+    """Return the place of a stored record among all records of its file: larger is later."""
+    return int(record["revision"]) * RECORDS_PER_REVISION + int(record["nth"])
+
+
+def files_of(home: Path, kind: str) -> list[Path]:
+    """Return the existing files of `kind`, oldest first.
+
+    Raises:
+        NotFound: there is no such kind.
+    """
+    if kind in MONTHLY:
+        return sorted((home / MONTHLY[kind]).glob("[0-9]*-[0-9]*.jsonl"))
+    if kind not in SINGLE:
+        kinds = ", ".join((*MONTHLY, *SINGLE))
+        raise NotFound(
+            f"{shown(kind)} is not an append-only file.", fix=f"Use one of {kinds}.", where=str(home)
+        )
+    path = home / SINGLE[kind]
+    return [path] if path.exists() else []
+
+
+def records(snapshot: Snapshot, kind: str, *, after: int = -1) -> Iterator[tuple[int, JsonObject]]:
+    """Yield position and record of `kind` with a position > `after`, oldest first.
+
+    Only what is newer is read: the cost follows the number of new records, not the archive.
+    """
+    reached = after
+    for path in _files_after(snapshot.home, kind, after):
+        for record in _tail(path, after):
+            reached = position(record)
+            yield reached, record
+    for pending in snapshot.pending:
+        for record in _numbered(pending, kind):
+            if position(record) > reached:
+                yield position(record), record
+
+
+def head(snapshot: Snapshot, kind: str) -> int:
+    """Return the position of the last record of `kind`, -1 where there is none."""
+    for pending in reversed(snapshot.pending):
+        if pending.appends.get(kind):
+            return position(_numbered(pending, kind)[-1])
+    return _done(files_of(snapshot.home, kind))
+
+
+def _done(files: list[Path]) -> int:
+    # A crash can leave the newest file without a record: the one before it then says how far it went.
+    return next((last for last in map(_last, reversed(files)) if last >= 0), -1)
+
+
+def _numbered(pending: Pending, kind: str) -> list[JsonObject]:
+    made = pending.appends.get(kind, [])
+    return [{"revision": pending.revision, "nth": nth, **record} for nth, record in enumerate(made)]
+
+
+def _files_after(home: Path, kind: str, after: int) -> list[Path]:
+    """Return the files that hold records later than `after`."""
+    files = files_of(home, kind)
+    first = len(files)
+    while first and not 0 <= _last(files[first - 1]) <= after:
+        first -= 1
+    return files[first:]
+
+
+def _last(path: Path) -> int:
+    for line in lines_backwards(path):
+        record = _record(line)
+        if record is not None:
+            return position(record)
+    return -1
+
+
+def _tail(path: Path, after: int) -> Iterator[JsonObject]:
+    """Yield the records of one file with a position > `after`, oldest first."""
+    newer: list[JsonObject] = []
+    if after < 0:
+        with path.open("rb") as file:
+            yield from filter(None, map(_record, file))
+        return
+    for line in lines_backwards(path):
+        record = _record(line)
+        if record is not None and position(record) <= after:
+            break
+        if record is not None:
+            newer.append(record)
+    yield from reversed(newer)
+
+
+def _record(line: bytes) -> JsonObject | None:
+    """Return the record of one line; None where it is torn (the journal has it) or damaged (doctor says so)."""
+    if not line.endswith(b"\n"):
+        return None
+    try:
+        record: JsonObject = codec.parse(line, where="archive")
+        position(record)
+    except (CorruptDocument, KeyError, TypeError, ValueError):
+        return None
+    return record
+
+
+def fold(home: Path, pending: tuple[Pending, ...]) -> None:
+    """Write what is `pending` to its files, once; a torn end left by a crash is written anew."""
+    for kind in sorted({kind for one in pending for kind in one.appends}):
+        files = files_of(home, kind)
+        done = _done(files)
+        for path, lines in _by_file(home, kind, pending, done, files):
+            make_directory(path.parent)
+            append(path, b"".join(lines), at=cut_torn_end(path))
+
+
+def _by_file(
+    home: Path, kind: str, pending: tuple[Pending, ...], done: int, files: list[Path]
+) -> Iterator[tuple[Path, list[bytes]]]:
+    lines: dict[Path, list[bytes]] = {}
+    for one in pending:
+        # Never an earlier file than the last one: a clock that was set back must not break the order.
+        path = home / MONTHLY[kind] / f"{one.at[:7]}.jsonl" if kind in MONTHLY else home / SINGLE[kind]
+        path = max([path, *files[-1:], *lines])
+        fresh = [record for record in _numbered(one, kind) if position(record) > done]
+        lines.setdefault(path, []).extend(codec.line(record) + b"\n" for record in fresh)
+    return iter((path, made) for path, made in lines.items() if made)

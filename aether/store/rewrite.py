@@ -1,0 +1,136 @@
+"""Replacing: exchange many files of a home as if they were one, under the lock of the home.
+
+`stage` writes the new files into `<home>/erasing/`, and their list last of all: with it the exchange is decided. `finish`
+does what the list says; if its process is killed, whoever takes the lock next goes on. A file that was changed since it
+was read is not overwritten: lines that were appended to it meanwhile are kept after the new ones, and any other is left
+as it is, and named.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from aether.store import codec
+from aether.store.conversations import FILE as CONVERSATION
+from aether.store.files import make_directory, storage, sync_directory, write_whole
+from aether.store.lock import locked
+
+# `lock` looks for it.
+DIRECTORY = "erasing"
+PLAN = "plan.json"
+# They are only ever appended to, some without the lock.
+GROWING = (".jsonl", ".log")
+
+
+class Step(NamedTuple):
+    """The exchange of one file."""
+
+    path: str
+    """Where it is, relative to the home."""
+    to: str
+    """Where the new one goes; empty if the file is to be removed."""
+    known: tuple[int, int, int]
+    """Inode, time of change and size when it was read."""
+    data: bytes
+
+
+def identity(path: Path) -> tuple[int, int, int] | None:
+    """Return what changes whenever the file at `path` is changed; None if there is no file."""
+    try:
+        found = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def stage(home: Path, steps: Iterable[Step]) -> None:
+    """Decide on `steps`; the caller holds the lock of the home.
+
+    Raises:
+        StorageFailed: nothing was decided.
+    """
+    place = home / DIRECTORY
+    with storage(home, left="Nothing was changed."):
+        make_directory(place)
+        plan = []
+        for number, step in enumerate(steps):
+            if step.to:
+                write_whole(place / str(number), step.data)
+                with suppress(FileNotFoundError):
+                    os.chmod(place / str(number), (home / step.path).stat().st_mode & 0o777)
+            plan.append([step.path, step.to, list(step.known)])
+        write_whole(place / PLAN, codec.line(plan))
+
+
+def finish(home: Path) -> list[str]:
+    """Do what was decided and return the files that were changed meanwhile and left; the caller holds the lock.
+
+    Undecided files are dropped.
+
+    Raises:
+        StorageFailed: a part is still to be done.
+    """
+    place, left = home / DIRECTORY, []
+    with storage(home, left='The erasing is not finished; "aether doctor --repair" goes on with it.'):
+        if (place / PLAN).exists():
+            for number, (path, to, known) in enumerate(codec.parse((place / PLAN).read_bytes(), where=PLAN)):
+                with _alone(home / path):
+                    done = _done(home, place / str(number), path, to, tuple(known))
+                left += [] if done else [path]
+            (place / PLAN).unlink()
+            sync_directory(place)
+        shutil.rmtree(place)
+        sync_directory(home)
+    return left
+
+
+def _alone(path: Path) -> AbstractContextManager[None]:
+    """Return the lock of the conversation whose log is at `path`; others are written under the lock of the home."""
+    return locked(path.parent) if path.name == CONVERSATION and path.exists() else nullcontext()
+
+
+def _done(home: Path, staged: Path, path: str, to: str, known: tuple[int, ...]) -> bool:
+    """Do one step, if it was not done before, and return whether it could be done."""
+    source, target = home / path, home / to
+    if to and staged.exists():
+        if identity(source) == known:
+            make_directory(target.parent)
+            os.replace(staged, target)
+            sync_directory(target.parent)
+        elif not _caught_up(source, target, staged, known):
+            return False
+    if to != path and (identity(source) == known or not to):
+        source.unlink(missing_ok=True)
+        _tidy(source.parent, home)
+    return True
+
+
+def _caught_up(source: Path, target: Path, staged: Path, known: tuple[int, ...]) -> bool:
+    """Return whether a changed file is as it should be, having added the lines that were appended to it."""
+    now = identity(source)
+    if now is None:
+        return True  # its owner removed it
+    fresh = staged.read_bytes()
+    if source == target and now[0] != known[0]:
+        return source.read_bytes().startswith(fresh)  # its step was done, and the process killed then
+    if source != target or source.suffix not in GROWING or now[2] < known[2]:
+        return False
+    with source.open("rb") as file:
+        file.seek(known[2])
+        write_whole(target, fresh + file.read())
+    return True
+
+
+def _tidy(directory: Path, home: Path) -> None:
+    """Remove directories that are empty now: a name may hold the text."""
+    with suppress(OSError):
+        while directory != home:
+            directory.rmdir()
+            directory = directory.parent
+    with suppress(OSError):
+        sync_directory(directory)

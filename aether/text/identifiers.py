@@ -1,0 +1,139 @@
+"""Anchors: the exact things a statement hangs on, such as paths, commands, errors, names and numbers.
+
+An anchor is verbatim text of the statement. What an anchor looks like is decided token by token, so
+the cost is linear in the text whatever it holds.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from aether.text.regex import lazy
+
+
+class Anchors(NamedTuple):
+    """What a text names, each verbatim, in order, once."""
+
+    paths: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+    identifiers: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
+    urls: tuple[str, ...] = ()
+
+
+# Longer tokens are data (base64, minified code), not names.
+TOKEN_CHARS = 240
+# An error message longer than this has its point at the front.
+ERROR_CHARS = 200
+COMMAND_CHARS = 300
+
+# Programs whose name, followed by something like an argument, is a command even without a prompt before it.
+PROGRAMS = frozenset(
+    "git gh npm npx yarn pnpm node deno bun python python3 pip pip3 uv pytest tox nox ruff mypy black make cmake "
+    "cargo rustc go gofmt java javac mvn gradle docker kubectl helm terraform aws gcloud az curl wget ssh scp rsync "
+    "ls cd cp mv rm mkdir cat grep rg sed awk find chmod chown tar psql mysql sqlite3 redis-cli systemctl apt "
+    "apt-get brew bash sh sudo php composer ruby bundle rails rake dotnet swift aether tsc eslint jest vitest".split()
+)
+
+_TOKEN = lazy(r"(?:[^\s\"'`()<>\[\]{},;|“”‘’«»（）、。]|(?<=\d),(?=\d))+")
+_TRIM = ".:!?*_="
+_PLAIN = lazy(r"[A-Za-z]?[a-z]*")
+_URL = lazy(r"(?:https?|ftp|ssh|git|file)://\S+|www\.\S+")
+_FILE = lazy(
+    r"[\w@+-][\w.@+-]*\.(?:py|pyi|js|jsx|ts|tsx|mjs|json|jsonl|toml|ya?ml|md|rst|txt|html|css|scss|c|h|cc|cpp|hpp|rs|go|java|kt|rb|"
+    r"php|cs|swift|sh|bash|sql|csv|xml|ini|cfg|conf|lock|log|env|ipynb|vue|svelte|proto|tf|gradle|diff|patch|pdf|png|jpe?g|svg|zip|gz|tar|db|sqlite)"
+    r"|Makefile|Dockerfile|\.env|\.gitignore",
+)
+_ROOTED = lazy(r"(?:~|\.{1,2})?/[\w.@+~-]+(?:/[\w.@+~-]*)*|[A-Za-z]:\\[^\s]+")
+_INNER = lazy(r"[\w.@+-]+(?:/[\w.@+-]+)+/?|[\w.@+-]+/")
+_LINE_REFERENCE = lazy(r":\d+(?::\d+)?$")
+_ERROR_NAME = lazy(r"(?:[A-Za-z_][\w.]*)?(?:Error|Exception|Warning|Fault)|E[A-Z]{3,}[A-Z0-9]*|SIG[A-Z]{3,5}")
+_IDENTIFIER = lazy(
+    r"--?[A-Za-z][\w-]*(?:=\S*)?|[A-Za-z]\w*_\w+|_+\w+|[a-z]+\w*[A-Z]\w*|(?:[A-Z][a-z0-9]+){2,}[A-Z]?|[A-Z]{2,}[a-z]\w+|"
+    r"[A-Z][A-Z0-9]*(?:[-_][A-Z0-9]+)+|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|[A-Za-z_]\w*(?:::\w+)+|[#@][\w-]+|"
+    r"(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}|[0-9a-fA-F]{8}-[0-9a-fA-F-]{20,40}|[A-Z]+\d[\w-]*|\w+@[\w.-]+"
+)
+_NUMBER = lazy(r"[$€£¥~<>≤≥±+-]*\d[\d.,:/_×x-]*(?:[%°]|[A-Za-zµ]{1,6})?(?:/[A-Za-z]+)?|v\d[\w.-]*")
+_COMMAND_LINE = lazy(r"^[ \t]*(?:\$|❯|>>>) +(\S.{0,299})", re.MULTILINE)
+_TICKED = lazy(r"`([^`\n]{2,300})`")
+_BARE_COMMAND = lazy(
+    rf"(?:^|(?<=[:(;&|] )|(?<=\b[Rr]an )|(?<=\b[Rr]un ))((?:{'|'.join(sorted(map(re.escape, PROGRAMS), key=len, reverse=True))})"
+    r"(?: +[^\n`]{1,280})?)",
+    re.MULTILINE,
+)
+_ARGUMENT = lazy(r" (?:-{1,2}\w|\S*[/.=*]\S)")
+_ERROR_LINE = lazy(
+    r"\b(?:[A-Za-z_][\w.]{0,80}(?:Error|Exception)|[Ee]rror(?:\[\w+\])?|ERROR|FATAL|[Ff]atal|panic|FAILED|Traceback)(?!\w) ?(?::|\()[^\n]{0,200}"
+    r"|\b[Ee]xit(?:ed)?(?: with)?(?: (?:code|status))? \d+|\bHTTP[ /]?[45]\d\d\b|\b[45]\d\d [A-Z][a-z]+(?: [A-Z][a-z]+)?"
+)
+
+
+def anchors(text: str) -> Anchors:
+    """Return the paths, commands, errors, identifiers, numbers and URLs in `text`.
+
+    >>> anchors("Ran `pytest -q tests/api.py`: 3 failed, KeyError: 'id' in fetch_user")[:4]
+    (('tests/api.py',), ('pytest -q tests/api.py',), ("KeyError: 'id' in fetch_user",), ('-q', 'fetch_user'))
+    """
+    paths: list[str] = []
+    errors = [found.group().rstrip()[:ERROR_CHARS] for found in _ERROR_LINE.finditer(text)]
+    identifiers: list[str] = []
+    numbers: list[str] = []
+    urls: list[str] = []
+    for found in _TOKEN.finditer(text):
+        token = found.group().rstrip(_TRIM)
+        if (len(token) < 2 and not token.isdigit()) or len(token) > TOKEN_CHARS or _is_plain(token):
+            continue
+        if _URL.match(token):
+            urls.append(token)
+        elif (path := _path(token)) is not None:
+            paths.append(path)
+        elif _ERROR_NAME.fullmatch(token):
+            if not any(token in error for error in errors):
+                errors.append(token)
+        elif _NUMBER.fullmatch(token):
+            numbers.append(token)
+        elif _IDENTIFIER.fullmatch(token):
+            identifiers.append(token)
+    return Anchors(*map(_once, (paths, commands(text), errors, identifiers, numbers, urls)))
+
+
+def _is_plain(token: str) -> bool:
+    return _PLAIN.fullmatch(token) is not None and not _FILE.fullmatch(token)
+
+
+def commands(text: str) -> list[str]:
+    """Return the shell commands in `text`: after a prompt, in backticks, or at the start of a line."""
+    found = [match.group(1).rstrip() for match in _COMMAND_LINE.finditer(text)]
+    found.extend(match.group(1) for match in _TICKED.finditer(text) if _has_program(match.group(1)))
+    bare = _TICKED.sub(" ", text) if "`" in text else text
+    # Between words, only what no sentence holds tells a command ("make sure", "find out").
+    found.extend(
+        match.group(1).rstrip(" .,)")
+        for match in _BARE_COMMAND.finditer(bare)
+        if _has_program(match.group(1)) and _ARGUMENT.search(match.group(1))
+    )
+    return found
+
+
+def _has_program(text: str) -> bool:
+    program, _, rest = text.partition(" ")
+    return program in PROGRAMS and bool(rest)
+
+
+def _path(token: str) -> str | None:
+    bare = _LINE_REFERENCE.sub("", token)
+    if "/" not in token and "\\" not in token:
+        return bare if _FILE.fullmatch(bare) else None
+    if _ROOTED.fullmatch(bare):
+        return bare
+    if not _INNER.fullmatch(bare) or bare[0].isdigit():
+        return None
+    last = bare.rstrip("/").rpartition("/")[2]
+    named = "." in last.strip(".") or bare.count("/") > 1 or bare.endswith("/") or "_" in bare
+    return bare if named else None
+
+
+def _once(found: list[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(found))

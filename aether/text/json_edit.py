@@ -1,0 +1,195 @@
+"""JSON as text: change one place of a file that people keep by hand, and leave every other byte as it is.
+
+What is added looks like what is there: its indentation, its line ends, on one line where all is. Dropping what was
+added gives the text from before. Strict JSON only; `at` is a path of keys and indexes, such as `("hooks", "Stop", 0)`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from aether.text.regex import lazy
+
+Path = Sequence[str | int]
+
+INDENT = "  "
+# With so few brackets no text is nested so deeply that Python could not follow.
+SHALLOW = 100
+_SPACE = lazy(r"[ \t\r\n]*")
+_LINE_START = lazy(r"[ \t]*\Z")
+_SCALAR = lazy(r"[^\s,\]}]+")
+_STRING = lazy(r'"(?:[^"\\]|\\.)*"')
+
+
+class Span(NamedTuple):
+    """Where a value stands; `parts` are the places of what it holds, the key of a member included."""
+
+    start: int
+    end: int
+    keys: list[str | int]
+    parts: list[Span]
+    value: Span | None = None
+    """Of a member: where what follows the colon stands."""
+
+
+def parse(text: str) -> Any:
+    """Return the value of `text`.
+
+    Raises:
+        ValueError: it is not JSON to the letter: comments, trailing commas and NaN are none.
+    """
+    try:
+        value = json.loads(text, parse_constant=_refuse)
+        if text.count("{") + text.count("[") > SHALLOW:
+            _find(text, ())  # what the walk below cannot follow is not changed
+    except RecursionError as reason:
+        raise ValueError("nested too deeply") from reason
+    return value
+
+
+def _refuse(word: str) -> Any:
+    raise ValueError(f"{word} is not JSON")
+
+
+def put(text: str, at: Path, value: Any) -> str:
+    """Return `text` with `value` in the place of what is at `at`.
+
+    >>> put('{"a": 1, "b": 2}', ["a"], None)
+    '{"a": null, "b": 2}'
+    """
+    span = _find(text, at)
+    return text[: span.start] + _shown(text, value, _indent_of(text, span.start)) + text[span.end :]
+
+
+def add(text: str, at: Path, entries: Iterable[tuple[str | None, Any]]) -> str:
+    """Return `text` with `entries` behind the last of the object or list at `at`; a list's have no keys.
+
+    >>> add('{"a": 1}', [], [("b", [2])])
+    '{"a": 1, "b": [2]}'
+    """
+    span = _find(text, at)
+    if not span.parts:
+        return _filled(text, span, entries)
+    last = span.parts[-1]
+    before = text[: last.start]
+    margin = _LINE_START.search(before)
+    own_line = margin is not None and before[: margin.start()].endswith("\n")
+    indent = margin[0] if own_line and margin else ""
+    gap = f"{_line_end(text)}{indent}" if own_line else " "
+    shown = [f",{gap}{_entry(text, key, value, indent)}" for key, value in entries]
+    return text[: last.end] + "".join(shown) + text[last.end :]
+
+
+def _filled(text: str, span: Span, entries: Iterable[tuple[str | None, Any]]) -> str:
+    opened, closed = text[span.start], text[span.end - 1]
+    outer = _indent_of(text, span.start)
+    inner = outer + _unit(text)
+    on_lines = _on_lines(text)
+    shown = [_entry(text, key, value, inner) for key, value in entries]
+    if on_lines:
+        end = _line_end(text)
+        body = f",{end}{inner}".join(shown)
+        whole = f"{opened}{end}{inner}{body}{end}{outer}{closed}"
+    else:
+        whole = opened + ", ".join(shown) + closed
+    return text[: span.start] + whole + text[span.end :]
+
+
+def drop(text: str, at: Path, index: int) -> str:
+    """Return `text` without the part number `index` of the object or list at `at`.
+
+    >>> drop('{"a": 1, "b": 2}', [], 0)
+    '{"b": 2}'
+    """
+    span = _find(text, at)
+    parts = span.parts
+    if len(parts) == 1:
+        start, end = span.start + 1, span.end - 1
+    elif index == len(parts) - 1:
+        start, end = parts[index - 1].end, parts[index].end
+    else:
+        start, end = parts[index].start, parts[index + 1].start
+    return text[:start] + text[end:]
+
+
+def drop_key(text: str, at: Path, key: str) -> str:
+    """Return `text` without the member `key`, which is there, of the object at `at`."""
+    return drop(text, at, _last(_find(text, at).keys, key))
+
+
+def _entry(text: str, key: str | None, value: Any, indent: str) -> str:
+    name = f"{json.dumps(key, ensure_ascii=False)}: " if key is not None else ""
+    return name + _shown(text, value, indent)
+
+
+def _shown(text: str, value: Any, indent: str) -> str:
+    if not _on_lines(text):
+        return json.dumps(value, ensure_ascii=False)
+    lines = json.dumps(value, ensure_ascii=False, indent=_unit(text)).split("\n")
+    return f"{_line_end(text)}{indent}".join(lines)
+
+
+def _on_lines(text: str) -> bool:
+    return "\n" in text.strip() or len(text.strip()) <= len("{}")
+
+
+def _line_end(text: str) -> str:
+    return "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"
+
+
+def _unit(text: str) -> str:
+    found = re.search(r"\A\s*?([ \t]*)[{\[][ \t]*\r?\n\1([ \t]+)", text)
+    return found[2] if found else INDENT
+
+
+def _indent_of(text: str, position: int) -> str:
+    line = text[text.rfind("\n", 0, position) + 1 : position]
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def _find(text: str, at: Path) -> Span:
+    span = _span(text, _after_space(text, 0))
+    for key in at:
+        found = span.parts[_last(span.keys, key)]
+        span = found.value or found
+    return span
+
+
+def _last(keys: list[str | int], key: str | int) -> int:
+    # Where a key stands twice, every reader takes the last.
+    return len(keys) - 1 - keys[::-1].index(key)
+
+
+def _after_space(text: str, position: int) -> int:
+    found = _SPACE.match(text, position)
+    return found.end() if found else position
+
+
+def _span(text: str, start: int) -> Span:
+    sign = text[start]
+    if sign in "{[":
+        return _container(text, start)
+    found = (_STRING if sign == '"' else _SCALAR).match(text, start)
+    return Span(start, found.end() if found else start, [], [])
+
+
+def _container(text: str, start: int) -> Span:
+    keys: list[str | int] = []
+    parts: list[Span] = []
+    position = _after_space(text, start + 1)
+    while text[position] not in "}]":
+        part = _span(text, position)
+        if text[start] == "{":
+            keys.append(json.loads(text[part.start : part.end]))
+            value = _span(text, _after_space(text, _after_space(text, part.end) + 1))
+            part = Span(part.start, value.end, [], [], value)
+        else:
+            keys.append(len(keys))
+        parts.append(part)
+        position = _after_space(text, part.end)
+        if text[position] == ",":
+            position = _after_space(text, position + 1)
+    return Span(start, position + 1, keys, parts)

@@ -1,0 +1,260 @@
+"""Message tokens: what one message, the tool schemas and the system prompt cost when they are sent.
+
+Counted is what a model reads: text, names, arguments, answers with the id of their call, reasoning, and of blocks
+that nobody here knows their JSON; media by its size (`images`), sealed reasoning by its length. To that comes what a provider puts around
+each message. Keys that are never sent, or never read, cost nothing.
+
+The tally: what each message of a conversation costs, counted once.
+
+A conversation grows at its end, so the tally of yesterday's messages is taken over and only new ones are read and
+counted. It keeps copies whose texts are the caller's own objects: comparing then looks at no text, and a message that
+the caller changed in place is noticed all the same. (1, 1.0 and true compare equal, in a message as in Python.)
+
+Session tokens: what a compressed session costs when a model is given it.
+
+The whole JSON that an architect returns is counted, compactly written; the bookkeeping that aether
+adds later (token counts, ratio, metadata) is not.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from operator import eq
+from typing import Any, NamedTuple
+
+from aether.errors import InvalidInput, shown
+from aether.messages import convert
+from aether.messages.model import Message, Wire
+from aether.tokens.images import media_tokens, medium
+from aether.types import Counter, JsonObject
+
+# What a provider puts around a message. OpenAI: three tokens and the role, which is one (its cookbook, "How to
+# count tokens with tiktoken"); nobody else says, so all are taken to do the same.
+MESSAGE_TOKENS = 4
+# A call is addressed: channel, recipient, kind of content (OpenAI's harmony format, less what a message has anyway).
+CALL_TOKENS = 8
+# Anthropic adds a system prompt of its own where there are tools (pricing page, tool use, Claude 4, auto or none).
+ANTHROPIC_TOOL_PROMPT_TOKENS = 346
+# Characters of sealed reasoning (signatures, encrypted content) that stand for one token of the provider's. Measured
+# over the usage of 449 turns of Claude Code with three models that show no thinking: 3.2, 3.5 and 3.8.
+SEALED_CHARS_PER_TOKEN = 3.5
+
+# The keys of a message that are sent, by wire; an item of the Responses API is a block of its own.
+_CHAT = (
+    "content",
+    "name",
+    "tool_calls",
+    "function_call",
+    "tool_call_id",
+    "refusal",
+    "reasoning_content",
+    "reasoning",
+)
+_SENT: dict[Wire, tuple[str, ...]] = {
+    "anthropic": ("content",), "gemini": ("parts",), "openai": _CHAT, "plain": _CHAT,
+}  # fmt: skip
+# Keys that no model reads.
+_SILENT = frozenset(
+    "type role id status meta cache_control index is_error annotations logprobs detail thought".split()
+)
+_SEALED = frozenset(("signature", "encrypted_content", "thoughtSignature", "thought_signature"))
+# Keys whose value is data of the tools' own: a model reads it as JSON.
+_DATA = frozenset(("input", "arguments", "args", "response"))
+_CALLS = frozenset(("tool_use", "function_call", "custom_tool_call", "function"))
+_KNOWN = _CALLS | frozenset(
+    """text input_text output_text summary_text reasoning_text refusal message reasoning
+    tool_result function_call_output custom_tool_call_output document""".split()
+)
+
+
+def message_tokens(message: Message, count: Counter) -> int:
+    """Return what `message` costs, what its provider puts around it included.
+
+    >>> said = {"role": "user", "content": "Ship it."}
+    >>> message_tokens(Message("user", (), said, "openai"), lambda text: len(text.split()))
+    6
+    """
+    raw, wire = message.raw, message.wire
+    keys = _SENT.get(wire)
+    if keys is None:
+        return MESSAGE_TOKENS + _block({key: raw[key] for key in raw if key != "meta"}, count, wire)
+    return MESSAGE_TOKENS + _fields({key: raw[key] for key in keys if key in raw}, count, wire)
+
+
+def tools_tokens(tools: Any, count: Counter) -> int:
+    """Return what the tool schemas of a request cost: their JSON, and what Anthropic says about them itself.
+
+    >>> tools_tokens([], len), tools_tokens([{"name": "now"}], len)
+    (0, 16)
+    """
+    if not tools:
+        return 0
+    ours = tools if isinstance(tools, list) else [tools]
+    anthropic = any(isinstance(tool, dict) and "input_schema" in tool for tool in ours)
+    return count(_json(tools)) + (ANTHROPIC_TOOL_PROMPT_TOKENS if anthropic else 0)
+
+
+def system_tokens(system: Any, count: Counter) -> int:
+    """Return what a system prompt costs that stands beside the messages: text, blocks, or a Gemini content.
+
+    >>> system_tokens("", len), system_tokens("Be brief.", len), system_tokens([{"type": "text", "text": "Be."}], len)
+    (0, 13, 7)
+    """
+    found = _value(system, count, "plain")
+    return found + MESSAGE_TOKENS if found else 0
+
+
+def _value(value: Any, count: Counter, wire: Wire) -> int:
+    if isinstance(value, str):
+        return count(value)
+    if isinstance(value, dict):
+        return _block(value, count, wire)
+    if isinstance(value, list | tuple):
+        return sum(_value(below, count, wire) for below in value)
+    return 0
+
+
+def _block(block: JsonObject, count: Counter, wire: Wire) -> int:
+    shown = medium(block)
+    if shown:
+        return media_tokens(shown, wire)
+    kind = block.get("type")
+    if kind == "redacted_thinking":
+        return _sealed(block.get("data"))
+    if (
+        kind == "thinking"
+    ):  # a signature stands for the text where there is none, and adds nothing where it is
+        return _value(block.get("thinking"), count, wire) or _sealed(block.get("signature"))
+    if isinstance(kind, str) and kind not in _KNOWN:
+        return _data(block, count, wire)
+    return _fields(block, count, wire) + (CALL_TOKENS if _is_call(block) else 0)
+
+
+def _is_call(block: JsonObject) -> bool:
+    kind = block.get("type")
+    return (isinstance(kind, str) and kind in _CALLS) or "functionCall" in block
+
+
+def _fields(block: JsonObject, count: Counter, wire: Wire) -> int:
+    total = 0
+    for key, value in block.items():
+        if key in _SILENT:
+            continue
+        if key in _DATA:
+            total += _data(value, count, wire)
+        elif key in _SEALED:
+            total += _sealed(value)
+        else:
+            total += _value(value, count, wire)
+    return total
+
+
+def _sealed(value: Any) -> int:
+    return math.ceil(len(value) / SEALED_CHARS_PER_TOKEN) if isinstance(value, str) else 0
+
+
+def _data(value: Any, count: Counter, wire: Wire) -> int:
+    """Return the tokens of `value` as JSON, with media and sealed reasoning in it taken for what they are."""
+    if not isinstance(value, dict | list):
+        return count(value) if isinstance(value, str) else 0
+    aside: list[int] = []
+    return count(_json(_open(value, aside, wire))) + sum(aside)
+
+
+def _open(value: Any, aside: list[int], wire: Wire) -> Any:
+    if isinstance(value, list):
+        return [_open(below, aside, wire) for below in value]
+    if not isinstance(value, dict):
+        return value
+    shown = medium(value)
+    if shown and shown.base64:  # arguments may well say {"type": "file"} and mean no file
+        aside.append(media_tokens(shown, wire))
+        return None
+    aside.append(_sealed(value.get("encrypted_content")))
+    return {key: _open(below, aside, wire) for key, below in value.items() if key != "encrypted_content"}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+class Tally(NamedTuple):
+    """The messages of a conversation with what each costs."""
+
+    raws: list[JsonObject]
+    """Copies of what was given; shared with `messages`, never to be changed."""
+    messages: list[Message]
+    tokens: list[int]
+    total: int
+    wire: Wire
+    count: Counter
+
+
+def tally(
+    raws: Sequence[JsonObject], *, wire: Wire | None, count: Counter, before: Tally | None = None
+) -> Tally:
+    """Return what each of `raws` costs; what `before` holds is neither read nor counted again.
+
+    That is each message that stands where it stood, and each other one that `before` holds anywhere, so that
+    a compaction in the middle costs the messages it made. A tally by another counter or wire is of no use.
+    Without a wire it is that of `before` until a new message speaks against it, and else the one they look like.
+    """
+    same = list(map(eq, raws, before.raws)) if before else []
+    new = [at for at in range(len(raws)) if at >= len(same) or not same[at]]
+    wire = wire or _wire(raws, new, before)
+    if before is None or before.wire != wire or before.count != count:
+        before, same, new = Tally([], [], [], 0, wire, count), [], list(range(len(raws)))
+    if not new and len(raws) == len(before.raws):
+        return before
+    gone = [at for at in range(len(before.raws)) if at >= len(same) or not same[at]]
+    moved = {_key(before.raws[at]): at for at in gone}
+    messages, tokens = before.messages[: len(raws)], before.tokens[: len(raws)]
+    for at in new:
+        was = moved.get(_key(raws[at])) if moved else None
+        message = (
+            convert.message(_copied(raws[at], f"messages[{at}]"), wire)
+            if was is None
+            else before.messages[was]
+        )
+        messages[at : at + 1] = [message]
+        tokens[at : at + 1] = [message_tokens(message, count) if was is None else before.tokens[was]]
+    return Tally([message.raw for message in messages], messages, tokens, sum(tokens), wire, count)
+
+
+def _wire(raws: Sequence[JsonObject], new: Sequence[int], before: Tally | None) -> Wire:
+    if before and before.wire != "plain":
+        found = convert.detect_wire([raws[at] for at in new], after=before.wire)
+        if found == before.wire:
+            return found
+    return convert.detect_wire(raws)
+
+
+def _copied(value: Any, where: str) -> Any:
+    if isinstance(value, dict):
+        return {key: _copied(below, where) for key, below in value.items()}
+    if isinstance(value, list):
+        return [_copied(below, where) for below in value]
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    raise InvalidInput(
+        f"{shown(value)} is not JSON.", fix="Give text, numbers, lists and objects.", where=where
+    )
+
+
+def _key(value: Any) -> Any:
+    if isinstance(value, dict):
+        return frozenset((key, _key(below)) for key, below in value.items())
+    return tuple(map(_key, value)) if isinstance(value, list) else value
+
+
+ANSWER_FIELDS = (
+    "id", "session_id", "compressed_at", "phase", "summary", "key_decisions", "outcomes", "high_value_items",
+)  # fmt: skip
+
+
+def session_tokens(session: Mapping[str, Any], count: Counter) -> int:
+    """Return the tokens of the answer fields of `session` as compact JSON."""
+    answer = {field: session[field] for field in ANSWER_FIELDS if field in session}
+    return count(json.dumps(answer, ensure_ascii=False, separators=(",", ":")))

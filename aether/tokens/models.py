@@ -1,0 +1,305 @@
+"""Model profiles: how much a model takes, and how far its tokens are from what is counted here.
+
+They come from `data/models.json`, after the entries of the user's own `models.json`; the first entry whose pattern
+fits the name of the model holds. A model that nobody listed gets a small window, and `finding` says so.
+
+Usage: what providers report, and the factor by which it corrects what is counted here, model by model.
+
+The factor of a model is the median of its last reports, each one reported tokens by plainly counted ones; it moves
+only when that median has, so that what is counted stays counted. It belongs to one model and one counter: nothing is
+carried over to another of either. Where a model's reports are kept is
+decided in `operations.usage`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple, get_type_hints
+
+from aether.errors import AetherError, InvalidDocument, InvalidInput, shown
+from aether.messages.model import WIRES, Wire
+from aether.paths import resource
+from aether.tokens.counters import counter
+from aether.types import Finding, JsonObject
+
+# Tokens. Of the hosted models that are still offered the first GPT-4 has the smallest window, this one; a local
+# server may well be set to less, and then its owner names the window.
+UNKNOWN_WINDOW = 8_192
+SCHEMA_VERSION = 1
+# What stands before a model's name on routers and clouds: `openrouter/anthropic/`, `models/`, `us.anthropic.`, `ft:`.
+_PREFIXES = re.compile(r"^(?:.*/)?(?:[a-z-]+[.:])*")
+
+
+class Entry(NamedTuple):
+    """One line of a file of models."""
+
+    match: str
+    """Shell pattern for names, lower case, without what stands before a model's name on routers and clouds."""
+    window: int
+    """Most tokens that may be sent: the whole window, or less where a provider keeps a part for the answer."""
+    output: int = 0
+    """Most tokens of one answer; 0: not known."""
+    counter: str = "estimate"
+    """The counter whose vocabulary is the model's own; the estimate where none is published."""
+    factor: float = 1.0
+    """Tokens of the model for one of o200k_base, which the estimate is fitted to."""
+    wire: Wire = "openai"
+    assumed: bool = False
+    """Whether this stands for models of a family that nobody has looked up."""
+
+
+class Profile(NamedTuple):
+    """What is known of one model; the fields are those of `Entry`."""
+
+    model: str
+    match: str
+    window: int
+    output: int
+    counter: str
+    factor: float
+    wire: Wire
+    known: bool
+    """Whether the window was looked up, not assumed."""
+
+
+def profile(model: str, *, own: Sequence[Entry] = ()) -> Profile:
+    """Return the profile of `model`: by the first fitting entry of `own`, else of the shipped ones.
+
+    >>> profile("us.anthropic.claude-opus-5-5-v1:0").window, profile("home-made").known
+    (1000000, False)
+    """
+    name = model.lower()
+    names = {name, _PREFIXES.sub("", name)}
+    for entry in (*own, *shipped()):
+        if any(fnmatchcase(each, entry.match) for each in names):
+            return Profile(model, *entry[:-1], known=not entry.assumed)
+    return Profile(model, *Entry("", UNKNOWN_WINDOW)[:-1], known=False)
+
+
+def finding(found: Profile) -> Finding | None:
+    """Return what to tell about a profile whose window was assumed; None where it was looked up."""
+    if found.known:
+        return None
+    by = f"like {found.match}" if found.match else "the smallest that hosted models have"
+    return Finding(
+        "warning",
+        "unknown-model",
+        found.model,
+        f"the window of {shown(found.model)} is not known; {found.window} tokens are assumed, {by}.",
+        "Name the window, or add the model to models.json in the home.",
+    )
+
+
+@lru_cache(maxsize=1)
+def shipped() -> tuple[Entry, ...]:
+    """Return the entries that come with aether."""
+    return read(resource("data/models.json"))
+
+
+def read(path: Path) -> tuple[Entry, ...]:
+    """Return the entries of the file at `path`.
+
+    Raises:
+        InvalidDocument: it is not JSON, or a key is unknown, missing or of the wrong kind; `where` names it.
+    """
+    try:
+        value = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise InvalidDocument(f"not JSON: {error}.", fix="Correct the file.", where=str(path)) from error
+    return entries(value, where=str(path))
+
+
+def entries(value: Any, *, where: str) -> tuple[Entry, ...]:
+    """Return the entries that `value`, the content of a file of models, lists.
+
+    >>> entries({"models": [{"match": "mine*", "window": 32768}]}, where="models.json")[0].window
+    32768
+
+    Raises:
+        InvalidDocument: a key is unknown, missing or of the wrong kind; `where` names it.
+    """
+    where = f"{where}::$"
+    table = _table(value, {"schema_version", "checked", "models"}, where)
+    if table.get("schema_version", SCHEMA_VERSION) != SCHEMA_VERSION:
+        raise _wrong(f"{where}.schema_version", table["schema_version"], f"Use {SCHEMA_VERSION}.")
+    models = table.get("models", [])
+    if not isinstance(models, list):
+        raise _wrong(f"{where}.models", models, "Use a list.")
+    return tuple(_entry(model, f"{where}.models[{at}]") for at, model in enumerate(models))
+
+
+def _entry(value: Any, where: str) -> Entry:
+    table = _table(value, Entry._fields, where)
+    for key in ("match", "window"):
+        if key not in table:
+            raise InvalidDocument(f"{key} is missing.", fix="Add it.", where=where)
+    for key, given in table.items():
+        _require(key, given, f"{where}.{key}")
+    return Entry(**table)._replace(match=table["match"].lower(), factor=float(table.get("factor", 1.0)))
+
+
+def _require(key: str, given: Any, where: str) -> None:
+    wanted = get_type_hints(Entry)[key]
+    number = isinstance(given, int | float) and not isinstance(given, bool)
+    if key == "factor" and not (number and 0 < given < 100):
+        raise _wrong(where, given, "Use a number above 0, such as 1.3.")
+    if wanted is int and not (type(given) is int and given >= (key == "window")):
+        raise _wrong(where, given, "Use a whole number of tokens.")
+    if wanted is bool and not isinstance(given, bool):
+        raise _wrong(where, given, "Use true or false.")
+    if wanted is str and not (isinstance(given, str) and given):
+        raise _wrong(where, given, "Use a text.")
+    if key == "wire" and given not in WIRES:
+        raise _wrong(where, given, f"Use one of {', '.join(WIRES)}.")
+    if key == "counter":
+        _require_counter(given, where)
+
+
+def _require_counter(name: str, where: str) -> None:
+    try:
+        counter(name)
+    except AetherError as error:
+        raise _wrong(where, name, error.fix) from error
+
+
+def _table(value: Any, keys: Iterable[str], where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _wrong(where, value, "Use an object.")
+    for key in value:
+        if key not in keys:
+            raise InvalidDocument(
+                f"{shown(key)} is not a setting.",
+                fix=f"Use {', '.join(sorted(keys))}.",
+                where=f"{where}.{key}",
+            )
+    return value
+
+
+def _wrong(where: str, given: Any, fix: str) -> InvalidDocument:
+    return InvalidDocument(f"{shown(given)} cannot stand here.", fix=fix, where=where)
+
+
+# Reports of one model that count: enough that one odd request moves nothing, few enough to follow a new vocabulary.
+KEPT_REPORTS = 21
+# Models measured so far have 1.0 to 1.7 tokens for one counted; beyond these bounds something else was reported,
+# such as a request with another system prompt, or input tokens without the cached ones.
+LEAST_FACTOR = 0.5
+MOST_FACTOR = 3.0
+# Below this many tokens what stands around the messages outweighs what is in them.
+LEAST_COUNTED = 200
+FACTOR_PLACES = 3
+# A factor that differs by less than this share stays: a new one has every message of a conversation counted anew, and
+# the built-in estimate is less exact than that anyway (within 10 %).
+STEADY = 0.02
+# What the providers call the input tokens of a request. Only Anthropic leaves the cached ones out of the first.
+_REPORTED = (
+    ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"),
+    ("prompt_tokens",),
+    ("promptTokenCount",),
+    ("prompt_token_count",),
+    ("prompt_eval_count",),
+)
+
+
+class Reports(NamedTuple):
+    """The reports about one model."""
+
+    counter: str
+    """The counter that they correct."""
+    ratios: tuple[float, ...] = ()
+    """Oldest first."""
+    before: float = 0.0
+    """The correction before the newest report; 0 where there was none."""
+
+    @property
+    def factor(self) -> float:
+        """Return the correction, within its bounds; 1 where nothing was reported."""
+        middle = median(self.ratios) if self.ratios else 1.0
+        found = round(min(MOST_FACTOR, max(LEAST_FACTOR, middle)), FACTOR_PLACES)
+        return self.before if abs(found - self.before) <= STEADY * self.before else found
+
+
+def reported(usage: int | Mapping[str, Any]) -> int:
+    """Return the input tokens that a provider reports, cached ones included.
+
+    >>> reported({"input_tokens": 12, "cache_read_input_tokens": 30_000, "output_tokens": 7})
+    30012
+    >>> reported({"prompt_tokens": 900, "prompt_tokens_details": {"cached_tokens": 800}})
+    900
+
+    Raises:
+        InvalidInput: it names no number of input tokens.
+    """
+    if isinstance(usage, Mapping):
+        keys = next((keys for keys in _REPORTED if isinstance(usage.get(keys[0]), int)), ())
+        tokens = sum(usage.get(key) or 0 for key in keys)
+    else:
+        tokens = usage
+    if type(tokens) is not int or tokens < 1:
+        raise InvalidInput(
+            f"{shown(usage)} reports no input tokens.",
+            fix="Give their number, or the usage object of the provider's answer.",
+            where="reported",
+        )
+    return tokens
+
+
+def after(reports: Reports, counter: str, plain: float, tokens: int) -> Reports:
+    """Return `reports` with one more: `tokens` where `counter` counts `plain`; reports by another counter go.
+
+    >>> after(Reports("estimate", (1.0, 1.2)), "estimate", 1000, 1400).factor
+    1.2
+    """
+    if plain < LEAST_COUNTED:
+        return reports
+    known = reports.ratios if reports.counter == counter else ()
+    ratios = (*known, round(tokens / plain, FACTOR_PLACES))[-KEPT_REPORTS:]
+    return Reports(counter, ratios, reports.factor if known else 0.0)
+
+
+def parsed(value: Any, *, where: str) -> dict[str, Reports]:
+    """Return the reports by model that `value`, the content of their file, holds.
+
+    Raises:
+        InvalidDocument: it is not what `written` makes.
+    """
+    models = value.get("models") if isinstance(value, dict) else None
+    if not isinstance(models, dict) or not all(map(_is_report, models.values())):
+        raise InvalidDocument(
+            "does not hold reports about models.",
+            fix="Remove it: what it held is learned anew.",
+            where=where,
+        )
+    return {
+        model: Reports(held["counter"], tuple(held["ratios"]), held.get("before", 0.0))
+        for model, held in models.items()
+    }
+
+
+def written(reports: Mapping[str, Reports]) -> JsonObject:
+    """Return `reports` as their file holds them."""
+    models = {
+        model: {"counter": held.counter, "ratios": list(held.ratios), "before": held.before}
+        for model, held in sorted(reports.items())
+    }
+    return {"schema_version": 1, "models": models}
+
+
+def _is_report(held: Any) -> bool:
+    return (
+        isinstance(held, dict)
+        and isinstance(held.get("counter"), str)
+        and isinstance(held.get("ratios"), list)
+        and all(map(_is_ratio, (*held["ratios"], held.get("before", 0.0))))
+    )
+
+
+def _is_ratio(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value) and value >= 0

@@ -1,0 +1,300 @@
+"""Shapes: what the state, the hand-off and the results look like, said to the type checker.
+
+`data/schemas/*.schema.json` say the same to everyone else, and a test says that the two agree.
+Token counts are whole tokens by the counter of the home; times are text as `clock.stamp` writes it.
+
+Colony shapes: what `pheromones.json`, `COLONY_STATE.json` and snapshots look like, said to the type checker.
+
+`data/schemas/pheromones.schema.json` and `data/schemas/COLONY_STATE.schema.json` say the same to everyone
+else, and a test says that the two agree. The signal itself is in `aether.types`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
+
+JsonObject = dict[str, Any]
+Layer = Literal["working_memory", "short_term_memory", "long_term_memory", "archive"]
+Level = Literal["error", "warning", "info"]
+Operation = dict[str, Any]
+"""One RFC 6902 operation: `op`, `path` and, as the op asks, `value` or `from`."""
+Patch = list[Operation]
+Counter = Callable[[str], int]
+"""Text to whole tokens; each home records which one it uses."""
+
+
+class Link(TypedDict):
+    """A typed association from the thing that holds it to `target_id`."""
+
+    link_id: str
+    target_id: str
+    target_type: str
+    link_type: str
+    created_at: str
+
+
+class ItemMetadata(TypedDict):
+    """What is known about an item beside its text; further keys are the caller's own."""
+
+    timestamp: str
+    relevance_score: float
+    access_count: int
+    last_accessed: str
+    source: str
+    caste: str | None
+    phase: NotRequired[int]
+    protected: NotRequired[bool]
+    injected: NotRequired[bool]
+    pointer: NotRequired[JsonObject]
+
+
+class Item(TypedDict):
+    """One entry of working memory."""
+
+    id: str
+    type: str
+    content: str
+    token_count: int
+    metadata: ItemMetadata
+    associative_links: list[Link]
+
+
+class KeyDecision(TypedDict):
+    """A decision with its reason."""
+
+    decision: str
+    rationale: str
+
+
+class Outcome(TypedDict):
+    """A result with what it changes."""
+
+    result: str
+    impact: str
+
+
+class HighValueItem(TypedDict):
+    """One statement worth keeping word for word."""
+
+    content: str
+    relevance_score: float
+    type: str
+    carried: NotRequired[bool]
+    injected: NotRequired[bool]
+
+
+class Session(TypedDict):
+    """One compressed stretch of work in short-term memory."""
+
+    id: str
+    session_id: str
+    phase: int
+    compressed_at: str
+    original_tokens: int
+    compressed_tokens: int
+    compression_ratio: float
+    summary: str
+    key_decisions: list[KeyDecision]
+    outcomes: list[Outcome]
+    high_value_items: list[HighValueItem]
+    metadata: JsonObject
+
+
+class Pattern(TypedDict):
+    """One regularity in long-term memory; `metadata.evidence` names the sessions that show it."""
+
+    id: str
+    type: Literal["success_pattern", "failure_pattern", "preference", "constraint"]
+    pattern: str
+    confidence: float
+    occurrences: int
+    created_at: str
+    last_seen: str
+    associative_links: list[Link]
+    metadata: JsonObject
+
+
+class Signal(TypedDict):
+    """A pheromone; `decay_rate` is its half-life in seconds, null where it does not fade."""
+
+    id: str
+    type: str
+    strength: float
+    created_at: str
+    decay_rate: float | None
+    metadata: JsonObject
+
+
+class Handoff(TypedDict):
+    """What `prepare` writes for the architect: exactly these items, in this order."""
+
+    schema_version: int
+    compression_id: str
+    phase: int
+    prepared_at: str
+    revision: int
+    items: list[Item]
+    item_count: int
+    total_tokens: int
+    target_tokens: int
+    counter: str
+    protected: list[JsonObject]
+    """Statements that must survive word for word: `id`, `content`, `why`."""
+    signals: list[Signal]
+    """Active FOCUS, REDIRECT and FEEDBACK signals, each with its `effective_strength`."""
+    prompt: JsonObject
+    """`name`, `sha256` and `text`: the rendered instruction for a model or a person."""
+    checksum: str
+
+
+class Change(NamedTuple):
+    """What a pure function wants done: patches by document, records by append-only file, an answer."""
+
+    patches: dict[str, Patch]
+    appends: dict[str, list[JsonObject]] = {}  # noqa: RUF012 - a NamedTuple default, never mutated
+    result: Any = None
+
+
+class Finding(NamedTuple):
+    """One result of a check."""
+
+    level: Level
+    code: str
+    where: str
+    message: str
+    fix: str
+
+
+State = Literal["IDLE", "INIT", "PLANNING", "EXECUTING", "VERIFYING", "COMPLETED", "FAILED"]
+PhaseStatus = Literal["planned", "in_progress", "completed"]
+Decision = Literal["continue", "adjust", "redo"]
+
+
+class SignalType(TypedDict):
+    """What a type of signal means: how long it lasts, how strong it starts, what it does."""
+
+    half_life_seconds: float | None
+    default_strength: float
+    effect: str
+
+
+class Pheromones(TypedDict):
+    """The document `pheromones`."""
+
+    schema_version: int
+    active_pheromones: list[Signal]
+    pheromone_types: dict[str, SignalType]
+    caste_sensitivities: dict[str, dict[str, float]]
+
+
+class ActiveSignal(Signal):
+    """A signal with its strength at one instant, before and after the sensitivity of a caste."""
+
+    current_strength: float
+    effective_strength: float
+
+
+class QueenCheckin(TypedDict):
+    """A phase that waits for the Queen, or what she decided about it."""
+
+    phase: int
+    status: Literal["awaiting_review", "decided"]
+    timestamp: str
+    queen_decision: Decision | None
+    decided_at: NotRequired[str]
+    note: NotRequired[str]
+
+
+class Worker(TypedDict):
+    """A worker that is at work now."""
+
+    id: str
+    caste: str | None
+    task: str | None
+    registered_at: str
+
+
+class ColonyStatus(TypedDict):
+    """Where the colony stands."""
+
+    state: State
+    current_phase: int | None
+    phases_completed: list[int]
+    queen_checkin: QueenCheckin | None
+    workers: list[Worker]
+    workers_registered: int
+
+
+HistoryEntry = TypedDict(
+    "HistoryEntry",
+    {"from": State, "to": State, "trigger": str, "timestamp": str, "checkpoint": str | None},
+)
+"""One transition of the state machine; `checkpoint` is the automatic snapshot taken before it."""
+
+
+class StateMachine(TypedDict):
+    """The states, and the way through them so far."""
+
+    states: list[State]
+    transitions_count: int
+    last_transition: str | None
+    state_history: list[HistoryEntry]
+
+
+class Checkpoints(TypedDict):
+    """The newest automatic snapshots, oldest first."""
+
+    automatic: list[str]
+
+
+class Adaptation(TypedDict):
+    """What a phase takes over from the patterns of the phase before it."""
+
+    inherited_focus: list[str]
+    inherited_constraints: list[str]
+    success_patterns: list[str]
+    failure_patterns: list[str]
+    adapted_from: int
+    adapted_at: str
+
+
+class RoadmapPhase(TypedDict):
+    """One phase of the roadmap."""
+
+    phase: int
+    name: str | None
+    goal: str | None
+    status: PhaseStatus
+    started_at: str | None
+    completed_at: str | None
+    adaptation: Adaptation | None
+
+
+class Phases(TypedDict):
+    """The phases that are planned, running or done."""
+
+    roadmap: list[RoadmapPhase]
+
+
+class ColonyState(TypedDict):
+    """The document `COLONY_STATE`."""
+
+    schema_version: int
+    goal: str | None
+    colony_status: ColonyStatus
+    state_machine: StateMachine
+    checkpoints: Checkpoints
+    phases: Phases
+
+
+class Snapshot(TypedDict):
+    """Exact saved state of the whole colony, for recovery only."""
+
+    snapshot_id: str
+    label: str
+    automatic: bool
+    timestamp: str
+    revision: int
+    documents: dict[str, JsonObject]
+    checksum: str

@@ -1,0 +1,185 @@
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import aether
+from aether.api import briefing
+from aether.api.host_summary import ingest_summary
+from aether.store import spool
+from aether.store.lock import locked
+from tests import homes
+from tests.api.calls import memory
+
+
+@pytest.fixture
+def told(home):
+    """Return a home in which there is something to tell."""
+    aether.add_working_memory_item("Never push to main.", "constraint", 0.9, home=home)
+    aether.add_working_memory_item("`make test` failed: 2 tests", "error", 0.6, home=home)
+    return home
+
+
+def configure(home, **keys):
+    lines = (
+        f'{key} = "{value}"' if isinstance(value, str) else f"{key} = {value}" for key, value in keys.items()
+    )
+    (home / "config.toml").write_text("[claude]\n" + "\n".join(lines) + "\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize("source", ["startup", "clear", "compact", "resume", "fork"])
+def test_a_session_is_told_what_is_remembered(told, source):
+    block = briefing.session_brief(told, source)
+
+    assert f'occasion="{source}"' in block
+    assert "Never push to main." in block
+    assert "make test" in block
+
+
+def test_an_empty_home_tells_nothing(home):
+    assert briefing.session_brief(home, "startup") == ""
+    assert briefing.subagent_brief(home, "builder") == ""
+    assert briefing.compaction_steering(home) == ""
+
+
+def test_a_known_session_that_is_resumed_is_told_what_came_since(told, monkeypatch):
+    monkeypatch.setattr(briefing, "session_of", lambda home, session: {"at": "2999-01-01T00:00:00.000000Z"})
+
+    assert briefing.session_brief(told, "resume", "s1") == ""
+    assert briefing.session_brief(told, "compact", "s1") != ""
+
+
+def test_resuming_right_after_a_compaction_says_nothing_twice(told):
+    known = {"session": "s1", "transcript": "s1.jsonl"}
+    at = "2026-11-21T09:00:0{}.000000Z".format
+    for nth, event in enumerate(("SessionStart", "UserPromptSubmit", "PreCompact"), start=1):
+        more = {"source": "startup", "prompt": f"Look at page {nth} of the report, please."}
+        spool.put(str(told), {"event": event, "at": at(nth), **known, **more})
+    assert "Never push" in briefing.compaction_steering(told, "s1")
+    assert "Never push" in briefing.session_brief(told, "compact", "s1")
+    summary = "The tests fail because of the clock, which is injected next; nothing was pushed."
+    assert ingest_summary(told, summary, session="s1").stored
+
+    assert briefing.session_brief(told, "resume", "s1") == ""
+    assert "Never push" in briefing.session_brief(told, "startup", "s2")
+    aether.add_working_memory_item("We chose SQLite because it needs no server.", "decision", home=told)
+    assert "SQLite" in briefing.session_brief(told, "resume", "s1")
+
+
+def test_a_new_session_knows_what_the_compacted_one_did(told):
+    for content, kind, more in (
+        ("Changed src/index.py (3 edits): build_index", "code_change", {}),
+        ("Move the index to SQLite and look at the dates of the invoices.", "user_input", {}),
+        ("We chose SQLite because it needs no server.", "decision", {}),
+        ("Finding: the invoices use ISO dates only.", "outcome", {"source": "worker_ant", "caste": "scout"}),
+    ):  # fmt: skip
+        aether.add_working_memory_item(content, kind, 0.7, home=told, **more)
+
+    ingest_summary(told, "The index was moved to SQLite; the clock of the tests is next.", session="s1")
+
+    new = briefing.session_brief(told, "startup", "s2")
+    for said in (
+        "Never push",
+        "`make test` failed",
+        "src/index.py",
+        "Move the index",
+        "no server",
+        "ISO dates only",
+        "clock",
+    ):
+        assert said in new, said
+    assert memory(told)["working_memory"]["items"] == []
+
+
+def test_paths_are_told_from_the_directory_of_the_project(tmp_path):
+    (tmp_path / "project").mkdir()
+    home = aether.init(tmp_path / "project" / ".aether")
+    path = (home.parent / "src" / "a.py").as_posix()
+    aether.add_working_memory_item(f"Changed {path}: parse", "code_change", home=home)
+
+    assert "src/a.py" in briefing.session_brief(home, "startup")
+    assert path not in briefing.session_brief(home, "startup")
+    assert briefing.project_root(tmp_path / "elsewhere") == ""
+
+
+def test_an_unknown_session_that_is_resumed_is_told_all(told):
+    assert "Never push" in briefing.session_brief(told, "resume", "s1")
+
+
+def test_the_budget_is_that_of_the_configuration(told):
+    configure(told, brief_tokens=1)
+
+    assert briefing.session_brief(told, "startup") == ""
+
+
+def test_rules_of_the_users_own_home_are_told_in_every_project(told, tmp_path, monkeypatch):
+    (tmp_path / "own").mkdir()
+    own = homes.fresh(tmp_path / "own")
+    aether.add_working_memory_item("Prefer tabs.", "preference", home=own)
+    monkeypatch.setenv("AETHER_USER_HOME", str(own))
+
+    assert "Prefer tabs. (all projects)" in briefing.session_brief(told, "startup")
+    assert "all projects" not in briefing.session_brief(own, "startup")
+
+
+def test_a_project_cannot_choose_whose_memory_is_read(told, tmp_path):
+    (tmp_path / "own").mkdir()
+    own = homes.fresh(tmp_path / "own")
+    aether.add_working_memory_item("Prefer tabs.", "preference", home=own)
+    (told / "config.toml").write_text(f'[claude]\nuser_home = "{own.as_posix()}"\n')
+
+    assert "Never push" in briefing.session_brief(told, "startup")
+    assert "Prefer tabs." not in briefing.session_brief(told, "startup")
+
+
+def test_without_the_users_own_home_a_project_is_told_its_own(told, tmp_path, monkeypatch):
+    monkeypatch.setenv("AETHER_USER_HOME", str(tmp_path / "nowhere"))
+
+    assert "Never push" in briefing.session_brief(told, "startup")
+
+
+def test_a_sub_agent_is_told_the_rules(told):
+    block = briefing.subagent_brief(told, "builder")
+
+    assert 'occasion="subagent"' in block
+    assert "Never push to main." in block
+
+
+def test_steering_a_summary_prepares_the_hand_off_of_all_that_is_held(told):
+    plain = briefing.compaction_steering(told, "s1")
+
+    assert "Never push to main." in plain
+    assert len(memory(told)["compression"]["open"][0]["items"]) == 2
+    aether.add_working_memory_item("One more.", "decision", home=told)
+    briefing.compaction_steering(told, "s1")
+    assert len(memory(told)["compression"]["open"][-1]["items"]) == 3
+
+
+def test_steering_a_summary_of_a_locked_home_tells_all_the_same(told):
+    (told / "config.toml").write_text("[store]\nlock_timeout_seconds = 0\n")
+
+    with locked(told):
+        plain = briefing.compaction_steering(told)
+
+    assert "Never push to main." in plain
+    assert memory(told)["compression"]["open"] == []
+
+
+def test_steering_the_summary_of_a_home_that_is_gone_or_full_says_what_it_can(told, monkeypatch):
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("aether.api.host_summary.prepare", full)
+        assert "Never push to main." in briefing.compaction_steering(told)
+    shutil.rmtree(told)
+    assert briefing.compaction_steering(told) == ""
+
+
+def test_telling_imports_nothing_that_takes_long():
+    code = "import sys; before = {*sys.modules}; import aether.api.briefing; print(*{*sys.modules} - before)"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert not {"jsonschema", "snowballstemmer", "tiktoken", "filelock", "click"} & {*done.stdout.split()}

@@ -1,0 +1,608 @@
+"""Compacting as a caller asks for it: what is returned, what is kept, what is told, what happens when things fail."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+import aether
+from aether import clock
+from aether.api import compact, compact_views, conversations, tokens
+from aether.api.compact import answered, compaction_plan, preflight, undo_compaction
+from aether.api.compact import compact as compact_compact
+from aether.api.compact_case import Options
+from aether.errors import BudgetExceeded, Conflict, InvalidInput, NotFound, StorageFailed
+from aether.events.events import Event
+from aether.messages.convert import read
+from aether.messages.validate import check
+from aether.storage.adapter import FileStorage
+from aether.store import conversations as store_conversations
+from aether.store.conversations import load
+from tests.laws.histories import history
+from tests.tables import rows
+
+WINDOW = 8_000
+
+
+class Told:
+    """An exporter that remembers."""
+
+    def __init__(self):
+        self.events: list[Event] = []
+
+    def emit(self, event):
+        self.events.append(event)
+
+    def flush(self):
+        pass
+
+    def close(self):
+        pass
+
+
+class Kept:
+    """A storage adapter that remembers, or fails."""
+
+    name = "memory"
+
+    def __init__(self, fails=False):
+        self.fails, self.transcripts, self.summaries = fails, {}, {}
+
+    def save_transcript(self, session_id, messages, step):
+        if self.fails:
+            raise StorageFailed("full.", fix="Free some space.")
+        self.transcripts[step] = messages
+        return f"memory/{step}"
+
+    def save_summary(self, session_id, summary, step):
+        self.summaries[step] = summary
+        return f"memory/{step}"
+
+    def save_event(self, session_id, event):
+        return "memory"
+
+
+def long(wire="openai", turns=12):
+    return history(5, wire, turns=turns)
+
+
+def talk(pairs, words=60):
+    said = [{"role": "system", "content": "Be brief."}]
+    for nth in range(pairs):
+        said.append({"role": "user", "content": f"Question {nth}: " + "why so " * words})
+        said.append({"role": "assistant", "content": f"Answer {nth}: " + "because of " * words})
+    return said
+
+
+def errors(messages, wire):
+    return [finding for finding in check(read(messages, wire), wire) if finding.level == "error"]
+
+
+def test_below_every_trigger_the_very_messages_come_back_and_nothing_is_stored(home):
+    messages = talk(3)
+
+    done = preflight("c", messages, window=100_000, home=home)
+
+    assert not done.triggered
+    assert all(new is old for new, old in zip(done.messages, messages, strict=True))
+    assert done.receipt is None
+    assert list(store_conversations.conversations(home)) == []
+
+
+@pytest.mark.parametrize("wire", ["openai", "anthropic", "responses", "gemini", "plain"])
+def test_what_is_too_long_fits_afterwards_and_is_valid(home, wire):
+    messages = long(wire)
+
+    done = preflight("c", messages, window=WINDOW, wire=wire, home=home)
+
+    assert done.triggered
+    assert done.tokens_before > WINDOW
+    assert done.tokens_after <= done.limit < WINDOW
+    assert errors(done.messages, wire) == []
+
+
+def test_what_is_given_is_not_changed(home):
+    messages = long()
+    before = json.dumps(messages)
+
+    preflight("c", messages, window=WINDOW, home=home)
+
+    assert json.dumps(messages) == before
+
+
+def test_undo_gives_everything_back_across_several_compactions(home):
+    first = long(turns=8)
+    once = preflight("c", first, window=WINDOW, home=home).messages
+    later = history(6, "openai", turns=8)[1:]
+    twice = preflight("c", [*once, *later], window=WINDOW, home=home)
+    assert twice.triggered
+
+    one = undo_compaction("c", home=home)
+    two = undo_compaction("c", home=home)
+
+    assert json.dumps(one.messages) == json.dumps([*once, *later])
+    assert json.dumps(two.messages) == json.dumps([*first, *later])
+    with pytest.raises(NotFound):
+        undo_compaction("c", home=home)
+
+
+def test_the_receipt_accounts_for_every_message(home):
+    messages = long()
+
+    receipt = preflight("c", messages, window=WINDOW, home=home).receipt
+
+    stayed = [place for place in receipt.places if place is not None]
+    assert sorted([*stayed, *receipt.removed]) == list(range(len(messages)))
+    assert set(receipt.protected) <= set(stayed)
+    assert receipt.sha256_before == compact_views.checksum(messages)
+    assert receipt.step == 1
+    assert receipt.summary["backend"] == "extractive"
+    assert load(home, "c").compactions[0].receipt == json.loads(json.dumps(receipt._asdict()))
+
+
+def test_by_hand_it_is_compacted_below_every_trigger_too(home):
+    messages = talk(30)
+
+    done = compact_compact("c", messages, window=200_000, note="before the release", home=home)
+
+    assert done.triggered
+    assert done.tokens_after <= 0.6 * done.tokens_before
+    assert done.receipt.note == "before the release"
+
+
+def test_a_plan_changes_nothing(home):
+    made = compaction_plan("c", long(), window=WINDOW, home=home)
+
+    assert made.triggered
+    assert made.task is not None
+    assert list(store_conversations.conversations(home)) == []
+
+
+def test_what_cannot_be_made_to_fit_raises_stores_nothing_and_is_told(home):
+    messages = talk(3)
+    messages.insert(1, {"role": "user", "content": "word " * 9_000, "meta": {"protected": True}})
+    told = Told()
+
+    with pytest.raises(BudgetExceeded, match="protected"):
+        preflight("c", messages, window=WINDOW, options=Options(exporter=told), home=home)
+
+    assert told.events[-1].name == "compact.error"
+    assert list(store_conversations.conversations(home)) == []
+
+
+def test_neither_a_window_nor_a_model_is_an_error(home):
+    with pytest.raises(InvalidInput, match="neither"):
+        preflight("c", talk(1), home=home)
+
+
+@pytest.mark.parametrize("window", [0, -1])
+def test_a_window_that_is_none_is_refused(home, window):
+    with pytest.raises(InvalidInput, match="not a window"):
+        preflight("c", talk(1), window=window, home=home)
+
+
+def test_an_unknown_model_gets_a_small_window_and_a_finding(home):
+    done = preflight("c", talk(1), model="nobody-knows-it", home=home)
+
+    assert [finding.code for finding in done.findings] == ["unknown-model"]
+    assert preflight("c", talk(1), model="nobody-knows-it", window=9_000, home=home).findings == []
+
+
+def test_an_unknown_backend_is_the_callers_mistake(home):
+    with pytest.raises(InvalidInput, match="nonsense"):
+        preflight("c", long(), window=WINDOW, options=Options(backend="nonsense"), home=home)
+
+    assert list(store_conversations.conversations(home)) == []
+
+
+def test_what_a_model_writes_stands_in_the_summary(home):
+    options = Options(
+        backend=lambda said, most, strategy: "They settled on the walnut design for the cabinet."
+    )
+
+    done = preflight("c", long(), window=WINDOW, options=options, home=home)
+
+    assert done.receipt.summary["backend"] == "caller"
+    assert sum("walnut design" in json.dumps(message) for message in done.messages) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "",
+        "I'm sorry, but I can't help with that.",
+        '{"error": {"message": "Overloaded"}}',
+        "word " * 50_000,
+        None,
+    ],
+)
+def test_what_is_no_summary_never_becomes_one(home, answer):
+    told = Told()
+    options = Options(backend=lambda said, most, strategy: answer, exporter=told)
+
+    done = preflight("c", long(), window=WINDOW, options=options, home=home)
+
+    assert done.triggered
+    assert done.tokens_after <= done.limit
+    assert done.receipt.summary["backend"] == "extractive"
+    failures = [event for event in told.events if event.name == "compact.error"]
+    assert failures
+    assert {event.properties["fallback"] for event in failures} == {"extractive"}
+
+
+def test_every_decision_is_told(home):
+    told = Told()
+
+    preflight("c", talk(1), window=WINDOW, options=Options(exporter=told), home=home)
+    quiet = [event.name for event in told.events]
+    told.events.clear()
+    preflight("c", long(), window=WINDOW, options=Options(exporter=told, storage=Kept()), home=home)
+
+    assert quiet == ["compact.token_estimate", "compact.trigger_decision"]
+    assert [event.name for event in told.events] == [
+        "compact.token_estimate", "compact.trigger_decision", "compact.summary_created", "compact.pruned_messages",
+        "compact.archival",
+    ]  # fmt: skip
+
+
+def test_copies_are_redacted_and_what_is_sent_is_not(home):
+    key = "sk-ant-" + "api03-" + "a1B2" * 20
+    messages = [*long(), {"role": "user", "content": f"My api_key={key} must work."}]
+    storage = Kept()
+
+    done = preflight("c", messages, window=WINDOW, options=Options(storage=storage), home=home)
+
+    assert key in json.dumps(done.messages)
+    assert key not in json.dumps([storage.transcripts, storage.summaries])
+    assert "<REDACTED>" in json.dumps(storage.transcripts[1])
+    assert len(storage.transcripts[1]) == len(messages)
+
+
+def test_copies_are_whole_where_redaction_is_off_and_a_warning_is_told(home):
+    storage, told = Kept(), Told()
+    messages = [*long(), {"role": "user", "content": "password=hunter2hunter2"}]
+
+    preflight(
+        "c", messages, window=WINDOW, options=Options(storage=storage, exporter=told, rules=None), home=home
+    )
+
+    assert "hunter2hunter2" in json.dumps(storage.transcripts)
+    assert "compact.redaction_disabled" in [event.name for event in told.events]
+
+
+def test_a_copy_that_cannot_be_written_is_a_finding_because_the_home_has_the_whole(home):
+    messages = long()
+
+    done = preflight("c", messages, window=WINDOW, options=Options(storage=Kept(fails=True)), home=home)
+
+    assert "copy-failed" in [finding.code for finding in done.findings]
+    assert json.dumps(undo_compaction("c", home=home).messages) == json.dumps(messages)
+
+
+@pytest.mark.parametrize("broken", ["next_step", "save_transcript", "save_summary"])
+@pytest.mark.parametrize("error", [StorageFailed("gone.", fix="Wait."), RuntimeError("gone.")])
+def test_a_place_for_copies_that_fails_anyhow_never_fails_the_compaction(home, broken, error):
+    class Broken(Kept):
+        def next_step(self, session_id):
+            return 1
+
+    def fail(*arguments):
+        raise error
+
+    storage, told, messages = Broken(), Told(), long()
+    setattr(storage, broken, fail)
+
+    done = preflight("c", messages, window=WINDOW, options=Options(storage=storage, exporter=told), home=home)
+
+    assert "copy-failed" in [finding.code for finding in done.findings]
+    assert [e.properties["message"] for e in told.events if e.name == "compact.error"] == ["gone."]
+    assert json.dumps(undo_compaction("c", home=home).messages) == json.dumps(messages)
+
+
+def test_a_summariser_that_fails_is_told_of_in_the_findings(home):
+    def broken(said, most, strategy):
+        raise RuntimeError("no model today, api_key=sk-abc123")
+
+    done = preflight("c", long(), window=WINDOW, options=Options(backend=broken), home=home)
+
+    (told,) = {finding for finding in done.findings if finding.code == "summary-not-taken"}
+    assert "no model today, api_key=<REDACTED>" in told.message
+    assert "extractive" in told.fix
+
+
+def test_nobody_waits_for_events_to_arrive_and_no_exporter_ends_the_work(home, capsys):
+    class Bad(Told):
+        def emit(self, event):
+            raise RuntimeError("no viewer")
+
+        def flush(self):
+            raise AssertionError("it waits for the viewer")
+
+    done = preflight("c", long(), window=WINDOW, options=Options(exporter=Bad()), home=home)
+
+    assert done.triggered
+    assert "[exporter] an event was lost: RuntimeError: no viewer" in capsys.readouterr().err
+
+
+def test_the_next_summary_counts_on_and_there_is_one_at_a_time(home):
+    messages = long(turns=8)
+    for nth in range(3):
+        done = preflight("c", messages, window=WINDOW, home=home)
+        assert done.receipt.summary["version"] == nth + 1
+        assert sum("<COMPACT-SUMMARY v" in str(message["content"]) for message in done.messages) == 1
+        messages = [*done.messages, *history(30 + nth, "openai", turns=8)[1:]]
+
+
+def test_without_a_home_the_whole_is_kept_in_a_directory_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert not preflight("c", talk(1), window=WINDOW).triggered
+    assert list(tmp_path.iterdir()) == []
+
+    done = preflight("c", long(), window=WINDOW)
+
+    assert done.triggered
+    assert (tmp_path / ".compact" / "conversations").is_dir()
+    assert len(undo_compaction("c").messages) == len(long())
+
+
+def test_a_home_that_is_named_and_none_is_an_error(tmp_path, monkeypatch):
+    with pytest.raises(NotFound):
+        preflight("c", talk(1), window=WINDOW, home=tmp_path / "none")
+    monkeypatch.setenv("AETHER_HOME", str(tmp_path / "none"))
+    with pytest.raises(NotFound):
+        preflight("c", talk(1), window=WINDOW)
+
+
+def test_what_another_process_appended_meanwhile_stays_in_the_context(home):
+    messages = long(turns=8)
+    store_conversations.extend(home, "c", messages, now=clock.now())
+
+    def slow(said, most, strategy):
+        store_conversations.extend(
+            home, "c", [{"role": "user", "content": "Said meanwhile."}], now=clock.now()
+        )
+        return "They settled on the walnut design for the cabinet, after looking at three others."
+
+    done = preflight("c", messages, window=WINDOW, options=Options(backend=slow), home=home)
+
+    live = store_conversations.context(load(home, "c"))
+    assert live == [*done.messages, {"role": "user", "content": "Said meanwhile."}]
+
+
+def test_two_that_compact_one_conversation_at_once_both_succeed(home):
+    messages = long(turns=8)
+    store_conversations.extend(home, "c", messages, now=clock.now())
+    others = []
+
+    def slow(said, most, strategy):
+        if not others:
+            others.append(preflight("c", messages, window=WINDOW, home=home))
+        return "They settled on the walnut design for the cabinet, after looking at three others."
+
+    done = preflight("c", messages, window=WINDOW, options=Options(backend=slow), home=home)
+
+    assert (others[0].receipt.step, done.receipt.step) == (1, 2)
+    assert store_conversations.context(load(home, "c")) == done.messages
+
+
+def test_who_is_overtaken_does_not_ask_a_model_again(home):
+    messages = long(turns=8)
+    store_conversations.extend(home, "c", messages, now=clock.now())
+    asked = []
+
+    def slow(said, most, strategy):
+        asked.append(most)
+        preflight("c", messages, window=WINDOW, home=home)
+        return "They settled on the walnut design for the cabinet, after looking at three others."
+
+    done = preflight("c", messages, window=WINDOW, options=Options(backend=slow), home=home)
+
+    assert len(asked) == 1
+    assert done.receipt.step == 2
+
+
+def test_who_is_always_overtaken_is_told(home, monkeypatch):
+    def overtaken(*given, **named):
+        raise Conflict("changed.", fix="Load it and compact it again.")
+
+    monkeypatch.setattr(store_conversations, "record_compaction", overtaken)
+
+    with pytest.raises(Conflict):
+        preflight("c", long(turns=8), window=WINDOW, home=home)
+
+
+def test_copies_that_are_older_than_the_home_are_not_written_over(home, tmp_path):
+    messages = long(turns=8)
+    options = Options(storage=FileStorage(tmp_path / "copies"))
+    preflight("c", messages, window=WINDOW, options=options, home=home)
+    shutil.rmtree(home / "conversations")
+
+    done = preflight(
+        "c", [*messages, {"role": "user", "content": "New."}], window=WINDOW, options=options, home=home
+    )
+
+    assert [finding.code for finding in done.findings if finding.code == "copy-failed"] == []
+    assert len(list((tmp_path / "copies").rglob("transcript-*"))) == 2
+
+
+def spoken(count):
+    said = ("What of the parser? " * 20, "It takes a lock and gives it back. " * 20)
+    return [{"role": ("user", "assistant")[nth % 2], "content": said[nth % 2]} for nth in range(count)]
+
+
+def test_what_the_provider_reports_corrects_the_next_count(home):
+    asked = preflight("c", spoken(10), model="some-model", home=home)
+
+    assert answered("c", {"prompt_tokens": 2 * asked.tokens_after}, home=home)
+
+    again = preflight("c", spoken(10), model="some-model", home=home)
+    assert again.tokens_after == pytest.approx(2 * asked.tokens_after, rel=0.05)
+    assert again.counter.endswith("× 2")
+    (listed,) = tokens.models("some-model", home=home)
+    assert (listed.factor, listed.reports) == (2.0, 1)
+
+
+def test_what_was_compacted_is_what_a_report_is_about(home):
+    asked = preflight("c", spoken(200), model="some-model", window=WINDOW, home=home)
+    assert asked.triggered
+
+    assert answered("c", asked.tokens_after, home=home)
+
+    assert tokens.counting("some-model", place=home).factor == 1.0
+
+
+def test_a_request_is_reported_on_once(home):
+    preflight("c", spoken(10), model="some-model", home=home)
+
+    assert [answered("c", 900, home=home) for _ in range(2)] == [True, False]
+    assert not answered("another", 900, home=home)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"window": WINDOW}, {"model": "unnamed"}, {"model": "some-model", "options": Options(counter=len)}],
+    ids=["no model", "no name", "the caller counts"],
+)
+def test_nothing_is_learned_where_it_would_be_about_something_else(given, home):
+    preflight("c", spoken(10), model="some-model", home=home)
+    preflight("c", spoken(10), home=home, **{"window": 90_000, **given})
+
+    assert not answered("c", 900, home=home)
+    assert not (home / "data" / "usage.json").exists()
+
+
+@pytest.mark.parametrize("report", [0, {}, {"input_tokens": None}])
+def test_what_is_no_report_harms_nothing(report, home):
+    preflight("c", spoken(10), model="some-model", home=home)
+
+    assert not answered("c", report, home=home)
+
+
+def test_without_a_home_nothing_is_learned_and_nothing_fails(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    preflight("c", spoken(10), model="some-model")
+
+    assert not answered("c", 900)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_of_few_requests_is_remembered_that_they_were_made(home, monkeypatch):
+    monkeypatch.setattr(compact, "KEPT_TALLIES", 2)
+    monkeypatch.setattr(compact, "_ASKED", {})
+    for name in "abc":
+        preflight(name, spoken(10), model="some-model", home=home)
+
+    assert [answered(name, 900, home=home) for name in "abc"] == [False, True, True]
+
+
+def test_what_is_live_no_longer_is_not_compacted_as_if_it_were(home):
+    """Another process compacts between the reading and the compacting of this one."""
+    said = spoken(200)
+    conversations.add("c", said, home=home)
+    compact_compact("c", said, window=WINDOW, home=home)
+
+    with pytest.raises(Conflict, match="no longer what was read"):
+        compact_compact("c", said, window=WINDOW, options=Options(unsaved=()), home=home)
+
+    assert conversations.whole("c", home=home) == said
+    assert len(load(home, "c").compactions) == 1
+
+
+def test_what_others_added_after_the_reading_stays_live(home):
+    said, late = spoken(200), {"role": "user", "content": "And the lexer?"}
+    conversations.add("c", [*said, late], home=home)
+
+    done = compact_compact("c", said, window=WINDOW, options=Options(unsaved=()), home=home)
+
+    assert conversations.context("c", home=home) == [*done.messages, late]
+    assert conversations.whole("c", home=home) == [*said, late]
+
+
+def test_what_is_not_saved_yet_counts_and_is_not_recorded(home):
+    said, behind = spoken(40), spoken(20)
+    conversations.add("c", said, home=home)
+    assert not preflight("c", said, window=WINDOW, home=home).triggered
+
+    done = preflight("c", said, window=WINDOW, options=Options(unsaved=behind), home=home)
+
+    assert done.triggered
+    assert done.tokens_before == preflight("d", [*said, *behind], window=90_000, home=home).tokens_before
+    assert conversations.whole("c", home=home) == said
+
+
+def test_who_passes_the_whole_each_time_pays_for_no_compaction_twice(home):
+    asked = []
+
+    def writes(said, most, strategy):
+        asked.append(most)
+        return "They settled on the walnut design for the cabinet, after looking at three others."
+
+    options = Options(backend=writes)
+    whole = long(turns=8)
+    first = preflight("c", whole, window=WINDOW, options=options, home=home)
+    whole += [{"role": "user", "content": "And now?"}]
+
+    again = preflight("c", whole, window=WINDOW, options=options, home=home)
+
+    assert first.triggered
+    assert not again.triggered
+    assert again.messages == [*first.messages, {"role": "user", "content": "And now?"}]
+    assert len(asked) == 1
+    assert preflight("c", whole, window=WINDOW, resume=False, options=options, home=home).triggered
+
+
+def test_a_protected_message_is_taken_as_it_was_marked(home):
+    rule = aether.mark_protected("Never deploy on a Friday.")
+    messages = [rule, *long()]
+
+    done = preflight("c", messages, window=WINDOW, home=home)
+
+    expected = {"role": "developer", "content": "Never deploy on a Friday.", "meta": {"protected": True}}
+    assert done.messages[0] == expected
+    assert 0 in done.receipt.protected
+
+
+def test_calls_and_results_that_lost_each_other_are_told_of(home):
+    call = {"id": "1", "type": "function", "function": {"name": "run", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": "Run it."},
+        {"role": "tool", "tool_call_id": "0", "content": "ok"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "user", "content": "And?"},
+        {"role": "assistant", "content": None, "tool_calls": [{**call, "id": "2"}]},
+    ]
+
+    found = preflight("c", messages, window=WINDOW, home=home).findings
+
+    assert [(one.code, one.where) for one in found] == [
+        ("orphan-result", "messages[1]"), ("missing-result", "messages[2]"),
+    ]  # fmt: skip
+    assert preflight("d", long(), window=900_000, home=home).findings == []
+
+
+@rows(
+    ("given", "where"),
+    [
+        ({"messages": None}, "messages"),
+        ({"messages": iter([])}, "messages"),
+        ({"messages": "hello"}, "messages"),
+        ({"messages": ["hello"]}, "messages[0]"),
+        ({"messages": [{"role": "user", "content": {1, 2}}]}, "messages[0]"),
+        ({"window": "8000"}, "window"),
+        ({"window": True}, "window"),
+        ({"window": 1.5}, "window"),
+        ({"model": 5}, "model"),
+        ({"policy": 5}, "policy"),
+        ({"options": {}}, "options"),
+        ({"options": Options(storage="./copies")}, "options.storage"),
+        ({"options": Options(exporter="console")}, "options.exporter"),
+    ],
+)
+def test_what_is_of_the_wrong_kind_is_refused_before_anything_is_done(home, given, where):
+    for _ in range(2):
+        with pytest.raises(InvalidInput) as caught:
+            preflight("c", **{"messages": long(), "window": WINDOW, "home": home, **given})
+        assert caught.value.where == where
+    assert list(store_conversations.conversations(home)) == []

@@ -1,0 +1,28 @@
+import aether
+from aether.cli import demo
+from tests.api.calls import memory, whole
+
+
+def test_the_demo_goes_round_the_whole_loop(tmp_path):
+    place, imported = demo.begin(tmp_path)
+
+    assert imported.bad_lines == []
+    assert len(imported.phases) >= 3
+    done = [demo.finish_phase(place, phase) for phase in imported.phases]
+    assert [each.phase for each in done] == imported.phases
+    assert all(each.items == sum(each.types.values()) > 0 for each in done)
+    assert all(each.ingested.session["compression_ratio"] > 1.5 for each in done)
+    assert memory(place)["working_memory"]["items"] == []
+
+    patterns = demo.promoted(place)
+    assert max(len(each.sessions) for each in patterns) >= 3, "what repeats across phases emerged"
+    assert all(each.pattern["occurrences"] == len(each.sessions) for each in patterns)
+    counts = [each.pattern["occurrences"] for each in patterns]
+    assert counts == sorted(counts, reverse=True)
+
+    told = demo.checked(place)
+    assert told["findings"] == []
+    assert told["restored"]
+    assert told["undone"]["operation"]
+    assert len(aether.get_compression_stats(home=place)["sessions"]) == len(done)
+    whole(place)

@@ -1,0 +1,398 @@
+"""Erasing: what was planted through every door of a home is in none of its bytes afterwards, and the home is whole."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import aether
+from aether.api import admin as homes_of
+from aether.api import colony, conversations, erase, forget, graph, hook_sessions, recall, search, working
+from aether.api.colony import emit_signal
+from aether.errors import Conflict, InvalidInput, LockTimeout, NotFound
+from aether.store import conversations as store_conversations
+from aether.store import snapshot, spool
+from aether.store.lock import locked
+from tests import homes
+from tests.cli import stage
+from tests.hook_player import put, turn
+from tests.api.test_memory_files import tool
+from tests.tables import rows
+
+PLAIN = "Quorvex-77-Blue"
+# What JSON, twice nested JSON, pointers, URLs and Python all write in another way.
+ODD = 'Zé"q/u~o\\β r1'
+# Stands in the paths of memory files, and so in the pointers of patches.
+SLASHED = "vault/Quorvex~key"
+WHOLE_RESULT = {"type": "tool_result", "tool_use_id": "call_1", "content": ""}
+
+
+def raw_forms(text):
+    """Every way in which `text` may stand in bytes, worked out apart from the code under test."""
+    once = [json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], text]
+    twice = [json.dumps(one, ensure_ascii=flag)[1:-1] for one in once for flag in (True, False)]
+    return {one.encode() for one in (*once, *twice)}
+
+
+def holders(home, text):
+    """Return the files of `home` that hold `text`, in their bytes or in their names."""
+    forms = raw_forms(text)
+    found = []
+    for path in sorted(home.rglob("*")):
+        data = path.read_bytes() if path.is_file() else b""
+        data += path.relative_to(home).as_posix().encode()
+        if any(form in data for form in forms):
+            found.append(path.relative_to(home).as_posix())
+    return found
+
+
+def is_sound(home):
+    return [one for one in homes_of.examine(home=home) if one.level != "info"]
+
+
+def compress(home, phase, text):
+    aether.prepare_compression_data(phase, home=home, manual=True)
+    answer = {
+        **stage.session(), "id": f"phase_{phase}_x", "session_id": f"phase_{phase}_x",
+        "summary": f"It was about {text}.",
+        "key_decisions": [{"decision": f"Always use {text} for the cache", "rationale": f"{text} is quick"}],
+        "outcomes": [{"result": f"{text} works", "impact": "later phases rely on it"}],
+    }  # fmt: skip
+    aether.trigger_phase_boundary_compression(phase, answer, home=home)
+
+
+def conversation(text):
+    call = {
+        "type": "tool_use",
+        "id": "call_1",
+        "name": "run",
+        "input": {"command": f"login '{text}'", text: 1},
+    }
+    return [
+        {"role": "user", "content": f"The password is {text}."},
+        {"role": "assistant", "content": [call]},
+        {"role": "user", "content": [{**WHOLE_RESULT, "content": json.dumps({"said": text})}]},
+        *({"role": ("assistant", "user")[n % 2], "content": f"{n} and so on. " * 40} for n in range(30)),
+    ]
+
+
+def planted(home, text):
+    """Put `text` through every door of `home`, each with something innocent beside it."""
+    homes_of.init(home)
+    aether.add_working_memory_item(f"Note: {text} is it.", "decision", 0.9, home=home, metadata={"phase": 1})
+    aether.add_working_memory_item(text, "constraint", 0.9, home=home, metadata={"phase": 1})
+    for phase in (1, 2, 3):
+        aether.add_working_memory_item(f"Always use {text} in {phase}.", "preference", 0.9, home=home)
+        compress(home, phase, text)
+    aether.detect_patterns_across_sessions(home=home)
+    aether.extract_pattern_to_long_term(f"Always use {text}", session_id="phase_3_x", home=home)
+    emit_signal("FOCUS", context=f"look at {text}", home=home)
+    colony.start_phase(4, name=f"the {text} phase", home=home)
+    tool(home, "create", path="/memories/" + text.replace(chr(92), "-") + ".md", file_text=f"it is\n{text}\n")
+    tool(home, "create", path="/memories/by_hand.md", file_text="nothing yet")
+    (home / "memories/by_hand.md").write_text(f"by hand: {text}")
+    graph.create_entities([{"name": text, "entityType": "key", "observations": [f"is {text}"]}], home=home)
+    graph.create_relations([{"from": text, "to": text, "relationType": "is"}], home=home)
+    conversations.add("work", conversation(text), home=home)
+    conversations.add(f"about {text}", conversation(text), home=home)
+    aether.compact("work", conversations.context("work", home=home), window=4000, home=home)
+    put(home, *turn(1))
+    put(home, {"event": "UserPromptSubmit", "session": "s2", "at": "2026-03-01T10:15:00.000000Z", "prompt": f"Never use {text}."})  # fmt: skip
+    hook_sessions.record(home, "s2", [f"- {text}"])
+    aether.create_snapshot(f"with {text}", home=home)
+    item = aether.add_working_memory_item(f"{text}\nstays open", "decision", 0.9, home=home)
+    done = forget.forget([str(item)], home=home)
+    homes_of.undo(done.revision, home=home)
+    working.clear_working_memory(home=home)
+    aether.add_working_memory_item(f"Open: {text} once more", "decision", 0.9, home=home)
+    aether.prepare_compression_data(5, home=home, manual=True)
+    search.search_memory(text, home=home)
+    _by_hand(home, text)
+
+
+def _by_hand(home, text):
+    """What people, crashes and exporters leave: an edit, damaged files, logs, a torn line."""
+    homes_of.fold(home=home)
+    path = home / "data/COLONY_STATE.json"
+    edited = json.loads(path.read_bytes())
+    edited["colony_status"]["current_phase_name"] = f"by hand {text}"
+    path.write_text(json.dumps(edited))
+    (home / "quarantine").mkdir(exist_ok=True)
+    (home / "quarantine/journal.corrupt-1").write_bytes(b"\xff{" + json.dumps({"a": text}).encode())
+    (home / "hook.log").write_text(f"2026 hook {text}\n2026 hook fine\n")
+    (home / "telemetry.jsonl").write_text(json.dumps({"event": {"said": text}}) + "\nno json " + text + "\n")
+    with (home / "data/journal.jsonl").open("ab") as journal:
+        journal.write(json.dumps({"revision": 1, "said": text}).encode())
+
+
+@pytest.fixture
+def place(tmp_path):
+    return homes_of.init(tmp_path / ".aether")
+
+
+@rows("text", [PLAIN, ODD, SLASHED], ids=["plain", "odd", "slashed"])
+def test_no_byte_of_it_remains_wherever_it_was_planted(tmp_path, text):
+    home = tmp_path / ".aether"
+    planted(home, text)
+    assert len(holders(home, text)) > 20
+    looked = erase.would_erase(match=text, home=home)
+
+    done = erase.erase(match=text, home=home)
+
+    assert holders(home, text) == []
+    assert set(looked.places) <= set(done.places)
+    assert {"documents", "history", "backups", "archive", "records", "hand-offs", "snapshots", "conversations",
+            "memory files", "hooks", "quarantine", "logs"} == done.places.keys()  # fmt: skip
+    assert (done.done, done.left, done.own, done.skipped) == (True, [], [], 0)
+    snapshot._CACHE.clear()
+    store_conversations._CACHE.clear()
+    assert is_sound(home) == []
+    assert erase.would_erase(match=text, home=home).places == {}
+    assert not (home / "erasing").exists()
+
+
+def test_the_log_is_as_it_was_and_another_revision_can_be_undone(place):
+    aether.add_working_memory_item(f"It is {PLAIN}.", "decision", 0.9, home=place)
+    aether.add_working_memory_item("Another note.", "decision", 0.9, home=place)
+    revision = snapshot.load(place).revision
+    aether.add_working_memory_item(f"It is {PLAIN} again.", "decision", 0.9, home=place)
+    before = aether.log(home=place)
+
+    erase.erase(match=PLAIN, home=place)
+
+    assert aether.log(home=place) == [
+        line._replace(reason=line.reason.replace(PLAIN, "[ERASED]") + " (erased)")
+        if PLAIN in line.reason
+        else line
+        for line in before
+    ]
+    assert [hit["content"] for hit in search.search_memory("erased", home=place)] == [
+        "It is [ERASED] again.", "It is [ERASED].",
+    ]  # fmt: skip
+    assert aether.undo(revision, home=place).revision == revision
+    items = aether.show("memory", home=place)["working_memory"]["items"]
+    assert [item["content"] for item in items] == ["It is [ERASED].", "It is [ERASED] again."]
+    assert is_sound(place) == []
+
+
+def test_a_revision_that_held_the_text_cannot_be_undone_and_says_so(place):
+    aether.add_working_memory_item("Innocent note.", "decision", 0.9, home=place)
+    innocent = snapshot.load(place).revision
+    aether.add_working_memory_item(f"It is {PLAIN}.", "decision", 0.9, home=place)
+    held = snapshot.load(place).revision
+
+    erase.erase(match=PLAIN, home=place)
+
+    with pytest.raises(Conflict, match=f"revision {held} cannot be undone: a text in it was erased"):
+        aether.undo(held, home=place)
+    assert aether.undo(home=place).revision == innocent
+    items = aether.show("memory", home=place)["working_memory"]["items"]
+    assert [item["content"] for item in items] == ["It is [ERASED]."]
+
+
+def test_a_forgetting_of_something_else_can_still_be_undone(place):
+    other = str(aether.add_working_memory_item("Innocent note.", "decision", 0.9, home=place))
+    forgotten = forget.forget([other], home=place).revision
+    aether.add_working_memory_item(f"It is {PLAIN}.", "decision", 0.9, home=place)
+
+    erase.erase(match=PLAIN, home=place)
+
+    aether.undo(forgotten, home=place)
+    assert recall.full([other], home=place)[0]["text"] == "Innocent note."
+
+
+def test_two_texts_that_were_keys_stay_two_keys(place):
+    for name in ("Quorvex", "Zyntral"):
+        tool(place, "create", path=f"/memories/{name}.md", file_text=f"about {name}")
+        erase.erase(match=name, home=place)
+
+    assert aether.show("memories", home=place)["files"] == {
+        "/memories/[ERASED].md": "about [ERASED]", "/memories/[ERASED-2].md": "about [ERASED-2]",
+    }  # fmt: skip
+    assert is_sound(place) == []
+
+
+@pytest.mark.parametrize("written", ["Pa\u0308rvex-1", "P\u00e4rvex-1"])
+def test_a_text_is_found_in_both_unicode_forms_and_in_any_nesting_of_json(place, written):
+    aether.add_working_memory_item(f"It is {written}.", "decision", 0.9, home=place)
+    (place / "telemetry.jsonl").write_text(json.dumps({"a": json.dumps({"b": written})}) + "\n")
+
+    erase.erase(match="P\u00e4rvex-1", home=place)
+
+    assert holders(place, written) == []
+    assert json.loads(json.loads((place / "telemetry.jsonl").read_text())["a"]) == {"b": "[ERASED]"}
+
+
+def test_what_is_named_is_erased_with_its_sentences_and_forgotten(place):
+    said = "The vault opens with Quorvex at noon. Nobody else may know where it is."
+    item = str(aether.add_working_memory_item(said, "decision", 0.9, home=place, metadata={"phase": 1}))
+    compress(place, 1, "Nobody else may know where it is.")
+    kept = str(aether.add_working_memory_item("Innocent note.", "decision", 0.9, home=place))
+
+    done = erase.erase([item, "phase_1_x"], home=place)
+
+    assert (done.done, done.forgotten) == (True, 2)
+    for text in (said, "Nobody else may know where it is.", "The vault opens"):
+        assert holders(place, text) == []
+    assert recall.full([kept], home=place)[0]["text"] == "Innocent note."
+    assert is_sound(place) == []
+    again = erase.erase([item], home=place)
+    assert (again.done, again.places, again.forgotten) == (False, {}, 0)
+
+
+def test_what_was_forgotten_before_can_still_be_named(place):
+    signal = emit_signal("FOCUS", context=f"look at {PLAIN}", home=place)["id"]
+    forget.forget([signal], home=place)
+
+    done = erase.erase([signal], home=place)
+
+    assert (done.forgotten, holders(place, PLAIN)) == (0, [])
+
+
+def test_texts_of_a_thing_that_are_too_short_or_words_of_files_stay(place):
+    item = str(aether.add_working_memory_item("done", "decision", 0.9, home=place))
+
+    done = erase.erase([item], home=place)
+
+    assert (done.skipped, done.places, done.forgotten, done.done) == (1, {}, 1, True)
+
+
+@rows(
+    ("ids", "text", "what"),
+    [
+        ([], "", "expected either"), (["a"], PLAIN, "expected either"), ([], "  abcde ", "too short"),
+        ([], "content", "the words that"), ([], '": "note', r"what files are built of \(documents\)"),
+    ],
+)  # fmt: skip
+def test_what_would_break_files_is_refused_and_not_repeated(place, ids, text, what):
+    aether.add_working_memory_item('note x": "note one', "decision", 0.9, home=place)
+    aether.add_working_memory_item("note one", "decision", 0.9, home=place)
+    before = homes.anew(place).revision
+
+    with pytest.raises(InvalidInput, match=what) as refused:
+        erase.erase(ids, match=text, home=place)
+
+    assert (not text.strip()) or text.strip() not in str(refused.value).replace("the words that files", "")
+    assert homes.anew(place).revision == before
+
+
+def test_what_does_not_fit_its_schema_afterwards_is_refused(place, monkeypatch):
+    item = str(aether.add_working_memory_item("note one", "decision", 0.9, home=place))
+    monkeypatch.setattr(erase.erasing, "is_reserved", lambda text: False)
+
+    with pytest.raises(InvalidInput, match="what the schema of"):
+        erase.erase(match="working_memory", home=place)
+
+    assert recall.full([item], home=place)
+
+
+def test_an_unknown_id_is_named(place):
+    with pytest.raises(NotFound, match="'wm_none' is in no layer"):
+        erase.would_erase(["wm_none"], home=place)
+
+
+def test_what_a_person_wrote_stays_and_is_named(place):
+    (place / "config.toml").write_text(f'[claude]\nprivate_paths = "{PLAIN}"\n')
+    aether.add_working_memory_item(PLAIN, "decision", 0.9, home=place)
+
+    done = erase.erase(match=PLAIN, home=place)
+
+    assert (done.own, holders(place, PLAIN)) == (["config.toml"], ["config.toml"])
+    again = erase.erase(match=PLAIN, home=place)
+    assert (again.done, again.own) == (False, ["config.toml"])
+
+
+def test_links_are_not_followed_and_other_files_are_looked_into(place, tmp_path):
+    (tmp_path / "outside.txt").write_text(PLAIN)
+    (place / "link.txt").symlink_to(tmp_path / "outside.txt")
+    (place / "notes.txt").write_text(PLAIN)
+
+    assert erase.erase(match=PLAIN, home=place).places == {"other": 1}
+    assert ((tmp_path / "outside.txt").read_text(), (place / "notes.txt").read_text()) == (PLAIN, "[ERASED]")
+
+
+def test_what_a_hook_removes_meanwhile_is_passed_over(place, monkeypatch):
+    (place / "notes.txt").write_text(PLAIN)
+    monkeypatch.setattr(erase, "identity", lambda path: path.unlink(missing_ok=True) or (0, 0, 0))
+
+    assert erase.would_erase(match=PLAIN, home=place).places == {}
+
+
+def test_a_directory_that_cannot_be_read_stops_it(place, monkeypatch):
+    def walk(top, onerror):
+        onerror(OSError(5, "broken"))
+        return iter([])
+
+    monkeypatch.setattr(erase.os, "walk", walk)
+    with pytest.raises(OSError, match="broken"):
+        erase.would_erase(match=PLAIN, home=place)
+
+
+def test_while_hooks_or_a_command_write_nothing_is_changed(place, monkeypatch):
+    put(place, *turn(1))
+    aether.add_working_memory_item(PLAIN, "decision", 0.9, home=place)
+    (place / "config.toml").write_text("[store]\nlock_timeout_seconds = 0.05\n")
+
+    for held in (place / "hooks", place):
+        with locked(held), pytest.raises(LockTimeout):
+            erase.erase(match=PLAIN, home=place)
+
+    assert holders(place, PLAIN) != []
+    assert erase.erase(match=PLAIN, home=place).done
+
+
+def test_a_conversation_goes_on_under_its_new_name(place):
+    name = f"about {PLAIN}"
+    conversations.add(name, conversation(PLAIN), home=place)
+
+    erase.erase(match=PLAIN, home=place)
+
+    assert conversations.names(home=place) == ["about [ERASED]"]
+    assert conversations.whole("about [ERASED]", home=place) == conversation("[ERASED]")
+    conversations.add("about [ERASED]", [{"role": "user", "content": "more"}], home=place)
+    assert len(conversations.whole("about [ERASED]", home=place)) == len(conversation("")) + 1
+
+
+def test_a_compaction_can_be_undone_and_a_handoff_ingested_afterwards(place):
+    conversations.add("work", conversation(PLAIN), home=place)
+    aether.compact("work", conversations.context("work", home=place), window=4000, home=place)
+    aether.add_working_memory_item(f"Use {PLAIN}.", "decision", 0.9, home=place, metadata={"phase": 1})
+    aether.prepare_compression_data(1, home=place, manual=True)
+
+    erase.erase(match=PLAIN, home=place)
+
+    receipts = store_conversations.load(place, "work").compactions[0].receipt
+    assert (receipts["sha256_before"], receipts["sha256_after"]) == ("", "")
+    assert aether.undo_compaction("work", home=place).messages == conversation("[ERASED]")
+    aether.trigger_phase_boundary_compression(1, stage.session(), home=place)
+    assert aether.show("memory", home=place)["working_memory"]["items"] == []
+    assert is_sound(place) == []
+
+
+def test_an_entry_of_a_hook_that_waits_is_erased_as_well(place, monkeypatch):
+    put(
+        place,
+        {"event": "UserPromptSubmit", "session": "s9", "at": "2026-03-01T10:15:00.000000Z", "prompt": PLAIN},
+    )
+    monkeypatch.setattr(erase, "drained", lambda home: home)
+
+    assert "hooks" in erase.erase(match=PLAIN, home=place).places
+
+    assert holders(place, PLAIN) == []
+    assert aether.log(home=place)[0].operation == "capture"
+    assert (spool.waiting(str(place)), hook_sessions.session_of(place, "s9") is not None) == ([], True)
+
+
+def test_a_first_forgetting_cannot_be_undone_while_a_later_one_stands_and_that_is_named(place):
+    first = str(aether.add_working_memory_item("One thing.", "decision", 0.9, home=place))
+    second = str(aether.add_working_memory_item("Two things.", "decision", 0.9, home=place))
+    one = forget.forget([first], home=place)
+    two = forget.forget([second], home=place)
+
+    with pytest.raises(Conflict, match=rf"was changed again by revision {two.revision} \(forget\)"):
+        aether.undo(one.revision, home=place)
+
+    aether.undo(two.revision, home=place)
+    aether.undo(one.revision, home=place)
+    assert len(recall.full([first, second], home=place)) == 2

@@ -1,0 +1,284 @@
+"""Forgetting: what is named or holds a text is found no more, and one undo brings it back."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import aether
+from aether.api import admin as homes
+from aether.api import colony, forget, graph, recall, search, working
+from aether.errors import InvalidInput, NotFound
+from aether.store import archive, snapshot
+from tests.cli import stage
+from tests.tables import rows
+
+TEXT = "The customer Quorvex pays by invoice."
+
+
+@pytest.fixture
+def place(tmp_path):
+    return homes.init(tmp_path / ".aether")
+
+
+def add(place, text=TEXT, **metadata):
+    return str(aether.add_working_memory_item(text, "decision", 0.8, home=place, metadata=metadata))
+
+
+def compressed(place, **changes):
+    aether.prepare_compression_data(1, home=place, manual=True)
+    aether.trigger_phase_boundary_compression(1, {**stage.session(), **changes}, home=place)
+
+
+def documents(place):
+    return json.dumps(snapshot.load(place).documents)
+
+
+def is_sound(place):
+    return [one for one in homes.examine(home=place) if one.level == "error"] == []
+
+
+def found(place, text="Quorvex"):
+    return [hit["id"] for hit in search.search_memory(text, home=place)]
+
+
+@pytest.mark.parametrize("by", ["id", "text"])
+@pytest.mark.parametrize("where", ["live", "archived"])
+def test_what_is_forgotten_is_found_no_more_until_it_is_undone(place, where, by):
+    item, other = add(place), add(place, "Another note stays.")
+    if where == "archived":
+        working.clear_working_memory(home=place)
+    assert found(place) == [item]
+
+    done = forget.forget([item] if by == "id" else [], match="" if by == "id" else "qUORVEX", home=place)
+
+    assert [(one.id, one.layer) for one in done.targets] == [
+        (item, "working_memory" if where == "live" else "archive")
+    ]
+    assert (found(place), recall.recall("Quorvex", home=place)) == ([], [])
+    assert recall.prompt_recall("who is the customer Quorvex, by invoice?", budget=400, home=place) == ""
+    with pytest.raises(NotFound):
+        recall.full([item], home=place)
+    assert [line.id for line in recall.timeline(other, home=place)] == [other]
+    assert forget.would_forget(match="Quorvex", home=place).targets == []
+    assert is_sound(place)
+    homes.undo(done.revision, home=place)
+    assert found(place) == [item]
+    assert is_sound(place)
+
+
+def test_a_dry_look_changes_nothing(place):
+    add(place)
+    before = snapshot.load(place).revision
+
+    looked = forget.would_forget(match="Quorvex", home=place)
+
+    assert (len(looked.targets), looked.receipt, looked.revision) == (1, None, 0)
+    assert snapshot.load(place).revision == before
+
+
+def test_the_receipt_names_what_went_and_not_what_it_said(place):
+    item = add(place)
+
+    done = forget.forget([item], home=place)
+
+    (receipt,) = (one for _, one in archive.records(snapshot.load(place), "receipts"))
+    assert receipt["forgotten"] == [
+        {"id": item, "layer": "working_memory", "part": "", "sha256": receipt["forgotten"][0]["sha256"]}
+    ]
+    assert (receipt["revision"], receipt["receipt_id"]) == (done.revision, done.receipt["receipt_id"])
+    assert "Quorvex" not in json.dumps(receipt)
+
+
+def test_of_a_session_only_the_statements_that_hold_it_go(place):
+    add(place, "A note.", phase=1)
+    compressed(
+        place,
+        summary="State is atomic.\nQuorvex asked for it.",
+        outcomes=[
+            {"result": "Quorvex is content", "impact": "none"},
+            {"result": "It survives", "impact": "yes"},
+        ],
+    )
+
+    done = forget.forget(match="Quorvex", home=place)
+
+    assert sorted(one.part for one in done.targets) == ["outcomes/0", "summary/1"]
+    (session,) = snapshot.load(place).documents["memory"]["short_term_memory"]["sessions"]
+    assert session["summary"] == "State is atomic.\n[forgotten]"
+    assert [one["result"] for one in session["outcomes"]] == ["It survives"]
+    assert "Quorvex" not in documents(place)
+    assert is_sound(place)
+    homes.undo(done.revision, home=place)
+    assert "Quorvex is content" in documents(place)
+
+
+def test_a_whole_session_goes_with_what_leads_to_it(place):
+    add(place, "A note.", phase=1)
+    compressed(place)
+    pattern = aether.extract_pattern_to_long_term(
+        "Never block the loop", session_id="phase_1_by_hand", home=place
+    )
+
+    forget.forget(["phase_1_by_hand"], home=place)
+
+    memory = snapshot.load(place).documents["memory"]
+    assert memory["short_term_memory"]["sessions"] == []
+    assert "phase_1_by_hand" not in json.dumps(
+        [one["associative_links"] for one in memory["long_term_memory"]["patterns"]]
+    )
+    assert pattern in {one["id"] for one in memory["long_term_memory"]["patterns"]}
+    assert is_sound(place)
+
+
+def test_a_pattern_goes_with_the_statements_it_would_come_back_from(place):
+    add(place, "A note.", phase=1)
+    compressed(place, key_decisions=[{"decision": "Never block the loop", "rationale": ""}])
+    pattern = aether.extract_pattern_to_long_term(
+        "Never block the loop", session_id="phase_1_by_hand", home=place
+    )
+
+    forget.forget([pattern], home=place)
+
+    assert found(place, "block loop") == []
+    assert aether.trigger_pattern_extraction(home=place) == 0
+    assert is_sound(place)
+
+
+def test_a_signal_is_forgotten_too_and_other_documents_are_named(place):
+    colony.emit_signal("FOCUS", "Look after Quorvex", home=place)
+    colony.start_phase(1, name="Make Quorvex content", home=place)
+    add(place)
+
+    done = forget.forget(match="quorvex", home=place)
+
+    assert {one.layer for one in done.targets} == {"signals", "working_memory"}
+    assert "Quorvex" not in json.dumps(snapshot.load(place).documents["pheromones"])
+    assert done.elsewhere == ["COLONY_STATE"]
+
+
+def test_what_a_session_keeps_word_for_word_goes_too(place):
+    add(place, "A note.", phase=1)
+    add(place, phase=1, protected=True)
+    compressed(place)
+    assert "Quorvex" in documents(place)
+
+    forget.forget(match="Quorvex", home=place)
+
+    assert "Quorvex" not in json.dumps(snapshot.load(place).documents["memory"])
+    assert is_sound(place)
+
+
+def test_an_open_hand_off_that_holds_it_is_closed(place):
+    item, _ = add(place, phase=1), add(place, "stays", phase=1)
+    aether.prepare_compression_data(1, home=place, manual=True)
+
+    forget.forget([item], home=place)
+
+    assert snapshot.load(place).documents["memory"]["compression"]["open"] == []
+
+
+def test_a_second_forgetting_keeps_the_first(place):
+    first, second = add(place), add(place, "The customer Quorvex moved.")
+
+    forget.forget([first], home=place)
+    forget.forget([second], home=place)
+
+    assert found(place) == []
+    again = add(place, "The customer Quorvex is back.")
+    assert found(place) == [again]
+
+
+def test_nothing_to_forget_changes_nothing(place):
+    before = snapshot.load(place).revision
+
+    done = forget.forget(match="nobody said this", home=place)
+
+    assert (done.targets, done.receipt, done.revision) == ([], None, 0)
+    assert snapshot.load(place).revision == before
+
+
+@rows(
+    ("ids", "match", "error", "words"),
+    [
+        ([], "", InvalidInput, "expected either"), (["a"], "text", InvalidInput, "expected either"), ([], " ab ", InvalidInput, "too short"),
+        (["wm_none"], "", NotFound, "wm_none"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_meant_is_refused(place, ids, match, error, words):
+    with pytest.raises(error, match=words):
+        forget.forget(ids, match=match, home=place)
+
+
+def test_an_import_does_not_bring_it_back(place, tmp_path):
+    transcript = tmp_path / "talk.jsonl"
+    line = {"type": "user", "uuid": "8e5285ef-9cf7-4314-bcd1-c9aab1995614", "sessionId": "s", "timestamp": "2026-03-01T10:00:00Z",
+            "message": {"role": "user", "content": "Please never mail the customer Quorvex about invoices."}}  # fmt: skip
+    transcript.write_text(json.dumps(line) + "\n", encoding="utf-8")
+    aether.import_transcripts([transcript], home=place)
+
+    forget.forget(match="Quorvex", home=place)
+    aether.import_transcripts([transcript], home=place)
+
+    assert found(place) == []
+
+
+def test_what_the_knowledge_graph_says_of_it_goes_too_and_comes_back(place):
+    graph.create_entities(
+        [
+            {"name": "Quorvex", "entityType": "customer", "observations": ["Pays late."]},
+            {"name": "Ada", "entityType": "person", "observations": ["Knows Quorvex.", "Is kind."]},
+            {"name": "Bob", "entityType": "person", "observations": []},
+        ],
+        home=place,
+    )
+    for one, kind, other in (
+        ("Ada", "calls", "Quorvex"),
+        ("Ada", "calls", "Bob"),
+        ("Bob", "ran from Quorvex to", "Ada"),
+    ):
+        graph.create_relations([{"from": one, "relationType": kind, "to": other}], home=place)
+
+    done = forget.forget(match="quorvex", home=place)
+
+    left = graph.read_graph(home=place)
+    assert [(each["name"], each["observations"]) for each in left["entities"]] == [
+        ("Ada", ["Is kind."]),
+        ("Bob", []),
+    ]
+    assert left["relations"] == [{"from": "Ada", "relationType": "calls", "to": "Bob"}]
+    assert done.elsewhere == []
+    homes.undo(done.revision, home=place)
+    assert len(graph.read_graph(home=place)["relations"]) == 3
+
+
+def test_similar_statements_are_named_and_go_only_when_asked_for(place):
+    first, other = (
+        add(place, "State files must be written atomically."),
+        add(place, "Write state files atomically."),
+    )
+
+    looked = forget.would_forget([first], home=place)
+    assert ([one.id for one in looked.targets], [one.id for one in looked.similar]) == ([first], [other])
+    done = forget.forget([first], similar=True, home=place)
+
+    assert ([one.id for one in done.targets], done.similar) == ([first, other], [])
+    assert found(place, "state files") == []
+
+
+def test_a_statement_that_other_documents_hold_is_said(place):
+    item = add(place, "Make Quorvex content")
+    colony.start_phase(1, name="Make Quorvex content", home=place)
+
+    assert forget.forget([item], home=place).elsewhere == ["COLONY_STATE"]
+
+
+def test_a_session_that_says_nothing_of_it_stays_as_it_is(place):
+    add(place, "A note.", phase=1)
+    compressed(place)
+    before = snapshot.load(place).documents["memory"]["short_term_memory"]
+
+    forget.forget([add(place)], home=place)
+
+    assert snapshot.load(place).documents["memory"]["short_term_memory"] == before

@@ -1,0 +1,408 @@
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+import aether
+from aether.api import dedupe, importing
+from aether.errors import InvalidInput, NotFound
+from aether.memory.capture.notes import key, mark
+from aether.messages.read import read_records
+from tests import homes
+from tests.api.calls import limits, memory, snapshot, whole
+from tests.tables import rows
+
+DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+# Bytes: by default the smaller files, so that all of it stays under a minute.
+DEFAULT_BYTES = 1_000_000
+
+
+def lines(*records):
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+def note(nth, **more):
+    return {
+        "content": f"Note number {nth} says that port {8000 + nth} is free.",
+        "type": "observation",
+        **more,
+    }
+
+
+def transcript(tmp_path, *entries, name="notes.jsonl"):
+    path = tmp_path / name
+    path.write_text(
+        "".join(entry if isinstance(entry, str) else lines(entry) for entry in entries), encoding="utf-8"
+    )
+    return path
+
+
+def load(home, *sources, **options):
+    return aether.import_transcripts(sources, home=home, **options)
+
+
+def contents(home):
+    return [each["content"] for each in memory(home)["working_memory"]["items"]]
+
+
+def test_items_of_a_transcript_are_stored(home, tmp_path):
+    path = transcript(tmp_path, note(1, relevance_score=0.9), note(2))
+
+    done = load(home, path)
+
+    assert (done.files, done.records, done.items, done.known, done.bad_lines) == (1, 2, 2, 0, [])
+    assert contents(home) == [note(1)["content"], note(2)["content"]]
+    assert done.tokens == memory(home)["working_memory"]["current_tokens"]
+    assert done.types == {"observation": 2}
+    assert memory(home)["working_memory"]["items"][0]["metadata"]["relevance_score"] == 0.9
+    whole(home)
+
+
+def test_a_dry_run_stores_nothing_and_tells_the_same(home, tmp_path):
+    path = transcript(tmp_path, *map(note, range(5)))
+    before = snapshot(home)
+
+    tried = load(home, path, dry_run=True)
+
+    assert snapshot(home) == before
+    assert [each["content"] for each in tried.preview] == [note(nth)["content"] for nth in range(5)]
+    done = load(home, path)
+    assert tried.revisions == []
+    assert tried._replace(preview=[], revisions=done.revisions) == done
+
+
+def test_importing_again_adds_nothing_also_after_compression(home, tmp_path):
+    path = transcript(tmp_path, *map(note, range(5)))
+    load(home, path)
+
+    assert load(home, path)[2:4] == (0, 5)
+    aether.compress(1, home=home)
+    aether.fold(home=home)
+    again = load(home, path)
+
+    assert (again.items, again.known) == (0, 5)
+    assert contents(home) == []
+
+
+def test_a_file_that_grew_adds_what_is_new(home, tmp_path):
+    path = transcript(tmp_path, note(1))
+    load(home, path)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(lines(note(2)))
+
+    assert load(home, path).items == 1
+    assert contents(home) == [note(1)["content"], note(2)["content"]]
+
+
+def test_bad_lines_are_counted_and_named_and_the_rest_is_stored(home, tmp_path):
+    path = transcript(tmp_path, note(1), "{broken\n", note(2), "[1, \n", note(3), '{"torn": ')
+
+    done = load(home, path)
+
+    assert done.items == 3
+    assert [each["line"] for each in done.bad_lines] == [2, 4, 6]
+    assert all(each["file"] == "notes.jsonl" and each["reason"] for each in done.bad_lines)
+
+
+def test_a_phase_may_be_forced(home, tmp_path):
+    done = load(home, transcript(tmp_path, note(1)), phase=7)
+
+    assert done.phases == [7]
+    assert memory(home)["working_memory"]["items"][0]["metadata"]["phase"] == 7
+
+
+def test_a_directory_and_a_stream_are_sources_too(home, tmp_path):
+    (tmp_path / "in" / "deep").mkdir(parents=True)
+    transcript(tmp_path / "in", note(1), name="a.jsonl")
+    transcript(tmp_path / "in" / "deep", note(2), name="b.jsonl")
+    (tmp_path / "in" / "c.png").write_bytes(b"\x89PNG")
+
+    done = load(home, tmp_path / "in", io.BytesIO(lines(note(3)).encode()))
+
+    assert done.files == 3
+    assert len(contents(home)) == 3
+
+
+def test_a_stranger_in_a_directory_keeps_nobody_out(home, tmp_path):
+    (tmp_path / "in").mkdir()
+    transcript(tmp_path / "in", note(1), name="b.jsonl")
+    (tmp_path / "in" / "a.json").write_text('{"neither": "of them"}')
+
+    done = load(home, tmp_path / "in")
+
+    assert len(contents(home)) == 1
+    assert "a.json" in [each["file"] for each in done.bad_lines]
+
+
+def test_what_is_not_there_or_no_transcript_is_an_error(home, tmp_path):
+    (tmp_path / "empty").mkdir()
+    before = snapshot(home)
+
+    for source in (tmp_path / "none.jsonl", tmp_path / "empty"):
+        with pytest.raises(NotFound):
+            load(home, source)
+    with pytest.raises(InvalidInput):
+        load(home, transcript(tmp_path, note(1)), format="word")
+    assert snapshot(home) == before
+
+
+def test_a_batch_fits_into_a_small_working_memory(home, tmp_path):
+    limits(home, capacity=300)
+
+    done = load(home, transcript(tmp_path, *map(note, range(60))))
+
+    assert done.items == 60
+    assert len(done.evicted) > 0
+    assert len(homes.ids(home)) + len(done.evicted) == 60
+    whole(home)
+
+
+@rows(
+    "odd",
+    [
+        note(9, metadata={"z": float("nan")}),
+        note(9, metadata={"z": json.loads("[" * 200 + "]" * 200)}),
+        note(9, metadata={"z": json.loads("[" * 96 + "]" * 96)}),
+        note(9, type="t" * 300),
+        note(9, metadata={"protected": "yes"}),
+        note(9, content="many words in a row " * 60),
+    ],
+    ids=["NaN", "deep", "deep below its document", "type", "protected", "large"],
+)
+def test_an_impossible_item_is_named_like_a_bad_line_and_the_others_are_stored(home, tmp_path, odd):
+    limits(home, capacity=60)
+    path = transcript(tmp_path, note(1), odd, note(2))
+
+    done = load(home, path)
+
+    assert contents(home) == [note(1)["content"], note(2)["content"]]
+    [bad] = done.bad_lines
+    assert (bad["file"], bad["line"]) == ("notes.jsonl", 2)
+    assert bad["reason"]
+    whole(home)
+
+
+def test_what_another_process_imports_meanwhile_is_stored_once(home, tmp_path, monkeypatch):
+    monkeypatch.setattr(dedupe, "BATCH_ITEMS", 4)
+    path = transcript(tmp_path, *map(note, range(10)))
+    others = []
+
+    def race(records, items):
+        if records == 6 and not others:
+            others.append(load(home, path))
+            aether.clear_working_memory(home=home)
+
+    done = load(home, path, progress=race)
+
+    assert (done.items, done.known) == (4, 6)
+    assert others[0].items == 6
+    gone = [each["item"]["content"] for each in aether.export(home=home)["items"]]
+    assert sorted(gone + contents(home)) == [note(nth)["content"] for nth in range(10)]
+
+
+def test_what_was_imported_at_the_very_same_time_is_stored_once(home, tmp_path, monkeypatch):
+    path = transcript(tmp_path, *map(note, range(3)))
+
+    done = load(home, path, progress=lambda records, items: records == 3 and load(home, path))
+
+    assert (done.items, done.known, done.revisions) == (0, 3, [])
+    assert contents(home) == [note(nth)["content"] for nth in range(3)]
+
+
+def test_the_log_names_the_import_and_undoing_its_revisions_takes_it_back(home, tmp_path, monkeypatch):
+    monkeypatch.setattr(dedupe, "BATCH_ITEMS", 4)
+
+    path = transcript(tmp_path, *map(note, range(10)))
+
+    done = load(home, path)
+
+    told = [(line.revision, line.operation, line.reason) for line in aether.log(home=home)[:3]]
+    sizes = (2, 4, 4)
+    assert told == [
+        (revision, "import", f"notes.jsonl ({size} items)")
+        for revision, size in zip(reversed(done.revisions), sizes, strict=True)
+    ]
+    for revision in reversed(done.revisions):
+        aether.undo(revision, home=home)
+    assert contents(home) == []
+    assert load(home, path).items == 10
+
+
+def test_stopping_in_the_middle_keeps_whole_batches_and_importing_again_completes_them(
+    home, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(dedupe, "BATCH_ITEMS", 4)
+    path = transcript(tmp_path, *map(note, range(10)))
+
+    def stop(records, items):
+        if records == 7:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        load(home, path, progress=stop)
+    assert len(contents(home)) == 4
+    done = load(home, path)
+
+    assert (done.items, done.known) == (6, 4)
+    assert contents(home) == [note(nth)["content"] for nth in range(10)]
+    whole(home)
+
+
+def test_progress_hears_every_record(home, tmp_path):
+    heard = []
+
+    load(home, transcript(tmp_path, note(1), note(2)), progress=lambda records, items: heard.append(records))
+
+    assert heard == [1, 2]
+
+
+def test_a_time_that_is_none_does_not_keep_a_note_out(home, tmp_path):
+    load(home, transcript(tmp_path, note(1, metadata={"timestamp": "yesterday"})))
+
+    assert len(contents(home)) == 1
+
+
+def test_past_the_threshold_the_handoff_is_prepared(home, tmp_path):
+    limits(home, capacity=600)
+
+    load(home, transcript(tmp_path, *map(note, range(40))))
+
+    assert list(home.glob("compressions/*.json"))
+
+
+def test_the_sample_is_imported_phase_by_phase(home):
+    from aether.paths import resource
+
+    done = load(home, resource("data/samples/colony.jsonl"))
+
+    assert done.bad_lines == []
+    assert len(done.phases) > 1
+    assert done.items == len(contents(home))
+
+
+def transcripts():
+    """Return the real transcripts, smaller ones first."""
+    found = [path for kind in ("claude_code", "codex", "trajectories") for path in (DATA / kind).glob("*")]
+    return sorted(
+        (path for path in found if path.suffix in importing.SUFFIXES), key=lambda path: path.stat().st_size
+    )
+
+
+@pytest.mark.real_data
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "path",
+    [path for path in transcripts() if path.stat().st_size <= DEFAULT_BYTES]
+    or [pytest.param(None, marks=pytest.mark.skip("the real transcripts are not here"))],
+    ids=lambda path: path.name if path else "none",
+)
+def test_a_real_transcript_becomes_items_and_then_a_session(home, path):
+    try:
+        done = load(home, path)
+    except InvalidInput:
+        # An index or a description beside the transcripts.
+        assert path.suffix in (".json", ".md")
+        return
+
+    ids = homes.ids(home)
+    assert len(ids) == done.items - len(done.evicted)
+    assert load(home, path).items == 0
+    if not ids:
+        return
+    compressed = aether.compress(max([1, *done.phases]), home=home)
+    assert compressed.architect == "extractive"
+    assert compressed.notes == []
+    assert homes.ids(home) == []
+    assert aether.verify_token_limit(home=home).current == 0
+    gone = {each["item"]["id"] for each in aether.export(home=home)["items"]}
+    assert gone == set(ids) | set(done.evicted)
+    if compressed.ingested.session["original_tokens"] > 1_000:  # less has the room of a page
+        assert compressed.ingested.session["compression_ratio"] > 1.8
+    assert load(home, path).items == 0
+    aether.fold(home=home)
+    whole(home)
+
+
+def test_a_directory_is_imported_without_the_memory_and_the_history_in_it(home, tmp_path):
+    for name in ("notes.md", ".aether/data/memory.md", ".git/HEAD.md"):
+        path = tmp_path / "project" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("We decided to use SQLite because it needs no server.\n", encoding="utf-8")
+
+    assert aether.import_transcripts([tmp_path / "project"], home=home).files == 1
+
+
+TOKEN = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+def claude_line(kind, content, uuid, **more):
+    message = {"role": kind, "content": content, **more}
+    return {
+        "type": kind, "uuid": uuid, "sessionId": "s", "cwd": "/app", "message": message,
+        "timestamp": "2026-03-01T10:00:00.000Z", "isSidechain": False,
+    }  # fmt: skip
+
+
+def used(name, uuid, tool, **arguments):
+    block = {"type": "tool_use", "id": name, "name": tool, "input": arguments}
+    return claude_line("assistant", [block], uuid, id=uuid)
+
+
+def answered(name, uuid, text):
+    return claude_line("user", [{"type": "tool_result", "tool_use_id": name, "content": text}], uuid)
+
+
+REMEMBERED = [
+    claude_line("user", f"Never deploy with token {TOKEN} on Fridays. <private>Call me NIGHTJAR.</private>", "u1"),
+    used("t1", "a1", "Write", file_path="/app/secrets/a.txt", content="the vault is 4711-OMEGA"),
+    answered("t1", "u2", "File created"),
+    used("t2", "a2", "Bash", command=f"make deploy TOKEN={TOKEN}"),
+    answered("t2", "u3", f"{'.' * 150} deployed with {TOKEN} to the {'long ' * 30} end"),
+    used("t3", "a3", "Bash", command="cat secrets/a.txt && make test"),
+    answered("t3", "u4", "12 passed, OMEGA in 0.1s"),
+    claude_line("assistant", f"Decided: {'we say at length ' * 110} {TOKEN} {'and on ' * 200}", "a4", id="m4"),
+]  # fmt: skip
+
+
+def test_what_hooks_would_not_keep_is_not_imported_either(home, tmp_path):
+    (home / "config.toml").write_text('[claude]\nprivate_paths = "secrets/**"\n')
+
+    done = load(home, transcript(tmp_path, *REMEMBERED))
+
+    said = "\n".join(contents(home))
+    assert done.items >= 3
+    assert "on Fridays" in said
+    assert "make deploy TOKEN=<REDACTED>" in said
+    for secret in (TOKEN[:10], "NIGHTJAR", "OMEGA", "<private"):
+        assert not [
+            path for path in home.rglob("*") if path.is_file() and secret in path.read_text(errors="replace")
+        ]
+
+
+def test_the_key_of_a_note_is_the_same_whether_something_in_it_was_redacted(home, tmp_path):
+    path = transcript(tmp_path, *REMEMBERED)
+    record = next(read_records(path))
+
+    load(home, path)
+
+    keys = {each["metadata"]["pointer"]["key"] for each in memory(home)["working_memory"]["items"]}
+    assert TOKEN in record.text
+    assert keys & {key(mark(record, ""), slot) for slot in ("said", "demand 0", "demand 1")}
+    assert load(home, path).items == 0
+
+
+def test_secrets_in_other_formats_and_in_metadata_are_redacted(home, tmp_path):
+    chat = json.dumps(
+        [{"role": "user", "content": f"Always sign with {TOKEN} <private>NIGHTJAR</private> please."}]
+    )
+    items = transcript(tmp_path, note(1, metadata={"by": TOKEN, "password": "hunter2"}), name="items.jsonl")
+    plain = tmp_path / "notes.md"
+    plain.write_text(f"We decided to use {TOKEN} for the deploys. <private>NIGHTJAR</private>\n")
+    (tmp_path / "chat.json").write_text(chat)
+
+    done = load(home, tmp_path / "chat.json", items, plain)
+
+    assert done.items >= 3
+    for secret in (TOKEN, "hunter2", "NIGHTJAR"):
+        assert secret not in json.dumps(memory(home))

@@ -1,0 +1,289 @@
+"""The directory of the memory tool: edits by hand, what is no note, and what keeps it from being used."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+import aether
+from aether.api import memory_tool
+from aether.api.memory_tool import alone, examine, settled, showing
+from aether.api.memory_tool import memory_tool as memory_tool_memory_tool
+from aether.errors import LockTimeout, UnsafePath
+from aether.memory.memory_tool import MAX_FILE_BYTES, checksum
+from aether.store.commit import Author, commit
+from aether.store.files import write_whole
+from aether.types import Change
+from tests import homes
+from tests.api.test_memory_files import shown, stored, tool
+
+A = "/memories/a.md"
+
+
+@pytest.fixture
+def used(home):
+    """Return a home with one note, `a.md`."""
+    tool(home, "create", path=A, file_text="text\n")
+    return home
+
+
+def look(home):
+    return tool(home, "view", path="/memories")
+
+
+def test_a_person_edits_adds_and_deletes(used):
+    tool(used, "create", path="/memories/b.md", file_text="b")
+    (used / "memories/a.md").write_text("mine\n")
+    (used / "memories/dir").mkdir()
+    (used / "memories/dir/c.md").write_text("c")
+    (used / "memories/b.md").unlink()
+
+    look(used)
+
+    assert stored(used) == shown(used) == {A: "mine\n", "/memories/dir/c.md": "c"}
+    line = aether.log(home=used)[0]
+    assert (line.operation, line.by, line.reason) == (
+        "edited by hand", "hand", "/memories/a.md, /memories/b.md, /memories/dir/c.md",
+    )  # fmt: skip
+    assert look(used)
+    assert aether.log(home=used)[0] == line
+
+
+def test_an_edit_by_hand_meets_a_command_on_what_it_says_now(used):
+    (used / "memories/a.md").write_text("mine\n")
+
+    answer = memory_tool_memory_tool(
+        {"command": "str_replace", "path": A, "old_str": "text", "new_str": "x"}, home=used
+    )
+
+    assert answer.is_error
+    assert shown(used) == {A: "mine\n"}
+
+
+def test_an_edit_by_hand_is_undone_like_any_other(used):
+    (used / "memories/a.md").write_text("mine\n")
+    look(used)
+
+    aether.undo(home=used)
+
+    assert shown(used) == stored(used) == {A: "text\n"}
+
+
+def test_files_of_a_person_come_first(home):
+    (home / "memories").mkdir()
+    (home / "memories/mine.md").write_text("mine")
+
+    assert "/memories/mine.md" in look(home)
+
+    assert stored(home) == {"/memories/mine.md": "mine"}
+
+
+def test_a_directory_that_is_gone_is_made_again(used):
+    shutil.rmtree(used / "memories")
+
+    look(used)
+
+    assert shown(used) == stored(used) == {A: "text\n"}
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{", b"[]"])
+def test_lost_checksums_lose_nothing(used, content):
+    tool(used, "create", path="/memories/b.md", file_text="b")
+    stamp = used / "data/memories/stamp.json"
+    if content is None:
+        stamp.unlink()
+    else:
+        stamp.write_bytes(content)
+    (used / "memories/a.md").write_text("mine")
+
+    look(used)
+
+    assert shown(used) == stored(used) == {A: "mine", "/memories/b.md": "b"}
+
+
+def odd_ones(root):
+    (root / "p.png").write_bytes(b"\x89PNG\r\n\x1a\n\xff")
+    (root / "nul").write_bytes(b"a\0b")
+    (root / "big").write_bytes(b"x" * (MAX_FILE_BYTES + 1))
+    (root / "link").symlink_to("/etc/passwd")
+    (root / "dirlink").symlink_to("/etc")
+    os.mkfifo(root / "pipe")
+    (root / "back\\slash").write_text("x")
+    (root / "dir").mkdir()
+    (root / "dir/con").write_text("x")
+    with open(os.fsencode(root) + b"/\xff", "wb") as file:
+        file.write(b"x")
+
+
+def test_what_is_no_note_is_listed_named_and_left_alone(used):
+    odd_ones(used / "memories")
+    before = {path: path.lstat() for path in (used / "memories").rglob("*")}
+
+    listed = look(used)
+
+    assert stored(used) == {A: "text\n"}
+    assert {path: path.lstat().st_mtime_ns for path in before} == {
+        path: found.st_mtime_ns for path, found in before.items()
+    }
+    for name in ("p.png", "nul", "big", "link", "dirlink", "pipe", "back\\slash", "dir/con", "\ufffd"):
+        assert f"\t/memories/{name}" in listed
+    for name in ("p.png", "link", "dirlink", "big"):
+        for command in ("view", "delete"):
+            assert memory_tool_memory_tool(
+                {"command": command, "path": f"/memories/{name}"}, home=used
+            ).is_error
+    assert memory_tool_memory_tool(
+        {"command": "view", "path": "/memories/dirlink/passwd"}, home=used
+    ).is_error
+    assert memory_tool_memory_tool(
+        {"command": "create", "path": "/memories/dirlink/new", "file_text": ""}, home=used
+    ).is_error
+    found = examine(used)
+    assert {(each.level, each.code) for each in found} == {("info", "no-note")}
+    assert len(found) == 9
+
+
+def test_what_takes_the_place_of_a_note_stays(used):
+    (used / "memories/a.md").write_bytes(b"\xff\xfe")
+
+    look(used)
+
+    assert stored(used) == {}
+    assert (used / "memories/a.md").read_bytes() == b"\xff\xfe"
+
+
+def test_the_directory_may_not_be_a_link(used, tmp_path):
+    shutil.move(used / "memories", tmp_path / "elsewhere")
+    (used / "memories").symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(UnsafePath, match="is a link"):
+        look(used)
+
+    assert [finding.code for finding in examine(used)] == ["UnsafePath"]
+    aether.undo(home=used)  # of the document alone: the directory is not in the way
+    assert (tmp_path / "elsewhere/a.md").read_text() == "text\n"
+
+
+def test_a_document_that_leads_out_is_not_followed(used, tmp_path):
+    """A person, or who sends him a file, may write anything into the document."""
+    (used / "memories/out").symlink_to(tmp_path)
+    paths = ["/memories/../../evil", "/memories/out/evil", "/etc/evil", "/memories/a.md/below"]
+    patch = [{"op": "add", "path": "/files/" + path.replace("/", "~1"), "value": "evil"} for path in paths]
+    commit(used, lambda _: Change({"memories": patch}), Author("edit"), now=homes.NOW)
+
+    look(used)
+
+    assert not [path for path in tmp_path.rglob("*") if path.name == "evil"]
+    assert shown(used)[A] == "text\n"
+
+
+def test_a_file_that_a_person_makes_meanwhile_is_not_written_over(used, monkeypatch):
+    real = memory_tool.compared
+
+    def compared(*given, **named):
+        found = real(*given, **named)
+        if found.due:
+            (used / "memories/b.md").write_text("mine")
+        return found
+
+    monkeypatch.setattr(memory_tool, "compared", compared)
+    tool(used, "create", path="/memories/b.md", file_text="of the model")
+    monkeypatch.undo()
+
+    assert shown(used)["/memories/b.md"] == "mine"
+    look(used)
+    assert stored(used)["/memories/b.md"] == "mine"
+
+
+def test_an_edit_that_is_saved_while_the_file_is_written_wins(used, monkeypatch):
+    def interrupted(path, data, **given):
+        if path.name == "a.md":
+            path.write_text("mine\n")
+        write_whole(path, data, **given)
+
+    monkeypatch.setattr(memory_tool, "write_whole", interrupted)
+    tool(used, "insert", path=A, insert_line=0, insert_text="theirs")
+    monkeypatch.undo()
+
+    assert shown(used) == {A: "mine\n"}
+    look(used)
+    assert stored(used) == shown(used) == {A: "mine\n"}
+    assert [line.operation for line in aether.log(home=used)[:2]] == ["edited by hand", "memory insert"]
+
+
+def test_a_file_in_the_place_of_a_directory_is_left(used, monkeypatch):
+    """A person makes it between the look at the directory and the writing."""
+    before = memory_tool.Shown({}, {A: "text\n"}, {}, {A: checksum("text\n")})
+    (used / "memories/x").write_bytes(b"\xff")
+    monkeypatch.setattr(memory_tool, "_scan", lambda home: before)
+
+    tool(used, "create", path="/memories/x/y.md", file_text="y")
+
+    assert (used / "memories/x").read_bytes() == b"\xff"
+    assert stored(used)["/memories/x/y.md"] == "y"
+
+
+def test_names_that_differ_in_case_alone_are_not_both_brought_in(home):
+    (home / "memories").mkdir()
+    (home / "memories/N.md").write_text("1")
+    (home / "memories/n.md").write_text("2")
+    if len(list((home / "memories").iterdir())) == 1:
+        pytest.skip("this file system takes them for one")
+
+    listed = look(home)
+
+    assert stored(home) == {"/memories/N.md": "1"}
+    assert "\t/memories/n.md" in listed
+    assert shown(home) == {"/memories/N.md": "1", "/memories/n.md": "2"}
+
+
+def test_one_at_a_time(used):
+    (used / "config.toml").write_text("[store]\nlock_timeout_seconds = 0.01\n")
+
+    with alone(used), pytest.raises(LockTimeout):
+        look(used)
+
+
+def test_what_is_amiss_keeps_no_undo_from_being_done(used):
+    (used / "config.toml").write_text("[store]\nlock_timeout_seconds = 0.01\n")
+
+    with alone(used), showing(used):
+        pass
+
+    assert shown(used) == {A: "text\n"}
+
+
+def test_a_home_without_notes_is_not_looked_into(home):
+    with showing(home):
+        pass
+
+    assert not (home / "data/memories").exists()
+    assert examine(home) == []
+
+
+def test_a_secret_in_a_note_is_a_finding(used):
+    tool(used, "create", path="/memories/s.md", file_text="api_key=sk-abcdefghijklmnop1234\n")
+
+    found = [finding for finding in aether.examine(home=used) if finding.code == "secret"]
+
+    assert [(finding.level, finding.where) for finding in found] == [("warning", "memories/s.md")]
+
+
+def test_temp_files_are_no_notes_and_the_doctor_takes_them_away(used):
+    (used / "memories/.a.md.0123.aether-tmp").write_text("half")
+
+    assert "aether-tmp" not in look(used)
+    aether.repair(home=used)
+
+    assert os.listdir(used / "memories") == ["a.md"]
+
+
+def test_a_file_that_vanishes_while_it_is_looked_at_is_none(used, monkeypatch):
+    monkeypatch.setattr(memory_tool, "_text", lambda file, path: file.unlink(missing_ok=True))
+
+    with alone(used):
+        found = settled(used)
+
+    assert (found.texts, found.others) == ({}, {})

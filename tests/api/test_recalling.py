@@ -1,0 +1,233 @@
+"""Recall over a home: three steps, and what a prompt is told."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import aether
+from aether.api import admin as homes
+from aether.api import briefing, hook_sessions, recall, working
+from aether.errors import InvalidInput, NotFound
+from aether.memory.items import NOTICE
+from aether.store import spool
+from aether.store.lock import locked
+from aether.text.cleaning import clean
+from tests.cli import stage
+
+DECISION = (
+    "Decided: Stripe webhook retries use exponential backoff with five attempts, because calls are dropped."
+)
+PROMPT = "Which retry policy did we pick for the Stripe webhook?"
+
+
+@pytest.fixture
+def place(tmp_path):
+    return homes.init(tmp_path / ".aether")
+
+
+def add(place, text, type="decision", *, at="2026-03-01T10:00:00Z", session=""):
+    metadata = {
+        "timestamp": at,
+        **({"pointer": {"file": f"{session}.jsonl", "line": 1, "key": text}} if session else {}),
+    }
+    return str(aether.add_working_memory_item(text, type, 0.8, home=place, metadata=metadata))
+
+
+def compressed(place):
+    (place.parent / "session.json").write_text(json.dumps(stage.session()), encoding="utf-8")
+    aether.prepare_compression_data(1, home=place, manual=True)
+    aether.trigger_phase_boundary_compression(1, stage.session(), home=place)
+
+
+def test_an_index_says_where_what_and_what_it_costs(place):
+    item = add(place, DECISION)
+
+    (line,) = recall.recall("stripe retries", home=place)
+
+    assert (line.id, line.layer, line.type, line.at[:10]) == (
+        item,
+        "working_memory",
+        "decision",
+        "2026-03-01",
+    )
+    assert line.tokens == aether.get_working_memory_item(item, home=place)["token_count"]
+    assert line.gist == DECISION[:99].rstrip() + "…"
+    assert line.score > 0
+
+
+def test_an_index_keeps_to_its_limit_and_its_budget(place):
+    for number in range(5):
+        add(place, f"Stripe note number {number} about retries")
+
+    assert len(recall.recall("stripe retries", limit=3, home=place)) == 3
+    assert len(recall.recall("stripe retries", budget=80, home=place)) in (1, 2)
+    assert recall.recall("stripe retries", budget=1, home=place) == []
+    with pytest.raises(InvalidInput, match="budget is 0"):
+        recall.recall("stripe", budget=0, home=place)
+
+
+def test_archived_items_sessions_and_patterns_are_found_and_read_in_full(place):
+    archived = add(place, DECISION)
+    working.clear_working_memory(home=place)
+    add(place, "A note on atomic writes.", "observation")
+
+    compressed(place)
+    pattern = aether.extract_pattern_to_long_term(
+        "Never block the loop", session_id="phase_1_by_hand", home=place
+    )
+
+    found = recall.full(["phase_1_by_hand", pattern, archived], home=place)
+    assert [(one["layer"], one["type"]) for one in found] == [
+        ("short_term_memory", "session"), ("long_term_memory", "preference"), ("archive", "decision"),
+    ]  # fmt: skip
+    assert found[2]["text"] == DECISION
+    assert all(one["tokens"] > 0 for one in found)
+    assert {line.id for line in recall.recall("stripe webhook", home=place)} >= {archived}
+
+
+def test_what_an_index_says_a_text_costs_is_what_it_costs(place):
+    add(place, "A note on atomic writes.", "observation")
+    compressed(place)
+    aether.extract_pattern_to_long_term("Never block the loop", session_id="phase_1_by_hand", home=place)
+    count = recall.counter_of(aether.show("memory", home=place))
+
+    for line in recall.timeline("phase_1_by_hand", home=place):
+        (entry,) = recall.full([line.id], home=place)
+        assert line.tokens == entry["tokens"] == count(entry["text"])
+
+
+@pytest.mark.parametrize("ask", [recall.timeline, lambda name, home: recall.full([name], home=home)])
+def test_an_id_of_nothing_is_named(place, ask):
+    with pytest.raises(NotFound, match="wm_none"):
+        ask("wm_none", home=place)
+
+
+def test_a_timeline_goes_across_the_archive_by_time(place):
+    first, last = (
+        add(place, "first", at="2026-03-01T00:00:00Z"),
+        add(place, "last", at="2026-03-03T00:00:00Z"),
+    )
+    working.clear_working_memory(home=place)
+    middle = add(place, "middle", at="2026-03-02T00:00:00Z")
+
+    assert [line.id for line in recall.timeline(middle, home=place)] == [first, middle, last]
+    assert [line.id for line in recall.timeline(middle, before=0, after=0, home=place)] == [middle]
+    with pytest.raises(InvalidInput, match="before is -1"):
+        recall.timeline(middle, before=-1, home=place)
+
+
+@pytest.mark.parametrize("where", ["live", "archived"])
+def test_a_prompt_is_told_what_it_calls_to_mind(place, where):
+    item = add(place, DECISION)
+    if where == "archived":
+        working.clear_working_memory(home=place)
+
+    said = recall.prompt_recall(PROMPT, budget=400, home=place)
+
+    assert said.startswith('<aether-memory occasion="prompt" at="')
+    assert NOTICE in said
+    assert "- 2026-03-01 (" in said
+    assert f"decision: {DECISION} [{item}]" in said
+    assert said.endswith(f"In full: aether recall --full {item}\n</aether-memory>")
+    assert clean(said) == ""
+
+
+@pytest.mark.parametrize("prompt", ["", "ok", "/clear", "What colour should the button have?"])
+def test_most_prompts_are_told_nothing(place, prompt):
+    add(place, DECISION)
+
+    assert recall.prompt_recall(prompt, budget=400, home=place) == ""
+
+
+def test_an_empty_memory_says_nothing_and_asking_changes_nothing(place):
+    before = aether.get_memory_status(home=place)
+
+    assert recall.prompt_recall(PROMPT, budget=400, home=place) == ""
+    assert aether.get_memory_status(home=place) == before
+
+
+@pytest.mark.parametrize("budget", [0, 20])
+def test_what_does_not_fit_the_budget_is_not_told(place, budget):
+    add(place, DECISION)
+
+    assert recall.prompt_recall(PROMPT, budget=budget, home=place) == ""
+
+
+def test_a_small_budget_takes_fewer(place):
+    add(place, "We keep parse_header because the old client needs it.")
+    add(place, "The limit inside parse_header is nine kilobytes by contract.")
+
+    whole = recall.prompt_recall("where is parse_header used?", budget=400, home=place)
+    less = recall.prompt_recall("where is parse_header used?", budget=130, home=place)
+
+    assert (whole.count("\n- "), less.count("\n- ")) == (2, 1)
+
+
+@pytest.mark.parametrize("archived", [False, True])
+def test_what_a_session_noted_itself_is_told_to_others_only(place, archived):
+    add(place, DECISION, session="mine")
+    if archived:
+        working.clear_working_memory(home=place)
+
+    assert recall.prompt_recall(PROMPT, budget=400, home=place, session="mine") == ""
+    assert recall.prompt_recall(PROMPT, budget=400, home=place, session="other") != ""
+
+
+def test_a_session_is_told_a_thing_once_until_its_context_begins_anew(place):
+    item = add(place, DECISION)
+
+    said = [bool(recall.prompt_recall(PROMPT, budget=400, home=place, session="a/b")) for _ in range(2)]
+    hook_sessions.start(place, "a/b")
+    again = recall.prompt_recall(PROMPT, budget=400, home=place, session="a/b")
+    hook_sessions.start(place, "c", [item])
+
+    assert said == [True, False]
+    assert again != ""
+    assert recall.prompt_recall(PROMPT, budget=400, home=place, session="c") == ""
+
+
+@pytest.mark.parametrize("text", ["{", "[1, 2]", '{"a": 1}', "\xff"])
+def test_a_damaged_list_of_what_was_told_is_as_good_as_none(place, text):
+    add(place, DECISION)
+    (place / "hooks" / "told").mkdir(parents=True)
+    (place / "hooks" / "told" / "s.json").write_bytes(text.encode("latin-1"))
+
+    assert recall.prompt_recall(PROMPT, budget=400, home=place, session="s") != ""
+
+
+def test_noting_that_fails_is_no_reason_to_say_nothing(place):
+    add(place, DECISION)
+    (place / "hooks").write_text("in the way", encoding="utf-8")
+
+    assert recall.prompt_recall(PROMPT, budget=400, home=place, session="s") != ""
+    hook_sessions.start(place, "s")
+
+
+def test_one_projects_memory_is_not_told_in_another(tmp_path):
+    mine, other = homes.init(tmp_path / "a" / ".aether"), homes.init(tmp_path / "b" / ".aether")
+    add(mine, DECISION)
+
+    assert recall.prompt_recall(PROMPT, budget=400, home=other) == ""
+
+
+def test_what_the_brief_of_a_session_said_is_not_said_again(place):
+    add(place, DECISION)
+
+    assert "Stripe webhook" in briefing.session_brief(place, "startup", "s")
+    assert recall.prompt_recall(PROMPT, budget=400, home=place, session="s") == ""
+    assert recall.prompt_recall(PROMPT, budget=400, home=place, session="other") != ""
+
+
+def test_a_prompt_waits_for_no_lock_and_takes_nothing_in(place):
+    add(place, DECISION)
+    spool.put(
+        str(place),
+        {"event": "UserPromptSubmit", "session": "s", "at": "2026-03-01T10:00:00Z", "prompt": PROMPT},
+    )
+
+    with locked(place):
+        assert recall.prompt_recall(PROMPT, budget=400, home=place, session="s") != ""
+
+    assert len(spool.waiting(str(place))) == 1

@@ -1,0 +1,152 @@
+import pytest
+
+import aether
+from aether.api import search
+from aether.errors import InvalidInput, NotFound, StorageFailed
+from tests.memory.states import answer
+from tests.api.calls import memory, snapshot
+from tests.tables import rows
+
+
+@pytest.fixture
+def known(home):
+    """Return a home that knows about harbours in every layer and in the archive."""
+    aether.add_working_memory_item("Harbour pilots use the archived chart", "note", home=home)
+    aether.clear_working_memory(home=home)
+    aether.add_working_memory_item(
+        "Harbour depth is measured in metres", "decision", caste="scout", metadata={"phase": 2}, home=home
+    )
+    high = [{"content": "Never enter the harbour at night", "relevance_score": 0.9, "type": "constraint"}]
+    aether.create_short_term_session(
+        1, answer("s1", summary="The harbour was charted.", high_value_items=high), home=home
+    )
+    return home
+
+
+def found(home, query="harbour", **options):
+    return [hit["layer"] for hit in aether.search_memory(query, home=home, **options)]
+
+
+def test_all_layers_and_the_archive_are_searched(known):
+    hits = aether.search_memory("harbour", home=known)
+
+    assert {hit["layer"] for hit in hits} == {
+        "working_memory",
+        "short_term_memory",
+        "long_term_memory",
+        "archive",
+    }
+    assert all(0 <= hit["relevance"] <= 1 and hit["score"] > 0 and hit["id"] for hit in hits)
+    assert [hit["score"] for hit in hits] == sorted((hit["score"] for hit in hits), reverse=True)
+
+
+def test_by_layer_working_memory_comes_first(known):
+    """Defect 11 of the original: the order was the wrong way round."""
+    assert found(known, by_layer=True) == [
+        "working_memory",
+        "short_term_memory",
+        "long_term_memory",
+        "archive",
+    ]
+
+
+def test_only_what_is_returned_counts_as_accessed(known):
+    """Defect 11 of the original: matches beyond the limit were counted too."""
+    other = aether.add_working_memory_item("harbour harbour", "note", home=known)
+
+    [hit] = aether.search_memory("harbour", 1, layers=["working_memory"], home=known)
+
+    counts = {
+        each["id"]: each["metadata"]["access_count"] for each in memory(known)["working_memory"]["items"]
+    }
+    assert sorted(counts.values()) == [0, 1]
+    assert counts[hit["id"]] == 1
+    assert other in counts
+    assert "access" not in [line.operation for line in aether.log(home=known)]
+
+
+def test_what_finds_no_item_writes_nothing(known):
+    before = snapshot(known)
+
+    assert aether.search_memory("submarine", home=known) == []
+    assert found(known, layers=["archive"]) == ["archive"]
+    assert snapshot(known) == before
+
+
+@rows(
+    ("options", "layers"),
+    [
+        ({"types": ["decision"]}, ["working_memory"]), ({"caste": "scout"}, ["working_memory"]),
+        ({"phase": 2}, ["working_memory"]), ({"layers": ["archive"]}, ["archive"]), ({"until": "2020-01-01"}, []),
+        ({"since": "2126-01-01T00:00:00Z"}, []), ({"since": "2020-01-01", "layers": ["archive"]}, ["archive"]),
+    ],
+)  # fmt: skip
+def test_filters_only_remove(known, options, layers):
+    assert found(known, **options) == layers
+
+
+@rows("query", ["", " ", "\n", None, 5])
+def test_a_query_is_required(known, query):
+    with pytest.raises(InvalidInput, match="query is required"):
+        aether.search_memory(query, home=known)
+
+
+@rows("options", [{"limit": 0}, {"limit": -1}, {"layers": ["attic"]}, {"context": -1}, {"since": "soon"}])
+def test_an_impossible_option_is_refused(known, options):
+    with pytest.raises(InvalidInput):
+        aether.search_memory("harbour", home=known, **options)
+
+
+@rows("query", ["\0", "\ud800", '"', "' OR 1=1 --", "*", "NEAR(a b)", "harbour " * 2_000, "../x", "日本"])
+def test_any_query_is_a_query(known, query):
+    assert isinstance(aether.search_memory(query, home=known), list)
+
+
+def test_an_id_finds_its_item_first(known):
+    item = aether.add_working_memory_item("something else", "note", home=known)
+
+    assert aether.search_memory(item, home=known)[0]["id"] == item
+
+
+def test_an_item_brought_back_by_undo_is_found_once_and_in_working_memory(home):
+    item = aether.add_working_memory_item("lighthouse", "note", home=home)
+    aether.clear_working_memory(home=home)
+    assert found(home, "lighthouse") == ["archive"]
+
+    aether.undo(home=home)
+
+    assert [(hit["id"], hit["layer"]) for hit in aether.search_memory("lighthouse", home=home)] == [
+        (item, "working_memory")
+    ]
+
+
+def test_a_damaged_or_missing_index_changes_no_answer(known):
+    before = aether.search_memory("harbour", home=known, layers=["archive"])
+    for harm in (lambda path: path.write_bytes(b"no database"), lambda path: path.unlink(missing_ok=True)):
+        harm(known / "index.sqlite")
+        again = aether.search_memory("harbour", home=known, layers=["archive"])
+        assert [hit["id"] for hit in again] == [hit["id"] for hit in before]
+
+
+def test_a_home_that_cannot_be_written_can_be_searched(home, monkeypatch):
+    aether.add_working_memory_item("The importer reads records one by one.", "note", home=home)
+
+    def refuse(*args, **kwargs):
+        raise StorageFailed("Read-only file system.", fix="Make it writable.")
+
+    monkeypatch.setattr(search, "change", refuse)
+
+    assert [hit["content"] for hit in aether.search_memory("importer", home=home)] == [
+        "The importer reads records one by one."
+    ]
+
+
+def test_anything_is_found_by_its_id_wherever_it_is(home):
+    item_id = aether.add_working_memory_item("The importer reads records one by one.", "note", home=home)
+    aether.clear_working_memory(home=home)
+
+    hit = search.find_by_id(item_id, home=home)
+
+    assert (hit["id"], hit["layer"]) == (item_id, "archive")
+    with pytest.raises(NotFound, match="in no layer and not in the archive"):
+        search.find_by_id("wm_0", home=home)

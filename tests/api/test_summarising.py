@@ -1,0 +1,146 @@
+"""Summarising: whom is asked, how often, for how much, and what is made of the answers."""
+
+from __future__ import annotations
+
+import threading
+
+from aether.api import summarize
+from aether.api.summarize import as_json, summarised
+from aether.backends.base import Completion, Settings
+from aether.compaction.shapes import Facts, Said, SummaryTask
+from aether.tokens.estimate import estimate
+from tests.tables import rows
+
+GOOD = "The parser was rewritten by hand, because generated ones hid the errors. Tests pass on three systems."
+
+
+def task(most=200, words=400):
+    said = tuple(
+        Said(nth, "assistant", "", f"Step {nth}: the parser read file {nth}.py and found {nth} errors in it.")
+        for nth in range(words // 10)
+    )
+    return SummaryTask("task_state", 1, said, "Before that, the lexer was chosen.", Facts(), most)
+
+
+def ask(backend, *, timeout=60.0, most=200):
+    return summarised(task(most), backend=backend, settings=Settings(timeout_seconds=timeout), count=estimate)
+
+
+def test_a_good_answer_is_taken_at_once():
+    asked = []
+
+    found = ask(lambda said, most, strategy: asked.append((said, most, strategy)) or GOOD)
+
+    assert found.prose == GOOD
+    assert found.failures == []
+    ((said, most, strategy),) = asked
+    assert (most, strategy) == (200, "task_state")
+    assert said[0] == {"role": "assistant", "content": "Before that, the lexer was chosen."}
+    assert found.record["backend"] == "caller"
+
+
+def test_a_rejected_answer_is_asked_for_again_as_half_and_a_quarter():
+    asked = []
+
+    found = ask(lambda said, most, strategy: asked.append((most, strategy)) or "")
+
+    assert asked == [(200, "task_state"), (100, "brief"), (50, "brief")]
+    assert found.record["backend"] == "extractive"
+    assert found.prose
+    assert len(found.failures) == 3
+
+
+def test_the_second_answer_may_be_a_good_one():
+    answers = iter(["I'm sorry, but I cannot help with that.", GOOD])
+
+    found = ask(lambda said, most, strategy: next(answers))
+
+    assert found.prose == GOOD
+    assert [failure["error_type"] for failure in found.failures] == ["Rejected"]
+
+
+def test_what_raises_is_not_asked_again():
+    asked = []
+
+    def fails(said, most, strategy):
+        asked.append(most)
+        raise RuntimeError("no network")
+
+    found = ask(fails)
+
+    assert asked == [200]
+    assert found.record["backend"] == "extractive"
+    assert "no network" in found.failures[0]["message"]
+
+
+def test_what_hangs_is_left_behind():
+    release = threading.Event()
+
+    found = ask(lambda said, most, strategy: release.wait(30) or GOOD, timeout=0.05)
+    release.set()
+
+    assert found.record["backend"] == "extractive"
+    assert "no answer" in found.failures[0]["message"]
+
+
+@rows("answer", [None, 7, b"bytes"])
+def test_what_is_no_text_is_a_failure(answer):
+    assert ask(lambda said, most, strategy: answer).record["backend"] == "extractive"
+
+
+def test_a_backend_that_is_not_there_leaves_it_to_the_extractive_one():
+    found = ask("command:/nowhere/at-all")
+
+    assert found.record["backend"] == "extractive"
+    assert found.failures[0]["error_type"] in {"BackendUnavailable", "BackendFailed"}
+
+
+def test_where_nobody_writes_one_there_is_none(monkeypatch):
+    silent = Completion(text=" ", backend="extractive")
+    monkeypatch.setattr(summarize, "_asked", lambda *given, **named: silent)
+
+    found = ask("extractive")
+
+    assert found.prose is None
+    assert found.record["rejected"] == ["extractive: It is empty."]
+
+
+def test_a_task_too_small_to_halve_is_asked_for_once():
+    asked = []
+
+    ask(lambda said, most, strategy: asked.append(most) or "", most=40)
+
+    assert asked == [40]
+
+
+def test_a_task_is_json():
+    data = as_json(task())
+
+    assert data["said"][1]["at"] == 1
+    assert data["facts"]["files"] == []
+    assert data["max_tokens"] == 200
+
+
+def test_a_model_is_told_what_was_wrong_and_never_sees_a_secret(monkeypatch):
+    asked = []
+
+    class Model:
+        NAME = "openai"
+
+        @staticmethod
+        def complete(request, *, settings, count):
+            asked.append(request)
+            return Completion(
+                text="" if len(asked) == 1 else GOOD, backend="openai", model="m", input_tokens=9
+            )
+
+    secret = "hunter2" * 3
+    said = (Said(0, "user", "", f"password={secret} is what the server takes."), *task().said)
+    monkeypatch.setattr(summarize, "backend_of", lambda name: (Model, {}))
+
+    found = summarised(task()._replace(said=said), backend="openai", settings=Settings(), count=estimate)
+
+    assert [request.feedback for request in asked] == ["", "It is empty."]
+    assert secret not in str(asked)
+    assert found.record["input_tokens"] == 18
+    assert len(found.record["prompt_sha256"]) == 64

@@ -1,0 +1,820 @@
+import errno
+import json
+import os
+import threading
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import aether
+from aether.api import drain, handoffs, hook_sessions
+from aether.api.colony import start_phase
+from aether.api.drain import drain as drain_drain
+from aether.api.home import read
+from aether.api.hook_sessions import session_of
+from aether.errors import InvalidInput
+from aether.integrations.claude_code import hook
+from aether.integrations.claude_code.event import entry_of
+from aether.integrations.claude_code.transcript import said as said_in
+from aether.memory import phases
+from aether.store import archive, doctor, files, spool
+from aether.store.lock import locked
+from tests import homes
+from tests.hook_player import called, entry, payloads, put, turn
+from tests.api.calls import limits, memory, whole
+
+DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+# The smaller ones: all of them take a minute.
+MOST_FILES = 20
+# What hooks are told all of: requests, changes, commands and errors.
+TOLD = frozenset({"user_input", "constraint", "preference", "code_change", "command", "error"})
+
+
+def held(home):
+    return memory(home)["working_memory"]["items"]
+
+
+def contents(home):
+    return [item["content"] for item in held(home)]
+
+
+def taken(home, *entries):
+    """Put `entries`, take them in, and return the contents of the items that made."""
+    put(home, *entries)
+    done = drain_drain(home)
+    assert done.left == ""
+    assert spool.waiting(str(home)) == []
+    by_id = {item["id"]: item["content"] for item in held(home)}
+    return [by_id[one] for one in done.ids]
+
+
+def test_where_nothing_waits_nothing_is_done(home):
+    before = homes.anew(home).revision
+
+    assert drain_drain(home) == (0, [], False, "")
+    assert homes.anew(home).revision == before
+    assert not (home / "hooks").exists()
+
+
+def test_what_a_session_was_told_is_not_taken_in_again(home):
+    line = "- 2026-11-21 Never retry the webhook."
+    hook_sessions.record(home, "s1", [line])
+
+    assert taken(home, entry("UserPromptSubmit", prompt=f"{line}\nAdd a page.", prompt_id="p1")) == [
+        "Add a page."
+    ]
+
+
+def test_a_turn_becomes_the_notes_that_its_transcript_would_give(home):
+    assert taken(home, *turn(1)) == [
+        "Please move service 1 to port 8001.",
+        "Ran `make service-1`: service 1 passed",
+        "Decision: service 1 of s1 listens on port 8001 because the other one is taken.",
+    ]
+    request, command, answer = (item["metadata"] for item in held(home))
+    assert request["source"] == "queen"
+    assert request["timestamp"] == "2026-03-01T10:15:00.000000Z"
+    assert command["pointer"] == {
+        "file": "s1.jsonl", "uuid": "toolu_1", "key": command["pointer"]["key"], "via": "hooks",
+    }  # fmt: skip
+    assert answer["phase"] == 1
+    whole(home)
+
+
+def spoken(home, *said):
+    """Write a transcript of one turn that says `said` and is done, and return it with what a hook reads of it."""
+    path = home.parent / "s1.jsonl"
+    texts = ["Please move the service.", *said, "Decision: the port is 8001 because 8000 is taken."]
+    lines = [
+        {
+            "type": "assistant" if number else "user", "sessionId": "s1", "timestamp": "2026-03-01T10:15:00.000Z",
+            "uuid": f"00000000-0000-4000-8000-{number:012}",
+            "message": {"id": f"m{number}", "role": "assistant" if number else "user", "content": text},
+        }
+        for number, text in enumerate(texts)
+    ]  # fmt: skip
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path, said_in(str(path), message=texts[-1]), texts
+
+
+CHOSE = "We chose SQLite over Postgres because there is one writer."
+FOUND = "The build failed because the compiler in CI is too old."
+
+
+def test_what_was_said_on_the_way_is_noted_once_whoever_tells_it(home):
+    path, said, texts = spoken(home, CHOSE, "Let me look at the rest.", FOUND)
+    asked, stop = (
+        entry("UserPromptSubmit", prompt=texts[0]),
+        entry("Stop", message=texts[-1], said=said, prompt_id="p1"),
+    )
+
+    found = taken(home, asked, stop, stop, entry("PreCompact", trigger="manual", said=said), stop)
+
+    assert found == [texts[0], CHOSE, FOUND, texts[-1]]
+    done = aether.import_transcripts([path], home=home)
+    assert (done.items, done.known) == (0, 4)
+
+
+def test_what_was_said_before_a_compaction_is_noted_once_by_the_turn_that_goes_on(home):
+    _, said, texts = spoken(home, CHOSE, "Let me look at the rest.", FOUND)
+    stop = entry("Stop", message=texts[-1], said=said, prompt_id="p1")
+
+    found = taken(home, entry("PreCompact", trigger="auto", said=said[:2]), entry("PostCompact"), stop)
+
+    assert found == [CHOSE, FOUND, texts[-1]]
+
+
+def test_what_a_person_typed_meanwhile_is_a_request(home):
+    typed = {"text": "Always run the linter before you commit.", "uuid": "u7", "by": "user"}
+
+    assert typed["text"] in taken(home, entry("Stop", message="Done with all of it.", said=[typed]))
+    assert typed["text"] not in taken(home, entry("UserPromptSubmit", prompt=typed["text"], prompt_id="p9"))
+
+
+def test_notes_bear_the_phase_that_the_colony_is_in(home):
+    start_phase(4, home=home)
+
+    taken(home, *turn(1))
+
+    assert {item["metadata"]["phase"] for item in held(home)} == {4}
+
+
+def test_what_is_delivered_twice_is_noted_once(home):
+    one, call, stop = turn(1)
+    batch = entry("PostToolBatch", calls=[{name: call[name] for name in ("tool", "input", "output", "id")}])
+
+    found = taken(home, one, one, call, batch, call, stop, stop)
+
+    assert found == taken_alone(home, turn(1))
+    assert taken(home, *turn(1)) == []
+
+
+def taken_alone(home, entries):
+    other = homes.fresh(home.parent / "other")
+    return taken(other, *entries)
+
+
+def test_the_same_words_in_another_turn_are_said_again_also_without_ids(home):
+    said = entry("UserPromptSubmit", prompt="Always run the linter first.")
+    done = entry("Stop", message="Done.")
+
+    taken(home, said, said, done, done)
+    session = session_of(home, "s1")
+    taken(home, said, done)
+
+    assert len(session["seen"]) == 2
+    assert len(session_of(home, "s1")["seen"]) == 4
+
+
+def test_taking_in_entry_by_entry_gives_the_same_as_all_at_once(home):
+    entries = [*turn(1), *turn(2, "s2"), *turn(3)]
+    apart = [text for each in entries for text in taken(home, each)]
+
+    assert sorted(apart) == sorted(taken_alone(home, entries))
+
+
+def test_a_failure_is_noted_with_what_fixed_it_in_a_later_turn(home):
+    first, _, stop = turn(1)
+    found = taken(home, first, called(1, "make test", "Exit code 2\nmain.c:3: error: x", failed=True), stop)
+
+    assert not any("failed" in text for text in found)
+    assert "`make test` failed: main.c:3: error: x\nWorked when run again: 3 passed" in taken(
+        home, called(2, "make test", "3 passed"), turn(2)[2]
+    )
+
+
+def test_a_failure_that_nothing_fixed_is_noted_when_the_session_ends(home):
+    taken(home, called(1, "make test", "main.c:3: error: x", failed=True), turn(1)[2])
+
+    assert taken(home, entry("SessionEnd", reason="other")) == ["`make test` failed: main.c:3: error: x"]
+
+
+def test_an_answer_is_noted_with_its_question(home):
+    taken(home, entry("Stop", message="Shall we use SQLite or keep the JSON files?", prompt_id="p1"))
+
+    assert taken(home, entry("UserPromptSubmit", prompt="SQLite", prompt_id="p2")) == [
+        "Asked: Shall we use SQLite or keep the JSON files?\nAnswered: SQLite"
+    ]
+
+
+def test_a_sub_agents_work_is_its_castes(home):
+    worker = {"agent": "a1", "caste": "Explore"}
+    found = taken(
+        home,
+        called(1, "make docs", "built 3 files", **worker),
+        entry(
+            "SubagentStop", **worker, task_text="Build the docs.",
+            message="Decision: the docs are built with make because it is on every machine.",
+        ),
+    )  # fmt: skip
+
+    assert sorted(found) == [
+        "Decision: the docs are built with make because it is on every machine.",
+        "Ran `make docs`: built 3 files",
+        "Task: Build the docs.",
+    ]
+    assert {(item["metadata"]["source"], item["metadata"]["caste"]) for item in held(home)} == {
+        ("worker_ant", "Explore")
+    }
+    state = session_of(home, "s1")["state"]
+    assert "a1" not in state["turns"]
+
+
+def test_a_completed_task_is_noted(home):
+    assert taken(home, entry("TaskCompleted", task="7", subject="The parser")) == [
+        "Task completed: The parser"
+    ]
+
+
+def test_a_compaction_ends_the_stretch_of_work(home):
+    assert taken(home, called(1, "make", "ok"), entry("PreCompact"), entry("PostCompact")) == [
+        "Ran `make`: ok"
+    ]
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        called(1, "aether remember 'Use tabs.'", "stored", failed=True),
+        called(1, "cd app && AETHER_HOME=x python3 -m aether status", "failed", failed=True),
+        entry(
+            "PostToolUse", tool="mcp__aether__create_entities", input={"a": "b"}, output="Use tabs.", id="t"
+        ),
+        entry(
+            "PostToolUse", tool="mcp__plugin_aether_memory__add", input={"a": "b"}, output="Use tabs.", id="t"
+        ),
+        entry("PostToolUse", tool="memory", input={"command": "create", "path": "/memories/a.md"}, id="t"),
+        entry("UserPromptSubmit", prompt="/aether:remember Always use tabs.", prompt_id="p"),
+        entry("UserPromptSubmit", prompt="<aether-memory>Always use tabs.</aether-memory>", prompt_id="p"),
+    ],
+)
+def test_what_aether_is_asked_and_answers_is_not_remembered_anew(own, home):
+    assert taken(home, own, entry("SessionEnd")) == []
+
+
+def test_a_project_that_bears_the_name_is_captured(home):
+    assert taken(home, called(1, "cd /srv/aether && make test", "3 passed"), entry("SessionEnd")) != []
+
+
+def test_sessions_are_kept_apart_and_known(home):
+    put(home, entry("SessionStart", "s1", source="startup"), *turn(1), *turn(2, "../../s2"))
+
+    drain_drain(home)
+
+    one, other = session_of(home, "s1"), session_of(home, "../../s2")
+    assert (one["first_source"], other["first_source"]) == ("startup", "unknown")
+    assert one["revision"] == other["revision"] == homes.anew(home).revision
+    assert session_of(home, "s3") is None
+    assert len(list((home / "hooks" / "sessions").iterdir())) == 2
+
+
+def test_starting_a_session_again_is_not_hearing_of_it(home):
+    taken(home, entry("SessionStart", source="startup"), *turn(1))
+    before = session_of(home, "s1")
+    homes.add(home, "another")
+
+    taken(home, {**entry("SessionStart", source="resume"), "at": "2026-03-02T10:15:00.000000Z"})
+
+    after = session_of(home, "s1")
+    assert [after[name] for name in ("first_source", "at", "revision")] == [
+        before[name] for name in ("first_source", "at", "revision")
+    ]
+    taken(home, {**turn(2)[0], "at": "2026-03-02T10:16:00.000000Z"})
+    assert session_of(home, "s1")["at"] == "2026-03-02T10:16:00.000000Z"
+    assert session_of(home, "s1")["revision"] == homes.anew(home).revision
+
+
+@pytest.mark.parametrize("data", [b"{torn", b"[]", b"{}", b"\xff", b"[" * 100_000])
+def test_a_broken_session_file_is_as_good_as_none(data, home):
+    taken(home, turn(1)[0])
+    [path] = (home / "hooks" / "sessions").iterdir()
+    path.write_bytes(data)
+
+    assert session_of(home, "s1") is None
+    assert len(taken(home, *turn(2))) == 3
+
+
+def test_a_state_of_another_shape_costs_no_entry(home):
+    taken(home, *turn(1))
+    [path] = (home / "hooks" / "sessions").iterdir()
+    path.write_text(json.dumps({**session_of(home, "s1"), "state": {"file": "s1.jsonl"}}))
+
+    assert len(taken(home, *turn(2))) == 3
+    assert not (home / "quarantine").exists()
+
+
+def test_sessions_that_nobody_resumes_are_forgotten(home):
+    taken(home, *turn(1))
+    [old] = (home / "hooks" / "sessions").iterdir()
+    os.utime(old, (0, 0))
+
+    taken(home, *turn(2, "s2"))
+
+    assert session_of(home, "s1") is None
+    assert session_of(home, "s2") is not None
+
+
+def test_the_log_of_what_cannot_be_stored_does_not_grow_for_ever(home, monkeypatch):
+    def senseless(given):
+        raise TypeError(given["message"])
+
+    monkeypatch.setattr(hook_sessions, "records", senseless)
+    monkeypatch.setattr(spool, "MOST_BYTES", 1)
+
+    for _ in range(3):
+        taken(home, entry("Stop", message="password=hunter2secret"))
+
+    logs = [path.read_text() for path in sorted(home.glob("hook.log*"))]
+    assert [log.count(" taking-in - TypeError: ") for log in logs] == [1, 1]
+    assert "hunter2secret" not in "".join(logs)
+
+
+def test_entries_that_make_no_sense_are_kept_aside_and_the_others_stored(home, monkeypatch):
+    real = hook_sessions.records
+
+    def senseless(given):
+        if given["event"] == "Odd":
+            raise TypeError("a list is no text")
+        return real(given)
+
+    monkeypatch.setattr(hook_sessions, "records", senseless)
+
+    assert len(taken(home, turn(1)[0], entry("Odd"), *turn(1)[1:])) == 3
+    [kept] = (home / "quarantine").iterdir()
+    assert json.loads(kept.read_bytes())["event"] == "Odd"
+    assert "TypeError: a list is no text. Kept in quarantine/" in (home / "hook.log").read_text()
+
+
+def test_what_is_no_json_leaves_the_spool_for_quarantine(home):
+    put(home, *turn(1))
+    (home / "hooks" / "spool" / "00-bad.json").write_bytes(b"{torn")
+
+    done = drain_drain(home)
+
+    assert (done.entries, len(done.ids)) == (4, 3)
+    assert [path.name for path in (home / "quarantine").iterdir()] == ["spool-00-bad.json"]
+
+
+def test_notes_that_cannot_be_stored_are_kept_aside_and_the_others_stored(home):
+    limits(home, capacity=60)
+    asked = entry(
+        "UserPromptSubmit", prompt="Please " + "rename the port of the service. " * 40, prompt_id="p0"
+    )
+
+    assert len(taken(home, asked, *turn(1))) == 3
+    [kept] = (home / "quarantine").iterdir()
+    assert json.loads(kept.read_bytes())["content"].startswith("Please rename")
+    assert "do not fit into a working memory of 60." in (home / "hook.log").read_text()
+
+
+def test_more_notes_than_working_memory_holds_at_once_are_stored_in_parts(home):
+    limits(home, capacity=120)
+
+    done = drain_all(home, *[each for number in range(8) for each in turn(number)])
+
+    assert (done.entries, len(done.ids), done.left) == (24, 24, "")
+    whole(home)
+
+
+def drain_all(home, *entries):
+    put(home, *entries)
+    return drain_drain(home)
+
+
+def test_what_was_stored_but_not_removed_is_not_taken_in_again(home, monkeypatch):
+    names = put(home, *turn(1))
+    monkeypatch.setattr(spool, "remove", lambda home, names: None)
+    drain_drain(home)
+    monkeypatch.undo()
+    put(home, *turn(2))
+    seen = session_of(home, "s1")["seen"]
+
+    assert len(drain_drain(home).ids) == 3
+    assert session_of(home, "s1")["seen"][: len(seen)] == seen
+    assert set(names) < set(session_of(home, "s1")["done"])
+    assert len(contents(home)) == 6
+
+
+def test_a_backlog_is_taken_in_batch_by_batch(home, monkeypatch):
+    monkeypatch.setattr(drain, "BATCH_ENTRIES", 4)
+    revision = homes.anew(home).revision
+
+    done = drain_all(home, *[each for number in range(4) for each in turn(number)])
+
+    assert (done.entries, len(done.ids)) == (12, 12)
+    assert homes.anew(home).revision == revision + 3
+
+
+def test_it_says_when_compression_is_needed(home):
+    limits(home, capacity=100)
+
+    assert drain_all(home, *turn(1), *turn(2)).compression_needed
+
+
+def test_ids_of_items_are_plain_text(home):
+    assert {type(one) for one in drain_all(home, *turn(1)).ids} == {str}
+
+
+@pytest.mark.parametrize("lock", ["hooks", "."])
+def test_where_another_holds_a_lock_the_spool_stays(lock, home):
+    put(home, *turn(1))
+    with locked(home / lock):
+        done = drain_drain(home, patience=0.01)
+
+    assert done[:3] == (0, [], False)
+    assert "held by" in done.left
+    assert len(spool.waiting(str(home))) == 3
+    assert len(drain_drain(home).ids) == 3
+
+
+@pytest.fixture
+def waits(monkeypatch):
+    """Return how long was to be waited for each lock; nobody waits."""
+    asked = []
+    real = drain.locked
+
+    def locked_at_once(path, *, timeout):
+        asked.append(timeout)
+        return real(path, timeout=0)
+
+    monkeypatch.setattr(drain, "locked", locked_at_once)
+    return asked
+
+
+def test_after_a_wait_in_vain_the_next_hooks_wait_less_for_a_minute(home, waits):
+    put(home, *turn(1))
+    marker = home / "hooks" / "locked-out"
+    with locked(home / "hooks"):
+        assert [drain_drain(home).left != "" for _ in range(3)] == [True] * 3
+        first = marker.stat().st_mtime
+        os.utime(marker, (first - 61, first - 61))
+        assert drain_drain(home).left
+        assert drain_drain(home, patience=0).left
+
+    assert waits == [2.0, 0.3, 0.3, 2.0, 0]
+    assert marker.stat().st_mtime >= first
+
+
+def test_a_lock_that_is_free_again_is_waited_for_as_before(home, waits):
+    put(home, *turn(1))
+    with locked(home / "hooks"):
+        assert drain_drain(home).left
+    assert len(drain_drain(home).ids) == 3
+    put(home, *turn(2))
+    drain_drain(home)
+
+    assert waits == [2.0, 0.3, 2.0]
+    assert not (home / "hooks" / "locked-out").exists()
+
+
+def test_a_short_wait_in_vain_shortens_no_other(home):
+    put(home, *turn(1))
+    with locked(home / "hooks"):
+        assert drain_drain(home, patience=0.01).left
+
+    assert drain.patience_of(home) == drain.PATIENCE_SECONDS
+
+
+def test_a_wait_that_cannot_be_noted_is_waited_again(home, waits, monkeypatch):
+    def refuse(path, *args, **kwargs):
+        raise PermissionError(13, "no", str(path))
+
+    put(home, *turn(1))
+    monkeypatch.setattr(Path, "touch", refuse)
+    with locked(home / "hooks"):
+        assert [drain_drain(home).left != "" for _ in range(2)] == [True] * 2
+
+    assert waits == [2.0, 2.0]
+
+
+def test_a_broken_home_keeps_its_spool(home):
+    put(home, *turn(1))
+    (home / "config.toml").write_text("what = ever")
+    assert len(drain_drain(home).ids) == 3
+    put(home, *turn(2))
+    (home / "data" / "journal.jsonl").write_text("no journal\n" * 3)
+
+    done = drain_drain(home)
+
+    assert done.entries == 0
+    assert done.left
+    assert len(spool.waiting(str(home))) == 3
+
+
+def test_an_entry_that_only_another_user_may_read_waits_for_that_one(home, monkeypatch):
+    _mine, theirs = put(home, turn(1)[0], turn(2)[0])
+    real = spool.get
+    monkeypatch.setattr(spool, "get", lambda home, name: None if name == theirs else real(home, name))
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+
+    done = drain_drain(home)
+
+    assert (done.entries, len(done.ids)) == (1, 1)
+    assert "another user" in done.left
+    assert spool.waiting(str(home)) == [theirs]
+
+
+def test_an_entry_that_cannot_be_read_now_is_waited_for(home, monkeypatch):
+    put(home, *turn(1))
+    monkeypatch.setattr(spool, "get", lambda home, name: None)
+    assert "cannot be read" in drain_drain(home).left
+    monkeypatch.undo()
+
+    assert len(drain_drain(home).ids) == 3
+
+
+def test_an_entry_that_somebody_took_away_is_gone(home, monkeypatch):
+    put(home, *turn(1))
+    gone = spool.waiting(str(home))
+    spool.remove(str(home), gone)
+    monkeypatch.setattr(spool, "waiting", lambda home: gone)
+
+    assert drain_drain(home)[:2] == (3, [])
+
+
+def test_a_session_file_that_cannot_be_read_now_is_waited_for(home, monkeypatch):
+    taken(home, *turn(1))
+    put(home, *turn(2))
+
+    def broken(path):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(Path, "read_bytes", broken)
+    assert session_of(home, "s1") is None
+    assert drain_drain(home).entries == 0
+    monkeypatch.undo()
+    assert drain_drain(home).entries == 3
+
+
+def test_a_directory_that_is_no_home_keeps_its_spool(tmp_path):
+    put(tmp_path, *turn(1))
+
+    assert "is not a home" in drain_drain(tmp_path).left
+    assert len(spool.waiting(str(tmp_path))) == 3
+
+
+def test_a_full_disk_loses_nothing(home, monkeypatch):
+    put(home, *turn(1))
+
+    def full(path, data, **options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(hook_sessions, "write_whole", full)
+    done = drain_drain(home)
+    monkeypatch.undo()
+
+    assert "No space left" in done.left
+    assert drain_drain(home).ids == []  # they had been stored before the disk was full
+    assert len(contents(home)) == 3
+
+
+def test_whoever_opens_the_home_takes_in_first(home):
+    put(home, *turn(1))
+    assert len(aether.list_working_memory_items(home=home)) == 3
+    put(home, *turn(2))
+    aether.add_working_memory_item("Use tabs.", "preference", home=home)
+    put(home, *turn(3))
+    aether.update_working_memory_item(held(home)[0]["id"], {"type": "decision"}, home=home)
+
+    assert spool.waiting(str(home)) == []
+    assert len(contents(home)) == 10
+
+
+def test_a_failure_to_take_in_is_waited_for_once_and_hurts_nobody(home, monkeypatch):
+    waits = []
+    real = drain.locked
+
+    def waiting(path, *, timeout):
+        waits.append(timeout)
+        return real(path, timeout=0)
+
+    monkeypatch.setattr(drain, "locked", waiting)
+    put(home, *turn(1))
+    with locked(home / "hooks"):
+        assert aether.list_working_memory_items(home=home) == []
+        assert aether.list_working_memory_items(home=home) == []
+    assert len(aether.list_working_memory_items(home=home)) == 3
+    put(home, *turn(2))
+    read(home)
+
+    assert waits == [0.5, 0, 0, 0.5]
+
+
+def test_a_phase_is_completed_where_an_agent_says_so_and_what_follows_is_of_the_next(home):
+    start_phase(2, name="parser", home=home)
+    stop = entry(
+        "Stop", prompt_id="p1", message='All passes.\n\nPhase 2 complete\n\naether: start phase 3 "importer"'
+    )
+
+    taken(home, *turn(1)[:2], stop, *turn(2))
+
+    state = read(home).documents["COLONY_STATE"]["colony_status"]
+    assert (state["current_phase"], state["phases_completed"], state["state"]) == (3, [2], "EXECUTING")
+    phase_of = {item["content"]: item["metadata"]["phase"] for item in held(home)}
+    assert phase_of["Ran `make service-1`: service 1 passed"] == 2
+    assert phase_of["Ran `make service-2`: service 2 passed"] == 3
+
+
+@pytest.mark.parametrize(
+    "line", ["Phase 3 complete", "Phase 1 complete", "aether: start phase 3", "aether: start phase 2"]
+)
+def test_a_line_about_another_phase_changes_nothing(line, home):
+    start_phase(2, home=home)
+    before = read(home).documents["COLONY_STATE"]
+
+    taken(home, entry("Stop", message=line))
+
+    assert read(home).documents["COLONY_STATE"] == before
+
+
+def test_a_sub_agent_completes_no_phase(home):
+    start_phase(2, home=home)
+
+    taken(home, entry("SubagentStop", agent="a1", caste="Explore", message="Phase 2 complete"))
+
+    assert read(home).documents["COLONY_STATE"]["colony_status"]["phases_completed"] == []
+
+
+def test_a_phase_that_somebody_changes_at_the_same_time_is_left_to_them(home, monkeypatch):
+    def changed(*given, **more):
+        raise InvalidInput("phase 3 is still EXECUTING.", fix="Complete it first.")
+
+    monkeypatch.setattr(phases, "start_phase", changed)
+
+    taken(home, entry("Stop", message="aether: start phase 4"))
+
+    assert read(home).documents["COLONY_STATE"]["colony_status"]["current_phase"] is None
+
+
+def transcript(path, number=1):
+    """Write what Claude Code writes about `turn(number)`."""
+    prompt, call, stop = turn(number)
+    head = {"sessionId": "s1", "timestamp": "2026-03-01T10:15:00.000Z"}
+    blocks = [
+        ("user", prompt["prompt"]),
+        ("assistant", [{"type": "tool_use", "id": call["id"], "name": "Bash", "input": call["input"]}]),
+        ("user", [{"type": "tool_result", "tool_use_id": call["id"], "content": call["output"]}]),
+        ("assistant", [{"type": "text", "text": stop["message"]}]),
+    ]
+    lines = [
+        {**head, "type": who, "uuid": f"u{number}-{at}", "message": {"role": who, "content": content}}
+        for at, (who, content) in enumerate(blocks)
+    ]
+    with Path(path).open("a") as file:
+        file.writelines(json.dumps(line) + "\n" for line in lines)
+    return path
+
+
+def test_importing_the_transcript_afterwards_adds_nothing(home, tmp_path):
+    taken(home, *turn(1))
+
+    done = aether.import_transcripts([transcript(tmp_path / "s1.jsonl")], home=home)
+
+    assert (done.items, done.known) == (0, 3)
+
+
+def test_importing_after_compression_adds_nothing_either(home, tmp_path):
+    taken(home, *turn(1))
+    aether.compress(1, home=home)
+
+    assert aether.import_transcripts([transcript(tmp_path / "s1.jsonl")], home=home).items == 0
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_what_an_import_has_stored_hooks_do_not_store_again(compressed, home, tmp_path):
+    aether.import_transcripts([transcript(tmp_path / "s1.jsonl")], home=home)
+    if compressed:
+        aether.compress(1, home=home)
+
+    assert taken(home, *turn(1)) == []
+    assert len(taken(home, *turn(2))) == 3
+
+
+def test_the_same_words_in_another_transcript_are_another_note(home, tmp_path):
+    taken(home, *turn(1))
+
+    assert aether.import_transcripts([transcript(tmp_path / "s2.jsonl")], home=home).items == 3
+
+
+@pytest.mark.slow
+@pytest.mark.real_data
+def test_hooks_note_of_real_sessions_what_an_import_notes(tmp_path):
+    """What is said between two calls is read from the transcript; an import adds next to nothing."""
+    files = sorted((DATA / "claude_code").glob("*.jsonl")) if DATA.is_dir() else []
+    if not files:
+        pytest.skip("no real transcripts beside this clone")
+    of_hooks = of_both = of_import = of_tools = added_of_all = added_of_tools = 0
+    for number, file in enumerate(sorted(files, key=lambda path: path.stat().st_size)[:MOST_FILES]):
+        one, other = homes.fresh(tmp_path / f"a{number}"), homes.fresh(tmp_path / f"b{number}")
+        (room := tmp_path / f"room{number}").mkdir()
+        told = (payload | hook._transcribed(payload) for payload in payloads(file, room))
+        put(one, *filter(None, map(entry_of, told)))
+        assert drain_drain(one).left == ""
+        by_hooks, by_import = notes_of(one), Counter()
+        aether.import_transcripts([file], home=other)
+        by_import = notes_of(other)
+        aether.import_transcripts([file], home=one)
+        added = notes_of(one) - by_hooks
+        of_hooks += by_hooks.total()
+        of_both += (by_hooks & by_import).total()
+        of_import += by_import.total()
+        added_of_all += added.total()
+        of_tools += sum(count for (kind, _), count in by_import.items() if kind in TOLD)
+        added_of_tools += sum(count for (kind, _), count in added.items() if kind in TOLD)
+
+    assert of_both >= 0.95 * of_hooks
+    assert added_of_all <= 0.05 * of_import
+    assert added_of_tools <= 0.02 * of_tools
+
+
+def notes_of(home):
+    """Return what is noted, in working memory and archived."""
+    found = homes.anew(home)
+    gone = (record["item"] for _, record in archive.records(found, "items"))
+    items = (*found.documents["memory"]["working_memory"]["items"], *gone)
+    return Counter((item["type"], item["content"]) for item in items)
+
+
+def test_entries_put_while_others_are_taken_in_are_not_lost(home):
+    numbers = range(6)
+    threads = [
+        threading.Thread(
+            target=lambda number=number: (put(home, *turn(number, f"s{number}")), drain_drain(home))
+        )
+        for number in numbers
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    drain_drain(home)
+
+    assert len(contents(home)) == len(set(contents(home))) == 18
+    assert spool.waiting(str(home)) == []
+
+
+def test_the_home_is_sound_afterwards(home):
+    taken(home, *turn(1))
+
+    assert [one for one in doctor.examine(home) if one.level in ("error", "warning")] == []
+    assert list(files.stray_temps(home)) == []
+
+
+SUMMARY = "<summary>The service moved to port 8001. Its tests still fail on Windows; next comes the clock.</summary>"
+
+
+def compacted(**more):
+    return entry("PostCompact", trigger="auto", summary=SUMMARY, **more)
+
+
+def summaries(home):
+    return [one["summary"] for one in memory(home)["short_term_memory"]["sessions"]]
+
+
+def test_a_summary_that_was_only_spooled_is_stored_with_what_came_before_it(home):
+    put(home, *turn(1), compacted(), *turn(2))
+
+    done = drain_drain(home)
+
+    assert (done.entries, done.left) == (len(turn(1)) + 1 + len(turn(2)), "")
+    assert summaries(home) == [SUMMARY[9:-10]]
+    assert [text for text in contents(home) if "service 1" in text] == []
+    assert len([text for text in contents(home) if "service 2" in text]) == 3
+    assert spool.waiting(str(home)) == []
+    whole(home)
+
+
+def test_a_summary_waits_while_another_writes_and_is_stored_once(home):
+    put(home, *turn(1))
+    drain_drain(home)
+    put(home, compacted())
+    with locked(home, timeout=5):
+        left = drain_drain(home, patience=0.05).left
+
+    assert "held by" in left
+    assert len(spool.waiting(str(home))) == 1
+    drain_drain(home)
+    put(home, compacted())
+    drain_drain(home)
+    assert summaries(home) == [SUMMARY[9:-10]]
+    assert spool.waiting(str(home)) == []
+
+
+def test_a_summary_that_is_refused_is_logged_and_holds_nothing_up(home, monkeypatch):
+    def refuse(*_, **__):
+        raise InvalidInput("no good.", fix="Write another.", where="summary")
+
+    monkeypatch.setattr(handoffs, "ingest_summary", refuse)
+    put(home, compacted(), *turn(2))
+
+    assert drain_drain(home).left == ""
+    assert len(contents(home)) == 3
+    assert "the summary of a compaction was refused" in (home / spool.NAME).read_text()
+
+
+def test_an_entry_of_a_compaction_without_a_summary_is_no_more_than_a_boundary(home):
+    put(home, *turn(1), entry("PostCompact", summary=" "), entry("PostCompact", summary=7))
+
+    assert drain_drain(home).left == ""
+    assert summaries(home) == []
