@@ -18,7 +18,7 @@ from aether.errors import InvalidInput, shown
 if TYPE_CHECKING:
     import httpx2
 
-Trouble = Literal["", "timeout", "unreachable", "dropped"]
+Failure = Literal["", "timeout", "unreachable", "dropped"]
 # No answer of a model comes near this; a server that sends more is broken, and memory is not endless.
 MAX_REPLY_BYTES = 32 * 1024 * 1024
 # A proxy cannot reach this machine's loopback interface.
@@ -48,7 +48,7 @@ class Reply(NamedTuple):
     headers: Mapping[str, str] = {}
     reason: str = ""
     """The server's words for the status, or the library's for the trouble."""
-    trouble: Trouble = ""
+    trouble: Failure = ""
 
 
 def address(url: str, *, where: str) -> Address:

@@ -49,7 +49,7 @@ def home_of(cwd: str, project_dir: str = "") -> str:
     return _kept_within(os.path.join(root, HOME_NAME), root, top)
 
 
-def leads_out(home: str) -> str:
+def link_out_of(home: str) -> str:
     """Return the first link in `home` that leads out of it; empty where there is none.
 
     Looked at is where hooks read and write: the home itself, its documents, and what is theirs.
@@ -65,7 +65,7 @@ def leads_out(home: str) -> str:
     return ""
 
 
-def may_make(root: str) -> bool:
+def may_create_home(root: str) -> bool:
     """Return whether a home may be made at `root` unasked: not in one's home directory, not at the top of the disk."""
     if os.environ.get("AETHER_AUTO_INIT") == OFF:
         return False
@@ -94,7 +94,7 @@ def _kept_within(path: str, root: str, top: str) -> str:
     """Return the resolved home `path`; empty where it, or something in it, leads out of the project."""
     home = os.path.realpath(path)
     inside = _is_within(home, root) or bool(top and _is_within(home, top))
-    return home if inside and not leads_out(home) else ""
+    return home if inside and not link_out_of(home) else ""
 
 
 def _upward(directory: str) -> list[str]:

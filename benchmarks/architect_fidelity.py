@@ -30,10 +30,10 @@ from aether.backends.extractive import complete
 from aether.backends.extractive.clauses import unbulleted
 from aether.memory import fidelity as gate
 from aether.memory.capture.extract import capture
-from aether.memory.handoff import protected
+from aether.memory.handoff import protected_items
 from aether.messages.read import read_records
 from aether.text.classify import classify
-from aether.text.identifiers import anchors
+from aether.text.identifiers import identifiers
 from aether.text.words import sentences, stems
 from aether.tokens.count import session_tokens
 from aether.tokens.estimate import estimate
@@ -90,7 +90,7 @@ def handoff(texts: list[str], *, types: list[str] | None = None, metadata: list[
         "items": items,
         "total_tokens": total,
         "target_tokens": int(total / RATIO),
-        "protected": protected(items),
+        "protected": protected_items(items),
         "signals": [],
     }
 
@@ -235,7 +235,7 @@ def transcripts() -> dict:
         )
         if data["total_tokens"] < LEAST_TOKENS:
             continue
-        session = extractive(data | {"required": gate.demands(data)})
+        session = extractive(data | {"required": gate.required_entries(data)})
         text = " ".join(text_of(session).split())
         row: dict = {"file": path.name, "tokens": data["total_tokens"]}
         row["ratio"] = round(data["total_tokens"] / session_tokens(session, estimate), 2)
@@ -264,7 +264,7 @@ def named(data: dict) -> dict[str, set[str]]:
     }
     for item in data["items"]:
         text = item["content"]
-        its = anchors(text)
+        its = identifiers(text)
         found["paths"] |= set(its.paths)
         found["commands"] |= set(its.commands)
         found["errors"] |= set(its.errors)
@@ -273,7 +273,7 @@ def named(data: dict) -> dict[str, set[str]]:
             found["files_edited"].add(edited[1])
         if item["type"] in ("constraint", "preference"):
             found["user_constraints"].add(text)
-        if item["type"] == "user_input" and not text.startswith(gate.ASKED):
+        if item["type"] == "user_input" and not text.startswith(gate.QUESTION_PREFIX):
             told = [unbulleted(line) for line in sentences(text) if classify(line) == "constraint"]
             found["user_constraints"] |= {line for line in told if not line.endswith("?")}
     return found

@@ -31,8 +31,8 @@ from aether.api.home import counter_of, now, read
 from aether.api.host_summary import ingest_summary
 from aether.integrations.claude_code.event import entry_of
 from aether.memory.briefing.briefing import MOST_CHARS, STEERING_CHARS, briefing, steering
-from aether.memory.briefing.sections import is_scratch, shortener
-from aether.messages.shell import looks_around, matters, signature
+from aether.memory.briefing.sections import is_scratch, path_shortener
+from aether.messages.shell import command_signature, is_notable, only_reads
 from aether.store import spool
 from aether.store.keys import Config
 from aether.text.cleaning import clean
@@ -64,7 +64,7 @@ class Stretch(NamedTuple):
 
 def stretch(played: list[dict[str, Any]], root: str) -> Stretch:
     found = Stretch([], {}, {})
-    short = shortener(root)
+    short = path_shortener(root)
     for payload in played:
         event, given = payload["hook_event_name"], payload.get("tool_input") or {}
         if event == "UserPromptSubmit":
@@ -74,11 +74,11 @@ def stretch(played: list[dict[str, Any]], root: str) -> Stretch:
             if not is_scratch(path):
                 found.edited[path] = found.edited.get(path, 0) + 1
         command = str(given.get("command", ""))
-        if payload.get("tool_name") == "Bash" and matters(command) and not looks_around(command):
+        if payload.get("tool_name") == "Bash" and is_notable(command) and not only_reads(command):
             if event == "PostToolUseFailure":
-                found.broken[signature(command)] = None
+                found.broken[command_signature(command)] = None
             elif event == "PostToolUse":
-                found.broken.pop(signature(command), None)
+                found.broken.pop(command_signature(command), None)
     return found
 
 

@@ -26,7 +26,7 @@ from aether.api.admin import init  # noqa: E402
 from aether.api.compact import compact, undo_compaction  # noqa: E402
 from aether.compaction.policy import POLICIES  # noqa: E402
 from aether.messages.convert import bare, read  # noqa: E402
-from aether.messages.validate import check, refused  # noqa: E402
+from aether.messages.validate import check, has_errors  # noqa: E402
 
 SEED = 60
 TURNS = 60
@@ -48,7 +48,7 @@ def session() -> list[dict]:
 def by_hand(raws: list[dict], policy: str, home: Path) -> dict:
     found = compact(policy, raws, window=WINDOW, policy=policy, wire="anthropic", home=home)
     assert found.tokens_before < 0.5 * WINDOW, "no trigger would fire"
-    assert not refused(check(read([bare(raw) for raw in found.messages], "anthropic"), "anthropic"))
+    assert not has_errors(check(read([bare(raw) for raw in found.messages], "anthropic"), "anthropic"))
     assert raws[0]["content"] in json.dumps(found.messages, ensure_ascii=False)
     return {
         "tokens_before": found.tokens_before,

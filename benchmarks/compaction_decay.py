@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import report
 
-from aether.api.summarize import as_json
+from aether.api.summarize import task_as_json
 from aether.backends import backend
 from aether.backends.base import Settings
 from aether.backends.request import summary_request
@@ -189,7 +189,7 @@ def compacted(raws: list[dict], window: int, sizes: dict[int, tuple[dict, int]])
         return raws, False
     prose = None
     if found.task:
-        asked = summary_request(as_json(found.task))
+        asked = summary_request(task_as_json(found.task))
         prose = backend("extractive")[0].complete(asked, settings=Settings(), count=estimate).text
     result = apply(found, prose)
     assert result.tokens_after <= min(result.limit, result.tokens_before)

@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 import report
 
-from aether.api.summarize import as_json
+from aether.api.summarize import task_as_json
 from aether.backends import backend
 from aether.backends.base import Settings
 from aether.backends.request import summary_request
-from aether.compaction.facts import FACTS_SHARE, facts_of, fitted, told
+from aether.compaction.facts import FACTS_SHARE, facts_of, fit_facts, removed_texts
 from aether.compaction.shapes import Summary, SummaryTask
 from aether.compaction.summary import rendered
 from aether.messages.convert import read
@@ -83,11 +83,11 @@ def summarised(raws: list[dict], most: int) -> str:
     """Return our summary of `raws` in at most so many tokens."""
     messages = read(raws, "anthropic")
     places = range(len(messages))
-    facts, _ = fitted(facts_of(messages, places), count=estimate, most=int(most * FACTS_SHARE))
+    facts, _ = fit_facts(facts_of(messages, places), count=estimate, most=int(most * FACTS_SHARE))
     # Lines are joined anew within the message, which costs a token or two.
     room = most - estimate(rendered(Summary(1, facts, "Done."))) - 4
-    task = SummaryTask("task_state", 1, told(messages, places), "", facts, room)
-    asked = summary_request(as_json(task))
+    task = SummaryTask("task_state", 1, removed_texts(messages, places), "", facts, room)
+    asked = summary_request(task_as_json(task))
     prose = backend("extractive")[0].complete(asked, settings=Settings(), count=estimate).text
     return rendered(Summary(1, facts, prose))
 

@@ -26,7 +26,7 @@ from pathlib import Path
 import report
 
 import aether
-from aether.store import codec, snapshot
+from aether.store import files, snapshot
 from aether.store.files import write_whole
 
 RUNS = 3
@@ -87,7 +87,7 @@ def one_run(directory: Path) -> dict[str, dict[str, float]]:
     before = {name: len(aether.list_working_memory_items(home=home)) for name, home in homes.items()}
     rows = database(directory)
     memory = snapshot.load(homes["full"]).documents["memory"]
-    whole = codec.document(memory)
+    whole = files.json_document(memory)
     assert len(whole) > 500_000
     ways: dict[str, Callable[[int], object]] = {
         **{
@@ -101,7 +101,7 @@ def one_run(directory: Path) -> dict[str, dict[str, float]]:
             (f"wm_{number}", datetime.now(UTC).isoformat(), "observation", f"{number}: {SHORT}", "{}"),
         ),
         "rewrite_full": lambda number: write_whole(
-            directory / "memory.json", codec.document(memory, size=len(whole))
+            directory / "memory.json", files.json_document(memory, size=len(whole))
         ),
     }
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import report
 
-from aether.memory.briefing.prompt_match import question, reminders
+from aether.memory.briefing.prompt_match import match_prompt, parse_prompt
 from aether.memory.capture.extract import capture
 from aether.memory.recall import Record
 from aether.messages.read import read_records
@@ -50,8 +50,8 @@ def project(path: Path) -> str:
 
 
 def told(prompt: str, memory: list[Record]) -> bool:
-    asked = question(prompt)
-    return bool(asked and reminders(asked, memory))
+    asked = parse_prompt(prompt)
+    return bool(asked and match_prompt(asked, memory))
 
 
 def main() -> None:

@@ -129,8 +129,8 @@ def measure(size: int, words: list[str], asked: list[str], folder: Path) -> dict
     archive = search_index.Archive(size - 1, lambda after: iter(numbered[after + 1 :]))
     path = folder / f"{size}.sqlite"
     build = timed(search_index.refresh, path, archive)
-    indexed = search_index.source(path, archive)
-    plain = search_index.scanning(lambda: iter(held))
+    indexed = search_index.indexed_source(path, archive)
+    plain = search_index.scan_source(lambda: iter(held))
 
     def answer(query: str, source: search_index.Source) -> list[dict]:
         return search({}, query, now=NOW, archived=source)

@@ -181,13 +181,13 @@ def test_a_home_that_is_named_wins(top, monkeypatch, named):
 
 
 def test_a_home_is_made_in_a_project_and_not_in_ones_own_directory_or_at_the_top(top, monkeypatch):
-    assert project.may_make(str(top / "app"))
-    assert not project.may_make(str(top / "user"))
-    assert not project.may_make(os.path.abspath(os.sep))
+    assert project.may_create_home(str(top / "app"))
+    assert not project.may_create_home(str(top / "user"))
+    assert not project.may_create_home(os.path.abspath(os.sep))
 
     monkeypatch.setenv("AETHER_AUTO_INIT", "0")
 
-    assert not project.may_make(str(top / "app"))
+    assert not project.may_create_home(str(top / "app"))
 
 
 def test_a_session_in_a_repository_below_stays_with_its_project(top):
@@ -251,7 +251,7 @@ def test_a_home_in_which_something_leads_out_is_none(top, name):
     linked(top / "app" / ".aether" / name, made(top / "other"))
 
     assert project.home_of(str(top / "app")) == ""
-    assert project.leads_out(str(top / "app" / ".aether")) == str(top / "app" / ".aether" / name)
+    assert project.link_out_of(str(top / "app" / ".aether")) == str(top / "app" / ".aether" / name)
 
 
 def test_a_link_within_a_home_is_followed(top):

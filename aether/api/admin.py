@@ -16,53 +16,52 @@ from typing import Any, NamedTuple
 
 from aether import paths
 from aether.api import memory_tool
-from aether.api.home import Home, change, find, now, owned, read
-from aether.api.memory_tool import showing
+from aether.api.home import Home, change, copied, find, now, read
+from aether.api.memory_tool import directory_updated
 from aether.clock import new_id
 from aether.errors import AetherError, InvalidInput, NotFound, shown
 from aether.memory import search, snapshots
-from aether.memory.changes import joined
+from aether.memory.changes import join_changes
 from aether.paths import HOME_NAME, file_name, inside
 from aether.schemas import check, migrations
-from aether.store import codec, config, documents
+from aether.store import config, documents, files
 from aether.store import doctor as store_doctor
 from aether.store.commit import Author, commit, fold_home
-from aether.store.files import make_directory, storage, write_whole
+from aether.store.files import locked, make_directory, storage_errors, write_whole
 from aether.store.journal import Entry
-from aether.store.lock import locked
 from aether.store.snapshot import Snapshot, load
-from aether.store.undo import BOOKKEEPING, last_undoable, newest_first, states_back
+from aether.store.undo import BOOKKEEPING, entries_newest_first, last_undoable, states_since
 from aether.store.undo import undo as undo_change
 from aether.types import Change, Finding, JsonObject
 
 
 def create_snapshot(label: str = "", *, home: Home = None) -> JsonObject:
     """Save the whole colony as it is and return what was saved, without the documents."""
-    return _take(label, home, by_itself=False)
+    return _take_snapshot(label, home, by_itself=False)
 
 
-def automatic(label: str, *, home: Home = None) -> str:
+def automatic_snapshot(label: str, *, home: Home = None) -> str:
     """Save the colony before or after a transition and return the snapshot's id; old ones give way."""
-    taken = _take(label, home, by_itself=True)
+    taken = _take_snapshot(label, home, by_itself=True)
     place = find(home)
     snapshot_id = str(taken["snapshot_id"])
-    with locked(place), storage(place, left="The snapshot was taken."):
-        for gone in snapshots.expendable(list_snapshots(home=place), taken=snapshot_id):
+    with locked(place), storage_errors(place, left="The snapshot was taken."):
+        for gone in snapshots.prunable(list_snapshots(home=place), taken=snapshot_id):
             _path(place, gone).unlink(missing_ok=True)
     return snapshot_id
 
 
-def _take(label: str, home: Home, *, by_itself: bool) -> JsonObject:
+def _take_snapshot(label: str, home: Home, *, by_itself: bool) -> JsonObject:
     place = find(home)
     state, at = read(place), now()
-    taken = snapshots.take(
+    taken = snapshots.take_snapshot(
         state.documents, snapshot_id=new_id("snapshot", at), label=label, now=at, revision=state.revision,
         automatic=by_itself,
     )  # fmt: skip
     path = _path(place, taken["snapshot_id"])
-    with locked(place), storage(place):
+    with locked(place), storage_errors(place):
         make_directory(path.parent)
-        write_whole(path, codec.document(taken))
+        write_whole(path, files.json_document(taken))
     return {field: value for field, value in taken.items() if field != "documents"}
 
 
@@ -76,7 +75,7 @@ def list_snapshots(*, home: Home = None) -> list[JsonObject]:
     if not (place / "data").is_dir():
         raise NotFound("is not a home: it has no data/.", fix='Run "aether init" there.', where=str(place))
     # Restoring one that is not ours says what is wrong; the others are still of use.
-    return sorted(filter(None, dict(_all(place)).values()), key=snapshots.order, reverse=True)
+    return sorted(filter(None, dict(_all(place)).values()), key=snapshots.sort_key, reverse=True)
 
 
 def examine_snapshots(home: Path) -> list[Finding]:
@@ -94,7 +93,7 @@ def _all(home: Path) -> Iterator[tuple[Path, JsonObject | None]]:
     """Yield every file of JSON with its snapshot, None where it holds none, or another's."""
     for path in (home / "snapshots").glob("*.json"):
         try:
-            outline = snapshots.outline(codec.parse(path.read_bytes(), where=path.name))
+            outline = snapshots.without_documents(files.parse_json(path.read_bytes(), where=path.name))
         except AetherError:
             continue
         yield path, outline if outline and outline["snapshot_id"] == path.stem else None
@@ -121,21 +120,21 @@ def restore_snapshot(snapshot_id: str = "latest", *, home: Home = None) -> list[
         raise NotFound(
             f"there is no snapshot {shown(snapshot_id)}.", fix='See "aether snapshot list".', where=str(place)
         )
-    read_back = codec.parse(path.read_bytes(), where=path.name)
+    read_back = files.parse_json(path.read_bytes(), where=path.name)
     saved = read_back if isinstance(read_back, dict) else {}
 
     at = now()
 
     def plan(documents: Mapping[str, Any]) -> Change:
-        restored = snapshots.restore(documents, saved, current=_valid)
-        return snapshots.with_archive(documents, restored, now=at)
+        restored = snapshots.restore(documents, saved, current=_valid_document)
+        return snapshots.archive_removed(documents, restored, now=at)
 
-    with showing(place):
+    with directory_updated(place):
         changed: list[str] = change(place, plan, Author("restore", reason=snapshot_id)).result
     return changed
 
 
-def _valid(name: str, value: Any) -> Any:
+def _valid_document(name: str, value: Any) -> Any:
     present = migrations.current(name, value)
     check.require(name, present, fix="Restore another snapshot.")
     return present
@@ -152,7 +151,7 @@ def init(home: Home = None) -> Path:
     """
     named = home or os.environ.get("AETHER_HOME") or Path.cwd() / HOME_NAME
     place = paths.find_home(named)
-    with storage(place):
+    with storage_errors(place):
         make_directory(place / "data")
     fold_home(place, now=now())
     return place
@@ -173,8 +172,8 @@ def show(document: str, *, home: Home = None, revision: int | None = None) -> An
     documents.path_of(place, document)
     snapshot = load(place)
     if revision is None:
-        return owned(snapshot.documents[document])
-    return owned(states_back(snapshot, revision)[1][document])
+        return copied(snapshot.documents[document])
+    return copied(states_since(snapshot, revision)[1][document])
 
 
 class LogLine(NamedTuple):
@@ -192,7 +191,9 @@ class LogLine(NamedTuple):
 def log(*, limit: int = 20, everything: bool = False, home: Home = None) -> list[LogLine]:
     """Return the newest `limit` transactions, newest first (0: all); counted reads only if `everything`."""
     snapshot = read(home)
-    wanted = (entry for entry in newest_first(snapshot) if everything or entry.operation not in BOOKKEEPING)
+    wanted = (
+        entry for entry in entries_newest_first(snapshot) if everything or entry.operation not in BOOKKEEPING
+    )
     return [
         LogLine(
             entry.revision,
@@ -221,11 +222,11 @@ def undo(revision: int | None = None, *, home: Home = None) -> LogLine:
     at = now()
 
     def plan(snapshot: Snapshot) -> Change:
-        undone = snapshots.with_archive(snapshot.documents, undo_change(snapshot, chosen), now=at)
-        mended = search.rederived(snapshot.documents, undone)
-        return joined(undone, mended, result=undone.result)
+        undone = snapshots.archive_removed(snapshot.documents, undo_change(snapshot, chosen), now=at)
+        mended = search.derived_change(snapshot.documents, undone)
+        return join_changes(undone, mended, result=undone.result)
 
-    with memory_tool.showing(place):
+    with memory_tool.directory_updated(place):
         entry: Entry = commit(place, plan, Author("undo", reason=f"of revision {chosen}"), now=at).result
     return LogLine(entry.revision, entry.at, entry.by, entry.operation, entry.reason, [*entry.patches])
 
@@ -235,7 +236,7 @@ def examine(*, home: Home = None) -> list[Finding]:
     place = find(home)
     if not place.is_dir():
         raise NotFound("is not a home.", fix='Run "aether init" there.', where=str(place))
-    found = [*store_doctor.examine(place), *examine_snapshots(place), *memory_tool.examine(place)]
+    found = [*store_doctor.examine(place), *examine_snapshots(place), *memory_tool.examine_directory(place)]
     if not any(finding.level == "error" for finding in found):
         found += search.examine(load(place).documents)
     return found
@@ -247,10 +248,10 @@ def repair(*, home: Home = None) -> list[str]:
     done = store_doctor.repair(place, now=now())
 
     def plan(snapshot: Snapshot) -> Change:
-        return search.mended(snapshot.documents)
+        return search.repaired(snapshot.documents)
 
     settings = config.or_default(place)  # a broken config.toml must not keep the rest from being mended
-    with memory_tool.showing(place):
+    with memory_tool.directory_updated(place):
         mended = commit(place, plan, Author("repair", by="doctor"), now=now(), settings=settings)
     fold_home(place, now=now())
     return [*done, *mended.result]
@@ -276,9 +277,9 @@ def export(*, home: Home = None) -> JsonObject:
     snapshot = read(home)
     return {
         "revision": snapshot.revision,
-        "documents": owned(snapshot.documents),
+        "documents": copied(snapshot.documents),
         **{
-            kind: [owned(record) for _, record in archive.records(snapshot, kind)]
+            kind: [copied(record) for _, record in archive.records(snapshot, kind)]
             for kind in (*archive.MONTHLY, *archive.SINGLE)
         },
     }

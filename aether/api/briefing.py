@@ -8,7 +8,7 @@ from pathlib import Path
 
 from aether.api import hook_sessions
 from aether.api.home import Home, counter_of, find, now, read
-from aether.api.hook_sessions import session_of
+from aether.api.hook_sessions import find_session
 from aether.errors import AetherError
 from aether.memory.briefing import briefing
 from aether.memory.sessions import sessions_of
@@ -38,13 +38,13 @@ def session_brief(home: Home, source: str, session: str = "") -> str:
         wide=_wide(place, os.environ.get(USER_HOME, "")),
     )  # fmt: skip
     if session and source not in briefing.RESUMED:
-        hook_sessions.start(place, session, brief.split("\n"))
+        hook_sessions.start_injected(place, session, brief.split("\n"))
     return brief
 
 
 def _last_active(home: Path, session: str, snapshot: Snapshot) -> str:
     """Return when `session` was last heard of, or its conversation compacted: a summary tells nothing new to its own."""
-    known = session_of(home, session)
+    known = find_session(home, session)
     if not known:
         return ""
     own = (

@@ -6,13 +6,13 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-from aether.api.admin import automatic
-from aether.api.home import Home, change, fold_after, now, owned, read
+from aether.api.admin import automatic_snapshot
+from aether.api.home import Home, change, copied, fold_if_possible, now, read
 from aether.clock import new_id
 from aether.errors import AetherError
 from aether.memory import colony as colony_state
 from aether.memory import phases, signals
-from aether.memory.changes import chained
+from aether.memory.changes import chain_changes
 from aether.store.commit import Author
 from aether.types import Change, Finding, JsonObject
 
@@ -38,12 +38,12 @@ def emit_signal(
     def emit(documents: Mapping[str, Any]) -> Change:
         return signals.emit(
             documents["pheromones"], type, context, now=at, id=new_id(type.lower(), at), strength=strength,
-            source=source, caste=caste, phase=phase, metadata=owned(metadata),
+            source=source, caste=caste, phase=phase, metadata=copied(metadata),
             colony_state=documents["COLONY_STATE"]["colony_status"]["state"],
         )  # fmt: skip
 
     def plan(documents: Mapping[str, Any]) -> Change:
-        return chained(documents, emit, lambda state: signals.expire(state["pheromones"], at))
+        return chain_changes(documents, emit, lambda state: signals.expire(state["pheromones"], at))
 
     emitted: JsonObject = change(home, plan, Author("emit", by=source, reason=type)).result[0]
     return emitted
@@ -51,13 +51,13 @@ def emit_signal(
 
 def active_signals(*, caste: str | None = None, home: Home = None) -> list[JsonObject]:
     """Return the signals that `caste` feels now, strongest first, each with its effective strength."""
-    found = signals.active(read(home).documents["pheromones"], now=now(), caste=caste)
-    return [owned(signal) for signal in found]
+    found = signals.active_signals(read(home).documents["pheromones"], now=now(), caste=caste)
+    return [copied(signal) for signal in found]
 
 
 def colony(*, home: Home = None) -> JsonObject:
     """Return the state of the colony: COLONY_STATE.json as it is now."""
-    found: JsonObject = owned(read(home).documents["COLONY_STATE"])
+    found: JsonObject = copied(read(home).documents["COLONY_STATE"])
     return found
 
 
@@ -70,7 +70,7 @@ def transition_state(new: str, trigger: str = "manual", *, home: Home = None) ->
     present = colony(home=home)
     old = present["colony_status"]["state"]
     colony_state.transition(present, new, now=now(), trigger=trigger)  # refuses before a snapshot is taken
-    before = automatic(f"pre_{old}_to_{new}", home=home)
+    before = automatic_snapshot(f"pre_{old}_to_{new}", home=home)
     done: JsonObject = change(
         home,
         lambda documents: colony_state.transition(
@@ -79,7 +79,7 @@ def transition_state(new: str, trigger: str = "manual", *, home: Home = None) ->
         Author("transition", reason=f"{old} to {new}: {trigger}"),
     ).result
     with contextlib.suppress(AetherError):  # the transition stands, whatever becomes of its second snapshot
-        after = automatic(f"post_{old}_to_{new}", home=home)
+        after = automatic_snapshot(f"post_{old}_to_{new}", home=home)
         change(
             home,
             lambda documents: colony_state.record_checkpoint(documents["COLONY_STATE"], after),
@@ -115,14 +115,14 @@ def complete_phase(phase: int, *, home: Home = None) -> phases.PhaseChange:
     at = now()
 
     def plan(documents: Mapping[str, Any]) -> Change:
-        return phases.complete_phase_adaptation(documents, phase, now=at, new_id=new_id)
+        return phases.complete_and_adapt(documents, phase, now=at, new_id=new_id)
 
     done: phases.PhaseChange = change(home, plan, Author("complete phase", reason=f"phase {phase}")).result
-    fold_after(home)
+    fold_if_possible(home)
     return done
 
 
-def adapt_next_phase_from_memory(phase: int, *, home: Home = None) -> phases.Adapted | None:
+def adapt_next_phase_from_memory(phase: int, *, home: Home = None) -> phases.AdaptedPhase | None:
     """Carry the confident patterns of `phase` to the next one as signals; None where there is nothing new."""
 
     def plan(documents: Mapping[str, Any]) -> Change:
@@ -131,7 +131,7 @@ def adapt_next_phase_from_memory(phase: int, *, home: Home = None) -> phases.Ada
             new_id=new_id,
         )  # fmt: skip
 
-    done: phases.Adapted | None = change(home, plan, Author("adapt", reason=f"phase {phase}")).result
+    done: phases.AdaptedPhase | None = change(home, plan, Author("adapt", reason=f"phase {phase}")).result
     return done
 
 
@@ -207,7 +207,7 @@ def recover_from_crash(*, home: Home = None) -> JsonObject:
     Raises:
         InvalidInput: the colony is not executing or verifying.
     """
-    before = automatic("pre_recovery", home=home)
+    before = automatic_snapshot("pre_recovery", home=home)
     done: JsonObject = change(
         home,
         lambda documents: colony_state.recover(documents["COLONY_STATE"], now=now(), checkpoint=before),

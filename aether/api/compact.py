@@ -30,23 +30,23 @@ from aether.api import tokens as usages
 from aether.api.compact_case import (
     DEFAULT_OPTIONS,
     KEPT_TALLIES,
-    UNNAMED,
+    UNNAMED_MODEL,
     Case,
     Options,
     as_dicts,
-    case,
-    place_of,
+    record_directory,
+    resolve_case,
 )
-from aether.api.compact_views import Row
-from aether.api.conversations import continued_in, place
+from aether.api.compact_views import DiffRow
+from aether.api.conversations import place, resume_in
 from aether.api.home import Home
-from aether.api.summarize import Summarised, summarised
+from aether.api.summarize import WrittenSummary, write_summary
 from aether.backends import backend as backend_of
 from aether.backends.base import Settings
 from aether.clock import short_id
 from aether.compaction.budget import fires
 from aether.compaction.partition import Parts, partition
-from aether.compaction.plan import LastTime, Plan, apply, plan
+from aether.compaction.plan import LastCompaction, Plan, apply, plan
 from aether.compaction.policy import CompactConfig
 from aether.compaction.shapes import Policy, Receipt, SummaryTask
 from aether.errors import AetherError, Conflict, StorageFailed, shown
@@ -54,7 +54,7 @@ from aether.events import events as tell
 from aether.events import exporters
 from aether.events.events import TOKEN_ESTIMATE, TRIGGER_DECISION, Event, Exporter, record
 from aether.messages.convert import bare, read
-from aether.messages.model import Message, Wire
+from aether.messages.model import Message, ProviderFormat
 from aether.redact.redact import Rules, redact, rules
 from aether.storage import storage as storage_of
 from aether.storage.adapter import StorageAdapter
@@ -66,7 +66,7 @@ from aether.types import Finding, JsonObject
 # Each try ends one of those that compact one conversation at once: this is twice as many as a colony has workers.
 CONFLICT_TRIES = 16
 # By record and conversation: the model that is asked next, and what its request was counted as.
-_ASKED: dict[tuple[Path, str], tuple[str, int]] = {}
+_REQUESTS: dict[tuple[Path, str], tuple[str, int]] = {}
 
 
 class Compaction(NamedTuple):
@@ -87,7 +87,7 @@ class Compaction(NamedTuple):
     findings: list[Finding]
 
 
-class Undone(NamedTuple):
+class UndoneCompaction(NamedTuple):
     """A conversation with its newest compaction taken back."""
 
     messages: list[JsonObject]
@@ -104,7 +104,7 @@ def preflight(
     policy: str | Policy = "compact",
     system: Any = None,
     tools: Any = None,
-    wire: Wire | None = None,
+    wire: ProviderFormat | None = None,
     resume: bool = True,
     options: Options = DEFAULT_OPTIONS,
     home: Home = None,
@@ -123,12 +123,12 @@ def preflight(
     """
     given = as_dicts(messages)
     if resume and isinstance(options, Options) and options.unsaved is None:
-        given = continued_in(options.record or place_of(home), conversation_id, given)
-    found = case(
+        given = resume_in(options.record or record_directory(home), conversation_id, given)
+    found = resolve_case(
         conversation_id, given, model=model, window=window, policy=policy, system=system, tools=tools, wire=wire,
         note="", options=options, home=home,
     )  # fmt: skip
-    return _done(found, force=False)
+    return _preflight(found, force=False)
 
 
 def compact(
@@ -140,7 +140,7 @@ def compact(
     policy: str | Policy = "compact",
     system: Any = None,
     tools: Any = None,
-    wire: Wire | None = None,
+    wire: ProviderFormat | None = None,
     note: str = "manual",
     options: Options = DEFAULT_OPTIONS,
     home: Home = None,
@@ -150,11 +150,11 @@ def compact(
     Raises:
         InvalidInput, BudgetExceeded, NotFound: as `preflight`.
     """
-    found = case(
+    found = resolve_case(
         conversation_id, as_dicts(messages), model=model, window=window, policy=policy, system=system, tools=tools, wire=wire,
         note=note, options=options, home=home,
     )  # fmt: skip
-    return _done(found, force=True)
+    return _preflight(found, force=True)
 
 
 def compaction_plan(
@@ -166,7 +166,7 @@ def compaction_plan(
     policy: str | Policy = "compact",
     system: Any = None,
     tools: Any = None,
-    wire: Wire | None = None,
+    wire: ProviderFormat | None = None,
     force: bool = False,
     options: Options = DEFAULT_OPTIONS,
     home: Home = None,
@@ -176,11 +176,11 @@ def compaction_plan(
     Raises:
         InvalidInput, BudgetExceeded, NotFound: as `preflight`.
     """
-    found = case(
+    found = resolve_case(
         conversation_id, as_dicts(messages), model=model, window=window, policy=policy, system=system, tools=tools, wire=wire,
         note="", options=options, home=home,
     )  # fmt: skip
-    return _planned(found, load(found.record, found.conversation_id), force=force)
+    return _make_plan(found, load(found.record, found.conversation_id), force=force)
 
 
 def answered(conversation_id: str, usage: int | Mapping[str, Any], *, home: Home = None) -> bool:
@@ -191,14 +191,14 @@ def answered(conversation_id: str, usage: int | Mapping[str, Any], *, home: Home
     an answer that is there is never lost for it.
     """
     try:
-        model, counted = _ASKED.pop((place(home), conversation_id))
+        model, counted = _REQUESTS.pop((place(home), conversation_id))
         usages.record_usage(model, counted, usage, home=home)
     except (KeyError, AetherError):
         return False
     return True
 
 
-def undo_compaction(conversation_id: str, *, home: Home = None) -> Undone:
+def undo_compaction(conversation_id: str, *, home: Home = None) -> UndoneCompaction:
     """Take the newest compaction of a conversation back and return its messages, byte for byte as they were.
 
     Doing it again takes the one before back: what was said since each stands at the end.
@@ -206,56 +206,56 @@ def undo_compaction(conversation_id: str, *, home: Home = None) -> Undone:
     Raises:
         NotFound: there is no such conversation, or no compaction that is not undone.
     """
-    done = conversations.undo(place_of(home), conversation_id, now=clock.now())
-    return Undone(done.messages, done.step, done.findings)
+    done = conversations.undo(record_directory(home), conversation_id, now=clock.now())
+    return UndoneCompaction(done.messages, done.step, done.findings)
 
 
-def _done(found: Case, *, force: bool) -> Compaction:
-    at = receipts.moment(found, short_id("preflight"))
-    receipts.counted(found, at)
+def _preflight(found: Case, *, force: bool) -> Compaction:
+    at = receipts.event_moment(found, short_id("preflight"))
+    receipts.emit_token_estimate(found, at)
     try:
         if not force and not fires(found.budget, found.policy, len(found.raws)):
-            return _noted(found, _untouched(found, at, []))
-        return _noted(found, _tried(found, at, force=force))
+            return _remember_request(found, _unchanged(found, at, []))
+        return _remember_request(found, _compact_with_retries(found, at, force=force))
     except AetherError as reason:
-        receipts.failed(found, at, kind=reason.code, message=reason.what, fallback="none")
+        receipts.emit_error(found, at, kind=reason.code, message=reason.what, fallback="none")
         raise
 
 
-def _noted(found: Case, done: Compaction) -> Compaction:
+def _remember_request(found: Case, done: Compaction) -> Compaction:
     """Return `done`; remembered is what is asked, until its provider reports what it was (`answered`)."""
     key = (found.record, found.conversation_id)
-    _ASKED.pop(key, None)
-    if found.model not in ("", UNNAMED) and found.options.counter is None:
-        _ASKED[key] = (found.model, done.tokens_after)
-        if len(_ASKED) > KEPT_TALLIES:
-            _ASKED.pop(next(iter(_ASKED)), None)
+    _REQUESTS.pop(key, None)
+    if found.model not in ("", UNNAMED_MODEL) and found.options.counter is None:
+        _REQUESTS[key] = (found.model, done.tokens_after)
+        if len(_REQUESTS) > KEPT_TALLIES:
+            _REQUESTS.pop(next(iter(_REQUESTS)), None)
     return done
 
 
-def _tried(found: Case, at: tell.Moment, *, force: bool) -> Compaction:
+def _compact_with_retries(found: Case, at: tell.Moment, *, force: bool) -> Compaction:
     """Plan and carry out; where another process compacted the same conversation meanwhile, plan anew.
 
     A summary that was asked for is not asked for again while the task is the same.
     """
-    asked: dict[SummaryTask | None, Summarised] = {}
+    asked: dict[SummaryTask | None, WrittenSummary] = {}
     for left in reversed(range(CONFLICT_TRIES)):
-        log = _read(found)
-        made = _planned(found, log, force=force)
+        log = _known_log(found)
+        made = _make_plan(found, log, force=force)
         if not made.triggered:
             break
         if made.task not in asked:
-            receipts.decided(found, at, plan=made, reason=made.reason)
+            receipts.emit_decision(found, at, plan=made, reason=made.reason)
             asked[made.task] = _summary(found, made, at)
         try:
-            return _compacted(found, made, log, at, asked[made.task])
+            return _apply_plan(found, made, log, at, asked[made.task])
         except Conflict:
             if not left:
                 raise
-    return _untouched(found, at, list(made.findings))
+    return _unchanged(found, at, list(made.findings))
 
 
-def _read(found: Case) -> Log:
+def _known_log(found: Case) -> Log:
     """Return the log of the conversation as far as the caller knows it."""
     log = load(found.record, found.conversation_id)
     if found.options.unsaved is None:
@@ -270,9 +270,9 @@ def _read(found: Case) -> Log:
     return known
 
 
-def _untouched(found: Case, at: tell.Moment, findings: list[Finding]) -> Compaction:
+def _unchanged(found: Case, at: tell.Moment, findings: list[Finding]) -> Compaction:
     reason = findings[-1].message if findings else "usage_pct < trigger_pct"
-    receipts.decided(found, at, plan=None, reason=reason)
+    receipts.emit_decision(found, at, plan=None, reason=reason)
     used = found.budget.used
     return Compaction(
         found.raws, False, reason, used, used, found.budget.window, found.budget.limit, found.counter, None,
@@ -280,7 +280,7 @@ def _untouched(found: Case, at: tell.Moment, findings: list[Finding]) -> Compact
     )  # fmt: skip
 
 
-def _planned(found: Case, log: Log, *, force: bool) -> Plan:
+def _make_plan(found: Case, log: Log, *, force: bool) -> Plan:
     where = path_of(found.record, found.conversation_id)
     # Asked for only where something is shortened: it reads every message.
     known = cache(lambda: conversations.numbered(log, found.raws))
@@ -288,28 +288,28 @@ def _planned(found: Case, log: Log, *, force: bool) -> Plan:
     return plan(
         found.sums.messages, found.policy, found.sums.count, window=found.budget.window,
         overhead=found.budget.used - found.budget.messages, tokens=found.sums.tokens, force=force,
-        last=LastTime(last["tokens_after"]) if last else None,
+        last=LastCompaction(last["tokens_after"]) if last else None,
         pointer=lambda position: f"{where} n={known()[position]}",
     )  # fmt: skip
 
 
-def _compacted(found: Case, made: Plan, log: Log, at: tell.Moment, written: Summarised) -> Compaction:
+def _apply_plan(found: Case, made: Plan, log: Log, at: tell.Moment, written: WrittenSummary) -> Compaction:
     """Carry the plan out: make the result, record both, and tell of it."""
     result = apply(made, written.prose)
     raws = [
         found.raws[place] if place is not None and message is made.messages[place] else message.raw
         for place, message in zip(result.places, result.messages, strict=True)
     ]
-    record = receipts.receipt(found, made, result, written, raws, step=0)
+    record = receipts.make_receipt(found, made, result, written, raws, step=0)
     make_directory(found.record)
     step = conversations.record_compaction(
         found.record, found.conversation_id, before=found.raws, after=raws, places=result.places,
         receipt=record._asdict(), now=clock.now(), read=log,
     )  # fmt: skip
     record = record._replace(step=step)
-    receipts.done(found, at, record, result)
+    receipts.emit_compaction(found, at, record, result)
     findings = [
-        *found.findings, *_not_taken(found, written), *result.findings, *receipts.archived(found, at, record, result),
+        *found.findings, *_summary_failures(found, written), *result.findings, *receipts.save_copies(found, at, record, result),
     ]  # fmt: skip
     return Compaction(
         raws, True, made.reason, result.tokens_before, result.tokens_after, found.budget.window, result.limit,
@@ -317,7 +317,7 @@ def _compacted(found: Case, made: Plan, log: Log, at: tell.Moment, written: Summ
     )  # fmt: skip
 
 
-def _not_taken(found: Case, written: Summarised) -> list[Finding]:
+def _summary_failures(found: Case, written: WrittenSummary) -> list[Finding]:
     """Return what became of the summariser that was asked for, where it failed; its last words may hold secrets."""
     fix = f"Nothing to do: {written.record.get('backend') or 'nobody'} wrote it."
     said = [
@@ -330,10 +330,10 @@ def _not_taken(found: Case, written: Summarised) -> list[Finding]:
     ]
 
 
-def _summary(found: Case, made: Plan, at: tell.Moment) -> Summarised:
+def _summary(found: Case, made: Plan, at: tell.Moment) -> WrittenSummary:
     """Return the prose of the summary; each failure on the way is told of."""
     if made.task is None:
-        return Summarised(None, {}, [])
+        return WrittenSummary(None, {}, [])
     settings = config.or_default(found.record)
     asked = found.options.backend or settings.compact_backend
     if isinstance(asked, str):
@@ -341,16 +341,16 @@ def _summary(found: Case, made: Plan, at: tell.Moment) -> Summarised:
     reach = found.options.settings or Settings(
         model=settings.compact_model, timeout_seconds=settings.compact_timeout_seconds
     )
-    written = summarised(
+    written = write_summary(
         made.task, backend=asked, settings=reach, count=found.sums.count, rules=found.options.rules
     )
     then = written.record["backend"] if written.prose else "pruning-only"
     for failure in written.failures:
-        receipts.failed(found, at, kind=failure["error_type"], message=failure["message"], fallback=then)
+        receipts.emit_error(found, at, kind=failure["error_type"], message=failure["message"], fallback=then)
     return written
 
 
-class Trial(NamedTuple):
+class DryRun(NamedTuple):
     """What a compaction would do; the counts are of messages."""
 
     total: int
@@ -370,16 +370,16 @@ class Trial(NamedTuple):
     findings: list[Finding]
 
 
-def trial(
+def dry_run(
     messages: Sequence[JsonObject],
     config: CompactConfig,
     *,
     system: Any = None,
     tools: Any = None,
-    wire: Wire | None = None,
+    wire: ProviderFormat | None = None,
     force: bool = False,
     home: Home = None,
-) -> Trial:
+) -> DryRun:
     """Return what `preflight` would do to `messages`, or with `force` a compaction by hand.
 
     Raises:
@@ -387,7 +387,7 @@ def trial(
         BudgetExceeded: what is protected does not fit.
     """
     chosen = config.policy.policy()
-    found = case(
+    found = resolve_case(
         "trial", messages, model=config.model, window=config.max_context_tokens, policy=chosen, system=system,
         tools=tools, wire=wire, note="", options=Options(), home=home,
     )  # fmt: skip
@@ -397,7 +397,7 @@ def trial(
         overhead=found.budget.used - found.budget.messages, tokens=found.sums.tokens, force=force,
     )  # fmt: skip
     result = apply(made, None)
-    return Trial(
+    return DryRun(
         len(messages), parts["pinned"], parts["recent"], parts["tool_io"], parts["eligible"], made.triggered, made.reason,
         result.tokens_before, config.max_context_tokens,
         [message.raw for message in result.messages], result.tokens_after, [*found.findings, *result.findings],
@@ -418,7 +418,7 @@ def _parts(found: Parts, policy: Policy) -> Iterator[str]:
         yield from (part for _ in group.members)
 
 
-def difference(before: Sequence[JsonObject], after: Sequence[JsonObject]) -> list[Row]:
+def diff_messages(before: Sequence[JsonObject], after: Sequence[JsonObject]) -> list[DiffRow]:
     """Return what became of each message between two lists, by what they hold.
 
     >>> said = [{"role": "user", "content": text} for text in "abc"]
@@ -428,7 +428,7 @@ def difference(before: Sequence[JsonObject], after: Sequence[JsonObject]) -> lis
     old, new = (
         [json.dumps(bare(raw), sort_keys=True, default=str) for raw in raws] for raws in (before, after)
     )
-    rows: list[Row] = []
+    rows: list[DiffRow] = []
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     for kind, start, end, at, until in matcher.get_opcodes():
         if kind == "equal":
@@ -439,9 +439,9 @@ def difference(before: Sequence[JsonObject], after: Sequence[JsonObject]) -> lis
     return rows
 
 
-def _row(change: Any, before: int | None, after: int | None, raw: JsonObject) -> Row:
+def _row(change: Any, before: int | None, after: int | None, raw: JsonObject) -> DiffRow:
     (message,) = read([raw])
-    return Row(change, before, after, message.role, _text(message), protected=False)
+    return DiffRow(change, before, after, message.role, _text(message), protected=False)
 
 
 def _text(message: Message) -> str:
@@ -452,12 +452,12 @@ def _text(message: Message) -> str:
 _EACH_TURN = frozenset({TOKEN_ESTIMATE, TRIGGER_DECISION})
 
 
-def rules_of(config: CompactConfig) -> Rules | None:
+def redaction_rules(config: CompactConfig) -> Rules | None:
     """Return how copies are redacted; None where the configuration turns that off."""
     return rules(config.redaction_patterns) if config.redaction_enabled else None
 
 
-def options_of(
+def options_from_config(
     config: CompactConfig,
     *,
     home: Home = None,
@@ -473,10 +473,10 @@ def options_of(
         BackendUnavailable: a package that the configuration asks for is missing.
         InvalidInput: an address cannot be.
     """
-    kept = _storage(config) if storage is None else guarded(storage)
+    kept = _storage(config) if storage is None else guarded_storage(storage)
     carriers = [_exporter(config) if exporter is None else exporter]
     if kept is not None:
-        carriers.append(exporters.callback(partial(_keep, kept), rules=rules_of(config)))
+        carriers.append(exporters.callback(partial(_save_event, kept), rules=redaction_rules(config)))
     return Options(
         backend=config.summarizer_backend,
         settings=Settings(
@@ -485,7 +485,7 @@ def options_of(
         ),
         storage=kept,
         exporter=exporters.fan_out(carriers),
-        rules=rules_of(config),
+        rules=redaction_rules(config),
         record=place(home),
     )
 
@@ -506,13 +506,15 @@ def _exporter(config: CompactConfig) -> Exporter:
     urls = {"ariadne": config.ariadne_url, "otlp": config.otlp_url}
     kinds = cast("list[exporters.Kind]", [kind.strip() for kind in config.exporter.split(",")])
     made = [
-        exporters.exporter(kind, url=urls.get(kind, ""), path=config.telemetry_path, rules=rules_of(config))
+        exporters.exporter(
+            kind, url=urls.get(kind, ""), path=config.telemetry_path, rules=redaction_rules(config)
+        )
         for kind in kinds
     ]
     return exporters.fan_out(made) if len(made) > 1 else made[0]
 
 
-class Copies(NamedTuple):
+class StorageFunctions(NamedTuple):
     """A storage adapter made of functions."""
 
     name: str
@@ -521,7 +523,7 @@ class Copies(NamedTuple):
     save_event: Callable[[str, JsonObject], str]
 
 
-class Numbered(NamedTuple):
+class NumberedStorageFunctions(NamedTuple):
     """The same, of a storage that knows which steps it has."""
 
     name: str
@@ -531,10 +533,10 @@ class Numbered(NamedTuple):
     next_step: Callable[[str], int]
 
 
-def guarded(storage: StorageAdapter) -> StorageAdapter:
+def guarded_storage(storage: StorageAdapter) -> StorageAdapter:
     """Return a caller's own storage so that whatever it raises is a `StorageFailed`: its copies are not the record."""
     name = str(getattr(storage, "name", "") or type(storage).__name__)
-    kind = Numbered if hasattr(storage, "next_step") else Copies
+    kind = NumberedStorageFunctions if hasattr(storage, "next_step") else StorageFunctions
     saves = (_guarded(getattr(storage, each), name) for each in kind._fields[1:])
     return cast("StorageAdapter", kind(name, *saves))
 
@@ -553,7 +555,7 @@ def _guarded(do: Callable[..., Any], name: str) -> Callable[..., Any]:
     return guard
 
 
-def _keep(storage: StorageAdapter, event: Event) -> None:
+def _save_event(storage: StorageAdapter, event: Event) -> None:
     """Append an event to those of its session; of turns that are not compacted nothing is kept."""
     if event.name not in _EACH_TURN or event.properties.get("triggered"):
         storage.save_event(event.session_id, record(event))

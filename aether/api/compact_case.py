@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from aether.api import tokens
 from aether.api.home import Home, find
-from aether.api.summarize import Summariser
+from aether.api.summarize import Summarizer
 from aether.backends.base import Settings
 from aether.compaction.budget import Bounds, ContextBudget, bounds
 from aether.compaction.policy import policy as named
@@ -24,7 +24,7 @@ from aether.compaction.shapes import Policy
 from aether.errors import InvalidInput, NotFound, shown
 from aether.events.events import Exporter
 from aether.messages import convert
-from aether.messages.model import Message, Wire
+from aether.messages.model import Message, ProviderFormat
 from aether.redact.redact import DEFAULT, Rules
 from aether.storage.adapter import StorageAdapter
 from aether.tokens.count import Tally, message_tokens, system_tokens, tally, tools_tokens
@@ -33,18 +33,18 @@ from aether.types import Counter, Finding, JsonObject
 # Conversations whose counts stay in memory; an orchestrator has few at a time.
 KEPT_TALLIES = 64
 # Where conversations are kept where there is no home: beside the copies of the default configuration.
-RECORD = ".compact"
+RECORD_NAME = ".compact"
 # What of a message is said by keys of its own in a provider's dict, and by `meta` in an object.
-BESIDE = ("tool_calls", "tool_call_id", "name")
+META_KEYS = ("tool_calls", "tool_call_id", "name")
 # What integrations call a model that does not say its name: its window is the smallest known, and nothing is learned.
-UNNAMED = "unnamed"
+UNNAMED_MODEL = "unnamed"
 _TALLIES: OrderedDict[tuple[str, str], Tally] = OrderedDict()
 
 
 class Options(NamedTuple):
     """What an embedding program may replace; an empty value means what the home says."""
 
-    backend: str | Summariser = ""
+    backend: str | Summarizer = ""
     """Who writes the summary: a backend's name, or the caller's own function."""
     settings: Settings | None = None
     counter: Counter | None = None
@@ -82,7 +82,7 @@ class Case(NamedTuple):
     findings: list[Finding]
 
 
-def case(
+def resolve_case(
     conversation_id: str,
     raws: Sequence[JsonObject],
     *,
@@ -91,7 +91,7 @@ def case(
     policy: str | Policy,
     system: Any,
     tools: Any,
-    wire: Wire | None,
+    wire: ProviderFormat | None,
     note: str,
     options: Options,
     home: Home,
@@ -103,7 +103,7 @@ def case(
         NotFound: the named one is no home.
     """
     _require_parts(model, window, policy, options)
-    record = options.record or place_of(home)
+    record = options.record or record_directory(home)
     chosen = validated(named(policy) if isinstance(policy, str) else policy)
     counting = tokens.counting(model or "", place=record)
     if window is None and counting.profile is None:
@@ -132,7 +132,7 @@ def case(
         record,
         options,
         note,
-        [*limits.findings, *doubts, *unpaired(sums.messages)],
+        [*limits.findings, *doubts, *unpaired_findings(sums.messages)],
     )
 
 
@@ -157,7 +157,7 @@ def _as_dict(message: Any, position: int) -> JsonObject:
             fix="Give each message as an object.",
             where=f"messages[{position}]",
         )
-    beside = {key: meta[key] for key in BESIDE if key in meta}
+    beside = {key: meta[key] for key in META_KEYS if key in meta}
     own = {key: value for key, value in meta.items() if key not in beside}
     return {
         "role": message.role,
@@ -167,7 +167,7 @@ def _as_dict(message: Any, position: int) -> JsonObject:
     }
 
 
-def unpaired(messages: Sequence[Message]) -> list[Finding]:
+def unpaired_findings(messages: Sequence[Message]) -> list[Finding]:
     """Return what a provider would refuse of calls and results: it came so, and is passed on so.
 
     Calls that nothing but results follows are still being run.
@@ -217,7 +217,7 @@ def _require_parts(model: Any, window: Any, policy: Any, options: Options) -> No
             )
 
 
-def place_of(home: Home) -> Path:
+def record_directory(home: Home) -> Path:
     """Return the directory that keeps conversations: the home, or `.compact/` here where none is named and none found.
 
     Nothing is made; the first compaction makes it.
@@ -230,11 +230,15 @@ def place_of(home: Home) -> Path:
     except NotFound:
         if home is not None or os.environ.get("AETHER_HOME"):
             raise
-    return Path(RECORD).absolute()
+    return Path(RECORD_NAME).absolute()
 
 
 def _tally(
-    record: Path, conversation_id: str, raws: Sequence[JsonObject], wire: Wire | None, count: Counter
+    record: Path,
+    conversation_id: str,
+    raws: Sequence[JsonObject],
+    wire: ProviderFormat | None,
+    count: Counter,
 ) -> Tally:
     """Return the tally of the conversation; what was counted at an earlier call is not counted again."""
     key = (str(record), conversation_id)

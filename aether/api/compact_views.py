@@ -14,25 +14,25 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from aether import clock
-from aether.api.compact_case import Case, place_of
+from aether.api.compact_case import Case, record_directory
 from aether.api.home import Home
-from aether.api.summarize import Summarised
+from aether.api.summarize import WrittenSummary
 from aether.compaction.plan import Plan
 from aether.compaction.shapes import Compacted, Policy, Receipt, Summary
 from aether.compaction.summary import rendered
 from aether.errors import AetherError
 from aether.events import events as tell
-from aether.events.delivery import say
+from aether.events.delivery import warn
 from aether.events.events import Event
 from aether.messages.convert import read
 from aether.messages.model import Message
 from aether.redact.redact import redacted
-from aether.store import codec, conversations
+from aether.store import conversations, files
 from aether.store.conversations import Stored, load
 from aether.types import Finding, JsonObject
 
 
-class Row(NamedTuple):
+class DiffRow(NamedTuple):
     """One message before or after a compaction, and what became of it."""
 
     change: Literal["kept", "shortened", "removed", "added"]
@@ -48,14 +48,14 @@ class Row(NamedTuple):
 class Difference(NamedTuple):
     """What one compaction did to a conversation."""
 
-    rows: list[Row]
+    rows: list[DiffRow]
     """What was removed stands before what was added for it."""
     receipt: JsonObject
     before: list[JsonObject]
     after: list[JsonObject]
 
 
-class Listed(NamedTuple):
+class ConversationEntry(NamedTuple):
     """One conversation that is kept."""
 
     conversation: str
@@ -76,34 +76,34 @@ def compaction_diff(conversation_id: str, *, step: int | None = None, home: Home
     Raises:
         NotFound: there is no such conversation, or no such compaction.
     """
-    log = load(place_of(home), conversation_id)
+    log = load(record_directory(home), conversation_id)
     if step is None:
         step = log.open[-1] if log.open else len(log.compactions)
-    before, after, receipt = conversations.compacted(log, step)
+    before, after, receipt = conversations.compaction(log, step)
     return Difference(list(_rows(before, after, receipt)), receipt, before, after)
 
 
-def conversation_list(*, home: Home = None) -> list[Listed]:
+def conversation_list(*, home: Home = None) -> list[ConversationEntry]:
     """Return the conversations that are kept, by name, with what is wrong with those that cannot be opened.
 
     Raises:
         NotFound: the named one is no home.
     """
-    place = place_of(home)
-    return [_listed(place, found) for found in conversations.conversations(place)]
+    place = record_directory(home)
+    return [_conversation_entry(place, found) for found in conversations.stored_conversations(place)]
 
 
-def _listed(place: Path, found: Stored) -> Listed:
+def _conversation_entry(place: Path, found: Stored) -> ConversationEntry:
     try:
         log = load(place, found.id)
     except AetherError as reason:
-        return Listed(found.id, 0, 0, 0, 0, found.bytes, reason.what)
+        return ConversationEntry(found.id, 0, 0, 0, 0, found.bytes, reason.what)
     said = sum(1 for step in log.derived if not step)
     done = len(log.compactions)
-    return Listed(log.id, said, len(log.context), done, done - len(log.open), found.bytes)
+    return ConversationEntry(log.id, said, len(log.context), done, done - len(log.open), found.bytes)
 
 
-def _rows(before: list[JsonObject], after: list[JsonObject], receipt: JsonObject) -> Iterator[Row]:
+def _rows(before: list[JsonObject], after: list[JsonObject], receipt: JsonObject) -> Iterator[DiffRow]:
     places: list[int | None] = receipt["places"]
     protected = set(receipt["protected"])
     old, new = read(before), read(after)
@@ -129,13 +129,19 @@ def _row(
     after: int | None,
     message: Message,
     protected: Sequence[int] | set[int],
-) -> Row:
+) -> DiffRow:
     text = " ".join(f"{block.tool} {block.text}".strip() for block in message.blocks)
-    return Row(change, before, after, message.role, text, before in protected)
+    return DiffRow(change, before, after, message.role, text, before in protected)
 
 
-def receipt(
-    case: Case, plan: Plan, result: Compacted, written: Summarised, raws: Sequence[JsonObject], *, step: int
+def make_receipt(
+    case: Case,
+    plan: Plan,
+    result: Compacted,
+    written: WrittenSummary,
+    raws: Sequence[JsonObject],
+    *,
+    step: int,
 ) -> Receipt:
     """Return the record of one compaction; `raws` are the messages that it came to."""
     stayed = {place for place in result.places if place is not None}
@@ -143,9 +149,9 @@ def receipt(
         conversation_id=case.conversation_id,
         step=step,
         at=clock.stamp(clock.now()),
-        policy=_compaction_receipts_listed(case.policy),
+        policy=_policy_json(case.policy),
         effective={
-            **_compaction_receipts_listed(result.effective), "window": case.limits.window, "limit": case.limits.limit,
+            **_policy_json(result.effective), "window": case.limits.window, "limit": case.limits.limit,
             "ceiling": case.limits.ceiling, "goal": case.limits.goal,
         },
         trigger=plan.reason,
@@ -162,31 +168,31 @@ def receipt(
         cuts=[cut._asdict() for cut in result.cuts],
         steps=list(result.steps),
         summary=_summary(case, result.summary, written),
-        sha256_before=checksum(case.raws),
-        sha256_after=checksum(raws),
+        sha256_before=messages_checksum(case.raws),
+        sha256_after=messages_checksum(raws),
         findings=[finding._asdict() for finding in (*case.findings, *result.findings)],
     )  # fmt: skip
 
 
-def checksum(raws: Sequence[JsonObject]) -> str:
+def messages_checksum(raws: Sequence[JsonObject]) -> str:
     """Return the SHA-256 of messages as the log writes them, one per line."""
-    return hashlib.sha256(b"\n".join(map(codec.line, raws))).hexdigest()
+    return hashlib.sha256(b"\n".join(map(files.json_line, raws))).hexdigest()
 
 
-def _compaction_receipts_listed(policy: Policy) -> JsonObject:
+def _policy_json(policy: Policy) -> JsonObject:
     return {
         key: list(value) if isinstance(value, tuple) else value for key, value in policy._asdict().items()
     }
 
 
-def _summary(case: Case, summary: Summary | None, written: Summarised) -> JsonObject:
+def _summary(case: Case, summary: Summary | None, written: WrittenSummary) -> JsonObject:
     if summary is None:
         return {}
     tokens = case.sums.count(rendered(summary))
     return {"version": summary.version, "tokens": tokens, **written.record}
 
 
-def moment(case: Case, preflight: str) -> tell.Moment:
+def event_moment(case: Case, preflight: str) -> tell.Moment:
     """Return what every event of this call says."""
     return tell.Moment(
         clock.stamp(clock.now()),
@@ -198,25 +204,25 @@ def moment(case: Case, preflight: str) -> tell.Moment:
     )
 
 
-def emit(case: Case, event: Event) -> None:
+def emit_event(case: Case, event: Event) -> None:
     """Hand `event` to the exporter, where there is one; nobody waits for it to arrive."""
     if case.options.exporter:
         try:
             case.options.exporter.emit(event)
         except Exception as reason:  # noqa: BLE001 - telling of the work must not end the work
-            say("exporter", f"an event was lost: {type(reason).__name__}: {reason}")
+            warn("exporter", f"an event was lost: {type(reason).__name__}: {reason}")
 
 
-def counted(case: Case, at: tell.Moment) -> None:
+def emit_token_estimate(case: Case, at: tell.Moment) -> None:
     """Tell that the conversation was counted."""
     parts = {
         "system": case.budget.system, "developer": case.budget.developer, "tools_schema": case.budget.tools,
         "messages": case.budget.messages,
     }  # fmt: skip
-    emit(case, tell.token_estimate(at, parts))
+    emit_event(case, tell.token_estimate(at, parts))
 
 
-def decided(case: Case, at: tell.Moment, *, plan: Plan | None, reason: str) -> None:
+def emit_decision(case: Case, at: tell.Moment, *, plan: Plan | None, reason: str) -> None:
     """Tell whether it is compacted, and why."""
     policy = {
         "trigger_pct": case.policy.trigger, "hard_cap_buffer": case.limits.reserve, "strategy": case.policy.strategy,
@@ -236,15 +242,15 @@ def decided(case: Case, at: tell.Moment, *, plan: Plan | None, reason: str) -> N
         pruned_count=pruned,
         note=case.note,
     )
-    emit(case, event)
+    emit_event(case, event)
 
 
-def failed(case: Case, at: tell.Moment, *, kind: str, message: str, fallback: str) -> None:
+def emit_error(case: Case, at: tell.Moment, *, kind: str, message: str, fallback: str) -> None:
     """Tell that a step failed and what is done instead."""
-    emit(case, tell.error(at, error_type=kind, message=message, fallback=fallback))
+    emit_event(case, tell.error(at, error_type=kind, message=message, fallback=fallback))
 
 
-def done(case: Case, at: tell.Moment, found: Receipt, result: Compacted) -> None:
+def emit_compaction(case: Case, at: tell.Moment, found: Receipt, result: Compacted) -> None:
     """Tell what a compaction did."""
     kept = {
         "pinned": found.kept["pinned"], "recent_turns": found.kept["recent"], "tool_pairs": found.kept["tool_pairs"],
@@ -255,15 +261,15 @@ def done(case: Case, at: tell.Moment, found: Receipt, result: Compacted) -> None
             at, strategy=found.summary.get("strategy", case.policy.strategy), input_messages=len(found.removed),
             input_tokens=removed, summary_tokens=found.summary["tokens"], summary=rendered(result.summary),
         )  # fmt: skip
-        emit(case, event)
+        emit_event(case, event)
     event = tell.pruned_messages(
         at, pruned_count=len(found.removed), kept=kept, tokens_before=found.tokens_before,
         tokens_after=found.tokens_after,
     )  # fmt: skip
-    emit(case, event)
+    emit_event(case, event)
 
 
-def archived(case: Case, at: tell.Moment, found: Receipt, result: Compacted) -> list[Finding]:
+def save_copies(case: Case, at: tell.Moment, found: Receipt, result: Compacted) -> list[Finding]:
     """Keep redacted copies of the messages before and of the summary; what failed is said in the findings."""
     storage = case.options.storage
     if storage is None:
@@ -273,7 +279,7 @@ def archived(case: Case, at: tell.Moment, found: Receipt, result: Compacted) -> 
         return value if case.options.rules is None else redacted(value, case.options.rules)
 
     if case.options.rules is None:
-        emit(case, tell.redaction_disabled(at, storage.name))
+        emit_event(case, tell.redaction_disabled(at, storage.name))
     try:
         # Copies may be older than the home: a step that they have already is not written over.
         step = (
@@ -285,11 +291,11 @@ def archived(case: Case, at: tell.Moment, found: Receipt, result: Compacted) -> 
         if result.summary:
             about = {"text": rendered(result.summary), **found.summary, "receipt": found._asdict()}
             storage.save_summary(case.conversation_id, clean(about), step)
-        emit(case, tell.archival(at, step=step, storage_adapter=storage.name, place=place))
+        emit_event(case, tell.archival(at, step=step, storage_adapter=storage.name, place=place))
     except AetherError as reason:
-        failed(case, at, kind=reason.code, message=reason.what, fallback="home")
+        emit_error(case, at, kind=reason.code, message=reason.what, fallback="home")
         return [Finding("warning", "copy-failed", storage.name, reason.what, reason.fix)]
     except Exception as reason:  # noqa: BLE001 - a caller's own adapter raises what its library does
-        failed(case, at, kind=type(reason).__name__, message=str(reason), fallback="home")
+        emit_error(case, at, kind=type(reason).__name__, message=str(reason), fallback="home")
         return [Finding("warning", "copy-failed", storage.name, str(reason), "Mend the adapter.")]
     return []

@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from aether.api.handoffs import evicted_session, free_id, read_handoff, written
-from aether.api.home import Home, change, counter_of, find, fold_after, now, read
+from aether.api.handoffs import ensure_file, evicted_session, free_id, read_handoff
+from aether.api.home import Home, change, counter_of, find, fold_if_possible, now, read
 from aether.backends import backend as backend_of
 from aether.backends.base import Completion, Request, Settings
 from aether.backends.request import session_request
@@ -24,9 +24,9 @@ from aether.clock import new_id
 from aether.errors import BackendFailed, InvalidInput
 from aether.memory import handoff, ingest, sessions, signals
 from aether.memory.changes import check_phase
-from aether.memory.fidelity import demands
-from aether.memory.handoff import room
-from aether.memory.ingest import Ingested
+from aether.memory.fidelity import required_entries
+from aether.memory.handoff import session_room
+from aether.memory.ingest import IngestResult
 from aether.store import config
 from aether.store.commit import Author
 from aether.store.keys import Config
@@ -69,11 +69,11 @@ def prepare(
     phase = check_phase(phase)
     place = find(home)
     snapshot = read(place)
-    reason = _why_not(snapshot, phase, manual=manual)
+    reason = _reason_not_to(snapshot, phase, manual=manual)
     if reason:
         return Prepared(None, reason)
     record = handoff.open_handoff(snapshot.documents["memory"], phase)
-    if new or record is None or not handoff.is_held(snapshot.documents["memory"], record):
+    if new or record is None or not handoff.has_unchanged_items(snapshot.documents["memory"], record):
         at = now()
         compression_id = free_id(place, snapshot.documents["memory"], phase)
         seen = record
@@ -81,28 +81,28 @@ def prepare(
         def plan(documents: Mapping[str, Any]) -> Change:
             memory = documents["memory"]
             there = handoff.open_handoff(memory, phase)
-            if not new and there is not None and there != seen and handoff.is_held(memory, there):
+            if not new and there is not None and there != seen and handoff.has_unchanged_items(memory, there):
                 return Change({}, result=there)  # another process prepared it meanwhile
-            return handoff.opened(memory, phase, compression_id=compression_id, now=at)
+            return handoff.start_handoff(memory, phase, compression_id=compression_id, now=at)
 
         author = Author("prepare", by=by or "queen", reason=f"phase {phase}")
         record = cast(JsonObject, change(place, plan, author, settings=settings).result)
         snapshot = read(place)
-    newer = len(handoff.uncovered(snapshot.documents["memory"], record))
-    return Prepared(written(snapshot, record), "", record, newer)
+    newer = len(handoff.later_items(snapshot.documents["memory"], record))
+    return Prepared(ensure_file(snapshot, record), "", record, newer)
 
 
-def outgrown(phase: int, home: Path) -> bool:
+def has_newer_items(phase: int, home: Path) -> bool:
     """Return whether items came after the open hand-off of `phase`: who compresses means those too."""
     memory = read(home).documents["memory"]
     record = handoff.open_handoff(memory, phase)
-    return record is not None and bool(handoff.uncovered(memory, record))
+    return record is not None and bool(handoff.later_items(memory, record))
 
 
-def _why_not(snapshot: Snapshot, phase: int, *, manual: bool) -> str:
-    if not manual and signals.phase_complete(snapshot.documents["pheromones"], phase) is None:
+def _reason_not_to(snapshot: Snapshot, phase: int, *, manual: bool) -> str:
+    if not manual and signals.find_phase_complete(snapshot.documents["pheromones"], phase) is None:
         return f"No PHASE_COMPLETE signal for phase {phase}: it is not at its boundary yet."
-    if not handoff.items_until(snapshot.documents["memory"], phase):
+    if not handoff.items_up_to(snapshot.documents["memory"], phase):
         return f"Working Memory is empty for phase {phase}, skipping compression."
     return ""
 
@@ -114,7 +114,7 @@ def trigger_phase_boundary_compression(
     home: Home = None,
     architect: JsonObject | None = None,
     compression_id: str | None = None,
-) -> Ingested:
+) -> IngestResult:
     """Store the session that an architect made of the open hand-off, and return what that did.
 
     In one transaction: the session is stored, exactly the prepared items move to the archive (what
@@ -126,10 +126,12 @@ def trigger_phase_boundary_compression(
         InvalidInput: the answer is rejected; nothing changed, and the text says what to correct.
         Conflict: something else has its id, the named hand-off is not open any more, or several are open.
     """
-    return ingested(phase, compressed_json, home=home, architect=architect, compression_id=compression_id)
+    return ingest_session(
+        phase, compressed_json, home=home, architect=architect, compression_id=compression_id
+    )
 
 
-def ingested(
+def ingest_session(
     phase: int,
     compressed_json: str | Mapping[str, Any],
     *,
@@ -137,7 +139,7 @@ def ingested(
     architect: JsonObject | None,
     compression_id: str | None,
     by: str = "",
-) -> Ingested:
+) -> IngestResult:
     """Do what `trigger_phase_boundary_compression` does, with `by` as the author of the change."""
     from aether.backends.request import instruction
 
@@ -153,8 +155,8 @@ def ingested(
         )  # fmt: skip
 
     done = change(place, plan, Author("compress", by=by or "architect", reason=f"phase {phase}"))
-    fold_after(place)
-    return cast(Ingested, done.result)
+    fold_if_possible(place)
+    return cast(IngestResult, done.result)
 
 
 def create_short_term_session(
@@ -171,7 +173,9 @@ def create_short_term_session(
 
     def plan(documents: Mapping[str, Any]) -> Change:
         count = counter_of(documents["memory"])
-        return ingest.create(documents, compressed_json, phase=phase, now=at, new_id=new_id, count=count)
+        return ingest.create_session(
+            documents, compressed_json, phase=phase, now=at, new_id=new_id, count=count
+        )
 
     done = change(home, plan, Author("create session", by="architect", reason=f"phase {phase}"))
     return str(done.result)
@@ -188,9 +192,9 @@ def evict_short_term_session(session_id: str | None = None, *, home: Home = None
     at = now()
 
     def plan(documents: Mapping[str, Any]) -> Change:
-        oldest = sessions.oldest(documents["memory"])
+        oldest = sessions.oldest_session(documents["memory"])
         chosen = session_id or (oldest["session_id"] if oldest else None)
-        return ingest.evict(documents, chosen, now=at, new_id=new_id) if chosen else Change({})
+        return ingest.promote_and_evict(documents, chosen, now=at, new_id=new_id) if chosen else Change({})
 
     evicted: Session | None = change(home, plan, Author("evict session")).result
     return evicted
@@ -205,7 +209,7 @@ class Compressed(NamedTuple):
     """What compressing did."""
 
     prepared: Prepared
-    ingested: Ingested | None
+    ingested: IngestResult | None
     """None where there was nothing to compress, or the architect is a person."""
     architect: str
     """Who wrote the session in the end."""
@@ -235,7 +239,7 @@ def compress(
     settings = config.load(place)
     chosen = architect or settings.architect
     module, overrides = (None, {}) if chosen == "manual" else backend_of(chosen)
-    prepared = prepare(phase, manual=True, new=outgrown(phase, place), home=place, by=by)
+    prepared = prepare(phase, manual=True, new=has_newer_items(phase, place), home=place, by=by)
     if prepared.path is None or module is None:
         return Compressed(prepared, None, chosen, [])
     reach = _settings(settings)._replace(**cast(Any, overrides))
@@ -259,14 +263,16 @@ def compress(
 def _ask(
     prepared: Prepared, module: Any, reach: Settings, *, place: Path, notes: list[str],
     progress: Callable[[str], None], by: str,
-) -> Ingested | None:  # fmt: skip
+) -> IngestResult | None:  # fmt: skip
     """Return what ingesting the backend's answer did, or None once it failed for good."""
     path, record = prepared.path, prepared.record
     if path is None or record is None:
         return None
     handoff = read_handoff(path)
     # Who works on data is told what the gate will ask for, so that nothing has to be added afterwards.
-    given = cast(JsonObject, {**handoff, "required": demands(handoff), "target_tokens": room(handoff)})
+    given = cast(
+        JsonObject, {**handoff, "required": required_entries(handoff), "target_tokens": session_room(handoff)}
+    )
     count = counter_of(read(place).documents["memory"])
     spent: list[Completion] = []
     feedback = ""
@@ -275,7 +281,7 @@ def _ask(
         request = session_request(given, feedback=feedback)
         try:
             spent.append(module.complete(request, settings=reach, count=count))
-            return ingested(
+            return ingest_session(
                 record["phase"],
                 spent[-1].text,
                 home=place,

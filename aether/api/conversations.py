@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from aether.api.compact_case import RECORD, place_of
+from aether.api.compact_case import RECORD_NAME, record_directory
 from aether.api.home import Home, now
 from aether.errors import InvalidInput
-from aether.messages.model import Wire
+from aether.messages.model import ProviderFormat
 from aether.messages.sources.chat import is_message
-from aether.messages.transcripts import Conversation, dumped, said_in
-from aether.messages.transcripts import load as transcripts_load
+from aether.messages.transcripts import Conversation, conversation_bytes, convert_conversation
+from aether.messages.transcripts import load_conversation as transcripts_load
 from aether.messages.validate import check
 from aether.messages.validate import repair as mend
 from aether.store import conversations
@@ -30,9 +30,9 @@ from aether.store.files import make_directory
 from aether.types import Finding, JsonObject
 
 # Conversations of which is remembered what was said; an agent has few at a time.
-KEPT_HERE = 64
+KEPT_CONVERSATIONS = 64
 # What was said, by the log that it was read from; never handed out, since a caller may change what he is given.
-_SAID: dict[Path, tuple[Log, dict[int, JsonObject]]] = {}
+_LIVE: dict[Path, tuple[Log, dict[int, JsonObject]]] = {}
 
 
 def place(home: Home) -> Path:
@@ -43,12 +43,12 @@ def place(home: Home) -> Path:
     Raises:
         NotFound: the one that is named is no home.
     """
-    if home is not None and Path(home).name == RECORD:
+    if home is not None and Path(home).name == RECORD_NAME:
         return Path(home).absolute()
-    return place_of(home)
+    return record_directory(home)
 
 
-def add(conversation_id: str, messages: Sequence[JsonObject], *, home: Home = None) -> None:
+def add_messages(conversation_id: str, messages: Sequence[JsonObject], *, home: Home = None) -> None:
     """Append messages to a conversation, all or none of them.
 
     Raises:
@@ -70,7 +70,7 @@ def context(conversation_id: str, *, home: Home = None) -> list[JsonObject]:
     return conversations.context(load(place(home), conversation_id))
 
 
-def whole(conversation_id: str, *, home: Home = None) -> list[JsonObject]:
+def full_history(conversation_id: str, *, home: Home = None) -> list[JsonObject]:
     """Return every message that was ever said.
 
     Raises:
@@ -79,16 +79,16 @@ def whole(conversation_id: str, *, home: Home = None) -> list[JsonObject]:
     return conversations.history(load(place(home), conversation_id))
 
 
-def since_begun(conversation_id: str, *, home: Home = None) -> list[JsonObject]:
+def since_cleared(conversation_id: str, *, home: Home = None) -> list[JsonObject]:
     """Return every message that was said since the conversation was begun anew.
 
     Raises:
         NotFound: the named one is no home.
     """
-    return list(_since_begun(load(place(home), conversation_id)).values())
+    return list(_since_cleared(load(place(home), conversation_id)).values())
 
 
-def _since_begun(log: Log) -> dict[int, JsonObject]:
+def _since_cleared(log: Log) -> dict[int, JsonObject]:
     """Return what was said since the conversation was begun anew, by number."""
     replaced = (n for step in log.open for n in log.compactions[step - 1].before)
     wanted = {*log.context, *replaced}
@@ -96,7 +96,7 @@ def _since_begun(log: Log) -> dict[int, JsonObject]:
     return {n: message for n, message in zip(said, conversations.history(log), strict=True) if n in wanted}
 
 
-def continued(conversation_id: str, messages: Sequence[JsonObject], *, home: Home = None) -> list[JsonObject]:
+def resume(conversation_id: str, messages: Sequence[JsonObject], *, home: Home = None) -> list[JsonObject]:
     """Return `messages`, the whole of a conversation, with what was compacted before as it was compacted.
 
     For callers who hold the whole themselves and pass all of it each time: what is recorded goes on from there. What
@@ -105,13 +105,13 @@ def continued(conversation_id: str, messages: Sequence[JsonObject], *, home: Hom
     Raises:
         NotFound: the named one is no home.
     """
-    return continued_in(place(home), conversation_id, messages)
+    return resume_in(place(home), conversation_id, messages)
 
 
-def continued_in(record: Path, conversation_id: str, messages: Sequence[JsonObject]) -> list[JsonObject]:
+def resume_in(record: Path, conversation_id: str, messages: Sequence[JsonObject]) -> list[JsonObject]:
     """Return what `continued` does, of the conversations that the directory `record` keeps."""
     log = load(record, conversation_id)
-    said = _said(log)
+    said = _live_messages(log)
     if not said or list(messages[: len(said)]) != list(said.values()):
         return list(messages)
     given = dict(zip(said, messages, strict=False))
@@ -119,17 +119,17 @@ def continued_in(record: Path, conversation_id: str, messages: Sequence[JsonObje
     return [*(given.get(n, made) for n, made in live), *messages[len(said) :]]
 
 
-def _said(log: Log) -> dict[int, JsonObject]:
+def _live_messages(log: Log) -> dict[int, JsonObject]:
     """Return what was said since `log` was begun anew, read once for as long as the log does not grow."""
-    known = _SAID.pop(log.path, None)
-    said = known[1] if known and known[0] is log else _since_begun(log)
-    _SAID[log.path] = (log, said)
-    if len(_SAID) > KEPT_HERE:
-        _SAID.pop(next(iter(_SAID)), None)
+    known = _LIVE.pop(log.path, None)
+    said = known[1] if known and known[0] is log else _since_cleared(log)
+    _LIVE[log.path] = (log, said)
+    if len(_LIVE) > KEPT_CONVERSATIONS:
+        _LIVE.pop(next(iter(_LIVE)), None)
     return said
 
 
-def take_back(conversation_id: str, *, home: Home = None) -> JsonObject | None:
+def pop_message(conversation_id: str, *, home: Home = None) -> JsonObject | None:
     """Take the newest live message back and return it; None where there is none.
 
     Raises:
@@ -138,7 +138,7 @@ def take_back(conversation_id: str, *, home: Home = None) -> JsonObject | None:
     return conversations.pop(place(home), conversation_id, now=now())
 
 
-def begin_anew(conversation_id: str, *, home: Home = None) -> None:
+def clear_context(conversation_id: str, *, home: Home = None) -> None:
     """Leave nothing live; what was said stays in the whole.
 
     Raises:
@@ -147,24 +147,24 @@ def begin_anew(conversation_id: str, *, home: Home = None) -> None:
     conversations.clear(place(home), conversation_id, now=now())
 
 
-def names(*, home: Home = None) -> list[str]:
+def conversation_ids(*, home: Home = None) -> list[str]:
     """Return the ids of the conversations, sorted.
 
     Raises:
         NotFound: the named one is no home.
     """
-    return sorted(stored.id for stored in conversations.conversations(place(home)))
+    return sorted(stored.id for stored in conversations.stored_conversations(place(home)))
 
 
 # What is wrong with a message of nobody in particular, and gone once it is said in a provider's words.
-_MENDED_BY_CONVERSION = frozenset({"bad-role", "empty-content"})
+_FIXED_BY_CONVERSION = frozenset({"bad-role", "empty-content"})
 
 
-class Checked(NamedTuple):
+class CheckedMessages(NamedTuple):
     """What a provider would say of a conversation."""
 
-    provider: Wire
-    wire: Wire
+    provider: ProviderFormat
+    wire: ProviderFormat
     """How the file spells its messages."""
     messages: int
     findings: list[Finding]
@@ -182,10 +182,10 @@ class Checked(NamedTuple):
 def check_messages(
     source: str | os.PathLike[str] | IO[bytes],
     *,
-    provider: Wire | None = None,
+    provider: ProviderFormat | None = None,
     repair: bool = False,
     nth: int = 0,
-) -> Checked:
+) -> CheckedMessages:
     """Return every reason for which `provider` would refuse the conversation in `source`, mended if asked.
 
     Where none is named it is the provider whose words `source` uses.
@@ -202,12 +202,12 @@ def check_messages(
             fix="Say whose rules hold, with --for.",
             where=read.name,
         )
-    said, converted = said_in(read, provider)
+    said, converted = convert_conversation(read, provider)
     hidden = _hidden(read)
     done = mend(said.messages, provider) if repair else None
     if done:
         said = said._replace(messages=done.messages)
-    return Checked(
+    return CheckedMessages(
         provider,
         read.wire,
         len(said.messages),
@@ -219,7 +219,7 @@ def check_messages(
         [*(hidden if repair else []), *converted],
         done.findings if done else [],
         read.others,
-        dumped(said) if done else b"",
+        conversation_bytes(said) if done else b"",
     )
 
 
@@ -228,4 +228,4 @@ def _hidden(read: Conversation) -> list[Finding]:
     known = read.wire != "plain" or read.origin.kind == "derived"
     if known or all(is_message(message.raw) for message in read.messages):
         return []  # the words of an agent's own dialect are nothing wrong
-    return [found for found in check(read.messages, "plain") if found.code in _MENDED_BY_CONVERSION]
+    return [found for found in check(read.messages, "plain") if found.code in _FIXED_BY_CONVERSION]

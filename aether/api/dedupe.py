@@ -15,8 +15,8 @@ from typing import Any
 from aether import clock
 from aether.errors import InvalidInput
 from aether.memory import items
-from aether.memory.snapshots import WHY
-from aether.store import archive, codec
+from aether.memory.snapshots import REMOVED
+from aether.store import archive, files
 from aether.store.snapshot import Snapshot
 from aether.types import Counter, JsonObject
 
@@ -27,17 +27,17 @@ BATCH_CHARS = 80_000
 # A batch must fit into a small one whole: few scripts take more than two tokens for a character.
 BATCH_CHARS_PER_TOKEN = 0.5
 # An item stands below the document, working memory and the list of items.
-LEVELS_ABOVE = 3
+NESTING_ABOVE = 3
 # What `pointer.via` says of a note that hooks brought.
 HOOKS = "hooks"
 
 
-def key(entry: Any) -> str:
+def note_key(entry: Any) -> str:
     """Return the key of a draft or an item; empty where it was not captured."""
     return str(_pointer(entry).get("key", ""))
 
 
-def said(entry: Any) -> str:
+def text_key(entry: Any) -> str:
     """Return what a draft or an item says, and of which transcript, in one word.
 
     A sub-agent's work is told in a file of its own and in that of its session: what it says is enough.
@@ -48,12 +48,14 @@ def said(entry: Any) -> str:
     return f"said {sha256(words.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
 
 
-def by_hooks(entry: Any) -> bool:
+def is_from_hooks(entry: Any) -> bool:
     """Tell whether hooks brought a draft or an item."""
     return bool(_pointer(entry).get("via") == HOOKS)
 
 
-def known(snapshot: Snapshot, *, to_hooks: bool, files: Collection[str] = (), after: int = -1) -> set[str]:
+def known_keys(
+    snapshot: Snapshot, *, to_hooks: bool, files: Collection[str] = (), after: int = -1
+) -> set[str]:
     """Return the keys of all that was captured before, and what those of the other origin say.
 
     What is archived is read `after` that position. Only items of the transcripts in `files` are told by what they
@@ -61,21 +63,21 @@ def known(snapshot: Snapshot, *, to_hooks: bool, files: Collection[str] = (), af
     """
     found: set[str] = set()
     for entry in _stored(snapshot, after):
-        found.add(key(entry))
-        if by_hooks(entry) != to_hooks and (not to_hooks or _pointer(entry).get("file") in files):
-            found.add(said(entry))
+        found.add(note_key(entry))
+        if is_from_hooks(entry) != to_hooks and (not to_hooks or _pointer(entry).get("file") in files):
+            found.add(text_key(entry))
     return found - {""}
 
 
 def is_known(draft: Any, known: Collection[str]) -> bool:
     """Tell whether `draft` is stored already."""
-    return key(draft) in known or said(draft) in known
+    return note_key(draft) in known or text_key(draft) in known
 
 
-def is_fresh(draft: Any, known: set[str]) -> bool:
+def is_new(draft: Any, known: set[str]) -> bool:
     """Tell whether `draft` is not stored yet, and count it as known from now on."""
     fresh = not is_known(draft, known)
-    known.add(key(draft))
+    known.add(note_key(draft))
     return fresh
 
 
@@ -98,7 +100,7 @@ def batches(drafts: Iterable[JsonObject], most_chars: float) -> Iterator[list[Js
         yield batch
 
 
-def sound(draft: JsonObject, *, capacity: int, certain_chars: float, count: Counter) -> JsonObject:
+def storable(draft: JsonObject, *, capacity: int, certain_chars: float, count: Counter) -> JsonObject:
     """Return `draft` as it can be stored, checked.
 
     Text of up to `certain_chars` fits without being counted.
@@ -106,8 +108,8 @@ def sound(draft: JsonObject, *, capacity: int, certain_chars: float, count: Coun
     Raises:
         InvalidInput: it cannot be stored.
     """
-    checked = items.draft(**{**draft, "metadata": _dated(draft["metadata"])})
-    codec.checked(checked, where="item", above=LEVELS_ABOVE)
+    checked = items.checked_entry(**{**draft, "metadata": _dated(draft["metadata"])})
+    files.checked_json(checked, where="item", above=NESTING_ABOVE)
     tokens = count(checked["content"]) if len(checked["content"]) > certain_chars else 0
     if tokens > capacity:
         raise InvalidInput(
@@ -129,7 +131,7 @@ def _stored(snapshot: Snapshot, after: int) -> Iterator[Any]:
     yield from items.items_of(snapshot.documents["memory"])
     # What an undo or a restore took back was as good as never captured.
     records = (record for _, record in archive.records(snapshot, "items", after=after))
-    yield from (record["item"] for record in records if record["why"] != WHY)
+    yield from (record["item"] for record in records if record["why"] != REMOVED)
 
 
 def _pointer(entry: Any) -> JsonObject:

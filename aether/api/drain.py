@@ -24,27 +24,33 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from aether import clock
 from aether.api import dedupe as notes
 from aether.api import telemetry
-from aether.api.hook_sessions import NOT_YET, UNKNOWN, Session, is_idle, opened, write
+from aether.api.hook_sessions import (
+    NO_REVISION,
+    UNKNOWN_SOURCE,
+    Session,
+    is_idle,
+    open_session,
+    write_session,
+)
 from aether.clock import new_id
 from aether.errors import AetherError, InvalidInput, LockTimeout, StorageFailed
 from aether.memory import phases
-from aether.memory.changes import chained
-from aether.memory.items import add_items, usage
-from aether.memory.phases import follow
-from aether.messages.model import word
+from aether.memory.changes import chain_changes
+from aether.memory.items import add_items, token_usage
+from aether.memory.phases import apply_marker
+from aether.messages.model import as_text
 from aether.store import archive, config, spool
 from aether.store.commit import HOOK, Author, commit, fold_home
-from aether.store.files import make_directory, storage, write_whole
-from aether.store.lock import locked
+from aether.store.files import locked, make_directory, storage_errors, write_whole
 from aether.store.snapshot import Snapshot, load, require_home
-from aether.text.words import counted
+from aether.text.words import pluralize
 from aether.tokens.counters import counter_of
 from aether.types import Change, JsonObject
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from aether.memory.phases import Marker
+    from aether.memory.phases import PhaseMarker
 
     Step = Callable[[Mapping[str, Any]], Change]
 
@@ -82,7 +88,7 @@ class _Batch(NamedTuple):
     changed: set[str]
     """The sessions that entries belong to."""
     drafts: list[JsonObject]
-    markers: list[Marker]
+    markers: list[PhaseMarker]
     summarised: list[JsonObject]
     """The entry of the compaction that the batch ends with."""
 
@@ -113,11 +119,11 @@ def drain(home: Path, *, patience: float = PATIENCE_SECONDS) -> Drained:
     names: list[str] = []
     ids: list[str] = []
     needed, left = False, ""
-    patience = min(patience, patience_of(home))
+    patience = min(patience, lock_patience(home))
     try:
         require_home(home)
         with (
-            storage(home, left="What hooks have spooled stays there."),
+            storage_errors(home, left="What hooks have spooled stays there."),
             locked(home / "hooks", timeout=patience),
         ):
             settings = config.or_default(home)._replace(lock_timeout_seconds=patience)
@@ -133,11 +139,11 @@ def drain(home: Path, *, patience: float = PATIENCE_SECONDS) -> Drained:
     except AetherError as reason:
         left = str(reason)
         if isinstance(reason, LockTimeout) and patience >= PATIENCE_SECONDS:
-            _locked_out(home)
+            _mark_locked_out(home)
     return Drained(len(names), ids, needed, left)
 
 
-def patience_of(home: Path) -> float:
+def lock_patience(home: Path) -> float:
     """Return how many seconds a hook should wait for a lock of `home`: few, where one has just waited in vain."""
     try:
         age = time.time() - _marker(home).stat().st_mtime
@@ -146,7 +152,7 @@ def patience_of(home: Path) -> float:
     return SHORT_PATIENCE_SECONDS if 0 <= age < LOCKED_OUT_SECONDS else PATIENCE_SECONDS
 
 
-def _locked_out(home: Path) -> None:
+def _mark_locked_out(home: Path) -> None:
     """Take note that somebody waited in vain; where that cannot be written, the next one waits as long."""
     with suppress(OSError):
         marker = _marker(home)
@@ -189,7 +195,7 @@ def _fill(batch: _Batch, waiting: list[str]) -> None:
 
 
 def _summary_of(entry: JsonObject) -> str:
-    return word(entry.get("summary")).strip() if entry.get("event") == "PostCompact" else ""
+    return as_text(entry.get("summary")).strip() if entry.get("event") == "PostCompact" else ""
 
 
 def _has_left(home: Path, name: str) -> bool:
@@ -208,9 +214,9 @@ def _has_left(home: Path, name: str) -> bool:
 
 def _read(batch: _Batch, name: str, entry: JsonObject, waiting: list[str]) -> list[JsonObject]:
     """Return the ready notes of one entry, and advance its session."""
-    key, event = word(entry.get("session")), word(entry.get("event"))
+    key, event = as_text(entry.get("session")), as_text(entry.get("event"))
     if key not in batch.sessions:
-        batch.sessions[key] = opened(batch.home, key)
+        batch.sessions[key] = open_session(batch.home, key)
     session = batch.sessions[key]
     if name in session["done"]:
         return []
@@ -220,9 +226,9 @@ def _read(batch: _Batch, name: str, entry: JsonObject, waiting: list[str]) -> li
     session["done"].append(name)
     starts = event == "SessionStart"
     if not session["first_source"]:
-        session["first_source"] = word(entry.get("source")) if starts else UNKNOWN
+        session["first_source"] = as_text(entry.get("source")) if starts else UNKNOWN_SOURCE
     if not starts or not session["at"]:
-        session["at"], session["revision"] = word(entry.get("at")), NOT_YET
+        session["at"], session["revision"] = as_text(entry.get("at")), NO_REVISION
     if starts or (event == "SessionEnd" and is_idle(session)):
         return []
     return _notes_of(batch, name, session, entry)
@@ -234,12 +240,12 @@ def _notes_of(batch: _Batch, name: str, session: Session, entry: JsonObject) -> 
 
     phase = phases.current_phase(batch.snapshot.documents["COLONY_STATE"])
     try:
-        repeated = hook_sessions.injected(batch.home, word(entry.get("session")))
-        found = hook_sessions.due(session, entry, phase=phase, told=repeated)
-    except hook_sessions.SENSELESS as reason:
-        _set_aside(batch.home, name, entry, f"{type(reason).__name__}: {reason}.")
+        repeated = hook_sessions.read_injected(batch.home, as_text(entry.get("session")))
+        found = hook_sessions.ready_notes(session, entry, phase=phase, told=repeated)
+    except hook_sessions.MALFORMED_ERRORS as reason:
+        _quarantine(batch.home, name, entry, f"{type(reason).__name__}: {reason}.")
         return []
-    batch.markers.extend(hook_sessions.phase_lines(entry))
+    batch.markers.extend(hook_sessions.phase_markers(entry))
     if _summary_of(entry):
         batch.summarised.append(entry)
     return cast("list[JsonObject]", found)
@@ -251,9 +257,9 @@ def _store(batch: _Batch, settings: config.Config) -> _Stored:
     for key in sorted(batch.changed):
         session = batch.sessions[key]
         session["archive_read"] = max(session["archive_read"], stored.head)
-        if session["revision"] == NOT_YET:
+        if session["revision"] == NO_REVISION:
             session["revision"] = revision
-        write(batch.home, key, session)
+        write_session(batch.home, key, session)
     spool.remove(str(batch.home), batch.names)
     return stored
 
@@ -265,14 +271,14 @@ def _commit(batch: _Batch, settings: config.Config) -> tuple[_Stored, int]:
         LockTimeout: another process was writing.
         StorageFailed: the disk refused.
     """
-    parts = list(notes.batches(_sound(batch), batch.most_chars))
+    parts = list(notes.batches(_storable(batch), batch.most_chars))
     if not (parts or batch.markers or batch.summarised):
         return _Stored([], False, -1, False, None, ""), batch.snapshot.revision
     at = clock.now()
     events: list[JsonObject] = []
 
     def plan(snapshot: Snapshot) -> Change:
-        change = _planned(batch, parts, snapshot, at)
+        change = _batch_change(batch, parts, snapshot, at)
         events[:] = change.appends.get("events", [])
         return change
 
@@ -280,41 +286,41 @@ def _commit(batch: _Batch, settings: config.Config) -> tuple[_Stored, int]:
     stored: _Stored = done.result
     telemetry.export(batch.home, events)
     if stored.refused:
-        session = word(batch.summarised[0].get("session"))
+        session = as_text(batch.summarised[0].get("session"))
         reason = f"the summary of a compaction was refused: {stored.refused}"
-        spool.note(str(batch.home), "taking-in", session, reason)
+        spool.log_failure(str(batch.home), "taking-in", session, reason)
     with suppress(AetherError):  # the next command folds, and the next addition writes the hand-off
         if stored.folds:
             fold_home(batch.home, now=clock.now())
         if stored.handoff:
-            from aether.api.handoffs import file_of, written
+            from aether.api.handoffs import ensure_file, handoff_path
 
-            if not file_of(batch.home, stored.handoff).exists():
-                written(load(batch.home), stored.handoff)
+            if not handoff_path(batch.home, stored.handoff).exists():
+                ensure_file(load(batch.home), stored.handoff)
     return stored, done.revision
 
 
 def _author(batch: _Batch, parts: list[list[JsonObject]]) -> Author:
     """Return the author of the change of `batch`, in the words of `aether log`."""
-    reasons = [counted(sum(map(len, parts)), "notes of Claude Code")] if parts else []
+    reasons = [pluralize(sum(map(len, parts)), "notes of Claude Code")] if parts else []
     reasons += [f"{marker.action} phase {marker.phase}" for marker in batch.markers]
     reasons += ["summary of a compaction"] * len(batch.summarised)
     operation = "capture" if parts else f"{batch.markers[0].action} phase" if batch.markers else ""
     return Author("compress" if batch.summarised else operation, by=HOOK, reason=", ".join(reasons))
 
 
-def _planned(batch: _Batch, parts: list[list[JsonObject]], snapshot: Snapshot, at: datetime) -> Change:
+def _batch_change(batch: _Batch, parts: list[list[JsonObject]], snapshot: Snapshot, at: datetime) -> Change:
     """Return the change of `batch`; its result is a `_Stored`."""
     files = {draft["metadata"]["pointer"]["file"] for draft in batch.drafts}
     after = min((batch.sessions[key]["archive_read"] for key in batch.changed), default=-1)
     # Only under the lock is everything visible that another process, importing the same session, has stored.
-    known = notes.known(snapshot, to_hooks=True, files=files, after=after) if parts else set()
-    fresh = [[draft for draft in part if notes.is_fresh(draft, known)] for part in parts]
-    adding = [_adding(part, at + timedelta(microseconds=nth)) for nth, part in enumerate(fresh) if part]
-    marking = [_marking(marker, at) for marker in batch.markers]
-    summing = [_summing(entry, snapshot, at) for entry in batch.summarised]
-    opening = [_opening(batch.home, at)] if adding else []
-    change = chained(snapshot.documents, *adding, *marking, *summing, *opening)
+    known = notes.known_keys(snapshot, to_hooks=True, files=files, after=after) if parts else set()
+    fresh = [[draft for draft in part if notes.is_new(draft, known)] for part in parts]
+    adding = [_adding_step(part, at + timedelta(microseconds=nth)) for nth, part in enumerate(fresh) if part]
+    marking = [_phase_step(marker, at) for marker in batch.markers]
+    summing = [_summary_step(entry, snapshot, at) for entry in batch.summarised]
+    opening = [_handoff_step(batch.home, at)] if adding else []
+    change = chain_changes(snapshot.documents, *adding, *marking, *summing, *opening)
     results = iter(change.result)
     added = [next(results) for _ in adding]
     completed = [next(results) for _ in marking]
@@ -329,15 +335,15 @@ def _planned(batch: _Batch, parts: list[list[JsonObject]], snapshot: Snapshot, a
     return change._replace(result=stored)
 
 
-def _adding(part: list[JsonObject], at: datetime) -> Step:
+def _adding_step(part: list[JsonObject], at: datetime) -> Step:
     return lambda state: add_items(state, part, now=at, new_id=new_id, count=counter_of(state["memory"]))
 
 
-def _marking(marker: Marker, at: datetime) -> Step:
-    return lambda state: follow(state, marker, now=at, new_id=new_id)
+def _phase_step(marker: PhaseMarker, at: datetime) -> Step:
+    return lambda state: apply_marker(state, marker, now=at, new_id=new_id)
 
 
-def _summing(entry: JsonObject, snapshot: Snapshot, at: datetime) -> Step:
+def _summary_step(entry: JsonObject, snapshot: Snapshot, at: datetime) -> Step:
     """Return the step that stores the summary of a compaction, once.
 
     Its result is an `Ingested` or None, and the reason why the summary was rejected.
@@ -347,9 +353,9 @@ def _summing(entry: JsonObject, snapshot: Snapshot, at: datetime) -> Step:
         from aether.api import handoffs  # seldom needed
 
         try:
-            change = handoffs.ingest_summary(
-                snapshot._replace(documents=dict(state)), word(entry["summary"]), now=at,
-                session=word(entry.get("session")), trigger=word(entry.get("trigger")),
+            change = handoffs.summary_change(
+                snapshot._replace(documents=dict(state)), as_text(entry["summary"]), now=at,
+                session=as_text(entry.get("session")), trigger=as_text(entry.get("trigger")),
             )  # fmt: skip
         except (LockTimeout, StorageFailed):
             raise  # it waits
@@ -360,38 +366,38 @@ def _summing(entry: JsonObject, snapshot: Snapshot, at: datetime) -> Step:
     return step
 
 
-def _opening(home: Path, at: datetime) -> Step:
+def _handoff_step(home: Path, at: datetime) -> Step:
     """Return the step that opens a hand-off for a full memory; its result is the record of the open one, or None."""
 
     def step(state: Mapping[str, Any]) -> Change:
         memory = state["memory"]
-        if not usage(memory).needed:
+        if not token_usage(memory).needed:
             return Change({})
         from aether.api.handoffs import ensure_open
         from aether.memory import handoff  # seldom needed
 
         for record in memory["compression"]["open"]:
-            if handoff.is_held(memory, record):
+            if handoff.has_unchanged_items(memory, record):
                 return Change({}, result=record)
         return ensure_open(home, state, handoff.phase_to_compress(state), at)
 
     return step
 
 
-def _sound(batch: _Batch) -> Iterator[JsonObject]:
+def _storable(batch: _Batch) -> Iterator[JsonObject]:
     """Yield the notes that can be stored; the others are kept aside."""
     memory = batch.snapshot.documents["memory"]
     capacity, count = memory["working_memory"]["max_capacity_tokens"], counter_of(memory)
     for draft in batch.drafts:
         try:
-            yield notes.sound(draft, capacity=capacity, certain_chars=batch.most_chars, count=count)
+            yield notes.storable(draft, capacity=capacity, certain_chars=batch.most_chars, count=count)
         except InvalidInput as reason:
-            _set_aside(batch.home, f"{notes.key(draft)}.json", draft, reason.what)
+            _quarantine(batch.home, f"{notes.note_key(draft)}.json", draft, reason.what)
 
 
-def _set_aside(home: Path, name: str, what: JsonObject, reason: str) -> None:
+def _quarantine(home: Path, name: str, what: JsonObject, reason: str) -> None:
     """Keep what cannot be stored in `quarantine/`, and say so in the log of the hooks."""
     path = home / "quarantine" / f"hooks-{name}"
     make_directory(path.parent)
     write_whole(path, json.dumps(what).encode("ascii"))
-    spool.note(str(home), "taking-in", "", f"{reason} Kept in quarantine/{path.name}")
+    spool.log_failure(str(home), "taking-in", "", f"{reason} Kept in quarantine/{path.name}")

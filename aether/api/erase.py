@@ -20,14 +20,13 @@ from aether.api import forget, memory_tool
 from aether.api.home import Home, drained, find, now
 from aether.errors import InvalidInput, NotFound, shown
 from aether.memory.forgetting import erase as forgetting_erase
-from aether.memory.forgetting.erase import LEAST_CHARS, MARK
+from aether.memory.forgetting.erase import MARK, MIN_CHARS
 from aether.schemas import check
 from aether.store import config, documents
 from aether.store.commit import fold, settle
 from aether.store.conversations import path_of
-from aether.store.files import storage
-from aether.store.lock import locked
-from aether.store.rewrite import DIRECTORY, Step, finish, identity, stage
+from aether.store.files import locked, storage_errors
+from aether.store.rewrite import DIRECTORY, Step, file_identity, finish, stage
 from aether.store.snapshot import load
 
 # A person writes these; erasing in them could change how aether works.
@@ -90,7 +89,7 @@ class _Seen(NamedTuple):
     """The marks of what was erased before."""
 
 
-def would_erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Erased:
+def preview_erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Erased:
     """Return how often the text `match`, or what the things `ids` say, occurs in the home; nothing is changed.
 
     Raises:
@@ -115,7 +114,7 @@ def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Era
         _plan(place, wanted, match)  # refused before anything is forgotten
     forgotten = len(_forget(place, wanted))
     with _alone(place):
-        with storage(place):
+        with storage_errors(place):
             fold(settle(load(place), now=now()), now=now())
         plan = _plan(place, wanted, match)
         left: list[str] = []
@@ -134,8 +133,8 @@ def _alone(place: Path) -> ExitStack:
     """Return what holds every lock that a writer of the home takes, in the order in which writers take them."""
     with ExitStack() as stack:
         if (place / "data" / "memories").is_dir():
-            stack.enter_context(memory_tool.alone(place))
-            memory_tool.settled(place)
+            stack.enter_context(memory_tool.directory_lock(place))
+            memory_tool.synchronize_directory(place)
         hooks = place / "hooks"
         patience = config.or_default(place).lock_timeout_seconds
         stack.enter_context(locked(hooks, timeout=patience) if hooks.is_dir() else nullcontext())
@@ -148,7 +147,7 @@ def _forget(place: Path, ids: list[str]) -> list[str]:
     found = []
     for one in ids:
         with suppress(NotFound):
-            forget.would_forget([one], home=place)
+            forget.preview_forget([one], home=place)
             found.append(one)
     if found:
         forget.forget(found, home=place)
@@ -159,17 +158,17 @@ def _plan(place: Path, ids: list[str], match: str) -> _Plan:
     """Return the new files that hold nothing of the text any more, all of them checked."""
     if bool(ids) == bool(match.strip()):
         raise InvalidInput("expected either ids or a text.", fix="Pass one of them.", where="erase")
-    with storage(place, left="Nothing was changed."):
+    with storage_errors(place, left="Nothing was changed."):
         texts, skipped = _of_ids(place, ids) if ids else ([_fit(match.strip())], 0)
         return _made(place, texts)._replace(skipped=skipped)
 
 
 def _fit(text: str) -> str:
     # No message repeats the text: it would be on a screen, and in a transcript.
-    if len(text) < LEAST_CHARS:
+    if len(text) < MIN_CHARS:
         raise InvalidInput(
             "the text is too short: it is part of too much.",
-            fix=f"Use at least {LEAST_CHARS} characters, with the words beside it.",
+            fix=f"Use at least {MIN_CHARS} characters, with the words beside it.",
             where="erase",
         )
     if forgetting_erase.is_reserved(text):
@@ -203,7 +202,7 @@ def _of_ids(place: Path, ids: list[str]) -> tuple[list[str], int]:
             fix='See "aether recall QUERY" and "aether log".',
             where="erase",
         )
-    fit = [text for text in texts if len(text) >= LEAST_CHARS and not forgetting_erase.is_reserved(text)]
+    fit = [text for text in texts if len(text) >= MIN_CHARS and not forgetting_erase.is_reserved(text)]
     return fit, len(texts) - len(fit)
 
 
@@ -216,7 +215,7 @@ def _files(place: Path) -> Iterator[_File]:
             relative = path.relative_to(place).as_posix()
             if name == LOCK or relative.startswith((INDEX, f"{DIRECTORY}/")):
                 continue
-            known = identity(path)
+            known = file_identity(path)
             with suppress(FileNotFoundError):  # hooks make and remove theirs at any time
                 if known is not None and stat.S_ISREG(path.lstat().st_mode):
                     yield _File(relative, path.read_bytes(), known)
@@ -256,7 +255,7 @@ def _made(place: Path, texts: list[str]) -> _Plan:
         if file.path not in OWN_FILES and (held or concerns(file.data)):
             # In a conversation that held the text, receipts of compactions hold digests of several messages.
             every = held and file.path.startswith("conversations/")
-            data = forgetting_erase.rewritten(file.path, file.data, erase, bool if every else concerns)
+            data = forgetting_erase.rewrite_file(file.path, file.data, erase, bool if every else concerns)
             if raw.search(data) or pattern.search(erase(file.path)):
                 raise _in_the_way(f"what files are built of ({_kind(file.path)})")
             steps += _steps(place, file, data, erase)
@@ -282,7 +281,7 @@ def _seen(place: Path, pattern: re.Pattern[str], raw: re.Pattern[bytes]) -> _See
 
         look(f"/{file.path}")
         look(forgetting_erase.conversation_of(file.path, file.data) or "")
-        forgetting_erase.rewritten(file.path, file.data, look, lambda line: bool(raw.search(line)))
+        forgetting_erase.rewrite_file(file.path, file.data, look, lambda line: bool(raw.search(line)))
         objects = forgetting_erase.objects(file.path, file.data)
         seen.known.extend(each for each in objects if pattern.search(str(each.get("content"))))
     return seen

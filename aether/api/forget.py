@@ -18,13 +18,13 @@ from aether.memory.forgetting.find import Target
 from aether.store import archive as store_archive
 from aether.store.commit import Author
 from aether.store.snapshot import Snapshot
-from aether.text.words import counted
+from aether.text.words import pluralize
 from aether.types import Change, JsonObject
 
 # Documents that forgetting leaves alone: each has commands of its own.
-ELSEWHERE = ("COLONY_STATE", "memories")
+UNCHANGED_DOCUMENTS = ("COLONY_STATE", "memories")
 # A shorter text is in too much to be meant.
-LEAST_CHARS = 3
+MIN_TEXT_CHARS = 3
 
 
 class Forgotten(NamedTuple):
@@ -48,7 +48,7 @@ class _Found(NamedTuple):
     elsewhere: list[str]
 
 
-def would_forget(
+def preview_forget(
     ids: Iterable[str] = (), *, match: str = "", similar: bool = False, home: Home = None
 ) -> Forgotten:
     """Return what forgetting `ids`, or everything that contains the text `match`, would remove; nothing is changed.
@@ -61,7 +61,7 @@ def would_forget(
         NotFound: an id names nothing.
     """
     snapshot = read(home)
-    found = _found(snapshot.documents, archive(snapshot), list(ids), match, similar=similar)
+    found = _found(snapshot.documents, remembered_archive(snapshot), list(ids), match, similar=similar)
     return Forgotten(*found, None, 0)
 
 
@@ -78,30 +78,30 @@ def forget(
     """
     place, wanted, at = home_find(home), list(ids), now()
     # The archive only grows; an item that arrives in it meanwhile was live, and is found in memory.
-    archived = archive(read(place))
+    archived = remembered_archive(read(place))
 
     def plan(documents: Mapping[str, Any]) -> Change:
         found = _found(documents, archived, wanted, match, similar=similar)
-        done = without(documents, found.targets, at)
+        done = forget_targets(documents, found.targets, at)
         return done._replace(result=(found, done.result))
 
-    author = Author("forget", reason=counted(len(wanted), "ids") if wanted else "by text")
+    author = Author("forget", reason=pluralize(len(wanted), "ids") if wanted else "by text")
     done = change(place, plan, author)
     found, receipt = done.result
     targets, like = ([Target(*each) for each in some] for some in found[:2])
     return Forgotten(targets, like, found.elsewhere, receipt, done.revision if done.changed else 0)
 
 
-def without(documents: Mapping[str, Any], targets: list[Target], at: datetime) -> Change:
+def forget_targets(documents: Mapping[str, Any], targets: list[Target], at: datetime) -> Change:
     """Return the change that forgets `targets`; its result is the receipt."""
     return forgetting_forget.forget(
         documents, targets, now=at, count=counter_of(documents["memory"]), receipt_id=new_id("receipt", at, 0)
     )
 
 
-def archive(snapshot: Snapshot) -> list[JsonObject]:
+def remembered_archive(snapshot: Snapshot) -> list[JsonObject]:
     """Return the archive records that are not forgotten, oldest first."""
-    hidden = items.forgotten(snapshot.documents["memory"])
+    hidden = items.forgotten_ids(snapshot.documents["memory"])
     return [
         record for _, record in store_archive.records(snapshot, "items") if record["item"]["id"] not in hidden
     ]
@@ -113,32 +113,34 @@ def _found(
     if bool(ids) == bool(match):
         raise InvalidInput("expected either ids or a text.", fix="Pass one of them.", where="forget")
     if match:
-        if len(match.strip()) < LEAST_CHARS:
+        if len(match.strip()) < MIN_TEXT_CHARS:
             raise InvalidInput(
                 f"the text {shown(match)} is too short: too much holds it.",
-                fix=f"Use at least {LEAST_CHARS} characters.",
+                fix=f"Use at least {MIN_TEXT_CHARS} characters.",
                 where="forget",
             )
-        return _Found(find.by_text(documents, archived, match), [], _elsewhere(documents, [match]))
-    targets, unknown = find.by_ids(documents, archived, ids)
+        return _Found(find.find_by_text(documents, archived, match), [], _elsewhere(documents, [match]))
+    targets, unknown = find.find_by_ids(documents, archived, ids)
     if unknown:
         raise NotFound(
             f"{shown(unknown[0])} is in no layer, no signal, not in the archive and not in the knowledge graph.",
             fix='See "aether recall QUERY".',
             where="forget",
         )
-    like = find.similar(documents, archived, targets)
+    like = find.find_similar(documents, archived, targets)
     if similar:
         targets, like = targets + like, []
-    return _Found(targets, like, _elsewhere(documents, find.texts(targets)))
+    return _Found(targets, like, _elsewhere(documents, find.statement_texts(targets)))
 
 
 def _elsewhere(documents: Mapping[str, Any], texts: list[str]) -> list[str]:
     """Return the documents that hold one of `texts` and that forgetting does not change."""
     sought = [json.dumps(text, ensure_ascii=False)[1:-1].casefold() for text in texts]
-    held = {name: json.dumps(documents.get(name), ensure_ascii=False).casefold() for name in ELSEWHERE}
+    held = {
+        name: json.dumps(documents.get(name), ensure_ascii=False).casefold() for name in UNCHANGED_DOCUMENTS
+    }
     return [
         name
         for name, whole in held.items()
-        if any(one in whole for one in sought if len(one.strip()) >= LEAST_CHARS)
+        if any(one in whole for one in sought if len(one.strip()) >= MIN_TEXT_CHARS)
     ]

@@ -15,7 +15,16 @@ from typing import IO, Any, NamedTuple
 from aether.api.home import Home, change, now, read
 from aether.errors import InvalidInput, NotFound
 from aether.memory import graph
-from aether.memory.graph import Added, Deletion, Entity, Graph, Match, Merged, Observed, Relation
+from aether.memory.graph import (
+    AddedObservations,
+    Deletion,
+    Entity,
+    Graph,
+    Match,
+    Merged,
+    NewObservations,
+    Relation,
+)
 from aether.messages.records import BadLine
 from aether.messages.sources import knowledge_graph
 from aether.redact.redact import redact, without_whole_blocks
@@ -24,7 +33,7 @@ from aether.types import Change, JsonObject
 
 # Two of three words asked for: what has fewer is about something else. Searching finds every part of a text.
 MATCH_SHARE = 0.6
-SOURCE = "mcp"
+GRAPH_SOURCE = "mcp"
 
 
 class GraphImported(NamedTuple):
@@ -44,7 +53,7 @@ def create_entities(entities: Iterable[Entity], *, home: Home = None) -> list[En
         InvalidInput: a text cannot be stored, nothing is left of a name, or two names are one without their secrets.
     """
     said = list(entities)
-    given = _cleaned(said)
+    given = _without_secrets(said)
     _require_names(given, "name")
     _require_distinct(said, given)
     created: list[Entity] = _change(
@@ -59,7 +68,7 @@ def create_relations(relations: Iterable[Relation], *, home: Home = None) -> lis
     Raises:
         InvalidInput: a text cannot be stored, or nothing is left of a name.
     """
-    given = _cleaned(list(relations))
+    given = _without_secrets(list(relations))
     _require_names(given, "from", "to")
     created: list[Relation] = _change(
         "create_relations", lambda at: graph.create_relations(at, given, now=now()), home
@@ -67,15 +76,17 @@ def create_relations(relations: Iterable[Relation], *, home: Home = None) -> lis
     return created
 
 
-def add_observations(observations: Iterable[Observed], *, home: Home = None) -> list[Added]:
+def add_observations(
+    observations: Iterable[NewObservations], *, home: Home = None
+) -> list[AddedObservations]:
     """Store what is new of entities, and return it for each.
 
     Raises:
         NotFound: there is no such entity; nothing is stored.
         InvalidInput: a text cannot be stored.
     """
-    given = _cleaned(list(observations))
-    added: list[Added] = _change(
+    given = _without_secrets(list(observations))
+    added: list[AddedObservations] = _change(
         "add_observations", lambda at: graph.add_observations(at, given, now=now()), home
     )
     return added
@@ -83,25 +94,25 @@ def add_observations(observations: Iterable[Observed], *, home: Home = None) -> 
 
 def delete_entities(names: Iterable[str], *, home: Home = None) -> int:
     """Remove entities and the relations that touch them, and return how many entities there were."""
-    given = _cleaned(list(names))
+    given = _without_secrets(list(names))
     return int(_change("delete_entities", lambda at: graph.delete_entities(at, given), home))
 
 
 def delete_observations(deletions: Iterable[Deletion], *, home: Home = None) -> int:
     """Remove observations, and return how many there were."""
-    given = _cleaned(list(deletions))
+    given = _without_secrets(list(deletions))
     return int(_change("delete_observations", lambda at: graph.delete_observations(at, given), home))
 
 
 def delete_relations(relations: Iterable[Relation], *, home: Home = None) -> int:
     """Remove relations, and return how many there were."""
-    given = _cleaned(list(relations))
+    given = _without_secrets(list(relations))
     return int(_change("delete_relations", lambda at: graph.delete_relations(at, given), home))
 
 
 def read_graph(*, home: Home = None) -> Graph:
     """Return the whole graph, in order of creation."""
-    return graph.whole(_document(home))
+    return graph.read_graph(_document(home))
 
 
 def search_nodes(query: str, *, home: Home = None) -> Graph:
@@ -111,7 +122,7 @@ def search_nodes(query: str, *, home: Home = None) -> Graph:
 
 def open_nodes(names: Sequence[str], *, home: Home = None) -> Graph:
     """Return the entities of these names, and the relations that touch them."""
-    return graph.open_nodes(_document(home), _cleaned(list(names)))
+    return graph.open_nodes(_document(home), _without_secrets(list(names)))
 
 
 def recall_entities(query: str, *, limit: int, home: Home = None) -> list[Match]:
@@ -119,13 +130,13 @@ def recall_entities(query: str, *, limit: int, home: Home = None) -> list[Match]
     return graph.matches(_document(home), query, at_least=MATCH_SHARE)[:limit]
 
 
-def entity(name: str, *, home: Home = None) -> Match:
+def describe_entity(name: str, *, home: Home = None) -> Match:
     """Return all that is known of one entity.
 
     Raises:
         NotFound: there is no such entity.
     """
-    return graph.described(_document(home), name)
+    return graph.describe(_document(home), name)
 
 
 def import_graph(source: str | os.PathLike[str] | IO[bytes], *, home: Home = None) -> GraphImported:
@@ -138,7 +149,7 @@ def import_graph(source: str | os.PathLike[str] | IO[bytes], *, home: Home = Non
         InvalidInput: a text cannot be stored.
     """
     bad: list[BadLine] = []
-    given: Any = _cleaned(_lines(source, bad))
+    given: Any = _without_secrets(_lines(source, bad))
     name = Path(source).name if isinstance(source, (str, os.PathLike)) else "-"
     author = Author("import graph", by="queen", reason=name)
     done = change(home, lambda documents: graph.merge(documents[graph.DOCUMENT], given, now=now()), author)
@@ -148,15 +159,15 @@ def import_graph(source: str | os.PathLike[str] | IO[bytes], *, home: Home = Non
 def export_graph(*, home: Home = None) -> str:
     """Return the graph as the official memory server keeps it, one entity or relation on a line."""
     found = read_graph(home=home)
-    return knowledge_graph.written(found["entities"], found["relations"])
+    return knowledge_graph.graph_text(found["entities"], found["relations"])
 
 
 def _lines(source: Any, bad: list[BadLine]) -> Any:
     if not isinstance(source, (str, os.PathLike)):
-        return knowledge_graph.read(source, on_bad=bad.append)
+        return knowledge_graph.read_graph(source, on_bad=bad.append)
     try:
         with Path(source).open("rb") as file:
-            return knowledge_graph.read(file, on_bad=bad.append)
+            return knowledge_graph.read_graph(file, on_bad=bad.append)
     except (OSError, ValueError) as reason:  # ValueError: a NUL or a lone surrogate in the name
         words = getattr(reason, "strerror", None) or "no such name"
         raise NotFound(
@@ -170,7 +181,7 @@ def _document(home: Home) -> Mapping[str, Any]:
 
 
 def _change(operation: str, plan: Callable[[Mapping[str, Any]], Change], home: Home) -> Any:
-    author = Author(operation.replace("_", " "), by=SOURCE)
+    author = Author(operation.replace("_", " "), by=GRAPH_SOURCE)
     return change(home, lambda documents: plan(documents[graph.DOCUMENT]), author).result
 
 
@@ -196,10 +207,10 @@ def _require_distinct(said: Iterable[Entity], given: Iterable[Entity]) -> None:
             )
 
 
-def _cleaned(value: Any) -> Any:
+def _without_secrets(value: Any) -> Any:
     """Return a copy of what is given without secrets, private blocks, and what aether told a model."""
     if isinstance(value, dict):
-        return {key: _cleaned(below) for key, below in value.items()}
+        return {key: _without_secrets(below) for key, below in value.items()}
     if isinstance(value, list):
-        return [_cleaned(below) for below in value]
+        return [_without_secrets(below) for below in value]
     return redact(without_whole_blocks(value))

@@ -19,14 +19,14 @@ from aether.clock import new_id, short_id
 from aether.errors import AetherError, NotFound
 from aether.memory import handoff, ingest
 from aether.memory.capture.notes import shorten
-from aether.memory.changes import chained
+from aether.memory.changes import chain_changes
 from aether.memory.items import items_of
 from aether.memory.sessions import sessions_of
 from aether.paths import file_name, inside, project_root
-from aether.store import archive, codec
-from aether.store.files import storage, write_whole
+from aether.store import archive, files
+from aether.store.files import storage_errors, write_whole
 from aether.store.snapshot import Snapshot
-from aether.store.undo import taken_back
+from aether.store.undo import undone_revisions
 from aether.text.regex import lazy
 from aether.tokens.counters import counter_of
 from aether.types import Change, Handoff, JsonObject, Session
@@ -40,7 +40,7 @@ _SUMMARY = lazy(r"(?is)<summary\s*>(.*?)(?:</summary\s*>|\Z)")
 _CODE = lazy(r"(?ms)^[ \t]*```.*?(?:^[ \t]*```[ \t]*$|\Z)")
 
 
-def file_of(home: Path, record: JsonObject) -> Path:
+def handoff_path(home: Path, record: JsonObject) -> Path:
     """Return the path of the file of the hand-off `record`, written or not."""
     return inside(home, f"compressions/{file_name(record['id'], what='compression id')}.json")
 
@@ -49,7 +49,7 @@ def free_id(home: Path, memory: Mapping[str, Any], phase: int) -> str:
     """Return a fresh id for a hand-off of `phase`."""
     while True:
         chosen = short_id(f"phase_{phase}")
-        if not handoff.is_taken(memory, chosen) and not file_of(home, {"id": chosen}).exists():
+        if not handoff.is_id_used(memory, chosen) and not handoff_path(home, {"id": chosen}).exists():
             return chosen
 
 
@@ -60,26 +60,28 @@ def ensure_open(home: Path, documents: Mapping[str, Any], phase: int, now: datet
     """
     memory = documents["memory"]
     record = handoff.open_handoff(memory, phase)
-    if record is not None and handoff.is_held(memory, record):
+    if record is not None and handoff.has_unchanged_items(memory, record):
         return Change({}, result=record)
-    return handoff.opened(memory, phase, compression_id=free_id(home, memory, phase), now=now)
+    return handoff.start_handoff(memory, phase, compression_id=free_id(home, memory, phase), now=now)
 
 
-def written(snapshot: Snapshot, record: JsonObject) -> Path:
+def ensure_file(snapshot: Snapshot, record: JsonObject) -> Path:
     """Return the file of the open hand-off `record`, written if it is missing or damaged."""
-    path = file_of(snapshot.home, record)
+    path = handoff_path(snapshot.home, record)
     try:
         read_handoff(path)
     except AetherError:
         from aether.backends.request import instruction
 
-        items = handoff.held(snapshot.documents["memory"], record)
-        built = handoff.build(snapshot.documents, record, items, revision=snapshot.revision, now=clock.now())
-        asked = cast(JsonObject, {**built, "target_tokens": handoff.room(built)})
-        whole = handoff.sealed(built, instruction(asked))
-        with storage(snapshot.home, left="The hand-off is open; preparing it again writes its file."):
+        items = handoff.unchanged_items(snapshot.documents["memory"], record)
+        built = handoff.build_handoff(
+            snapshot.documents, record, items, revision=snapshot.revision, now=clock.now()
+        )
+        asked = cast(JsonObject, {**built, "target_tokens": handoff.session_room(built)})
+        whole = handoff.seal(built, instruction(asked))
+        with storage_errors(snapshot.home, left="The hand-off is open; preparing it again writes its file."):
             path.parent.mkdir(exist_ok=True)
-            write_whole(path, codec.document(whole))
+            write_whole(path, files.json_document(whole))
     return path
 
 
@@ -96,7 +98,7 @@ def read_handoff(path: Path) -> Handoff:
         raise NotFound(
             "there is no such hand-off.", fix='Run "aether memory prepare".', where=str(path)
         ) from reason
-    return handoff.require_whole(codec.parse(data, where=path.name), where=path.name)
+    return handoff.require_intact(files.parse_json(data, where=path.name), where=path.name)
 
 
 def evicted_session(snapshot: Snapshot, name: str, digest: str) -> Session | None:
@@ -105,7 +107,7 @@ def evicted_session(snapshot: Snapshot, name: str, digest: str) -> Session | Non
     # Receipts are few, the archive is long: it is only read for an answer that was stored before.
     if not any((it.get("session_id"), it.get("answer_sha256")) == (name, digest) for it in receipts):
         return None
-    undone = taken_back(snapshot)
+    undone = undone_revisions(snapshot)
     for _, record in archive.records(snapshot, "items"):
         session = record.get("session") if record["why"] == "evicted" else None
         if session and session["session_id"] == name and record["revision"] not in undone:
@@ -113,7 +115,7 @@ def evicted_session(snapshot: Snapshot, name: str, digest: str) -> Session | Non
     return None
 
 
-def ingest_summary(
+def summary_change(
     snapshot: Snapshot, summary: str, *, session: str = "", trigger: str = "", now: datetime
 ) -> Change:
     """Return the change that stores `summary` with the session of the open hand-off; its result is an `Ingested`.
@@ -133,7 +135,7 @@ def ingest_summary(
     digest = sha256(f"{session}\0{summary}".encode("utf-8", "surrogatepass")).hexdigest()
     known = [each for each in sessions_of(memory) if _digest_of(each["metadata"]) == digest]
     if known:
-        return Change({}, result=ingest.again(known[0]))
+        return Change({}, result=ingest.already_stored(known[0]))
     if _was_stored(snapshot, digest):
         return Change({})
     prose = prose_of(summary)
@@ -141,8 +143,12 @@ def ingest_summary(
     shown = [*given, steering(snapshot.documents, now=now, root=project_root(place))]
     fault = f"It {found}." if (found := model_fault(prose, given=shown)) else ""
     phase = handoff.phase_to_compress(snapshot.documents)
-    if not handoff.items_until(memory, phase):
-        return Change({}) if fault or sessions_of(memory) else _alone(snapshot.documents, prose, digest, now)
+    if not handoff.items_up_to(memory, phase):
+        return (
+            Change({})
+            if fault or sessions_of(memory)
+            else _session_without_items(snapshot.documents, prose, digest, now)
+        )
     opening = ensure_open(place, snapshot.documents, phase, now)
     architect = {
         "backend": "extractive", "model": "", "task": "compaction summary", "summary": fault or "accepted",
@@ -158,7 +164,7 @@ def ingest_summary(
             now,
         )
 
-    change = chained(snapshot.documents, lambda _: opening, store)
+    change = chain_changes(snapshot.documents, lambda _: opening, store)
     return change._replace(result=change.result[-1])
 
 
@@ -172,8 +178,8 @@ def _with_session(
 
     documents = snapshot.documents
     count = counter_of(documents["memory"])
-    items = handoff.held(documents["memory"], record)
-    built = handoff.build(documents, record, items, revision=snapshot.revision, now=now)
+    items = handoff.unchanged_items(documents["memory"], record)
+    built = handoff.build_handoff(documents, record, items, revision=snapshot.revision, now=now)
     request = session_request(_for_extractive(built, prose))
     target = request.target_tokens
     room = max(handoff.PAGE_TOKENS, int(target * STRUCTURED_SHARE), target - count(prose))
@@ -186,9 +192,9 @@ def _with_session(
 
 
 def _for_extractive(built: Handoff, prose: str) -> JsonObject:
-    from aether.memory.fidelity import demands
+    from aether.memory.fidelity import required_entries
 
-    return cast(JsonObject, {**built, "required": demands(built), "summarised": bool(prose)})
+    return cast(JsonObject, {**built, "required": required_entries(built), "summarised": bool(prose)})
 
 
 def prose_of(summary: str) -> str:
@@ -225,10 +231,10 @@ def _was_stored(snapshot: Snapshot, digest: str) -> bool:
         for _, receipt in archive.records(snapshot, "receipts")
         if _digest_of(receipt) == digest
     ]
-    return bool(revisions) and not taken_back(snapshot).issuperset(revisions)
+    return bool(revisions) and not undone_revisions(snapshot).issuperset(revisions)
 
 
-def _alone(documents: Mapping[str, Any], prose: str, digest: str, now: datetime) -> Change:
+def _session_without_items(documents: Mapping[str, Any], prose: str, digest: str, now: datetime) -> Change:
     """Return the change that stores `prose` as a session that stands for no items."""
     name = f"summary_{digest[:8]}"
     answer = {
@@ -236,10 +242,10 @@ def _alone(documents: Mapping[str, Any], prose: str, digest: str, now: datetime)
         "key_decisions": [], "outcomes": [], "high_value_items": [],
     }  # fmt: skip
     phase, count = handoff.phase_to_compress(documents), counter_of(documents["memory"])
-    change = chained(
+    change = chain_changes(
         documents,
-        lambda state: ingest.create(state, answer, phase=phase, now=now, new_id=new_id, count=count),
+        lambda state: ingest.create_session(state, answer, phase=phase, now=now, new_id=new_id, count=count),
         lambda state: Change({}, result=sessions_of(state["memory"])[-1]),
     )
-    done = ingest.again(change.result[-1])
+    done = ingest.already_stored(change.result[-1])
     return change._replace(result=done._replace(stored=True, notes=["the summary stands for no items"]))

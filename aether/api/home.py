@@ -14,7 +14,6 @@ from typing import Any
 
 from aether import clock, paths
 from aether.api import telemetry
-from aether.clock import new_id
 from aether.errors import AetherError
 from aether.store import spool
 from aether.store.commit import Author, Committed, commit, fold_home
@@ -24,14 +23,10 @@ from aether.types import Change, Counter, JsonObject
 
 Home = str | os.PathLike[str] | None
 
-__all__ = [
-    "Author", "Committed", "Home", "Snapshot", "change", "change_snapshot", "counter_of", "drained", "find", "new_id", "now",
-    "owned", "read",
-]  # fmt: skip
 
 now = clock.now
 # The drain holds its lock for milliseconds; a caller who would wait longer does without the newest events.
-DRAIN_PATIENCE_SECONDS = 0.5
+READER_PATIENCE_SECONDS = 0.5
 
 
 def find(home: Home) -> Path:
@@ -76,7 +71,7 @@ def change_snapshot(
     place = drained(find(home))
     done = commit(place, planned, author, now=now(), settings=settings)
     telemetry.export(place, events)
-    return done._replace(result=owned(done.result))
+    return done._replace(result=copied(done.result))
 
 
 def drained(place: Path) -> Path:
@@ -84,22 +79,22 @@ def drained(place: Path) -> Path:
     if spool.waiting(str(place)):
         from aether.api.drain import drain  # seldom needed
 
-        left = drain(place, patience=0 if place in _LEFT else DRAIN_PATIENCE_SECONDS).left
-        (_LEFT.add if left else _LEFT.discard)(place)
+        left = drain(place, patience=0 if place in _UNDRAINED else READER_PATIENCE_SECONDS).left
+        (_UNDRAINED.add if left else _UNDRAINED.discard)(place)
     return place
 
 
 # Homes whose last drain failed: whoever waited once need not wait again at every step.
-_LEFT: set[Path] = set()
+_UNDRAINED: set[Path] = set()
 
 
-def fold_after(home: Home) -> None:
+def fold_if_possible(home: Home) -> None:
     """Fold at a phase boundary; what was committed stands, so failing here is left to the next command."""
     with contextlib.suppress(AetherError):
         fold_home(find(home), now=now())
 
 
-def owned(value: Any) -> Any:
+def copied(value: Any) -> Any:
     """Return a copy of `value`, JSON or tuples of it: what a caller holds is never part of the shared state.
 
     >>> held = {"list": [1]}
@@ -107,11 +102,11 @@ def owned(value: Any) -> Any:
     (True, False)
     """
     if isinstance(value, dict):
-        return {key: owned(below) for key, below in value.items()}
+        return {key: copied(below) for key, below in value.items()}
     if isinstance(value, tuple):
-        copies = map(owned, value)
+        copies = map(copied, value)
         return type(value)(*copies) if hasattr(value, "_fields") else tuple(copies)
-    return [owned(below) for below in value] if isinstance(value, list) else value
+    return [copied(below) for below in value] if isinstance(value, list) else value
 
 
 def counter_of(memory: Mapping[str, Any]) -> Counter:

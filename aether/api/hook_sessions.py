@@ -23,13 +23,14 @@ from typing import TypedDict, cast
 
 from aether.api import dedupe as notes
 from aether.errors import AetherError
-from aether.memory.capture.extract import State, begin, end_agent, end_turn, finish, observe
+from aether.memory.capture.extract import State, end_agent, end_turn, finish, new_state, observe
 from aether.memory.capture.notes import Draft
-from aether.memory.phases import Marker, markers
-from aether.messages.model import word
+from aether.memory.phases import PhaseMarker
+from aether.memory.phases import phase_markers as phases_phase_markers
+from aether.messages.model import as_text
 from aether.messages.records import Record
-from aether.messages.sources.claude_code import identity, is_named, records_claude_hooks
-from aether.store.files import make_directory, storage, write_whole
+from aether.messages.sources.claude_code import has_source_id, hook_records, record_identity
+from aether.store.files import make_directory, storage_errors, write_whole
 from aether.store.spool import is_real, require_real
 from aether.text.cleaning import without_echoes
 from aether.text.regex import lazy
@@ -37,10 +38,10 @@ from aether.types import JsonObject
 
 # Claude Code removes transcripts after 30 days: what is older is not resumed.
 SESSION_DAYS = 30
-DIRECTORY = "sessions"
+SESSIONS_DIRECTORY = "sessions"
 # What `first_source` says where hooks were installed in the middle of a session.
-UNKNOWN = "unknown"
-NOT_YET = -1
+UNKNOWN_SOURCE = "unknown"
+NO_REVISION = -1
 _PLAIN_NAME = lazy(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _DAY_SECONDS = 86_400
 
@@ -64,38 +65,38 @@ class Session(TypedDict):
     """Position of the last archived item that its notes were compared with."""
 
 
-def session_of(home: Path, session: str) -> JsonObject | None:
+def find_session(home: Path, session: str) -> JsonObject | None:
     """Return what is known of a session of Claude Code (a `Session`), None where nothing is."""
     try:
-        return cast("JsonObject | None", _read(session_file(home, DIRECTORY, session)))
+        return cast("JsonObject | None", _read(session_file(home, SESSIONS_DIRECTORY, session)))
     except OSError:
         return None
 
 
-def opened(home: Path, session: str) -> Session:
+def open_session(home: Path, session: str) -> Session:
     """Return what is known of a session; where there is no file, or it makes no sense, the session begins anew.
 
     Raises:
         OSError: the file is there and cannot be read, perhaps for now; or it would be one outside of the home.
     """
-    if (home / "hooks" / DIRECTORY).exists():
-        require_real(str(home), DIRECTORY)
-    return _read(session_file(home, DIRECTORY, session)) or Session(
-        state={}, done=[], seen=[], first_source="", at="", revision=NOT_YET, archive_read=-1
+    if (home / "hooks" / SESSIONS_DIRECTORY).exists():
+        require_real(str(home), SESSIONS_DIRECTORY)
+    return _read(session_file(home, SESSIONS_DIRECTORY, session)) or Session(
+        state={}, done=[], seen=[], first_source="", at="", revision=NO_REVISION, archive_read=-1
     )
 
 
-def write(home: Path, session: str, known: Session) -> None:
+def write_session(home: Path, session: str, known: Session) -> None:
     """Keep what is known of a session; with a new one, those that nobody resumes are forgotten.
 
     Raises:
         OSError: it could not be written; what was known before stands.
     """
-    path = session_file(home, DIRECTORY, session)
+    path = session_file(home, SESSIONS_DIRECTORY, session)
     if not path.exists():
         make_directory(path.parent)
-        require_real(str(home), DIRECTORY)
-        _forget_old(path.parent)
+        require_real(str(home), SESSIONS_DIRECTORY)
+        _remove_old(path.parent)
     write_whole(path, json.dumps(known, separators=(",", ":")).encode("ascii"))
 
 
@@ -131,7 +132,7 @@ def session_file(home: Path, directory: str, session: str) -> Path:
     return home / "hooks" / directory / f"{name}.json"
 
 
-def _forget_old(directory: Path) -> None:
+def _remove_old(directory: Path) -> None:
     oldest = time.time() - SESSION_DAYS * _DAY_SECONDS
     for path in directory.glob("*.json"):
         with suppress(OSError):
@@ -140,42 +141,42 @@ def _forget_old(directory: Path) -> None:
 
 
 # Far more than are open at a time.
-SESSIONS_KEPT = 64
-INJECTED_LOG_DIRECTORY = "injected"
+INJECTED_KEPT = 64
+INJECTED_DIRECTORY = "injected"
 # The directory of earlier releases: sessions that were open during the update are read there once.
-OLD_DIRECTORY = "told"
+OLD_INJECTED_DIRECTORY = "told"
 
 
-def start(home: Path, session: str, ids: Sequence[str] = ()) -> None:
+def start_injected(home: Path, session: str, ids: Sequence[str] = ()) -> None:
     """Record that `session` starts with an empty context and the lines or entries `ids`."""
     with suppress(AetherError):
-        record(home, session, ids)
+        record_injected(home, session, ids)
 
 
-def injected(home: Path, session: str) -> list[str]:
+def read_injected(home: Path, session: str) -> list[str]:
     """Return the lines and the ids of entries that `session` was given; none if nobody knows."""
-    found = _injected_log_read(home, INJECTED_LOG_DIRECTORY, session)
-    found = _injected_log_read(home, OLD_DIRECTORY, session) if found is None else found
+    found = _read_list(home, INJECTED_DIRECTORY, session)
+    found = _read_list(home, OLD_INJECTED_DIRECTORY, session) if found is None else found
     return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
 
 
-def record(home: Path, session: str, ids: Sequence[str]) -> None:
+def record_injected(home: Path, session: str, ids: Sequence[str]) -> None:
     """Record that `session` was given the lines or entries `ids`, and nothing else.
 
     Raises:
         StorageFailed: the disk refused.
     """
-    path = session_file(home, INJECTED_LOG_DIRECTORY, session)
-    with storage(path):
+    path = session_file(home, INJECTED_DIRECTORY, session)
+    with storage_errors(path):
         make_directory(path.parent)
-        require_real(str(home), INJECTED_LOG_DIRECTORY)
+        require_real(str(home), INJECTED_DIRECTORY)
         write_whole(path, json.dumps(list(ids)).encode("ascii"))
-        old = sorted(path.parent.glob("*.json"), key=lambda file: file.stat().st_mtime)[:-SESSIONS_KEPT]
+        old = sorted(path.parent.glob("*.json"), key=lambda file: file.stat().st_mtime)[:-INJECTED_KEPT]
         for file in old:
             file.unlink(missing_ok=True)
 
 
-def _injected_log_read(home: Path, directory: str, session: str) -> object:
+def _read_list(home: Path, directory: str, session: str) -> object:
     path = session_file(home, directory, session)
     try:
         linked = path.is_symlink() or not is_real(str(home), directory)
@@ -185,12 +186,14 @@ def _injected_log_read(home: Path, directory: str, session: str) -> object:
 
 
 # What comes twice comes soon: from two installations at once, or as a call and then as part of its batch.
-SEEN = 1_024
+SEEN_KEPT = 1_024
 # What reading an entry, or a state, of another shape than ours ends in.
-SENSELESS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+MALFORMED_ERRORS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
-def due(session: Session, entry: JsonObject, *, phase: int, told: Collection[str] = ()) -> list[Draft]:
+def ready_notes(
+    session: Session, entry: JsonObject, *, phase: int, told: Collection[str] = ()
+) -> list[Draft]:
     """Advance `session` by one entry and return the notes that are due, as notes of `phase`.
 
     Lines that the session was `told` of its memory are not noted again where somebody repeats them.
@@ -199,36 +202,38 @@ def due(session: Session, entry: JsonObject, *, phase: int, told: Collection[str
         One of SENSELESS: the entry makes no sense; the session is as before, but for a turn left unfinished.
     """
     try:
-        return _due(session, entry, phase, told)
-    except SENSELESS:
+        return _ready_notes(session, entry, phase, told)
+    except MALFORMED_ERRORS:
         # Is it the entry, or a state that another version wrote? All that a state holds is of one turn.
         anew: Session = {**session, "state": {}}
-    found = _due(anew, entry, phase, told)
+    found = _ready_notes(anew, entry, phase, told)
     session.update(anew)
     return found
 
 
-def phase_lines(entry: JsonObject) -> list[Marker]:
+def phase_markers(entry: JsonObject) -> list[PhaseMarker]:
     """Return the lines of an entry that change the phase: those of the main conversation, when its turn ends."""
-    return markers(word(entry.get("message"))) if entry.get("event") == "Stop" else []
+    return phases_phase_markers(as_text(entry.get("message"))) if entry.get("event") == "Stop" else []
 
 
-def _due(session: Session, entry: JsonObject, phase: int, told: Collection[str]) -> list[Draft]:
-    state = cast("State", session["state"]) if session["state"] else begin()
+def _ready_notes(session: Session, entry: JsonObject, phase: int, told: Collection[str]) -> list[Draft]:
+    state = cast("State", session["state"]) if session["state"] else new_state()
     state["fixed_phase"] = phase
-    state["file"] = word(entry.get("transcript")) or state["file"]
+    state["file"] = as_text(entry.get("transcript")) or state["file"]
     seen = session["seen"]
-    fresh = [record for record in records_claude_hooks(entry) if not _is_repeated(record, seen)]
+    fresh = [record for record in hook_records(entry) if not _is_repeated(record, seen)]
     found = [draft for record in fresh for draft in observe(state, _new(record, told))]
     match entry.get("event"):
         case "Stop":
             found += end_turn(state)
         case "SubagentStop":
-            found += end_agent(state, word(entry.get("agent")))
+            found += end_agent(state, as_text(entry.get("agent")))
         case "SessionEnd":
             found += finish(state)
     session["state"] = cast("JsonObject", state)
-    session["seen"] = [*seen, *(identity(record) for record in fresh if record.kind != "boundary")][-SEEN:]
+    session["seen"] = [*seen, *(record_identity(record) for record in fresh if record.kind != "boundary")][
+        -SEEN_KEPT:
+    ]
     return [_by_hooks(draft) for draft in found]
 
 
@@ -241,10 +246,10 @@ def _new(record: Record, told: Collection[str]) -> Record:
 def _is_repeated(record: Record, seen: list[str]) -> bool:
     if record.kind == "boundary":  # all alike, and another one does nothing
         return False
-    if is_named(record):
-        return identity(record) in seen
+    if has_source_id(record):
+        return record_identity(record) in seen
     # Without an id only what comes at once is the same; a call and its answer are two records.
-    return identity(record) in seen[-2 if record.kind in {"call", "result"} else -1 :]
+    return record_identity(record) in seen[-2 if record.kind in {"call", "result"} else -1 :]
 
 
 def _by_hooks(draft: Draft) -> Draft:

@@ -24,12 +24,12 @@ from aether.messages.records import BadLine, Record
 from aether.store import archive, config
 from aether.store.commit import Author
 from aether.store.snapshot import Snapshot
-from aether.text.words import counted
+from aether.text.words import pluralize
 from aether.types import Counter, JsonObject
 
 SUFFIXES = frozenset({".jsonl", ".json", ".md", ".txt", ".traj"})
 # Below a directory that is imported: memory itself, and the histories of programs.
-NOT_THEIRS = frozenset({".aether", ".git"})
+SKIPPED_DIRECTORIES = frozenset({".aether", ".git"})
 
 
 class Imported(NamedTuple):
@@ -103,7 +103,7 @@ def import_transcripts(
         InvalidInput: a format cannot be told, or a directory holds nothing to read.
     """
     snapshot = read(home)
-    known = notes.known(snapshot, to_hooks=False)
+    known = notes.known_keys(snapshot, to_hooks=False)
     memory = snapshot.documents["memory"]
     tally = _Tally(
         memory["working_memory"]["max_capacity_tokens"],
@@ -117,13 +117,13 @@ def import_transcripts(
     for source in sources:
         for file in _files(source):
             files += 1
-            name = _name(file)
-            records = _counted(file, format, name, tally, progress)
+            name = _source_name(file)
+            records = _records(file, format, name, tally, progress)
             if tally.private:
                 records = without_private(records, tally.private, directory=tally.root)
             drafts = capture(records, file=name, phase=phase, first_phase=first)
             try:
-                sound = _sound(_fresh(drafts, known, tally), name, tally)
+                sound = _storable_drafts(_new_drafts(drafts, known, tally), name, tally)
                 _store(sound, name, tally, home, dry_run=dry_run)
             except InvalidInput as reason:
                 if file is source:
@@ -136,7 +136,7 @@ def import_transcripts(
     )  # fmt: skip
 
 
-def _name(file: Any) -> str:
+def _source_name(file: Any) -> str:
     return Path(file).name if isinstance(file, (str, os.PathLike)) else str(getattr(file, "name", "-"))
 
 
@@ -146,7 +146,7 @@ def _files(source: Any) -> Iterator[Any]:
         return
     found = [
         path for path in sorted(Path(source).rglob("*"))
-        if path.is_file() and path.suffix in SUFFIXES and NOT_THEIRS.isdisjoint(path.relative_to(source).parts)
+        if path.is_file() and path.suffix in SUFFIXES and SKIPPED_DIRECTORIES.isdisjoint(path.relative_to(source).parts)
     ]  # fmt: skip
     if not found:
         raise NotFound(
@@ -157,7 +157,7 @@ def _files(source: Any) -> Iterator[Any]:
     yield from found
 
 
-def _counted(
+def _records(
     file: Any, format: str | None, name: str, tally: _Tally, progress: Callable[[int, int], None]
 ) -> Iterator[Record]:
     def on_bad(bad: BadLine) -> None:
@@ -169,19 +169,19 @@ def _counted(
         yield record
 
 
-def _fresh(drafts: Iterable[Any], known: set[str], tally: _Tally) -> Iterator[JsonObject]:
+def _new_drafts(drafts: Iterable[Any], known: set[str], tally: _Tally) -> Iterator[JsonObject]:
     for draft in drafts:
-        if notes.is_fresh(draft, known):
+        if notes.is_new(draft, known):
             yield draft
         else:
             tally.known += 1
 
 
-def _sound(drafts: Iterable[JsonObject], name: str, tally: _Tally) -> Iterator[JsonObject]:
+def _storable_drafts(drafts: Iterable[JsonObject], name: str, tally: _Tally) -> Iterator[JsonObject]:
     """Yield the drafts that can be stored, checked; the others are named like bad lines."""
     for draft in drafts:
         try:
-            yield notes.sound(
+            yield notes.storable(
                 draft, capacity=tally.capacity, certain_chars=tally.batch_chars, count=tally.count
             )
         except InvalidInput as reason:
@@ -212,11 +212,11 @@ def _commit(batch: list[JsonObject], name: str, tally: _Tally, home: Home) -> li
 
     def wanted(snapshot: Snapshot, drafts: list[JsonObject]) -> list[JsonObject]:
         # Only under the lock is all seen that another process, importing the same, has stored.
-        tally.foreign |= notes.known(snapshot, to_hooks=False, after=tally.archive_read)
+        tally.foreign |= notes.known_keys(snapshot, to_hooks=False, after=tally.archive_read)
         tally.archive_read = archive.head(snapshot, "items")
         return [draft for draft in drafts if not notes.is_known(draft, tally.foreign)]
 
-    author = Author("import", by=batch[0]["source"], reason=f"{name} ({counted(len(batch), 'items')})")
+    author = Author("import", by=batch[0]["source"], reason=f"{name} ({pluralize(len(batch), 'items')})")
     stored = store_drafts(batch, author, home=home, wanted=wanted)
     tally.known += len(batch) - len(stored.drafts)
     if stored.ids:

@@ -27,16 +27,22 @@ from aether.memory.memory_tool import (
     MAX_FILE_BYTES,
     ROOT,
     Files,
+    apply_edits,
     checksum,
-    compared,
-    showable,
+    compare,
     storable,
-    with_edits,
+    writable,
 )
-from aether.store import codec, config
+from aether.store import config, files
 from aether.store.commit import Author
-from aether.store.files import TEMP_SUFFIX, make_directory, storage, sync_directory, write_whole
-from aether.store.lock import locked
+from aether.store.files import (
+    TEMP_SUFFIX,
+    locked,
+    make_directory,
+    storage_errors,
+    sync_directory,
+    write_whole,
+)
 from aether.types import Change, Finding
 
 # A person's edit is named in the log by its paths; more than this many say no more.
@@ -50,7 +56,7 @@ class _Touched(Exception):
     """A person saved a file since it was looked at: it must not be written over."""
 
 
-class Shown(NamedTuple):
+class DirectoryState(NamedTuple):
     """The directory as it stands."""
 
     files: Files
@@ -64,20 +70,20 @@ class Shown(NamedTuple):
 
 
 @contextlib.contextmanager
-def alone(home: Path) -> Iterator[None]:
+def directory_lock(home: Path) -> Iterator[None]:
     """Let no other process use the directory during the block.
 
     Raises:
         LockTimeout: another one used it for too long.
     """
-    with storage(home):
+    with storage_errors(home):
         make_directory(_data(home))
     with locked(_data(home), timeout=config.or_default(home).lock_timeout_seconds):
         yield
 
 
 @contextlib.contextmanager
-def showing(home: Path) -> Iterator[None]:
+def directory_updated(home: Path) -> Iterator[None]:
     """Show afterwards what the block, which changes documents, did to the files; edits by hand are brought in before.
 
     What is amiss with the directory keeps nothing else from being done: the next command of the tool says it.
@@ -85,14 +91,14 @@ def showing(home: Path) -> Iterator[None]:
     if not _data(home).is_dir():
         yield
         return
-    with contextlib.suppress(AetherError), alone(home):
-        settled(home)
+    with contextlib.suppress(AetherError), directory_lock(home):
+        synchronize_directory(home)
     yield
-    with contextlib.suppress(AetherError), alone(home):
-        settled(home)
+    with contextlib.suppress(AetherError), directory_lock(home):
+        synchronize_directory(home)
 
 
-def settled(home: Path) -> Shown:
+def synchronize_directory(home: Path) -> DirectoryState:
     """Return the directory after bringing in what a person edited, and showing what is due; the caller is `alone`.
 
     Raises:
@@ -102,19 +108,19 @@ def settled(home: Path) -> Shown:
     files: Files = read(home).documents[memory_memory_tool.DOCUMENT]["files"]
     found = _scan(home)
     stamps = _stamps(home) if _directory(home).is_dir() else {}
-    edited = compared(files, found.texts, others=found.others, stamps=stamps).edited
+    edited = compare(files, found.texts, others=found.others, stamps=stamps).edited
     if edited:
         author = Author("edited by hand", by="hand", reason=", ".join(edited)[:_NAMED_CHARS])
         change(
             home,
-            lambda documents: with_edits(documents[memory_memory_tool.DOCUMENT], edited),
+            lambda documents: apply_edits(documents[memory_memory_tool.DOCUMENT], edited),
             author,
         )
         files = read(home).documents[memory_memory_tool.DOCUMENT]["files"]
-    return show(home, Shown(files, found.texts, found.others, stamps))
+    return write_directory(home, DirectoryState(files, found.texts, found.others, stamps))
 
 
-def seen(home: Path) -> Shown:
+def preview_directory(home: Path) -> DirectoryState:
     """Return the directory with what a person edited, where nothing can be written: none of it is brought in.
 
     Raises:
@@ -124,16 +130,16 @@ def seen(home: Path) -> Shown:
     document = read(home).documents[memory_memory_tool.DOCUMENT]
     found = _scan(home)
     stamps = _stamps(home) if _directory(home).is_dir() else {}
-    edited = compared(document["files"], found.texts, others=found.others, stamps=stamps).edited
+    edited = compare(document["files"], found.texts, others=found.others, stamps=stamps).edited
     files = {path: text for path, text in {**document["files"], **edited}.items() if text is not None}
-    return Shown(files, found.texts, found.others, stamps)
+    return DirectoryState(files, found.texts, found.others, stamps)
 
 
-def show(home: Path, shown: Shown) -> Shown:
+def write_directory(home: Path, shown: DirectoryState) -> DirectoryState:
     """Return `shown` after writing what the directory does not show yet; the caller is `alone`."""
-    due = compared(shown.files, shown.texts, others=shown.others, stamps=shown.stamps).due
+    due = compare(shown.files, shown.texts, others=shown.others, stamps=shown.stamps).due
     texts = dict(shown.texts)
-    with storage(home, left="What was changed is stored; the next command shows it."):
+    with storage_errors(home, left="What was changed is stored; the next command shows it."):
         for path, text in due.items():
             if _written(home, path, there=texts.get(path), text=text):
                 texts.pop(path, None)
@@ -144,9 +150,9 @@ def show(home: Path, shown: Shown) -> Shown:
             if text == shown.files.get(path) or path in shown.stamps
         }
         if stamps != _stamps(home):
-            write_whole(_stamp_file(home), codec.document(stamps))
+            write_whole(_stamp_file(home), files.json_document(stamps))
     left = {path: len(text.encode()) for path, text in texts.items() if path not in shown.files}
-    return Shown(shown.files, texts, shown.others | left, stamps)
+    return DirectoryState(shown.files, texts, shown.others | left, stamps)
 
 
 def _written(home: Path, path: str, *, there: str | None, text: str | None) -> bool:
@@ -183,22 +189,22 @@ def _remove(target: Path, root: Path) -> None:
     sync_directory(directory)
 
 
-def _scan(home: Path) -> Shown:
+def _scan(home: Path) -> DirectoryState:
     root = _directory(home)
-    found = Shown({}, {}, {}, {})
+    found = DirectoryState({}, {}, {}, {})
     if root.is_symlink():
         raise UnsafePath(
             "the directory of the memory tool is a link.",
             fix="Put a directory in its place.",
             where=str(root),
         )
-    with storage(home):
+    with storage_errors(home):
         if root.exists():
             _walk(root, ROOT, found)
     return found
 
 
-def _walk(directory: Path, path: str, found: Shown) -> None:
+def _walk(directory: Path, path: str, found: DirectoryState) -> None:
     with os.scandir(directory) as entries:
         for entry in entries:
             place = f"{path}/{entry.name}"
@@ -219,7 +225,7 @@ def _walk(directory: Path, path: str, found: Shown) -> None:
 
 def _text(file: Path, path: str) -> str | None:
     """Return the note in `file`; None where there is none, or what is there is no note."""
-    if not showable(path, None):
+    if not writable(path, None):
         return None
     try:
         if not stat.S_ISREG(file.lstat().st_mode):
@@ -238,7 +244,7 @@ def _text(file: Path, path: str) -> str | None:
 
 def _stamps(home: Path) -> dict[str, str]:
     try:
-        found = codec.parse(_stamp_file(home).read_bytes(), where="stamp.json")
+        found = files.parse_json(_stamp_file(home).read_bytes(), where="stamp.json")
     except (FileNotFoundError, AetherError):
         return {}
     return found if isinstance(found, dict) else {}
@@ -256,7 +262,7 @@ def _stamp_file(home: Path) -> Path:
     return _data(home) / "stamp.json"
 
 
-def examine(home: Path) -> list[Finding]:
+def examine_directory(home: Path) -> list[Finding]:
     """Return what stands in the directory and is no note, and which notes hold what looks like a secret."""
     if not _directory(home).is_dir():
         return []
@@ -264,7 +270,7 @@ def examine(home: Path) -> list[Finding]:
         found = _scan(home)
     except AetherError as reason:
         return [Finding("error", reason.code, "memories/", reason.what, reason.fix)]
-    what = f"no note: no text, a link, or more than {memory_memory_tool.human(MAX_FILE_BYTES)}. It is left alone."
+    what = f"no note: no text, a link, or more than {memory_memory_tool.format_size(MAX_FILE_BYTES)}. It is left alone."
     odd = [
         Finding("info", "no-note", path[1:], what, "Nothing to do, or move it away.") for path in found.others
     ]
@@ -306,16 +312,16 @@ def memory_tool(command: Mapping[str, Any], *, home: Home = None) -> ToolAnswer:
 
     place = find(home)
     if name == "view" and not os.access(place, os.W_OK):
-        shown = seen(place)
+        shown = preview_directory(place)
         return ToolAnswer(*memory_memory_tool.run(shown.files, command, others=shown.others)[:2])
-    with alone(place):
-        shown = settled(place)
+    with directory_lock(place):
+        shown = synchronize_directory(place)
         answer = memory_memory_tool.run(shown.files, command, others=shown.others)
         if answer.files is not None:
             # Once more with the home's own lock held: an undo may have been in between.
             answer = change(place, plan, author).result
         if answer.files is not None:
-            show(place, shown._replace(files=answer.files))
+            write_directory(place, shown._replace(files=answer.files))
     return ToolAnswer(answer.text, answer.is_error)
 
 
@@ -325,10 +331,10 @@ def clear_memory_files(*, home: Home = None) -> int:
 
     def plan(documents: Mapping[str, Any]) -> Change:
         document = documents[memory_memory_tool.DOCUMENT]
-        return memory_memory_tool.replaced(document, {})._replace(result=len(document["files"]))
+        return memory_memory_tool.replace_files(document, {})._replace(result=len(document["files"]))
 
-    with alone(place):
-        shown = settled(place)
+    with directory_lock(place):
+        shown = synchronize_directory(place)
         count: int = change(place, plan, Author("memory clear")).result
-        show(place, shown._replace(files={}))
+        write_directory(place, shown._replace(files={}))
     return count

@@ -30,7 +30,7 @@ def promote(*, home: Home = None) -> patterns.Promotion:
 
 def detect_patterns_across_sessions(*, home: Home = None) -> list[JsonObject]:
     """Return the statements that enough distinct sessions hold, without promoting them."""
-    return [found._asdict() for found in patterns.detect(read(home).documents["memory"])]
+    return [found._asdict() for found in patterns.repeated_statements(read(home).documents["memory"])]
 
 
 def extract_pattern_to_long_term(

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from aether import clock
-from aether.api.home import Home, change, find, now, owned, read
+from aether.api.home import Home, change, copied, find, now, read
 from aether.errors import LockTimeout, NotFound, StorageFailed, shown
 from aether.memory import items
 from aether.memory.search import LIMIT, search
 from aether.store import archive as store_archive
 from aether.store.commit import Author
-from aether.store.search_index import NOTHING, Archive, Ask, Found, Source, plain, source
+from aether.store.search_index import EMPTY, Archive, Found, Query, Source, indexed_source, plain_text
 from aether.store.snapshot import Snapshot
 from aether.types import Change, JsonObject
 
@@ -48,7 +48,7 @@ def search_memory(
     snapshot = read(place)
     at = now()
     hits = search(
-        snapshot.documents["memory"], query, now=at, archived=archive_of(snapshot), limit=limit, layers=layers,
+        snapshot.documents["memory"], query, now=at, archived=searchable_archive(snapshot), limit=limit, layers=layers,
         types=types, phase=phase, caste=caste, since=_time(since, "since"), until=_time(until, "until"),
         by_layer=by_layer, context=context,
     )  # fmt: skip
@@ -57,7 +57,7 @@ def search_memory(
         # Counting is bookkeeping: a home that cannot be written can still be searched.
         with contextlib.suppress(StorageFailed, LockTimeout):
             count_access(place, found, at)
-    return [owned(hit) for hit in hits]
+    return [copied(hit) for hit in hits]
 
 
 def find_by_id(id: str, *, home: Home = None) -> JsonObject:
@@ -67,10 +67,10 @@ def find_by_id(id: str, *, home: Home = None) -> JsonObject:
         NotFound: nothing has this id.
     """
     snapshot = read(home)
-    source = archive_of(snapshot)
+    source = searchable_archive(snapshot)
     for hit in search(snapshot.documents["memory"], id, now=now(), archived=source, limit=1):
         if hit["id"] == id:
-            found: JsonObject = owned(hit)
+            found: JsonObject = copied(hit)
             return found
     raise NotFound(
         f"{shown(id)} is in no layer and not in the archive.",
@@ -83,30 +83,33 @@ def _time(given: str | datetime | None, where: str) -> datetime | None:
     return clock.parse(given, where=where) if isinstance(given, str) else given
 
 
-def archive_of(snapshot: Snapshot) -> Source:
+def searchable_archive(snapshot: Snapshot) -> Source:
     """Return the archive of `snapshot` as something to search: indexed where that is possible, without what is forgotten."""
     head = store_archive.head(snapshot, "items")
     if head < 0:
-        return NOTHING
+        return EMPTY
     archive = Archive(head, lambda after: store_archive.records(snapshot, "items", after=after))
-    return _remembered(
-        source(snapshot.home / "index.sqlite", archive), items.forgotten(snapshot.documents["memory"])
+    return _without_forgotten(
+        indexed_source(snapshot.home / "index.sqlite", archive),
+        items.forgotten_ids(snapshot.documents["memory"]),
     )
 
 
-def _remembered(whole: Source, gone: frozenset[str]) -> Source:
+def _without_forgotten(whole: Source, gone: frozenset[str]) -> Source:
     """Return `whole` without the entries whose ids are `gone`."""
     if not gone:
         return whole
-    hidden = frozenset(map(plain, gone))  # as rows spell them
+    hidden = frozenset(map(plain_text, gone))  # as rows spell them
 
-    def find(ask: Ask) -> Found:
+    def find(ask: Query) -> Found:
         found = whole.find(ask)
         return found._replace(candidates=[each for each in found.candidates if each.row.id not in hidden])
 
     def read(places: Sequence[int]) -> dict[int, JsonObject]:
         stored = whole.read(places)
-        return {place: each for place, each in stored.items() if plain(each["item"].get("id")) not in hidden}
+        return {
+            place: each for place, each in stored.items() if plain_text(each["item"].get("id")) not in hidden
+        }
 
     return Source(find, read)
 
@@ -116,6 +119,6 @@ def count_access(home: Home, ids: list[str], at: datetime) -> None:
 
     def plan(documents: Mapping[str, object]) -> Change:
         memory = documents["memory"]
-        return items.access(memory, ids, now=at) if isinstance(memory, dict) else Change({})
+        return items.record_access(memory, ids, now=at) if isinstance(memory, dict) else Change({})
 
     change(home, plan, Author("access"))

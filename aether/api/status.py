@@ -17,7 +17,7 @@ from aether import clock
 from aether.api.home import Home, find, read
 from aether.errors import AetherError
 from aether.memory import sessions
-from aether.memory.items import usage
+from aether.memory.items import token_usage
 from aether.store import config, spool
 from aether.store.snapshot import load
 from aether.types import JsonObject
@@ -27,7 +27,7 @@ def get_memory_status(*, home: Home = None) -> JsonObject:
     """Return how full each layer is, and the counters since the home was made."""
     snapshot = read(home)
     memory = snapshot.documents["memory"]
-    fill, short, metrics = usage(memory), memory["short_term_memory"], memory["metrics"]
+    fill, short, metrics = token_usage(memory), memory["short_term_memory"], memory["metrics"]
     held = sessions.sessions_of(memory)
     patterns = memory["long_term_memory"]["patterns"]
     types = Tally(pattern["type"] for pattern in patterns)
@@ -107,7 +107,7 @@ def overview(*, home: Home = None) -> JsonObject:
     snapshot = load(place)
     memory = snapshot.documents["memory"]
     colony = snapshot.documents["COLONY_STATE"]["colony_status"]
-    fill = usage(memory)
+    fill = token_usage(memory)
     held = sessions.sessions_of(memory)
     last = max(held, key=lambda session: session["compressed_at"], default=None)
     return {
@@ -125,12 +125,12 @@ def overview(*, home: Home = None) -> JsonObject:
         "last_compression": last
         and {name: last[name] for name in ("session_id", "compressed_at", "compression_ratio")},
         "hooks": _hooks(place),
-        "problems": config_problem(place),
+        "problems": config_problems(place),
         "log": recent_log(place),
     }
 
 
-def config_problem(home: Path) -> list[str]:
+def config_problems(home: Path) -> list[str]:
     """Return what is wrong with the configuration of `home`; nothing where it can be read."""
     try:
         config.load(home)

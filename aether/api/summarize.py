@@ -29,11 +29,11 @@ SHARES = (1.0, 0.5, 0.25)
 # A try at less than this asks for nothing that could be a summary.
 LEAST_TOKENS = 32
 
-Summariser = Callable[[list[JsonObject], int, str], str]
+Summarizer = Callable[[list[JsonObject], int, str], str]
 """A caller's own: removed messages as `{role, content}`, most tokens, strategy; it returns the prose."""
 
 
-class Summarised(NamedTuple):
+class WrittenSummary(NamedTuple):
     """What came of asking."""
 
     prose: str | None
@@ -44,14 +44,14 @@ class Summarised(NamedTuple):
     """Each try that brought nothing: `backend`, `error_type`, `message`."""
 
 
-def summarised(
+def write_summary(
     task: SummaryTask,
     *,
-    backend: str | Summariser,
+    backend: str | Summarizer,
     settings: Settings,
     count: Counter,
     rules: Rules | None = DEFAULT,
-) -> Summarised:
+) -> WrittenSummary:
     """Return the prose for `task` by `backend`, else by the extractive one, with what it took.
 
     What a backend other than the extractive one is sent leaves this machine, so it is redacted by `rules`.
@@ -63,7 +63,7 @@ def summarised(
         if last.get("backend") == name and last["final"]:
             continue
         try:
-            answer = _asked(
+            answer = _ask_backend(
                 name,
                 wanted,
                 backend,
@@ -83,13 +83,15 @@ def summarised(
             most_tokens=wanted.max_tokens, count=count,
         )  # fmt: skip
         if not fault or (name == FALLBACK and fault != EMPTY):
-            return Summarised(answer.text, _record(spent, wanted, failures), _told(failures))
+            return WrittenSummary(
+                answer.text, _record(spent, wanted, failures), _failures_for_receipt(failures)
+            )
         reason_given = f"It {fault}."
         failures.append({**_failure(name, "Rejected", reason_given, final=False), "feedback": reason_given})
-    return Summarised(None, _record(spent, task, failures), _told(failures))
+    return WrittenSummary(None, _record(spent, task, failures), _failures_for_receipt(failures))
 
 
-def _tries(task: SummaryTask, backend: str | Summariser) -> Iterator[tuple[str, SummaryTask]]:
+def _tries(task: SummaryTask, backend: str | Summarizer) -> Iterator[tuple[str, SummaryTask]]:
     """Yield who is asked for what."""
     name = backend if isinstance(backend, str) else CALLER
     if name != FALLBACK:
@@ -101,21 +103,21 @@ def _tries(task: SummaryTask, backend: str | Summariser) -> Iterator[tuple[str, 
     yield FALLBACK, task
 
 
-def _asked(
-    name: str, task: SummaryTask, backend: str | Summariser, *, settings: Settings, count: Counter,
+def _ask_backend(
+    name: str, task: SummaryTask, backend: str | Summarizer, *, settings: Settings, count: Counter,
     rules: Rules | None, feedback: str,
 ) -> Completion:  # fmt: skip
     if name == CALLER and callable(backend):
-        return _by_caller(backend, task, settings)
+        return _ask_caller(backend, task, settings)
     module, overrides = backend_of(name)
     reach = settings._replace(**cast(Any, overrides))
-    data = as_json(task)
+    data = task_as_json(task)
     if name != FALLBACK and rules is not None:
         data = redacted(data, rules)
     return module.complete(summary_request(data, feedback=feedback), settings=reach, count=count)
 
 
-def _by_caller(own: Summariser, task: SummaryTask, settings: Settings) -> Completion:
+def _ask_caller(own: Summarizer, task: SummaryTask, settings: Settings) -> Completion:
     """Return what the caller's function says; one that hangs is left behind after the timeout."""
     said = [{"role": each.role, "content": each.text} for each in task.said]
     if task.previous:
@@ -140,7 +142,7 @@ def _by_caller(own: Summariser, task: SummaryTask, settings: Settings) -> Comple
     return Completion(text=found[0], backend=CALLER)
 
 
-def as_json(task: SummaryTask) -> JsonObject:
+def task_as_json(task: SummaryTask) -> JsonObject:
     """Return a summary task as the data of a request."""
     return {
         **task._asdict(),
@@ -157,7 +159,7 @@ def _failure(backend: str, kind: str, message: str, *, final: bool) -> JsonObjec
     return {"backend": backend, "error_type": kind, "message": message, "final": final}
 
 
-def _told(failures: list[JsonObject]) -> list[JsonObject]:
+def _failures_for_receipt(failures: list[JsonObject]) -> list[JsonObject]:
     return [{key: each[key] for key in ("backend", "error_type", "message")} for each in failures]
 
 

@@ -21,29 +21,29 @@ if TYPE_CHECKING:
     from aether.events.events import Exporter
     from aether.events.exporters import Kind
 
-NONE = ("", "none")
+NO_EXPORTER = ("", "none")
 # Where the exporter `file` appends to in a home.
-FILE = "telemetry.jsonl"
+DEFAULT_FILE = "telemetry.jsonl"
 
 
 def export(home: Path, records: Sequence[JsonObject]) -> None:
     """Export `records`, as they are appended to the events of `home`, where its configuration asks for it."""
-    one = carrier(home) if records else None
+    one = exporter_of(home) if records else None
     if one is None:
         return
-    from aether.events.events import of_colony
+    from aether.events.events import colony_event
 
     for record in records:
-        one.emit(of_colony(record, session_of(home)))
+        one.emit(colony_event(record, colony_session_id(home)))
 
 
-def carrier(home: Path) -> Exporter | None:
+def exporter_of(home: Path) -> Exporter | None:
     """Return what carries events away from `home`, made once; None where its configuration asks for nothing."""
     settings = config.or_default(home)
-    return None if settings.telemetry_exporter in NONE else _carrier(home, settings)
+    return None if settings.telemetry_exporter in NO_EXPORTER else _make_exporter(home, settings)
 
 
-def session_of(home: Path) -> str:
+def colony_session_id(home: Path) -> str:
     """Return the id under which the events of the colony in `home` are told: its directory's name, made unique.
 
     >>> session_of(Path("/projects/shop/.aether"))
@@ -54,8 +54,8 @@ def session_of(home: Path) -> str:
 
 
 @lru_cache(maxsize=16)
-def _carrier(home: Path, settings: config.Config) -> Exporter:
-    from aether.events.delivery import say
+def _make_exporter(home: Path, settings: config.Config) -> Exporter:
+    from aether.events.delivery import warn
     from aether.events.exporters import exporter, fan_out
 
     urls = {"ariadne": settings.telemetry_ariadne_url, "otlp": settings.telemetry_otlp_url}
@@ -63,11 +63,11 @@ def _carrier(home: Path, settings: config.Config) -> Exporter:
     for kind in map(str.strip, settings.telemetry_exporter.split(",")):
         try:
             one = exporter(
-                cast("Kind", kind), url=urls.get(kind, ""), path=home / (settings.telemetry_path or FILE),
+                cast("Kind", kind), url=urls.get(kind, ""), path=home / (settings.telemetry_path or DEFAULT_FILE),
                 timeout_seconds=settings.telemetry_timeout_seconds, content=settings.telemetry_content,
             )  # fmt: skip
         except AetherError as reason:  # once: what is made here, also without this one, is kept
-            say("telemetry", str(reason))
+            warn("telemetry", str(reason))
         else:
             made.append(one)
     return fan_out(made)

@@ -19,11 +19,10 @@ from typing import Any, NamedTuple
 
 from aether.api.home import Home, change, find, read
 from aether.errors import AetherError, InvalidInput, NotFound, shown
-from aether.memory.items import items_of, recounted
-from aether.store import archive, codec
+from aether.memory.items import items_of, recount
+from aether.store import archive, files
 from aether.store.commit import Author
-from aether.store.files import storage, write_whole
-from aether.store.lock import locked
+from aether.store.files import locked, storage_errors, write_whole
 from aether.store.snapshot import FileId, file_id
 from aether.tokens import counters as calibration
 from aether.tokens import exact
@@ -43,7 +42,7 @@ from aether.tokens.models import (
 from aether.types import Change, Counter, Finding
 
 
-class Counted(NamedTuple):
+class TokenCount(NamedTuple):
     """How many tokens a text has, and who says so."""
 
     tokens: int
@@ -51,7 +50,7 @@ class Counted(NamedTuple):
     characters: int
 
 
-def count_tokens(text: str, *, name: str | None = None, home: Home = None) -> Counted:
+def count_tokens(text: str, *, name: str | None = None, home: Home = None) -> TokenCount:
     """Return the tokens of `text` by the counter `name`, else by the home's, else by the estimate.
 
     Raises:
@@ -67,7 +66,7 @@ def count_tokens(text: str, *, name: str | None = None, home: Home = None) -> Co
             if home is not None:
                 raise
             name = "estimate"
-    return Counted(counter(name, factor)(text), label(name, factor), len(text))
+    return TokenCount(counter(name, factor)(text), label(name, factor), len(text))
 
 
 def fetch_vocabulary(name: str, *, url: str = "") -> Path:
@@ -90,7 +89,7 @@ def use_counter(name: str, factor: float = 1.0, *, home: Home = None) -> str:
     counter(name, factor)("probe")  # a missing vocabulary must show before anything is changed
 
     def plan(documents: Mapping[str, Any]) -> Change:
-        return recounted(documents["memory"], {"counter": name, "factor": factor}, counter(name, factor))
+        return recount(documents["memory"], {"counter": name, "factor": factor}, counter(name, factor))
 
     change(home, plan, Author("use counter", reason=label(name, factor)))
     return label(name, factor)
@@ -111,7 +110,7 @@ def calibrate(
         InvalidInput: there is nothing to calibrate on.
         BackendUnavailable: the exact vocabulary is not on this machine.
     """
-    samples = list(texts) or _held(home)
+    samples = list(texts) or _stored_texts(home)
     if not samples:
         raise InvalidInput(
             "there is nothing to calibrate on.", fix="Name files, or add items first.", where="tokens"
@@ -122,7 +121,7 @@ def calibrate(
     return found
 
 
-def _held(home: Home) -> list[tuple[str, str]]:
+def _stored_texts(home: Home) -> list[tuple[str, str]]:
     snapshot = read(home)
     archived = (record["item"] for _, record in archive.records(snapshot, "items"))
     return [(item["type"], item["content"]) for item in (*items_of(snapshot.documents["memory"]), *archived)]
@@ -144,7 +143,7 @@ class Counting(NamedTuple):
     findings: tuple[Finding, ...] = ()
 
 
-class Listed(NamedTuple):
+class ListedModel(NamedTuple):
     """One model, as a person is shown it."""
 
     model: str
@@ -169,7 +168,7 @@ def counting(model: str = "", *, place: Path | None = None) -> Counting:
     if not model:
         return Counting(counter(name, factor), label(name, factor), name, factor, 0, None)
     findings: list[Finding] = []
-    own = _own(place)
+    own = _own_entries(place)
     found = profile(model, own=own)
     reports = _reports(place, findings).get(model, Reports(name))
     learned = reports.counter == name and bool(reports.ratios)
@@ -206,17 +205,17 @@ def record_usage(model: str, counted: int, usage: int | Mapping[str, Any], *, ho
         )
     tokens, place = reported(usage), find(home)
     path = _path(place)
-    with locked(place), storage(path):
+    with locked(place), storage_errors(path):
         now = counting(model, place=place)
         known = dict(_read(path, _id(path)))
         held = known.get(model, Reports(now.counter))
         known[model] = after(held, now.counter, counted / now.factor, tokens)
         if known[model] != held:
-            write_whole(path, codec.document(written(known)))
+            write_whole(path, files.json_document(written(known)))
     return counting(model, place=place)
 
 
-def models(*names: str, home: Home = None) -> list[Listed]:
+def models(*names: str, home: Home = None) -> list[ListedModel]:
     """Return what is known of `names`; of no names, of each model that was reported on and each pattern of models.
 
     Raises:
@@ -232,17 +231,23 @@ def models(*names: str, home: Home = None) -> list[Listed]:
         return [_listed(name, counting(name, place=place)) for name in names]
     heard = [_listed(name, counting(name, place=place)) for name in sorted(_reports(place, []))]
     base, factor = _counter(place)
-    return heard + [_pattern(entry, base, factor) for entry in (*_own(place), *tokens_models.shipped())]
+    return heard + [
+        _listed_pattern(entry, base, factor) for entry in (*_own_entries(place), *tokens_models.shipped())
+    ]
 
 
-def _listed(name: str, found: Counting) -> Listed:
+def _listed(name: str, found: Counting) -> ListedModel:
     known = found.profile or profile(name)
-    return Listed(name, known.window, known.output, known.known, found.factor, found.label, found.reports)
+    return ListedModel(
+        name, known.window, known.output, known.known, found.factor, found.label, found.reports
+    )
 
 
-def _pattern(entry: Entry, name: str, factor: float) -> Listed:
+def _listed_pattern(entry: Entry, name: str, factor: float) -> ListedModel:
     factor = round(factor * entry.factor, FACTOR_PLACES)
-    return Listed(entry.match, entry.window, entry.output, not entry.assumed, factor, label(name, factor), 0)
+    return ListedModel(
+        entry.match, entry.window, entry.output, not entry.assumed, factor, label(name, factor), 0
+    )
 
 
 def _counter(place: Path | None) -> tuple[str, float]:
@@ -255,7 +260,7 @@ def _counter(place: Path | None) -> tuple[str, float]:
     return settings["counter"], settings["factor"]
 
 
-def _own(place: Path | None) -> tuple[Entry, ...]:
+def _own_entries(place: Path | None) -> tuple[Entry, ...]:
     path = place / "models.json" if place else None
     return _entries(path, _id(path)) if path else ()
 
@@ -270,7 +275,7 @@ def _reports(place: Path | None, findings: list[Finding]) -> dict[str, Reports]:
 
 
 def _id(path: Path) -> FileId:
-    with storage(path):
+    with storage_errors(path):
         return file_id(str(path))
 
 
@@ -280,12 +285,12 @@ def _path(place: Path) -> Path:
 
 @lru_cache(maxsize=16)
 def _entries(path: Path, found: FileId) -> tuple[Entry, ...]:
-    with storage(path):
+    with storage_errors(path):
         return tokens_models.read(path) if found else ()
 
 
 @lru_cache(maxsize=16)
 def _read(path: Path, found: FileId) -> dict[str, Reports]:
     """Return the reports in the file at `path`, which is never changed but by a copy."""
-    with storage(path):
-        return parsed(codec.parse(path.read_bytes(), where=str(path)), where=str(path)) if found else {}
+    with storage_errors(path):
+        return parsed(files.parse_json(path.read_bytes(), where=str(path)), where=str(path)) if found else {}

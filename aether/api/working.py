@@ -11,19 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from aether.api.forget import archive, without
-from aether.api.home import Home, change, counter_of, drained, find, now, owned, read
+from aether.api.forget import forget_targets, remembered_archive
+from aether.api.home import Home, change, copied, counter_of, drained, find, now, read
 from aether.clock import new_id
 from aether.errors import SHOWN_CHARS, AetherError, InvalidDocument, InvalidInput, NotFound, shown
 from aether.memory import items
-from aether.memory.changes import chained
+from aether.memory.changes import chain_changes
 from aether.memory.forgetting import find as forgetting_find
 from aether.memory.forgetting.find import Target
-from aether.memory.items import Usage, add_items, signal_threshold, usage
-from aether.store import codec
+from aether.memory.items import TokenUsage, add_items, signal_threshold, token_usage
+from aether.store import files
 from aether.store.commit import AETHER, Author, commit
 from aether.store.snapshot import Snapshot
-from aether.text.words import counted
+from aether.text.words import pluralize
 from aether.types import Change, Item, JsonObject
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def add_working_memory_item(
         InvalidInput: content or type is missing, or a field is impossible.
         BudgetExceeded: it is larger than working memory.
     """
-    entry = items.draft(content, type, relevance_score, source=source, caste=caste, metadata=metadata)
+    entry = items.checked_entry(content, type, relevance_score, source=source, caste=caste, metadata=metadata)
     return _add([entry], home)[0]
 
 
@@ -75,10 +75,10 @@ def add_working_memory_items(entries: Iterable[Mapping[str, Any]], *, home: Home
         InvalidInput: an entry is impossible; its place is named.
         BudgetExceeded: together they are larger than working memory.
     """
-    return _add(items.drafts(entries), home)
+    return _add(items.checked_entries(entries), home)
 
 
-class Stored(NamedTuple):
+class StoredDrafts(NamedTuple):
     """What adding drafts did."""
 
     drafts: list[JsonObject]
@@ -97,10 +97,10 @@ def store_drafts(
     *,
     home: Home,
     wanted: Callable[[Snapshot, list[JsonObject]], list[JsonObject]] = lambda snapshot, entries: entries,
-) -> Stored:
+) -> StoredDrafts:
     """Store checked drafts in one commit and return what that did; `wanted` chooses among them under its lock."""
     at = now()
-    entries = owned(codec.checked(entries, where="item"))
+    entries = copied(files.checked_json(entries, where="item"))
 
     def plan(snapshot: Snapshot) -> Change:
         memory = snapshot.documents["memory"]
@@ -110,13 +110,13 @@ def store_drafts(
 
     done = commit(drained(find(home)), plan, author, now=at)
     chosen, added, needed = done.result
-    path = _handed_off(home) if needed else ""
+    path = _prepare_handoff(home) if needed else ""
     made = []
     for new in added.ids:
         item_id = ItemId(new)
         item_id.compression_needed, item_id.evicted, item_id.handoff = needed, added.evicted, path
         made.append(item_id)
-    return Stored(chosen, made, done.revision)
+    return StoredDrafts(chosen, made, done.revision)
 
 
 def _author(entries: list[JsonObject]) -> Author:
@@ -127,33 +127,33 @@ def _author(entries: list[JsonObject]) -> Author:
             reason=f"{entries[0]['type']} {shown(entries[0]['content'][:SHOWN_CHARS])}",
         )
     return Author(
-        "add", by=entries[0]["source"] if entries else "queen", reason=counted(len(entries), "items")
+        "add", by=entries[0]["source"] if entries else "queen", reason=pluralize(len(entries), "items")
     )
 
 
-def _handed_off(home: Home) -> str:
+def _prepare_handoff(home: Home) -> str:
     try:
-        return str(auto_prepare(home, by=AETHER).path or "")
+        return str(prepare_current_phase(home, by=AETHER).path or "")
     except AetherError:
         return ""  # the items are stored: an error would say that they are not; `prepare` says what is wrong
 
 
-def auto_prepare(home: Home, *, by: str = "") -> Prepared:
+def prepare_current_phase(home: Home, *, by: str = "") -> Prepared:
     """Return the hand-off of the current phase, prepared now if none is open yet.
 
     Where only later phases have items, it is that of the first of them. `by` is the author in the log.
     """
     # Half of the start-up of an addition, and seldom needed.
     from aether.api.compress import Prepared, prepare
-    from aether.api.handoffs import file_of
+    from aether.api.handoffs import handoff_path
     from aether.memory import handoff
 
     snapshot = read(home)
     documents = snapshot.documents
     for record in documents["memory"]["compression"]["open"]:
-        path = file_of(snapshot.home, record)
+        path = handoff_path(snapshot.home, record)
         # Every addition past the threshold comes here: that it is there is enough, `prepare` checks it.
-        if path.exists() and handoff.is_held(documents["memory"], record):
+        if path.exists() and handoff.has_unchanged_items(documents["memory"], record):
             return Prepared(path, "", record)
     return prepare(handoff.phase_to_compress(documents), manual=True, home=home, by=by)
 
@@ -167,7 +167,7 @@ def get_working_memory_item(id: str, *, home: Home = None) -> Item:
 
     def plan(documents: Mapping[str, Any]) -> Change:
         items.place_of(documents["memory"], id)
-        return items.access(documents["memory"], [id], now=now())
+        return items.record_access(documents["memory"], [id], now=now())
 
     found: Item = change(home, plan, Author("access")).result[0]
     return found
@@ -182,26 +182,26 @@ def update_working_memory_item(id: str, updates: Mapping[str, Any], *, home: Hom
         BudgetExceeded: the new content does not fit.
     """
     given = dict(updates) if isinstance(updates, Mapping) else updates
-    wanted = owned(codec.checked(given, where=f"item {id}"))
+    wanted = copied(files.checked_json(given, where=f"item {id}"))
     at = now()
 
     def plan(documents: Mapping[str, Any]) -> Change:
         memory = documents["memory"]
         updated = items.update(memory, id, wanted, now=at, count=counter_of(memory))
-        return chained(
+        return chain_changes(
             documents, lambda _: updated, lambda state: signal_threshold(state, now=at, new_id=new_id)
         )
 
     updated, needed = change(home, plan, Author("update", reason=id)).result
     if needed:
-        _handed_off(home)
+        _prepare_handoff(home)
     item: Item = updated
     return item
 
 
 def list_working_memory_items(limit: int = 0, *, home: Home = None) -> list[Item]:
     """Return the items, most recently used first; all where `limit` is 0. Listing counts no access."""
-    found: list[Item] = owned(items.listed(read(home).documents["memory"], limit))
+    found: list[Item] = copied(items.recent_items(read(home).documents["memory"], limit))
     return found
 
 
@@ -212,25 +212,27 @@ def clear_working_memory(*, home: Home = None) -> int:
     at = now()
 
     def plan(documents: Mapping[str, Any]) -> Change:
-        return chained(documents, lambda state: items.clear(state["memory"], now=at), withdraw_threshold(at))
+        return chain_changes(
+            documents, lambda state: items.clear(state["memory"], now=at), withdraw_threshold(at)
+        )
 
     return int(change(home, plan, Author("clear")).result[0])
 
 
 def check_token_threshold(*, home: Home = None) -> bool:
     """Return whether working memory is at or over its threshold, so that compression is needed."""
-    return usage(read(home).documents["memory"]).needed
+    return token_usage(read(home).documents["memory"]).needed
 
 
 def auto_compress_if_needed(*, home: Home = None) -> bool:
     """Return whether compression is needed; if so, its hand-off is prepared for an architect."""
     needed = check_token_threshold(home=home)
     if needed:
-        auto_prepare(home)
+        prepare_current_phase(home)
     return needed
 
 
-def verify_token_limit(*, home: Home = None) -> Usage:
+def verify_token_limit(*, home: Home = None) -> TokenUsage:
     """Return how full working memory is, in tokens, having compared the total with the items.
 
     Raises:
@@ -244,11 +246,11 @@ def verify_token_limit(*, home: Home = None) -> Usage:
             fix='Run "aether doctor --repair".',
             where="memory.json",
         )
-    return usage(memory)
+    return token_usage(memory)
 
 
 # Somebody took the trouble to put it right: as high as a constraint.
-RELEVANCE = 0.9
+SUPERSEDING_RELEVANCE = 0.9
 
 # What else has an id, and what to do instead.
 _INSTEAD = {
@@ -258,7 +260,7 @@ _INSTEAD = {
 }
 
 
-class Corrected(NamedTuple):
+class Superseded(NamedTuple):
     """What correcting did."""
 
     item: Item
@@ -268,7 +270,7 @@ class Corrected(NamedTuple):
     revision: int
 
 
-def correct(id: str, updates: Mapping[str, Any], *, home: Home = None) -> Corrected:
+def supersede(id: str, updates: Mapping[str, Any], *, home: Home = None) -> Superseded:
     """Store `updates` (content and other fields of an item) in place of an archived item or a pattern, and return that.
 
     All that says the same as `id` is forgotten in the same transaction, so one undo brings it back.
@@ -279,11 +281,11 @@ def correct(id: str, updates: Mapping[str, Any], *, home: Home = None) -> Correc
         BudgetExceeded: the new content does not fit.
     """
     place, at = find(home), now()
-    archived = archive(read(place))
-    given = owned(codec.checked(dict(updates), where=f"item {id}"))
+    archived = remembered_archive(read(place))
+    given = copied(files.checked_json(dict(updates), where=f"item {id}"))
 
     def plan(documents: Mapping[str, Any]) -> Change:
-        targets, unknown = forgetting_find.by_ids(documents, archived, [id])
+        targets, unknown = forgetting_find.find_by_ids(documents, archived, [id])
         if unknown:
             raise NotFound(
                 f"{shown(id)} is in no layer and not in the archive.",
@@ -291,9 +293,9 @@ def correct(id: str, updates: Mapping[str, Any], *, home: Home = None) -> Correc
                 where="correct",
             )
         draft = _draft(targets[0], given)
-        done = chained(
+        done = chain_changes(
             documents,
-            lambda state: without(state, targets, at),
+            lambda state: forget_targets(state, targets, at),
             lambda state: items.add(
                 state["memory"], [draft], now=at, new_id=new_id, count=counter_of(state["memory"])
             ),
@@ -303,7 +305,7 @@ def correct(id: str, updates: Mapping[str, Any], *, home: Home = None) -> Correc
     done = change(place, plan, Author("correct", reason=id))
     targets, made = done.result
     (item,) = (one for one in items.items_of(read(place).documents["memory"]) if one["id"] == made)
-    return Corrected(owned(item), [Target(*each) for each in targets], done.revision)
+    return Superseded(copied(item), [Target(*each) for each in targets], done.revision)
 
 
 def _draft(old: Target, given: Mapping[str, Any]) -> JsonObject:
@@ -322,5 +324,7 @@ def _draft(old: Target, given: Mapping[str, Any]) -> JsonObject:
             where="correct",
         )
     metadata = {**(given.get("metadata") or {}), "supersedes": old.id}
-    (made,) = items.drafts([{"type": old.type, "relevance_score": RELEVANCE, **given, "metadata": metadata}])
+    (made,) = items.checked_entries(
+        [{"type": old.type, "relevance_score": SUPERSEDING_RELEVANCE, **given, "metadata": metadata}]
+    )
     return made

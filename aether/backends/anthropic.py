@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aether.backends import dialog, exchange
+from aether.backends import dialog, model_server
 from aether.backends.base import Completion, Request, Settings
-from aether.backends.request import strict
+from aether.backends.request import strict_schema
 from aether.errors import BackendUnavailable
-from aether.http import Trouble
+from aether.http import Failure
 from aether.types import Counter, JsonObject
 
 if TYPE_CHECKING:
@@ -42,14 +42,14 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
         BackendFailed: it was reached and failed, refused, or its answer was cut off.
     """
     client = _client(settings)
-    name = exchange.chosen(settings.model, "AETHER_MODEL") or DEFAULT_MODEL
+    name = model_server.setting_or_environment(settings.model, "AETHER_MODEL") or DEFAULT_MODEL
     model = dialog.Model(
         name=NAME,
         server=str(client.base_url),
         exchange=lambda prompt, room, form: _exchange(client, name, prompt, room, form),
         read=_read,
         forms=(
-            {"output_config": {"format": {"type": "json_schema", "schema": strict(request.schema)}}},
+            {"output_config": {"format": {"type": "json_schema", "schema": strict_schema(request.schema)}}},
             {},
         ),
         fixes=_FIXES,
@@ -70,11 +70,11 @@ def _client(settings: Settings) -> Anthropic:
             fix="Run: pip install aether-memory, or use the extractive backend.",
             where=NAME,
         ) from reason
-    key = exchange.chosen(settings.api_key, "ANTHROPIC_API_KEY")
+    key = model_server.setting_or_environment(settings.api_key, "ANTHROPIC_API_KEY")
     try:
         client = anthropic.Anthropic(
             api_key=key or None,
-            base_url=exchange.chosen(settings.base_url, "ANTHROPIC_BASE_URL") or None,
+            base_url=model_server.setting_or_environment(settings.base_url, "ANTHROPIC_BASE_URL") or None,
             timeout=settings.timeout_seconds,
             max_retries=0,
         )
@@ -90,7 +90,7 @@ def _no_key(what: str) -> BackendUnavailable:
     return BackendUnavailable(what, fix="Set ANTHROPIC_API_KEY, or use the extractive backend.", where=NAME)
 
 
-def _exchange(client: Anthropic, model: str, prompt: str, room: int, form: JsonObject) -> exchange.Reply:
+def _exchange(client: Anthropic, model: str, prompt: str, room: int, form: JsonObject) -> model_server.Reply:
     import anthropic
 
     try:
@@ -107,13 +107,13 @@ def _exchange(client: Anthropic, model: str, prompt: str, room: int, form: JsonO
     except anthropic.APIStatusError as refusal:
         answered = refusal.response
     except anthropic.APITimeoutError as reason:
-        return exchange.Reply(0, {}, str(reason), trouble="timeout")
+        return model_server.Reply(0, {}, str(reason), trouble="timeout")
     except anthropic.APIConnectionError as reason:
-        return exchange.Reply(0, {}, str(reason.__cause__ or reason), trouble=_trouble(reason))
-    return exchange.reply(answered.status_code, answered.content, answered.headers)
+        return model_server.Reply(0, {}, str(reason.__cause__ or reason), trouble=_trouble(reason))
+    return model_server.parsed_reply(answered.status_code, answered.content, answered.headers)
 
 
-def _trouble(reason: Exception) -> Trouble:
+def _trouble(reason: Exception) -> Failure:
     import httpx2
 
     return "unreachable" if isinstance(reason.__cause__, httpx2.ConnectError) else "dropped"

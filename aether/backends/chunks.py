@@ -23,7 +23,7 @@ _LOOK_BACK_SHARE = 0.2
 _LISTS = {"key_decisions": "decision", "outcomes": "result", "high_value_items": "content"}
 
 
-def parts(handoff: JsonObject, *, most_tokens: int, count: Counter) -> list[JsonObject]:
+def split_handoff(handoff: JsonObject, *, most_tokens: int, count: Counter) -> list[JsonObject]:
     """Return hand-offs that share the items of `handoff`, each of at most `most_tokens` of items.
 
     The target is shared by size; a protected statement goes with the item it comes from.
@@ -41,7 +41,7 @@ def parts(handoff: JsonObject, *, most_tokens: int, count: Counter) -> list[Json
     return [_part(handoff, group, nth, count) for nth, group in enumerate(groups)]
 
 
-def merge(handoff: JsonObject, sessions: list[JsonObject]) -> JsonObject:
+def merge_sessions(handoff: JsonObject, sessions: list[JsonObject]) -> JsonObject:
     """Return one session from those of the parts: summaries in order, lists without exact repeats.
 
     >>> merge({"compression_id": "c", "prepared_at": "t", "phase": 1}, [
@@ -61,7 +61,7 @@ def merge(handoff: JsonObject, sessions: list[JsonObject]) -> JsonObject:
     }
 
 
-def session_in(text: str) -> JsonObject | None:
+def find_session(text: str) -> JsonObject | None:
     """Return the first JSON object with a summary that stands in `text`, fenced or among words.
 
     >>> session_in('Here it is: {"summary": "Done."} Bye')
@@ -109,7 +109,7 @@ def _pieces(items: list[JsonObject], most: int, count: Counter) -> list[tuple[Js
             continue
         frame = _size({**item, "content": ""}, count)
         share = max(1, most - frame) / max(1, size - frame)
-        for content in cut(item["content"], int(len(item["content"]) * share)):
+        for content in cut_text(item["content"], int(len(item["content"]) * share)):
             piece = {**item, "content": content}
             found.append((piece, _size(piece, count)))
     return found
@@ -119,7 +119,7 @@ def _size(item: JsonObject, count: Counter) -> int:
     return count(json.dumps(item_line(item), ensure_ascii=False))
 
 
-def cut(text: str, chars: int) -> list[str]:
+def cut_text(text: str, chars: int) -> list[str]:
     """Return `text` in pieces of about `chars` characters, cut at a line or a blank where one is near.
 
     >>> cut("one two three", 8)
@@ -148,7 +148,7 @@ def _joined(sessions: list[JsonObject], name: str, key: str) -> list[Any]:
     return list(seen.values())
 
 
-def passages(task: JsonObject, *, most_tokens: int, count: Counter) -> list[JsonObject]:
+def split_task(task: JsonObject, *, most_tokens: int, count: Counter) -> list[JsonObject]:
     """Return tasks that share the messages of `task`, each of at most `most_tokens` of messages.
 
     >>> task = {"said": [{"at": 0, "text": "one two"}, {"at": 1, "text": "three"}]}
@@ -158,7 +158,7 @@ def passages(task: JsonObject, *, most_tokens: int, count: Counter) -> list[Json
     groups: list[list[JsonObject]] = [[]]
     filled = 0
     for said in task["said"]:
-        for piece, size in _passages_pieces(said, most_tokens, count):
+        for piece, size in _split_message(said, most_tokens, count):
             if filled and filled + size > most_tokens:
                 groups.append([])
                 filled = 0
@@ -167,20 +167,20 @@ def passages(task: JsonObject, *, most_tokens: int, count: Counter) -> list[Json
     return [{**task, "said": group} for group in groups]
 
 
-def said_tokens(task: JsonObject, count: Counter) -> int:
+def task_tokens(task: JsonObject, count: Counter) -> int:
     """Return the tokens of all messages of `task`, as a model is shown them."""
-    return sum(_passages_size(said, count) for said in task["said"])
+    return sum(_message_size(said, count) for said in task["said"])
 
 
-def _passages_pieces(said: JsonObject, most: int, count: Counter) -> list[tuple[JsonObject, int]]:
-    size = _passages_size(said, count)
+def _split_message(said: JsonObject, most: int, count: Counter) -> list[tuple[JsonObject, int]]:
+    size = _message_size(said, count)
     if size <= most or not said["text"]:
         return [(said, size)]
-    frame = _passages_size({**said, "text": ""}, count)
+    frame = _message_size({**said, "text": ""}, count)
     share = max(1, most - frame) / max(1, size - frame)
-    pieces = ({**said, "text": text} for text in cut(said["text"], int(len(said["text"]) * share)))
-    return [(piece, _passages_size(piece, count)) for piece in pieces]
+    pieces = ({**said, "text": text} for text in cut_text(said["text"], int(len(said["text"]) * share)))
+    return [(piece, _message_size(piece, count)) for piece in pieces]
 
 
-def _passages_size(said: JsonObject, count: Counter) -> int:
+def _message_size(said: JsonObject, count: Counter) -> int:
     return count(json.dumps(said, ensure_ascii=False))

@@ -14,9 +14,9 @@ from typing import Literal, NamedTuple
 
 from aether import prompts
 from aether.backends import chunks
-from aether.backends import exchange as backends_exchange
+from aether.backends import model_server as backends_exchange
 from aether.backends.base import Completion, Request, Settings
-from aether.backends.chunks import passages, said_tokens
+from aether.backends.chunks import split_task, task_tokens
 from aether.backends.request import merge_prompt, session_request, summary_request
 from aether.errors import BackendFailed
 from aether.tokens.count import session_tokens
@@ -91,7 +91,7 @@ def converse(request: Request, model: Model, *, settings: Settings, count: Count
     # Where no schema is asked for, the answer is plain text.
     talk = _Talk(model, settings, count, list(model.forms) if request.schema else [{}], [])
     if request.task == "summary":
-        size = said_tokens(request.data, count)
+        size = task_tokens(request.data, count)
         text = _halving(
             lambda most: _in_turn(request, most, talk), _most_said_tokens(request, talk), size, talk
         )
@@ -120,7 +120,7 @@ def _halving(attempt: Callable[[int], str | None], most: int, size: int, talk: _
 
 
 def _session(request: Request, most: int, talk: _Talk) -> str | None:
-    handoffs = chunks.parts(request.data, most_tokens=most, count=talk.count)
+    handoffs = chunks.split_handoff(request.data, most_tokens=most, count=talk.count)
     return _in_one(request, talk) if len(handoffs) == 1 else _in_parts(request, handoffs, talk)
 
 
@@ -132,7 +132,7 @@ def _most_said_tokens(request: Request, talk: _Talk) -> int:
 def _in_turn(request: Request, most: int, talk: _Talk) -> str | None:
     """Return the summary of all parts: that of each is given to the next one as the summary before."""
     previous = request.data["previous"]
-    for part in passages(request.data, most_tokens=most, count=talk.count):
+    for part in split_task(request.data, most_tokens=most, count=talk.count):
         asked = summary_request({**part, "previous": previous}, feedback=request.feedback)
         answer = _ask(_words(asked), talk)
         if answer.outcome == "too long":
@@ -162,10 +162,10 @@ def _in_parts(request: Request, handoffs: list[JsonObject], talk: _Talk) -> str 
     for nth, handoff in enumerate(handoffs, start=1):
         part = session_request(handoff, feedback=request.feedback)
         answer = _ask(_words(part), talk)
-        session = chunks.session_in(answer.text)
+        session = chunks.find_session(answer.text)
         if answer.outcome == "whole" and session is None:
             answer = _ask(_words(part._replace(feedback=NOT_A_SESSION)), talk)
-            session = chunks.session_in(answer.text)
+            session = chunks.find_session(answer.text)
         if answer.outcome == "too long":
             return None
         if session is None:
@@ -175,7 +175,7 @@ def _in_parts(request: Request, handoffs: list[JsonObject], talk: _Talk) -> str 
                 where=talk.model.name,
             )
         sessions.append(session)
-    merged = _shortened(request, chunks.merge(request.data, sessions), sessions, talk)
+    merged = _shortened(request, chunks.merge_sessions(request.data, sessions), sessions, talk)
     return json.dumps(merged, ensure_ascii=False)
 
 
@@ -186,7 +186,7 @@ def _shortened(request: Request, merged: JsonObject, sessions: list[JsonObject],
     if size <= request.target_tokens * MERGE_EXCESS or not fits:
         return merged
     try:
-        shorter = chunks.session_in(_ask(prompt, talk).text)
+        shorter = chunks.find_session(_ask(prompt, talk).text)
     except BackendFailed:
         # The parts are there already; a merge that fails only leaves them longer.
         return merged
@@ -220,8 +220,8 @@ def _ask(prompt: str, talk: _Talk) -> Answer:
 
 def _call(prompt: str, room: int, talk: _Talk) -> Answer:
     model, settings = talk.model, talk.settings
-    found = backends_exchange.persistent(lambda: model.exchange(prompt, room, talk.forms[0]), settings)
-    if found.status in {400, 422} and len(talk.forms) > 1 and not backends_exchange.too_long(found):
+    found = backends_exchange.with_retries(lambda: model.exchange(prompt, room, talk.forms[0]), settings)
+    if found.status in {400, 422} and len(talk.forms) > 1 and not backends_exchange.is_too_long(found):
         talk.forms.pop(0)
         return _call(prompt, room, talk)
     answer = _read(found, talk)
@@ -231,10 +231,10 @@ def _call(prompt: str, room: int, talk: _Talk) -> Answer:
 
 def _read(found: backends_exchange.Reply, talk: _Talk) -> Answer:
     model = talk.model
-    if backends_exchange.too_long(found):
-        return Answer("too long", detail=backends_exchange.said(found))
+    if backends_exchange.is_too_long(found):
+        return Answer("too long", detail=backends_exchange.failure_text(found))
     if found.status != 200 or found.body.get("error"):
-        backends_exchange.fail(
+        backends_exchange.raise_failure(
             found, where=model.name, server=model.server, settings=talk.settings, fixes=model.fixes
         )
     try:
@@ -244,7 +244,7 @@ def _read(found: backends_exchange.Reply, talk: _Talk) -> Answer:
         pass
     raise BackendFailed(
         f"the server at {model.server} answered with something else than {model.name} does: "
-        f"{backends_exchange.said(found)}",
+        f"{backends_exchange.failure_text(found)}",
         fix="Check the base URL.",
         where=model.name,
     )

@@ -9,9 +9,9 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from aether.backends import dialog
-from aether.backends import exchange as backends_exchange
+from aether.backends import model_server as backends_exchange
 from aether.backends.base import Completion, Request, Settings
-from aether.backends.request import strict
+from aether.backends.request import strict_schema
 from aether.errors import BackendUnavailable
 from aether.types import Counter, JsonObject
 
@@ -36,8 +36,8 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
         BackendUnavailable: no model is chosen or pulled, or no server answers.
         BackendFailed: it was reached and failed, or its answer was cut off.
     """
-    server = _server(backends_exchange.chosen(settings.base_url, "OLLAMA_HOST"))
-    name = backends_exchange.chosen(settings.model, "AETHER_MODEL")
+    server = _server(backends_exchange.setting_or_environment(settings.base_url, "OLLAMA_HOST"))
+    name = backends_exchange.setting_or_environment(settings.model, "AETHER_MODEL")
     if not name:
         raise BackendUnavailable(
             "no model is chosen.",
@@ -60,7 +60,7 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
         server=server,
         exchange=exchange,
         read=_read,
-        forms=({"format": strict(request.schema)}, {"format": "json"}, {}),
+        forms=({"format": strict_schema(request.schema)}, {"format": "json"}, {}),
         fixes={
             0: 'Start it with "ollama serve", check OLLAMA_HOST, or use the extractive backend.',
             404: f'Run "ollama pull {name}", or use the extractive backend.',

@@ -8,9 +8,9 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from aether.backends import dialog
-from aether.backends import exchange as backends_exchange
+from aether.backends import model_server as backends_exchange
 from aether.backends.base import Completion, Request, Settings
-from aether.backends.request import strict
+from aether.backends.request import strict_schema
 from aether.errors import BackendUnavailable
 from aether.types import Counter, JsonObject
 
@@ -33,8 +33,8 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
         BackendFailed: it was reached and failed, refused, or its answer was cut off.
     """
     server = _server(settings)
-    key = backends_exchange.chosen(settings.api_key, "OPENAI_API_KEY")
-    name = backends_exchange.chosen(settings.model, "AETHER_MODEL")
+    key = backends_exchange.setting_or_environment(settings.api_key, "OPENAI_API_KEY")
+    name = backends_exchange.setting_or_environment(settings.model, "AETHER_MODEL")
     if server == HOSTED and not key:
         raise BackendUnavailable(
             "OPENAI_API_KEY is not set.",
@@ -74,12 +74,14 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
 
 
 def _server(settings: Settings) -> str:
-    address = (backends_exchange.chosen(settings.base_url, "OPENAI_BASE_URL") or HOSTED).rstrip("/")
+    address = (
+        backends_exchange.setting_or_environment(settings.base_url, "OPENAI_BASE_URL") or HOSTED
+    ).rstrip("/")
     return address if urlsplit(address).path else f"{address}/v1"
 
 
 def _forms(request: Request) -> tuple[JsonObject, ...]:
-    described = {"name": request.task, "strict": True, "schema": strict(request.schema)}
+    described = {"name": request.task, "strict": True, "schema": strict_schema(request.schema)}
     return (
         {"response_format": {"type": "json_schema", "json_schema": described}},
         {"response_format": {"type": "json_object"}},

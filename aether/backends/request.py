@@ -33,7 +33,9 @@ def instruction(handoff: JsonObject) -> JsonObject:
     return {
         "name": "architect",
         "sha256": prompts.load("architect").sha256,
-        "text": prompts.render("architect", **stamps(handoff), total_tokens=str(handoff["total_tokens"])),
+        "text": prompts.render(
+            "architect", **copied_fields(handoff), total_tokens=str(handoff["total_tokens"])
+        ),
     }
 
 
@@ -76,13 +78,13 @@ def merge_prompt(handoff: JsonObject, sessions: list[JsonObject]) -> str:
     """Return the prompt that merges the sessions of the parts of `handoff` into one."""
     return prompts.render(
         "merge",
-        **stamps(handoff),
+        **copied_fields(handoff),
         protected=prompts.quoted(handoff.get("protected", [])),
         sessions=prompts.quoted(sessions),
     )
 
 
-def stamps(handoff: JsonObject) -> dict[str, str]:
+def copied_fields(handoff: JsonObject) -> dict[str, str]:
     """Return what every answer copies from its hand-off, as text for a prompt."""
     return {
         "session_id": handoff["compression_id"],
@@ -92,7 +94,7 @@ def stamps(handoff: JsonObject) -> dict[str, str]:
     }
 
 
-def strict(schema: JsonObject) -> JsonObject:
+def strict_schema(schema: JsonObject) -> JsonObject:
     """Return `schema` in the form that structured output takes: closed, everything required, no bounds.
 
     >>> strict({"type": ["integer", "null"], "minimum": 1})
@@ -102,11 +104,11 @@ def strict(schema: JsonObject) -> JsonObject:
     if isinstance(kept.get("type"), list):
         kept["type"] = kept["type"][0]
     if "properties" in kept:
-        kept["properties"] = {name: strict(inner) for name, inner in kept["properties"].items()}
+        kept["properties"] = {name: strict_schema(inner) for name, inner in kept["properties"].items()}
         kept["required"] = list(kept["properties"])
         kept["additionalProperties"] = False
     if "items" in kept:
-        kept["items"] = strict(kept["items"])
+        kept["items"] = strict_schema(kept["items"])
     return kept
 
 

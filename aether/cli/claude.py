@@ -390,7 +390,7 @@ def mcp_command(ask: Ask, tools: str, *, listed: bool) -> None:
     if not listed:
         server.serve(ask.home, tools=tools)
         return
-    offered = catalogue.chosen(tools)
+    offered = catalogue.tools_of(tools)
     data = [{"name": tool.name, "description": tool.description} for tool in offered]
     lines = [[tool.name, *(plain(f"  {line}") for line in tool.description.splitlines())] for tool in offered]
     emit(ask, data, [line for each in lines for line in each])

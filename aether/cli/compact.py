@@ -122,12 +122,12 @@ def plan(ask: Ask, /, file: str, force: bool, **chosen: Any) -> None:
 
 def _doubts(asked: dict[str, Any]) -> tuple[Finding, ...]:
     """Return the findings about the window of a model that is not known."""
-    from aether.api.compact_case import place_of
+    from aether.api.compact_case import record_directory
     from aether.api.tokens import counting
 
     if asked["window"]:
         return ()
-    return counting(asked["model"], place=place_of(asked["home"])).findings
+    return counting(asked["model"], place=record_directory(asked["home"])).findings
 
 
 def _plan_lines(data: dict[str, Any]) -> list[str]:
@@ -166,12 +166,12 @@ def run(ask: Ask, /, file: str, force: bool, backend: str | None, output: str | 
     from aether.api import compact
     from aether.api.compact_case import Options
     from aether.messages.convert import bare, read
-    from aether.messages.transcripts import dumped
-    from aether.store.keys import KEYS, checked
+    from aether.messages.transcripts import conversation_bytes
+    from aether.store.keys import KEYS, check_value
 
     need_output(ask, output, content="the conversation")
     if backend is not None:
-        checked(KEYS["summarizer.backend"], backend, called="--backend")
+        check_value(KEYS["summarizer.backend"], backend, called="--backend")
     with progress(ask) as report:
         loaded, asked = _loaded(ask, file, chosen, report)
         report("compacting")
@@ -180,7 +180,7 @@ def run(ask: Ask, /, file: str, force: bool, backend: str | None, output: str | 
         do = compact.compact if force else partial(compact.preflight, resume=False)
         done = do(**asked, options=options)
     messages = read([bare(raw) for raw in done.messages], loaded.wire)
-    data = dumped(loaded._replace(messages=messages if done.triggered else loaded.messages))
+    data = conversation_bytes(loaded._replace(messages=messages if done.triggered else loaded.messages))
     if output is not None:
         write_file(output, data)
     receipt = done.receipt._asdict() if done.receipt else None
@@ -264,14 +264,14 @@ def undo(ask: Ask, conversation: str, output: str | None) -> None:
     """
     from aether.api import compact
     from aether.errors import AetherError
-    from aether.store import codec
+    from aether.store import files
 
     need_output(ask, output, content="the conversation")
     done = compact.undo_compaction(conversation, home=ask.home)
     unwritten: AetherError | None = None
     if output is not None:
         try:
-            write_file(output, codec.document(done.messages))
+            write_file(output, files.json_document(done.messages))
         except AetherError as reason:  # it is undone: who asked must have the messages all the same
             unwritten, output = reason, None
     data = {
@@ -316,16 +316,16 @@ def _loaded(ask: Ask, file: str, chosen: dict[str, Any], report: Any) -> tuple[A
     """Return the conversation of the file, in the provider's format, and the arguments of an operation."""
     from aether.compaction.policy import policy
     from aether.errors import InvalidInput
-    from aether.messages.transcripts import load, said_in
+    from aether.messages.transcripts import convert_conversation, load_conversation
 
     if not (chosen["window"] or chosen["model"]):
         raise InvalidInput("no window and no model is given.", fix="Pass --window or --model.", where=file)
     report("reading")
-    loaded = load(sys.stdin.buffer if file == "-" else file, nth=chosen["nth"])
+    loaded = load_conversation(sys.stdin.buffer if file == "-" else file, nth=chosen["nth"])
     if loaded.others:
         note(ask, f"The file holds {loaded.others} more conversation(s); --nth names one.")
     if chosen["provider"]:
-        loaded, findings = said_in(loaded, chosen["provider"])
+        loaded, findings = convert_conversation(loaded, chosen["provider"])
         for finding in gathered(findings):
             note(ask, f"{finding.where}: {plain(finding.message)}")
     report("counting")
@@ -344,11 +344,11 @@ def _name(ask: Ask, file: str, loaded: Conversation) -> str:
 
     Two files of one name in two directories are two conversations; the name of a file elsewhere starts with its directory.
     """
-    from aether.api.compact_case import place_of
+    from aether.api.compact_case import record_directory
 
     if file == "-":
         return Path(loaded.name).stem or "input"
-    path, base = Path(file).resolve(), place_of(ask.home).parent.resolve()
+    path, base = Path(file).resolve(), record_directory(ask.home).parent.resolve()
     within = path.relative_to(base) if path.is_relative_to(base) else Path(path.parent.name, path.name)
     return "-".join(within.with_suffix("").parts)
 

@@ -76,17 +76,17 @@ def validate_config(ask: Ask, config: str | None, merge_env: bool) -> None:
     Example:
       compactctl validate-config --config compact.yaml
     """
-    from aether.compaction.policy import built, values_of
-    from aether.store.config import settings, tree_of
+    from aether.compaction.policy import config_from_values, config_values
+    from aether.store.config import nested, settings
 
     found = _settings(ask, config) if merge_env else settings(config, environ={})
     if not merge_env:
         _note(ask, found.findings)
-    values = values_of(built(found.values))
+    values = config_values(config_from_values(found.values))
     rows = [(path, found.origins[path], " ".join(as_json(value).split())) for path, value in values.items()]
     data = {
         "valid": True,
-        "config": tree_of(values),
+        "config": nested(values),
         "origins": {path: found.origins[path] for path in values},
         "findings": [finding._asdict() for finding in found.findings],
     }
@@ -107,10 +107,10 @@ def dry_run(ask: Ask, messages: str, config: str | None) -> None:
     Example:
       compactctl dry-run --messages messages.json
     """
-    from aether.api.compact import trial
+    from aether.api.compact import dry_run
 
     chosen, loaded = _configured(ask, config), _loaded(messages)
-    done = trial(
+    done = dry_run(
         _raws(loaded), chosen, system=loaded.system, tools=loaded.tools, wire=loaded.wire, home=ask.home
     )
     data = {name: value for name, value in done._asdict().items() if name not in ("after", "findings")}
@@ -136,12 +136,12 @@ def diff(ask: Ask, messages: str, after: str | None, config: str | None) -> None
     Example:
       compactctl diff --messages messages.json
     """
-    from aether.api.compact import difference, trial
+    from aether.api.compact import diff_messages, dry_run
 
     loaded = _loaded(messages)
     before = _raws(loaded)
     if after is None:
-        then = trial(
+        then = dry_run(
             before,
             _configured(ask, config),
             system=loaded.system,
@@ -152,7 +152,7 @@ def diff(ask: Ask, messages: str, after: str | None, config: str | None) -> None
         ).after
     else:
         then = _raws(_loaded(after))
-    rows = difference(before, then)
+    rows = diff_messages(before, then)
     changed = [(_SIGNS[row.change], row.role, row.text) for row in rows if row.change != "kept"]
     data = [row._asdict() for row in rows]
     emit(
@@ -188,14 +188,14 @@ def compact(
       compactctl compact --messages messages.json --output smaller.json
     """
     from aether.api import compact
-    from aether.api.compact import options_of
+    from aether.api.compact import options_from_config
     from aether.messages.convert import bare
 
     need_output(ask, output, content="the conversation")
     chosen, loaded = _configured(ask, config), _loaded(messages)
     done = compact.compact(
         session, _raws(loaded), model=chosen.model, window=chosen.max_context_tokens, policy=chosen.policy.policy(),
-        system=loaded.system, tools=loaded.tools, wire=loaded.wire, note=why, options=options_of(chosen, home=ask.home),
+        system=loaded.system, tools=loaded.tools, wire=loaded.wire, note=why, options=options_from_config(chosen, home=ask.home),
     )  # fmt: skip
     data = {
         "messages": [bare(raw) for raw in done.messages],
@@ -246,9 +246,9 @@ def _settings(ask: Ask, config: str | None) -> Settings:
     import os
 
     from aether.api.conversations import place
-    from aether.store.config import settings, slips
+    from aether.store.config import settings, unknown_variables
 
-    early = slips(os.environ)
+    early = unknown_variables(os.environ)
     for finding in early:
         say(plain(f"{finding.level}: {finding.where} {finding.message} {finding.fix}"))
     found = settings(config, home=place(ask.home))
@@ -262,20 +262,20 @@ def _note(ask: Ask, findings: Sequence[Finding]) -> None:
 
 
 def _configured(ask: Ask, config: str | None) -> CompactConfig:
-    from aether.compaction.policy import built
+    from aether.compaction.policy import config_from_values
 
-    return built(_settings(ask, config).values)
+    return config_from_values(_settings(ask, config).values)
 
 
 def _loaded(messages: str) -> Conversation:
     """Return the conversation that JSON text, a file or stdin holds."""
     from io import BytesIO
 
-    from aether.messages.transcripts import load
+    from aether.messages.transcripts import load_conversation
 
     if messages.lstrip()[:1] in ("[", "{"):
-        return load(BytesIO(messages.encode("utf-8", "surrogateescape")))
-    return load(sys.stdin.buffer if messages == "-" else messages)
+        return load_conversation(BytesIO(messages.encode("utf-8", "surrogateescape")))
+    return load_conversation(sys.stdin.buffer if messages == "-" else messages)
 
 
 def _raws(loaded: Conversation) -> list[dict[str, Any]]:

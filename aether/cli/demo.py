@@ -11,7 +11,7 @@ from typing import NamedTuple
 from aether import paths
 from aether.api import admin, colony, compress, importing, patterns
 from aether.api.home import read
-from aether.memory.ingest import Ingested
+from aether.memory.ingest import IngestResult
 from aether.types import JsonObject, Pattern
 
 SAMPLE = "data/samples/colony.jsonl"
@@ -24,7 +24,7 @@ class PhaseDone(NamedTuple):
     phase: int
     items: int
     types: dict[str, int]
-    ingested: Ingested
+    ingested: IngestResult
 
 
 class Promoted(NamedTuple):

@@ -75,7 +75,7 @@ def forget(
     if erase:
         return _erase(ask, ids, match, dry_run=dry_run, yes=yes)
     place = ask.place()
-    found = forget.would_forget(ids, match=match, similar=similar, home=place)
+    found = forget.preview_forget(ids, match=match, similar=similar, home=place)
     if dry_run or not found.targets:
         emit(ask, _data(found, done=False), _lines(found))
         note(ask, "Nothing was changed." if found.targets else "Nothing holds that; nothing was changed.")
@@ -102,7 +102,7 @@ def _erase(ask: Ask, ids: tuple[str, ...], match: str, *, dry_run: bool, yes: bo
     from aether.api import erase
 
     place = ask.place()
-    found = erase.would_erase(ids, match=match, home=place)
+    found = erase.preview_erase(ids, match=match, home=place)
     if dry_run or not (found.places or ids):
         emit(ask, _erased_data(found), _erased_table(found))
         note(ask, "Nothing was changed." if found.places else "Nothing holds that; nothing was changed.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from aether.cli.output import Ask, Group, emit, note, pass_ask, say, write_file
-from aether.text.words import counted
+from aether.text.words import pluralize
 
 if TYPE_CHECKING:
     from aether.errors import InvalidInput
@@ -53,7 +53,7 @@ def import_(ask: Ask, source: str) -> None:
     for bad in done.bad_lines[:MOST_BAD_LINES]:
         say(f"line {bad.line}: {bad.reason}")
     if len(done.bad_lines) > MOST_BAD_LINES:
-        say(f"… and {counted(len(done.bad_lines) - MOST_BAD_LINES, 'lines')} more; --json names all.")
+        say(f"… and {pluralize(len(done.bad_lines) - MOST_BAD_LINES, 'lines')} more; --json names all.")
     data = {
         **merged._asdict(),
         "bad_lines": [bad._asdict() for bad in done.bad_lines],
@@ -62,8 +62,8 @@ def import_(ask: Ask, source: str) -> None:
     emit(
         ask,
         data,
-        f"{counted(merged.entities, 'entities')}, {counted(merged.observations, 'observations of known ones')}, "
-        f"{counted(merged.relations, 'relations')} added; {merged.known} known already.",
+        f"{pluralize(merged.entities, 'entities')}, {pluralize(merged.observations, 'observations of known ones')}, "
+        f"{pluralize(merged.relations, 'relations')} added; {merged.known} known already.",
     )
     if done.revision:
         note(ask, f"To undo it: aether undo {done.revision}")

@@ -196,14 +196,14 @@ def check(ask: Ask, files: tuple[str, ...], name: str | None) -> int:
       aether schema check
     """
     from aether.api import admin
-    from aether.store import codec
+    from aether.store import files as store_files
     from aether.store.documents import NAMES
 
     for file in files:
         _require_schema(name or Path(file).name.partition(".")[0], file)
     if files:
         values = [
-            (name or Path(file).name.partition(".")[0], codec.parse(read_text(file), where=file))
+            (name or Path(file).name.partition(".")[0], store_files.parse_json(read_text(file), where=file))
             for file in files
         ]
     else:

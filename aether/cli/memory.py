@@ -188,7 +188,7 @@ def update(
     try:
         item = working.update_working_memory_item(item_id, updates, home=place)
     except NotFound:
-        done = api_working.correct(item_id, updates, home=place)
+        done = api_working.supersede(item_id, updates, home=place)
         emit(ask, done.item, item_lines(done.item))
         note(
             ask,

@@ -407,14 +407,14 @@ def write_file(output: str, data: bytes) -> None:
     from pathlib import Path
 
     from aether.errors import NotFound
-    from aether.store.files import storage, write_whole
+    from aether.store.files import storage_errors, write_whole
 
     path = Path(output)
     if not path.name or not path.parent.is_dir():
         raise NotFound(
             "there is no such directory.", fix="Name a file in an existing one.", where=str(path.parent)
         )
-    with storage(path, left="Nothing was written."):
+    with storage_errors(path, left="Nothing was written."):
         if path.is_symlink() or (path.exists() and not path.is_file()):
             with path.open("wb") as file:
                 file.write(data)

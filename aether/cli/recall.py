@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aether.cli.output import Ask, Command, Table, emit, facts, note, pass_ask, plain, when
-from aether.text.words import counted
+from aether.text.words import pluralize
 
 # Characters of a time as it is shown.
 TO_THE_MINUTE, TO_THE_SECOND = len("2026-03-01 10:15"), len("2026-03-01 10:15:00")
@@ -77,7 +77,7 @@ def _emit_lines(ask: Ask, step: str, lines: Sequence[RecallLine], *, around: str
     if lines:
         note(
             ask,
-            f"In full {'these are' if len(lines) > 1 else 'this is'} {counted(tokens, 'tokens')}: aether recall --full ID…",
+            f"In full {'these are' if len(lines) > 1 else 'this is'} {pluralize(tokens, 'tokens')}: aether recall --full ID…",
         )
     else:
         note(ask, "Nothing found.")

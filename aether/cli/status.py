@@ -25,7 +25,7 @@ from aether.cli.output import (
     watch,
     when,
 )
-from aether.text.words import counted
+from aether.text.words import pluralize
 
 # Often enough to see work arrive; a look costs a few milliseconds.
 WATCH_EVERY_SECONDS = 2.0
@@ -100,9 +100,9 @@ def _lines(found: dict[str, Any], now: datetime) -> list[str | Table]:
     lines += facts(
         [
             ("Home", found["home"]),
-            ("Working memory", f"{found['tokens']} / {found['max_tokens']} tokens ({found['percent']:g}%), {counted(found['items'], 'items')}"),
-            ("Short-term", counted(found["sessions"], "sessions")),
-            ("Long-term", counted(found["patterns"], "patterns")),
+            ("Working memory", f"{found['tokens']} / {found['max_tokens']} tokens ({found['percent']:g}%), {pluralize(found['items'], 'items')}"),
+            ("Short-term", pluralize(found["sessions"], "sessions")),
+            ("Long-term", pluralize(found["patterns"], "patterns")),
             ("Phase", f"{'none yet' if found['phase'] is None else found['phase']} ({found['state']})"),
             ("Last compression", compressed),
             ("Hooks", f"{'paused, ' if hooks['paused'] else ''}{heard}{waiting}"),

@@ -117,11 +117,11 @@ def export_command(ask: Ask, output: str | None) -> None:
       aether export --output colony.json
     """
     from aether.api import admin
-    from aether.store import codec
+    from aether.store import files
 
     whole = admin.export(home=ask.place())
     if output is None:
         emit(ask, whole, as_json(whole))
         return
-    write_file(output, codec.document(whole))
+    write_file(output, files.json_document(whole))
     emit(ask, {"output": output, "revision": whole["revision"]}, output)

@@ -29,34 +29,41 @@ from functools import reduce
 from itertools import chain
 from typing import Any, NamedTuple
 
-from aether.compaction.shapes import Facts, Said, Summary
+from aether.compaction.shapes import Facts, RemovedText, Summary
 from aether.compaction.summary import is_summary, parsed, rendered
-from aether.messages.convert import said as message_saying
-from aether.messages.model import Block, Message, Role, Wire
-from aether.messages.shell import shown_command
+from aether.messages.convert import new_message as message_saying
+from aether.messages.model import Block, Message, ProviderFormat, Role
+from aether.messages.shell import short_command
 from aether.messages.tool_calls import (
     Call,
     ErrorFact,
     FileFact,
-    calls,
+    calls_of,
     failures_of,
     files_of,
     merged_failures,
     merged_files,
 )
-from aether.text.classify import decides, is_empty_reply, is_reply, question, stated, tells_choice
-from aether.text.classify import told as classify_told
+from aether.text.classify import (
+    asks_for_decision,
+    closing_question,
+    is_empty_reply,
+    is_reply,
+    statements_by_kind,
+    states_choice,
+)
+from aether.text.classify import message_by_kind as classify_told
 from aether.text.cleaning import clean, without_injected
-from aether.text.identifiers import Anchors, anchors
+from aether.text.identifiers import Identifiers, identifiers
 from aether.text.similarity import index, nearest
-from aether.text.words import counted, sentences
+from aether.text.words import pluralize, sentences
 from aether.tokens.count import message_tokens
 from aether.types import Counter
 
 # About 500 tokens: as much as the rest of the facts of one stretch of work takes.
 MOST_NAMES = 80
 # What has been carried so far and is new together: a summary of eight thousand tokens holds no more.
-MOST_CARRIED = 400
+MOST_MERGED_NAMES = 400
 # Longer ones are data.
 NAME_CHARS = 120
 # Output says what it is about at its two ends.
@@ -130,7 +137,7 @@ def names_in(text: str) -> list[str]:
     >>> names_in("Run run-4711 in eu-west-1a")
     ['run-4711', 'eu-west-1a']
     """
-    found = anchors(text)
+    found = identifiers(text)
     every = chain(found.urls, found.commands, _words(found), _COINED.findall(text), found.paths)
     return [name for name in dict.fromkeys(every) if _fits(name)]
 
@@ -143,7 +150,7 @@ def merged_names(older: Sequence[str], newer: Sequence[str]) -> tuple[str, ...]:
     """
     again = set(newer)
     every = [*(name for name in older if name not in again), *dict.fromkeys(newer)]
-    return tuple(_few_of_a_series(every, said=every)[-MOST_CARRIED:])
+    return tuple(_few_of_a_series(every, said=every)[-MOST_MERGED_NAMES:])
 
 
 def _uses(messages: Sequence[Message], positions: Iterable[int]) -> Iterator[tuple[int, list[str]]]:
@@ -163,7 +170,7 @@ def _uses(messages: Sequence[Message], positions: Iterable[int]) -> Iterator[tup
 
 def _used_by_tool(block: Block) -> Iterator[tuple[int, list[str]]]:
     text = _LISTED.sub(_listed_name, without_injected(_ends(block.text, _HEAD_CHARS)))
-    found = anchors(text)
+    found = identifiers(text)
     every = dict.fromkeys((*found.urls, *found.identifiers, *found.numbers, *_COINED.findall(text)))
     ids = [name for name in every if _fits(name) and _is_id(name)]
     yield (_BY_CALL if block.kind == "call" else _BY_TOOL), ids
@@ -179,7 +186,7 @@ def _ends(text: str, most: int) -> str:
     return text if len(text) <= most + _TAIL_CHARS else f"{text[:most]}\n{text[-_TAIL_CHARS:]}"
 
 
-def _words(found: Anchors) -> Iterator[str]:
+def _words(found: Identifiers) -> Iterator[str]:
     yield from (name for name in found.identifiers if not _OPTION.match(name))
     yield from (number for number in found.numbers if _TELLING_NUMBER.match(number))
 
@@ -254,7 +261,7 @@ _RUNGS = (
 )
 
 
-def fitted(facts: Facts, *, count: Counter, most: int) -> tuple[Facts, list[str]]:
+def fit_facts(facts: Facts, *, count: Counter, most: int) -> tuple[Facts, list[str]]:
     """Return what of `facts` a summary of `most` tokens without prose holds, and what it does not, in words.
 
     Goals and constraints stay, shortened at worst; only they can make the result larger than `most`.
@@ -268,7 +275,7 @@ def fitted(facts: Facts, *, count: Counter, most: int) -> tuple[Facts, list[str]
         if gone:
             tokens = _tokens(facts, count)
             dropped[rung.what] = dropped.get(rung.what, 0) + gone
-    findings = [counted(number, what) for what, number in dropped.items()]
+    findings = [pluralize(number, what) for what, number in dropped.items()]
     if tokens > most:
         shorter = _shortened(facts, count=count, most=most)
         findings += ["the ends of goals and constraints"] if shorter != facts else []
@@ -387,7 +394,7 @@ def facts_of(messages: Sequence[Message], positions: Iterable[int]) -> Facts:
     summaries = [at for at, message in enumerate(messages) if is_summary(message)]
     said = [at for at in gone if at not in summaries]
     heard = list(_heard(messages, said, summaries))
-    made = calls(messages)
+    made = calls_of(messages)
     removed = set(said)
     mine = [call for call in made if call.at in removed]
     facts = Facts(
@@ -399,7 +406,7 @@ def facts_of(messages: Sequence[Message], positions: Iterable[int]) -> Facts:
     return facts._replace(names=names_of(messages, said, besides=_told_in(facts)))
 
 
-def merged(older: Facts, newer: Facts) -> Facts:
+def merged_facts(older: Facts, newer: Facts) -> Facts:
     """Return the facts of two stretches, the older first: nothing twice, nothing lost, what is newest at the end.
 
     The opening request stays first; an error that was open and is closed by now is listed as closed.
@@ -432,7 +439,7 @@ def _heard(messages: Sequence[Message], said: Iterable[int], summaries: Sequence
         if not text or _CARRIED_OVER.match(text):
             continue
         if message.role == "assistant":
-            decided = (one for one in stated(text).get("decision", ()) if not _describes(one))
+            decided = (one for one in statements_by_kind(text).get("decision", ()) if not _describes(one))
             yield from (_Heard("decisions", _unmarked(one)) for one in decided)
         elif at == opening:
             yield _Heard("goals", _head(text, GOAL_CHARS))
@@ -461,7 +468,7 @@ def _question_before(messages: Sequence[Message], at: int) -> str:
         if is_summary(before):
             break
         if before.role == "assistant" and (text := clean(before.text)):
-            return question(text)
+            return closing_question(text)
         if before.role == "user" and clean(before.text):
             break
     return ""
@@ -469,8 +476,8 @@ def _question_before(messages: Sequence[Message], at: int) -> str:
 
 def _asked(text: str, question_before: str) -> Iterator[_Heard]:
     """Yield what a person's message says: the answer to a question, rules, a choice, a request."""
-    if question_before and not (is_empty_reply(text) and not decides(question_before)):
-        field = "decisions" if decides(question_before) else "requests"
+    if question_before and not (is_empty_reply(text) and not asks_for_decision(question_before)):
+        field = "decisions" if asks_for_decision(question_before) else "requests"
         yield _Heard(field, f"Asked: {question_before}\nAnswered: {text}")
         return
     if is_empty_reply(text):
@@ -485,7 +492,7 @@ def _asked(text: str, question_before: str) -> Iterator[_Heard]:
 
 
 def _describes(sentence: str) -> bool:
-    return bool(_DESCRIBES.search(sentence)) and not tells_choice(sentence)
+    return bool(_DESCRIBES.search(sentence)) and not states_choice(sentence)
 
 
 def _unmarked(sentence: str) -> str:
@@ -511,7 +518,7 @@ def _head(text: str, most: int) -> str:
 
 
 def _open(call: Call) -> str:
-    given = shown_command(call.command) if call.command else _short(call)
+    given = short_command(call.command) if call.command else _short(call)
     return f"{call.tool}: {given}".strip(": ")
 
 
@@ -560,7 +567,7 @@ CALL_CHARS = 4_000
 _POINTER = re.compile(r"(?P<many>\d+) messages in full: (?P<first>.+?)(?: to (?P<last>.+))?", re.DOTALL)
 
 
-class Carried(NamedTuple):
+class PreviousSummary(NamedTuple):
     """What earlier summaries hand on."""
 
     version: int
@@ -569,7 +576,7 @@ class Carried(NamedTuple):
     prose: str
 
 
-class Sized(NamedTuple):
+class FittedSummary(NamedTuple):
     """The facts that a summary has room for, and the tokens of its message without prose."""
 
     facts: Facts
@@ -577,26 +584,26 @@ class Sized(NamedTuple):
     tokens: int
 
 
-def carried(messages: Sequence[Message], positions: Iterable[int]) -> Carried:
+def previous_summary(messages: Sequence[Message], positions: Iterable[int]) -> PreviousSummary:
     """Return what the summaries at these positions hand on, the oldest first."""
     found = [summary for at in positions if (summary := parsed(messages[at].text))]
     if not found:
-        return Carried(0, Facts(), "")
-    return Carried(
+        return PreviousSummary(0, Facts(), "")
+    return PreviousSummary(
         max(summary.version for summary in found),
-        reduce(merged, (summary.facts for summary in found)),
+        reduce(merged_facts, (summary.facts for summary in found)),
         "\n".join(summary.prose for summary in found if summary.prose),
     )
 
 
-def gathered(
+def facts_of_removed(
     messages: Sequence[Message],
     removed: Sequence[int],
-    before: Carried,
+    before: PreviousSummary,
     pointer: Callable[[int], str],
 ) -> Facts:
     """Return the facts of the messages that were removed, after those of the summaries before."""
-    facts = merged(before.facts, facts_of(messages, removed))
+    facts = merged_facts(before.facts, facts_of(messages, removed))
     first = pointer(removed[0]) if removed else ""
     if not first:
         return facts
@@ -627,24 +634,26 @@ def _line_of(pointer: str) -> int:
     return int(found[0]) if found else 0
 
 
-def with_cut(facts: Facts, messages: Sequence[Message], at: int) -> Facts:
+def with_facts_of_cut(facts: Facts, messages: Sequence[Message], at: int) -> Facts:
     """Return `facts` with those of a message that was cut; it still says what it is about, so without its goals."""
-    return merged(facts, facts_of(messages, [at])._replace(goals=()))
+    return merged_facts(facts, facts_of(messages, [at])._replace(goals=()))
 
 
-def sized(facts: Facts, version: int, wire: Wire, *, count: Counter, most: int) -> Sized:
+def fit_summary(
+    facts: Facts, version: int, wire: ProviderFormat, *, count: Counter, most: int
+) -> FittedSummary:
     """Return what of the facts fits into `most` tokens; goals and constraints may take more."""
     around = tokens_around(wire, count)
-    kept, lost = fitted(facts, count=count, most=max(1, most - around))
-    return Sized(kept, lost, message_tokens(summary_message(Summary(version, kept, ""), wire), count))
+    kept, lost = fit_facts(facts, count=count, most=max(1, most - around))
+    return FittedSummary(kept, lost, message_tokens(summary_message(Summary(version, kept, ""), wire), count))
 
 
-def tokens_around(wire: Wire, count: Counter) -> int:
+def tokens_around(wire: ProviderFormat, count: Counter) -> int:
     """Return what a summary message costs beside its text."""
     return message_tokens(message_saying(summary_role(wire), "", wire), count)
 
 
-def summary_role(wire: Wire) -> Role:
+def summary_role(wire: ProviderFormat) -> Role:
     """Return who says the summary.
 
     A response of the model that thinks before it calls cannot follow one that does not, and the first message
@@ -653,23 +662,23 @@ def summary_role(wire: Wire) -> Role:
     return "user" if wire in ("anthropic", "gemini") else "assistant"
 
 
-def summary_message(summary: Summary, wire: Wire) -> Message:
+def summary_message(summary: Summary, wire: ProviderFormat) -> Message:
     """Return the message that stands for what was removed."""
     return message_saying(summary_role(wire), rendered(summary), wire)
 
 
-def told(messages: Sequence[Message], removed: Iterable[int]) -> tuple[Said, ...]:
+def removed_texts(messages: Sequence[Message], removed: Iterable[int]) -> tuple[RemovedText, ...]:
     """Return what the removed messages said, called and received, in order; not what was thought."""
     tools = {
         block.call_id: block.tool for message in messages for block in message.blocks if block.kind == "call"
     }
-    found: list[Said] = []
+    found: list[RemovedText] = []
     for at in removed:
         for block in messages[at].blocks:
             if block.kind == "result":
-                found.append(Said(at, "tool", tools.get(block.call_id, block.tool), block.text))
+                found.append(RemovedText(at, "tool", tools.get(block.call_id, block.tool), block.text))
             elif block.kind == "call":
-                found.append(Said(at, messages[at].role, block.tool, block.text[:CALL_CHARS]))
+                found.append(RemovedText(at, messages[at].role, block.tool, block.text[:CALL_CHARS]))
             elif block.kind == "text" and block.text.strip():
-                found.append(Said(at, messages[at].role, "", block.text))
+                found.append(RemovedText(at, messages[at].role, "", block.text))
     return tuple(found)

@@ -22,19 +22,28 @@ from typing import NamedTuple
 
 from aether.compaction import steps as compaction_steps
 from aether.compaction.budget import Bounds
-from aether.compaction.facts import FACTS_SHARE, Carried, Sized, carried, gathered, sized, told, with_cut
+from aether.compaction.facts import (
+    FACTS_SHARE,
+    FittedSummary,
+    PreviousSummary,
+    facts_of_removed,
+    fit_summary,
+    previous_summary,
+    removed_texts,
+    with_facts_of_cut,
+)
 from aether.compaction.partition import LEAST_WEIGHT, Parts, importance, is_request
 from aether.compaction.shapes import Cut, Facts, Kept, Policy, Summary, SummaryTask
-from aether.compaction.steps import Draft, explores, runs
+from aether.compaction.steps import Draft, exploration_runs, only_explores
 from aether.compaction.summary import rendered
 from aether.errors import BudgetExceeded
-from aether.messages.model import BlockKind, Message, Wire
-from aether.text.picking import weightiest
-from aether.text.words import counted
+from aether.messages.model import BlockKind, Message, ProviderFormat
+from aether.text.picking import heaviest_fitting
+from aether.text.words import pluralize
 from aether.types import Counter, Finding
 
 
-def keep_middle(
+def keep_older(
     draft: Draft,
     policy: Policy,
     loose: Sequence[int],
@@ -53,13 +62,18 @@ def keep_middle(
     if not most_messages:
         _weighed(draft, policy, open_to, goal=goal, room=room, least=least)
     left = (
-        most_messages - sum(1 for _ in compaction_steps.standing(draft))
+        most_messages - sum(1 for _ in compaction_steps.kept_positions(draft))
         if most_messages
         else len(draft.messages)
     )
     newest = [at for at in reversed(open_to) if not draft.kept[at]]
     _fill(
-        draft, policy, newest, most=goal - compaction_steps.used(draft) - room, most_messages=left, goal=goal
+        draft,
+        policy,
+        newest,
+        most=goal - compaction_steps.used_tokens(draft) - room,
+        most_messages=left,
+        goal=goal,
     )
 
 
@@ -71,10 +85,10 @@ def _weighed(
     chosen: set[int] = set()
     if policy.keep_requests:
         asked = [at for at in open_to if parts.groups[at].kind == "user" and _requests(draft, at)]
-        costs = ((at, 1.0, compaction_steps.tokens_of(draft, at)) for at in asked)
-        chosen = weightiest(costs, most=goal - compaction_steps.used(draft) - least)
-    taken = sum(compaction_steps.tokens_of(draft, at) for at in chosen)
-    left = min(int(policy.keep_middle * goal), goal - compaction_steps.used(draft) - taken - room)
+        costs = ((at, 1.0, compaction_steps.group_tokens(draft, at)) for at in asked)
+        chosen = heaviest_fitting(costs, most=goal - compaction_steps.used_tokens(draft) - least)
+    taken = sum(compaction_steps.group_tokens(draft, at) for at in chosen)
+    left = min(int(policy.keep_middle * goal), goal - compaction_steps.used_tokens(draft) - taken - room)
     if left > 0:
         chosen |= _weightiest(draft, [at for at in open_to if at not in chosen], most=left)
     for at in chosen:
@@ -95,11 +109,13 @@ def _fill(
     thoughts = [step for step in policy.steps if step == "drop_reasoning"]
     for at in newest:
         size = len(draft.parts.groups[at].members)
-        compaction_steps.restore(draft, at)
-        compaction_steps.lighten_group(draft, thoughts, at, goal=goal)
-        if compaction_steps.tokens_of(draft, at) > most or explores(draft.messages, draft.parts.groups[at]):
-            compaction_steps.lighten_group(draft, policy.steps, at, goal=goal)
-        cost = compaction_steps.tokens_of(draft, at)
+        compaction_steps.restore_group(draft, at)
+        compaction_steps.shorten_group(draft, thoughts, at, goal=goal)
+        if compaction_steps.group_tokens(draft, at) > most or only_explores(
+            draft.messages, draft.parts.groups[at]
+        ):
+            compaction_steps.shorten_group(draft, policy.steps, at, goal=goal)
+        cost = compaction_steps.group_tokens(draft, at)
         if cost > most or size > most_messages:
             break
         draft.kept[at] = True
@@ -116,16 +132,16 @@ def _weightiest(draft: Draft, groups: Sequence[int], *, most: int) -> set[int]:
     costs: list[tuple[int, float, int]] = []
     for order, at in enumerate(groups):
         group = draft.parts.groups[at]
-        if not explores(draft.messages, group):
+        if not only_explores(draft.messages, group):
             members = [draft.messages[member] for member in group.members]
             newness = order / len(groups)
             weight = importance(members, newness=newness)
             if weight >= LEAST_WEIGHT:
-                costs.append((at, weight, compaction_steps.tokens_of(draft, at)))
-    return weightiest(costs, most=most)
+                costs.append((at, weight, compaction_steps.group_tokens(draft, at)))
+    return heaviest_fitting(costs, most=most)
 
 
-def settle(draft: Draft, loose: Sequence[int]) -> None:
+def drop_misplaced(draft: Draft, loose: Sequence[int]) -> None:
     """Drop what could not stand where it would: Gemini takes a call only after the user, or after results.
 
     Of a text and the calls that would follow it the text goes where nothing but its weight kept it, else the calls.
@@ -160,14 +176,14 @@ _SHORTENED: dict[BlockKind, str] = {
 }
 
 
-def steps(draft: Draft, policy: Policy, *, folded: bool) -> tuple[str, ...]:
+def steps_taken(draft: Draft, policy: Policy, *, folded: bool) -> tuple[str, ...]:
     """Return what each rung did, with its number and its tokens."""
     return (*_lighter(draft), *_report_removed(draft, policy, folded=folded), *draft.steps)
 
 
 def _lighter(draft: Draft) -> Iterator[str]:
     """Yield what was shortened in what stays."""
-    still = set(compaction_steps.standing(draft))
+    still = set(compaction_steps.kept_positions(draft))
     cut = [(at, block) for at, block in draft.cuts if at in still]
     saved = {key: draft.cuts[key].tokens_before - draft.cuts[key].tokens_after for key in cut}
     thought = {at: draft.given[at] - draft.tokens[at] for at in draft.now if at in still}
@@ -201,7 +217,9 @@ def _report_removed(draft: Draft, policy: Policy, *, folded: bool) -> Iterator[s
     if not members:
         return
     if folded:
-        number = sum(1 for _ in runs((at, explores(draft.messages, parts.groups[at])) for at in gone))
+        number = sum(
+            1 for _ in exploration_runs((at, only_explores(draft.messages, parts.groups[at])) for at in gone)
+        )
         yield _step("fold_exploration: {} run{s}", number, tokens)
     elif "summarise" in policy.steps:
         yield _step("summarise: {} message{s}", len(members), tokens)
@@ -213,11 +231,11 @@ def _step(told: str, number: int, tokens: int) -> str:
     return f"{told.format(f'{number:,}', s='' if number == 1 else 's')}, {tokens:,} tokens"
 
 
-def why(draft: Draft, policy: Policy) -> Kept:
+def kept_by_reason(draft: Draft, policy: Policy) -> Kept:
     """Return how many messages stayed for which reason."""
     parts = draft.parts
     found = {"pinned": 0, "recent": 0, "tool_pairs": 0, "middle": 0}
-    held = compaction_steps.holds(parts, recent=policy.keep_recent_turns, pairs=policy.keep_tool_pairs)
+    held = compaction_steps.held_groups(parts, recent=policy.keep_recent_turns, pairs=policy.keep_tool_pairs)
     for at, group in enumerate(parts.groups):
         if draft.kept[at]:
             shielded = parts.opening in group.members or not parts.protected.isdisjoint(group.members)
@@ -231,7 +249,7 @@ def why(draft: Draft, policy: Policy) -> Kept:
     return Kept(**found)
 
 
-def findings(draft: Draft, lost: Sequence[str], *, stalled: int) -> Iterator[Finding]:
+def fit_findings(draft: Draft, lost: Sequence[str], *, stalled: int) -> Iterator[Finding]:
     """Yield what whoever is asked should know; `stalled`: so many tokens must stay, too many, 0 where they are not."""
     if stalled:
         yield Finding(
@@ -262,10 +280,10 @@ def findings(draft: Draft, lost: Sequence[str], *, stalled: int) -> Iterator[Fin
         )
 
 
-def refused(draft: Draft, limits: Bounds, summary: int) -> BudgetExceeded:
+def over_budget(draft: Draft, limits: Bounds, summary: int) -> BudgetExceeded:
     """Return the error that names what holds the tokens of a draft that does not fit."""
     parts = draft.parts
-    standing = set(compaction_steps.standing(draft))
+    standing = set(compaction_steps.kept_positions(draft))
     shares = [
         ("system prompt and tool schemas", draft.overhead),
         _share(draft, "protected", parts.protected & standing),
@@ -277,7 +295,7 @@ def refused(draft: Draft, limits: Bounds, summary: int) -> BudgetExceeded:
     ]
     named = {parts.opening, parts.newest} | parts.protected
     shares.append(_share(draft, "calls and texts that stay", standing - named))
-    total = compaction_steps.used(draft) + summary
+    total = compaction_steps.used_tokens(draft) + summary
     told = ", ".join(f"{what} {tokens}" for what, tokens in shares if tokens)
     return BudgetExceeded(
         f"{total} tokens must stay and {limits.limit} of a window of {limits.window} may be used ({told}).",
@@ -307,7 +325,7 @@ NEWEST_SHARE = 0.25
 _ROUNDS = 3
 
 
-class Climbed(NamedTuple):
+class FitResult(NamedTuple):
     """What the ladder came to; see `Plan` for the fields of the same names."""
 
     effective: Policy
@@ -337,8 +355,8 @@ class _Climb(NamedTuple):
     policy: Policy
     limits: Bounds
     draft: Draft
-    before: Carried
-    wire: Wire
+    before: PreviousSummary
+    wire: ProviderFormat
     bare: int
     """Tokens of a summary that says nothing."""
 
@@ -382,7 +400,7 @@ class _Summed(NamedTuple):
         return self.tokens + self.prose
 
 
-def climbed(
+def fit_conversation(
     messages: Sequence[Message],
     parts: Parts,
     policy: Policy,
@@ -392,25 +410,25 @@ def climbed(
     overhead: int,
     tokens: Sequence[int],
     pointer: Callable[[int], str],
-) -> Climbed:
+) -> FitResult:
     """Return what the ladder makes of `messages`.
 
     Raises:
         BudgetExceeded: what must stay does not fit.
     """
-    wire: Wire = messages[0].wire if messages else "plain"
+    wire: ProviderFormat = messages[0].wire if messages else "plain"
     everything = [True] * len(parts.groups)
     draft = Draft(messages, parts, count, pointer, overhead, tokens, list(tokens), {}, everything, {}, [])
-    before = carried(messages, (parts.groups[at].members[0] for at in parts.summaries))
-    bare = sized(Facts(), before.version + 1, wire, count=count, most=1).tokens
+    before = previous_summary(messages, (parts.groups[at].members[0] for at in parts.summaries))
+    bare = fit_summary(Facts(), before.version + 1, wire, count=count, most=1).tokens
     climb = _Climb(policy, limits, draft, before, wire, bare)
-    held = compaction_steps.holds(parts, recent=policy.keep_recent_turns, pairs=policy.keep_tool_pairs)
-    loose = compaction_steps.rest(parts, held)
-    if not climb.removes or not compaction_steps.hopeless(draft, policy, loose, goal=limits.goal):
-        compaction_steps.lighten(draft, policy.steps, loose, goal=limits.goal)
+    held = compaction_steps.held_groups(parts, recent=policy.keep_recent_turns, pairs=policy.keep_tool_pairs)
+    loose = compaction_steps.loose_groups(parts, held)
+    if not climb.removes or not compaction_steps.cannot_reach(draft, policy, loose, goal=limits.goal):
+        compaction_steps.shorten_groups(draft, policy.steps, loose, goal=limits.goal)
     if _within(climb, limits.goal, 0) and len(parts.summaries) <= 1:
         return _done(climb, policy, None, folded=False)
-    if "fold_exploration" in policy.steps and compaction_steps.fold(
+    if "fold_exploration" in policy.steps and compaction_steps.fold_exploration(
         draft, loose, goal=limits.goal - climb.frame
     ):
         _drop_summaries(draft)
@@ -422,9 +440,9 @@ def climbed(
 
 def _within(climb: _Climb, most: int, more: int) -> bool:
     """Tell whether the draft, and `more` tokens of one more message, are at most `most`, and few enough messages."""
-    standing = sum(1 for _ in compaction_steps.standing(climb.draft)) + (more > 0)
+    standing = sum(1 for _ in compaction_steps.kept_positions(climb.draft)) + (more > 0)
     few = not climb.limits.most_messages or standing <= climb.limits.most_messages
-    return few and compaction_steps.used(climb.draft) + more <= most
+    return few and compaction_steps.used_tokens(climb.draft) + more <= most
 
 
 def _folded(climb: _Climb, loose: Sequence[int]) -> _Summed | None:
@@ -434,7 +452,9 @@ def _folded(climb: _Climb, loose: Sequence[int]) -> _Summed | None:
     """
     summed = _summed(climb, climb.frame, {})
     more = _wanted(climb, summed)
-    if more > summed.room and compaction_steps.fold(climb.draft, loose, goal=climb.limits.goal - more):
+    if more > summed.room and compaction_steps.fold_exploration(
+        climb.draft, loose, goal=climb.limits.goal - more
+    ):
         summed = _summed(climb, more, {})
     fits = _within(climb, climb.limits.ceiling, summed.tokens)
     return summed if fits and _wanted(climb, summed) <= summed.room else None
@@ -445,7 +465,7 @@ def _drop_summaries(draft: Draft) -> None:
         draft.kept[at] = False
 
 
-def _removed(climb: _Climb, loose: Sequence[int]) -> Climbed:
+def _removed(climb: _Climb, loose: Sequence[int]) -> FitResult:
     """Return what is left when the oldest that is loose is gone, and more where that must be."""
     draft, limits = climb.draft, climb.limits
     need, known = climb.frame, dict[tuple[int, ...], Facts]()
@@ -464,7 +484,7 @@ def _removed(climb: _Climb, loose: Sequence[int]) -> Climbed:
         summed = summed._replace(tokens=0, prose=0)
     if "reduce" in climb.policy.steps:
         summed = _pressed(climb, summed)
-    if summed.tokens and compaction_steps.used(draft) + summed.tokens > limits.limit:
+    if summed.tokens and compaction_steps.used_tokens(draft) + summed.tokens > limits.limit:
         summed = _squeezed(climb, summed)
     return _done(climb, effective, summed if summed.tokens else None, folded=False)
 
@@ -494,20 +514,20 @@ def _lowered(climb: _Climb, loose: Sequence[int], need: int) -> Policy:
     most, fewer = limits.roomy - need, max(0, limits.most_messages - 1)
     counts = (policy.keep_recent_turns, policy.keep_tool_pairs)
     if climb.removes:
-        draft.kept[:] = compaction_steps.holds(draft.parts, recent=counts[0], pairs=counts[1])
+        draft.kept[:] = compaction_steps.held_groups(draft.parts, recent=counts[0], pairs=counts[1])
     if "reduce" in policy.steps:
         share = int(NEWEST_SHARE * limits.limit)
-        compaction_steps.lean(
+        compaction_steps.shorten_kept_results(
             draft, policy.steps, most=limits.goal - need, limit=limits.limit - need, share=share
         )
-        counts = compaction_steps.reduce(draft, policy, most=most, most_messages=fewer)
-        compaction_steps.release(draft, most=most, most_messages=fewer)
+        counts = compaction_steps.lower_keep_counts(draft, policy, most=most, most_messages=fewer)
+        compaction_steps.drop_remarks(draft, most=most, most_messages=fewer)
     _drop_summaries(draft)
     if climb.removes:
         room = max(need, min(int(policy.summary_share * limits.goal), _worth(climb, loose)))
         aim = int(limits.most_messages * policy.target / policy.trigger)
-        keep_middle(draft, policy, loose, goal=limits.goal, room=room, least=need, most_messages=aim)
-    settle(draft, loose)
+        keep_older(draft, policy, loose, goal=limits.goal, room=room, least=need, most_messages=aim)
+    drop_misplaced(draft, loose)
     return policy._replace(keep_recent_turns=counts[0], keep_tool_pairs=counts[1])
 
 
@@ -529,8 +549,8 @@ def _summed(climb: _Climb, need: int, known: dict[tuple[int, ...], Facts]) -> _S
     )
     key = tuple(removed)
     if key not in known:
-        known[key] = gathered(draft.messages, removed, climb.before, draft.pointer)
-    held = compaction_steps.used(draft)
+        known[key] = facts_of_removed(draft.messages, removed, climb.before, draft.pointer)
+    held = compaction_steps.used_tokens(draft)
     aim = min(
         limits.goal - held,
         int(climb.policy.summary_share * limits.goal),
@@ -547,8 +567,8 @@ def _fitted(climb: _Climb, removed: list[int], facts: Facts, most: int) -> _Summ
     return _Summed(facts, found.facts, found.lost, found.tokens, max(0, prose), removed)
 
 
-def _sized(climb: _Climb, facts: Facts, most: int) -> Sized:
-    return sized(facts, climb.before.version + 1, climb.wire, count=climb.draft.count, most=most)
+def _sized(climb: _Climb, facts: Facts, most: int) -> FittedSummary:
+    return fit_summary(facts, climb.before.version + 1, climb.wire, count=climb.draft.count, most=most)
 
 
 def _pressed(climb: _Climb, summed: _Summed) -> _Summed:
@@ -556,11 +576,13 @@ def _pressed(climb: _Climb, summed: _Summed) -> _Summed:
     draft, limits = climb.draft, climb.limits
     kept = [at for at, is_kept in enumerate(draft.kept) if is_kept]
     newest = {at for at in kept if draft.parts.pair[at] == 0}.union(kept[-1:])
-    compaction_steps.harder(draft, [at for at in kept if at not in newest], most=limits.roomy - summed.tokens)
-    compaction_steps.harder(draft, kept, most=limits.limit - summed.tokens)
+    compaction_steps.shorten_harder(
+        draft, [at for at in kept if at not in newest], most=limits.roomy - summed.tokens
+    )
+    compaction_steps.shorten_harder(draft, kept, most=limits.limit - summed.tokens)
     if not compaction_steps.shorten_opening(draft, most=limits.limit - summed.tokens) or not summed.tokens:
         return summed
-    facts = with_cut(summed.whole, draft.messages, draft.parts.opening)
+    facts = with_facts_of_cut(summed.whole, draft.messages, draft.parts.opening)
     return _fitted(climb, summed.removed, facts, summed.room)
 
 
@@ -570,15 +592,15 @@ def _squeezed(climb: _Climb, summed: _Summed) -> _Summed:
     Raises:
         BudgetExceeded: that is too much.
     """
-    left = climb.limits.limit - compaction_steps.used(climb.draft)
+    left = climb.limits.limit - compaction_steps.used_tokens(climb.draft)
     if climb.bare > left:
-        raise refused(climb.draft, climb.limits, climb.bare)
+        raise over_budget(climb.draft, climb.limits, climb.bare)
     found = _sized(climb, summed.whole, left)
     goals, constraints, lost = len(found.facts.goals), len(found.facts.constraints), found.lost
     while found.tokens > left:
         found = _sized(climb, _half(found.facts), left)
     lost += [
-        counted(before - len(after), what)
+        pluralize(before - len(after), what)
         for what, before, after in (
             ("goals", goals, found.facts.goals),
             ("constraints", constraints, found.facts.constraints),
@@ -597,23 +619,23 @@ def _half(facts: Facts) -> Facts:
     return Facts(goals, constraints=constraints, lookups=facts.lookups if goals or constraints else ())
 
 
-def _done(climb: _Climb, effective: Policy, summed: _Summed | None, *, folded: bool) -> Climbed:
+def _done(climb: _Climb, effective: Policy, summed: _Summed | None, *, folded: bool) -> FitResult:
     """Return the climb as it ended.
 
     Raises:
         BudgetExceeded: it ended over the limit, which a policy with few steps can.
     """
     draft, policy, parts = climb.draft, climb.policy, climb.draft.parts
-    tokens = compaction_steps.used(draft) + (summed.tokens if summed else 0)
+    tokens = compaction_steps.used_tokens(draft) + (summed.tokens if summed else 0)
     if tokens > climb.limits.limit:
-        raise refused(draft, climb.limits, summed.tokens if summed else 0)
+        raise over_budget(draft, climb.limits, summed.tokens if summed else 0)
     if summed:
         # What was shortened since may have left the prose less room.
         summed = summed._replace(prose=max(0, min(summed.prose, climb.limits.ceiling - tokens)))
-    kept = tuple(sorted(compaction_steps.standing(draft)))
+    kept = tuple(sorted(compaction_steps.kept_positions(draft)))
     still = set(kept)
     version = climb.before.version + 1 if summed else 0
-    return Climbed(
+    return FitResult(
         effective=effective,
         kept=kept,
         changed={at: message for at, message in draft.now.items() if at in still},
@@ -627,21 +649,21 @@ def _done(climb: _Climb, effective: Policy, summed: _Summed | None, *, folded: b
         task=_task(climb, version, summed) if summed and climb.has_prose else None,
         protected=tuple(sorted(parts.protected)),
         required=tuple(sorted({at for at in (parts.opening, parts.newest) if at >= 0})),
-        why=why(draft, policy),
+        why=kept_by_reason(draft, policy),
         findings=tuple(
-            findings(
+            fit_findings(
                 draft,
                 summed.lost if summed else (),
                 stalled=0 if _within(climb, climb.limits.ceiling, summed.tokens if summed else 0) else tokens,
             )
         ),
         cuts=tuple(cut for (at, _), cut in sorted(draft.cuts.items()) if at in still),
-        steps=steps(draft, policy, folded=folded),
+        steps=steps_taken(draft, policy, folded=folded),
     )
 
 
 def _task(climb: _Climb, version: int, summed: _Summed) -> SummaryTask:
-    said = told(climb.draft.messages, summed.removed)
+    said = removed_texts(climb.draft.messages, summed.removed)
     return SummaryTask(climb.policy.strategy, version, said, climb.before.prose, summed.facts, summed.prose)
 
 
@@ -658,7 +680,7 @@ def _place(draft: Draft, removed: Sequence[int]) -> int:
         if parts.opening not in group.members and parts.protected.isdisjoint(group.members)
     )
     first = removed[0] if removed else 0
-    after = (at for at in sorted(compaction_steps.standing(draft)) if at > first)
+    after = (at for at in sorted(compaction_steps.kept_positions(draft)) if at > first)
     place = next(loose, next(after, len(draft.messages)))
     if parts.newest > parts.opening:
         place = min(place, parts.newest)

@@ -17,13 +17,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import translate
 from typing import Any, NamedTuple
 
-from aether.compaction.shapes import Policy, Said
+from aether.compaction.shapes import Policy, RemovedText
 from aether.compaction.summary import is_summary
 from aether.messages.convert import META
-from aether.messages.model import Block, Group, Message, groups, table, turns, word
+from aether.messages.model import Block, Group, Message, as_object, as_text, groups, turns
 from aether.messages.tool_calls import file_changes
 from aether.text.classify import Kind, classify, rule
-from aether.text.picking import weightiest
+from aether.text.picking import heaviest_fitting
 from aether.text.words import sentences
 from aether.types import Counter, JsonObject
 
@@ -59,11 +59,11 @@ class Parts(NamedTuple):
 def partition(messages: Sequence[Message], policy: Policy) -> Parts:
     """Return the groups of `messages` with what holds them, in time proportional to their number."""
     # A summary is a group of its own: a response of the model neither goes on in it nor begins with it.
-    found = groups([_apart(one) if carries(one) else one for one in messages])
+    found = groups([_apart(one) if is_earlier_summary(one) else one for one in messages])
     summaries = tuple(
         at
         for at, group in enumerate(found)
-        if len(group.members) == 1 and carries(messages[group.members[0]])
+        if len(group.members) == 1 and is_earlier_summary(messages[group.members[0]])
     )
     carried = {found[at].members[0] for at in summaries}
     asked = [at for at, message in enumerate(messages) if at not in carried and _asks(message)]
@@ -85,7 +85,7 @@ def partition(messages: Sequence[Message], policy: Policy) -> Parts:
     return Parts(found, shielded, frozenset(pinned), summaries, opening, newest, turn, pair, orphans)
 
 
-def carries(message: Message) -> bool:
+def is_earlier_summary(message: Message) -> bool:
     """Tell whether `message` is the summary of an earlier compaction."""
     first = message.blocks[0].text if message.blocks else ""
     return first.lstrip().startswith(_HEAD) and is_summary(message)
@@ -149,7 +149,7 @@ def _protected(messages: Sequence[Message], found: Sequence[Group], policy: Poli
     for group in found:
         members = [messages[at] for at in group.members]
         by_path = matches is not None and any(
-            any(map(matches, paths(block))) for member in members for block in member.blocks
+            any(map(matches, paths_in_call(block))) for member in members for block in member.blocks
         )
         if by_path or any(is_protected(member, policy, roles) for member in members):
             yield from group.members
@@ -162,9 +162,9 @@ def is_protected(message: Message, policy: Policy, roles: frozenset[str]) -> boo
     >>> is_protected(flagged, Policy(), frozenset())
     True
     """
-    if word(message.raw.get("role")) in roles or message.role in roles:
+    if as_text(message.raw.get("role")) in roles or message.role in roles:
         return True
-    meta: JsonObject = table(message.raw.get(META))
+    meta: JsonObject = as_object(message.raw.get(META))
     return _is_set(meta.get(policy.protected_flag)) or meta.get("label") in policy.protected_labels
 
 
@@ -180,7 +180,7 @@ def _matcher(globs: Iterable[str]) -> Any:
     return re.compile(f"(?:.*/)?(?:{'|'.join(patterns)})", re.DOTALL).match
 
 
-def paths(block: Block) -> Iterator[str]:
+def paths_in_call(block: Block) -> Iterator[str]:
     """Yield what may be a path in the arguments of a call: short texts, and the words of longer ones."""
     if block.kind == "call":
         for text in _texts(block.arguments):
@@ -208,7 +208,7 @@ NEWNESS_WEIGHT = 0.15
 # What the person said, over what was said to them; what an earlier summary kept was chosen before.
 # What was done is over: the newest of it tells where the work stands.
 USER_WEIGHT = 0.2
-CARRIED_WEIGHT = 0.3
+PREVIOUS_WEIGHT = 0.3
 # Sentences looked at in one message and in all, newest first: bounds the time a long conversation takes.
 MESSAGE_SENTENCES = 40
 MOST_SENTENCES = 3_000
@@ -264,30 +264,30 @@ def _importance(message: Message) -> float:
     return max((WEIGHTS[classify(one)] for one in said), default=0.0)
 
 
-def statements(said: Sequence[Said], previous: str, *, most: int, count: Counter) -> str:
+def select_sentences(said: Sequence[RemovedText], previous: str, *, most: int, count: Counter) -> str:
     """Return the sentences that matter most, as a list in order, of at most `most` tokens.
 
     Answers of tools are left out; `previous`, the prose of the summary before, competes with what was said since.
     """
     lines = _lines(said, previous)
     worth = sorted((line for line in lines if line.weight >= LEAST_WEIGHT), key=lambda line: line.order)
-    chosen = weightiest(
+    chosen = heaviest_fitting(
         ((line.order, line.weight, count(f"{_BULLET}{line.text}\n")) for line in worth), most=most
     )
     return "\n".join(_BULLET + line.text for line in worth if line.order in chosen)
 
 
-def _lines(said: Sequence[Said], previous: str) -> list[_Line]:
+def _lines(said: Sequence[RemovedText], previous: str) -> list[_Line]:
     """Return what may be kept: each sentence once, where it was said last, no more than can be looked at."""
     found: dict[str, _Line] = {}
     order = 0
     carried = [one.removeprefix(_BULLET) for one in sentences(previous)]
     for one in carried:
-        more = 0.0 if classify(one) == "outcome" else CARRIED_WEIGHT
+        more = 0.0 if classify(one) == "outcome" else PREVIOUS_WEIGHT
         found[one] = _Line(_weight(one) + more, order := order + 1, one)
     spoken = [one for one in said if one.role in ("user", "assistant") and not one.tool]
     room = MOST_SENTENCES
-    kept: list[tuple[Said, list[str]]] = []
+    kept: list[tuple[RemovedText, list[str]]] = []
     for one_said in reversed(spoken):
         some = sentences(one_said.text[:_HEAD_CHARS])[: min(room, MESSAGE_SENTENCES)]
         room -= len(some)
@@ -306,7 +306,7 @@ def _weight(sentence: str) -> float:
     return WEIGHTS[classify(sentence)]
 
 
-def cut(prose: str, *, most: int, count: Counter) -> str:
+def cut_prose(prose: str, *, most: int, count: Counter) -> str:
     """Return the beginning of `prose` that has at most `most` tokens, ended where a sentence or a line ends.
 
     >>> cut("One two. Three four. Five.", most=4, count=lambda text: len(text.split()))

@@ -19,11 +19,11 @@ from typing import NamedTuple
 
 from aether.compaction.budget import BY_HAND_SHARE, Bounds, ContextBudget, bounds, fires
 from aether.compaction.facts import LEAST_PROSE, summary_message
-from aether.compaction.fit import Climbed, climbed
-from aether.compaction.partition import carries, cut, partition, statements
+from aether.compaction.fit import FitResult, fit_conversation
+from aether.compaction.partition import cut_prose, is_earlier_summary, partition, select_sentences
 from aether.compaction.shapes import Compacted, Cut, Facts, Kept, Policy, Summary, SummaryTask
 from aether.errors import AetherError, InvalidInput
-from aether.messages.model import Message, Wire
+from aether.messages.model import Message, ProviderFormat
 from aether.tokens.count import message_tokens
 from aether.types import Counter, Finding
 
@@ -64,7 +64,7 @@ def verified(
 
 
 def _check_summaries(compacted: Compacted) -> None:
-    found = sum(map(carries, compacted.messages))
+    found = sum(map(is_earlier_summary, compacted.messages))
     _require(
         found <= 1 and (compacted.summary is None or found == 1), f"it has {found} summaries instead of one"
     )
@@ -100,7 +100,7 @@ _TRIES = 4
 _NARROWER = 0.8
 
 
-class LastTime(NamedTuple):
+class LastCompaction(NamedTuple):
     """What the last compaction of the conversation came to."""
 
     tokens_after: int
@@ -146,7 +146,7 @@ class Plan(NamedTuple):
     steps: tuple[str, ...] = ()
 
     @property
-    def wire(self) -> Wire:
+    def wire(self) -> ProviderFormat:
         """Return how the messages are spelt."""
         return self.messages[0].wire if self.messages else "plain"
 
@@ -160,7 +160,7 @@ def plan(
     overhead: int = 0,
     tokens: Sequence[int] | None = None,
     force: bool = False,
-    last: LastTime | None = None,
+    last: LastCompaction | None = None,
     pointer: Callable[[int], str] | None = None,
 ) -> Plan:
     """Return what makes `messages` fit into `window`, or a plan to do nothing where no trigger fires.
@@ -194,7 +194,7 @@ def plan(
         return _idle(idle, "no-progress", "too little was added since the last compaction to try again.")
     if force:
         limits = limits._replace(goal=min(limits.goal, int(BY_HAND_SHARE * budget.used)))
-    found = climbed(
+    found = fit_conversation(
         messages, partition(messages, policy), policy, count, limits=limits, overhead=overhead, tokens=known,
         pointer=pointer or _nowhere,
     )  # fmt: skip
@@ -210,12 +210,12 @@ def _idle(idle: Plan, code: str, what: str) -> Plan:
     return idle._replace(findings=(*idle.findings, Finding("info", code, "conversation", what, fix)))
 
 
-def _no_progress(idle: Plan, last: LastTime | None) -> bool:
+def _no_progress(idle: Plan, last: LastCompaction | None) -> bool:
     grown = idle.tokens_before - last.tokens_after if last else idle.bounds.window
     return grown < idle.policy.min_progress * idle.bounds.window
 
 
-def _worthwhile(idle: Plan, found: Climbed, reason: str, *, force: bool) -> Plan:
+def _worthwhile(idle: Plan, found: FitResult, reason: str, *, force: bool) -> Plan:
     """Return the plan for what was found, or none where it brings too little for what it costs."""
     gained = idle.tokens_before - found.tokens
     dropped = len(idle.messages) - len(found.kept) - (found.place >= 0)
@@ -294,7 +294,7 @@ def _summary(plan: Plan, prose: str | None) -> tuple[Summary, Message]:
     most = message_tokens(message, plan.count) + plan.prose_tokens
     room = plan.prose_tokens
     for _ in range(_TRIES if text and room > 0 else 0):
-        full = bare._replace(prose=cut(text, most=room, count=plan.count))
+        full = bare._replace(prose=cut_prose(text, most=room, count=plan.count))
         spoken = summary_message(full, plan.wire)
         if message_tokens(spoken, plan.count) <= most:
             return full, spoken
@@ -305,4 +305,4 @@ def _summary(plan: Plan, prose: str | None) -> tuple[Summary, Message]:
 def _selected(plan: Plan) -> str:
     if plan.said is None:
         return plan.carried
-    return statements(plan.said.said, plan.carried, most=plan.prose_tokens, count=plan.count)
+    return select_sentences(plan.said.said, plan.carried, most=plan.prose_tokens, count=plan.count)

@@ -17,7 +17,17 @@ from typing import Any, get_args
 
 from aether.compaction.shapes import Policy, Strategy
 from aether.errors import InvalidInput, shown
-from aether.store.keys import KEYS, MODEL, WINDOW, Key, Rule, checked, not_empty, share, up_to_all
+from aether.store.keys import (
+    KEYS,
+    MODEL,
+    WINDOW,
+    Key,
+    Rule,
+    any_share,
+    check_value,
+    not_empty,
+    positive_share,
+)
 from aether.tokens.models import profile
 
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
@@ -42,8 +52,8 @@ FIELDS = {
 """The fields of a policy by their names in a configuration, where those differ."""
 # A policy has its target, and fields that no configuration sets.
 _OWN: dict[str, Rule] = {
-    "name": not_empty, "target": share, "summary_share": share, "keep_middle": up_to_all, "min_reclaim": up_to_all,
-    "min_progress": up_to_all,
+    "name": not_empty, "target": positive_share, "summary_share": positive_share, "keep_middle": any_share, "min_reclaim": any_share,
+    "min_progress": any_share,
 }  # fmt: skip
 _KEYS = {
     FIELDS.get(key.field, key.field): key for path, key in KEYS.items() if path.startswith("policy.")
@@ -78,7 +88,7 @@ def validated(policy: Policy, *, where: str = "policy") -> Policy:
     """
     for field, key in _KEYS.items():
         try:
-            checked(key, getattr(policy, field), called=field)
+            check_value(key, getattr(policy, field), called=field)
         except InvalidInput as reason:
             raise InvalidInput(reason.what, fix=reason.fix, where=f"{where}.{field}") from reason
     if policy.target >= policy.trigger:
@@ -194,10 +204,10 @@ class CompactConfig:
 def _require(settings: CompactPolicy | CompactConfig) -> None:
     for one in fields(settings):
         if "key" in one.metadata:
-            checked(one.metadata["key"], getattr(settings, one.name), called=one.name)
+            check_value(one.metadata["key"], getattr(settings, one.name), called=one.name)
 
 
-def built(values: Mapping[str, Any]) -> CompactConfig:
+def config_from_values(values: Mapping[str, Any]) -> CompactConfig:
     """Return the configuration that settings by path make, with defaults for the rest; other settings are left out.
 
     Raises:
@@ -209,7 +219,7 @@ def built(values: Mapping[str, Any]) -> CompactConfig:
     return CompactConfig(policy=CompactPolicy(**policy), **rest)
 
 
-def values_of(config: CompactConfig) -> dict[str, Any]:
+def config_values(config: CompactConfig) -> dict[str, Any]:
     """Return every setting of compaction by path as `config` has it."""
     return {
         path: getattr(config.policy if path.startswith("policy.") else config, key.field)

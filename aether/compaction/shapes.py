@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from aether.messages.model import Message, Wire
+from aether.messages.model import Message, ProviderFormat
 from aether.messages.tool_calls import ErrorFact, FileFact
 from aether.types import Finding, JsonObject
 
@@ -90,7 +90,7 @@ class Summary(NamedTuple):
     prose: str
 
 
-class Said(NamedTuple):
+class RemovedText(NamedTuple):
     """One removed message, or the result of one, as a summariser is given it."""
 
     at: int
@@ -104,7 +104,7 @@ class SummaryTask(NamedTuple):
 
     strategy: Strategy
     version: int
-    said: tuple[Said, ...]
+    said: tuple[RemovedText, ...]
     previous: str
     """Prose of the summary before, which the new one replaces."""
     facts: Facts
@@ -174,7 +174,7 @@ class Compacted(NamedTuple):
     """A conversation that fits."""
 
     messages: tuple[Message, ...]
-    wire: Wire
+    wire: ProviderFormat
     triggered: bool
     tokens_before: int
     tokens_after: int

@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 from aether.compaction.partition import Parts
 from aether.compaction.shapes import Cut, Policy, Step
 from aether.messages.convert import with_text, without_reasoning
-from aether.messages.model import Block, BlockKind, Group, Message, word
-from aether.messages.shell import looks_around
-from aether.messages.tool_calls import command, file_changes
+from aether.messages.model import Block, BlockKind, Group, Message, as_text
+from aether.messages.shell import only_reads as shell_only_reads
+from aether.messages.tool_calls import file_changes, shell_command
 from aether.text.classify import asserts
 from aether.tokens.count import message_tokens
 from aether.types import Counter
@@ -52,7 +52,7 @@ class Shortened(NamedTuple):
     cuts: tuple[Cut, ...]
 
 
-def shorter(text: str, *, most: int, count: Counter, tokens: int, pointer: str = "") -> str:
+def shorten_text(text: str, *, most: int, count: Counter, tokens: int, pointer: str = "") -> str:
     r"""Return `text` with its middle cut out, so that of its `tokens` at most `most` are left.
 
     Below what the marker needs, the marker alone is returned, and no tokens are promised.
@@ -84,7 +84,7 @@ def _sides(text: str, width: int) -> tuple[str, str]:
     return head.rstrip(), tail.strip()
 
 
-def shortened(
+def shorten_blocks(
     message: Message, kinds: tuple[BlockKind, ...], *, at: int, most: int, count: Counter, pointer: str
 ) -> Shortened | None:
     """Return `message` with every text of these kinds at most `most` tokens long; None where none is longer."""
@@ -103,7 +103,7 @@ def shortened(
 
 def _less(block: Block, tokens: int, *, most: int, count: Counter, pointer: str) -> str | None:
     if block.kind != "call":
-        return shorter(block.text, most=most, count=count, tokens=tokens, pointer=pointer)
+        return shorten_text(block.text, most=most, count=count, tokens=tokens, pointer=pointer)
     return _less_arguments(block, most=most, count=count, pointer=pointer)
 
 
@@ -120,7 +120,9 @@ def _less_arguments(block: Block, *, most: int, count: Counter, pointer: str) ->
 
     def less(text: str) -> str:
         size = count(text) if len(text) > each else 0
-        return shorter(text, most=each, count=count, tokens=size, pointer=pointer) if size > each else text
+        return (
+            shorten_text(text, most=each, count=count, tokens=size, pointer=pointer) if size > each else text
+        )
 
     return json.dumps(_mapped(given, less, 0), ensure_ascii=False)
 
@@ -143,7 +145,7 @@ def _mapped(value: Any, change: Any, depth: int) -> Any:
     return value
 
 
-def thoughtless(message: Message, count: Counter) -> Shortened | None:
+def drop_reasoning(message: Message, count: Counter) -> Shortened | None:
     """Return `message` without its reasoning; None where it has none beside what it led to."""
     if not any(block.kind == "reasoning" for block in message.blocks):
         return None
@@ -169,7 +171,7 @@ _WRITES = re.compile(
 )
 
 
-def explores(messages: Sequence[Message], group: Group) -> bool:
+def only_explores(messages: Sequence[Message], group: Group) -> bool:
     """Tell whether all calls of `group` only look, none failed, and nobody says beside them what was found."""
     blocks = [block for at in group.members for block in messages[at].blocks]
     calls = [block for block in blocks if block.kind == "call"]
@@ -183,12 +185,12 @@ def explores(messages: Sequence[Message], group: Group) -> bool:
         and not failed
         and not asked
         and not group.open
-        and all(map(looks, calls))
-        and not finds(messages, group)
+        and all(map(only_reads, calls))
+        and not states_finding(messages, group)
     )
 
 
-def finds(messages: Sequence[Message], group: Group) -> bool:
+def states_finding(messages: Sequence[Message], group: Group) -> bool:
     """Tell whether the model states something in `group`: a finding or a cause, which looking again does not bring back."""
     said = (messages[at] for at in group.members if messages[at].role == "assistant")
     return any(_asserts(block.text) for one in said for block in one.blocks if block.kind == "text")
@@ -198,7 +200,7 @@ def finds(messages: Sequence[Message], group: Group) -> bool:
 _asserts = lru_cache(maxsize=4_096)(asserts)
 
 
-def looks(call: Block) -> bool:
+def only_reads(call: Block) -> bool:
     """Tell whether a call only looks.
 
     >>> looks(Block("call", tool="read_file", arguments={"path": "a.py"})), looks(Block("call", tool="Edit"))
@@ -206,9 +208,9 @@ def looks(call: Block) -> bool:
     >>> looks(Block("call", tool="Bash", arguments={"command": "ls src | head"}))
     True
     """
-    ran, verb = command(call.arguments), word(call.arguments.get("command"))
+    ran, verb = shell_command(call.arguments), as_text(call.arguments.get("command"))
     if (ran or verb) and not _READS.search(_name(call.tool)):
-        return verb in _VIEWS or (bool(ran) and looks_around(ran) and not _WRITES.search(ran))
+        return verb in _VIEWS or (bool(ran) and shell_only_reads(ran) and not _WRITES.search(ran))
     if next(file_changes(dict(call.arguments), ran), None) is not None:
         return False
     return bool(_READS.search(_name(call.tool)))
@@ -218,7 +220,7 @@ def _name(tool: str) -> str:
     return _CAMEL.sub("_", tool)
 
 
-def runs(candidates: Iterable[tuple[int, bool]]) -> Iterator[list[int]]:
+def exploration_runs(candidates: Iterable[tuple[int, bool]]) -> Iterator[list[int]]:
     """Yield the runs of at least `LEAST_RUN` explorations among `candidates`, groups in order.
 
     >>> list(runs([(1, True), (2, True), (4, True), (5, False), (6, True)]))
@@ -240,7 +242,7 @@ SHORT = 200
 # In a small window a screen is too much: this share of the goal.
 SHORT_SHARE = 1 / 16
 # When nothing else helps, what stays is shortened in these steps; the last one is little more than the marker.
-HARDER = (SHORT, 64, MARKER_TOKENS + 8)
+HARD_SIZES = (SHORT, 64, MARKER_TOKENS + 8)
 
 
 class Draft(NamedTuple):
@@ -264,24 +266,24 @@ class Draft(NamedTuple):
     """What was kept and lowered, in words; what was shortened is seen in the messages."""
 
 
-def used(draft: Draft) -> int:
+def used_tokens(draft: Draft) -> int:
     """Return the tokens of all that is kept, without a new summary."""
-    return draft.overhead + sum(draft.tokens[at] for at in standing(draft))
+    return draft.overhead + sum(draft.tokens[at] for at in kept_positions(draft))
 
 
-def standing(draft: Draft) -> Iterator[int]:
+def kept_positions(draft: Draft) -> Iterator[int]:
     """Yield the positions that are kept, group by group."""
     for at, group in enumerate(draft.parts.groups):
         if draft.kept[at]:
             yield from group.members
 
 
-def tokens_of(draft: Draft, group: int) -> int:
+def group_tokens(draft: Draft, group: int) -> int:
     """Return the tokens of one group as it would be now."""
     return sum(draft.tokens[at] for at in draft.parts.groups[group].members)
 
 
-def holds(parts: Parts, *, recent: int, pairs: int) -> list[bool]:
+def held_groups(parts: Parts, *, recent: int, pairs: int) -> list[bool]:
     """Return by group whether these keep counts, or a pin, hold it."""
     summaries = frozenset(parts.summaries)
     return [
@@ -295,13 +297,13 @@ def holds(parts: Parts, *, recent: int, pairs: int) -> list[bool]:
     ]
 
 
-def rest(parts: Parts, held: Sequence[bool]) -> list[int]:
+def loose_groups(parts: Parts, held: Sequence[bool]) -> list[int]:
     """Return the groups that nothing holds, summaries aside, oldest first."""
     summaries = frozenset(parts.summaries)
     return [at for at in range(len(parts.groups)) if not held[at] and at not in summaries]
 
 
-def hopeless(draft: Draft, policy: Policy, groups: Sequence[int], *, goal: int) -> bool:
+def cannot_reach(draft: Draft, policy: Policy, groups: Sequence[int], *, goal: int) -> bool:
     """Tell whether the cheap steps in these groups could not reach the goal even at their best.
 
     Then they are not taken, unless what they shorten may stay; what is removed need not be shortened first.
@@ -310,22 +312,22 @@ def hopeless(draft: Draft, policy: Policy, groups: Sequence[int], *, goal: int) 
         return False
     folds = _explorations(draft, groups) if "fold_exploration" in policy.steps else []
     drops = {at for run in folds for at in run}
-    most = sum(tokens_of(draft, at) for at in drops)
+    most = sum(group_tokens(draft, at) for at in drops)
     for at in groups:
         for member in draft.parts.groups[at].members if at not in drops else ():
             most += max(0, draft.tokens[member] - _short(goal))
-    return used(draft) - most > goal
+    return used_tokens(draft) - most > goal
 
 
 def _short(goal: int) -> int:
-    return max(HARDER[-1], min(SHORT, int(goal * SHORT_SHARE)))
+    return max(HARD_SIZES[-1], min(SHORT, int(goal * SHORT_SHARE)))
 
 
-def lighten(draft: Draft, steps: Iterable[Step], groups: Sequence[int], *, goal: int) -> None:
+def shorten_groups(draft: Draft, steps: Iterable[Step], groups: Sequence[int], *, goal: int) -> None:
     """Take the cheap steps, in the order of the policy, in these groups, until the goal is reached."""
     short = _short(goal)
     for step in steps:
-        excess = used(draft) - goal
+        excess = used_tokens(draft) - goal
         if excess <= 0 or step not in _CHEAP:
             continue
         for group in groups:
@@ -333,11 +335,11 @@ def lighten(draft: Draft, steps: Iterable[Step], groups: Sequence[int], *, goal:
                 excess -= _lightened(draft, step, group, short, excess)
 
 
-def lighten_group(draft: Draft, steps: Iterable[Step], group: int, *, goal: int) -> None:
+def shorten_group(draft: Draft, steps: Iterable[Step], group: int, *, goal: int) -> None:
     """Take the cheap steps in one group, however much it brings."""
     for step in steps:
         if step in _CHEAP:
-            _lightened(draft, step, group, _short(goal), tokens_of(draft, group))
+            _lightened(draft, step, group, _short(goal), group_tokens(draft, group))
 
 
 def _lightened(draft: Draft, step: str, group: int, short: int, excess: int) -> int:
@@ -348,7 +350,7 @@ def _lightened(draft: Draft, step: str, group: int, short: int, excess: int) -> 
     return saved
 
 
-def restore(draft: Draft, group: int) -> None:
+def restore_group(draft: Draft, group: int) -> None:
     """Put the messages of one group back as they were given."""
     for at in draft.parts.groups[group].members:
         draft.tokens[at] = draft.given[at]
@@ -357,7 +359,7 @@ def restore(draft: Draft, group: int) -> None:
             draft.cuts.pop((at, block), None)
 
 
-def lean(draft: Draft, steps: Iterable[Step], *, most: int, limit: int, share: int) -> None:
+def shorten_kept_results(draft: Draft, steps: Iterable[Step], *, most: int, limit: int, share: int) -> None:
     """Shorten the results of calls that are kept, oldest first, until at most `most` tokens are left.
 
     The model works on the newest: they are shortened last, only to come below `limit`, and keep `share` tokens.
@@ -366,15 +368,15 @@ def lean(draft: Draft, steps: Iterable[Step], *, most: int, limit: int, share: i
         return
     rank = draft.parts.pair
     kept = [at for at, is_kept in enumerate(draft.kept) if is_kept and rank[at] >= 0]
-    lighten(draft, ("shorten_results",), [at for at in kept if rank[at] > 0], goal=most)
-    excess = used(draft) - limit
+    shorten_groups(draft, ("shorten_results",), [at for at in kept if rank[at] > 0], goal=most)
+    excess = used_tokens(draft) - limit
     for group in kept:
         results = draft.parts.groups[group].members
         for at in results if rank[group] == 0 else ():
             if excess > 0 and at not in draft.parts.protected:
                 size = max(share // len(results), draft.tokens[at] - excess - MARKER_TOKENS)
                 message = draft.now.get(at, draft.messages[at])
-                lighter = shortened(
+                lighter = shorten_blocks(
                     message, ("result",), at=at, most=size, count=draft.count, pointer=draft.pointer(at)
                 )
                 excess -= _taken(draft, at, lighter)
@@ -389,7 +391,7 @@ def _lighter(draft: Draft, step: str, group: int, at: int, short: int) -> Shorte
     message = draft.now.get(at, draft.messages[at])
     if step == "drop_reasoning":
         # What is thought in the turn that goes on belongs to calls the model still works on.
-        return thoughtless(message, draft.count) if draft.parts.turn[group] > 0 else None
+        return drop_reasoning(message, draft.count) if draft.parts.turn[group] > 0 else None
     if draft.tokens[at] <= SHORTEN_FROM * short // SHORT:
         return None
     if step == "shorten_arguments" and any(block.kind == "reasoning" for block in message.blocks):
@@ -397,7 +399,9 @@ def _lighter(draft: Draft, step: str, group: int, at: int, short: int) -> Shorte
         if draft.parts.turn[group] == 0:
             return None
         message = without_reasoning(message)
-    return shortened(message, _CHEAP[step], at=at, most=short, count=draft.count, pointer=draft.pointer(at))
+    return shorten_blocks(
+        message, _CHEAP[step], at=at, most=short, count=draft.count, pointer=draft.pointer(at)
+    )
 
 
 def _taken(draft: Draft, at: int, lighter: Shortened | None) -> int:
@@ -413,31 +417,33 @@ def _taken(draft: Draft, at: int, lighter: Shortened | None) -> int:
     return saved
 
 
-def fold(draft: Draft, groups: Sequence[int], *, goal: int) -> bool:
+def fold_exploration(draft: Draft, groups: Sequence[int], *, goal: int) -> bool:
     """Drop runs of exploration among these groups, oldest first; tell whether that reaches the goal."""
-    excess = used(draft) - goal
+    excess = used_tokens(draft) - goal
     for run in _explorations(draft, groups):
         for at in run if excess > 0 else ():
             if draft.kept[at]:
                 draft.kept[at] = False
-                excess -= tokens_of(draft, at)
+                excess -= group_tokens(draft, at)
     return excess <= 0
 
 
 def _explorations(draft: Draft, groups: Sequence[int]) -> list[list[int]]:
-    return list(runs((at, explores(draft.messages, draft.parts.groups[at])) for at in groups))
+    return list(
+        exploration_runs((at, only_explores(draft.messages, draft.parts.groups[at])) for at in groups)
+    )
 
 
-def reduce(draft: Draft, policy: Policy, *, most: int, most_messages: int) -> tuple[int, int]:
+def lower_keep_counts(draft: Draft, policy: Policy, *, most: int, most_messages: int) -> tuple[int, int]:
     """Keep what the keep counts hold, lowered one at a time until that has at most so many tokens and messages.
 
     The turns are lowered first, then the tool pairs, in turns, down to one of each. Returns the counts.
     """
     parts = draft.parts
-    held = holds(parts, recent=policy.keep_recent_turns, pairs=policy.keep_tool_pairs)
+    held = held_groups(parts, recent=policy.keep_recent_turns, pairs=policy.keep_tool_pairs)
     draft.kept[:] = held
-    tokens = used(draft)
-    messages = sum(1 for _ in standing(draft))
+    tokens = used_tokens(draft)
+    messages = sum(1 for _ in kept_positions(draft))
     counts = [
         min(policy.keep_recent_turns, max(parts.turn, default=0) + 1),
         min(policy.keep_tool_pairs, max(1, max(parts.pair, default=0) + 1)),
@@ -450,7 +456,7 @@ def reduce(draft: Draft, policy: Policy, *, most: int, most_messages: int) -> tu
             counts[which] -= 1
             for at in by_rank[which].get(counts[which], ()):
                 draft.kept[at] = False
-                tokens -= tokens_of(draft, at)
+                tokens -= group_tokens(draft, at)
                 messages -= len(parts.groups[at].members)
         which = 1 - which
     if counts == before:
@@ -468,26 +474,26 @@ def _by_rank(draft: Draft, rank: Sequence[int], *, calls: bool) -> dict[int, lis
     return found
 
 
-def release(draft: Draft, *, most: int, most_messages: int) -> None:
+def drop_remarks(draft: Draft, *, most: int, most_messages: int) -> None:
     """Drop what is said between the calls of the newest turn, oldest first, until at most so much is left."""
-    excess = used(draft) - most
-    over = sum(1 for _ in standing(draft)) - most_messages if most_messages else 0
+    excess = used_tokens(draft) - most
+    over = sum(1 for _ in kept_positions(draft)) - most_messages if most_messages else 0
     before = excess
     for at, is_held in enumerate(draft.kept):
         if excess <= 0 and over <= 0:
             break
         if is_held and at not in draft.parts.pinned and draft.parts.pair[at] < 0:
             draft.kept[at] = False
-            excess -= tokens_of(draft, at)
+            excess -= group_tokens(draft, at)
             over -= len(draft.parts.groups[at].members)
     if excess < before:
         draft.steps.append(f"reduce: {before - excess:,} tokens said between calls")
 
 
-def harder(draft: Draft, groups: Sequence[int], *, most: int) -> None:
+def shorten_harder(draft: Draft, groups: Sequence[int], *, most: int) -> None:
     """Shorten what stays in these groups, oldest first and ever harder, until at most `most` tokens are left."""
-    excess = used(draft) - most
-    for size in HARDER:
+    excess = used_tokens(draft) - most
+    for size in HARD_SIZES:
         for group in groups:
             for at in draft.parts.groups[group].members:
                 if excess > 0 and draft.tokens[at] > size and at not in draft.parts.protected:
@@ -497,12 +503,12 @@ def harder(draft: Draft, groups: Sequence[int], *, most: int) -> None:
 def _much_lighter(draft: Draft, group: int, at: int, size: int, excess: int) -> Shortened | None:
     message = draft.now.get(at, draft.messages[at])
     kinds = _kinds(draft, at, message)
-    lighter = thoughtless(message, draft.count) if draft.parts.turn[group] > 0 else None
+    lighter = drop_reasoning(message, draft.count) if draft.parts.turn[group] > 0 else None
     if lighter is not None or not kinds:
         return lighter
     alone = sum(block.kind in kinds for block in message.blocks) == 1
     most = max(size, draft.tokens[at] - excess - MARKER_TOKENS) if alone else size
-    return shortened(message, kinds, at=at, most=most, count=draft.count, pointer=draft.pointer(at))
+    return shorten_blocks(message, kinds, at=at, most=most, count=draft.count, pointer=draft.pointer(at))
 
 
 def _kinds(draft: Draft, at: int, message: Message) -> tuple[BlockKind, ...]:
@@ -515,14 +521,14 @@ def _kinds(draft: Draft, at: int, message: Message) -> tuple[BlockKind, ...]:
 def shorten_opening(draft: Draft, *, most: int) -> bool:
     """Shorten the opening request, where it is neither protected nor the newest; tell whether that was needed."""
     at = draft.parts.opening
-    excess = used(draft) - most
+    excess = used_tokens(draft) - most
     if excess <= 0 or at < 0 or at == draft.parts.newest or at in draft.parts.protected:
         return False
     message = draft.now.get(at, draft.messages[at])
     saved = 0
-    for size in (max(SHORT, draft.tokens[at] - excess - MARKER_TOKENS), *HARDER[1:]):
+    for size in (max(SHORT, draft.tokens[at] - excess - MARKER_TOKENS), *HARD_SIZES[1:]):
         if saved < excess:
-            lighter = shortened(
+            lighter = shorten_blocks(
                 message, ("text",), at=at, most=size, count=draft.count, pointer=draft.pointer(at)
             )
             saved += _taken(draft, at, lighter)

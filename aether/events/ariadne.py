@@ -13,8 +13,17 @@ from itertools import chain
 
 from aether import clock
 from aether.errors import AetherError
-from aether.events.delivery import TIMEOUT_SECONDS, Background, Sent, say
-from aether.events.events import STRING_CHARS, Event, cut, line, parent_id, record, span_id, trace_id
+from aether.events.delivery import TIMEOUT_SECONDS, BackgroundExporter, SendResult, warn
+from aether.events.events import (
+    STRING_CHARS,
+    Event,
+    json_line,
+    parent_id,
+    record,
+    span_id,
+    trace_id,
+    truncate,
+)
 from aether.http import Address, Reply, address, request
 from aether.types import JsonObject
 
@@ -31,7 +40,7 @@ _AROUND = (b'{"batch":[', b"]}")
 _OK = range(200, 300)
 
 
-def ariadne(url: str = "", *, timeout_seconds: float = TIMEOUT_SECONDS) -> Background:
+def ariadne(url: str = "", *, timeout_seconds: float = TIMEOUT_SECONDS) -> BackgroundExporter:
     """Return the exporter to the viewer at `url`, whose path may be left out.
 
     Raises:
@@ -40,16 +49,16 @@ def ariadne(url: str = "", *, timeout_seconds: float = TIMEOUT_SECONDS) -> Backg
     to = _ingest(url)
     arrived: set[str] = set()
 
-    def send(events: Sequence[Event], deadline: float) -> Sent:
+    def send(events: Sequence[Event], deadline: float) -> SendResult:
         forms, spoilt = _forms(events, arrived)
         sent = _post_all(to, forms, deadline)
         if len(arrived) > REMEMBERED_TRACES:
             arrived.clear()
         if not sent.lost:
             arrived.update(event.session_id for event in events)
-        return Sent(sent.lost + spoilt, sent.trouble or "an event has no time or is too large")
+        return SendResult(sent.lost + spoilt, sent.trouble or "an event has no time or is too large")
 
-    return Background("Ariadne", send, timeout_seconds=timeout_seconds)
+    return BackgroundExporter("Ariadne", send, timeout_seconds=timeout_seconds)
 
 
 def healthy(url: str = "", *, timeout_seconds: float = TIMEOUT_SECONDS) -> bool:
@@ -62,9 +71,9 @@ def healthy(url: str = "", *, timeout_seconds: float = TIMEOUT_SECONDS) -> bool:
     place = to._replace(path=to.path.partition("?")[0].removesuffix("/ingest") + "/healthz")
     found = _status(place, None, timeout_seconds)
     if found.trouble:
-        say("Ariadne", f"{place} does not answer ({found.reason}).")
+        warn("Ariadne", f"{place} does not answer ({found.reason}).")
     elif found.status != 200:
-        say("Ariadne", f"{place} answered {found.status}.")
+        warn("Ariadne", f"{place} answered {found.status}.")
     return found.status == 200
 
 
@@ -83,7 +92,7 @@ def span(event: Event, *, string_chars: int = STRING_CHARS) -> JsonObject:
     parent = {"parent_id": parent} if (parent := parent_id(event)) else {}
     return {
         "type": "span", "trace_id": trace_id(event.session_id), "span_id": span_id(event), **parent,
-        "kind": event.name.partition(".")[0], "name": cut(event.name, NAME_CHARS),
+        "kind": event.name.partition(".")[0], "name": truncate(event.name, NAME_CHARS),
         "started_at": at, "ended_at": at, "status": event.status,
         "data": record(event, string_chars=string_chars),
     }  # fmt: skip
@@ -93,7 +102,7 @@ def trace(event: Event) -> JsonObject:
     """Return the trace of the conversation of `event`, begun at it."""
     return {
         "type": "trace", "trace_id": trace_id(event.session_id),
-        "name": cut(event.session_id, NAME_CHARS) or "conversation",
+        "name": truncate(event.session_id, NAME_CHARS) or "conversation",
         "started_at": clock.stamp(clock.parse(event.at)), "metadata": {"source": "aether"},
     }  # fmt: skip
 
@@ -104,7 +113,7 @@ def _forms(events: Sequence[Event], arrived: set[str]) -> tuple[list[bytes], int
     for event in events:
         try:
             form = _fitting(event)
-            new = [] if event.session_id in told else [line(trace(event))]
+            new = [] if event.session_id in told else [json_line(trace(event))]
         except (AetherError, ValueError, RecursionError):
             spoilt += 1
             continue
@@ -117,12 +126,12 @@ def _fitting(event: Event) -> bytes:
     """Return the span of `event`, its strings cut so far that one post can hold it."""
     most = BODY_BYTES - sum(map(len, _AROUND))
     chars = STRING_CHARS
-    form = line(span(event))
-    if len(form) > most and len(line(span(event, string_chars=SHORTEST_CHARS))) > most:
+    form = json_line(span(event))
+    if len(form) > most and len(json_line(span(event, string_chars=SHORTEST_CHARS))) > most:
         raise ValueError("it is too large")
     while len(form) > most:
         chars = max(SHORTEST_CHARS, chars // 2)
-        form = line(span(event, string_chars=chars))
+        form = json_line(span(event, string_chars=chars))
     return form
 
 
@@ -145,13 +154,13 @@ def posts(forms: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
     return
 
 
-def _post_all(to: Address, forms: list[bytes], deadline: float) -> Sent:
+def _post_all(to: Address, forms: list[bytes], deadline: float) -> SendResult:
     lost, trouble = 0, ""
     for body, spans in posts(forms):
         failed = _post(to, body, deadline)
         lost += spans if failed else 0
         trouble = trouble or failed
-    return Sent(lost, trouble)
+    return SendResult(lost, trouble)
 
 
 def _post(to: Address, body: bytes, deadline: float) -> str:

@@ -26,7 +26,7 @@ from typing import NamedTuple
 from aether.events.events import Event
 
 
-class Direct:
+class DirectExporter:
     """An exporter that gives each event to `put` at once; what `put` raises is counted, and said once."""
 
     def __init__(self, name: str, put: Callable[[Event], None]) -> None:
@@ -42,7 +42,7 @@ class Direct:
         except Exception as reason:  # noqa: BLE001 - telling of the work must not end the work
             self.lost += 1
             if self.lost == 1:
-                say(self.name, f"an event was lost: {type(reason).__name__}: {reason}")
+                warn(self.name, f"an event was lost: {type(reason).__name__}: {reason}")
 
     def flush(self) -> None:
         """Do nothing: nothing waits."""
@@ -51,7 +51,7 @@ class Direct:
         """Do nothing: nothing is held."""
 
 
-def say(who: str, what: str) -> None:
+def warn(who: str, what: str) -> None:
     """Write one line to stderr, if there is one: `[Ariadne] …`."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stderr.write(f"[{who}] {what}\n")
@@ -63,7 +63,7 @@ QUEUE_EVENTS = 10_000
 TIMEOUT_SECONDS = 2.0
 
 
-class Sent(NamedTuple):
+class SendResult(NamedTuple):
     """What became of some events."""
 
     lost: int = 0
@@ -71,7 +71,7 @@ class Sent(NamedTuple):
     """Why they were lost, in words."""
 
 
-class Background:
+class BackgroundExporter:
     """An exporter whose `send` gets, in a thread, what was emitted, and the instant at which it must be done.
 
     `send(events, deadline)` may block until `deadline` (`time.monotonic`) and says what it could not deliver.
@@ -80,7 +80,7 @@ class Background:
     def __init__(
         self,
         name: str,
-        send: Callable[[Sequence[Event], float], Sent],
+        send: Callable[[Sequence[Event], float], SendResult],
         *,
         timeout_seconds: float = TIMEOUT_SECONDS,
         queue_events: int = QUEUE_EVENTS,
@@ -153,7 +153,7 @@ class Background:
             try:
                 sent = self._send(events, time.monotonic() + self.timeout_seconds)
             except Exception as reason:  # noqa: BLE001 - one batch that cannot be sent must not end the thread
-                sent = Sent(len(events), f"{type(reason).__name__}: {reason}")
+                sent = SendResult(len(events), f"{type(reason).__name__}: {reason}")
             with self._changed:
                 self._busy = False
                 if sent.lost:
@@ -172,10 +172,10 @@ class Background:
     def _lose(self, count: int, why: str) -> None:
         first, self.lost = not self.lost, self.lost + count
         if first:
-            say(self.name, f"{count} event(s) lost: {why}. Further losses are counted, not told.")
+            warn(self.name, f"{count} event(s) lost: {why}. Further losses are counted, not told.")
 
 
-_OPEN: weakref.WeakSet[Background] = weakref.WeakSet()
+_OPEN: weakref.WeakSet[BackgroundExporter] = weakref.WeakSet()
 
 
 def _close_all() -> None:

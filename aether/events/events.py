@@ -70,7 +70,7 @@ BUDGET = "window.budget"
 MEMORY = "memory."
 
 
-class Told(NamedTuple):
+class EventDoc(NamedTuple):
     """What one kind of event means: a row of the table in docs/observability.md."""
 
     when: str
@@ -80,42 +80,42 @@ class Told(NamedTuple):
 
 
 COMMON = ("model?", "t_est", "max", "preflight?")
-EVENTS: Mapping[str, Told] = {
-    TOKEN_ESTIMATE: Told("the conversation was counted", ("max_tokens", "usage_pct", "breakdown")),
-    TRIGGER_DECISION: Told(
+EVENTS: Mapping[str, EventDoc] = {
+    TOKEN_ESTIMATE: EventDoc("the conversation was counted", ("max_tokens", "usage_pct", "breakdown")),
+    TRIGGER_DECISION: EventDoc(
         "it was decided whether to compact", ("triggered", "reason", "policy", "kept?", "pruned_count?", "note?")
     ),
-    SUMMARY_CREATED: Told(
+    SUMMARY_CREATED: EventDoc(
         "a summary took the place of messages",
         ("strategy", "input_messages", "summary_tokens", "compression_ratio"),
         payload="summary",
     ),
-    PRUNED_MESSAGES: Told(
+    PRUNED_MESSAGES: EventDoc(
         "messages left the context", ("pruned_count", "kept", "tokens_before", "tokens_after", "reduction_pct")
     ),
-    ERROR: Told("a step failed, and what was done instead", ("error_type", "message", "fallback")),
-    ARCHIVAL: Told("something was archived", ("session_id", "step", "storage_adapter", "file_path?", "s3_key?")),
-    REDACTION_DISABLED: Told(
+    ERROR: EventDoc("a step failed, and what was done instead", ("error_type", "message", "fallback")),
+    ARCHIVAL: EventDoc("something was archived", ("session_id", "step", "storage_adapter", "file_path?", "s3_key?")),
+    REDACTION_DISABLED: EventDoc(
         "an exporter or a storage takes texts with the secrets in them", ("severity", "message")
     ),
-    MESSAGE_ADDED: Told("the context manager took a message", ("message_id", "role", "tokens")),
-    COMPRESSED: Told(
+    MESSAGE_ADDED: EventDoc("the context manager took a message", ("message_id", "role", "tokens")),
+    COMPRESSED: EventDoc(
         "the context manager compressed a conversation",
         ("tokens_before", "tokens_after", "messages_before", "messages_after", "reduction_pct"),
     ),
-    BUDGET: Told("the fill of a window changed", ("usage_pct", "should_compress")),
-    MEMORY + "compressed": Told("working memory became a session", ("receipt_id", "phase")),
-    MEMORY + "phase_completed": Told("a phase of the colony ended", ("phase", "started")),
-    MEMORY + "checkin_superseded": Told(
+    BUDGET: EventDoc("the fill of a window changed", ("usage_pct", "should_compress")),
+    MEMORY + "compressed": EventDoc("working memory became a session", ("receipt_id", "phase")),
+    MEMORY + "phase_completed": EventDoc("a phase of the colony ended", ("phase", "started")),
+    MEMORY + "checkin_superseded": EventDoc(
         "a phase that waited for the Queen no longer does", ("checkin_phase", "checkin_status"), payload="checkin"
     ),
-    MEMORY + "signal_expired": Told("a signal faded", ("signal_id", "signal_type"), payload="signal"),
-    MEMORY + "signal_withdrawn": Told("a signal was taken back", ("signal_id", "signal_type"), payload="signal"),
+    MEMORY + "signal_expired": EventDoc("a signal faded", ("signal_id", "signal_type"), payload="signal"),
+    MEMORY + "signal_withdrawn": EventDoc("a signal was taken back", ("signal_id", "signal_type"), payload="signal"),
 }  # fmt: skip
 # Of what an event of the colony holds whole, these words say what it is about without telling its text.
-_TOLD_OF = ("id", "type", "phase", "status")
+_SUMMARY_FIELDS = ("id", "type", "phase", "status")
 # What names an event stands on the event itself.
-_OWN = frozenset({"event", "at", "revision", "nth"})
+_RECORD_FIELDS = frozenset({"event", "at", "revision", "nth"})
 
 
 class Moment(NamedTuple):
@@ -243,7 +243,7 @@ def budget(moment: Moment, *, should_compress: bool) -> Event:
     return _event(moment, BUDGET, usage_pct=usage, should_compress=should_compress)
 
 
-def of_colony(record: JsonObject, session_id: str) -> Event:
+def colony_event(record: JsonObject, session_id: str) -> Event:
     """Return the event that a record of `data/events.jsonl` tells of; what it holds whole is the payload.
 
     >>> of_colony({"event": "phase_completed", "at": "2026-03-01T10:15:00Z", "phase": 2}, "colony").name
@@ -253,9 +253,9 @@ def of_colony(record: JsonObject, session_id: str) -> Event:
     payload: JsonObject = {}
     for name, value in record.items():
         if isinstance(value, dict):
-            properties |= {f"{name}_{word}": value[word] for word in _TOLD_OF if word in value}
+            properties |= {f"{name}_{word}": value[word] for word in _SUMMARY_FIELDS if word in value}
             payload[name] = value
-        elif name not in _OWN:
+        elif name not in _RECORD_FIELDS:
             properties[name] = value
     name = MEMORY + str(record["event"]).removeprefix(MEMORY)
     return Event(name, str(record["at"]), session_id, properties, payload or None)
@@ -276,7 +276,7 @@ def _share(part: int, whole: int) -> float:
 STRING_CHARS = 102_400
 CUT = "... [truncated]"
 # Deeper than any event; what lies below is told as text rather than by an endless descent.
-DEEPEST = 32
+MAX_DEPTH = 32
 
 
 def record(event: Event, *, string_chars: int = STRING_CHARS) -> JsonObject:
@@ -290,16 +290,16 @@ def record(event: Event, *, string_chars: int = STRING_CHARS) -> JsonObject:
         **{name: value for name, value in event.properties.items() if name not in {"ts", "event", "status"}},
         "payload": event.payload or None,
     }  # fmt: skip
-    made: JsonObject = plain(whole, string_chars=string_chars)
+    made: JsonObject = json_value(whole, string_chars=string_chars)
     return made
 
 
-def line(value: JsonObject) -> bytes:
+def json_line(value: JsonObject) -> bytes:
     """Return `value` as one line of UTF-8 JSON without its line break; half a surrogate pair becomes `?`."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
-def plain(value: Any, *, string_chars: int = STRING_CHARS, depth: int = DEEPEST) -> Any:
+def json_value(value: Any, *, string_chars: int = STRING_CHARS, depth: int = MAX_DEPTH) -> Any:
     """Return a copy of `value` that is JSON without nulls, its strings cut at `string_chars`.
 
     >>> plain({"a": [None, float("inf"), 1], 2: None, 3: (1.5, True)})
@@ -308,14 +308,18 @@ def plain(value: Any, *, string_chars: int = STRING_CHARS, depth: int = DEEPEST)
     if isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
     if isinstance(value, dict) and depth:
-        below = {cut(str(key), string_chars): one for key, one in value.items() if one is not None}
-        return {key: plain(one, string_chars=string_chars, depth=depth - 1) for key, one in below.items()}
+        below = {truncate(str(key), string_chars): one for key, one in value.items() if one is not None}
+        return {
+            key: json_value(one, string_chars=string_chars, depth=depth - 1) for key, one in below.items()
+        }
     if isinstance(value, list | tuple) and depth:
-        return [plain(one, string_chars=string_chars, depth=depth - 1) for one in value if one is not None]
-    return cut(value if isinstance(value, str) else str(value), string_chars)
+        return [
+            json_value(one, string_chars=string_chars, depth=depth - 1) for one in value if one is not None
+        ]
+    return truncate(value if isinstance(value, str) else str(value), string_chars)
 
 
-def cut(text: str, most: int) -> str:
+def truncate(text: str, most: int) -> str:
     """Return `text`, or its beginning and a mark, `most` characters together.
 
     >>> cut("a" * 20, 18)
@@ -337,7 +341,7 @@ def span_id(event: Event) -> str:
     preflight = event.properties.get("preflight")
     if preflight and event.name == TOKEN_ESTIMATE:
         return _of_preflight(event)
-    return _digest("span", line(record(event)).decode())[:16]
+    return _digest("span", json_line(record(event)).decode())[:16]
 
 
 def parent_id(event: Event) -> str:

@@ -20,14 +20,14 @@ from typing import Literal, NamedTuple, get_args
 
 from aether.errors import InvalidInput, StorageFailed, shown
 from aether.events import events
-from aether.events.delivery import TIMEOUT_SECONDS, Direct
-from aether.events.events import Event, Exporter, line, record
+from aether.events.delivery import TIMEOUT_SECONDS, DirectExporter
+from aether.events.events import Event, Exporter, json_line, record
 from aether.redact.redact import DEFAULT, Rules, redacted
 
 Kind = Literal["none", "console", "file", "ariadne", "otlp"]
 
 
-class Carrier(NamedTuple):
+class FunctionExporter(NamedTuple):
     """An exporter made of three functions."""
 
     emit: Callable[[Event], None]
@@ -35,7 +35,7 @@ class Carrier(NamedTuple):
     close: Callable[[], None]
 
 
-NONE = Carrier(lambda event: None, lambda: None, lambda: None)
+NO_EXPORTER = FunctionExporter(lambda event: None, lambda: None, lambda: None)
 
 
 def exporter(
@@ -67,14 +67,14 @@ def exporter(
             f"{shown(timeout_seconds)} is not a timeout.", fix="Use seconds, such as 2.0.", where="exporter"
         )
     if kind == "none":
-        return NONE
+        return NO_EXPORTER
     content = kind != "otlp" if content is None else content
     return screened(_made(kind, url, path, timeout_seconds), kind=kind, content=content, rules=rules)
 
 
 def callback(function: Callable[[Event], None], *, rules: Rules | None = DEFAULT) -> Exporter:
     """Return the exporter that calls `function` with each event; what it raises is counted, and said once."""
-    return screened(Direct("callback", function), kind="callback", rules=rules)
+    return screened(DirectExporter("callback", function), kind="callback", rules=rules)
 
 
 def fan_out(exporters: Iterable[Exporter]) -> Exporter:
@@ -86,7 +86,9 @@ def fan_out(exporters: Iterable[Exporter]) -> Exporter:
             with contextlib.suppress(Exception):
                 one.emit(event)
 
-    return Carrier(emit, lambda: _all(one.flush for one in each), lambda: _all(one.close for one in each))
+    return FunctionExporter(
+        emit, lambda: _all(one.flush for one in each), lambda: _all(one.close for one in each)
+    )
 
 
 def screened(
@@ -100,12 +102,14 @@ def screened(
             warned.append(True)
             at = events.Moment(event.at, event.session_id)
             inner.emit(events.redaction_disabled(at, f'the exporter "{kind}"'))
-        inner.emit(clean(event, rules=rules, content=content))
+        inner.emit(redacted_copy(event, rules=rules, content=content))
 
-    return Carrier(Direct(kind, put).emit, lambda: _all([inner.flush]), lambda: _all([inner.close]))
+    return FunctionExporter(
+        DirectExporter(kind, put).emit, lambda: _all([inner.flush]), lambda: _all([inner.close])
+    )
 
 
-def clean(event: Event, *, rules: Rules | None = DEFAULT, content: bool = True) -> Event:
+def redacted_copy(event: Event, *, rules: Rules | None = DEFAULT, content: bool = True) -> Event:
     """Return a copy of `event` that may leave: redacted, and without payload unless `content`."""
     event = event if content else event._replace(payload=None)
     if rules is None:
@@ -143,9 +147,9 @@ def _all(actions: Iterable[Callable[[], None]]) -> None:
             action()
 
 
-def console() -> Direct:
+def console() -> DirectExporter:
     """Return an exporter to stderr; whatever stderr is when the event happens."""
-    return Direct("console", _write)
+    return DirectExporter("console", _write)
 
 
 def _write(event: Event) -> None:
@@ -154,7 +158,7 @@ def _write(event: Event) -> None:
     sys.stderr.flush()
 
 
-def file(path: str | os.PathLike[str]) -> Direct:
+def file(path: str | os.PathLike[str]) -> DirectExporter:
     """Return an exporter that appends to the file at `path`, and makes it and its directory if need be.
 
     Several processes may share the file: each line is one write.
@@ -173,7 +177,7 @@ def file(path: str | os.PathLike[str]) -> Direct:
             where=str(place),
         ) from reason
 
-    return Direct("file", lambda event: _append(place, line(record(event)) + b"\n"))
+    return DirectExporter("file", lambda event: _append(place, json_line(record(event)) + b"\n"))
 
 
 def _append(path: Path, data: bytes) -> None:

@@ -17,8 +17,8 @@ from typing import Any
 
 from aether import clock
 from aether.errors import AetherError, BackendUnavailable
-from aether.events.delivery import TIMEOUT_SECONDS, Background, Sent
-from aether.events.events import Event, cut, parent_id, plain, span_id, trace_id
+from aether.events.delivery import TIMEOUT_SECONDS, BackgroundExporter, SendResult
+from aether.events.events import Event, json_value, parent_id, span_id, trace_id, truncate
 from aether.http import address
 from aether.redact.redact import redact
 
@@ -36,7 +36,7 @@ _ELSEWHERE = frozenset({"session_id", "preflight"})
 _VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
 
-def otlp(url: str = "", *, timeout_seconds: float = TIMEOUT_SECONDS) -> Background:
+def otlp(url: str = "", *, timeout_seconds: float = TIMEOUT_SECONDS) -> BackgroundExporter:
     """Return the exporter to the collector at `url`, the full address of its traces.
 
     Where `url` is empty, OpenTelemetry's own environment variables say it, else the usual port of this machine;
@@ -63,7 +63,7 @@ def otlp(url: str = "", *, timeout_seconds: float = TIMEOUT_SECONDS) -> Backgrou
     to = endpoint or "the collector"
     resource = Resource.create({"service.name": os.environ.get("OTEL_SERVICE_NAME") or "aether"})
 
-    def send(events: Sequence[Event], deadline: float) -> Sent:
+    def send(events: Sequence[Event], deadline: float) -> SendResult:
         spans, lost = [], 0
         for event in events:
             try:
@@ -76,17 +76,17 @@ def otlp(url: str = "", *, timeout_seconds: float = TIMEOUT_SECONDS) -> Backgrou
             if time.monotonic() > deadline:
                 lost, trouble = lost + len(batch), trouble or f"{to} took too long"
                 continue
-            with _overheard() as words:
+            with _captured_logs() as words:
                 failed = exporter.export(batch) is not SpanExportResult.SUCCESS
             if failed:
                 lost, trouble = lost + len(batch), f"{to} did not take them{_reason(words)}"
-        return Sent(lost, trouble)
+        return SendResult(lost, trouble)
 
-    return Background("OTLP", send, timeout_seconds=timeout_seconds)
+    return BackgroundExporter("OTLP", send, timeout_seconds=timeout_seconds)
 
 
 @contextmanager
-def _overheard() -> Iterator[list[str]]:
+def _captured_logs() -> Iterator[list[str]]:
     """Yield what the library logs in this thread meanwhile: only there does it say why an export failed."""
     words: list[str] = []
     thread = threading.get_ident()
@@ -107,7 +107,7 @@ def _overheard() -> Iterator[list[str]]:
 def _reason(words: list[str]) -> str:
     """Return the first of `words` in brackets: those after it tell of giving up."""
     said = " ".join(words[0].split()).rstrip(".") if words else ""
-    return f" ({cut(redact(said), REASON_CHARS)})" if said else ""
+    return f" ({truncate(redact(said), REASON_CHARS)})" if said else ""
 
 
 def _endpoint(url: str) -> str | None:
@@ -147,7 +147,7 @@ def attributes(event: Event) -> dict[str, Any]:
     said = {key: value for key, value in event.properties.items() if key not in _ELSEWHERE}
     if event.payload:
         said["payload"] = event.payload
-    flat = _flat(plain(said), prefix)
+    flat = _flat(json_value(said), prefix)
     return {"gen_ai.conversation.id": event.session_id} | {
         _NAMED.get(name.removeprefix(f"{prefix}."), name): value for name, value in flat
     }

@@ -53,7 +53,7 @@ def compacted(
     place = options.record or conversations.place(home)
     chosen = named(policy) if isinstance(policy, str) else policy
     chosen = chosen._replace(reserve=max(chosen.reserve, request.get("max_tokens", 0)))
-    messages = conversations.continued(conversation_id, request["messages"], home=home)
+    messages = conversations.resume(conversation_id, request["messages"], home=home)
     system, tools = request.get("system"), request.get("tools")
     if client is not None:
         count = _exact(

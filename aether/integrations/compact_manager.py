@@ -15,17 +15,17 @@ from os import PathLike
 from typing import Any, NamedTuple, Protocol, cast
 
 from aether.api import compact
-from aether.api.compact import options_of, rules_of
-from aether.api.compact_case import BESIDE, as_dicts
+from aether.api.compact import options_from_config, redaction_rules
+from aether.api.compact_case import META_KEYS, as_dicts
 from aether.api.conversations import place
 from aether.api.home import Home
 from aether.api.tokens import counting
-from aether.compaction.policy import CompactConfig, CompactPolicy, built
+from aether.compaction.policy import CompactConfig, CompactPolicy, config_from_values
 from aether.errors import AetherError, BackendFailed, BudgetExceeded, InvalidInput, shown
 from aether.events.events import Event, Exporter
 from aether.events.exporters import callback, screened
 from aether.messages.convert import META, read
-from aether.messages.model import Wire
+from aether.messages.model import ProviderFormat
 from aether.storage.adapter import StorageAdapter
 from aether.store.config import settings
 from aether.tokens.count import message_tokens, system_tokens, tools_tokens
@@ -183,8 +183,8 @@ class CompactManager:
             self.config = config
         else:
             found = settings(config, home=place(home))
-            self.config, self._doubts = built(found.values), found.findings
-        options = options_of(
+            self.config, self._doubts = config_from_values(found.values), found.findings
+        options = options_from_config(
             self.config, home=home, storage=storage, exporter=_exporter(self.config, exporter)
         )
         if token_estimator is not None:
@@ -203,7 +203,7 @@ class CompactManager:
         *,
         system: Any = None,
         tools: Any = None,
-        wire: Wire | None = None,
+        wire: ProviderFormat | None = None,
     ) -> CompactionResult:
         """Return `messages` as they may be sent: the same, or compacted where the trigger fires.
 
@@ -228,7 +228,7 @@ class CompactManager:
         *,
         system: Any = None,
         tools: Any = None,
-        wire: Wire | None = None,
+        wire: ProviderFormat | None = None,
     ) -> CompactionResult:
         """Return `messages` compacted whether a trigger fires or not; `note` says why in event and receipt.
 
@@ -318,7 +318,7 @@ class CompactManager:
 
 
 def _message(raw: JsonObject) -> Message:
-    beside = {key: raw[key] for key in BESIDE if key in raw}
+    beside = {key: raw[key] for key in META_KEYS if key in raw}
     return Message(raw["role"], raw["content"], {**raw.get(META, {}), **beside})
 
 
@@ -331,7 +331,7 @@ def _exporter(config: CompactConfig, given: Exporter | EventSink | None) -> Expo
     if given is None:
         return None
     if hasattr(given, "emit"):
-        return screened(cast("Exporter", given), rules=rules_of(config))
+        return screened(cast("Exporter", given), rules=redaction_rules(config))
     sink: EventSink = given
 
     def put(event: Event) -> None:
@@ -339,7 +339,7 @@ def _exporter(config: CompactConfig, given: Exporter | EventSink | None) -> Expo
             event.name, {"session_id": event.session_id, "ts": event.at, **event.properties}, event.payload
         )
 
-    return callback(put, rules=rules_of(config))
+    return callback(put, rules=redaction_rules(config))
 
 
 def _summariser(own: Summarizer, policy: CompactPolicy) -> Callable[[list[JsonObject], int, str], str]:

@@ -113,7 +113,7 @@ def _require(holds: bool, name: str, value: Any, wanted: str) -> None:
         raise InvalidInput(f"{name} must be {wanted}, got {shown(value)}.", fix="Correct it.", where=name)
 
 
-def classified(
+def classify(
     role: str, content: str, given: Mapping[str, Any] | MessageMetadata | None = None
 ) -> MessageMetadata:
     """Return the metadata of a new message: what its role and words say, under what the caller gave.
@@ -397,7 +397,7 @@ class ContextManager:
         Raises:
             InvalidInput: the role, the content or the metadata cannot be.
         """
-        message = Message(role, content, metadata=classified(role, content, metadata))
+        message = Message(role, content, metadata=classify(role, content, metadata))
         held = self._find(conversation_id)
         raw = raw_of(message, held.whole.raws if held else ())
         tokens = message_tokens(convert.message(raw, "plain"), self._count)
@@ -495,20 +495,20 @@ class ContextManager:
         kept = [raw for raw in held.whole.raws if keep_system and raw["role"] == "system"]
         held.whole.raws[:] = held.context.raws[:] = kept
         if self._home is not None:
-            conversations.begin_anew(conversation_id, home=self._home)
+            conversations.clear_context(conversation_id, home=self._home)
             self._store(conversation_id, kept)
 
     def delete_conversation(self, conversation_id: str) -> bool:
         """Return whether there was such a conversation; it is no longer used. What is in a home stays there."""
         known = self._find(conversation_id) is not None
         if known and self._home is not None:
-            conversations.begin_anew(conversation_id, home=self._home)
+            conversations.clear_context(conversation_id, home=self._home)
         self._conversations.pop(conversation_id, None)
         return known
 
     def list_conversations(self) -> list[str]:
         """Return the ids of all conversations that have messages or were created here, sorted."""
-        stored = conversations.names(home=self._home) if self._home is not None else []
+        stored = conversations.conversation_ids(home=self._home) if self._home is not None else []
         return sorted({*self._conversations, *(name for name in stored if self._find(name))})
 
     def get_conversation_stats(self, conversation_id: str) -> JsonObject:
@@ -554,14 +554,14 @@ class ContextManager:
             return None
         held = self._create(conversation_id, None)
         held.context.raws[:] = context
-        held.whole.raws[:] = conversations.since_begun(conversation_id, home=self._home)
+        held.whole.raws[:] = conversations.since_cleared(conversation_id, home=self._home)
         for raw in held.whole.raws:
             held.conversation.add_message(message_of(raw))
         return held
 
     def _store(self, conversation_id: str, raws: Sequence[JsonObject]) -> None:
         if self._home is not None:
-            conversations.add(conversation_id, raws, home=self._home)
+            conversations.add_messages(conversation_id, raws, home=self._home)
 
     def _policy(self) -> Policy:
         window = policy("window")

@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Any
 
 from aether.api import compact, conversations
-from aether.api.compact_case import DEFAULT_OPTIONS, UNNAMED, Options
+from aether.api.compact_case import DEFAULT_OPTIONS, UNNAMED_MODEL, Options
 from aether.api.home import Home
 from aether.compaction.shapes import Policy
 from aether.errors import BackendUnavailable
@@ -150,7 +150,7 @@ def _tools(tools: Sequence[Any]) -> list[Any]:
 
 def _name(model: Any) -> str:
     name = getattr(model, "model_name", None) or getattr(model, "model", None)
-    return name if isinstance(name, str) and name else UNNAMED
+    return name if isinstance(name, str) and name else UNNAMED_MODEL
 
 
 def _thread() -> str:

@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from aether.api import compact, conversations
-from aether.api.compact_case import DEFAULT_OPTIONS, UNNAMED, Options
+from aether.api.compact_case import DEFAULT_OPTIONS, UNNAMED_MODEL, Options
 from aether.api.home import Home
 from aether.clock import short_id
 from aether.compaction.shapes import Policy
@@ -56,19 +56,19 @@ class AetherSession:
 
     async def add_items(self, items: Sequence[Any]) -> None:
         """Append items; all or none of them are stored."""
-        await asyncio.to_thread(conversations.add, self.session_id, list(items), home=self.home)
+        await asyncio.to_thread(conversations.add_messages, self.session_id, list(items), home=self.home)
 
     async def pop_item(self) -> JsonObject | None:
         """Take the newest item back and return it; the history keeps it."""
-        return await asyncio.to_thread(conversations.take_back, self.session_id, home=self.home)
+        return await asyncio.to_thread(conversations.pop_message, self.session_id, home=self.home)
 
     async def clear_session(self) -> None:
         """Begin anew; the history keeps everything."""
-        await asyncio.to_thread(conversations.begin_anew, self.session_id, home=self.home)
+        await asyncio.to_thread(conversations.clear_context, self.session_id, home=self.home)
 
     async def get_history(self) -> list[JsonObject]:
         """Return every item that was ever added."""
-        return await asyncio.to_thread(conversations.whole, self.session_id, home=self.home)
+        return await asyncio.to_thread(conversations.full_history, self.session_id, home=self.home)
 
 
 def compaction_filter(
@@ -114,7 +114,7 @@ def compaction_filter(
             with contextlib.suppress(Conflict, BudgetExceeded):
                 return preflight(data, own, stored, unsaved)
         with contextlib.suppress(Conflict):
-            return preflight(data, beside, conversations.continued(beside, items, home=record))
+            return preflight(data, beside, conversations.resume(beside, items, home=record))
         # Many runs at once are in each other's way: this one is recorded by itself.
         return preflight(data, f"{beside} {short_id('run')}", items)
 
@@ -182,7 +182,7 @@ def _sendable(items: Sequence[JsonObject]) -> list[JsonObject]:
 def _model(agent: Any) -> str:
     model = getattr(agent, "model", None)
     name = model if isinstance(model, str) else getattr(model, "model", None)
-    return name if isinstance(name, str) and name else UNNAMED
+    return name if isinstance(name, str) and name else UNNAMED_MODEL
 
 
 def _tools(agent: Any) -> list[JsonObject]:

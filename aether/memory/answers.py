@@ -30,20 +30,20 @@ MAX_DEPTH = 32
 # Each opening brace may start an object; prose with more of them than this is not an answer.
 MAX_STARTS = 1_000
 # Mending reads to the end from each start, in Python.
-MAX_MENDED_STARTS = 20
+MAX_LENIENT_STARTS = 20
 MAX_ID_CHARS = 200
 # Relevance of an item whose architect gave none that can be read.
 DEFAULT_RELEVANCE = 0.5
 DEFAULT_TYPE = "observation"
 
 # Counted by aether itself, whatever the architect says.
-_OURS = frozenset(("original_tokens", "compressed_tokens", "compression_ratio", "token_count"))
+_COUNTED_BY_AETHER = frozenset(("original_tokens", "compressed_tokens", "compression_ratio", "token_count"))
 _KNOWN = frozenset((*REQUIRED, "phase", "high_value_items"))
 _FIX = "Answer again with the whole JSON object and nothing else."
 _PERCENT = lazy(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
 
 
-class Checked(NamedTuple):
+class CheckedAnswer(NamedTuple):
     """The fields of a session as they may be stored, and what was mended to get there."""
 
     fields: JsonObject
@@ -61,7 +61,7 @@ def unwrap(answer: str | Mapping[str, Any]) -> JsonObject:
     >>> unwrap('Here it is:\n```json\n{"summary": "Done.",}\n```')
     {'summary': 'Done.'}
     """
-    text = answer if isinstance(answer, str) else _written(answer)
+    text = answer if isinstance(answer, str) else _as_json(answer)
     if len(text) > MAX_CHARS:
         _reject(
             f"The answer has {len(text)} characters; {MAX_CHARS} are the limit.",
@@ -70,10 +70,10 @@ def unwrap(answer: str | Mapping[str, Any]) -> JsonObject:
     text = text.removeprefix("\ufeff").strip()
     # A comma too many hides the whole object but not those inside it, hence both readings.
     readings = (
-        _objects(text, _strict, MAX_STARTS),
-        _objects(text, _without_trailing_commas, MAX_MENDED_STARTS),
+        _json_objects(text, _parse_strict, MAX_STARTS),
+        _json_objects(text, _without_trailing_commas, MAX_LENIENT_STARTS),
     )
-    candidates = max((_with_inner(objects) for objects in readings), key=_best_rank)
+    candidates = max((_with_nested(objects) for objects in readings), key=_best_rank)
     most = _best_rank(candidates)
     if most == 0:
         _reject(
@@ -90,7 +90,7 @@ def unwrap(answer: str | Mapping[str, Any]) -> JsonObject:
 def check_answer(
     answer: str | Mapping[str, Any], handoff: Handoff | None, phase: int, *,
     count: Counter | None = None, extractive: bool = False,
-) -> Checked:  # fmt: skip
+) -> CheckedAnswer:  # fmt: skip
     """Return what of `answer` may be stored as a session of `phase`.
 
     With the hand-off, the summary and the time are also compared with what was handed over. The summary of the
@@ -107,7 +107,7 @@ def check_answer(
     fields: JsonObject = {}
     for name in ("id", "session_id"):
         fields[name] = _id(given, name, faults)
-    fields["compressed_at"] = _time(given, handoff, faults, findings)
+    fields["compressed_at"] = _compressed_at(given, handoff, faults, findings)
     fields["phase"] = phase
     if "phase" in given and given["phase"] != phase:
         _note(findings, "phase", f"{shown(given['phase'])} was corrected to {phase}.")
@@ -115,12 +115,12 @@ def check_answer(
     fields["key_decisions"] = _pairs(given, "key_decisions", "decision", "rationale", faults)
     fields["outcomes"] = _pairs(given, "outcomes", "result", "impact", faults)
     fields["high_value_items"] = _high_value_items(given, faults, findings)
-    dropped = sorted(given.keys() - _KNOWN - _OURS - {"metadata"})
+    dropped = sorted(given.keys() - _KNOWN - _COUNTED_BY_AETHER - {"metadata"})
     if dropped:
         _note(findings, "answer", f"the unknown fields {', '.join(map(shown, dropped))} were left out.")
     if faults:
         _reject("\n".join([f"The answer has {len(faults)} fault{'s' * (len(faults) > 1)}:", *faults, ""]))
-    return Checked(fields, findings)
+    return CheckedAnswer(fields, findings)
 
 
 def _reject(what: str, *, fix: str = _FIX) -> NoReturn:
@@ -133,7 +133,7 @@ def _note(findings: list[Finding], where: str, message: str) -> None:
     )
 
 
-def _written(answer: Mapping[str, Any]) -> str:
+def _as_json(answer: Mapping[str, Any]) -> str:
     try:
         return json.dumps(dict(answer), ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as reason:
@@ -146,7 +146,9 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-def _objects(text: str, parse: Callable[[str, int], tuple[Any, int] | None], starts: int) -> list[JsonObject]:
+def _json_objects(
+    text: str, parse: Callable[[str, int], tuple[Any, int] | None], starts: int
+) -> list[JsonObject]:
     """Return the outermost JSON objects among the first `starts` of `text`, whatever stands around them."""
     found: list[JsonObject] = []
     at = text.find("{")
@@ -159,7 +161,7 @@ def _objects(text: str, parse: Callable[[str, int], tuple[Any, int] | None], sta
     return found
 
 
-def _strict(text: str, at: int) -> tuple[Any, int] | None:
+def _parse_strict(text: str, at: int) -> tuple[Any, int] | None:
     decoder = json.JSONDecoder(parse_constant=_no_constant)
     try:
         return decoder.raw_decode(text, at)
@@ -184,12 +186,12 @@ def _without_trailing_commas(text: str, at: int) -> tuple[Any, int] | None:
         depth += (mark in ("{", "[")) - (mark in ("}", "]"))
         if depth == 0:
             kept.append(text[done : piece.end()])
-            parsed = _strict("".join(kept), 0)
+            parsed = _parse_strict("".join(kept), 0)
             return (parsed[0], piece.end()) if parsed else None
     return None
 
 
-def _with_inner(objects: list[JsonObject]) -> list[JsonObject]:
+def _with_nested(objects: list[JsonObject]) -> list[JsonObject]:
     """Return `objects` and those one level down: some models write {"session": {…}}."""
     inner = [value for found in objects for value in found.values() if isinstance(value, dict)]
     return objects + inner
@@ -225,7 +227,9 @@ def _id(given: JsonObject, name: str, faults: list[str]) -> str:
     return str(value)
 
 
-def _time(given: JsonObject, handoff: Handoff | None, faults: list[str], findings: list[Finding]) -> str:
+def _compressed_at(
+    given: JsonObject, handoff: Handoff | None, faults: list[str], findings: list[Finding]
+) -> str:
     value = given.get("compressed_at")
     if value is None:
         return ""

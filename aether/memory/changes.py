@@ -16,7 +16,7 @@ from aether.store.patch import apply
 from aether.types import Change, JsonObject, Patch
 
 
-def joined(*changes: Change, result: Any = None) -> Change:
+def join_changes(*changes: Change, result: Any = None) -> Change:
     """Return one change that does all of `changes`, in this order, and answers `result`.
 
     The caller sees to it that no later patch names a list place that an earlier one has moved.
@@ -32,7 +32,7 @@ def joined(*changes: Change, result: Any = None) -> Change:
     return Change(patches, appends, result)
 
 
-def chained(documents: Mapping[str, Any], *steps: Callable[[Mapping[str, Any]], Change]) -> Change:
+def chain_changes(documents: Mapping[str, Any], *steps: Callable[[Mapping[str, Any]], Change]) -> Change:
     """Return one change that does all of `steps`, each planned on what the ones before it leave.
 
     The result is the list of their results.
@@ -44,7 +44,7 @@ def chained(documents: Mapping[str, Any], *steps: Callable[[Mapping[str, Any]], 
         for document, patch in change.patches.items():
             state[document] = apply(state[document], patch)
         changes.append(change)
-    return joined(*changes, result=[change.result for change in changes])
+    return join_changes(*changes, result=[change.result for change in changes])
 
 
 # Largest whole number that every JSON reader gives back exactly (2**53 - 1, RFC 8259 section 6).
@@ -67,7 +67,7 @@ def check_phase(phase: object) -> int:
     return phase
 
 
-def number_in(value: Any) -> int | None:
+def phase_number(value: Any) -> int | None:
     """Return the phase number that a document holds as `value`, be it number or text, or None.
 
     >>> number_in("7"), number_in(2), number_in(True), number_in("seven")

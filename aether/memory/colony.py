@@ -34,7 +34,7 @@ RUNNING: tuple[State, ...] = ("EXECUTING", "VERIFYING")
 # Transitions that stay in the document (facts of the original colony).
 MAX_HISTORY = 100
 # Automatic snapshots that stay; older ones may be pruned (facts of the original colony).
-MAX_AUTOMATIC = 10
+MAX_AUTOMATIC_SNAPSHOTS = 10
 # Without a transition for half an hour the work counts as stuck (facts of the original colony).
 STUCK_SECONDS = 1800
 MAX_WORKER_CHARS = 200
@@ -56,11 +56,11 @@ def transition(
     Raises:
         InvalidInput: there is no such state, or no legal edge to it.
     """
-    change = walk(colony, [new], now=now, trigger=trigger, checkpoint=checkpoint)
+    change = follow_route(colony, [new], now=now, trigger=trigger, checkpoint=checkpoint)
     return change._replace(result=change.result[0])
 
 
-def walk(
+def follow_route(
     colony: Mapping[str, Any],
     route: Sequence[str],
     *,
@@ -85,9 +85,9 @@ def walk(
         *({"op": "add", "path": "/state_machine/state_history/-", "value": entry} for entry in entries),
     ]
     if any(step not in RUNNING for step in route):
-        patch += _dismissal(colony)
+        patch += _dismiss_workers(colony)
     if checkpoint is not None:
-        patch += _recorded(colony, checkpoint)
+        patch += _checkpoint_patch(colony, checkpoint)
     history = [*machine["state_history"], *entries]
     older = history[: max(0, len(history) - MAX_HISTORY)]
     patch += [{"op": "remove", "path": "/state_machine/state_history/0"} for _ in older]
@@ -123,7 +123,7 @@ def _checked_step(state: State, new: str, trigger: str) -> State:
     raise InvalidInput(f"Invalid transition: {state} -> {new}.", fix=f"{fix}.", where="colony state")
 
 
-def _dismissal(colony: Mapping[str, Any]) -> Patch:
+def _dismiss_workers(colony: Mapping[str, Any]) -> Patch:
     status = colony["colony_status"]
     patch: Patch = []
     if status["workers"]:
@@ -133,8 +133,8 @@ def _dismissal(colony: Mapping[str, Any]) -> Patch:
     return patch
 
 
-def _recorded(colony: Mapping[str, Any], snapshot_id: str) -> Patch:
-    surplus = len(colony["checkpoints"]["automatic"]) + 1 - MAX_AUTOMATIC
+def _checkpoint_patch(colony: Mapping[str, Any], snapshot_id: str) -> Patch:
+    surplus = len(colony["checkpoints"]["automatic"]) + 1 - MAX_AUTOMATIC_SNAPSHOTS
     return [
         {"op": "add", "path": "/checkpoints/automatic/-", "value": snapshot_id},
         *({"op": "remove", "path": "/checkpoints/automatic/0"} for _ in range(surplus)),
@@ -146,7 +146,7 @@ def record_checkpoint(colony: Mapping[str, Any], snapshot_id: str) -> Change:
 
     Which files may then go is decided by `snapshots.expendable`.
     """
-    return Change({DOCUMENT: _recorded(colony, snapshot_id)}, result=snapshot_id)
+    return Change({DOCUMENT: _checkpoint_patch(colony, snapshot_id)}, result=snapshot_id)
 
 
 def register_worker(

@@ -13,20 +13,20 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple, cast
 
-from aether.text.classify import bare, binding, classify
+from aether.text.classify import binding_kind, classify, without_lead_in
 from aether.text.cleaning import without_injected
-from aether.text.identifiers import anchors
+from aether.text.identifiers import identifiers
 from aether.text.regex import lazy
-from aether.text.similarity import Index, holders, index, mentions, nearest
+from aether.text.similarity import Index, containing, index, mentioning, nearest
 from aether.text.words import sentences
 from aether.types import Counter, Handoff, HighValueItem, Item, JsonObject
 
 Why = Literal["protected", "constraint", "decision", "blocker"]
 
 # Share of the target tokens that carried statements may add: a quarter more still compresses by 2.
-CARRY_SHARE = 0.25
+RESTORED_SHARE = 0.25
 # Below this a hand-off is so short that its decisions may double it.
-CARRY_FLOOR_TOKENS = 200
+RESTORED_FLOOR_TOKENS = 200
 # Keys and brackets of one high-value item as JSON.
 ITEM_TOKENS = 20
 # Share of a statement that one statement of the answer must hold to have kept it.
@@ -38,7 +38,7 @@ STATEMENT_CHARS = 600
 # What is typed as a decision is one as a whole up to this; in a longer text some sentences decide.
 WHOLE_CHARS = 280
 # A question and its answer decide together.
-ASKED = "Asked: "
+QUESTION_PREFIX = "Asked: "
 # DAST: an item above this is of high value; in others a cue word makes no decision of the colony.
 HIGH_VALUE = 0.7
 
@@ -73,7 +73,7 @@ class Required(NamedTuple):
     injected: bool
 
 
-class Gated(NamedTuple):
+class GateResult(NamedTuple):
     """A session after the gate, and what the gate had to do."""
 
     session: JsonObject
@@ -87,11 +87,11 @@ class Gated(NamedTuple):
     """As `carried`: what the answer lacks and the cap had no room for; it stays in the archive only."""
 
 
-def gate(handoff: Handoff, session: Mapping[str, Any], *, count: Counter) -> Gated:
+def gate(handoff: Handoff, session: Mapping[str, Any], *, count: Counter) -> GateResult:
     """Return `session` with the required statements of `handoff` that it lacks carried over verbatim."""
-    needed = required(handoff)
+    needed = required_statements(handoff)
     missing = _missing(needed, session)
-    room = max(CARRY_FLOOR_TOKENS, int(handoff["target_tokens"] * CARRY_SHARE))
+    room = max(RESTORED_FLOOR_TOKENS, int(handoff["target_tokens"] * RESTORED_SHARE))
     carried: list[Required] = []
     left_out: list[Required] = []
     for each in sorted(missing, key=lambda each: (_ORDER[each.why], -each.relevance)):
@@ -101,27 +101,27 @@ def gate(handoff: Handoff, session: Mapping[str, Any], *, count: Counter) -> Gat
         else:
             room -= tokens
             carried.append(each)
-    items = [*(session.get("high_value_items") or []), *map(_item, carried)]
+    items = [*(session.get("high_value_items") or []), *map(_high_value_item, carried)]
     gated = {**session, "high_value_items": items}
     score = 1 - len(missing) / len(needed) if needed else 1.0
-    lost = _lost_anchors(left_out, "\n".join(_texts(gated)))
-    return Gated(gated, [*map(_named, carried)], lost, round(score, 4), [*map(_named, left_out)])
+    lost = _lost_identifiers(left_out, "\n".join(_texts(gated)))
+    return GateResult(gated, [*map(_as_entry, carried)], lost, round(score, 4), [*map(_as_entry, left_out)])
 
 
-def required(handoff: Handoff) -> list[Required]:
+def required_statements(handoff: Handoff) -> list[Required]:
     """Return what of `handoff` must survive, in the order of its items, nothing twice."""
     said: list[tuple[int, Required]] = []
     ends: list[tuple[int, str]] = []
     for at, item in enumerate(handoff["items"]):
         if not item["metadata"].get("injected"):
-            said += ((at, each) for each in _said(item))
+            said += ((at, each) for each in _stated(item))
     if any(each.why == "blocker" for _, each in said):
-        ends = [(at, text) for at, item in enumerate(handoff["items"]) for text in _ends(item)]
+        ends = [(at, text) for at, item in enumerate(handoff["items"]) for text in _solutions(item)]
     solved = index(text for _, text in ends)
     found = list(_protected(handoff))
     for at, each in said:
         # A blocker that a later item solves is history.
-        later = each.why == "blocker" and mentions(each.content, solved, at_least=SOLVED_AT)
+        later = each.why == "blocker" and mentioning(each.content, solved, at_least=SOLVED_AT)
         if not (later and ends[later[-1]][0] > at):
             found.append(each)
     first: dict[str, Required] = {}
@@ -130,10 +130,10 @@ def required(handoff: Handoff) -> list[Required]:
     return list(first.values())
 
 
-def demands(handoff: Handoff) -> list[JsonObject]:
+def required_entries(handoff: Handoff) -> list[JsonObject]:
     """Return what must survive as data for an architect: `item_id`, `content` and `why`, what goes first first."""
-    ranked = sorted(required(handoff), key=lambda each: (_ORDER[each.why], -each.relevance))
-    return [_named(each) for each in ranked]
+    ranked = sorted(required_statements(handoff), key=lambda each: (_ORDER[each.why], -each.relevance))
+    return [_as_entry(each) for each in ranked]
 
 
 def _protected(handoff: Handoff) -> Iterator[Required]:
@@ -153,17 +153,19 @@ def _required(item: Item | None, content: str, why: Why, item_id: str = "") -> R
     return Required(item["id"], content, why, metadata["relevance_score"], item["type"], injected=injected)
 
 
-def _said(item: Item) -> Iterator[Required]:
+def _stated(item: Item) -> Iterator[Required]:
     """Yield the decisions, constraints and blockers that `item` states."""
     text = without_injected(item["content"]).strip()
     why = _TYPED.get(item["type"])
     if not text or not (why or item["metadata"]["relevance_score"] > HIGH_VALUE):
         return
-    if why and (len(text) <= WHOLE_CHARS or (len(text) <= STATEMENT_CHARS and text.startswith(ASKED))):
-        yield _required(item, bare(text), why)
+    if why and (
+        len(text) <= WHOLE_CHARS or (len(text) <= STATEMENT_CHARS and text.startswith(QUESTION_PREFIX))
+    ):
+        yield _required(item, without_lead_in(text), why)
         return
     found = [
-        (sentence, binding(sentence)) for sentence in sentences(text) if len(sentence) <= STATEMENT_CHARS
+        (sentence, binding_kind(sentence)) for sentence in sentences(text) if len(sentence) <= STATEMENT_CHARS
     ]
     told = [
         (sentence, kind)
@@ -171,12 +173,12 @@ def _said(item: Item) -> Iterator[Required]:
         if kind and (kind != "blocker" or item["type"] not in _PAST)
     ]
     for sentence, kind in told:
-        yield _required(item, bare(sentence), cast(Why, kind))
+        yield _required(item, without_lead_in(sentence), cast(Why, kind))
     if why and not told and len(text) <= STATEMENT_CHARS:
         yield _required(item, text, why)
 
 
-def _ends(item: Item) -> Iterator[str]:
+def _solutions(item: Item) -> Iterator[str]:
     """Yield what `item` says to be solved or reached."""
     for sentence in sentences(without_injected(item["content"])):
         if (
@@ -226,21 +228,21 @@ def _missing(needed: list[Required], session: Mapping[str, Any]) -> list[Require
 def _survives(each: Required, whole: str, texts: list[str], kept: Index) -> bool:
     if each.content in whole:
         return each.why != "protected" or any(each.content in text for text in texts)
-    if each.why == "protected" or not holders(each.content, kept, at_least=KEPT_AT):
+    if each.why == "protected" or not containing(each.content, kept, at_least=KEPT_AT):
         return False
-    found = anchors(each.content)
-    return all(_stands(anchor, whole) for anchor in (*found.paths, *found.identifiers, *found.urls))
+    found = identifiers(each.content)
+    return all(_contains_whole(anchor, whole) for anchor in (*found.paths, *found.identifiers, *found.urls))
 
 
-def _lost_anchors(left_out: list[Required], whole: str) -> list[str]:
+def _lost_identifiers(left_out: list[Required], whole: str) -> list[str]:
     lost: dict[str, None] = {}
     for each in left_out:
-        found = anchors(each.content)
+        found = identifiers(each.content)
         lost |= dict.fromkeys((*found.paths, *found.identifiers, *found.numbers, *found.urls))
-    return [anchor for anchor in lost if not _stands(anchor, whole)]
+    return [anchor for anchor in lost if not _contains_whole(anchor, whole)]
 
 
-def _stands(anchor: str, text: str) -> bool:
+def _contains_whole(anchor: str, text: str) -> bool:
     """Return whether `anchor` stands in `text` as a whole: 30 does not stand in 300."""
     at = text.find(anchor)
     while at >= 0:
@@ -255,7 +257,7 @@ def _word(char: str) -> bool:
     return char.isalnum() or char == "_"
 
 
-def _item(each: Required) -> HighValueItem:
+def _high_value_item(each: Required) -> HighValueItem:
     item: HighValueItem = {
         "content": each.content, "relevance_score": each.relevance, "type": each.type, "carried": True,
     }  # fmt: skip
@@ -264,5 +266,5 @@ def _item(each: Required) -> HighValueItem:
     return item
 
 
-def _named(each: Required) -> JsonObject:
+def _as_entry(each: Required) -> JsonObject:
     return {"item_id": each.item_id, "content": each.content, "why": each.why}

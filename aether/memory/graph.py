@@ -43,14 +43,14 @@ class Graph(TypedDict):
     relations: list[Relation]
 
 
-class Observed(TypedDict):
+class NewObservations(TypedDict):
     """What to observe of an entity."""
 
     entityName: str
     contents: list[str]
 
 
-class Added(TypedDict):
+class AddedObservations(TypedDict):
     """What was new of that."""
 
     entityName: str
@@ -101,7 +101,7 @@ def create_entities(graph: Mapping[str, Any], entities: Iterable[Entity], *, now
             known.add(entity["name"])
             once = list(dict.fromkeys(entity["observations"]))
             fresh.append({"name": entity["name"], "entityType": entity["entityType"], "observations": once})
-    return _adding(graph, [_stored(entity, stamp(now)) for entity in fresh], "/entities/-", fresh)
+    return _add(graph, [_stored(entity, stamp(now)) for entity in fresh], "/entities/-", fresh)
 
 
 def create_relations(graph: Mapping[str, Any], relations: Iterable[Relation], *, now: datetime) -> Change:
@@ -116,10 +116,12 @@ def create_relations(graph: Mapping[str, Any], relations: Iterable[Relation], *,
         if _key(relation) not in known:
             fresh.setdefault(_key(relation), _relation(relation))
     stored = [{"id": key, **relation, "created_at": stamp(now)} for key, relation in fresh.items()]
-    return _adding(graph, stored, "/relations/-", list(fresh.values()))
+    return _add(graph, stored, "/relations/-", list(fresh.values()))
 
 
-def add_observations(graph: Mapping[str, Any], observations: Iterable[Observed], *, now: datetime) -> Change:
+def add_observations(
+    graph: Mapping[str, Any], observations: Iterable[NewObservations], *, now: datetime
+) -> Change:
     """Return the change that adds to entities what is new of them; its result says of each what that is.
 
     Raises:
@@ -129,7 +131,7 @@ def add_observations(graph: Mapping[str, Any], observations: Iterable[Observed],
     places = _places(graph)
     known: dict[str, set[str]] = {}
     patch: Patch = []
-    added: list[Added] = []
+    added: list[AddedObservations] = []
     for each in observations:
         name = each["entityName"]
         if name not in places:
@@ -142,7 +144,7 @@ def add_observations(graph: Mapping[str, Any], observations: Iterable[Observed],
         path = pointer("entities", places[name], "observations", "-")
         patch += [{"op": "add", "path": path, "value": _observation(text, stamp(now))} for text in fresh]
         added.append({"entityName": name, "addedObservations": fresh})
-    return _bounded(graph, Change({DOCUMENT: patch}, result=added))
+    return _check_size(graph, Change({DOCUMENT: patch}, result=added))
 
 
 def delete_entities(graph: Mapping[str, Any], names: Iterable[str]) -> Change:
@@ -150,7 +152,7 @@ def delete_entities(graph: Mapping[str, Any], names: Iterable[str]) -> Change:
     gone = set(names)
     entities = [at for at, entity in enumerate(graph["entities"]) if entity["name"] in gone]
     touched = [at for at, each in enumerate(graph["relations"]) if gone & {each["from"], each["to"]}]
-    patch = [*_removing("entities", at=entities), *_removing("relations", at=touched)]
+    patch = [*_remove("entities", at=entities), *_remove("relations", at=touched)]
     return Change({DOCUMENT: patch}, result=len(entities))
 
 
@@ -165,7 +167,7 @@ def delete_observations(graph: Mapping[str, Any], deletions: Iterable[Deletion])
     for place, texts in gone.items():
         held = _observations(graph["entities"][place])
         found = [at for at, text in enumerate(held) if text in texts]
-        patch += _removing("entities", place, "observations", at=found)
+        patch += _remove("entities", place, "observations", at=found)
     return Change({DOCUMENT: patch}, result=len(patch))
 
 
@@ -173,7 +175,7 @@ def delete_relations(graph: Mapping[str, Any], relations: Iterable[Relation]) ->
     """Return the change that removes exactly these relations; its result is how many went."""
     gone = {_key(relation) for relation in relations}
     found = [at for at, relation in enumerate(graph["relations"]) if _key(relation) in gone]
-    return Change({DOCUMENT: _removing("relations", at=found)}, result=len(found))
+    return Change({DOCUMENT: _remove("relations", at=found)}, result=len(found))
 
 
 def merge(graph: Mapping[str, Any], other: Graph, *, now: datetime) -> Change:
@@ -187,7 +189,7 @@ def merge(graph: Mapping[str, Any], other: Graph, *, now: datetime) -> Change:
     for entity in other["entities"]:  # a file of the official server may hold one name twice
         kept = united.setdefault(entity["name"], {**entity, "observations": []})
         kept["observations"] = [*kept["observations"], *entity["observations"]]
-    wanted: list[Observed] = [
+    wanted: list[NewObservations] = [
         {"entityName": name, "contents": entity["observations"]}
         for name, entity in united.items()
         if name in places
@@ -201,10 +203,10 @@ def merge(graph: Mapping[str, Any], other: Graph, *, now: datetime) -> Change:
     counts = Merged(
         len(entities.result), len(observed.patches[DOCUMENT]), len(relations.result), given - fresh
     )
-    return _bounded(graph, Change({DOCUMENT: patch}, result=counts))
+    return _check_size(graph, Change({DOCUMENT: patch}, result=counts))
 
 
-def whole(graph: Mapping[str, Any]) -> Graph:
+def read_graph(graph: Mapping[str, Any]) -> Graph:
     """Return all entities and relations, in order of creation."""
     return _part(graph["entities"], graph["relations"])
 
@@ -212,20 +214,20 @@ def whole(graph: Mapping[str, Any]) -> Graph:
 def search_nodes(graph: Mapping[str, Any], query: str) -> Graph:
     """Return the entities with `query` in a name, type or observation, and the relations that touch them."""
     wanted = query.lower()
-    return _around(graph, (entity for entity in graph["entities"] if _holds(entity, wanted)))
+    return _with_relations(graph, (entity for entity in graph["entities"] if _holds(entity, wanted)))
 
 
 def open_nodes(graph: Mapping[str, Any], names: Sequence[str]) -> Graph:
     """Return the entities of these names, and the relations that touch them."""
     wanted = frozenset(names)
-    return _around(graph, (entity for entity in graph["entities"] if entity["name"] in wanted))
+    return _with_relations(graph, (entity for entity in graph["entities"] if entity["name"] in wanted))
 
 
 def matches(graph: Mapping[str, Any], query: str, *, at_least: float) -> list[Match]:
     """Return the entities with that share of the words of `query`, the most first, of equals the newest."""
     asked = set(stems(query))
     found = []
-    for match in _described(graph) if asked else ():
+    for match in _descriptions(graph) if asked else ():
         share = len(asked.intersection(stems(match.text))) / len(asked)
         if share >= at_least:
             found.append(match._replace(share=share))
@@ -233,7 +235,7 @@ def matches(graph: Mapping[str, Any], query: str, *, at_least: float) -> list[Ma
     return sorted(newest_first, key=lambda match: match.share, reverse=True)
 
 
-def described(graph: Mapping[str, Any], name: str) -> Match:
+def describe(graph: Mapping[str, Any], name: str) -> Match:
     """Return all that is known of the entity `name`.
 
     Raises:
@@ -246,7 +248,7 @@ def described(graph: Mapping[str, Any], name: str) -> Match:
     It carries.
     ant eats leaf
     """
-    for match in _described(graph):
+    for match in _descriptions(graph):
         if match.name == name:
             return match
     raise NotFound(
@@ -254,7 +256,7 @@ def described(graph: Mapping[str, Any], name: str) -> Match:
     )
 
 
-def _described(graph: Mapping[str, Any]) -> Iterator[Match]:
+def _descriptions(graph: Mapping[str, Any]) -> Iterator[Match]:
     facts: dict[str, list[str]] = {}
     for each in graph["relations"]:
         for name in {each["from"], each["to"]}:
@@ -262,15 +264,15 @@ def _described(graph: Mapping[str, Any]) -> Iterator[Match]:
     for entity in graph["entities"]:
         name, kind = entity["name"], entity["entityType"]
         lines = [f"{name} ({kind})", *_observations(entity), *facts.get(name, [])]
-        yield Match(name, kind, _last(entity), "\n".join(lines), 1.0)
+        yield Match(name, kind, _last_learned(entity), "\n".join(lines), 1.0)
 
 
-def _adding(graph: Mapping[str, Any], values: Iterable[Any], path: str, result: Any) -> Change:
+def _add(graph: Mapping[str, Any], values: Iterable[Any], path: str, result: Any) -> Change:
     patch: Patch = [{"op": "add", "path": path, "value": value} for value in values]
-    return _bounded(graph, Change({DOCUMENT: patch}, result=result))
+    return _check_size(graph, Change({DOCUMENT: patch}, result=result))
 
 
-def _bounded(graph: Mapping[str, Any], change: Change) -> Change:
+def _check_size(graph: Mapping[str, Any], change: Change) -> Change:
     """Return `change`, which only adds.
 
     Raises:
@@ -287,7 +289,7 @@ def _bounded(graph: Mapping[str, Any], change: Change) -> Change:
     return change
 
 
-def _removing(*keys: str | int, at: Sequence[int]) -> Patch:
+def _remove(*keys: str | int, at: Sequence[int]) -> Patch:
     # From the end: a removal moves what stands behind it.
     return [{"op": "remove", "path": pointer(*keys, place)} for place in reversed(at)]
 
@@ -302,7 +304,7 @@ def _holds(entity: Mapping[str, Any], wanted: str) -> bool:
     return any(wanted in text.lower() for text in texts)
 
 
-def _around(graph: Mapping[str, Any], entities: Iterable[JsonObject]) -> Graph:
+def _with_relations(graph: Mapping[str, Any], entities: Iterable[JsonObject]) -> Graph:
     chosen = list(entities)
     names = {entity["name"] for entity in chosen}
     return _part(chosen, (each for each in graph["relations"] if names & {each["from"], each["to"]}))
@@ -340,7 +342,7 @@ def _key(relation: Mapping[str, Any]) -> str:
     return json.dumps([relation["from"], relation["relationType"], relation["to"]], ensure_ascii=False)
 
 
-def _last(stored: Mapping[str, Any]) -> str:
+def _last_learned(stored: Mapping[str, Any]) -> str:
     """Return when something was last learned of an entity; empty where a hand edit does not say."""
     times = [stored.get("created_at", ""), *(each.get("at", "") for each in stored["observations"])]
     return str(max(times))

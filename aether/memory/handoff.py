@@ -32,7 +32,7 @@ PROTECTED_TYPES = frozenset({"constraint"})
 PAGE_TOKENS = 400
 
 
-def items_until(memory: Mapping[str, Any], phase: int) -> list[Item]:
+def items_up_to(memory: Mapping[str, Any], phase: int) -> list[Item]:
     """Return the items that belong to `phase`, an earlier one, or none."""
     return [item for item in items_of(memory) if item["metadata"].get("phase", phase) <= phase]
 
@@ -44,14 +44,14 @@ def phase_to_compress(documents: Mapping[str, Any]) -> int:
     return max(current, min(held, default=0))
 
 
-def digest(item: Item) -> str:
+def item_digest(item: Item) -> str:
     """Return what changes whenever the words of `item`, its phase or its protection change."""
     metadata = item["metadata"]
     said = [item["type"], item["content"], metadata.get("phase"), bool(metadata.get("protected"))]
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
 
 
-def room(handoff: Mapping[str, Any]) -> int:
+def session_room(handoff: Mapping[str, Any]) -> int:
     """Return how many tokens the session of `handoff` may have: its target, or a page where that is less.
 
     >>> room({"target_tokens": 40}), room({"target_tokens": 4_000})
@@ -66,58 +66,60 @@ def open_handoff(memory: Mapping[str, Any], phase: int) -> JsonObject | None:
     return next((record for record in reversed(records) if record["phase"] == phase), None)
 
 
-def opened(memory: Mapping[str, Any], phase: int, *, compression_id: str, now: datetime) -> Change:
+def start_handoff(memory: Mapping[str, Any], phase: int, *, compression_id: str, now: datetime) -> Change:
     """Return the change that opens a hand-off of the items of `phase`; the result is its record."""
-    items = items_until(memory, phase)
+    items = items_up_to(memory, phase)
     record = {
         "id": compression_id,
         "phase": phase,
         "prepared_at": clock.stamp(now),
         "total_tokens": sum(item["token_count"] for item in items),
-        "items": {item["id"]: digest(item) for item in items},
+        "items": {item["id"]: item_digest(item) for item in items},
     }
     patch: Patch = [{"op": "add", "path": "/compression/open/-", "value": record}]
     return Change({"memory": patch}, result=record)
 
 
-def is_taken(memory: Mapping[str, Any], compression_id: str) -> bool:
+def is_id_used(memory: Mapping[str, Any], compression_id: str) -> bool:
     """Return whether a hand-off that is open, or a session, has this id."""
     sessions = memory["short_term_memory"]["sessions"]
     named = [record["id"] for record in memory["compression"]["open"]]
     return compression_id in named or any(compression_id == session["session_id"] for session in sessions)
 
 
-def is_id(text: object) -> bool:
+def is_handoff_id(text: object) -> bool:
     """Return whether `text` is an id that `prepare` made, so that it can only mean that hand-off."""
     return isinstance(text, str) and _ID.fullmatch(text) is not None
 
 
-def is_held(memory: Mapping[str, Any], record: JsonObject) -> bool:
+def has_unchanged_items(memory: Mapping[str, Any], record: JsonObject) -> bool:
     """Return whether any item of a hand-off is still in working memory, unchanged since."""
     wanted = record["items"]
-    return any(item["id"] in wanted and digest(item) == wanted[item["id"]] for item in items_of(memory))
+    return any(item["id"] in wanted and item_digest(item) == wanted[item["id"]] for item in items_of(memory))
 
 
-def closed(memory: Mapping[str, Any], compression_id: str) -> Change:
+def close_handoff(memory: Mapping[str, Any], compression_id: str) -> Change:
     """Return the change that closes a hand-off; nothing where it is not open."""
     records = memory["compression"]["open"]
     places = [place for place, record in enumerate(records) if record["id"] == compression_id]
     return Change({"memory": [{"op": "remove", "path": f"/compression/open/{place}"} for place in places]})
 
 
-def held(memory: Mapping[str, Any], record: JsonObject) -> list[Item]:
+def unchanged_items(memory: Mapping[str, Any], record: JsonObject) -> list[Item]:
     """Return the items of a hand-off that are still in working memory, unchanged since."""
     wanted = record["items"]
-    return [item for item in items_of(memory) if item["id"] in wanted and digest(item) == wanted[item["id"]]]
+    return [
+        item for item in items_of(memory) if item["id"] in wanted and item_digest(item) == wanted[item["id"]]
+    ]
 
 
-def uncovered(memory: Mapping[str, Any], record: JsonObject) -> list[Item]:
+def later_items(memory: Mapping[str, Any], record: JsonObject) -> list[Item]:
     """Return the items of a hand-off's phase that it does not hold: they came, or changed, later."""
-    there = {item["id"] for item in held(memory, record)}
-    return [item for item in items_until(memory, record["phase"]) if item["id"] not in there]
+    there = {item["id"] for item in unchanged_items(memory, record)}
+    return [item for item in items_up_to(memory, record["phase"]) if item["id"] not in there]
 
 
-def build(
+def build_handoff(
     documents: Mapping[str, Any], record: JsonObject, items: Sequence[Item], *, revision: int, now: datetime
 ) -> Handoff:
     """Return the hand-off of `record`, without its prompt and checksum (`sealed` adds those)."""
@@ -134,13 +136,13 @@ def build(
         "total_tokens": tokens,
         "target_tokens": int(tokens / memory["compression"]["target_ratio"]),
         "counter": memory["token_counter"]["counter"],
-        "protected": protected(items),
-        "signals": signals.active(documents["pheromones"], now=now, types=STEERING),
+        "protected": protected_items(items),
+        "signals": signals.active_signals(documents["pheromones"], now=now, types=STEERING),
     }
     return cast(Handoff, handoff)
 
 
-def protected(items: Sequence[Item]) -> list[JsonObject]:
+def protected_items(items: Sequence[Item]) -> list[JsonObject]:
     """Return what must survive word for word, and why."""
     kept = []
     for item in items:
@@ -151,13 +153,13 @@ def protected(items: Sequence[Item]) -> list[JsonObject]:
     return kept
 
 
-def sealed(handoff: Handoff, prompt: JsonObject) -> Handoff:
+def seal(handoff: Handoff, prompt: JsonObject) -> Handoff:
     """Return `handoff` with its prompt and the checksum over everything else."""
     whole = {**handoff, "prompt": prompt}
     return cast(Handoff, {**whole, "checksum": _checksum(whole)})
 
 
-def require_whole(handoff: Any, *, where: str) -> Handoff:
+def require_intact(handoff: Any, *, where: str) -> Handoff:
     """Return `handoff`, read from a file, if it is what `sealed` made.
 
     Raises:

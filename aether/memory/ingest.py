@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, cast
 from aether import clock
 from aether.errors import Conflict, InvalidInput, shown
 from aether.memory import answers, fidelity, handoff, items, patterns, sessions, signals
-from aether.memory.briefing.sections import kept
-from aether.memory.capture.notes import STANDING, noted_by, shorten
-from aether.memory.changes import chained
-from aether.memory.items import usage
+from aether.memory.briefing.sections import session_details
+from aether.memory.capture.notes import RULE_TYPES, noting_agent, shorten
+from aether.memory.changes import chain_changes
+from aether.memory.items import token_usage
 from aether.types import Change, Counter, Finding, Handoff, Item, JsonObject, Session
 
 # A path and a few names; more files than these were not changed by hand.
@@ -26,14 +26,14 @@ MOST_FILES = 100
 
 NewId = Callable[[str, datetime, int], str]
 Step = Callable[[Mapping[str, Any]], Change]
-Instruct = Callable[[JsonObject], JsonObject]
+MakePrompt = Callable[[JsonObject], JsonObject]
 """Makes the prompt of a hand-off, so that an answer which repeats it is known."""
 
-Rested = Callable[[str, str], Session | None]
+FindEvicted = Callable[[str, str], Session | None]
 """Finds the evicted session that has this id and was made of the answer with this digest."""
 
 
-class Ingested(NamedTuple):
+class IngestResult(NamedTuple):
     """What ingesting did."""
 
     session: Session
@@ -62,8 +62,8 @@ class Ingested(NamedTuple):
 
 def ingest(
     documents: Mapping[str, Any], answer: str | Mapping[str, Any], *, phase: int, now: datetime, new_id: NewId,
-    count: Counter, architect: JsonObject, instruct: Instruct, compression_id: str | None = None,
-    rested: Rested = lambda session_id, digest: None, summary: str = "",
+    count: Counter, architect: JsonObject, instruct: MakePrompt, compression_id: str | None = None,
+    rested: FindEvicted = lambda session_id, digest: None, summary: str = "",
 ) -> Change:  # fmt: skip
     """Return the change that stores `answer` as the session of `phase`; its result is an `Ingested`.
 
@@ -78,37 +78,37 @@ def ingest(
     memory = documents["memory"]
     raw = answers.unwrap(answer)
     name, digest = str(raw.get("session_id")), sessions.answer_digest(raw)
-    there = sessions.find(memory, name) or rested(name, digest)
+    there = sessions.find_session(memory, name) or rested(name, digest)
     if there is not None and there["metadata"].get("answer_sha256") == digest:
-        return Change({}, result=again(there))
-    record, held = _covered(memory, raw, phase, compression_id, now)
-    built = handoff.build(documents, record, held, revision=0, now=now)
+        return Change({}, result=already_stored(there))
+    record, held = _handoff_and_items(memory, raw, phase, compression_id, now)
+    built = handoff.build_handoff(documents, record, held, revision=0, now=now)
     given = cast(Handoff, {**built, "prompt": instruct(cast(JsonObject, built))})
-    checked = _dated(
+    checked = _not_in_future(
         answers.check_answer(
             raw, given, phase, count=count, extractive=architect.get("backend") == sessions.EXTRACTIVE
         ),
         now,
     )
     gated = fidelity.gate(given, {**checked.fields, **({"summary": summary} if summary else {})}, count=count)
-    session = sessions.made(
+    session = sessions.build_session(
         gated.session, phase=phase, original_tokens=record["total_tokens"], count=count,
         metadata={
             "compression_id": record["id"], "answer_sha256": digest, "architect": architect, "castes": _castes(held),
-            **_remembered(held),
+            **_verbatim_metadata(held),
         },
     )  # fmt: skip
-    change = chained(
+    change = chain_changes(
         documents,
-        lambda state: sessions.stored(state["memory"], session),
-        lambda state: sessions.measured(state["memory"], session),
-        lambda state: _archive(state["memory"], held, session, record["id"], now),
+        lambda state: sessions.store_session(state["memory"], session),
+        lambda state: sessions.count_compression(state["memory"], session),
+        lambda state: _archive_items(state["memory"], held, session, record["id"], now),
         lambda state: _close(state["memory"], record["id"]),
         withdraw_threshold(now),
         *_promote_and_evict(session["session_id"], now, new_id),
     )
     promoted, evicted = change.result[-2:]
-    done = Ingested(
+    done = IngestResult(
         session, True, len(held), gated.carried, gated.left_out, gated.missing_anchors, gated.score, promoted.created,
         [pair._asdict() for pair in promoted.contradictions],
         evicted, new_id("receipt", now, 0), [f"{note.where}: {note.message}" for note in checked.findings] + _unprepared(memory, record),
@@ -130,12 +130,12 @@ def _unprepared(memory: Mapping[str, Any], record: JsonObject) -> list[str]:
     return [f"nothing was prepared: the session stands for all items up to phase {record['phase']}"]
 
 
-def _remembered(held: Sequence[Item]) -> JsonObject:
+def _verbatim_metadata(held: Sequence[Item]) -> JsonObject:
     """Return what a shorter text would not tell: what was protected, what no person said, files, requests, results, open errors."""
     marked = [item["content"] for item in held if item["metadata"].get("protected")]
-    noted = [item["content"] for item in held if item["type"] in STANDING and noted_by(item)]
+    noted = [item["content"] for item in held if item["type"] in RULE_TYPES and noting_agent(item)]
     files = [shorten(item["content"], FILE_CHARS) for item in held if item["type"] == "code_change"]
-    found = {"protected": marked, "noted": noted, "files": files[-MOST_FILES:], **kept(held)}
+    found = {"protected": marked, "noted": noted, "files": files[-MOST_FILES:], **session_details(held)}
     return {name: texts for name, texts in found.items() if texts}
 
 
@@ -143,9 +143,9 @@ def _castes(held: Sequence[Item]) -> list[str]:
     return sorted({item["metadata"]["caste"] for item in held if item["metadata"]["caste"]})
 
 
-def again(session: Session) -> Ingested:
+def already_stored(session: Session) -> IngestResult:
     """Return what ingesting does that finds its session stored."""
-    return Ingested(
+    return IngestResult(
         session,
         False,
         0,
@@ -161,7 +161,7 @@ def again(session: Session) -> Ingested:
     )
 
 
-def _dated(checked: answers.Checked, now: datetime) -> answers.Checked:
+def _not_in_future(checked: answers.CheckedAnswer, now: datetime) -> answers.CheckedAnswer:
     """Return `checked`, compressed no later than now: a time to come would outlive every real session."""
     at, latest = checked.fields["compressed_at"], clock.stamp(now)
     if at <= latest:
@@ -170,10 +170,10 @@ def _dated(checked: answers.Checked, now: datetime) -> answers.Checked:
         "warning", "answer-mended", "compressed_at", f"{at} is yet to come and was set to now.",
         "Nothing: the mended value is stored.",
     )  # fmt: skip
-    return answers.Checked({**checked.fields, "compressed_at": latest}, [*checked.findings, note])
+    return answers.CheckedAnswer({**checked.fields, "compressed_at": latest}, [*checked.findings, note])
 
 
-def _covered(
+def _handoff_and_items(
     memory: Mapping[str, Any],
     answer: Mapping[str, Any],
     phase: int,
@@ -184,7 +184,7 @@ def _covered(
     ids = [answer.get(field) for field in ("id", "session_id", "compression_id")]
     ids = [compression_id] if compression_id else ids
     named = [record for record in memory["compression"]["open"] if record["id"] in ids]
-    gone = compression_id or next(filter(handoff.is_id, ids), None)
+    gone = compression_id or next(filter(handoff.is_handoff_id, ids), None)
     if gone and not named:
         # To take what is open now would archive items that this architect has never seen.
         raise Conflict(
@@ -198,24 +198,24 @@ def _covered(
             fix=f"Ingest it with --phase {named[0]['phase']}.",
             where="compress",
         )
-    record = named[0] if named else _only(memory, phase)
+    record = named[0] if named else _only_open(memory, phase)
     if record is not None:
-        return record, handoff.held(memory, record)
-    everything = handoff.items_until(memory, phase)
+        return record, handoff.unchanged_items(memory, record)
+    everything = handoff.items_up_to(memory, phase)
     if not everything:
         raise InvalidInput(
             f"nothing was prepared for phase {phase}, and working memory has nothing of it.",
             fix="Use create_short_term_session to store a session that stands for no items.",
             where="compress",
         )
-    opened = handoff.opened(memory, phase, compression_id=f"phase_{phase}_unprepared", now=now)
+    opened = handoff.start_handoff(memory, phase, compression_id=f"phase_{phase}_unprepared", now=now)
     return opened.result, everything
 
 
-def _only(memory: Mapping[str, Any], phase: int) -> JsonObject | None:
+def _only_open(memory: Mapping[str, Any], phase: int) -> JsonObject | None:
     """Return the hand-off that is open for `phase`; of several, only one may still hold items."""
     records = [record for record in memory["compression"]["open"] if record["phase"] == phase]
-    holding = [record for record in records if handoff.held(memory, record)]
+    holding = [record for record in records if handoff.unchanged_items(memory, record)]
     if len(holding) > 1:
         raise Conflict(
             f"the answer names none of the hand-offs open for phase {phase}: "
@@ -226,7 +226,7 @@ def _only(memory: Mapping[str, Any], phase: int) -> JsonObject | None:
     return next(reversed(holding or records), None)
 
 
-def _archive(
+def _archive_items(
     memory: Mapping[str, Any], held: Sequence[Item], session: Session, compression_id: str, now: datetime
 ) -> Change:
     going = {item["id"] for item in held}
@@ -237,7 +237,7 @@ def _archive(
         *items.removal(places),
         {"op": "replace", "path": "/working_memory/current_tokens", "value": left},
     ]
-    records = items.archived(
+    records = items.archive_records(
         held, why="compressed", now=now, session_id=session["session_id"], compression_id=compression_id
     )
     return Change({"memory": patch}, {"items": records} if records else {})
@@ -248,7 +248,7 @@ def _close(memory: Mapping[str, Any], compression_id: str) -> Change:
     records = memory["compression"]["open"]
     places = [
         place for place, record in enumerate(records)
-        if record["id"] == compression_id or not handoff.held(memory, record)
+        if record["id"] == compression_id or not handoff.unchanged_items(memory, record)
     ]  # fmt: skip
     return Change(
         {"memory": [{"op": "remove", "path": f"/compression/open/{place}"} for place in reversed(places)]}
@@ -260,7 +260,7 @@ def withdraw_threshold(now: datetime) -> Step:
 
     def step(documents: Mapping[str, Any]) -> Change:
         held = documents["pheromones"]["active_pheromones"]
-        stale = not usage(documents["memory"]).needed
+        stale = not token_usage(documents["memory"]).needed
         ids = [signal["id"] for signal in held if stale and signal["type"] == "TOKEN_THRESHOLD"]
         return signals.withdraw(documents["pheromones"], ids, now=now)
 
@@ -277,51 +277,57 @@ def _promote_and_evict(stored: str, now: datetime, new_id: NewId) -> tuple[Step,
         return patterns.promote(documents["memory"], now=now, new_id=new_id)
 
     def evict_oldest(documents: Mapping[str, Any]) -> Change:
-        oldest = sessions.oldest(documents["memory"], spared=stored)
-        return sessions.evicted(documents["memory"], oldest["session_id"], now=now) if oldest else Change({})
+        oldest = sessions.oldest_session(documents["memory"], spared=stored)
+        return (
+            sessions.evict_session(documents["memory"], oldest["session_id"], now=now)
+            if oldest
+            else Change({})
+        )
 
     def trim(documents: Mapping[str, Any]) -> Change:
         short = documents["memory"]["short_term_memory"]
         surplus = len(short["sessions"]) - short["max_sessions"]
-        change = chained(documents, *[evict_oldest] * max(0, surplus))
+        change = chain_changes(documents, *[evict_oldest] * max(0, surplus))
         return change._replace(result=[session["session_id"] for session in change.result])
 
     return promote, trim
 
 
-def create(
+def create_session(
     documents: Mapping[str, Any], answer: str | Mapping[str, Any], *, phase: int, now: datetime, new_id: NewId,
     count: Counter,
 ) -> Change:  # fmt: skip
     """Return the change that stores a session by itself; its result is the session id."""
     raw = answers.unwrap(answer)
-    checked = _dated(answers.check_answer(raw, None, phase, count=count), now)
+    checked = _not_in_future(answers.check_answer(raw, None, phase, count=count), now)
     stated = raw.get("original_tokens")
     # There are no items to count here: what the caller says it stands for is all there is.
     original = int(stated) if isinstance(stated, int | float) and 0 <= stated < 1 << 53 else 0
-    session = sessions.made(
+    session = sessions.build_session(
         checked.fields, phase=phase, original_tokens=original, count=count,
         metadata={"answer_sha256": sessions.answer_digest(raw)},
     )  # fmt: skip
-    change = chained(
+    change = chain_changes(
         documents,
-        lambda state: sessions.stored(state["memory"], session),
+        lambda state: sessions.store_session(state["memory"], session),
         *_promote_and_evict(session["session_id"], now, new_id),
     )
     return change._replace(result=session["session_id"])
 
 
-def evict(documents: Mapping[str, Any], session_id: str, *, now: datetime, new_id: NewId) -> Change:
+def promote_and_evict(
+    documents: Mapping[str, Any], session_id: str, *, now: datetime, new_id: NewId
+) -> Change:
     """Return the change that promotes what repeats, then moves one session to the archive."""
-    change = chained(
+    change = chain_changes(
         documents,
         lambda state: patterns.promote(state["memory"], now=now, new_id=new_id),
-        lambda state: sessions.evicted(state["memory"], session_id, now=now),
+        lambda state: sessions.evict_session(state["memory"], session_id, now=now),
     )
     return change._replace(result=change.result[-1])
 
 
-def _receipt(done: Ingested, held: Sequence[Item], record: JsonObject, now: datetime) -> JsonObject:
+def _receipt(done: IngestResult, held: Sequence[Item], record: JsonObject, now: datetime) -> JsonObject:
     session = done.session
     return {
         "receipt_id": done.receipt_id,

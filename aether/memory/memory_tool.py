@@ -88,23 +88,23 @@ def index(files: Iterable[str]) -> Index:
     """Return what `in_the_way` looks into: the paths of `files`, and of the directories that they make."""
     known: Index = {}
     for each in files:
-        known |= {_folded(place): (place, place == each) for place in _upwards(each)}
+        known |= {_folded(place): (place, place == each) for place in _with_parents(each)}
     return known
 
 
-def in_the_way(known: Index, path: str) -> str:
+def blocking_path(known: Index, path: str) -> str:
     """Return what keeps a file or directory from being made at `path`, or "".
 
     That is one at `path` itself, a file above it, or a name that some systems take for the same.
     """
-    for place in _upwards(path):
+    for place in _with_parents(path):
         found, is_file = known.get(_folded(place), ("", False))
         if found and (found != place or place == path or is_file):
             return found
     return ROOT if path == ROOT else ""
 
 
-def _upwards(path: str) -> list[str]:
+def _with_parents(path: str) -> list[str]:
     """Return `path` and what it lies in, below the root, the longest first."""
     names = path.split("/")
     return ["/".join(names[:count]) for count in range(len(names), 2, -1)]
@@ -130,7 +130,7 @@ _MOST_NUMBERS = 20
 # Lines above and below a change that are shown with it.
 _CONTEXT_LINES = 2
 Files = Mapping[str, str]
-_NOTHING: Mapping[str, int] = MappingProxyType({})
+_NO_OTHERS: Mapping[str, int] = MappingProxyType({})
 
 
 class Answer(NamedTuple):
@@ -153,21 +153,21 @@ class _Tree(NamedTuple):
 
 
 def change(
-    document: Mapping[str, Any], command: Mapping[str, Any], *, others: Mapping[str, int] = _NOTHING
+    document: Mapping[str, Any], command: Mapping[str, Any], *, others: Mapping[str, int] = _NO_OTHERS
 ) -> Change:
     """Return what `command` changes in the document `memories`; its result is the `Answer`."""
     answer = run(document["files"], command, others=others)
     if answer.files is None:
         return Change({}, result=answer)
-    return replaced(document, answer.files)._replace(result=answer)
+    return replace_files(document, answer.files)._replace(result=answer)
 
 
-def replaced(document: Mapping[str, Any], files: Files) -> Change:
+def replace_files(document: Mapping[str, Any], files: Files) -> Change:
     """Return the change that makes `files` those of the document."""
     return Change({DOCUMENT: diff(document, {**document, "files": dict(files)})})
 
 
-def run(files: Files, command: Mapping[str, Any], *, others: Mapping[str, int] = _NOTHING) -> Answer:
+def run(files: Files, command: Mapping[str, Any], *, others: Mapping[str, int] = _NO_OTHERS) -> Answer:
     """Return what comes of `command`, as the model gave it; one that is wrong is answered, never raised.
 
     >>> run({}, {"command": "create", "path": "/memories/a.md", "file_text": "Ants."}).text
@@ -231,10 +231,12 @@ def _listed(tree: _Tree, path: str) -> list[str]:
         for level in range(min(len(names), _LEVELS) + 1):
             place = "/".join([path, *names[:level]])
             sizes[place] = sizes.get(place, 0) + size
-    return [f"{human(sizes[place])}\t{place}" for place in sorted(sizes, key=lambda place: place.split("/"))]
+    return [
+        f"{format_size(sizes[place])}\t{place}" for place in sorted(sizes, key=lambda place: place.split("/"))
+    ]
 
 
-def human(size: int) -> str:
+def format_size(size: int) -> str:
     """Return `size`, in bytes, as people read it.
 
     >>> human(512), human(1536), human(5 << 20)
@@ -299,30 +301,30 @@ def _cut(lines: list[str], *, first: int = 1, total: int = 0) -> list[str]:
 
 def _create(tree: _Tree, given: Mapping[str, Any]) -> Answer:
     path = given["path"]
-    taken = in_the_way(index([*tree.files, *tree.others]), path)
+    taken = blocking_path(index([*tree.files, *tree.others]), path)
     if taken:
-        return _wrong(f"File {path} already exists" if taken == path else _not_beside(path, taken))
-    return _stored(tree, path, given["file_text"], f"File created successfully at: {path}")
+        return _wrong(f"File {path} already exists" if taken == path else _clash(path, taken))
+    return _store(tree, path, given["file_text"], f"File created successfully at: {path}")
 
 
-def _not_beside(path: str, taken: str) -> str:
+def _clash(path: str, taken: str) -> str:
     if path.startswith(f"{taken}/"):
         return f"The path {taken} is a file, not a directory"
     return f"{path} cannot be told from {taken} on every system; use another name"
 
 
-def _stored(tree: _Tree, path: str, text: str, said: str) -> Answer:
+def _store(tree: _Tree, path: str, text: str, said: str) -> Answer:
     if not storable(text):
         return _wrong(f"The text of {path} holds a NUL or half of a surrogate pair, and was not stored")
     size = len(text.encode())
     if size > MAX_FILE_BYTES:
         return _wrong(
-            f"{path} would hold {human(size)}, the most is {human(MAX_FILE_BYTES)}; nothing was changed"
+            f"{path} would hold {format_size(size)}, the most is {format_size(MAX_FILE_BYTES)}; nothing was changed"
         )
     others = sum(len(_bytes(each)) for place, each in tree.files.items() if place != path)
     if others + size > MAX_TOTAL_BYTES:
         return _wrong(
-            f"All files would hold {human(others + size)}, the most is {human(MAX_TOTAL_BYTES)}; delete some first"
+            f"All files would hold {format_size(others + size)}, the most is {format_size(MAX_TOTAL_BYTES)}; delete some first"
         )
     return Answer(said, files={**tree.files, path: text})
 
@@ -359,7 +361,7 @@ def _str_replace(tree: _Tree, given: Mapping[str, Any]) -> Answer:
         )
     before, _, after = text.partition(old)
     edited = before + new + after
-    return _stored(
+    return _store(
         tree, path, edited, _edited(_lines(edited), before.count("\n") + 1, (before + new).count("\n") + 1)
     )
 
@@ -398,7 +400,7 @@ def _insert(tree: _Tree, given: Mapping[str, Any]) -> Answer:
     if at == len(lines) and lines and not lines[-1].endswith("\n"):
         lines[-1] += "\n"
     lines.insert(at, added if added.endswith("\n") else f"{added}\n")
-    return _stored(tree, path, "".join(lines), f"The file {path} has been edited.")
+    return _store(tree, path, "".join(lines), f"The file {path} has been edited.")
 
 
 def _kept_lines(text: str) -> list[str]:
@@ -412,20 +414,20 @@ def _delete(tree: _Tree, given: Mapping[str, Any]) -> Answer:
     gone = tree.below(path)
     if not gone:
         return _wrong(f"The path {path} does not exist")
-    return _left_alone(tree, gone) or Answer(
+    return _refuse_foreign(tree, gone) or Answer(
         f"Successfully deleted {path}",
         files={place: text for place, text in tree.files.items() if place not in gone},
     )
 
 
-def _left_alone(tree: _Tree, named: list[str]) -> Answer | None:
+def _refuse_foreign(tree: _Tree, named: list[str]) -> Answer | None:
     kept = [place for place in named if place in tree.others]
     return _wrong(f"{', '.join(kept[:5])} is no note of yours and is left alone") if kept else None
 
 
 def _rename(tree: _Tree, given: Mapping[str, Any]) -> Answer:
     old, new = given["old_path"], given["new_path"]
-    if wrong := _unmovable(tree, old, new):
+    if wrong := _rename_error(tree, old, new):
         return _wrong(wrong)
     moved = tree.below(old)
     to = {place: new + place[len(old) :] for place in moved}
@@ -433,13 +435,13 @@ def _rename(tree: _Tree, given: Mapping[str, Any]) -> Answer:
         list(map(canonical, to.values()))
     except UnsafePath as reason:
         return _wrong(str(reason))
-    return _left_alone(tree, moved) or Answer(
+    return _refuse_foreign(tree, moved) or Answer(
         f"Successfully renamed {old} to {new}",
         files={to.get(place, place): text for place, text in tree.files.items()},
     )
 
 
-def _unmovable(tree: _Tree, old: str, new: str) -> str:
+def _rename_error(tree: _Tree, old: str, new: str) -> str:
     """Return what keeps `old` from being moved to `new`, or ""; what is there already is said first, as elsewhere."""
     if ROOT in (old, new):
         return f"Cannot rename the {ROOT} directory itself"
@@ -450,8 +452,8 @@ def _unmovable(tree: _Tree, old: str, new: str) -> str:
         return f"The path {old} does not exist"
     if inside:
         return f"Cannot rename {old} into itself"
-    taken = in_the_way(index({*tree.files, *tree.others} - set(moved)), new)
-    return _not_beside(new, taken) if taken else ""
+    taken = blocking_path(index({*tree.files, *tree.others} - set(moved)), new)
+    return _clash(new, taken) if taken else ""
 
 
 _KINDS = {str: "text", int: "a whole number"}
@@ -466,7 +468,7 @@ _COMMANDS: dict[str, tuple[_Act, dict[str, type]]] = {
 }
 
 
-_MEMORY_EDITS_NOTHING: Mapping[str, str] = MappingProxyType({})
+_NO_STAMPS: Mapping[str, str] = MappingProxyType({})
 
 
 class Compared(NamedTuple):
@@ -478,12 +480,12 @@ class Compared(NamedTuple):
     """What it has yet to show: nobody touched the file since."""
 
 
-def compared(
+def compare(
     files: Files,
     texts: Files,
     *,
     others: Iterable[str] = (),
-    stamps: Mapping[str, str] = _MEMORY_EDITS_NOTHING,
+    stamps: Mapping[str, str] = _NO_STAMPS,
 ) -> Compared:
     """Return how the `texts` in the directory differ from `files`; `stamps` has the checksum of what was last shown.
 
@@ -499,7 +501,7 @@ def compared(
             continue
         if path in taken or checksum(there) != stamps.get(path, ""):
             edited[path] = there
-        elif showable(path, wanted):
+        elif writable(path, wanted):
             due[path] = wanted
     return Compared(edited, due)
 
@@ -509,7 +511,7 @@ def checksum(text: str | None) -> str:
     return "" if text is None else sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def showable(path: str, text: str | None) -> bool:
+def writable(path: str, text: str | None) -> bool:
     """Return whether `text` may be written to `path`: a person may have put anything into the document."""
     try:
         return canonical(path) == path != ROOT and (text is None or storable(text))
@@ -517,12 +519,12 @@ def showable(path: str, text: str | None) -> bool:
         return False
 
 
-def with_edits(document: Mapping[str, Any], edited: Mapping[str, str | None]) -> Change:
+def apply_edits(document: Mapping[str, Any], edited: Mapping[str, str | None]) -> Change:
     """Return the change that brings in what a person `edited`; what has no place beside the other files stays out."""
     files = {path: text for path, text in document["files"].items() if path not in edited}
     known = index(files)
     for path, text in edited.items():
-        if text is not None and not in_the_way(known, path):
+        if text is not None and not blocking_path(known, path):
             files[path] = text
             known |= index([path])
-    return replaced(document, files)
+    return replace_files(document, files)

@@ -30,10 +30,10 @@ from typing import Any, Literal, NamedTuple
 
 from aether import clock
 from aether.errors import InvalidInput, NotFound, shown
-from aether.text.classify import bare
+from aether.text.classify import without_lead_in
 from aether.text.cleaning import without_injected
 from aether.text.regex import lazy
-from aether.text.similarity import Index, backed, backers, gist, index, opposites
+from aether.text.similarity import Index, fingerprint, implied_by, index, opposites, supporting
 from aether.text.words import sentences, words
 from aether.types import Change, JsonObject, Link, Patch, Pattern
 
@@ -49,7 +49,7 @@ LINK_TYPES = (
 _MUTUAL = frozenset(("related_to", "similar_context", "temporal_proximity", "caste_affinity", "contradicts"))
 
 
-class _End(NamedTuple):
+class _Endpoint(NamedTuple):
     """One end of a link: what it is, where it stands, what it holds."""
 
     id: str
@@ -73,13 +73,13 @@ def create_link(
         )
     if source_id == target_id:
         raise InvalidInput(f"{shown(source_id)} cannot be linked to itself.", fix="Name two different ids.")
-    source, target = _end(memory, source_id), _end(memory, target_id)
+    source, target = _endpoint(memory, source_id), _endpoint(memory, target_id)
     patch: Patch = []
-    link_id = _hold(patch, source, target, link_type, link_id=new_id("link", now, 0), now=now)
+    link_id = _add_link(patch, source, target, link_type, link_id=new_id("link", now, 0), now=now)
     kinds = {source.type, target.type}
     both_ways = kinds == {"short_term_session", "long_term_pattern"}
     if both_ways or ("working_memory_item" not in kinds and link_type in _MUTUAL):
-        back_id = _hold(patch, target, source, link_type, link_id=new_id("link", now, 1), now=now)
+        back_id = _add_link(patch, target, source, link_type, link_id=new_id("link", now, 1), now=now)
         if both_ways and source.type == "short_term_session":
             # A session lists the ids of its patterns; the link itself stands in the pattern.
             link_id = back_id
@@ -97,7 +97,7 @@ def new_link(link_id: str, target_id: str, target_type: str, link_type: str, *, 
     }
 
 
-def relate(session: Mapping[str, Any], pointer: str, pattern_ids: list[str]) -> Patch:
+def relate_patterns(session: Mapping[str, Any], pointer: str, pattern_ids: list[str]) -> Patch:
     """Return the patch that lists `pattern_ids` in the session at `pointer`; those listed already are left out."""
     metadata = session.get("metadata")
     if not isinstance(metadata, dict):
@@ -109,7 +109,7 @@ def relate(session: Mapping[str, Any], pointer: str, pattern_ids: list[str]) -> 
     return [{"op": "add", "path": path, "value": each} for each in pattern_ids if each not in listed]
 
 
-def _end(memory: JsonObject, wanted: str) -> _End:
+def _endpoint(memory: JsonObject, wanted: str) -> _Endpoint:
     layers = (
         ("working_memory", "items", "working_memory_item"),
         ("short_term_memory", "sessions", "short_term_session"),
@@ -118,18 +118,20 @@ def _end(memory: JsonObject, wanted: str) -> _End:
     for layer, entries, end_type in layers:
         for at, entry in enumerate(memory[layer][entries]):
             if entry["id"] == wanted:
-                return _End(wanted, end_type, f"/{layer}/{entries}/{at}", entry)
+                return _Endpoint(wanted, end_type, f"/{layer}/{entries}/{at}", entry)
     raise NotFound(
         f"no item, session or pattern has the id {shown(wanted)}.",
         fix='Find ids with "aether memory search" or "aether show memory".',
     )
 
 
-def _hold(patch: Patch, holder: _End, target: _End, link_type: str, *, link_id: str, now: datetime) -> str:
+def _add_link(
+    patch: Patch, holder: _Endpoint, target: _Endpoint, link_type: str, *, link_id: str, now: datetime
+) -> str:
     """Add to `patch` what makes `holder` hold a link to `target`; return the id of that link."""
     is_session = holder.type == "short_term_session"
     if is_session and target.type == "long_term_pattern":
-        patch += relate(holder.value, holder.pointer, [target.id])
+        patch += relate_patterns(holder.value, holder.pointer, [target.id])
         return link_id
     pointer, owner = holder.pointer, holder.value
     if is_session:
@@ -149,7 +151,7 @@ def _hold(patch: Patch, holder: _End, target: _End, link_type: str, *, link_id: 
     return link_id
 
 
-Make = Callable[[str], str]
+MakeId = Callable[[str], str]
 """Makes the next id of a kind."""
 PatternType = Literal["success_pattern", "failure_pattern", "preference", "constraint"]
 PATTERN_TYPES: tuple[PatternType, ...] = ("success_pattern", "failure_pattern", "preference", "constraint")
@@ -268,15 +270,15 @@ def extract_pattern(
         )
     if not 0 <= confidence <= 1:
         raise InvalidInput(f"{shown(confidence)} is not a confidence.", fix="Pass a number from 0 to 1.")
-    seen = statement_of(memory, session_id, text)
+    seen = session_statement(memory, session_id, text)
     patterns = memory["long_term_memory"]["patterns"]
-    at = matching(text, seen.session_id, patterns, index(pattern["pattern"] for pattern in patterns))
+    at = matching_pattern(text, seen.session_id, patterns, index(pattern["pattern"] for pattern in patterns))
     support = Support([seen], at, text, type, confidence)
-    change = supported(memory, [support], now=now, new_id=new_id)
+    change = apply_supports(memory, [support], now=now, new_id=new_id)
     return change._replace(result=change.result.created[0] if at is None else patterns[at]["id"])
 
 
-def statement_of(memory: JsonObject, session_id: str, text: str) -> Statement:
+def session_statement(memory: JsonObject, session_id: str, text: str) -> Statement:
     """Return `text` as a statement of the session with that id.
 
     Raises:
@@ -285,27 +287,27 @@ def statement_of(memory: JsonObject, session_id: str, text: str) -> Statement:
     for at, session in enumerate(memory["short_term_memory"]["sessions"]):
         if session_id in (session["id"], session["session_id"]):
             return Statement(
-                text, at, session["session_id"], session["id"], session.get("phase"), castes(session), 0.0
+                text, at, session["session_id"], session["id"], session.get("phase"), castes_of(session), 0.0
             )
     raise NotFound(
         f"no session has the id {shown(session_id)}.", fix='List the sessions with "aether memory stats".'
     )
 
 
-def castes(session: Mapping[str, Any], entry: Mapping[str, Any] | None = None) -> tuple[str, ...]:
+def castes_of(session: Mapping[str, Any], entry: Mapping[str, Any] | None = None) -> tuple[str, ...]:
     """Return the castes that `entry` of `session` came from, else those of the whole session."""
     own = (entry or {}).get("caste")
     listed = (session.get("metadata") or {}).get("castes") or []
     return (own,) if isinstance(own, str) else tuple(caste for caste in listed if isinstance(caste, str))
 
 
-def matching(text: str, session_id: str, patterns: list[Pattern], found: Index) -> int | None:
+def matching_pattern(text: str, session_id: str, patterns: list[Pattern], found: Index) -> int | None:
     """Return the position of the pattern that `text` is evidence for, or None.
 
     One that counts the session already comes first: otherwise a second look at the same session would find
     another home for what it said, and promotion would not be idempotent.
     """
-    near = backed(text, found)
+    near = implied_by(text, found)
     for at in near:
         if session_id in counted_sessions(patterns[at]):
             return at
@@ -321,7 +323,9 @@ def counted_sessions(pattern: Mapping[str, Any]) -> set[str]:
     return {link["target_id"] for link in links if link["target_type"] == "short_term_session"}
 
 
-def supported(memory: JsonObject, supports: Iterable[Support], *, now: datetime, new_id: NewId) -> Change:
+def apply_supports(
+    memory: JsonObject, supports: Iterable[Support], *, now: datetime, new_id: NewId
+) -> Change:
     """Return the change that gives each support to its pattern, new ones created; its result is a `Promotion`."""
     patterns: list[Pattern] = memory["long_term_memory"]["patterns"]
     ids = count()
@@ -336,12 +340,16 @@ def supported(memory: JsonObject, supports: Iterable[Support], *, now: datetime,
     for support in supports:
         if support.at is None:
             new = _one_per_session(support.statements, set())
-            pattern = _created(support, new, now, make)
+            pattern = _new_pattern(support, new, now, make)
             fresh.append(pattern)
         else:
             pattern = patterns[support.at]
             new = _one_per_session(support.statements, counted_sessions(pattern))
-            patch += _gain(pattern, f"/long_term_memory/patterns/{support.at}", new, now, make) if new else []
+            patch += (
+                _evidence_patch(pattern, f"/long_term_memory/patterns/{support.at}", new, now, make)
+                if new
+                else []
+            )
             gained += [pattern["id"]] if new else []
         for statement in new:
             related.setdefault(statement.session_at, []).append(pattern["id"])
@@ -349,7 +357,7 @@ def supported(memory: JsonObject, supports: Iterable[Support], *, now: datetime,
     patch += [{"op": "add", "path": "/long_term_memory/patterns/-", "value": pattern} for pattern in fresh]
     sessions = memory["short_term_memory"]["sessions"]
     for at, pattern_ids in related.items():
-        patch += relate(sessions[at], f"/short_term_memory/sessions/{at}", pattern_ids)
+        patch += relate_patterns(sessions[at], f"/short_term_memory/sessions/{at}", pattern_ids)
     if fresh:
         total = memory["metrics"]["total_pattern_extractions"] + len(fresh)
         patch.append({"op": "replace", "path": "/metrics/total_pattern_extractions", "value": total})
@@ -364,7 +372,7 @@ def _one_per_session(statements: list[Statement], counted: set[str]) -> list[Sta
     return [statement for session_id, statement in first.items() if session_id not in counted]
 
 
-def _created(support: Support, statements: list[Statement], now: datetime, make: Make) -> Pattern:
+def _new_pattern(support: Support, statements: list[Statement], now: datetime, make: MakeId) -> Pattern:
     return {
         "id": make("pattern"),
         "type": support.type or pattern_type(support.wording),
@@ -383,7 +391,9 @@ def _created(support: Support, statements: list[Statement], now: datetime, make:
     }
 
 
-def _gain(pattern: Pattern, pointer: str, statements: list[Statement], now: datetime, make: Make) -> Patch:
+def _evidence_patch(
+    pattern: Pattern, pointer: str, statements: list[Statement], now: datetime, make: MakeId
+) -> Patch:
     """Return the patch by which the pattern at `pointer` counts `statements`, one per new session."""
     occurrences = pattern["occurrences"] + len(statements)
     values = {
@@ -394,23 +404,23 @@ def _gain(pattern: Pattern, pointer: str, statements: list[Statement], now: date
     patch: Patch = [
         {"op": "replace", "path": f"{pointer}/{key}", "value": value} for key, value in values.items()
     ]
-    patch += _appended(
+    patch += _append_patch(
         pattern, "associative_links", pointer, [_session_link(each, now, make) for each in statements]
     )
     metadata, inner = pattern["metadata"], f"{pointer}/metadata"
     phases = sorted({each.phase for each in statements if each.phase is not None})
-    patch += _appended(metadata, "related_phases", inner, phases)
-    patch += _appended(
+    patch += _append_patch(metadata, "related_phases", inner, phases)
+    patch += _append_patch(
         metadata, "related_castes", inner, sorted({one for each in statements for one in each.castes})
     )
     evidence = [_evidence(each) for each in statements]
     if "evidence" not in metadata:
         # A pattern of the original format: its links say which sessions it has counted.
         evidence = _linked_evidence(pattern) + evidence
-    return patch + _appended(metadata, "evidence", inner, evidence)
+    return patch + _append_patch(metadata, "evidence", inner, evidence)
 
 
-def _appended(owner: Mapping[str, Any], key: str, pointer: str, values: list[Any]) -> Patch:
+def _append_patch(owner: Mapping[str, Any], key: str, pointer: str, values: list[Any]) -> Patch:
     held = owner.get(key)
     if not isinstance(held, list):
         return [{"op": "add", "path": f"{pointer}/{key}", "value": values}]
@@ -430,7 +440,7 @@ def _evidence(statement: Statement) -> JsonObject:
     return {"session_id": statement.session_id, "phase": statement.phase, "text": statement.text}
 
 
-def _session_link(statement: Statement, now: datetime, make: Make) -> Link:
+def _session_link(statement: Statement, now: datetime, make: MakeId) -> Link:
     return new_link(make("link"), statement.link_to, "short_term_session", "extracted_from", now=now)
 
 
@@ -443,7 +453,7 @@ def _confidence(before: float, further: int, occurrences: int) -> float:
 
 
 def _link_contradictions(
-    patterns: list[Pattern], fresh: list[Pattern], patch: Patch, now: datetime, make: Make
+    patterns: list[Pattern], fresh: list[Pattern], patch: Patch, now: datetime, make: MakeId
 ) -> list[Contradiction]:
     """Link each fresh pattern and what it contradicts both ways; neither loses or gains confidence."""
     every = [*patterns, *fresh]
@@ -458,7 +468,7 @@ def _link_contradictions(
             if other_at >= len(patterns):
                 other["associative_links"].append(back)
             else:
-                patch += _appended(
+                patch += _append_patch(
                     other, "associative_links", f"/long_term_memory/patterns/{other_at}", [back]
                 )
             pattern["associative_links"].append(_pattern_link(other, now, make))
@@ -468,7 +478,7 @@ def _link_contradictions(
     return contradictions
 
 
-def _pattern_link(target: Pattern, now: datetime, make: Make) -> Link:
+def _pattern_link(target: Pattern, now: datetime, make: MakeId) -> Link:
     return new_link(make("link"), target["id"], "long_term_pattern", "contradicts", now=now)
 
 
@@ -479,11 +489,11 @@ HIGH_RELEVANCE = 0.8
 # Files touched and commands run again are work, not a regularity of it.
 WORK_TYPES = frozenset({"code_change", "command", "error", "code_snippet"})
 # A longer entry is data.
-MOST_PARTS = 40
+MAX_SENTENCES = 40
 
 
 # What an agent says of itself on the way ("I have all I need") is the same in every session.
-_OF_ITSELF = lazy(
+_SELF_TALK = lazy(
     r"(?:i|i['’](?:m|ve|ll|d)|let me)\b(?! (?:decided|chose|prefer|always|never)\b)", re.IGNORECASE
 )
 
@@ -514,17 +524,17 @@ def promote(
     gains: dict[int, list[Statement]] = {}
     rest: list[Statement] = []
     for statement in statements:
-        at = matching(statement.text, statement.session_id, patterns, known)
+        at = matching_pattern(statement.text, statement.session_id, patterns, known)
         if at is None:
             rest.append(statement)
         else:
             gains.setdefault(at, []).append(statement)
     supports = [Support(gained, at) for at, gained in sorted(gains.items())]
     supports += [Support(sorted(group, key=_order), wording=group[0].text) for group in _groups(rest)]
-    return supported(memory, supports, now=now, new_id=new_id)
+    return apply_supports(memory, supports, now=now, new_id=new_id)
 
 
-def detect(memory: JsonObject) -> list[Repeated]:
+def repeated_statements(memory: JsonObject) -> list[Repeated]:
     """Return what at least ``REPEATED_SESSIONS`` distinct sessions say, promoted or not, most repeated first."""
     found: list[Repeated] = []
     for group in _groups(list(_statements(memory))):
@@ -545,23 +555,23 @@ def _statements(memory: JsonObject) -> Iterator[Statement]:
     )
     order = 0
     for at, session in by_time:
-        for entry, text, relevance in _said(session):
-            said = bare(without_injected(text))
-            if gist(said).weights:
+        for entry, text, relevance in _texts_of(session):
+            said = without_lead_in(without_injected(text))
+            if fingerprint(said).weights:
                 yield Statement(
                     said,
                     at,
                     session["session_id"],
                     session["id"],
                     session.get("phase"),
-                    castes(session, entry),
+                    castes_of(session, entry),
                     relevance,
                     order,
                 )
                 order += 1
 
 
-def _said(session: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str, float]]:
+def _texts_of(session: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str, float]]:
     """Yield entry, text and relevance; a session of the original format may lack any of the lists."""
     for entry in session.get("high_value_items") or []:
         relevance = float(entry.get("relevance_score") or 0.0)
@@ -570,7 +580,7 @@ def _said(session: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str, 
             yield entry, content, relevance
             # What an entry says among other things is evidence too; by itself it was not of high relevance.
             parts = sentences(content)
-            yield from ((entry, part, 0.0) for part in parts[:MOST_PARTS] if len(parts) > 1)
+            yield from ((entry, part, 0.0) for part in parts[:MAX_SENTENCES] if len(parts) > 1)
     for entry in session.get("key_decisions") or []:
         yield entry, str(entry.get("decision") or ""), 0.0
     for entry in session.get("outcomes") or []:
@@ -581,13 +591,13 @@ def _order(statement: Statement) -> int:
     return statement.order
 
 
-def _deserves(unit: list[Statement], group: list[Statement]) -> bool:
+def _is_promoted(unit: list[Statement], group: list[Statement]) -> bool:
     """Return whether `group`, worded by `unit`, is repeated often enough or its wording has weight by itself."""
     repeated = len({each.session_id for each in group}) >= REPEATED_SESSIONS
-    return _weighty(unit) or (repeated and not _OF_ITSELF.match(unit[-1].text))
+    return _has_weight(unit) or (repeated and not _SELF_TALK.match(unit[-1].text))
 
 
-def _weighty(unit: list[Statement]) -> bool:
+def _has_weight(unit: list[Statement]) -> bool:
     return any(each.relevance > HIGH_RELEVANCE for each in unit)
 
 
@@ -599,14 +609,14 @@ def _groups(statements: list[Statement]) -> Iterator[list[Statement]]:
     """
     by_words: dict[str, list[Statement]] = {}
     for statement in statements:
-        by_words.setdefault(gist(statement.text).plain, []).append(statement)
+        by_words.setdefault(fingerprint(statement.text).plain, []).append(statement)
     units = list(by_words.values())
     found = index(unit[-1].text for unit in units)
-    near = [backers(unit[-1].text, found) for unit in units]
+    near = [supporting(unit[-1].text, found) for unit in units]
     agreeing = [len({one.session_id for at in ats for one in units[at]}) for ats in near]
     taken: set[int] = set()
     for at in sorted(
-        range(len(units)), key=lambda at: (-agreeing[at], not _weighty(units[at]), -units[at][-1].order)
+        range(len(units)), key=lambda at: (-agreeing[at], not _has_weight(units[at]), -units[at][-1].order)
     ):
         if at in taken:
             continue
@@ -615,6 +625,6 @@ def _groups(statements: list[Statement]) -> Iterator[list[Statement]]:
             units[at][-1],
             *(one for other in members for one in units[other] if one is not units[at][-1]),
         ]
-        if _deserves(units[at], group):
+        if _is_promoted(units[at], group):
             taken.update(members)
             yield group

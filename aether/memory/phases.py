@@ -27,8 +27,8 @@ from typing import Any, Literal, NamedTuple, get_args
 from aether import clock
 from aether.errors import InvalidInput, shown
 from aether.memory import signals
-from aether.memory.changes import chained, check_phase, joined, number_in
-from aether.memory.colony import DOCUMENT, RUNNING, walk
+from aether.memory.changes import chain_changes, check_phase, join_changes, phase_number
+from aether.memory.colony import DOCUMENT, RUNNING, follow_route
 from aether.text.regex import lazy
 from aether.types import (
     Adaptation,
@@ -125,12 +125,12 @@ def start_phase(
     own += _roadmap(colony, phase, fields)
     settled: dict[str, Patch] = {}
     going: list[str] = []
-    if started and _waits(status["queen_checkin"]):
-        settled, going = _settled_by_start(colony, phase, now), _checkins(pheromones)
+    if started and _awaits_review(status["queen_checkin"]):
+        settled, going = _decided_by_start(colony, phase, now), _checkins(pheromones)
     if started:
         going += [s["id"] for s in pheromones["active_pheromones"] if signals.is_phase_complete(s, phase)]
-    return joined(
-        walk(colony, route, now=now, trigger=trigger),
+    return join_changes(
+        follow_route(colony, route, now=now, trigger=trigger),
         Change({DOCUMENT: own}),
         Change(settled),
         # One withdrawal for all: two would each count the places of a list that the other has shortened.
@@ -139,17 +139,19 @@ def start_phase(
     )
 
 
-def _waits(checkin: Mapping[str, Any] | None) -> bool:
+def _awaits_review(checkin: Mapping[str, Any] | None) -> bool:
     return checkin is not None and checkin["status"] == "awaiting_review"
 
 
-def _settled_by_start(colony: Mapping[str, Any], phase: int, now: datetime) -> dict[str, Patch]:
+def _decided_by_start(colony: Mapping[str, Any], phase: int, now: datetime) -> dict[str, Patch]:
     checkin = colony["colony_status"]["queen_checkin"]
     decision: Decision = "redo" if checkin["phase"] == phase else "continue"
-    return _checkin_patch(_decided(checkin, decision, now, f"phase {phase} was started"))
+    return _checkin_patch(_with_decision(checkin, decision, now, f"phase {phase} was started"))
 
 
-def _decided(checkin: Mapping[str, Any], decision: Decision, now: datetime, note: str | None) -> JsonObject:
+def _with_decision(
+    checkin: Mapping[str, Any], decision: Decision, now: datetime, note: str | None
+) -> JsonObject:
     decided = {**checkin, "status": "decided", "queen_decision": decision, "decided_at": clock.stamp(now)}
     return decided if note is None else {**decided, "note": note}
 
@@ -199,8 +201,8 @@ def complete_phase(
         phase=phase,
     )
     event = {"event": "phase_completed", "at": clock.stamp(now), "phase": phase, "started": current == phase}
-    return joined(
-        walk(colony, route, now=now, trigger=trigger),
+    return join_changes(
+        follow_route(colony, route, now=now, trigger=trigger),
         Change({DOCUMENT: own}, {"events": [event]}),
         checkin,
         boundary,
@@ -233,7 +235,7 @@ def await_queen_decision(
     }
     old = colony["colony_status"]["queen_checkin"]
     superseded = []
-    if _waits(old):
+    if _awaits_review(old):
         superseded = [{"event": "checkin_superseded", "at": clock.stamp(now), "checkin": old}]
     signal = signals.emit(
         pheromones,
@@ -244,7 +246,7 @@ def await_queen_decision(
         source="colony",
         phase=phase,
     )
-    return joined(
+    return join_changes(
         Change(_checkin_patch(checkin), {"events": superseded} if superseded else {}),
         signals.withdraw(pheromones, _checkins(pheromones), now=now),
         signal,
@@ -276,12 +278,12 @@ def decide(
     checkin = colony["colony_status"]["queen_checkin"]
     if checkin is not None and checkin["queen_decision"] == taken:
         return Change({}, result=checkin)
-    if not _waits(checkin):
+    if not _awaits_review(checkin):
         raise InvalidInput(
             "no phase waits for the Queen.", fix='Complete one: "aether phase complete N".', where="queen"
         )
-    decided = _decided(checkin, taken, now, note)
-    return joined(
+    decided = _with_decision(checkin, taken, now, note)
+    return join_changes(
         Change(_checkin_patch(decided)),
         signals.withdraw(pheromones, _checkins(pheromones), now=now),
         result=decided,
@@ -307,10 +309,10 @@ def _roadmap(colony: Mapping[str, Any], phase: int, fields: Mapping[str, Any]) -
                 if entry[field] != value
             ]
     at = next((at for at, entry in enumerate(roadmap) if entry["phase"] > phase), len(roadmap))
-    return [{"op": "add", "path": f"/phases/roadmap/{at}", "value": {**planned(phase), **fields}}]
+    return [{"op": "add", "path": f"/phases/roadmap/{at}", "value": {**planned_phase(phase), **fields}}]
 
 
-def planned(phase: int) -> RoadmapPhase:
+def planned_phase(phase: int) -> RoadmapPhase:
     """Return the roadmap entry of a phase of which only the number is known."""
     return {
         "phase": phase,
@@ -330,11 +332,11 @@ def adapt_roadmap(colony: Mapping[str, Any], phase: int, adaptation: Mapping[str
 
 _FENCE = lazy(r"^[ ]{0,3}(`{3,}|~{3,}).*?(?:^[ ]{0,3}\1[`~]*\s*$|\Z)", re.DOTALL | re.MULTILINE)
 # A code block by its indent, a quote, an item of a list, a row of a table.
-_ASIDE = lazy(r"(?: {4}|\t)|\s*(?:>|[-*+•]\s|\d+[.)]\s|\||\[[ xX]\])")
+_NOT_PROSE = lazy(r"(?: {4}|\t)|\s*(?:>|[-*+•]\s|\d+[.)]\s|\||\[[ xX]\])")
 _DECORATION = lazy(r"^[\s#*_✅✔✓🎉]+|[\s#*_✅✔✓🎉]+$")
-_OVER = r"(?:complete|completed|done|finished)"
+_DONE = r"(?:complete|completed|done|finished)"
 _COMPLETE = lazy(
-    rf"(?:phase (\d{{1,6}})(?:\s*[:–—-]\s*| (?:is |has been )?(?:now )?){_OVER}|aether: complete phase (\d{{1,6}}))[.!]*",
+    rf"(?:phase (\d{{1,6}})(?:\s*[:–—-]\s*| (?:is |has been )?(?:now )?){_DONE}|aether: complete phase (\d{{1,6}}))[.!]*",
     re.IGNORECASE,
 )
 _START = lazy(
@@ -343,7 +345,7 @@ _START = lazy(
 _DENIED = r"\bphase {}\b[^.\n]{{0,60}}\b(?:not|n't|isn't|far from|almost|nearly)\b[^.\n]{{0,40}}\b(?:complete|completed|done|finished)\b"
 
 
-class Marker(NamedTuple):
+class PhaseMarker(NamedTuple):
     """One line that changes the phase."""
 
     action: Literal["complete", "start"]
@@ -351,7 +353,7 @@ class Marker(NamedTuple):
     name: str = ""
 
 
-def markers(text: str) -> list[Marker]:
+def phase_markers(text: str) -> list[PhaseMarker]:
     r"""Return the phase markers of an agent's message, in their order.
 
     >>> markers("All tests pass.\n\n**Phase 2 complete**")
@@ -363,29 +365,33 @@ def markers(text: str) -> list[Marker]:
     """
     if "phase" not in text.lower():
         return []
-    found: list[Marker] = []
+    found: list[PhaseMarker] = []
     before = ""
     for line in _FENCE.sub("\n", text.replace("\r\n", "\n")).split("\n"):
-        marker = None if _ASIDE.match(line) or before.endswith(":") else _marker(_DECORATION.sub("", line))
-        if marker and not _denied(marker, text):
+        marker = (
+            None if _NOT_PROSE.match(line) or before.endswith(":") else _marker(_DECORATION.sub("", line))
+        )
+        if marker and not _is_denied(marker, text):
             found.append(marker)
         before = line.rstrip(" *_") or before
     return found
 
 
-def _marker(line: str) -> Marker | None:
+def _marker(line: str) -> PhaseMarker | None:
     over = _COMPLETE.fullmatch(line)
     if over:
-        return Marker("complete", int(over[1] or over[2]))
+        return PhaseMarker("complete", int(over[1] or over[2]))
     begun = _START.fullmatch(line)
-    return Marker("start", int(begun[1]), (begun[2] or "").strip()) if begun else None
+    return PhaseMarker("start", int(begun[1]), (begun[2] or "").strip()) if begun else None
 
 
-def _denied(marker: Marker, text: str) -> bool:
+def _is_denied(marker: PhaseMarker, text: str) -> bool:
     return marker.action == "complete" and bool(re.search(_DENIED.format(marker.phase), text, re.IGNORECASE))
 
 
-def follow(documents: Mapping[str, Any], marker: Marker, *, now: datetime, new_id: NewId) -> Change:
+def apply_marker(
+    documents: Mapping[str, Any], marker: PhaseMarker, *, now: datetime, new_id: NewId
+) -> Change:
     """Return the change that completes the running phase, or starts one if none runs; its result is whether one completed.
 
     A line about any other phase, or one that the colony refuses, changes nothing.
@@ -397,7 +403,7 @@ def follow(documents: Mapping[str, Any], marker: Marker, *, now: datetime, new_i
         if marker.action == "complete" and running == marker.phase:
             pass  # MOVER
 
-            done = complete_phase_adaptation(documents, marker.phase, now=now, new_id=new_id)
+            done = complete_and_adapt(documents, marker.phase, now=now, new_id=new_id)
             return done._replace(result=True)
         if marker.action == "start" and running is None and marker.phase not in status["phases_completed"]:
             started = start_phase(colony, pheromones, marker.phase, now=now, name=marker.name or None)
@@ -410,11 +416,11 @@ MIN_CONFIDENCE = 0.7
 # Strengths of signals that come from memory (facts of the original colony).
 FOCUS_STRENGTH = 0.8
 REDIRECT_STRENGTH = 0.9
-SOURCE = "memory_adaptation"
-ATTRACTING = frozenset({"success_pattern", "preference"})
+ADAPTATION_SOURCE = "memory_adaptation"
+FOCUS_TYPES = frozenset({"success_pattern", "preference"})
 
 
-class Adapted(NamedTuple):
+class AdaptedPhase(NamedTuple):
     """What the next phase took over."""
 
     phase: int
@@ -445,27 +451,25 @@ def adapt_next_phase(
     after = sorted(entry["phase"] for entry in colony["phases"]["roadmap"] if entry["phase"] > phase)
     following = check_phase(after[0] if after else phase + 1)
     before = next((e["adaptation"] for e in colony["phases"]["roadmap"] if e["phase"] == following), None)
-    patterns = _steering(memory, phase)
+    patterns = _confident_patterns(memory, phase)
     if not patterns or (before is not None and before["adapted_from"] == phase):
         return Change({})
     adaptation = _adaptation(patterns, phase, now)
     emitted = [
-        _emitted(
-            pheromones, pattern, now=now, phase=following, id=new_id(_type_of(pattern).lower(), now, nth)
+        _pattern_signal(
+            pheromones, pattern, now=now, phase=following, id=new_id(_signal_type(pattern).lower(), now, nth)
         )
         for nth, pattern in enumerate(patterns)
     ]
-    return joined(
+    return join_changes(
         Change({DOCUMENT: adapt_roadmap(colony, following, adaptation)}),
-        signals.withdraw(pheromones, _earlier(pheromones, patterns), now=now),
+        signals.withdraw(pheromones, _superseded_signals(pheromones, patterns), now=now),
         *emitted,
-        result=Adapted(following, adaptation, tuple(change.result["id"] for change in emitted)),
+        result=AdaptedPhase(following, adaptation, tuple(change.result["id"] for change in emitted)),
     )
 
 
-def complete_phase_adaptation(
-    documents: Mapping[str, Any], phase: int, *, now: datetime, new_id: NewId
-) -> Change:
+def complete_and_adapt(documents: Mapping[str, Any], phase: int, *, now: datetime, new_id: NewId) -> Change:
     """Return the change that completes `phase` and adapts the next one; its result is a `PhaseChange`.
 
     Raises:
@@ -480,23 +484,23 @@ def complete_phase_adaptation(
             state["memory"], state["COLONY_STATE"], state["pheromones"], phase, now=now, new_id=new_id
         )
 
-    change = chained(documents, complete, adapt)
+    change = chain_changes(documents, complete, adapt)
     return change._replace(result=change.result[0])
 
 
-def _steering(memory: Mapping[str, Any], phase: int) -> list[Pattern]:
+def _confident_patterns(memory: Mapping[str, Any], phase: int) -> list[Pattern]:
     return [
         pattern
         for pattern in memory["long_term_memory"]["patterns"]
         if pattern["confidence"] > MIN_CONFIDENCE
-        and phase in [number_in(related) for related in pattern["metadata"].get("related_phases", [])]
+        and phase in [phase_number(related) for related in pattern["metadata"].get("related_phases", [])]
     ]
 
 
 def _adaptation(patterns: list[Pattern], phase: int, now: datetime) -> Adaptation:
     return {
-        "inherited_focus": [p["pattern"] for p in patterns if _type_of(p) == "FOCUS"],
-        "inherited_constraints": [p["pattern"] for p in patterns if _type_of(p) == "REDIRECT"],
+        "inherited_focus": [p["pattern"] for p in patterns if _signal_type(p) == "FOCUS"],
+        "inherited_constraints": [p["pattern"] for p in patterns if _signal_type(p) == "REDIRECT"],
         "success_patterns": [p["id"] for p in patterns if p["type"] == "success_pattern"],
         "failure_patterns": [p["id"] for p in patterns if p["type"] == "failure_pattern"],
         "adapted_from": phase,
@@ -504,11 +508,11 @@ def _adaptation(patterns: list[Pattern], phase: int, now: datetime) -> Adaptatio
     }
 
 
-def _type_of(pattern: Pattern) -> str:
-    return "FOCUS" if pattern["type"] in ATTRACTING else "REDIRECT"
+def _signal_type(pattern: Pattern) -> str:
+    return "FOCUS" if pattern["type"] in FOCUS_TYPES else "REDIRECT"
 
 
-def _emitted(
+def _pattern_signal(
     pheromones: Mapping[str, Any],
     pattern: Pattern,
     *,
@@ -517,7 +521,7 @@ def _emitted(
     id: str,
 ) -> Change:
     # No guard of the state here: this is the colony's own memory, not a hand on running work.
-    name = _type_of(pattern)
+    name = _signal_type(pattern)
     return signals.emit(
         pheromones,
         name,
@@ -525,17 +529,18 @@ def _emitted(
         now=now,
         id=id,
         strength=FOCUS_STRENGTH if name == "FOCUS" else REDIRECT_STRENGTH,
-        source=SOURCE,
+        source=ADAPTATION_SOURCE,
         phase=phase,
         metadata={"pattern_id": pattern["id"]},
     )
 
 
-def _earlier(pheromones: Mapping[str, Any], patterns: list[Pattern]) -> list[str]:
+def _superseded_signals(pheromones: Mapping[str, Any], patterns: list[Pattern]) -> list[str]:
     """Return the ids of signals that an earlier phase left for the same patterns, lest they add up."""
     renewed = {pattern["id"] for pattern in patterns}
     return [
         signal["id"]
         for signal in pheromones["active_pheromones"]
-        if signal["metadata"].get("source") == SOURCE and signal["metadata"].get("pattern_id") in renewed
+        if signal["metadata"].get("source") == ADAPTATION_SOURCE
+        and signal["metadata"].get("pattern_id") in renewed
     ]

@@ -11,11 +11,11 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from aether.memory import sessions
-from aether.store.search_index import instant
+from aether.store.search_index import instant_text
 from aether.types import Counter, JsonObject
 
 # Characters of a gist: what tells entries apart; sixteen to twenty-five tokens.
-GIST_CHARS = 100
+EXCERPT_CHARS = 100
 
 
 class RecallLine(NamedTuple):
@@ -57,35 +57,35 @@ def records(memory: Mapping[str, Any], archived: Iterable[JsonObject] = ()) -> I
         yield record
     # Of two records of one item the newer counts; undone and archived again, it is the same item.
     newest = {str(record["item"].get("id")): record["item"] for record in archived}
-    yield from (of_item(item, "archive") for name, item in newest.items() if name not in seen)
+    yield from (item_record(item, "archive") for name, item in newest.items() if name not in seen)
 
 
 def _live(memory: Mapping[str, Any]) -> Iterator[Record]:
     for item in memory["working_memory"]["items"]:
-        yield of_item(item, "working_memory")
+        yield item_record(item, "working_memory")
     for session in sessions.sessions_of(memory):
-        at, text = instant(session["compressed_at"]), sessions.text_of(session)
+        at, text = instant_text(session["compressed_at"]), sessions.session_text(session)
         yield Record(
             session["session_id"], "short_term_memory", "session", at, text, 0, dict(session)
         )  # its own number counts all fields, also those that are not told
     for pattern in memory["long_term_memory"]["patterns"]:
-        at, text = instant(pattern["last_seen"]), pattern["pattern"]
+        at, text = instant_text(pattern["last_seen"]), pattern["pattern"]
         yield Record(pattern["id"], "long_term_memory", pattern["type"], at, text, 0, pattern)
 
 
-def of_item(item: Mapping[str, Any], layer: str) -> Record:
+def item_record(item: Mapping[str, Any], layer: str) -> Record:
     """Return an item, live or archived, as a record."""
-    at = instant(item["metadata"]["timestamp"])
+    at = instant_text(item["metadata"]["timestamp"])
     return Record(item["id"], layer, item["type"], at, item["content"], item["token_count"], dict(item))
 
 
-def line(record: Record, *, count: Counter, score: float = 0.0) -> RecallLine:
+def recall_line(record: Record, *, count: Counter, score: float = 0.0) -> RecallLine:
     """Return a record as a line of an index; what was never counted is counted now."""
     tokens = record.tokens or count(record.text)
-    return RecallLine(record.id, record.layer, record.type, record.at, tokens, gist(record.text), score)
+    return RecallLine(record.id, record.layer, record.type, record.at, tokens, excerpt(record.text), score)
 
 
-def gist(text: str, most: int = GIST_CHARS) -> str:
+def excerpt(text: str, most: int = EXCERPT_CHARS) -> str:
     """Return `text` on one line of at most `most` characters.
 
     >>> gist("Use  SQLite, because it is one file.", 12)
@@ -95,23 +95,23 @@ def gist(text: str, most: int = GIST_CHARS) -> str:
     return whole if len(whole) <= most and len(text) <= most * 4 else whole[: most - 1].rstrip() + "…"
 
 
-def printed(one: RecallLine) -> str:
+def format_line(one: RecallLine) -> str:
     """Return a line as a model reads it: id, kind, day, cost, gist."""
     return f"{one.id} · {one.type} · {one.at[:10] or 'undated'} · {one.tokens} tokens · {one.gist}"
 
 
-def within(lines: Sequence[RecallLine], budget: int, count: Counter) -> list[RecallLine]:
+def fit_lines(lines: Sequence[RecallLine], budget: int, count: Counter) -> list[RecallLine]:
     """Return the first of `lines` that together, printed, take at most `budget` tokens."""
     kept: list[RecallLine] = []
     for one in lines:
-        budget -= count(printed(one) + "\n")
+        budget -= count(format_line(one) + "\n")
         if budget < 0:
             break
         kept.append(one)
     return kept
 
 
-def around(found: Iterable[Record], id: str, *, before: int, after: int) -> list[Record]:
+def neighbours(found: Iterable[Record], id: str, *, before: int, after: int) -> list[Record]:
     """Return the record `id` with its neighbours in time, oldest first; nothing where there is none.
 
     Of equal times the order is that in which they are found.
@@ -121,7 +121,7 @@ def around(found: Iterable[Record], id: str, *, before: int, after: int) -> list
     return [] if place is None else ordered[max(0, place - before) : place + after + 1]
 
 
-def ago(at: str, now: datetime) -> str:
+def date_and_age(at: str, now: datetime) -> str:
     """Return the day of a time and how long ago that was.
 
     >>> from datetime import UTC

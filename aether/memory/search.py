@@ -38,12 +38,20 @@ from typing import Any, NamedTuple, get_args
 
 from aether import clock
 from aether.errors import InvalidInput, shown
-from aether.memory.items import Entry, castes, content, live, phases, texts
-from aether.memory.sessions import average
+from aether.memory.items import (
+    SearchEntry,
+    entry_castes,
+    entry_phases,
+    entry_text,
+    entry_texts,
+    search_entries,
+)
+from aether.memory.sessions import average_ratio
 from aether.store.patch import apply, get
-from aether.store.search_index import EVERYTHING, NOTHING, Ask, Keep, Source, counts, marks, phrase, plain
+from aether.store.search_index import EMPTY, EVERYTHING, Filter, Query, Source, phrase, plain_text, term_marks
+from aether.store.search_index import term_counts as search_index_term_counts
 from aether.text.regex import lazy
-from aether.text.words import CACHED_TEXTS, UNSPACED, Asked, asked
+from aether.text.words import CACHED_TEXTS, UNSPACED, QueryTerms, query_terms
 from aether.types import Change, Finding, JsonObject, Layer, Patch
 
 _MONTHS = "january february march april may june july august september october november december".split()
@@ -82,7 +90,7 @@ def dates(query: str) -> list[Date]:
     return named + [Date(found["year"], found["month"], found["day"] or "") for found in _ISO.finditer(query)]
 
 
-def nearness(date: Date, at: str) -> str:
+def date_match(date: Date, at: str) -> str:
     """Return "day" or "month" as the time `at` falls on the day or in the month of `date`, else nothing.
 
     >>> nearness(Date("2023", "10", "13"), "2023-10-13T08:00:00.000000Z")
@@ -133,13 +141,13 @@ class Question(NamedTuple):
     now: datetime
 
 
-def held(entry: Entry, marked_terms: Sequence[tuple[str, str, str]]) -> dict[str, float]:
+def term_counts(entry: SearchEntry, marked_terms: Sequence[tuple[str, str, str]]) -> dict[str, float]:
     """Return how often the entry holds each of the terms it holds, by the weight of the field."""
     if len(entry.fields) == 1 and entry.fields[0][0] == 1.0:
-        return counts(entry.fields[0][1], marked_terms)
+        return search_index_term_counts(entry.fields[0][1], marked_terms)
     found: dict[str, float] = {}
     for weight, text in entry.fields:
-        for term, times in counts(text, marked_terms).items():
+        for term, times in search_index_term_counts(text, marked_terms).items():
             found[term] = found.get(term, 0.0) + weight * times
     return found
 
@@ -150,7 +158,7 @@ def idf(corpus: Corpus, term: str) -> float:
     return math.log(1 + (corpus.items - holding + 0.5) / (holding + 0.5))
 
 
-def full(corpus: Corpus, question: Question) -> float:
+def full_score(corpus: Corpus, question: Question) -> float:
     """Return the score of a plain full answer: an average entry that says every known word once."""
     return sum(
         weight * idf(corpus, term) for term, weight in question.weights.items() if corpus.held.get(term)
@@ -158,10 +166,10 @@ def full(corpus: Corpus, question: Question) -> float:
 
 
 def scores(
-    entries: Sequence[Entry], found: Sequence[Mapping[str, float]], corpus: Corpus, question: Question
+    entries: Sequence[SearchEntry], found: Sequence[Mapping[str, float]], corpus: Corpus, question: Question
 ) -> list[float]:
     """Return the score of each entry, given what each of them holds."""
-    near = _ranking_neighbours(entries)
+    near = _nearby(entries)
     average = max(1.0, corpus.length / max(1, corpus.items))
     norms = [K1 * (1 - B + B * entry.row.length / average) for entry in entries]
     holders: dict[str, list[int]] = {term: [] for term in question.weights}
@@ -179,7 +187,7 @@ def scores(
     return [total * _factor(entry, question) for total, entry in zip(totals, entries, strict=True)]
 
 
-def _ranking_neighbours(entries: Sequence[Entry]) -> list[list[tuple[int, float]]]:
+def _nearby(entries: Sequence[SearchEntry]) -> list[list[tuple[int, float]]]:
     """Return for each entry the others within `WIDE_REACH` in its stretch, as index and share."""
     near: list[list[tuple[int, float]]] = [[] for _ in entries]
     order = sorted((entry.place, at, entry.row.stretch) for at, entry in enumerate(entries))
@@ -209,13 +217,13 @@ def _spread(
     return said, around
 
 
-def _factor(entry: Entry, question: Question) -> float:
+def _factor(entry: SearchEntry, question: Question) -> float:
     row = entry.row
     factor = 1 + CONFIDENCE * (row.relevance - 0.5)
     if row.labels and any(question.words.issuperset(label.split()) for label in row.labels.split("|")):
         factor *= LABEL_FACTOR
     if question.dates:
-        factor *= max(DATE_FACTORS[nearness(date, row.at)] for date in question.dates)
+        factor *= max(DATE_FACTORS[date_match(date, row.at)] for date in question.dates)
     if row.at:
         days = max(0.0, (question.now.timestamp() - _seconds(row.at)) / 86_400)
         factor *= 1 + RECENCY * 0.5 ** (days / RECENCY_HALF_LIFE_DAYS)
@@ -245,7 +253,7 @@ _WHY = ("id", "exact", "phrase", "words")
 
 
 class _Match(NamedTuple):
-    entry: Entry
+    entry: SearchEntry
     tier: int
     score: float
     relevance: float
@@ -253,7 +261,7 @@ class _Match(NamedTuple):
 
 
 def search(
-    memory: Mapping[str, Any], query: str, *, now: datetime, archived: Source = NOTHING,
+    memory: Mapping[str, Any], query: str, *, now: datetime, archived: Source = EMPTY,
     limit: int | None = LIMIT, layers: Iterable[str] = (), types: Iterable[str] = (),
     phase: int | str | None = None, caste: str | None = None,
     since: datetime | None = None, until: datetime | None = None,
@@ -270,13 +278,13 @@ def search(
     """
     layers = frozenset(layers)
     _check(query, limit, layers, context)
-    keep = Keep(
-        tuple(plain(each) for each in types), plain(phase), plain(caste),
+    keep = Filter(
+        tuple(plain_text(each) for each in types), plain_text(phase), plain_text(caste),
         clock.stamp(since) if since else "", clock.stamp(until) if until else "",
     )  # fmt: skip
-    said = asked(query)
-    ids = frozenset(plain(each) for each in (query.strip(), *query.split()))
-    matches = _matches(memory, _Asked(query, said, ids, keep, now), archived)
+    said = query_terms(query)
+    ids = frozenset(plain_text(each) for each in (query.strip(), *query.split()))
+    matches = _matches(memory, _Query(query, said, ids, keep, now), archived)
     wanted = [each for each in matches if _wanted(each.entry, keep, layers)]
     chosen = _by_layer(wanted, limit) if by_layer else _sorted(wanted)[:limit]
     return _hits(memory, chosen, said, archived, context)
@@ -297,39 +305,39 @@ def _check(query: object, limit: object, layers: Iterable[str], context: object)
             )
 
 
-class _Asked(NamedTuple):
+class _Query(NamedTuple):
     """A query in the forms in which its parts are compared."""
 
     query: str
-    said: Asked
+    said: QueryTerms
     ids: frozenset[str]
-    keep: Keep
+    keep: Filter
     now: datetime
 
 
-def _matches(memory: Mapping[str, Any], ask: _Asked, archived: Source) -> list[_Match]:
-    entries, found, corpus = _gathered(memory, ask, archived)
+def _matches(memory: Mapping[str, Any], ask: _Query, archived: Source) -> list[_Match]:
+    entries, found, corpus = _candidates(memory, ask, archived)
     hit = [at for at, each in enumerate(found) if each or entries[at].row.id in ask.ids]
     entries, found = [entries[at] for at in hit], [found[at] for at in hit]
     question = Question(ask.said.weights, frozenset(ask.said.sequence), dates(ask.query), ask.now)
     scores_ = scores(entries, found, corpus, question)
     tiers = _tiers(entries, ask, archived)
-    full_ = full(corpus, question)
+    full_ = full_score(corpus, question)
     return [
         _Match(entry, tier, score, _relevance(tier, score, full_), held)
         for entry, tier, score, held in zip(entries, tiers, scores_, found, strict=True)
     ]
 
 
-def _gathered(
-    memory: Mapping[str, Any], ask: _Asked, archived: Source
-) -> tuple[list[Entry], list[dict[str, float]], Corpus]:
+def _candidates(
+    memory: Mapping[str, Any], ask: _Query, archived: Source
+) -> tuple[list[SearchEntry], list[dict[str, float]], Corpus]:
     """Return all live entries and the archive's candidates, what each holds, and what is known of all."""
     terms = tuple(ask.said.weights)
-    marked_terms = marks(terms)
-    entries = list(live(memory))
-    found = [held(entry, marked_terms) for entry in entries]
-    answer = archived.find(Ask(terms, ask.said.sequence, tuple(sorted(ask.ids)), ask.keep))
+    marked_terms = term_marks(terms)
+    entries = list(search_entries(memory))
+    found = [term_counts(entry, marked_terms) for entry in entries]
+    answer = archived.find(Query(terms, ask.said.sequence, tuple(sorted(ask.ids)), ask.keep))
     corpus = Corpus(
         answer.items + len(entries),
         answer.length + sum(entry.row.length for entry in entries),
@@ -340,12 +348,12 @@ def _gathered(
         row = candidate.row
         if row.id not in known:
             known.add(row.id)
-            entries.append(Entry("archive", candidate.place, row, ((1.0, row.marked),), {}))
-            found.append(held(entries[-1], marked_terms))
+            entries.append(SearchEntry("archive", candidate.place, row, ((1.0, row.marked),), {}))
+            found.append(term_counts(entries[-1], marked_terms))
     return entries, found, corpus
 
 
-def _tiers(entries: Sequence[Entry], ask: _Asked, archived: Source) -> list[int]:
+def _tiers(entries: Sequence[SearchEntry], ask: _Query, archived: Source) -> list[int]:
     """Return the kind of match of each entry; only texts that can hold the phrase are read for it."""
     sequence = phrase(ask.said.sequence)
     single = len(ask.said.sequence) == 1
@@ -360,13 +368,13 @@ def _tiers(entries: Sequence[Entry], ask: _Asked, archived: Source) -> list[int]
     stored = [entries[at].place for at in maybe if entries[at].layer == "archive"]
     records = archived.read(stored) if stored else {}
     tiers = [_ID if entry.row.id in ask.ids else _WORDS for entry in entries]
-    plainly = _plainly(ask.query)
-    pattern = _pattern(plainly)
+    plainly = _normalized(ask.query)
+    pattern = _phrase_pattern(plainly)
     for at in maybe:
         entry = entries[at]
         if entry.layer == "archive":
             entry = entry._replace(value=records.get(entry.place, {}).get("item", {}))
-        bodies = [_plainly(text) for text in texts(entry)]
+        bodies = [_normalized(text) for text in entry_texts(entry)]
         if plainly in bodies:
             tiers[at] = min(tiers[at], _EXACT)
         elif not single and any(pattern.search(body) for body in bodies):
@@ -374,12 +382,12 @@ def _tiers(entries: Sequence[Entry], ask: _Asked, archived: Source) -> list[int]
     return tiers
 
 
-def _plainly(text: str) -> str:
+def _normalized(text: str) -> str:
     """Return a text without what phrases do not differ by: case, width, white space, outer punctuation."""
     return _OUTSIDE.sub("", " ".join(unicodedata.normalize("NFKC", text).casefold().split()))
 
 
-def _pattern(plainly: str) -> re.Pattern[str]:
+def _phrase_pattern(plainly: str) -> re.Pattern[str]:
     # Words end where a letter or digit meets none; scripts without spaces have no such ends.
     before = r"(?<![^\W_])" if _SPACED.match(plainly[:1]) else ""
     after = r"(?![^\W_])" if _SPACED.match(plainly[-1:]) else ""
@@ -396,12 +404,12 @@ def _relevance(tier: int, score: float, full: float) -> float:
     return PHRASE_RELEVANCE * share
 
 
-def _wanted(entry: Entry, keep: Keep, layers: frozenset[str]) -> bool:
+def _wanted(entry: SearchEntry, keep: Filter, layers: frozenset[str]) -> bool:
     return (
         (not layers or entry.layer in layers)
         and (keep == EVERYTHING or keep._replace(phase="", caste="").takes(entry.row))
-        and (not keep.phase or keep.phase in phases(entry))
-        and (not keep.caste or keep.caste in castes(entry))
+        and (not keep.phase or keep.phase in entry_phases(entry))
+        and (not keep.caste or keep.caste in entry_castes(entry))
     )
 
 
@@ -424,12 +432,12 @@ def _by_layer(matches: Iterable[_Match], limit: int | None) -> list[_Match]:
 
 
 def _hits(
-    memory: Mapping[str, Any], matches: Sequence[_Match], said: Asked, archived: Source, context: int
+    memory: Mapping[str, Any], matches: Sequence[_Match], said: QueryTerms, archived: Source, context: int
 ) -> list[JsonObject]:
     stored = [match.entry.place for match in matches if match.entry.layer == "archive"]
     places = {at for place in stored for at in range(place - context, place + context + 1)}
     records = archived.read(sorted(places)) if stored else {}
-    items = {entry.place: entry.value for entry in live(memory)} if context else {}
+    items = {entry.place: entry.value for entry in search_entries(memory)} if context else {}
     items |= {place: record.get("item") or {} for place, record in records.items()}
     hits = []
     for match in matches:
@@ -445,7 +453,7 @@ def _hits(
     return hits
 
 
-def _hit(match: _Match, entry: Entry, said: Asked) -> JsonObject:
+def _hit(match: _Match, entry: SearchEntry, said: QueryTerms) -> JsonObject:
     return {
         "id": str(entry.value.get("session_id") or entry.value.get("id") or entry.row.id),
         "layer": entry.layer,
@@ -457,7 +465,7 @@ def _hit(match: _Match, entry: Entry, said: Asked) -> JsonObject:
         "type": entry.row.type,
         "phase": int(entry.row.phase) if entry.row.phase.isdecimal() else None,
         "at": entry.row.at,
-        "content": content(entry),
+        "content": entry_text(entry),
         "entry": entry.value,
     }
 
@@ -487,7 +495,7 @@ def _totals(memory: Mapping[str, Any]) -> dict[str, Any]:
         "/short_term_memory/current_sessions": len(memory["short_term_memory"]["sessions"]),
     }
     if "compression_ratio_total" in metrics:
-        ratio = average(metrics["compression_ratio_total"], metrics["total_compressions"])
+        ratio = average_ratio(metrics["compression_ratio_total"], metrics["total_compressions"])
         totals["/metrics/average_compression_ratio"] = ratio
     return totals
 
@@ -501,7 +509,7 @@ def derived(memory: Mapping[str, Any]) -> Patch:
     ]
 
 
-def rederived(documents: Mapping[str, Any], change: Change) -> Change:
+def derived_change(documents: Mapping[str, Any], change: Change) -> Change:
     """Return what must follow `change` so that derived values stay true."""
     return Change({"memory": derived(apply(documents["memory"], change.patches.get("memory", [])))})
 
@@ -540,7 +548,7 @@ def examine(documents: Mapping[str, Any]) -> list[Finding]:
     return found
 
 
-def mended(documents: Mapping[str, Any]) -> Change:
+def repaired(documents: Mapping[str, Any]) -> Change:
     """Return the change that makes every derived value true; the result says in words what it does."""
     patch = derived(documents["memory"])
     return Change({"memory": patch}, result=[f"set {step['path']} to {step['value']}" for step in patch])

@@ -29,12 +29,12 @@ def sessions_of(memory: Mapping[str, Any]) -> list[Session]:
     return found
 
 
-def find(memory: Mapping[str, Any], session_id: str) -> Session | None:
+def find_session(memory: Mapping[str, Any], session_id: str) -> Session | None:
     """Return the session with this id, or None."""
     return next((session for session in sessions_of(memory) if session["session_id"] == session_id), None)
 
 
-def ratio(original: int, compressed: int) -> float:
+def compression_ratio(original: int, compressed: int) -> float:
     """Return original / compressed, two decimals; 0 where nothing is left.
 
     >>> ratio(500, 200), ratio(500, 0)
@@ -49,7 +49,7 @@ def answer_digest(answer: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
 
-def made(
+def build_session(
     answer: JsonObject, *, phase: int, original_tokens: int, count: Counter, metadata: JsonObject
 ) -> Session:
     """Return the session that `answer`, a checked answer, becomes; the counts are ours."""
@@ -68,17 +68,17 @@ def made(
         "metadata": {"context": "", "related_patterns": [], **metadata},
     }
     session["compressed_tokens"] = session_tokens(session, count)
-    session["compression_ratio"] = ratio(original_tokens, session["compressed_tokens"])
+    session["compression_ratio"] = compression_ratio(original_tokens, session["compressed_tokens"])
     return cast(Session, session)
 
 
-def stored(memory: Mapping[str, Any], session: Session) -> Change:
+def store_session(memory: Mapping[str, Any], session: Session) -> Change:
     """Return the change that stores `session`; nothing where the very same one is there already.
 
     Raises:
         Conflict: another session, an item or a pattern has its id.
     """
-    there = find(memory, session["session_id"])
+    there = find_session(memory, session["session_id"])
     if there is not None:
         if there["metadata"].get("answer_sha256") == session["metadata"].get("answer_sha256"):
             return Change({}, result=there)
@@ -87,7 +87,7 @@ def stored(memory: Mapping[str, Any], session: Session) -> Change:
             fix="Give this one an id and session_id of its own.",
             where="short_term_memory",
         )
-    for name in sorted({session["id"], session["session_id"]} & _ids(memory)):
+    for name in sorted({session["id"], session["session_id"]} & _used_ids(memory)):
         raise Conflict(
             f"{shown(name)} is the id of another session, an item or a pattern.",
             fix="Give this session an id and session_id of its own.",
@@ -95,19 +95,19 @@ def stored(memory: Mapping[str, Any], session: Session) -> Change:
         )
     patch: Patch = [
         {"op": "add", "path": f"{PART}/sessions/-", "value": session},
-        _number(len(sessions_of(memory)) + 1),
+        _count_step(len(sessions_of(memory)) + 1),
     ]
     return Change({"memory": patch}, result=session)
 
 
-def _ids(memory: Mapping[str, Any]) -> set[str]:
+def _used_ids(memory: Mapping[str, Any]) -> set[str]:
     """Return the ids that are taken, whatever they name: links and searches only have the id."""
     named = {session[field] for session in sessions_of(memory) for field in ("id", "session_id")}
     others = (*memory["working_memory"]["items"], *memory["long_term_memory"]["patterns"])
     return named | {other["id"] for other in others}
 
 
-def measured(memory: Mapping[str, Any], session: Session) -> Change:
+def count_compression(memory: Mapping[str, Any], session: Session) -> Change:
     """Return the change that counts the compression that made `session`."""
     metrics = memory["metrics"]
     done = metrics["total_compressions"] + 1
@@ -116,23 +116,23 @@ def measured(memory: Mapping[str, Any], session: Session) -> Change:
         "memory": [
             {"op": "replace", "path": "/metrics/total_compressions", "value": done},
             {"op": "add", "path": "/metrics/compression_ratio_total", "value": total},
-            {"op": "replace", "path": "/metrics/average_compression_ratio", "value": average(total, done)},
+            {"op": "replace", "path": "/metrics/average_compression_ratio", "value": average_ratio(total, done)},
         ]
     })  # fmt: skip
 
 
-def average(total: float, compressions: int) -> float:
+def average_ratio(total: float, compressions: int) -> float:
     """Return the average ratio; it is kept beside its sum, so that undoing a compression keeps it true."""
     return round(total / compressions, 4) if compressions else 0.0
 
 
-def oldest(memory: Mapping[str, Any], *, spared: str | None = None) -> Session | None:
+def oldest_session(memory: Mapping[str, Any], *, spared: str | None = None) -> Session | None:
     """Return the session that was compressed first, by instant and not by text, other than `spared`, or None."""
     others = (session for session in sessions_of(memory) if session["session_id"] != spared)
     return min(others, key=lambda session: clock.parse(session["compressed_at"]), default=None)
 
 
-def evicted(memory: Mapping[str, Any], session_id: str, *, now: datetime) -> Change:
+def evict_session(memory: Mapping[str, Any], session_id: str, *, now: datetime) -> Change:
     """Return the change that moves one session to the archive; the result is that session.
 
     Raises:
@@ -150,17 +150,17 @@ def evicted(memory: Mapping[str, Any], session_id: str, *, now: datetime) -> Cha
     evictions = memory["metrics"]["short_term_evictions"] + 1
     patch: Patch = [
         {"op": "remove", "path": f"{PART}/sessions/{place}"},
-        _number(len(sessions_of(memory)) - 1),
+        _count_step(len(sessions_of(memory)) - 1),
         {"op": "replace", "path": "/metrics/short_term_evictions", "value": evictions},
     ]
-    return Change({"memory": patch}, {"items": [_record(session, now)]}, session)
+    return Change({"memory": patch}, {"items": [_archive_record(session, now)]}, session)
 
 
-def _number(sessions: int) -> JsonObject:
+def _count_step(sessions: int) -> JsonObject:
     return {"op": "replace", "path": f"{PART}/current_sessions", "value": sessions}
 
 
-def text_of(session: Mapping[str, Any]) -> str:
+def session_text(session: Mapping[str, Any]) -> str:
     """Return what `session` says as plain text, one statement a line."""
     lines = [session["summary"]]
     lines += [
@@ -172,11 +172,11 @@ def text_of(session: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _record(session: Session, now: datetime) -> JsonObject:
+def _archive_record(session: Session, now: datetime) -> JsonObject:
     """Return the archive record of a session: readable and found by search like an item, and whole."""
     at = session["compressed_at"]
     item = {
-        "id": session["session_id"], "type": "session", "content": text_of(session),
+        "id": session["session_id"], "type": "session", "content": session_text(session),
         "token_count": session["compressed_tokens"], "associative_links": [],
         "metadata": {
             "timestamp": at, "relevance_score": 0.5, "access_count": 0, "last_accessed": at,

@@ -18,12 +18,12 @@ from typing import Any, cast
 
 from aether import clock
 from aether.errors import InvalidInput, shown
-from aether.memory.changes import check_phase, number_in
+from aether.memory.changes import check_phase, phase_number
 from aether.types import ActiveSignal, Change, JsonObject, Operation, Signal, SignalType
 
 DOCUMENT = "pheromones"
 # What is weaker than this is not felt (facts of the original colony).
-FELT_THRESHOLD = 0.1
+MIN_STRENGTH = 0.1
 # A caste or type that the table does not list feels a signal fully: a colony may have castes of its
 # own, and a misspelt name must never hide a constraint.
 FULL_SENSITIVITY = 1.0
@@ -93,7 +93,7 @@ def emit(
         InvalidInput: the type is unknown, the context is empty, the strength is not in (0, 1], the phase
             is not a phase number, or the colony is EXECUTING.
     """
-    name, kind = _kind(pheromones, type)
+    name, kind = _signal_type(pheromones, type)
     if name in GUARDED_TYPES and colony_state == GUARDED_STATE:
         raise InvalidInput(
             f"{name} is refused while the colony is {GUARDED_STATE}: it would pull running work apart.",
@@ -110,7 +110,7 @@ def emit(
     signal: Signal = {
         "id": id,
         "type": name,
-        "strength": _strength(kind["default_strength"] if strength is None else strength),
+        "strength": _checked_strength(kind["default_strength"] if strength is None else strength),
         "created_at": clock.stamp(now),
         "decay_rate": kind["half_life_seconds"],
         "metadata": said,
@@ -118,7 +118,7 @@ def emit(
     return Change({DOCUMENT: [{"op": "add", "path": "/active_pheromones/-", "value": signal}]}, result=signal)
 
 
-def _kind(pheromones: Mapping[str, Any], given: str) -> tuple[str, SignalType]:
+def _signal_type(pheromones: Mapping[str, Any], given: str) -> tuple[str, SignalType]:
     table: dict[str, SignalType] = {**TYPES, **pheromones["pheromone_types"]}
     for name in (given, given.upper()) if isinstance(given, str) else ():
         if name in table:
@@ -128,7 +128,7 @@ def _kind(pheromones: Mapping[str, Any], given: str) -> tuple[str, SignalType]:
     )
 
 
-def _strength(given: float) -> float:
+def _checked_strength(given: float) -> float:
     if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= 1:
         raise InvalidInput(
             f"{shown(given)} is not a strength.", fix="Use a number above 0, at most 1.", where="signal"
@@ -136,7 +136,7 @@ def _strength(given: float) -> float:
     return float(given)
 
 
-def decayed(strength: float, *, age_seconds: float, half_life_seconds: float | None) -> float:
+def decayed_strength(strength: float, *, age_seconds: float, half_life_seconds: float | None) -> float:
     """Return what is left of `strength` after `age_seconds`; a negative age counts as none.
 
     >>> decayed(0.8, age_seconds=7200, half_life_seconds=3600)
@@ -155,10 +155,10 @@ def strength_at(signal: Mapping[str, Any], now: datetime) -> float:
     """
     created = clock.parse(signal["created_at"], where=f"{DOCUMENT} {shown(signal['id'])}")
     age = (now - created).total_seconds()
-    return decayed(signal["strength"], age_seconds=age, half_life_seconds=signal["decay_rate"])
+    return decayed_strength(signal["strength"], age_seconds=age, half_life_seconds=signal["decay_rate"])
 
 
-def effective(
+def effective_strength(
     signal: Mapping[str, Any],
     caste: str | None,
     now: datetime,
@@ -174,13 +174,13 @@ def effective(
     return strength_at(signal, now) * felt.get(signal["type"].upper(), FULL_SENSITIVITY)
 
 
-def active(
+def active_signals(
     pheromones: Mapping[str, Any],
     *,
     now: datetime,
     caste: str | None = None,
     types: Collection[str] | None = None,
-    threshold: float = FELT_THRESHOLD,
+    threshold: float = MIN_STRENGTH,
 ) -> list[ActiveSignal]:
     """Return the signals that `caste` feels above `threshold`, strongest first.
 
@@ -192,7 +192,7 @@ def active(
     for signal in pheromones["active_pheromones"]:
         if wanted is not None and signal["type"].upper() not in wanted:
             continue
-        felt = effective(signal, caste, now, sensitivities=pheromones["caste_sensitivities"])
+        felt = effective_strength(signal, caste, now, sensitivities=pheromones["caste_sensitivities"])
         if felt > threshold:
             strengths = {"current_strength": strength_at(signal, now), "effective_strength": felt}
             found.append(cast("ActiveSignal", {**signal, **strengths}))
@@ -210,11 +210,11 @@ def is_phase_complete(signal: Mapping[str, Any], phase: int) -> bool:
     said = (signal["type"], metadata.get("event"))
     about = metadata.get("phase")
     return any(isinstance(word, str) and word.upper() == PHASE_COMPLETE for word in said) and (
-        about is None or number_in(about) == phase
+        about is None or phase_number(about) == phase
     )
 
 
-def phase_complete(pheromones: Mapping[str, Any], phase: int) -> Signal | None:
+def find_phase_complete(pheromones: Mapping[str, Any], phase: int) -> Signal | None:
     """Return the newest signal that says `phase` is complete, or None."""
     said: list[Signal] = [s for s in pheromones["active_pheromones"] if is_phase_complete(s, phase)]
     return max(said, key=lambda s: (clock.parse(s["created_at"]), s["id"]), default=None)
@@ -225,7 +225,7 @@ def expire(pheromones: Mapping[str, Any], now: datetime) -> Change:
 
     Faded is what even a caste with full sensitivity no longer feels.
     """
-    faded = [s["id"] for s in pheromones["active_pheromones"] if strength_at(s, now) <= FELT_THRESHOLD]
+    faded = [s["id"] for s in pheromones["active_pheromones"] if strength_at(s, now) <= MIN_STRENGTH]
     return withdraw(pheromones, faded, now=now, event="signal_expired")
 
 

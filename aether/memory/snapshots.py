@@ -19,23 +19,23 @@ from typing import Any
 from aether import clock
 from aether.errors import AetherError, CorruptDocument, InvalidDocument, shown
 from aether.memory import items, sessions
-from aether.memory.changes import joined
-from aether.memory.colony import DOCUMENT, MAX_AUTOMATIC
+from aether.memory.changes import join_changes
+from aether.memory.colony import DOCUMENT, MAX_AUTOMATIC_SNAPSHOTS
 from aether.store.patch import apply, diff
 from aether.types import Change, JsonObject, Snapshot
 
 MAX_LABEL_CHARS = 200
 # What listing and pruning read, and of what type it is.
-_SHOWN = {"snapshot_id": str, "timestamp": str, "label": str, "automatic": bool, "revision": int}
+_METADATA_TYPES = {"snapshot_id": str, "timestamp": str, "label": str, "automatic": bool, "revision": int}
 
-Current = Callable[[str, Any], Any]
+Upgrade = Callable[[str, Any], Any]
 
 
 def _as_is(_name: str, value: Any) -> Any:
     return value
 
 
-def take(
+def take_snapshot(
     documents: Mapping[str, Any],
     *,
     snapshot_id: str,
@@ -74,7 +74,7 @@ def checksum(documents: Mapping[str, Any]) -> str:
 
 
 def restore(
-    documents: Mapping[str, Any], snapshot: Mapping[str, Any], *, current: Current = _as_is
+    documents: Mapping[str, Any], snapshot: Mapping[str, Any], *, current: Upgrade = _as_is
 ) -> Change:
     """Return the change that takes `documents` back to `snapshot`; its result is the names that change.
 
@@ -107,10 +107,10 @@ def restore(
     return Change(patches, result=list(patches))
 
 
-def outline(value: Any) -> JsonObject | None:
+def without_documents(value: Any) -> JsonObject | None:
     """Return the snapshot `value` without its documents; None where it is not a snapshot of ours."""
     if not isinstance(value, dict) or any(
-        type(value.get(field)) is not kind for field, kind in _SHOWN.items()
+        type(value.get(field)) is not kind for field, kind in _METADATA_TYPES.items()
     ):
         return None
     try:
@@ -120,39 +120,44 @@ def outline(value: Any) -> JsonObject | None:
     return {field: below for field, below in value.items() if field != "documents"}
 
 
-def order(snapshot: Mapping[str, Any]) -> tuple[int, datetime, str]:
+def sort_key(snapshot: Mapping[str, Any]) -> tuple[int, datetime, str]:
     """Return what a snapshot is ordered by, older first: a clock may be set back, a revision never is."""
     return snapshot["revision"], clock.parse(snapshot["timestamp"]), snapshot["snapshot_id"]
 
 
-def expendable(
-    snapshots: Iterable[Mapping[str, Any]], *, taken: str = "", keep: int = MAX_AUTOMATIC
+def prunable(
+    snapshots: Iterable[Mapping[str, Any]], *, taken: str = "", keep: int = MAX_AUTOMATIC_SNAPSHOTS
 ) -> list[str]:
     """Return the ids of the automatic snapshots beyond the `keep` newest, oldest first.
 
     Snapshots that a person took are never among them, nor is the one that was just `taken`.
     """
-    automatic = [each["snapshot_id"] for each in sorted(snapshots, key=order) if each["automatic"]]
+    automatic = [each["snapshot_id"] for each in sorted(snapshots, key=sort_key) if each["automatic"]]
     return [each for each in automatic[: max(0, len(automatic) - keep)] if each != taken]
 
 
-WHY = "removed"
+REMOVED = "removed"
 
 
-def departed(before: Mapping[str, Any], after: Mapping[str, Any], *, now: datetime) -> list[JsonObject]:
+def removed_records(
+    before: Mapping[str, Any], after: Mapping[str, Any], *, now: datetime
+) -> list[JsonObject]:
     """Return the archive records of the items and sessions of memory `before` that are not in `after`."""
     staying = {item["id"] for item in items.items_of(after)}
     gone = [item for item in items.items_of(before) if item["id"] not in staying]
     kept = {session["session_id"] for session in sessions.sessions_of(after)}
     ended = [each["session_id"] for each in sessions.sessions_of(before) if each["session_id"] not in kept]
-    records = items.archived(gone, why=WHY, now=now)
+    records = items.archive_records(gone, why=REMOVED, now=now)
     for name in ended:
-        records += [{**each, "why": WHY} for each in sessions.evicted(before, name, now=now).appends["items"]]
+        records += [
+            {**each, "why": REMOVED}
+            for each in sessions.evict_session(before, name, now=now).appends["items"]
+        ]
     return records
 
 
-def with_archive(documents: Mapping[str, Any], change: Change, *, now: datetime) -> Change:
+def archive_removed(documents: Mapping[str, Any], change: Change, *, now: datetime) -> Change:
     """Return `change` with the archive records of what it takes out of memory."""
     memory = documents["memory"]
-    records = departed(memory, apply(memory, change.patches.get("memory", [])), now=now)
-    return joined(change, Change({}, {"items": records} if records else {}), result=change.result)
+    records = removed_records(memory, apply(memory, change.patches.get("memory", [])), now=now)
+    return join_changes(change, Change({}, {"items": records} if records else {}), result=change.result)

@@ -18,7 +18,7 @@ import json
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-from aether.messages.model import Block, Wire, failed, given, table, word
+from aether.messages.model import Block, ProviderFormat, as_arguments, as_object, as_text, is_failure_text
 from aether.types import Finding, JsonObject
 
 Place = tuple[str | int, ...]
@@ -49,7 +49,7 @@ def replaced(raw: Any, at: Place, value: Any) -> Any:
     return copied
 
 
-def retold(listed: list[Any], text: str) -> list[Any]:
+def with_only_text(listed: list[Any], text: str) -> list[Any]:
     """Return a list of content blocks that says `text` where its first text stood; its other texts go.
 
     >>> retold([{"type": "text", "text": "a"}, {"type": "image"}, {"type": "text", "text": "b"}], "c")
@@ -58,7 +58,7 @@ def retold(listed: list[Any], text: str) -> list[Any]:
     kept: list[Any] = []
     told = False
     for block in listed:
-        if not is_text(block):
+        if not is_text_block(block):
             kept.append(block)
         elif not told:
             kept.append({**block, "text": text} if isinstance(block, dict) else text)
@@ -66,14 +66,14 @@ def retold(listed: list[Any], text: str) -> list[Any]:
     return kept
 
 
-def is_text(block: Any) -> bool:
+def is_text_block(block: Any) -> bool:
     """Tell whether a content block is text and nothing else."""
-    return isinstance(block, dict) and isinstance(block.get("text"), str) and kind_of(block) in TEXTS
+    return isinstance(block, dict) and isinstance(block.get("text"), str) and block_type(block) in TEXTS
 
 
-def kind_of(block: JsonObject) -> str:
+def block_type(block: JsonObject) -> str:
     """Return the `type` of a content block, empty where it has none that is text."""
-    return word(block.get("type"))
+    return as_text(block.get("type"))
 
 
 TEXTS = frozenset({"", "text", "input_text", "output_text"})
@@ -100,43 +100,43 @@ def as_json(value: Any) -> str:
         return ""
 
 
-def other(value: Any) -> Block:
+def other_block(value: Any) -> Block:
     """Return the block of what is not understood."""
     return Block("other", as_json(value))
 
 
-def media(block: JsonObject, at: Place) -> Block:
+def media_block(block: JsonObject, at: Place) -> Block:
     """Return the block of a picture, sound or file; `at` leads to it, though it cannot be rewritten.
 
     Of a document that is plain text, that text is shown.
     """
-    source = table(block.get("source"))
-    return Block("media", word(source.get("data")) if source.get("type") == "text" else "", at)
+    source = as_object(block.get("source"))
+    return Block("media", as_text(source.get("data")) if source.get("type") == "text" else "", at)
 
 
-def call(tool: Any, arguments: Any, at: Place, call_id: Any) -> Block:
+def call_block(tool: Any, arguments: Any, at: Place, call_id: Any) -> Block:
     """Return the block of a call whose arguments, an object, JSON text or free text, stand at `at`."""
-    name, key = word(tool), word(call_id)
+    name, key = as_text(tool), as_text(call_id)
     if isinstance(arguments, str) and at[-1] == "arguments":
-        return Block("call", arguments, at, key, name, given(arguments))
+        return Block("call", arguments, at, key, name, as_arguments(arguments))
     if arguments is None:
         return Block("call", "", (), key, name)
     held = arguments if isinstance(arguments, dict) else {"input": arguments}
     return Block("call", as_json(held), at, key, name, held)
 
 
-def result(
+def result_blocks(
     answer: Any, at: Place, call_id: Any, *, tool: Any = "", broken: Any = None, also: tuple[Block, ...] = ()
 ) -> list[Block]:
     """Return the blocks of what a tool answered: the result, and the media that came with it."""
     text, place = _answered(answer, at)
-    is_error = failed(text) if broken is None else bool(broken)
-    found = Block("result", text, place, word(call_id), word(tool), is_error=is_error)
+    is_error = is_failure_text(text) if broken is None else bool(broken)
+    found = Block("result", text, place, as_text(call_id), as_text(tool), is_error=is_error)
     listed = answer if isinstance(answer, list) else []
     shown = [
-        media(block, (*at, position))
+        media_block(block, (*at, position))
         for position, block in enumerate(listed)
-        if isinstance(block, dict) and kind_of(block) in MEDIA
+        if isinstance(block, dict) and block_type(block) in MEDIA
     ]
     return [found, *shown, *also]
 
@@ -148,16 +148,16 @@ def _answered(answer: Any, at: Place) -> tuple[str, Place]:
         return "", ()
     if not isinstance(answer, list):
         return as_json(answer), ()
-    told = [position for position, block in enumerate(answer) if is_text(block)]
+    told = [position for position, block in enumerate(answer) if is_text_block(block)]
     if len(told) == 1:
         return answer[told[0]]["text"], (*at, told[0], "text")
     if told:
         return "\n".join(answer[position]["text"] for position in told), at
-    seen = all(isinstance(block, dict) and kind_of(block) in MEDIA for block in answer)
+    seen = all(isinstance(block, dict) and block_type(block) in MEDIA for block in answer)
     return "" if seen else as_json(answer), ()
 
 
-class Shown(NamedTuple):
+class Media(NamedTuple):
     """One picture, sound or file: its data in base64, or where it is."""
 
     mime: str
@@ -165,47 +165,49 @@ class Shown(NamedTuple):
     url: str = ""
 
 
-def seen(block: Any) -> Shown | None:
+def read_media(block: Any) -> Media | None:
     """Return what a block of any wire shows, None where it cannot be said elsewhere (an id of one provider's).
 
     >>> seen({"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}})
     Shown(mime='image/png', data='aGk=', url='')
     """
-    raw = table(block)
-    kind = kind_of(raw)
-    source = table(raw.get("source"))
+    raw = as_object(block)
+    kind = block_type(raw)
+    source = as_object(raw.get("source"))
     if source:
-        mime = word(source.get("media_type")) or ("application/pdf" if kind == "document" else "image/*")
+        mime = as_text(source.get("media_type")) or ("application/pdf" if kind == "document" else "image/*")
         return _shown(mime, source.get("data"), source.get("url"))
     for key, mime in (("image_url", "image/*"), ("image", "image/*"), ("file_url", "application/pdf")):
         if key in raw:
-            return _linked(raw[key] if isinstance(raw[key], str) else table(raw[key]).get("url"), mime)
-    sound = table(raw.get("input_audio"))
+            return _linked(raw[key] if isinstance(raw[key], str) else as_object(raw[key]).get("url"), mime)
+    sound = as_object(raw.get("input_audio"))
     if sound:
-        return _shown(f"audio/{word(sound.get('format'))}", sound.get("data"), None)
-    file = table(raw.get("file")) or raw
+        return _shown(f"audio/{as_text(sound.get('format'))}", sound.get("data"), None)
+    file = as_object(raw.get("file")) or raw
     data = file.get("file_data")
     return _linked(data, "application/pdf") if isinstance(data, str) else _part(raw)
 
 
-def _part(raw: JsonObject) -> Shown | None:
-    inline = table(raw.get("inlineData", raw.get("inline_data")))
-    file = table(raw.get("fileData", raw.get("file_data")))
-    mime = word(inline.get("mimeType", inline.get("mime_type", file.get("mimeType", file.get("mime_type")))))
+def _part(raw: JsonObject) -> Media | None:
+    inline = as_object(raw.get("inlineData", raw.get("inline_data")))
+    file = as_object(raw.get("fileData", raw.get("file_data")))
+    mime = as_text(
+        inline.get("mimeType", inline.get("mime_type", file.get("mimeType", file.get("mime_type"))))
+    )
     return _shown(mime, inline.get("data"), file.get("fileUri", file.get("file_uri")))
 
 
-def _linked(url: Any, mime: str) -> Shown | None:
-    head, comma, data = word(url).partition(";base64,")
+def _linked(url: Any, mime: str) -> Media | None:
+    head, comma, data = as_text(url).partition(";base64,")
     return _shown(head.removeprefix("data:"), data, None) if comma else _shown(mime, None, url)
 
 
-def _shown(mime: str, data: Any, url: Any) -> Shown | None:
-    found = Shown(mime, word(data), word(url))
+def _shown(mime: str, data: Any, url: Any) -> Media | None:
+    found = Media(mime, as_text(data), as_text(url))
     return found if found.data or found.url else None
 
 
-def spelt(shown: Shown, wire: Wire) -> JsonObject | None:
+def write_media(shown: Media, wire: ProviderFormat) -> JsonObject | None:
     """Return the block that shows it in a wire, None where the wire has none for that kind.
 
     >>> spelt(Shown("image/png", "aGk="), "gemini")
@@ -223,13 +225,13 @@ def spelt(shown: Shown, wire: Wire) -> JsonObject | None:
             return _openai(shown, kind)
 
 
-def _gemini(shown: Shown) -> JsonObject:
+def _gemini(shown: Media) -> JsonObject:
     if shown.data:
         return {"inlineData": {"mimeType": shown.mime, "data": shown.data}}
     return {"fileData": {"mimeType": shown.mime, "fileUri": shown.url}}
 
 
-def _anthropic(shown: Shown, kind: str) -> JsonObject | None:
+def _anthropic(shown: Media, kind: str) -> JsonObject | None:
     name = "image" if kind == "image" else "document" if shown.mime == "application/pdf" else ""
     if not name:
         return None
@@ -238,7 +240,7 @@ def _anthropic(shown: Shown, kind: str) -> JsonObject | None:
     return {"type": name, "source": {"type": "url", "url": shown.url}}
 
 
-def _openai(shown: Shown, kind: str) -> JsonObject | None:
+def _openai(shown: Media, kind: str) -> JsonObject | None:
     if kind == "image":
         return {"type": "image_url", "image_url": {"url": _link(shown)}}
     if kind == "audio" and shown.data:
@@ -248,7 +250,7 @@ def _openai(shown: Shown, kind: str) -> JsonObject | None:
     return None
 
 
-def _responses(shown: Shown, kind: str) -> JsonObject | None:
+def _responses(shown: Media, kind: str) -> JsonObject | None:
     if kind == "image":
         return {"type": "input_image", "image_url": _link(shown), "detail": "auto"}
     if shown.mime != "application/pdf":
@@ -258,7 +260,7 @@ def _responses(shown: Shown, kind: str) -> JsonObject | None:
     return {"type": "input_file", "file_url": shown.url}
 
 
-def _link(shown: Shown) -> str:
+def _link(shown: Media) -> str:
     return f"data:{shown.mime};base64,{shown.data}" if shown.data else shown.url
 
 
@@ -266,7 +268,7 @@ def _link(shown: Shown) -> str:
 _SPEAKERS = {"model": "assistant", "ai": "assistant", "human": "user", "developer": "system"}
 
 
-class Mended(NamedTuple):
+class RepairedRaws(NamedTuple):
     """Messages as a provider takes them, and what was done to them."""
 
     raws: list[JsonObject]
@@ -283,7 +285,7 @@ def changed(code: str, where: str, what: str) -> Finding:
     return Finding("info", code, where, what, "Nothing has to be done.")
 
 
-def speaker(role: Any, roles: Collection[str]) -> str:
+def known_role(role: Any, roles: Collection[str]) -> str:
     """Return the role of `roles` that is meant by `role`; the user where none is.
 
     >>> speaker("model", {"user", "assistant"}), speaker(7, {"user", "assistant"})
@@ -295,7 +297,7 @@ def speaker(role: Any, roles: Collection[str]) -> str:
     return meant if meant in roles else "user"
 
 
-def unused(name: str, taken: Collection[str], *, most: int) -> str:
+def unused_name(name: str, taken: Collection[str], *, most: int) -> str:
     """Return `name`, or with a number at its end where it is taken or longer than `most` characters.
 
     >>> unused("call_1", {"call_1"}, most=40)

@@ -18,10 +18,20 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from aether.errors import InvalidInput, shown
-from aether.messages.content import kind_of, replaced, retold, value_at
-from aether.messages.model import WIRES, Block, Message, Role, Wire, flat, given, table, word
+from aether.messages.content import block_type, replaced, value_at, with_only_text
+from aether.messages.model import (
+    PROVIDER_FORMATS,
+    Block,
+    Message,
+    ProviderFormat,
+    Role,
+    as_arguments,
+    as_object,
+    as_text,
+    content_text,
+)
 from aether.messages.providers import anthropic, gemini, openai, plain, responses
-from aether.messages.turns import Report, Turn, paired, turns
+from aether.messages.turns import Report, Turn, turns_for, with_call_ids
 from aether.text.regex import lazy
 from aether.types import Finding, JsonObject
 
@@ -49,10 +59,10 @@ class Converted(NamedTuple):
     """The system prompt, where the wire has it beside the messages."""
 
 
-def converted(messages: Sequence[Message], wire: Wire, writer: Writer, system: Any) -> Converted:
+def converted(messages: Sequence[Message], wire: ProviderFormat, writer: Writer, system: Any) -> Converted:
     """Return `messages` in `wire`, as `writer` spells it."""
     findings: list[Finding] = []
-    said = turns(messages, wire, findings.append)
+    said = turns_for(messages, wire, findings.append)
     prompt: Any = None
     if wire in _BESIDE:
         said, prompt = _beside(said, wire, system, findings.append)
@@ -67,13 +77,13 @@ def converted(messages: Sequence[Message], wire: Wire, writer: Writer, system: A
 def _prompt(system: Any) -> str:
     """Return a system prompt as text: of text, blocks or a content."""
     held = system.get("parts", system) if isinstance(system, dict) else system
-    return flat(held)
+    return content_text(held)
 
 
-def _beside(said: list[Turn], wire: Wire, system: Any, report: Report) -> tuple[list[Turn], Any]:
+def _beside(said: list[Turn], wire: ProviderFormat, system: Any, report: Report) -> tuple[list[Turn], Any]:
     """Return the turns without the system messages they open with, and the system prompt that these become."""
     opening = next((at for at, turn in enumerate(said) if turn.role != "system"), len(said))
-    texts = [_prompt(system), *(text(turn.pieces) for turn in said[:opening])]
+    texts = [_prompt(system), *(joined_text(turn.pieces) for turn in said[:opening])]
     prompt: Any = "\n\n".join(filter(None, texts)) or None
     rest = said[opening:]
     if rest and rest[0].role == "assistant":
@@ -98,7 +108,7 @@ def _beside(said: list[Turn], wire: Wire, system: Any, report: Report) -> tuple[
     return rest, prompt
 
 
-def text(pieces: Sequence[Block | JsonObject]) -> str:
+def joined_text(pieces: Sequence[Block | JsonObject]) -> str:
     """Return the texts among `pieces`, joined by newlines."""
     return "\n".join(piece.text for piece in pieces if isinstance(piece, Block) and piece.kind == "text")
 
@@ -158,7 +168,7 @@ _RESPONSES = frozenset({"input_text", "output_text", "input_image", "input_file"
 _ITEMS = frozenset({"reasoning", "item_reference", "compaction"})
 
 
-def detect_wire(raws: Sequence[Any], *, after: Wire = "plain") -> Wire:
+def detect_format(raws: Sequence[Any], *, after: ProviderFormat = "plain") -> ProviderFormat:
     """Return the wire of `raws`: `plain` where nothing tells, or where OpenAI and Anthropic are mixed.
 
     `after` is the wire of the messages before them, where only the newest are looked at.
@@ -170,23 +180,23 @@ def detect_wire(raws: Sequence[Any], *, after: Wire = "plain") -> Wire:
     >>> detect_wire([{"role": "user", "content": "Hi"}], after="gemini")
     'gemini'
     """
-    found: set[Wire] = {after} - {"plain"}
+    found: set[ProviderFormat] = {after} - {"plain"}
     for raw in raws:
-        found.update(_signs(table(raw)))
+        found.update(_signs(as_object(raw)))
     for wire in ("gemini", "responses"):
         if wire in found:
             return wire
     return found.pop() if len(found) == 1 else "plain"
 
 
-def _signs(raw: JsonObject) -> Iterator[Wire]:
+def _signs(raw: JsonObject) -> Iterator[ProviderFormat]:
     if isinstance(raw.get("parts"), list):
         yield "gemini"
-    kind = kind_of(raw)
+    kind = block_type(raw)
     if (kind in _ITEMS or "call_id" in raw or kind.endswith("_call")) and "role" not in raw:
         yield "responses"
     called = any(
-        isinstance(table(one).get(key), dict) for one in _listed(raw, "tool_calls") for key in _CALLED
+        isinstance(as_object(one).get(key), dict) for one in _listed(raw, "tool_calls") for key in _CALLED
     )
     if _is_mixed(raw):
         yield "plain"
@@ -194,9 +204,9 @@ def _signs(raw: JsonObject) -> Iterator[Wire]:
     legacy = raw.get("role") == "function" or isinstance(raw.get("function_call"), dict)
     if called or answers or legacy or isinstance(raw.get("refusal"), str):
         yield "openai"
-    kinds = {word(table(block).get("type")) for block in _listed(raw, "content")}
+    kinds = {as_text(as_object(block).get("type")) for block in _listed(raw, "content")}
     if kinds & _ANTHROPIC or any(
-        isinstance(table(block).get("source"), dict) for block in _listed(raw, "content")
+        isinstance(as_object(block).get("source"), dict) for block in _listed(raw, "content")
     ):
         yield "anthropic"
     if kinds & _OPENAI:
@@ -207,8 +217,8 @@ def _signs(raw: JsonObject) -> Iterator[Wire]:
 
 def _is_mixed(raw: JsonObject) -> bool:
     """Tell whether a message is in the dialect of an agent, which only the plain reader knows."""
-    flat = any(isinstance(table(one).get("function"), str) for one in _listed(raw, "tool_calls"))
-    kinds = {word(table(block).get("type")) for block in _listed(raw, "content")}
+    flat = any(isinstance(as_object(one).get("function"), str) for one in _listed(raw, "tool_calls"))
+    kinds = {as_text(as_object(block).get("type")) for block in _listed(raw, "content")}
     return flat or bool({"tool_call_ids", "toolCalls", "toolCallId"} & raw.keys()) or "toolCall" in kinds
 
 
@@ -232,7 +242,7 @@ class _Spelling(Protocol):
     def written(self, turn: Turn) -> list[JsonObject]: ...
 
 
-_SPELLINGS: dict[Wire, _Spelling] = {
+_SPELLINGS: dict[ProviderFormat, _Spelling] = {
     "anthropic": anthropic,
     "openai": openai,
     "responses": responses,
@@ -242,7 +252,7 @@ _SPELLINGS: dict[Wire, _Spelling] = {
 
 
 def read(
-    raws: Sequence[JsonObject], wire: Wire | None = None, *, after: Sequence[Message] = ()
+    raws: Sequence[JsonObject], wire: ProviderFormat | None = None, *, after: Sequence[Message] = ()
 ) -> list[Message]:
     """Return `raws` as messages; without a wire the one they look like.
 
@@ -251,7 +261,7 @@ def read(
     Raises:
         InvalidInput: one of `raws` is no object, or there is no such wire.
     """
-    spelling = _spelling(wire or detect_wire(raws))
+    spelling = _spelling(wire or detect_format(raws))
     for position, raw in enumerate(raws):
         if not isinstance(raw, dict):
             raise InvalidInput(
@@ -259,10 +269,10 @@ def read(
                 fix="Give each message as an object.",
                 where=f"messages[{position}]",
             )
-    return paired([spelling.message(raw) for raw in raws], after=after)
+    return with_call_ids([spelling.message(raw) for raw in raws], after=after)
 
 
-def message(raw: JsonObject, wire: Wire) -> Message:
+def message(raw: JsonObject, wire: ProviderFormat) -> Message:
     """Return one message as read.
 
     Raises:
@@ -275,7 +285,9 @@ def _spelling(wire: str) -> _Spelling:
     for known, spelling in _SPELLINGS.items():
         if known == wire:
             return spelling
-    raise InvalidInput(f"{shown(wire)} is no wire.", fix=f"Use one of {', '.join(WIRES)}.", where="wire")
+    raise InvalidInput(
+        f"{shown(wire)} is no wire.", fix=f"Use one of {', '.join(PROVIDER_FORMATS)}.", where="wire"
+    )
 
 
 def with_text(message: Message, block: int, text: str) -> Message:
@@ -306,10 +318,10 @@ def _rewritten(old: Any, text: str, block: Block) -> Any:
     if block.kind == "call":
         if isinstance(old, str):
             free = block.at[-1] != "arguments"  # what stands there is text of its own, not JSON
-            return word(given(text).get("input")) or text if free else text
+            return as_text(as_arguments(text).get("input")) or text if free else text
         return _object(text)
     if isinstance(old, list):
-        return retold(old, text)
+        return with_only_text(old, text)
     # Where an object answered, as with Gemini, text has one key to stand under.
     return text if isinstance(old, str) else {"output": text}
 
@@ -333,7 +345,7 @@ def _again(message: Message, raw: JsonObject) -> Message:
     return fresh._replace(blocks=tuple(blocks))
 
 
-def said(role: Role, text: str, wire: Wire) -> Message:
+def new_message(role: Role, text: str, wire: ProviderFormat) -> Message:
     """Return a new message that says `text`.
 
     Raises:
@@ -360,7 +372,7 @@ def bare(raw: JsonObject) -> JsonObject:
     return {key: value for key, value in raw.items() if key != META} if META in raw else raw
 
 
-def convert(messages: Sequence[Message], wire: Wire, *, system: Any = None) -> Converted:
+def convert(messages: Sequence[Message], wire: ProviderFormat, *, system: Any = None) -> Converted:
     """Return the conversation said in another wire; `system` is its system prompt, where that stands beside it.
 
     Findings say what could not be said there: reasoning and its signatures, kinds of media, unknown blocks. A
@@ -373,4 +385,4 @@ def convert(messages: Sequence[Message], wire: Wire, *, system: Any = None) -> C
     if all(message.wire == wire for message in messages):
         return Converted(list(messages), [], system)
     found = converted(messages, wire, spelling, system)
-    return found._replace(messages=paired(found.messages))
+    return found._replace(messages=with_call_ids(found.messages))

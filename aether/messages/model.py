@@ -31,10 +31,10 @@ from aether.messages.records import Record
 from aether.text.regex import lazy
 from aether.types import JsonObject
 
-Wire = Literal["anthropic", "openai", "responses", "gemini", "plain"]
+ProviderFormat = Literal["anthropic", "openai", "responses", "gemini", "plain"]
 """How a provider spells messages: Anthropic Messages, OpenAI Chat Completions, OpenAI Responses items, Gemini
 contents, and `{role, content, meta?}` of nobody in particular."""
-WIRES: tuple[Wire, ...] = get_args(Wire)
+PROVIDER_FORMATS: tuple[ProviderFormat, ...] = get_args(ProviderFormat)
 Role = Literal["system", "user", "assistant", "tool"]
 BlockKind = Literal["text", "call", "result", "reasoning", "media", "other"]
 
@@ -64,7 +64,7 @@ class Message(NamedTuple):
     """`system` for developers too; `tool` where nothing but results stands in it."""
     blocks: tuple[Block, ...]
     raw: JsonObject
-    wire: Wire
+    wire: ProviderFormat
 
     @property
     def text(self) -> str:
@@ -118,18 +118,20 @@ def parts(content: Any) -> Iterator[tuple[int, Part]]:
 def _part(block: JsonObject) -> Part | None:
     match block.get("type"):
         case "text" | "input_text" | "output_text" | None:
-            return Part("text", word(block.get("text")))
+            return Part("text", as_text(block.get("text")))
         case "tool_use" | "toolCall":
             arguments = block.get("input", block.get("arguments"))
-            return Part("call", "", word(block.get("name")), given(arguments), word(block.get("id")))
+            return Part(
+                "call", "", as_text(block.get("name")), as_arguments(arguments), as_text(block.get("id"))
+            )
         case "tool_result":
-            text = flat(block.get("content"))
+            text = content_text(block.get("content"))
             broken = block.get("is_error")
             return Part(
                 "result",
                 text,
-                call_id=word(block.get("tool_use_id")),
-                is_error=failed(text) if broken is None else bool(broken),
+                call_id=as_text(block.get("tool_use_id")),
+                is_error=is_failure_text(text) if broken is None else bool(broken),
             )
         case "image" | "image_url" | "input_image":
             return Part("text", IMAGE)
@@ -137,7 +139,7 @@ def _part(block: JsonObject) -> Part | None:
             return None
 
 
-def filled(head: Record, part: Part, speaker: Any) -> Record:
+def with_part(head: Record, part: Part, speaker: Any) -> Record:
     """Return `head` with what `part` says; `speaker` is the kind of its plain text."""
     kind: Any = speaker if part.kind == "text" else part.kind
     return head._replace(
@@ -150,21 +152,21 @@ def filled(head: Record, part: Part, speaker: Any) -> Record:
     )
 
 
-def flat(content: Any) -> str:
+def content_text(content: Any) -> str:
     """Return all that `content` says as one text."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
-        return "\n".join(text for text in map(flat, content) if text)
+        return "\n".join(text for text in map(content_text, content) if text)
     if isinstance(content, dict):
-        if word(content.get("type")) in _IMAGES:
+        if as_text(content.get("type")) in _IMAGES:
             return IMAGE
         inner = content.get("text", content.get("content", ""))
-        return flat(inner) if isinstance(inner, (str, list, dict)) else ""
+        return content_text(inner) if isinstance(inner, (str, list, dict)) else ""
     return ""
 
 
-def given(arguments: Any) -> JsonObject:
+def as_arguments(arguments: Any) -> JsonObject:
     """Return the arguments of a call as an object; text that holds none becomes its `input`."""
     if isinstance(arguments, dict):
         return arguments
@@ -177,7 +179,7 @@ def given(arguments: Any) -> JsonObject:
     return read if isinstance(read, dict) else {"input": arguments}
 
 
-def failed(text: str) -> bool:
+def is_failure_text(text: str) -> bool:
     """Tell whether the answer of a tool says that it failed, where the format has no flag for it.
 
     >>> failed("Exit code 2"), failed("Exit code: 0"), failed("Error: no such file"), failed("3 errors found")
@@ -188,12 +190,12 @@ def failed(text: str) -> bool:
     return int(code[1]) != 0 if code else bool(_FAILED.match(head))
 
 
-def word(value: Any) -> str:
+def as_text(value: Any) -> str:
     """Return `value` where it is text, else nothing."""
     return value if isinstance(value, str) else ""
 
 
-def table(value: Any) -> JsonObject:
+def as_object(value: Any) -> JsonObject:
     """Return `value` where it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 

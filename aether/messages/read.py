@@ -18,8 +18,16 @@ from pathlib import Path
 from typing import IO, Any
 
 from aether.errors import InvalidInput, NotFound, shown
-from aether.messages.model import table, word
-from aether.messages.records import FORMATS, Format, OnBad, Record, decoded, ignore, values
+from aether.messages.model import as_object, as_text
+from aether.messages.records import (
+    FORMATS,
+    Format,
+    OnBad,
+    Record,
+    decode_line,
+    ignore_bad_line,
+    read_json_values,
+)
 from aether.messages.sources import chat, claude_code, codex, knowledge_graph, openhands
 from aether.messages.sources.chat import conversations, is_item, is_line, is_message
 from aether.messages.sources.openhands import events_of
@@ -41,7 +49,7 @@ def looks_like_json(text: str) -> bool:
     return bool(_JSON_START.match(text))
 
 
-def detect(values: Sequence[Any], *, where: str = "input") -> Format:
+def detect_file_format(values: Sequence[Any], *, where: str = "input") -> Format:
     """Return the format of which `values` are the first JSON values.
 
     Raises:
@@ -59,10 +67,10 @@ def detect(values: Sequence[Any], *, where: str = "input") -> Format:
             "it is a knowledge graph, not a transcript.", fix='Use "aether graph import".', where=where
         )
     first = shown(values[0]) if values else "no readable JSON"
-    raise unknown(f"it begins with {first}.", where=where)
+    raise unknown_format(f"it begins with {first}.", where=where)
 
 
-def unknown(what: str, *, where: str) -> InvalidInput:
+def unknown_format(what: str, *, where: str) -> InvalidInput:
     """Return the error that says that no format fits, and names those there are."""
     return InvalidInput(
         f"no known format: {what}",
@@ -85,7 +93,7 @@ def _format(value: Any) -> Format | None:
 
 
 def _format_of_object(value: dict[str, Any]) -> Format | None:
-    if word(value.get("type")) in _CODEX_TYPES and "payload" in value:
+    if as_text(value.get("type")) in _CODEX_TYPES and "payload" in value:
         return "codex"
     if isinstance(value.get("loglines"), list) or _is_claude_code(value):
         return "claude_code"
@@ -97,7 +105,7 @@ def _format_of_object(value: dict[str, Any]) -> Format | None:
 
 
 def _is_claude_code(value: dict[str, Any]) -> bool:
-    if word(value.get("type")) in _CLAUDE_TYPES and (
+    if as_text(value.get("type")) in _CLAUDE_TYPES and (
         "message" in value or "uuid" in value or "sessionId" in value
     ):
         return True
@@ -116,7 +124,7 @@ def read_records(
     source: str | os.PathLike[str] | IO[bytes],
     *,
     format: str | None = None,
-    on_bad: OnBad = ignore,
+    on_bad: OnBad = ignore_bad_line,
 ) -> Iterator[Record]:
     """Yield the records of a file or byte stream, whichever format it holds.
 
@@ -147,7 +155,7 @@ def _records(
         head = list(islice(stream, _HEAD_LINES))
         lines = chain(head, stream)
         if forced == "plain" or (forced is None and _is_plain(head, where)):
-            yield from chat.records_plain(lines)
+            yield from chat.paragraph_records(lines)
             return
         yield from _json_records(lines, forced, on_bad, where=where, caste=caste)
 
@@ -155,19 +163,19 @@ def _records(
 def _json_records(
     lines: Iterable[bytes], forced: str | None, on_bad: OnBad, *, where: str, caste: str
 ) -> Iterator[Record]:
-    found = values(lines, on_bad=on_bad)
+    found = read_json_values(lines, on_bad=on_bad)
     opening: list[tuple[int, Any]] = []
     if forced is None:
         opening = list(islice(found, _HEAD_VALUES))
-        forced = detect([value for _, value in opening], where=where)
-    yield from dispatch(forced, chain(opening, found), on_bad=on_bad, caste=caste)
+        forced = detect_file_format([value for _, value in opening], where=where)
+    yield from records_of_values(forced, chain(opening, found), on_bad=on_bad, caste=caste)
 
 
-def dispatch(
+def records_of_values(
     known: str,
     found: Iterable[tuple[int, Any]],
     *,
-    on_bad: OnBad = ignore,
+    on_bad: OnBad = ignore_bad_line,
     caste: str = "",
 ) -> Iterator[Record]:
     """Return the records that JSON values of a known format hold."""
@@ -179,7 +187,7 @@ def dispatch(
         case "openhands":
             return openhands.records(found)
         case "items":
-            return chat.records_items(found, on_bad=on_bad)
+            return chat.item_records(found, on_bad=on_bad)
         case _:
             return chat.records(found)
 
@@ -195,9 +203,9 @@ def _open(path: Path) -> IO[bytes]:
 
 def _is_plain(head: list[bytes], where: str) -> bool:
     if any(b"\0" in line for line in head):
-        raise unknown("it is binary data.", where=where)
+        raise unknown_format("it is binary data.", where=where)
     first = next(
-        (text for text in (decoded(line, first=at == 0) for at, line in enumerate(head)) if text), ""
+        (text for text in (decode_line(line, first=at == 0) for at, line in enumerate(head)) if text), ""
     )
     return not looks_like_json(first)
 
@@ -210,7 +218,7 @@ def _caste(path: Path) -> str:
         meta = json.loads(path.with_suffix(".meta.json").read_bytes())
     except (OSError, ValueError):
         return "agent"
-    return word(table(meta).get("agentType")) or "agent"
+    return as_text(as_object(meta).get("agentType")) or "agent"
 
 
 def without_private(records: Iterable[Record], patterns: str, *, directory: str = "") -> Iterator[Record]:

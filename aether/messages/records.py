@@ -66,11 +66,11 @@ class BadLine(NamedTuple):
 OnBad = Callable[[BadLine], None]
 
 
-def ignore(bad: BadLine) -> None:
+def ignore_bad_line(bad: BadLine) -> None:
     """Take note of nothing."""
 
 
-def remember(known: OrderedDict[Any, Any], key: Hashable, value: Any, *, most: int) -> None:
+def put_bounded(known: OrderedDict[Any, Any], key: Hashable, value: Any, *, most: int) -> None:
     """Put `value` under `key`, forgetting the oldest beyond `most`, so that memory stays flat."""
     known[key] = value
     if len(known) > most:
@@ -84,7 +84,7 @@ _DECODER = json.JSONDecoder()
 _SPACE = " \t\r\n"
 
 
-def values(lines: Iterable[bytes], *, on_bad: OnBad = ignore) -> Iterator[tuple[int, Any]]:
+def read_json_values(lines: Iterable[bytes], *, on_bad: OnBad = ignore_bad_line) -> Iterator[tuple[int, Any]]:
     r"""Yield each JSON value of `lines` with its line number.
 
     >>> list(values([b'{"a": 1}{"b": 2}\n', b"oops\n", b"[\n", b"3]\n"]))
@@ -92,7 +92,7 @@ def values(lines: Iterable[bytes], *, on_bad: OnBad = ignore) -> Iterator[tuple[
     """
     numbered = enumerate(lines, start=1)
     for number, raw in numbered:
-        text = decoded(raw, first=number == 1)
+        text = decode_line(raw, first=number == 1)
         if not text:
             continue
         try:
@@ -106,7 +106,7 @@ def values(lines: Iterable[bytes], *, on_bad: OnBad = ignore) -> Iterator[tuple[
             yield number, value
 
 
-def decoded(raw: bytes, *, first: bool = False) -> str:
+def decode_line(raw: bytes, *, first: bool = False) -> str:
     """Return the text of a line without its end, and without the byte order mark of a first line."""
     try:
         text = raw.decode("utf-8-sig" if first else "utf-8")
@@ -132,7 +132,7 @@ def _spanning(
 ) -> Iterator[tuple[int, Any]]:
     depth, size, held = _depth(opening), len(opening), [(number, opening)]
     for at, raw in numbered:
-        text = decoded(raw)
+        text = decode_line(raw)
         held.append((at, text))
         depth += _depth(text)
         size += len(text)

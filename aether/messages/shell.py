@@ -80,7 +80,7 @@ _NOISE = lazy(
 )
 
 
-def matters(command: str) -> bool:
+def is_notable(command: str) -> bool:
     """Tell whether `command` tests, builds, checks, commits, installs or changes something outside.
 
     >>> matters("cd app && go test ./... 2>&1 | tail -5"), matters("git status && ls -la")
@@ -89,7 +89,7 @@ def matters(command: str) -> bool:
     return any(_MATTERS.match(part) and not _READ_ONLY.match(part) for part in _segments(command))
 
 
-def looks_around(command: str) -> bool:
+def only_reads(command: str) -> bool:
     """Tell whether `command` only reads.
 
     >>> looks_around("grep -rn TODO src | head"), looks_around("python3 run.py")
@@ -98,7 +98,7 @@ def looks_around(command: str) -> bool:
     return all(_LOOKING.match(part) for part in _segments(command))
 
 
-def signature(command: str) -> str:
+def command_signature(command: str) -> str:
     """Return what stays the same when a command is run again with other flags.
 
     >>> signature("cd app && FOO=1 go test ./store -run Add"), signature("pytest -x tests/a.py")
@@ -107,7 +107,7 @@ def signature(command: str) -> str:
     return " ".join(_programs(_chosen(command)))
 
 
-def aim(command: str) -> str:
+def command_target(command: str) -> str:
     """Return what a command was run on: its signature, then its targets and what it picked out of them.
 
     >>> aim("cd app && pytest -q -n 2 tests/a.py -k add"), aim("go test ./... -count=1"), aim("git push -f origin")
@@ -131,7 +131,7 @@ def aim(command: str) -> str:
     return " ".join([name, *targets])
 
 
-def takes_in(later: str, earlier: str) -> bool:
+def covers(later: str, earlier: str) -> bool:
     """Tell whether a run with the aim `later` does all that one with the aim `earlier` did.
 
     >>> takes_in("pytest", "pytest tests/a.py"), takes_in("pytest tests", "pytest tests/a.py::test_b")
@@ -206,7 +206,7 @@ _READ_WORDS = 64
 _REDIRECTED = lazy(r"\d?[<>]+&?\s*\S+")
 
 
-def shown_command(command: str) -> str:
+def short_command(command: str) -> str:
     """Return `command` as a note shows it: its first line, without where it ran and how it was cut.
 
     >>> shown_command("cd /srv/app && make test 2>&1 | tail -20")
@@ -218,7 +218,7 @@ def shown_command(command: str) -> str:
     return line if len(line) <= COMMAND_CHARS else line[: COMMAND_CHARS - 1].rstrip() + "…"
 
 
-def ending(output: str) -> str:
+def outcome_line(output: str) -> str:
     r"""Return the line of `output` that says how it went: a summary if there is one, else the last.
 
     >>> ending("collecting…\n12 passed in 0.4s\nbye")
@@ -240,12 +240,12 @@ def reports_failure(command: str, output: str) -> bool:
     >>> reports_failure("foo", "bash: foo: command not found"), reports_failure("pytest", "0 failed, 3 passed")
     (True, False)
     """
-    if looks_around(command):
+    if only_reads(command):
         return False
     return bool(_FAILURE.search("\n".join(_lines(output[-_TAIL_CHARS:]))))
 
 
-def finds_nothing(command: str, output: str) -> bool:
+def is_empty_search(command: str, output: str) -> bool:
     """Tell whether `command` searched and printed nothing, which its exit code calls a failure.
 
     >>> finds_nothing("cd app && rg 'a|b' src", "Exit code 1"), finds_nothing("rg x", "rg: x: No such file")
@@ -254,7 +254,7 @@ def finds_nothing(command: str, output: str) -> bool:
     return bool(_SEARCHES.match(_LEADING.sub("", command).lstrip())) and not _lines(output[:_TAIL_CHARS])
 
 
-def complaint(output: str) -> str:
+def error_excerpt(output: str) -> str:
     r"""Return the lines of `output` that say what went wrong, shortened in the middle.
 
     >>> complaint("Exit code 1\nrunning\nmain.go:3: undefined: foo")

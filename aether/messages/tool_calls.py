@@ -15,15 +15,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import Literal, NamedTuple
 
-from aether.messages.model import Block, Message, word
+from aether.messages.model import Block, Message, as_text
 from aether.messages.shell import (
-    aim,
-    complaint,
-    finds_nothing,
-    looks_around,
+    command_target,
+    covers,
+    error_excerpt,
+    is_empty_search,
+    only_reads,
     reports_failure,
-    shown_command,
-    takes_in,
+    short_command,
 )
 from aether.redact.redact import redact, without_blocks
 from aether.text.cleaning import without_injected
@@ -103,7 +103,7 @@ class Call(NamedTuple):
     """Position of the result; -1 where there is none."""
 
 
-def calls(messages: Sequence[Message]) -> list[Call]:
+def calls_of(messages: Sequence[Message]) -> list[Call]:
     """Return the calls in `messages` in order."""
     found: list[Call] = []
     waiting: dict[str, list[int]] = {}
@@ -111,14 +111,14 @@ def calls(messages: Sequence[Message]) -> list[Call]:
         for block in message.blocks:
             if block.kind == "call":
                 waiting.setdefault(block.call_id, []).append(len(found))
-                found.append(Call(at, block.tool, block.arguments, command(block.arguments), None, -1))
+                found.append(Call(at, block.tool, block.arguments, shell_command(block.arguments), None, -1))
             elif block.kind == "result" and waiting.get(block.call_id):
                 place = waiting[block.call_id].pop()
                 found[place] = found[place]._replace(result=block, answered_at=at)
     return found
 
 
-def command(arguments: JsonObject) -> str:
+def shell_command(arguments: JsonObject) -> str:
     """Return the shell command in the arguments of a call; empty where there is none.
 
     >>> command({"command": ["bash", "-lc", "make test"]}), command({"command": "view", "path": "a.py"})
@@ -166,7 +166,7 @@ def _by_tool(arguments: JsonObject) -> Iterator[FileChange]:
     path = next(
         (arguments[key] for key in _PATH_KEYS if isinstance(arguments.get(key), str) and arguments[key]), None
     )
-    if path is None or word(arguments.get("command")) in _VIEWING:
+    if path is None or as_text(arguments.get("command")) in _VIEWING:
         return
     edits = arguments.get("edits")
     listed = [edit for edit in edits if isinstance(edit, dict)] if isinstance(edits, list) else [arguments]
@@ -327,10 +327,10 @@ def _touched(call: Call) -> Iterator[FileFact]:
 def _whole_hash(call: Call) -> str:
     """Return the hash of the content that the call wrote, where it wrote a whole file."""
     texts = [call.arguments[key] for key in _WHOLE_KEYS if isinstance(call.arguments.get(key), str)]
-    return digest(texts[0]) if texts and not call.command else ""
+    return short_hash(texts[0]) if texts and not call.command else ""
 
 
-def digest(text: str) -> str:
+def short_hash(text: str) -> str:
     """Return the first digits of the SHA-256 of `text`, as `sha256sum` says of a file that holds it."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_DIGITS]
 
@@ -343,7 +343,7 @@ def _reading(call: Call) -> Iterator[FileFact]:
     if path and reads and not path.endswith("/"):
         text = call.result.text if call.result else ""
         whole = text and not _PARTS & given.keys() and not _NUMBERED.match(text)
-        yield FileFact(path, "read", 1, digest(text) if whole else "")
+        yield FileFact(path, "read", 1, short_hash(text) if whole else "")
 
 
 def _shown(part: str) -> list[str]:
@@ -372,7 +372,7 @@ def failures_of(
         key = failure_key(label)
         if not _failed(call):
             for failed, error in [*known.items(), *found.items()]:
-                if repairs(key, failed):
+                if resolves(key, failed):
                     found[failed] = found.get(failed, error)._replace(open=False)
         elif removed(call.at) and not is_harmless(call.command, call.result.text):
             found.pop(key, None)
@@ -389,7 +389,7 @@ def merged_failures(older: Iterable[ErrorFact], newer: Iterable[ErrorFact]) -> t
     found: dict[str, ErrorFact] = {}
     for error in (*older, *newer):
         key = _key(error.text)
-        for failed in [each for each in found if each == key or (not error.open and repairs(key, each))]:
+        for failed in [each for each in found if each == key or (not error.open and resolves(key, each))]:
             del found[failed]
         found[key] = error
     return tuple(found.values())
@@ -402,25 +402,25 @@ def failure_key(label: str) -> str:
     ('$ pytest tests/a.py', 'src/a.py', 'cancel_order')
     """
     if label.startswith(SHELL):
-        return f"{SHELL}{aim(label[len(SHELL) :])}"
+        return f"{SHELL}{command_target(label[len(SHELL) :])}"
     return label.partition(" ")[2] or label
 
 
-def repairs(done: str, failed: str) -> bool:
+def resolves(done: str, failed: str) -> bool:
     """Tell by their keys whether what succeeded is what `failed`, or includes it.
 
     >>> repairs("$ pytest", "$ pytest tests/a.py"), repairs("$ pytest tests/b.py", "$ pytest tests/a.py")
     (True, False)
     """
     if done.startswith(SHELL) and failed.startswith(SHELL):
-        return takes_in(done[len(SHELL) :], failed[len(SHELL) :])
+        return covers(done[len(SHELL) :], failed[len(SHELL) :])
     return done == failed
 
 
 def is_harmless(command: str, output: str) -> bool:
     """Tell whether a failed call is worth no note: a slip of the tool's protocol, or a search without results."""
     return bool(_SLIP.match(output)) or (
-        bool(command) and (looks_around(command) or finds_nothing(command, output))
+        bool(command) and (only_reads(command) or is_empty_search(command, output))
     )
 
 
@@ -433,7 +433,7 @@ def _failed(call: Call) -> bool:
 
 def _label(call: Call) -> str:
     if call.command:
-        return f"{SHELL}{shown_command(call.command)}"
+        return f"{SHELL}{short_command(call.command)}"
     path = next((call.arguments[key] for key in _ABOUT_KEYS if isinstance(call.arguments.get(key), str)), "")
     path = path or next((change.path for change in file_changes(call.arguments)), "")
     return f"{call.tool} {path}".strip().partition("\n")[0]
@@ -444,5 +444,5 @@ def _key(text: str) -> str:
 
 
 def _complaint(call: Call) -> str:
-    text = complaint(without_injected(call.result.text)) if call.result else ""
+    text = error_excerpt(without_injected(call.result.text)) if call.result else ""
     return text if len(text) <= COMPLAINT_CHARS else text[: COMPLAINT_CHARS - 1] + "…"

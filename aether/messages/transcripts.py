@@ -22,10 +22,10 @@ from typing import IO, Any, Literal, NamedTuple
 
 from aether.errors import InvalidInput, NotFound, shown
 from aether.messages.content import as_json
-from aether.messages.convert import convert, detect_wire, read
-from aether.messages.model import Layout, Message, Wire, dumps, layout_of, table, word
-from aether.messages.read import detect
-from aether.messages.records import BadLine, Format, Record, values
+from aether.messages.convert import convert, detect_format, read
+from aether.messages.model import Layout, Message, ProviderFormat, as_object, as_text, dumps, layout_of
+from aether.messages.read import detect_file_format
+from aether.messages.records import BadLine, Format, Record, read_json_values
 from aether.messages.sources import chat, openhands
 from aether.messages.sources.claude_code import entries
 from aether.types import Finding, JsonObject
@@ -41,7 +41,7 @@ class _Spoken(NamedTuple):
     answers: list[JsonObject]
 
 
-def claude_code(values: Values, *, whole: bool) -> list[JsonObject]:
+def claude_code_messages(values: Values, *, whole: bool) -> list[JsonObject]:
     """Return the Anthropic messages of a transcript: all of them, or those since the last compaction.
 
     Sub-agents, bookkeeping and what the program said to itself are left out; a file that is a sub-agent's own
@@ -56,7 +56,7 @@ def claude_code(values: Values, *, whole: bool) -> list[JsonObject]:
 def _once(lines: Iterable[JsonObject]) -> Iterator[JsonObject]:
     seen: set[str] = set()
     for line in lines:
-        uuid = word(line.get("uuid"))
+        uuid = as_text(line.get("uuid"))
         if not uuid or uuid not in seen:
             seen.add(uuid)
             yield line
@@ -74,23 +74,26 @@ def _current(lines: list[JsonObject]) -> list[JsonObject]:
     if not starts:
         return lines
     before, after = lines[: starts[-1]], lines[starts[-1] :]
-    anchor, preserved = _preserved(table(after[0].get("compactMetadata")), before)
+    anchor, preserved = _preserved(as_object(after[0].get("compactMetadata")), before)
     at = next((at + 1 for at, line in enumerate(after) if anchor and line.get("uuid") == anchor), 0)
     return [*after[:at], *preserved, *after[at:]]
 
 
 def _preserved(metadata: JsonObject, before: list[JsonObject]) -> tuple[str, list[JsonObject]]:
-    listed, segment = table(metadata.get("preservedMessages")), table(metadata.get("preservedSegment"))
+    listed, segment = (
+        as_object(metadata.get("preservedMessages")),
+        as_object(metadata.get("preservedSegment")),
+    )
     uuids = listed.get("allUuids") or listed.get("uuids")
     if isinstance(uuids, list):
-        return word(listed.get("anchorUuid")), [line for line in before if line.get("uuid") in uuids]
-    ends = [at for at, line in enumerate(before) if word(line.get("uuid")) in set(_ends(segment))]
-    return word(segment.get("anchorUuid")), before[ends[0] : ends[-1] + 1] if ends else []
+        return as_text(listed.get("anchorUuid")), [line for line in before if line.get("uuid") in uuids]
+    ends = [at for at, line in enumerate(before) if as_text(line.get("uuid")) in set(_ends(segment))]
+    return as_text(segment.get("anchorUuid")), before[ends[0] : ends[-1] + 1] if ends else []
 
 
 def _ends(segment: JsonObject) -> Iterator[str]:
     for key in ("headUuid", "tailUuid"):
-        if word(segment.get(key)):
+        if as_text(segment.get(key)):
             yield segment[key]
 
 
@@ -100,7 +103,7 @@ def _messages(lines: Iterable[JsonObject]) -> list[JsonObject]:
     callers: dict[str, _Spoken] = {}
     for line in lines:
         if line.get("type") == "attachment":
-            _hear_queued(table(line.get("attachment")), spoken)
+            _hear_queued(as_object(line.get("attachment")), spoken)
         elif not _is_spoken(line):
             continue
         elif line["type"] == "assistant":
@@ -119,7 +122,7 @@ def _hear_queued(attachment: JsonObject, spoken: list[_Spoken]) -> None:
 def _hear_assistant(
     message: JsonObject, spoken: list[_Spoken], responses: dict[str, _Spoken], callers: dict[str, _Spoken]
 ) -> None:
-    content, response = message.get("content"), word(message.get("id"))
+    content, response = message.get("content"), as_text(message.get("id"))
     held = responses.get(response)
     if held is None or not isinstance(held.content, list) or not isinstance(content, list):
         held = _Spoken("assistant", list(content) if isinstance(content, list) else content, [])
@@ -140,7 +143,7 @@ def _hear_user(message: JsonObject, spoken: list[_Spoken], callers: dict[str, _S
         return
     rest = []
     for block in content:
-        caller = callers.get(word(table(block).get("tool_use_id")))
+        caller = callers.get(as_text(as_object(block).get("tool_use_id")))
         if caller:
             caller.answers.append(block)
         else:
@@ -155,14 +158,14 @@ def _raws(spoken: _Spoken) -> Iterator[JsonObject]:
         yield {"role": "user", "content": spoken.answers}
 
 
-def codex(values: Values, *, whole: bool) -> list[JsonObject]:
+def codex_items(values: Values, *, whole: bool) -> list[JsonObject]:
     """Return the Responses items of a rollout: all of them, or those since the last compaction."""
     items: list[JsonObject] = []
     for _, line in values:
-        payload = table(table(line).get("payload"))
-        if table(line).get("type") == "response_item" and payload:
+        payload = as_object(as_object(line).get("payload"))
+        if as_object(line).get("type") == "response_item" and payload:
             items.append(payload)
-        elif table(line).get("type") == "compacted" and not whole:
+        elif as_object(line).get("type") == "compacted" and not whole:
             items = _replacement(payload)
     return items
 
@@ -171,20 +174,20 @@ def _replacement(payload: JsonObject) -> list[JsonObject]:
     kept = payload.get("replacement_history")
     if isinstance(kept, list):
         return [item for item in kept if isinstance(item, dict)]
-    summary = [{"type": "input_text", "text": word(payload.get("message"))}]
+    summary = [{"type": "input_text", "text": as_text(payload.get("message"))}]
     return [{"type": "message", "role": "user", "content": summary}]
 
 
-def instructions(values: Sequence[tuple[int, Any]]) -> Any:
+def codex_instructions(values: Sequence[tuple[int, Any]]) -> Any:
     """Return the instructions that a rollout opens with, None where it has none."""
     for _, line in values:
-        payload = table(table(line).get("payload"))
-        if table(line).get("type") == "session_meta":
-            return payload.get("instructions") or table(payload.get("base_instructions")).get("text")
+        payload = as_object(as_object(line).get("payload"))
+        if as_object(line).get("type") == "session_meta":
+            return payload.get("instructions") or as_object(payload.get("base_instructions")).get("text")
     return None
 
 
-def from_records(records: Iterable[Record]) -> list[JsonObject]:
+def messages_from_records(records: Iterable[Record]) -> list[JsonObject]:
     """Return OpenAI messages that say what records say, for logs that hold no messages."""
     raws: list[JsonObject] = []
     for record in records:
@@ -200,14 +203,14 @@ def from_records(records: Iterable[Record]) -> list[JsonObject]:
     return raws
 
 
-KEYS: dict[Wire, str] = {
+MESSAGE_KEYS: dict[ProviderFormat, str] = {
     "anthropic": "messages",
     "openai": "messages",
     "plain": "messages",
     "responses": "input",
     "gemini": "contents",
 }
-_SYSTEM_KEYS: dict[Wire, str] = {"responses": "instructions", "gemini": "systemInstruction"}
+_SYSTEM_KEYS: dict[ProviderFormat, str] = {"responses": "instructions", "gemini": "systemInstruction"}
 _SYSTEM = ("system", "instructions", "systemInstruction", "system_instruction")
 _HEAD_VALUES = 32
 _KNOWN = "Give a request body, a list or lines of messages, or the log of an agent."
@@ -217,7 +220,7 @@ class Origin(NamedTuple):
     """What a conversation was read from, so that it can be written back."""
 
     kind: Literal["body", "list", "lines", "derived"] = "derived"
-    wire: Wire = "plain"
+    wire: ProviderFormat = "plain"
     source: bytes = b""
     """The bytes of this conversation, without others in the same file."""
     key: str = ""
@@ -231,7 +234,7 @@ class Conversation(NamedTuple):
     """The messages of one conversation and what is sent beside them."""
 
     messages: list[Message]
-    wire: Wire
+    wire: ProviderFormat
     system: Any = None
     """The system prompt where it stands outside the messages: text, blocks or content."""
     tools: Any = None
@@ -249,7 +252,7 @@ class _Found(NamedTuple):
     """A conversation before its messages are read."""
 
     raws: Sequence[Any]
-    wire: Wire | None = None
+    wire: ProviderFormat | None = None
     frame: JsonObject = {}  # noqa: RUF012 - a NamedTuple default, never mutated
     system: Any = None
     others: int = 0
@@ -258,10 +261,10 @@ class _Found(NamedTuple):
     """Lines among its messages that hold none."""
 
 
-def load(
+def load_conversation(
     source: str | os.PathLike[str] | IO[bytes],
     *,
-    wire: Wire | None = None,
+    wire: ProviderFormat | None = None,
     whole: bool = True,
     nth: int = 0,
 ) -> Conversation:
@@ -276,9 +279,9 @@ def load(
     """
     data, name = _bytes(source)
     bad: list[BadLine] = []
-    found = list(values(io.BytesIO(data), on_bad=bad.append))
+    found = list(read_json_values(io.BytesIO(data), on_bad=bad.append))
     chosen = _found(found, data, name=name, whole=whole, nth=nth)
-    spelt = wire or chosen.wire or detect_wire(chosen.raws)
+    spelt = wire or chosen.wire or detect_format(chosen.raws)
     messages = read(chosen.raws, spelt)
     if not messages:
         raise InvalidInput("it holds no message.", fix=_KNOWN, where=name)
@@ -319,10 +322,10 @@ def _found(found: list[tuple[int, Any]], data: bytes, *, name: str, whole: bool,
         return alone
     match _format([value for _, value in found[:_HEAD_VALUES]], name):
         case "claude_code":
-            return _Found(claude_code(found, whole=whole), "anthropic")
+            return _Found(claude_code_messages(found, whole=whole), "anthropic")
         case "codex":
-            system = instructions(found)
-            return _Found(codex(found, whole=whole), "responses", system=system)
+            system = codex_instructions(found)
+            return _Found(codex_items(found, whole=whole), "responses", system=system)
         case "openhands":
             listed = [_events(value) for value in found if openhands.events_of(value[1])]
             return _nth(listed, nth, name=name)
@@ -334,7 +337,7 @@ def _found(found: list[tuple[int, Any]], data: bytes, *, name: str, whole: bool,
 
 def _format(head: list[Any], name: str) -> Format:
     try:
-        return detect(head, where=name)
+        return detect_file_format(head, where=name)
     except InvalidInput as reason:
         raise InvalidInput(reason.what, fix=_KNOWN, where=name) from reason
 
@@ -380,19 +383,19 @@ def _is_raw(value: Any) -> bool:
         chat.is_message(value)
         or "parts" in value
         or "call_id" in value
-        or detect_wire([value]) == "responses"
+        or detect_format([value]) == "responses"
     )
 
 
-def _wire_of_body(body: JsonObject, key: str, raws: list[JsonObject]) -> Wire | None:
+def _wire_of_body(body: JsonObject, key: str, raws: list[JsonObject]) -> ProviderFormat | None:
     if key in {"contents", "input"}:
         return "gemini" if key == "contents" else "responses"
-    seen = detect_wire(raws)
-    model = word(body.get("model"))
+    seen = detect_format(raws)
+    model = as_text(body.get("model"))
     if seen != "plain" or not model:
         return "anthropic" if seen == "plain" and "system" in body else seen
     tools = body.get("tools")
-    schemas = any("input_schema" in table(tool) for tool in (tools if isinstance(tools, list) else []))
+    schemas = any("input_schema" in as_object(tool) for tool in (tools if isinstance(tools, list) else []))
     return "anthropic" if schemas or "system" in body or "claude" in model else "openai"
 
 
@@ -423,12 +426,12 @@ def _may_be_raw(value: Any) -> bool:
 
 
 def _events(value: tuple[int, Any]) -> _Found:
-    return _Found(from_records(openhands.records([value])), "openai")
+    return _Found(messages_from_records(openhands.records([value])), "openai")
 
 
 def _one_of(found: list[tuple[int, Any]], data: bytes, *, nth: int, name: str) -> _Found:
     """Return one of the conversations that the values of a file hold, each perhaps several."""
-    session = [table(value.get("message")) or value for _, value in found if chat.is_line(value)]
+    session = [as_object(value.get("message")) or value for _, value in found if chat.is_line(value)]
     if session:
         return _nth([_Found([raw for raw in session if chat.is_message(raw)], "plain")], nth, name=name)
     lines = data.splitlines(keepends=True) if len(found) > 1 else []
@@ -452,7 +455,9 @@ def _nth(listed: list[_Found], nth: int, *, name: str) -> _Found:
     return listed[nth]._replace(others=len(listed) - 1)
 
 
-def said_in(conversation: Conversation, wire: Wire) -> tuple[Conversation, list[Finding]]:
+def convert_conversation(
+    conversation: Conversation, wire: ProviderFormat
+) -> tuple[Conversation, list[Finding]]:
     """Return the conversation in another wire, and what could not be said there.
 
     Definitions of tools and the rest of the body are spelt for the old provider and are left behind.
@@ -469,7 +474,7 @@ def said_in(conversation: Conversation, wire: Wire) -> tuple[Conversation, list[
     return new, [*found.findings, *lost]
 
 
-def dumped(conversation: Conversation) -> bytes:
+def conversation_bytes(conversation: Conversation) -> bytes:
     """Return the conversation as the file it came from would hold it.
 
     Unchanged it is the very bytes. Changed, or said for another provider, it is printed in the layout of the source;
@@ -504,7 +509,7 @@ def _beside(conversation: Conversation) -> JsonObject:
 
 
 def _new_body(conversation: Conversation, raws: list[JsonObject]) -> JsonObject:
-    return {**_beside(conversation._replace(frame={})), KEYS[conversation.wire]: raws}
+    return {**_beside(conversation._replace(frame={})), MESSAGE_KEYS[conversation.wire]: raws}
 
 
 def _dumped_lines(origin: Origin, raws: list[JsonObject]) -> bytes:

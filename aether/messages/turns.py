@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from aether.messages.content import seen, spelt, value_at
-from aether.messages.model import Block, Message, Role, Wire, failed, table
+from aether.messages.content import read_media, value_at, write_media
+from aether.messages.model import Block, Message, ProviderFormat, Role, as_object, is_failure_text
 from aether.types import Finding, JsonObject
 
 
@@ -47,14 +47,14 @@ _FLAGGING = ("anthropic", "gemini")
 class _Heard(NamedTuple):
     """What has been taken in so far."""
 
-    wire: Wire
+    wire: ProviderFormat
     report: Report
     turns: list[Turn]
     callers: dict[str, Turn]
     """The turn whose call of that id waits for its answer."""
 
 
-def turns(messages: Sequence[Message], wire: Wire, report: Report) -> list[Turn]:
+def turns_for(messages: Sequence[Message], wire: ProviderFormat, report: Report) -> list[Turn]:
     """Return `messages` as turns to be written in `wire`; what cannot be said there is reported."""
     heard = _Heard(wire, report, [], {})
     for at, message in enumerate(messages):
@@ -63,7 +63,7 @@ def turns(messages: Sequence[Message], wire: Wire, report: Report) -> list[Turn]
 
 
 def _hear(message: Message, where: str, heard: _Heard) -> None:
-    meta = table(message.raw.get("meta"))
+    meta = as_object(message.raw.get("meta"))
     blocks = iter(enumerate(message.blocks))
     turn: Turn | None = None
     for at, block in blocks:
@@ -128,8 +128,8 @@ def _in_result(message: Message, at: int) -> bool:
 def _media(message: Message, block: Block, where: str, heard: _Heard) -> Block | JsonObject | None:
     if block.text:
         return block._replace(kind="text")
-    shown = seen(value_at(message.raw, block.at))
-    made = spelt(shown, heard.wire) if shown else None
+    shown = read_media(value_at(message.raw, block.at))
+    made = write_media(shown, heard.wire) if shown else None
     if made is None or (message.role == "assistant" and heard.wire != "gemini"):
         heard.report(
             Finding(
@@ -149,12 +149,12 @@ def _answered(block: Block, message: Message, at: int, where: str, heard: _Heard
     caller = heard.callers.pop(block.call_id, None)
     if caller is None:
         return False
-    if block.is_error and heard.wire not in _FLAGGING and not failed(block.text):
+    if block.is_error and heard.wire not in _FLAGGING and not is_failure_text(block.text):
         heard.report(
             Finding("info", "flag-dropped", where, "It cannot be said that a tool failed.", "Say it in text.")
         )
     caller.answers.append(Answer(block, list(_shown(message, at, where, heard))))
-    caller.meta.update(table(message.raw.get("meta")))
+    caller.meta.update(as_object(message.raw.get("meta")))
     return True
 
 
@@ -163,8 +163,8 @@ def _shown(message: Message, at: int, where: str, heard: _Heard) -> Iterator[Jso
         block = message.blocks[follower]
         if block.kind != "media" or not _in_result(message, follower):
             return
-        shown = seen(value_at(message.raw, block.at))
-        made = spelt(shown, heard.wire) if shown and heard.wire in _SHOWING_RESULTS else None
+        shown = read_media(value_at(message.raw, block.at))
+        made = write_media(shown, heard.wire) if shown and heard.wire in _SHOWING_RESULTS else None
         if made:
             yield made
         else:
@@ -196,7 +196,7 @@ class _Ids(NamedTuple):
     """Ids of calls that nothing answered yet, by name, oldest first."""
 
 
-def paired(messages: Sequence[Message], *, after: Sequence[Message] = ()) -> list[Message]:
+def with_call_ids(messages: Sequence[Message], *, after: Sequence[Message] = ()) -> list[Message]:
     """Return `messages` with an id on each call and result that lacks one; `after` are those before them."""
     if not any(map(_lacks, messages)):
         return list(messages)

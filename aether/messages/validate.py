@@ -22,12 +22,12 @@ from typing import Any, NamedTuple
 
 from aether.errors import shown
 from aether.messages import convert
-from aether.messages.content import Mended
-from aether.messages.model import Message, Wire
+from aether.messages.content import RepairedRaws
+from aether.messages.model import Message, ProviderFormat
 from aether.messages.providers import anthropic, gemini, openai, plain, responses
 from aether.types import Finding, JsonObject
 
-_MENDERS: dict[Wire, Callable[[Sequence[JsonObject]], Mended]] = {
+_MENDERS: dict[ProviderFormat, Callable[[Sequence[JsonObject]], RepairedRaws]] = {
     "anthropic": anthropic.mended,
     "openai": openai.mended,
     "responses": responses.mended,
@@ -43,7 +43,7 @@ class Repaired(NamedTuple):
     findings: list[Finding]
 
 
-def repair(messages: Sequence[Message], wire: Wire) -> Repaired:
+def repair(messages: Sequence[Message], wire: ProviderFormat) -> Repaired:
     """Return `messages`, all spelt in `wire`, as its provider takes them.
 
     >>> orphan = {"role": "tool", "tool_call_id": "a", "content": "ok"}
@@ -63,7 +63,7 @@ def repair(messages: Sequence[Message], wire: Wire) -> Repaired:
 _NAMES = {"anthropic": anthropic.NAME, "openai": openai.NAME, "responses": openai.NAME}
 
 
-def findings(system: Any, tools: Any, wire: Wire) -> Iterator[Finding]:
+def frame_findings(system: Any, tools: Any, wire: ProviderFormat) -> Iterator[Finding]:
     """Yield what a provider refuses in a system prompt and in the definitions of tools."""
     for at, block in enumerate(system if wire == "anthropic" and isinstance(system, list) else []):
         text = block.get("text") if isinstance(block, dict) else None
@@ -90,7 +90,7 @@ def findings(system: Any, tools: Any, wire: Wire) -> Iterator[Finding]:
         seen.add(name)
 
 
-def _names(tools: Any, wire: Wire) -> Iterator[tuple[str, str]]:
+def _names(tools: Any, wire: ProviderFormat) -> Iterator[tuple[str, str]]:
     """Yield where each tool is defined, and its name; what a provider offers itself may have none."""
     for at, tool in enumerate(tools if isinstance(tools, list) else []):
         if not isinstance(tool, dict):
@@ -108,7 +108,7 @@ def _names(tools: Any, wire: Wire) -> Iterator[tuple[str, str]]:
                 yield where, one["name"]
 
 
-_RULES: dict[Wire, Callable[[Sequence[JsonObject]], Iterator[Finding]]] = {
+_RULES: dict[ProviderFormat, Callable[[Sequence[JsonObject]], Iterator[Finding]]] = {
     "anthropic": anthropic.findings,
     "openai": openai.findings,
     "responses": responses.findings,
@@ -117,7 +117,9 @@ _RULES: dict[Wire, Callable[[Sequence[JsonObject]], Iterator[Finding]]] = {
 }
 
 
-def check(messages: Sequence[Message], wire: Wire, *, system: Any = None, tools: Any = None) -> list[Finding]:
+def check(
+    messages: Sequence[Message], wire: ProviderFormat, *, system: Any = None, tools: Any = None
+) -> list[Finding]:
     """Return every violation of the rules of `wire`; the messages are judged as they would be sent, by `raw`.
 
     >>> from aether.messages.model import Message
@@ -125,7 +127,7 @@ def check(messages: Sequence[Message], wire: Wire, *, system: Any = None, tools:
     >>> [(found.code, found.where) for found in check([Message("tool", (), raw, "openai")], "openai")]
     [('orphan-result', 'messages[0]')]
     """
-    found = [*findings(system, tools, wire), *_RULES[wire]([message.raw for message in messages])]
+    found = [*frame_findings(system, tools, wire), *_RULES[wire]([message.raw for message in messages])]
     if not messages:
         found.append(
             Finding("error", "no-messages", "messages", "There are no messages.", "Send at least one.")
@@ -133,6 +135,6 @@ def check(messages: Sequence[Message], wire: Wire, *, system: Any = None, tools:
     return found
 
 
-def refused(found: Sequence[Finding]) -> bool:
+def has_errors(found: Sequence[Finding]) -> bool:
     """Tell whether one of the findings is an error."""
     return any(finding.level == "error" for finding in found)

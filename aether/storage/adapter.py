@@ -18,17 +18,17 @@ from typing import Protocol
 
 from aether.errors import Conflict, InvalidInput
 from aether.paths import directory_name, inside
-from aether.store import codec
+from aether.store import files
 from aether.store.files import (
     append,
     cut_torn_end,
+    locked,
     make_directory,
-    storage,
+    storage_errors,
     sync_directory,
     write_all,
     write_whole,
 )
-from aether.store.lock import locked
 from aether.types import JsonObject
 
 EVENTS = "events.jsonl"
@@ -87,7 +87,7 @@ def _step(step: int) -> str:
     return f"{step:03d}"
 
 
-def step_after(names: Iterable[str]) -> int:
+def next_free_step(names: Iterable[str]) -> int:
     """Return the first step that is later than all whose files are among `names`.
 
     >>> step_after(["events.jsonl", "summary-002.json", "transcript-pre-compact-003.jsonl"])
@@ -97,12 +97,12 @@ def step_after(names: Iterable[str]) -> int:
     return max(steps, default=0) + 1
 
 
-def lines_of(messages: Sequence[JsonObject]) -> bytes:
+def message_lines(messages: Sequence[JsonObject]) -> bytes:
     """Return messages as they are kept, one line each."""
-    return b"".join(codec.line(message) + b"\n" for message in messages)
+    return b"".join(files.json_line(message) + b"\n" for message in messages)
 
 
-def taken(where: str) -> Conflict:
+def step_conflict(where: str) -> Conflict:
     """Return the error that a step holds something else."""
     return Conflict(
         "this step was written before, with other content.",
@@ -127,39 +127,39 @@ class FileStorage:
 
     def save_transcript(self, session_id: str, messages: Sequence[JsonObject], step: int) -> str:
         """Keep the messages as they were before compaction `step`, and return the path."""
-        return self._once(session_id, transcript_file(step), lines_of(messages))
+        return self._once(session_id, transcript_file(step), message_lines(messages))
 
     def save_summary(self, session_id: str, summary: JsonObject, step: int) -> str:
         """Keep the summary of compaction `step`, and return the path."""
-        return self._once(session_id, summary_file(step), codec.document(summary))
+        return self._once(session_id, summary_file(step), files.json_document(summary))
 
     def save_event(self, session_id: str, event: JsonObject) -> str:
         """Append one event, and return the path."""
         path = self._directory(session_id) / EVENTS
-        with storage(path):
+        with storage_errors(path):
             make_directory(path.parent)
-        with locked(path.parent, timeout=LOCK_SECONDS), storage(path):
-            append(path, codec.line(event) + b"\n", at=cut_torn_end(path))
+        with locked(path.parent, timeout=LOCK_SECONDS), storage_errors(path):
+            append(path, files.json_line(event) + b"\n", at=cut_torn_end(path))
         return str(path)
 
     def next_step(self, session_id: str) -> int:
         """Return the first step of which nothing is kept, nor of any after it."""
         directory = self._directory(session_id)
-        with storage(directory, left="Nothing was read."):
-            return step_after(os.listdir(directory) if directory.is_dir() else ())
+        with storage_errors(directory, left="Nothing was read."):
+            return next_free_step(os.listdir(directory) if directory.is_dir() else ())
 
     def _directory(self, session_id: str) -> Path:
         return inside(self.root, directory_name(session_id, what="session"))
 
     def _once(self, session_id: str, name: str, data: bytes) -> str:
         path = self._directory(session_id) / name
-        with storage(path):
+        with storage_errors(path):
             make_directory(path.parent)
             try:
                 _create(path, data)
             except FileExistsError:
                 if path.read_bytes() != data:
-                    raise taken(str(path)) from None
+                    raise step_conflict(str(path)) from None
         return str(path)
 
 

@@ -14,8 +14,15 @@ from typing import Any, TypeVar
 
 from aether.errors import BackendUnavailable, InvalidInput, StorageFailed
 from aether.paths import directory_name
-from aether.storage.adapter import EVENTS, lines_of, step_after, summary_file, taken, transcript_file
-from aether.store import codec
+from aether.storage.adapter import (
+    EVENTS,
+    message_lines,
+    next_free_step,
+    step_conflict,
+    summary_file,
+    transcript_file,
+)
+from aether.store import files
 from aether.types import JsonObject
 
 # A copy must not hold up the turn that it belongs to for longer than a model call would: ten seconds at the worst.
@@ -49,15 +56,15 @@ class S3Storage:
 
     def save_transcript(self, session_id: str, messages: Sequence[JsonObject], step: int) -> str:
         """Keep the messages as they were before compaction `step`, and return the URL."""
-        return self._once(self._key(session_id, transcript_file(step)), lines_of(messages))
+        return self._once(self._key(session_id, transcript_file(step)), message_lines(messages))
 
     def save_summary(self, session_id: str, summary: JsonObject, step: int) -> str:
         """Keep the summary of compaction `step`, and return the URL."""
-        return self._once(self._key(session_id, summary_file(step)), codec.document(summary))
+        return self._once(self._key(session_id, summary_file(step)), files.json_document(summary))
 
     def save_event(self, session_id: str, event: JsonObject) -> str:
         """Append one event, and return the URL; S3 cannot append, so the whole object is written again."""
-        key, line = self._key(session_id, EVENTS), codec.line(event) + b"\n"
+        key, line = self._key(session_id, EVENTS), files.json_line(event) + b"\n"
         before: bytes | None = None
         for nth in range(CONFLICT_TRIES):
             found, tag = self._read(key)
@@ -77,7 +84,7 @@ class S3Storage:
             pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=start)
             return [found["Key"].removeprefix(start) for page in pages for found in page.get("Contents", ())]
 
-        return step_after(self._answer(names, self._url(start)) or ())
+        return next_free_step(self._answer(names, self._url(start)) or ())
 
     def _key(self, session_id: str, name: str) -> str:
         directory = directory_name(session_id, what="session")
@@ -92,7 +99,7 @@ class S3Storage:
                 return self._url(key)
             found, tag = self._read(key)
             if tag and found != data:
-                raise taken(self._url(key))
+                raise step_conflict(self._url(key))
             if tag:
                 return self._url(key)
             _wait(nth)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from aether.errors import CorruptDocument, NotFound, shown
-from aether.store import codec
+from aether.store import files as store_files
 from aether.store.files import append, cut_torn_end, lines_backwards, make_directory
 from aether.store.snapshot import Pending, Snapshot
 from aether.types import JsonObject
@@ -117,7 +117,7 @@ def _record(line: bytes) -> JsonObject | None:
     if not line.endswith(b"\n"):
         return None
     try:
-        record: JsonObject = codec.parse(line, where="archive")
+        record: JsonObject = store_files.parse_json(line, where="archive")
         position(record)
     except (CorruptDocument, KeyError, TypeError, ValueError):
         return None
@@ -143,5 +143,5 @@ def _by_file(
         path = home / MONTHLY[kind] / f"{one.at[:7]}.jsonl" if kind in MONTHLY else home / SINGLE[kind]
         path = max([path, *files[-1:], *lines])
         fresh = [record for record in _numbered(one, kind) if position(record) > done]
-        lines.setdefault(path, []).extend(codec.line(record) + b"\n" for record in fresh)
+        lines.setdefault(path, []).extend(store_files.json_line(record) + b"\n" for record in fresh)
     return iter((path, made) for path, made in lines.items() if made)

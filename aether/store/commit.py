@@ -16,10 +16,18 @@ from typing import Any, NamedTuple
 
 from aether import clock
 from aether.errors import AetherError, Conflict
-from aether.store import archive, codec, config, documents, journal
-from aether.store.files import NotAlone, append, cut_torn_end, make_directory, storage, write_whole
-from aether.store.journal import Entry, folded
-from aether.store.lock import locked
+from aether.store import archive, config, documents, journal
+from aether.store import files as store_files
+from aether.store.files import (
+    ConcurrentWrite,
+    append,
+    cut_torn_end,
+    locked,
+    make_directory,
+    storage_errors,
+    write_whole,
+)
+from aether.store.journal import Entry, folded_entries
 from aether.store.patch import apply_with_inverse, diff
 from aether.store.snapshot import (
     FileId,
@@ -90,7 +98,7 @@ def commit(
                 return Committed(snapshot.revision, change.result, changed=False)
             try:
                 after = _append(snapshot, change, author, now)
-            except NotAlone:
+            except ConcurrentWrite:
                 snapshot = settle(load(home), now=now)
                 continue
             if after.end > settings.fold_bytes:
@@ -109,20 +117,22 @@ def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime) -
         if name not in state:
             documents.path_of(snapshot.home, name)  # says which there are
         for step in patch:
-            codec.checked(step.get("value"), where=author.operation, above=str(step.get("path")).count("/"))
+            store_files.checked_json(
+                step.get("value"), where=author.operation, above=str(step.get("path")).count("/")
+            )
         state[name], inverse[name] = apply_with_inverse(state[name], patch)
     for kind, made in change.appends.items():
         archive.files_of(snapshot.home, kind)
-        codec.checked(made, where=author.operation)
+        store_files.checked_json(made, where=author.operation)
     patches = {name: patch for name, patch in change.patches.items() if patch}
     records = {kind: made for kind, made in change.appends.items() if made}
     entry = Entry(
         snapshot.revision + 1, clock.stamp(now), author.by, author.operation, author.reason,
         patches, {name: inverse[name] for name in patches}, records,
     )  # fmt: skip
-    line = journal.encode(entry)
+    line = journal.entry_line(entry)
     end = snapshot.end
-    with storage(snapshot.home):
+    with storage_errors(snapshot.home):
         if not end:
             end = _start_journal(snapshot.home, snapshot.revision, snapshot.stamps)
         append(journal_path(snapshot.home), line, at=end)
@@ -168,7 +178,7 @@ def _brought_in(snapshot: Snapshot, now: datetime) -> Snapshot:
     """Return `snapshot` with what the files say committed; what does not parse is kept aside."""
     if not snapshot.amiss and not snapshot.known:
         return snapshot
-    with storage(snapshot.home):
+    with storage_errors(snapshot.home):
         for name, file in snapshot.amiss.items():
             if file.state == "corrupt":
                 data = documents.path_of(snapshot.home, name).read_bytes()
@@ -192,7 +202,7 @@ def _bring_in(snapshot: Snapshot, now: datetime) -> Snapshot:
 
 def _cut_torn(snapshot: Snapshot, now: datetime) -> Snapshot:
     path = journal_path(snapshot.home)
-    with storage(snapshot.home):
+    with storage_errors(snapshot.home):
         tail = path.read_bytes()[snapshot.end :]
         if journal.scan(tail, base=snapshot.revision, where=str(path)).end:
             # Whole by now: another writer was at it although the lock was held. It is not ours to cut.
@@ -240,7 +250,7 @@ def fold(snapshot: Snapshot, *, now: datetime) -> Snapshot:
                 return _fold(_brought_in(snapshot, now))
             except _EditedMeanwhile:
                 snapshot = load(snapshot.home)
-    except NotAlone as reason:
+    except ConcurrentWrite as reason:
         raise Conflict(
             "another process wrote while the journal was folded, although the lock was held.",
             fix="Try again; keep the home on a local disk.",
@@ -255,10 +265,10 @@ def fold(snapshot: Snapshot, *, now: datetime) -> Snapshot:
 
 def _fold(snapshot: Snapshot) -> Snapshot:
     home, written = snapshot.home, snapshot.changed | snapshot.amiss.keys()
-    with storage(home, left="What was committed stands in the journal."):
+    with storage_errors(home, left="What was committed stands in the journal."):
         found = read_journal(home)
         if snapshot.end and found.base + len(found.entries) != snapshot.revision:
-            raise NotAlone(home)
+            raise ConcurrentWrite(home)
         _to_history(home, found)
         _forget(home, config.or_default(home).history_months)
         archive.fold(home, snapshot.pending)
@@ -266,7 +276,7 @@ def _fold(snapshot: Snapshot) -> Snapshot:
         for name in sorted(written):
             _require_unedited(snapshot, [name])
             if name in documents.OPTIONAL and name not in found.made and not snapshot.stamps.get(name):
-                documents.keep_default(home, name, found.base)
+                documents.backup_default(home, name, found.base)
             documents.write(home, name, snapshot.documents[name], snapshot.revision)
         stamps = {**snapshot.stamps, **dict.fromkeys(written, snapshot.revision)}
         end = _start_journal(home, snapshot.revision, stamps)
@@ -287,8 +297,8 @@ def _require_unedited(snapshot: Snapshot, names: Iterable[str]) -> None:
 
 def _to_history(home: Path, found: journal.Scan) -> None:
     """Move the journal's lines, byte for byte, behind the folded ones; once, however often it is done."""
-    months = journal.months(home)
-    last = next(folded(home, newest_first=True), None)
+    months = journal.month_files(home)
+    last = next(folded_entries(home, newest_first=True), None)
     fresh: dict[Path, list[bytes]] = {}
     for entry, line in zip(found.entries, found.lines, strict=True):
         if last is None or entry.revision > last.revision:
@@ -302,5 +312,5 @@ def _to_history(home: Path, found: journal.Scan) -> None:
 
 def _forget(home: Path, keep: int) -> None:
     """Remove the months of history beyond the newest `keep`; 0, the default, keeps all of them."""
-    for path in journal.months(home)[:-keep] if keep else []:
+    for path in journal.month_files(home)[:-keep] if keep else []:
         path.unlink()

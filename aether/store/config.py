@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from aether.errors import AetherError, Conflict, InvalidDocument, InvalidInput, NotFound, shown
 from aether.project import user_file
 from aether.store import files
-from aether.store.keys import FIELDS, KEYS, LATE, NAMES, checked
+from aether.store.keys import CHECKED_ON_USE, FIELDS, KEYS, NAMES, check_value
 from aether.store.keys import Config as Config  # noqa: PLC0414 - what `load` returns
 from aether.types import Finding
 
@@ -69,7 +69,7 @@ def or_default(home: Path) -> Config:
     return _of_home(home)[0]
 
 
-def tolerant(home: Path) -> tuple[Config, dict[str, str]]:
+def load_with_errors(home: Path) -> tuple[Config, dict[str, str]]:
     """Return the configuration of `home`, and what is wrong with it by key; what is wrong has its default.
 
     The key is empty where a whole file cannot be read.
@@ -109,7 +109,7 @@ def settings(
             kept = {
                 path: value
                 for path, value in found.values.items()
-                if not KEYS[path].authority and not path.startswith(LATE)
+                if not KEYS[path].authority and not path.startswith(CHECKED_ON_USE)
             }
             layers["home"] = found._replace(values=kept)
     findings = [
@@ -119,7 +119,7 @@ def settings(
     ]
     around = os.environ if environ is None else environ
     if file is not None:
-        layers["file"] = _checked(parsed(Path(file)), str(file), InvalidInput, late=False)
+        layers["file"] = _checked(parse_file(Path(file)), str(file), InvalidInput, late=False)
         findings += [
             Finding("info", "old-name", str(file), f"{old} is an older name of {new}.", f"Write {new}.")
             for old, new in layers["file"].old.items()
@@ -131,11 +131,11 @@ def settings(
     values = {path: value for one in layers.values() for path, value in one.values.items()}
     origins = {path: layer for layer, one in layers.items() for path in one.values}
     return Settings(
-        values, {path: origins.get(path, "default") for path in KEYS}, [*slips(around), *findings]
+        values, {path: origins.get(path, "default") for path in KEYS}, [*unknown_variables(around), *findings]
     )
 
 
-def slips(environ: Mapping[str, str]) -> list[Finding]:
+def unknown_variables(environ: Mapping[str, str]) -> list[Finding]:
     """Return a finding for each `COMPACT_*` variable that is not a setting: a slip, or another program's."""
     unknown = sorted(name for name in environ if name.startswith("COMPACT_") and name not in _VARIABLES)
     fix = "Correct its name, or ignore this."
@@ -157,7 +157,7 @@ def _checked(tree: Mapping[str, Any], where: str, kind: type[AetherError], *, la
             fault = InvalidInput(f"{key.path} is given twice.", fix="Leave one of them out.")
         else:
             try:
-                values[key.path] = checked(key, value, late=late)
+                values[key.path] = check_value(key, value, late=late)
             except InvalidInput as reason:
                 fault = reason
         if fault:
@@ -205,8 +205,8 @@ def _of_config(path: Path) -> _Read:
 
 def _of_file(path: Path) -> _Read:
     try:
-        with files.storage(path):
-            tree = parsed(path)
+        with files.storage_errors(path):
+            tree = parse_file(path)
     except InvalidInput as reason:
         return _Read({}, {"": InvalidDocument(reason.what, fix=reason.fix, where=str(path))}, {})
     except AetherError as reason:
@@ -223,7 +223,7 @@ def _of_variables(environ: Mapping[str, str], *prefixes: str) -> _Read:
         key, text = _VARIABLES[name], environ[name].strip()
         try:
             if text and not (key.path in values and name.startswith(prefixes[0])):
-                values[key.path] = checked(
+                values[key.path] = check_value(
                     key, _value(type(key.default), text), late=prefixes == ("AETHER_",)
                 )
         except InvalidInput as reason:
@@ -264,7 +264,7 @@ def form_of(path: Path) -> str:
     return form
 
 
-def parsed(path: Path) -> Mapping[str, Any]:
+def parse_file(path: Path) -> Mapping[str, Any]:
     """Return what the file at `path` holds, by the form that its name says.
 
     Raises:
@@ -314,7 +314,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def tree_of(values: Mapping[str, Any]) -> dict[str, Any]:
+def nested(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings by path as a file nests them."""
     tree: dict[str, Any] = {}
     for path, value in values.items():
@@ -326,7 +326,7 @@ def tree_of(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def example(form: str) -> str:
     """Return an example file of every setting at its default, commented; JSON has no comments."""
-    tree = tree_of({path: key.default for path, key in KEYS.items()})
+    tree = nested({path: key.default for path, key in KEYS.items()})
     if form == "json":
         return json.dumps(tree, indent=2) + "\n"
     lines = ["# Configuration of aether: every setting with its default; its variables stand in parentheses."]
@@ -352,7 +352,7 @@ def create(path: str | os.PathLike[str]) -> Path:
     text = example(form_of(target))
     if target.exists():
         raise Conflict("is there already.", fix="Name another file, or remove it.", where=str(path))
-    with files.storage(target):
+    with files.storage_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         files.write_whole(target, text.encode())
     return target

@@ -24,9 +24,8 @@ from typing import Any, NamedTuple
 from aether import clock
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocument, NotFound, shown
 from aether.paths import directory_name, inside
-from aether.store import codec, config, documents, journal
-from aether.store.files import NotAlone, append, make_directory, storage
-from aether.store.lock import locked
+from aether.store import config, documents, files, journal
+from aether.store.files import ConcurrentWrite, append, locked, make_directory, storage_errors
 from aether.types import Finding, JsonObject
 
 FORMAT = 1
@@ -99,7 +98,7 @@ def load(home: Path, id: str, *, anew: bool = False) -> Log:
     path = path_of(home, id)
     known = None if anew else _CACHE.pop(path, None)
     try:
-        with storage(path, left="Nothing was read."), _opened(path) as file:
+        with storage_errors(path, left="Nothing was read."), _opened(path) as file:
             inode = os.fstat(file.fileno()).st_ino
             known = known if known and known.id == id and known.inode == inode else None
             if known:
@@ -109,7 +108,7 @@ def load(home: Path, id: str, *, anew: bool = False) -> Log:
             data = file.read()
     except _Missing:
         return Log(path, id, [], [], [], [], [], [])
-    log = followed(known or Log(path, id, [], [], [], [], [], [], inode=inode), data)
+    log = extended(known or Log(path, id, [], [], [], [], [], [], inode=inode), data)
     _CACHE[path] = log
     if len(_CACHE) > _CACHED:
         _CACHE.pop(next(iter(_CACHE)), None)
@@ -127,7 +126,7 @@ def _opened(path: Path) -> Any:
         raise _Missing from reason
 
 
-def followed(log: Log, data: bytes) -> Log:
+def extended(log: Log, data: bytes) -> Log:
     """Return `log` with what stands in `data`, which follows its end.
 
     Raises:
@@ -166,7 +165,7 @@ def _has_more(body: bytes) -> bool:
 def _take(log: Log, body: bytes, number: int) -> None:
     """Let one record count."""
     if number == 1:
-        _require_ours(log, codec.parse(body, where=str(log.path)))
+        _require_ours(log, files.parse_json(body, where=str(log.path)))
     elif found := _MESSAGE.match(body):
         if int(found[1]) != len(log.texts) + 1:
             raise _damaged(log.path, number)
@@ -176,7 +175,7 @@ def _take(log: Log, body: bytes, number: int) -> None:
             log.context.append(len(log.texts))
             log.said.append(len(log.texts))
     else:
-        _take_change(log, codec.parse(body, where=str(log.path)))
+        _take_change(log, files.parse_json(body, where=str(log.path)))
 
 
 def _take_change(log: Log, record: JsonObject) -> None:
@@ -188,12 +187,12 @@ def _take_change(log: Log, record: JsonObject) -> None:
         log.said[:] = [n for n in log.said if n != log.context[-1]]
         log.context.pop()
     elif "undo" in record:
-        log.context[:] = numbers(record["context"])
+        log.context[:] = expanded(record["context"])
         log.open.pop()
     else:
-        before, after = tuple(numbers(record["before"])), tuple(numbers(record["after"]))
+        before, after = tuple(expanded(record["before"])), tuple(expanded(record["after"]))
         log.compactions.append(Compaction(record["step"], record["at"], before, after, record["receipt"]))
-        log.context[:] = [*after, *numbers(record.get("late", []))]
+        log.context[:] = [*after, *expanded(record.get("late", []))]
         log.open.append(record["step"])
 
 
@@ -222,7 +221,7 @@ def _damaged(path: Path, number: int) -> CorruptDocument:
 
 def header(id: str) -> bytes:
     """Return the first line of the log of conversation `id`."""
-    return journal.sealed({"conversation": id, "format": FORMAT})
+    return journal.seal_json({"conversation": id, "format": FORMAT})
 
 
 def ranges(found: Iterable[int]) -> list[list[int]]:
@@ -240,7 +239,7 @@ def ranges(found: Iterable[int]) -> list[list[int]]:
     return runs
 
 
-def numbers(runs: Sequence[Sequence[int]]) -> list[int]:
+def expanded(runs: Sequence[Sequence[int]]) -> list[int]:
     """Return what `ranges` was given."""
     return [number for first, last in runs for number in range(first, last + 1)]
 
@@ -279,7 +278,7 @@ def history(log: Log) -> list[JsonObject]:
 
 
 def _messages(log: Log, found: Sequence[int]) -> list[JsonObject]:
-    return [codec.parse(log.texts[n - 1], where=str(log.path)) for n in found]
+    return [files.parse_json(log.texts[n - 1], where=str(log.path)) for n in found]
 
 
 def next_step(log: Log) -> int:
@@ -287,7 +286,7 @@ def next_step(log: Log) -> int:
     return len(log.compactions) + 1
 
 
-def compacted(log: Log, step: int) -> tuple[list[JsonObject], list[JsonObject], JsonObject]:
+def compaction(log: Log, step: int) -> tuple[list[JsonObject], list[JsonObject], JsonObject]:
     """Return the messages before and after compaction `step`, and its receipt.
 
     Raises:
@@ -373,7 +372,7 @@ def record_compaction(
     """
     had = [_text(message, nth) for nth, message in enumerate(before)]
     made = [_text(message, nth) for nth, message in enumerate(after)]
-    codec.checked(receipt, where="receipt", above=1)
+    files.checked_json(receipt, where="receipt", above=1)
     at = clock.stamp(now)
     steps: list[int] = []
 
@@ -463,13 +462,13 @@ def _restored(log: Log) -> tuple[int, list[int], list[Finding]]:
     return found.step, list(found.before), [finding]
 
 
-def conversations(home: Path) -> list[Stored]:
+def stored_conversations(home: Path) -> list[Stored]:
     """Return the conversations of `home`, by id, with the size of their logs.
 
     Raises:
         StorageFailed: they cannot be read.
     """
-    with storage(home, left="Nothing was read."):
+    with storage_errors(home, left="Nothing was read."):
         found = [Stored(_id(path), path.stat().st_size, path) for path in _logs(home)]
     return sorted(stored for stored in found if stored.bytes)  # an empty one was begun and never acknowledged
 
@@ -491,7 +490,7 @@ def _id(path: Path) -> str:
 def examine(home: Path) -> list[Finding]:
     """Return what is wrong with the conversations of `home`."""
     found = []
-    for stored in conversations(home):
+    for stored in stored_conversations(home):
         path = stored.path
         place = path.relative_to(home).as_posix()
         try:
@@ -513,12 +512,12 @@ def _amiss(log: Log, path: Path, place: str) -> list[Finding]:
     return []
 
 
-def mend(home: Path, *, now: datetime) -> list[str]:
+def repair(home: Path, *, now: datetime) -> list[str]:
     """Cut off what was never written whole, and return what was done, in words."""
     done = []
-    for stored in conversations(home):
+    for stored in stored_conversations(home):
         if _is_torn(home, stored.id):
-            with _locked(home, stored.path), storage(stored.path):
+            with _locked(home, stored.path), storage_errors(stored.path):
                 _end(home, load(home, stored.id), now)
             done.append(f"cut off the torn end of {stored.path.relative_to(home).as_posix()}")
     return done
@@ -555,7 +554,7 @@ def _prefix(log: Log, numbered: list[int], had: list[bytes]) -> list[int]:
 
 
 def _text(message: JsonObject, nth: int) -> bytes:
-    return codec.line(codec.checked(message, where=f"messages[{nth}]", above=1))
+    return files.json_line(files.checked_json(message, where=f"messages[{nth}]", above=1))
 
 
 def _said(first: int, texts: Sequence[bytes], at: str) -> list[bytes]:
@@ -568,7 +567,7 @@ def _message_line(n: int, text: bytes, at: str, *, derived: int = 0) -> bytes:
 
 
 def _line(record: JsonObject, at: str) -> bytes:
-    return codec.line({**record, "at": at})
+    return files.json_line({**record, "at": at})
 
 
 def _change(home: Path, id: str, plan: Plan, *, now: datetime) -> Log:
@@ -576,7 +575,7 @@ def _change(home: Path, id: str, plan: Plan, *, now: datetime) -> Log:
     path = path_of(home, id)
     if not home.is_dir():
         raise NotFound("there is no home.", fix='Run "aether init", or name one.', where=str(home))
-    with storage(home):
+    with storage_errors(home):
         make_directory(path.parent)
     with _locked(home, path):
         for _ in range(CONFLICT_TRIES):
@@ -585,9 +584,9 @@ def _change(home: Path, id: str, plan: Plan, *, now: datetime) -> Log:
             if not records:
                 return log
             try:
-                with storage(path):
+                with storage_errors(path):
                     append(path, _call(log, records), at=_end(home, log, now))
-            except NotAlone:
+            except ConcurrentWrite:
                 continue
             return load(home, id)
     raise Conflict(

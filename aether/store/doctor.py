@@ -13,13 +13,12 @@ from pathlib import Path
 from aether import clock
 from aether.errors import AetherError, CorruptDocument, InvalidDocument
 from aether.schemas import check
-from aether.store import archive, codec, config, conversations, documents, journal, rewrite
+from aether.store import archive, config, conversations, documents, files, journal, rewrite
 from aether.store import snapshot as store_snapshot
 from aether.store.commit import fold, settle
 from aether.store.conversations import FILE
-from aether.store.files import storage, stray_temps, write_whole
-from aether.store.journal import folded
-from aether.store.lock import locked
+from aether.store.files import leftover_temps, locked, storage_errors, write_whole
+from aether.store.journal import folded_entries
 from aether.types import Finding, Level
 
 REPAIR = 'Run "aether doctor --repair".'
@@ -55,7 +54,7 @@ def examine(home: Path) -> list[Finding]:
 def _temps(home: Path) -> list[Finding]:
     return [
         Finding("warning", "temp-file", str(path.relative_to(home)), "a killed process left it.", REPAIR)
-        for path in stray_temps(home)
+        for path in leftover_temps(home)
     ]
 
 
@@ -121,7 +120,7 @@ def _torn(home: Path) -> list[Finding]:
 
 def _unreadable(line: bytes) -> bool:
     try:
-        codec.parse(line, where="line")
+        files.parse_json(line, where="line")
     except CorruptDocument:
         return True
     return False
@@ -158,7 +157,7 @@ def _kept_aside(home: Path) -> list[Finding]:
 
 def _history(home: Path) -> list[Finding]:
     expected = None
-    for entry in folded(home):
+    for entry in folded_entries(home):
         if expected is not None and entry.revision != expected:
             where = f"revision {expected}"
             return [
@@ -196,8 +195,8 @@ def repair(home: Path, *, now: datetime) -> list[str]:
     """Mend what can be mended, under the lock, and return what was done, in words."""
     done = []
     with locked(home):
-        with storage(home):
-            for path in stray_temps(home):
+        with storage_errors(home):
+            for path in leftover_temps(home):
                 os.unlink(path)
                 done.append(f"removed {path.relative_to(home)}, left by a killed process")
             done += _repair_journal(home, now)
@@ -207,7 +206,7 @@ def repair(home: Path, *, now: datetime) -> list[str]:
         amiss = sorted(snapshot.amiss)
         fold(settle(snapshot, now=now), now=now)
         done += [f"wrote {name}.json anew from what is known" for name in amiss]
-    return done + conversations.mend(home, now=now)
+    return done + conversations.repair(home, now=now)
 
 
 def _repair_journal(home: Path, now: datetime) -> list[str]:
@@ -237,8 +236,8 @@ def _newest_stamp(home: Path) -> int:
 
 def _good_part(home: Path, data: bytes) -> bytes:
     """Return the journal up to the first revision that neither it nor the history has; else a new one."""
-    newest, made = _newest_stamp(home), documents.found_in(home)
-    last = next(folded(home, newest_first=True), None)
+    newest, made = _newest_stamp(home), documents.existing_optional(home)
+    last = next(folded_entries(home, newest_first=True), None)
     reached = max(last.revision if last else 0, newest)
     lines = data.splitlines(keepends=True)
     start = journal.unsealed(lines[0]) if lines else None
@@ -252,7 +251,7 @@ def _good_part(home: Path, data: bytes) -> bytes:
     if start and "base" in start:
         base = start["base"]
     # A fold that was cut short has its lines in the history already.
-    known = ours | {entry.revision: journal.encode(entry) for entry in folded(home, after=base)}
+    known = ours | {entry.revision: journal.entry_line(entry) for entry in folded_entries(home, after=base)}
     revision, good = base + 1, [journal.header(base, made=made)]
     while revision in known:
         good.append(known[revision])
@@ -289,7 +288,7 @@ def _begin_anew(home: Path, name: str) -> str:
     """Put the newest good backup in the place of document `name`, or the shipped one, beside what was kept."""
     backup = documents.newest_good_backup(home, name, until=1 << 62)
     if backup.value is None:
-        write_whole(documents.path_of(home, name), codec.document(documents.default(name)))
+        write_whole(documents.path_of(home, name), files.json_document(documents.default(name)))
         return f"began {name}.json anew: neither a backup nor the journal could rebuild it"
-    write_whole(documents.path_of(home, name), codec.document(backup.value))
+    write_whole(documents.path_of(home, name), files.json_document(backup.value))
     return f"took {name}.json from its backup of revision {backup.revision}: the journal after it is damaged"

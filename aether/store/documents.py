@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 from aether.errors import AetherError, CorruptDocument, NotFound, shown
 from aether.paths import resource
-from aether.store import codec, journal
+from aether.store import files, journal
 from aether.store.files import make_directory, write_whole
 
 ALWAYS = ("memory", "pheromones", "COLONY_STATE")
@@ -56,7 +56,7 @@ def path_of(home: Path, name: str) -> Path:
 @lru_cache(maxsize=8)
 def default(name: str) -> Any:
     """Return what document `name` is before anything happened; shared, so never changed."""
-    return codec.parse(resource(f"data/{name}.json").read_bytes(), where=name)
+    return files.parse_json(resource(f"data/{name}.json").read_bytes(), where=name)
 
 
 def read(path: Path) -> Document:
@@ -71,7 +71,7 @@ def read(path: Path) -> Document:
 def parse(data: bytes, *, where: str) -> Document:
     """Return the document in `data`."""
     try:
-        value = codec.parse(data, where=where)
+        value = files.parse_json(data, where=where)
     except CorruptDocument:
         return Document("corrupt", None, 0)
     if not isinstance(value, dict):
@@ -88,7 +88,7 @@ def parse(data: bytes, *, where: str) -> Document:
 
 def encode(value: dict[str, Any], revision: int, *, size: int) -> bytes:
     """Return the bytes of `value` stamped with `revision`; `size` guesses their number."""
-    body = codec.document(value, size=size).removesuffix(b"\n}\n")
+    body = files.json_document(value, size=size).removesuffix(b"\n}\n")
     return body + b',\n  "stamp": {"revision": %d, "checksum": "%s"}\n}\n' % (
         revision,
         journal.checksum(body).encode(),
@@ -106,7 +106,7 @@ def write(home: Path, name: str, value: dict[str, Any], revision: int) -> None:
         stale.unlink(missing_ok=True)
 
 
-def keep_default(home: Path, name: str, revision: int) -> None:
+def backup_default(home: Path, name: str, revision: int) -> None:
     """Keep, as a backup, that optional document `name` was its default until `revision`."""
     path = backups_of(home, name) / f"{name}.{revision:012d}.json"
     make_directory(path.parent)
@@ -135,7 +135,7 @@ def backups(home: Path, name: str) -> list[Path]:
     return sorted(backups_of(home, name).glob(f"{name}.[0-9]*.json"))
 
 
-def found_in(home: Path) -> tuple[str, ...]:
+def existing_optional(home: Path) -> tuple[str, ...]:
     """Return the optional documents of which `home` has a file, or a backup of one."""
     return tuple(name for name in OPTIONAL if path_of(home, name).exists() or backups(home, name))
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from aether.errors import CorruptDocument, InvalidDocument
-from aether.store import codec
+from aether.store import files
 from aether.store.files import lines_backwards
 from aether.types import JsonObject, Patch
 
@@ -63,18 +63,18 @@ class Scan(NamedTuple):
 
 def header(base: int, *, made: Sequence[str] = ()) -> bytes:
     """Return the first line of a journal whose next commit is `base + 1`; `made` names the optional documents by then."""
-    return sealed({"journal": FORMAT, "base": base, **({"made": list(made)} if made else {})})
+    return seal_json({"journal": FORMAT, "base": base, **({"made": list(made)} if made else {})})
 
 
-def encode(entry: Entry) -> bytes:
+def entry_line(entry: Entry) -> bytes:
     """Return the line of `entry`, with checksum and newline; empty fields are left out."""
     fields = {name: value for name, value in entry._asdict().items() if value or name == "revision"}
-    return sealed(fields)
+    return seal_json(fields)
 
 
-def sealed(value: JsonObject) -> bytes:
+def seal_json(value: JsonObject) -> bytes:
     """Return `value` as a line that ends in the checksum of what stands before it."""
-    return seal(codec.line(value))
+    return seal(files.json_line(value))
 
 
 def seal(body: bytes) -> bytes:
@@ -90,7 +90,7 @@ def checksum(data: bytes) -> str:
 def unsealed(line: bytes) -> JsonObject | None:
     """Return the value of a sealed line, or None where the line is torn or damaged."""
     body = sealed_body(line)
-    return None if body is None else codec.parse(body, where="journal")
+    return None if body is None else files.parse_json(body, where="journal")
 
 
 def sealed_body(line: bytes) -> bytes | None:
@@ -174,17 +174,17 @@ def entry_of(fields: JsonObject) -> Entry:
     )
 
 
-def months(home: Path) -> list[Path]:
+def month_files(home: Path) -> list[Path]:
     """Return the files of folded lines, oldest first."""
     return sorted((home / "data" / "journal").glob("[0-9]*-[0-9]*.jsonl"))
 
 
-def folded(home: Path, *, after: int = 0, newest_first: bool = False) -> Iterator[Entry]:
+def folded_entries(home: Path, *, after: int = 0, newest_first: bool = False) -> Iterator[Entry]:
     """Yield the folded transactions with revision > `after`.
 
     A damaged line is passed over: what needs an unbroken row notices the missing revision.
     """
-    months_ = months(home)
+    months_ = month_files(home)
     for path in reversed(months_) if newest_first else months_:
         for line in lines_backwards(path) if newest_first else path.read_bytes().splitlines(keepends=True):
             fields = unsealed(line)

@@ -24,12 +24,12 @@ STEPS = ("drop_reasoning", "shorten_results", "shorten_arguments", "fold_explora
 # Where an Ariadne viewer listens by default (facts of requirement 002).
 ARIADNE_URL = "http://localhost:5175/ingest"
 # Model and window that requirement 002 has where neither is set, and tokens below which nothing can be compacted.
-MODEL, WINDOW, LEAST_WINDOW = "gpt-4", 128_000, 1000
+MODEL, WINDOW, MIN_WINDOW = "gpt-4", 128_000, 1000
 # Seconds: an hour, longer than any model writes a summary; sockets refuse times that are far longer.
-MOST_SECONDS = 3600.0
+MAX_SECONDS = 3600.0
 _WANTED = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", tuple: "a list of texts"}  # fmt: skip
 # The rules of these tables bind those who use them: homes of older versions hold values that no one has checked.
-LATE = ("summarizer", "telemetry", "storage")
+CHECKED_ON_USE = ("summarizer", "telemetry", "storage")
 
 
 class Key(NamedTuple):
@@ -56,17 +56,17 @@ def _fits(_value: Any) -> str:
     return ""
 
 
-def share(value: float) -> str:
+def positive_share(value: float) -> str:
     """Require a share of which there is some."""
     return "" if 0 < value <= 1 else "must be in range (0.0, 1.0]"
 
 
-def part(value: float) -> str:
+def share_below_one(value: float) -> str:
     """Require a share that is not the whole."""
     return "" if 0 <= value < 1 else "must be in range [0.0, 1.0)"
 
 
-def up_to_all(value: float) -> str:
+def any_share(value: float) -> str:
     """Require a share, of which there may be none or all."""
     return "" if 0 <= value <= 1 else "must be in range [0.0, 1.0]"
 
@@ -82,11 +82,11 @@ def not_empty(value: str) -> str:
 
 
 def _seconds(value: float) -> str:
-    return "" if 0 < value <= MOST_SECONDS else f"must be > 0 and at most {MOST_SECONDS:g}"
+    return "" if 0 < value <= MAX_SECONDS else f"must be > 0 and at most {MAX_SECONDS:g}"
 
 
 def _window(value: int) -> str:
-    return "" if not value or value >= LEAST_WINDOW else f"must be >= {LEAST_WINDOW}"
+    return "" if not value or value >= MIN_WINDOW else f"must be >= {MIN_WINDOW}"
 
 
 def _address(value: str) -> str:
@@ -163,10 +163,10 @@ _key(
     "max_context_tokens", 0, f"window of the model in tokens; 0: that of the model named above where it is known, else {WINDOW}",
     _window, field="max_context_tokens",
 )  # fmt: skip
-_key("policy.trigger_pct", 0.85, "share of the window from which on a conversation is compacted", share, field="trigger_pct")  # fmt: skip
+_key("policy.trigger_pct", 0.85, "share of the window from which on a conversation is compacted", positive_share, field="trigger_pct")  # fmt: skip
 _key(
     "policy.target_pct", 0.0, "share of the window to compact to, below the trigger; 0: 0.6, or 0.75 of a lower trigger",
-    part, field="target_pct",
+    share_below_one, field="target_pct",
 )  # fmt: skip
 _key("policy.trigger_tokens", 0, "tokens from which on it is compacted whatever their share; 0: no such trigger", at_least(0), field="trigger_tokens")  # fmt: skip
 _key("policy.trigger_messages", 0, "number of messages from which on it is compacted; 0: no such trigger", at_least(0), field="trigger_messages")  # fmt: skip
@@ -186,7 +186,7 @@ _key(
     field="protected_labels",
 )
 _key("policy.protected_paths", (), "glob patterns: tool calls and results about such files are protected", _no_blanks, field="protected_paths")  # fmt: skip
-_key("policy.min_reclaim_pct", 0.05, "least share of the tokens that must go, or it is not worth the prompt cache", part, field="min_reclaim_pct")  # fmt: skip
+_key("policy.min_reclaim_pct", 0.05, "least share of the tokens that must go, or it is not worth the prompt cache", share_below_one, field="min_reclaim_pct")  # fmt: skip
 _key("policy.strategy", "task_state", "subject of the summary", _one_of(*STRATEGIES), field="strategy")
 _key("policy.steps", STEPS, "steps in order; without `summarise` no summariser is asked", _some_of(*STEPS, least=1), field="steps")  # fmt: skip
 _key("telemetry.enabled", True, "whether `CompactManager` and `compactctl` send events", field="telemetry_enabled", authority=True)  # fmt: skip
@@ -269,7 +269,7 @@ FIELDS = dict(zip([*KEYS][_OF_COMPACTION:], Config._fields, strict=True))
 """The fields of `Config` by the paths of their settings."""
 
 
-def checked(key: Key, value: Any, *, called: str = "", late: bool = False) -> Any:
+def check_value(key: Key, value: Any, *, called: str = "", late: bool = False) -> Any:
     """Return `value` as the type of its key: a whole number is a number too, a list becomes a tuple.
 
     With `late`, the rules of settings that are checked when they are used are left to that.
@@ -284,7 +284,7 @@ def checked(key: Key, value: Any, *, called: str = "", late: bool = False) -> An
         value = tuple(value)
     fits = type(value) is wanted and (wanted is not tuple or all(isinstance(one, str) for one in value))
     what = "" if fits else f"must be {_WANTED[wanted]}"
-    if not what and not (late and key.path.startswith(LATE)):
+    if not what and not (late and key.path.startswith(CHECKED_ON_USE)):
         what = key.rule(value)
     if not what and wanted in (int, float):
         what = at_least(0)(value)

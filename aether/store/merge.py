@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from aether.store.patch import entry_id, same
+from aether.store.patch import entry_id, json_equal
 
 Place = tuple[str, ...]
 Rules = dict[Place, str]
@@ -90,11 +90,11 @@ def _merge_parts(sides: _Sides, spot: _Spot, rules: Rules, conflicts: list[Place
 
 
 def _but_for_touches(base: Any, now: Any, shape: Place, rules: Rules) -> bool:
-    return same(_strip(base, shape, rules), _strip(now, shape, rules))
+    return json_equal(_strip(base, shape, rules), _strip(now, shape, rules))
 
 
 def _same(one: Any, two: Any) -> bool:
-    return one is two or (one is not _ABSENT and two is not _ABSENT and same(one, two))
+    return one is two or (one is not _ABSENT and two is not _ABSENT and json_equal(one, two))
 
 
 def _merge_objects(sides: _Sides, spot: _Spot, rules: Rules, conflicts: list[Place]) -> dict[str, Any]:
@@ -154,7 +154,7 @@ def _strip(value: Any, shape: Place, rules: Rules) -> Any:
     return value
 
 
-def at(state: Any, place: Place) -> Any:
+def value_at(state: Any, place: Place) -> Any:
     """Return what stands at `place`, or None; list entries are found by their id."""
     for key in place:
         if isinstance(state, dict):

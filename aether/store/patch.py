@@ -121,7 +121,7 @@ def _change(container: Any, key: str, operation: Operation, inverse: Patch) -> N
         return
     at = _place(container, key, path, adding=False)
     if name == "test":
-        if not same(container[at], operation["value"]):
+        if not json_equal(container[at], operation["value"]):
             raise _refused(path, f"holds {shown(container[at])}, not {shown(operation['value'])}")
     elif name == "remove":
         inverse.append({"op": "add", "path": path, "value": container[at]})
@@ -149,7 +149,7 @@ def _place(container: Any, key: str, path: str, *, adding: bool) -> Any:
     return at
 
 
-def same(one: Any, two: Any) -> bool:
+def json_equal(one: Any, two: Any) -> bool:
     """Return whether two JSON values are equal; unlike `==`, `1`, `1.0` and `true` all differ.
 
     >>> same([1], [True]), same({"a": 1}, {"a": 1})
@@ -158,15 +158,15 @@ def same(one: Any, two: Any) -> bool:
     if type(one) is not type(two):
         return False
     if isinstance(one, dict):
-        return one.keys() == two.keys() and all(same(value, two[key]) for key, value in one.items())
+        return one.keys() == two.keys() and all(json_equal(value, two[key]) for key, value in one.items())
     if isinstance(one, list):
-        return len(one) == len(two) and all(map(same, one, two))
+        return len(one) == len(two) and all(map(json_equal, one, two))
     return bool(one == two)
 
 
 def diff(before: Any, after: Any, path: str = "") -> Patch:
     """Return a patch from `before` to `after`; list entries with an `id` are followed by their id."""
-    if before is after or same(before, after):
+    if before is after or json_equal(before, after):
         return []
     if isinstance(before, dict) and isinstance(after, dict):
         return _diff_objects(before, after, path)

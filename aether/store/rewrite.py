@@ -15,10 +15,9 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from aether.store import codec
+from aether.store import files
 from aether.store.conversations import FILE as CONVERSATION
-from aether.store.files import make_directory, storage, sync_directory, write_whole
-from aether.store.lock import locked
+from aether.store.files import locked, make_directory, storage_errors, sync_directory, write_whole
 
 # `lock` looks for it.
 DIRECTORY = "erasing"
@@ -39,7 +38,7 @@ class Step(NamedTuple):
     data: bytes
 
 
-def identity(path: Path) -> tuple[int, int, int] | None:
+def file_identity(path: Path) -> tuple[int, int, int] | None:
     """Return what changes whenever the file at `path` is changed; None if there is no file."""
     try:
         found = path.lstat()
@@ -55,7 +54,7 @@ def stage(home: Path, steps: Iterable[Step]) -> None:
         StorageFailed: nothing was decided.
     """
     place = home / DIRECTORY
-    with storage(home, left="Nothing was changed."):
+    with storage_errors(home, left="Nothing was changed."):
         make_directory(place)
         plan = []
         for number, step in enumerate(steps):
@@ -64,7 +63,7 @@ def stage(home: Path, steps: Iterable[Step]) -> None:
                 with suppress(FileNotFoundError):
                     os.chmod(place / str(number), (home / step.path).stat().st_mode & 0o777)
             plan.append([step.path, step.to, list(step.known)])
-        write_whole(place / PLAN, codec.line(plan))
+        write_whole(place / PLAN, files.json_line(plan))
 
 
 def finish(home: Path) -> list[str]:
@@ -76,9 +75,11 @@ def finish(home: Path) -> list[str]:
         StorageFailed: a part is still to be done.
     """
     place, left = home / DIRECTORY, []
-    with storage(home, left='The erasing is not finished; "aether doctor --repair" goes on with it.'):
+    with storage_errors(home, left='The erasing is not finished; "aether doctor --repair" goes on with it.'):
         if (place / PLAN).exists():
-            for number, (path, to, known) in enumerate(codec.parse((place / PLAN).read_bytes(), where=PLAN)):
+            for number, (path, to, known) in enumerate(
+                files.parse_json((place / PLAN).read_bytes(), where=PLAN)
+            ):
                 with _alone(home / path):
                     done = _done(home, place / str(number), path, to, tuple(known))
                 left += [] if done else [path]
@@ -98,13 +99,13 @@ def _done(home: Path, staged: Path, path: str, to: str, known: tuple[int, ...]) 
     """Do one step, if it was not done before, and return whether it could be done."""
     source, target = home / path, home / to
     if to and staged.exists():
-        if identity(source) == known:
+        if file_identity(source) == known:
             make_directory(target.parent)
             os.replace(staged, target)
             sync_directory(target.parent)
         elif not _caught_up(source, target, staged, known):
             return False
-    if to != path and (identity(source) == known or not to):
+    if to != path and (file_identity(source) == known or not to):
         source.unlink(missing_ok=True)
         _tidy(source.parent, home)
     return True
@@ -112,7 +113,7 @@ def _done(home: Path, staged: Path, path: str, to: str, known: tuple[int, ...]) 
 
 def _caught_up(source: Path, target: Path, staged: Path, known: tuple[int, ...]) -> bool:
     """Return whether a changed file is as it should be, having added the lines that were appended to it."""
-    now = identity(source)
+    now = file_identity(source)
     if now is None:
         return True  # its owner removed it
     fresh = staged.read_bytes()

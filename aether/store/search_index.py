@@ -60,7 +60,7 @@ class Row(NamedTuple):
     """Items of one stretch of work are each other's context."""
 
 
-class Keep(NamedTuple):
+class Filter(NamedTuple):
     """What a caller wants to see; an empty field wants everything."""
 
     types: tuple[str, ...] = ()
@@ -80,16 +80,16 @@ class Keep(NamedTuple):
         )
 
 
-EVERYTHING = Keep()
+EVERYTHING = Filter()
 
 
-class Ask(NamedTuple):
+class Query(NamedTuple):
     """What search asks of the archive."""
 
     terms: tuple[str, ...]
     sequence: tuple[str, ...]
     ids: tuple[str, ...]
-    keep: Keep = EVERYTHING
+    keep: Filter = EVERYTHING
     cap: int = CAP
 
 
@@ -113,7 +113,7 @@ class Found(NamedTuple):
 class Source(NamedTuple):
     """A searchable archive."""
 
-    find: Callable[[Ask], Found]
+    find: Callable[[Query], Found]
     read: Callable[[Sequence[int]], dict[int, JsonObject]]
     """The records at these places, as far as they exist."""
 
@@ -123,33 +123,33 @@ def row(record: JsonObject) -> Row:
     item = record.get("item") or {}
     metadata = item.get("metadata") or {}
     content = str(item.get("content") or "")
-    text, length, label = _rows_said(content)
-    phase, caste = plain(metadata.get("phase")), plain(metadata.get("caste"))
+    text, length, label = _marked_text(content)
+    phase, caste = plain_text(metadata.get("phase")), plain_text(metadata.get("caste"))
     return Row(
-        id=plain(item.get("id")),
+        id=plain_text(item.get("id")),
         marked=text,
         length=length,
-        type=plain(item.get("type")),
+        type=plain_text(item.get("type")),
         phase=phase,
         caste=caste,
-        at=instant(metadata.get("timestamp")),
-        relevance=fraction(metadata.get("relevance_score")),
+        at=instant_text(metadata.get("timestamp")),
+        relevance=unit_fraction(metadata.get("relevance_score")),
         labels="|".join(filter(None, (_name(caste), label))),
-        stretch=f"{phase}/{plain(record.get('compression_id') or record.get('session_id'))}",
+        stretch=f"{phase}/{plain_text(record.get('compression_id') or record.get('session_id'))}",
     )
 
 
-def marked(said: Terms) -> str:
+def marked_terms(said: Terms) -> str:
     """Return terms in the form in which `Row` holds and `counts` counts them."""
     return "".join([*(f"[{word}]" for word in said.words), *(f"({part})" for part in said.parts)])
 
 
-def marks(terms: Iterable[str]) -> list[tuple[str, str, str]]:
+def term_marks(terms: Iterable[str]) -> list[tuple[str, str, str]]:
     """Return each term with the two ways in which a marked text can hold it."""
     return [(one, f"[{one}]", f"({one})") for one in terms]
 
 
-def counts(text: str, marked_terms: Iterable[tuple[str, str, str]]) -> dict[str, float]:
+def term_counts(text: str, marked_terms: Iterable[tuple[str, str, str]]) -> dict[str, float]:
     """Return how often the marked `text` holds each term it holds, parts of names at their lesser weight."""
     found = {}
     for one, word, part in marked_terms:
@@ -160,7 +160,7 @@ def counts(text: str, marked_terms: Iterable[tuple[str, str, str]]) -> dict[str,
     return found
 
 
-def plain(value: Any) -> str:
+def plain_text(value: Any) -> str:
     """Return a field as text that every store takes: nothing for null, lone surrogates escaped.
 
     >>> plain(3), plain(None), len(plain(chr(0xDC80)))
@@ -169,7 +169,7 @@ def plain(value: Any) -> str:
     return "" if value is None else str(value).encode("utf-8", "backslashreplace").decode()
 
 
-def instant(value: Any) -> str:
+def instant_text(value: Any) -> str:
     """Return a time in the form that sorts, empty where it is none.
 
     >>> instant("2026-02-01T01:00:00-05:00"), instant("yesterday"), instant(None)
@@ -186,17 +186,17 @@ def _instant(text: str) -> str:
         return ""
 
 
-def fraction(value: Any) -> float:
+def unit_fraction(value: Any) -> float:
     """Return a number from 0 to 1; what is none counts as one half."""
     return min(1.0, max(0.0, float(value))) if isinstance(value, int | float) else 0.5
 
 
 @lru_cache(maxsize=CACHED_TEXTS)
-def _rows_said(content: str) -> tuple[str, int, str]:
+def _marked_text(content: str) -> tuple[str, int, str]:
     """Return the marked terms of a text, their number, and its label as terms."""
     said = terms(content)
     label = _LABEL.match(content)
-    return marked(said), said.length, _name(label[1]) if label else ""
+    return marked_terms(said), said.length, _name(label[1]) if label else ""
 
 
 @lru_cache(maxsize=1_000)
@@ -204,7 +204,7 @@ def _name(text: str) -> str:
     return " ".join(term(word) for word in words(text))
 
 
-def groups(held: dict[str, int], cap: int) -> list[tuple[str, ...]]:
+def common_groups(held: dict[str, int], cap: int) -> list[tuple[str, ...]]:
     """Return the terms to look up together: the too common ones, the rarest two, three … of them.
 
     >>> groups({"a": 900, "b": 2, "c": 500, "d": 700}, 300)
@@ -219,16 +219,16 @@ def phrase(sequence: tuple[str, ...]) -> str:
     return "".join(f"[{word}]" for word in sequence)
 
 
-def scan(records: Records, ask: Ask) -> Found:
+def scan(records: Records, ask: Query) -> Found:
     """Return what the archive answers, by reading all of it."""
     held = dict.fromkeys(ask.terms, 0)
     total = 0
     holds: list[tuple[Row, frozenset[str]]] = []
-    wanted, asked = phrase(ask.sequence), marks(ask.terms)
+    wanted, asked = phrase(ask.sequence), term_marks(ask.terms)
     for record in records():
         one = row(record)
         total += one.length
-        inside = frozenset(counts(one.marked, asked))
+        inside = frozenset(term_counts(one.marked, asked))
         for each in inside:
             held[each] += 1
         # The marked text of most rows is not needed again.
@@ -239,9 +239,9 @@ def scan(records: Records, ask: Ask) -> Found:
     return Found(len(holds), total, held, candidates)
 
 
-def _chosen(holds: list[tuple[Row, frozenset[str]]], held: dict[str, int], ask: Ask) -> set[int]:
+def _chosen(holds: list[tuple[Row, frozenset[str]]], held: dict[str, int], ask: Query) -> set[int]:
     """Return the places of the candidates; the empty term stands for the phrase."""
-    lookups = [("",), *((each,) for each in ask.terms), *groups(held, ask.cap)]
+    lookups = [("",), *((each,) for each in ask.terms), *common_groups(held, ask.cap)]
     places = {place for place, (one, _) in enumerate(holds) if one.id in ask.ids}
     for keep in dict.fromkeys((EVERYTHING, ask.keep)):
         newest: list[deque[int]] = [deque(maxlen=ask.cap) for _ in lookups]
@@ -254,7 +254,7 @@ def _chosen(holds: list[tuple[Row, frozenset[str]]], held: dict[str, int], ask: 
     return places
 
 
-def scanning(records: Records) -> Source:
+def scan_source(records: Records) -> Source:
     """Return the archive that is searched by reading it."""
 
     def read(places: Sequence[int]) -> dict[int, JsonObject]:
@@ -264,7 +264,7 @@ def scanning(records: Records) -> Source:
     return Source(lambda ask: scan(records, ask), read)
 
 
-NOTHING = scanning(lambda: iter(()))
+EMPTY = scan_source(lambda: iter(()))
 
 
 # Raise it whenever rows, terms or tables change: an index of another version is built anew.
@@ -328,11 +328,11 @@ class _State(NamedTuple):
     length: int
 
 
-def source(path: Path, archive: Archive) -> Source:
+def indexed_source(path: Path, archive: Archive) -> Source:
     """Return the searchable archive: by the index at `path` where possible, else by scanning."""
-    plain = scanning(lambda: (record for _, record in archive.records(-1)))
+    plain = scan_source(lambda: (record for _, record in archive.records(-1)))
 
-    def find(ask: Ask) -> Found:
+    def find(ask: Query) -> Found:
         found = _indexed(path, archive, lambda db: _find(db, ask, archive.head))
         return plain.find(ask) if found is None else found
 
@@ -432,7 +432,7 @@ def _state(db: sqlite3.Connection) -> _State:
 def _add(db: sqlite3.Connection, state: _State, batch: list[tuple[int, JsonObject]]) -> None:
     rows = [row(record) for _, record in batch]
     held: Counter[str] = Counter()
-    said = [_said(one) for one in rows]
+    said = [_token_texts(one) for one in rows]
     for words, parts in said:
         held.update({*words.split(), *parts.split()})
     places = range(state.items, state.items + len(batch))
@@ -456,13 +456,13 @@ def _add(db: sqlite3.Connection, state: _State, batch: list[tuple[int, JsonObjec
     db.execute("UPDATE state SET position = ?, items = ?, length = ?", (batch[-1][0], places.stop, length))
 
 
-def _said(one: Row) -> tuple[str, str]:
+def _token_texts(one: Row) -> tuple[str, str]:
     """Return the words and the parts of a row as texts whose tokens they are."""
     words, _, parts = one.marked.partition("(")
     return words[1:-1].replace("][", " "), parts[:-1].replace(")(", " ")
 
 
-def _find(db: sqlite3.Connection, ask: Ask, head: int) -> Found:
+def _find(db: sqlite3.Connection, ask: Query, head: int) -> Found:
     db.execute("BEGIN")  # one state for all the questions below
     state = _state(db)
     held = dict.fromkeys(ask.terms, 0)
@@ -473,10 +473,10 @@ def _find(db: sqlite3.Connection, ask: Ask, head: int) -> Found:
     return Found(state.items, state.length, held, candidates)
 
 
-def _places(db: sqlite3.Connection, ask: Ask, held: dict[str, int]) -> Iterator[tuple[int]]:
+def _places(db: sqlite3.Connection, ask: Query, held: dict[str, int]) -> Iterator[tuple[int]]:
     yield from db.execute(_IDS, (json.dumps(ask.ids),))
     lookups = [f'"{each}"' for each in ask.terms if held[each]]
-    lookups += [" AND ".join(f'"{each}"' for each in group) for group in groups(held, ask.cap)]
+    lookups += [" AND ".join(f'"{each}"' for each in group) for group in common_groups(held, ask.cap)]
     # What holds the phrase holds each of its words: a rare one has found them all, at less cost.
     if ask.sequence and all(items > ask.cap for items in held.values()):
         lookups.append(f'words : "{" ".join(ask.sequence)}"')

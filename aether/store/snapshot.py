@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from aether.errors import Conflict, CorruptDocument, NotFound, UnsafePath, shown
-from aether.project import leads_out
+from aether.project import link_out_of
 from aether.schemas import check, migrations
 from aether.store import documents, journal
 from aether.store.documents import Document
-from aether.store.files import storage
-from aether.store.journal import Entry, folded
+from aether.store.files import storage_errors
+from aether.store.journal import Entry, folded_entries
 from aether.store.merge import merge, rules_of
-from aether.store.patch import apply, same
+from aether.store.patch import apply, json_equal
 from aether.types import JsonObject
 
 # A fold replaces files for about ten milliseconds; this waits out many of them.
@@ -97,7 +97,7 @@ def load(home: Path) -> Snapshot:
         InvalidDocument: a hand edit breaks the schema, or a newer aether wrote here.
         Conflict: a hand edit and the journal both changed the same place.
     """
-    with storage(home):
+    with storage_errors(home):
         snapshot = _CACHE.get(home)
         snapshot = _follow(snapshot) if snapshot else None
         if snapshot is None:
@@ -171,7 +171,7 @@ def advance(
 def _read(home: Path) -> Snapshot:
     if not (home / "data").is_dir():
         raise NotFound("is not a home: it has no data/.", fix='Run "aether init" there.', where=str(home))
-    if link := leads_out(os.path.realpath(home)):
+    if link := link_out_of(os.path.realpath(home)):
         raise UnsafePath(
             f"{shown(link)} leads out of the home, so the home is not used.",
             fix="Remove the link; to have a home elsewhere, name it with --home or AETHER_HOME.",
@@ -222,8 +222,8 @@ def read_journal(home: Path) -> journal.Scan:
         ]
         return found._replace(made=(*found.made, *unnamed))
     except FileNotFoundError:
-        last = next(folded(home, newest_first=True), None)
-        patched = {name for entry in folded(home) for name in entry.patches} if last else set()
+        last = next(folded_entries(home, newest_first=True), None)
+        patched = {name for entry in folded_entries(home) for name in entry.patches} if last else set()
         made = tuple(name for name in documents.OPTIONAL if name in patched)
         return journal.Scan(last.revision if last else 0, [], [], 0, b"", 0, made)
 
@@ -303,7 +303,7 @@ def _resolve(home: Path, name: str, found: journal.Scan, file: Document, known: 
     )
     if known is None:
         return replay(wanted, name, found.entries, after=file.revision) if file.revision else wanted
-    if same(wanted, known):
+    if json_equal(wanted, known):
         return known
     # Without its stamp a file is taken for an edit of what the last fold wrote.
     base = rebuild(home, name, found, until=file.revision or found.base)
@@ -329,7 +329,7 @@ def rebuild(home: Path, name: str, found: journal.Scan, *, until: int) -> Any:
     if name in documents.OPTIONAL and start.value is None:
         begun = 0 if _made(name, found) else found.base
         start = start._replace(value=documents.default(name), revision=begun)
-    lines = [*folded(home, after=start.revision), *found.entries]
+    lines = [*folded_entries(home, after=start.revision), *found.entries]
     value, reached = start.value, start.revision
     for entry in lines:
         if not reached < entry.revision <= until:

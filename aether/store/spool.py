@@ -189,7 +189,7 @@ LINE_CHARS = 400
 _AS_IT_IS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
-def note(home: str, event: str, session: str, what: str) -> None:
+def log_failure(home: str, event: str, session: str, what: str) -> None:
     """Add a line that says when, in which event of which session, and what; do nothing where there is no home."""
     try:
         path = os.path.join(home, NAME)
@@ -205,7 +205,7 @@ def note(home: str, event: str, session: str, what: str) -> None:
         return
 
 
-def note_once(home: str, event: str, session: str, what: str) -> None:
+def log_failure_once(home: str, event: str, session: str, what: str) -> None:
     """Add a line as `note` does, unless the log has one that says the same of that session."""
     said = _line(event, session, what).split(" ", 2)[2]  # without the time and the event
     path = os.path.join(home, NAME)
@@ -216,7 +216,7 @@ def note_once(home: str, event: str, session: str, what: str) -> None:
                     return
     except OSError:
         pass  # there is none yet
-    note(home, event, session, what)
+    log_failure(home, event, session, what)
 
 
 def _make_room(path: str) -> None:

@@ -13,9 +13,9 @@ from typing import Any
 from aether.errors import Conflict, NotFound
 from aether.schemas import check
 from aether.store.commit import AETHER, HOOK, INIT
-from aether.store.journal import Entry, folded
-from aether.store.merge import Place, at, merge, rules_of
-from aether.store.patch import apply, diff, entry_id, keys_of, same
+from aether.store.journal import Entry, folded_entries
+from aether.store.merge import Place, merge, rules_of, value_at
+from aether.store.patch import apply, diff, entry_id, json_equal, keys_of
 from aether.store.snapshot import Snapshot, read_journal
 from aether.types import Change, Patch
 
@@ -23,11 +23,11 @@ from aether.types import Change, Patch
 BOOKKEEPING = frozenset({"access"})
 # Nor is what nobody asked for: hooks take in what a session said when anybody opens the home, just before the undo too.
 # Journals from before hooks were named as authors say it by the operation only.
-UNASKED = BOOKKEEPING | {"capture"}
-UNASKED_BY = frozenset({HOOK, AETHER})
+AUTOMATIC_OPERATIONS = BOOKKEEPING | {"capture"}
+AUTOMATIC_AUTHORS = frozenset({HOOK, AETHER})
 
 
-def entries(snapshot: Snapshot) -> list[Entry]:
+def unfolded_entries(snapshot: Snapshot) -> list[Entry]:
     """Return the transactions that are not folded yet, newest first."""
     return read_journal(snapshot.home).entries[::-1]
 
@@ -38,14 +38,14 @@ def last_undoable(snapshot: Snapshot) -> int:
     Raises:
         NotFound: there is none.
     """
-    history = list(newest_first(snapshot))
+    history = list(entries_newest_first(snapshot))
     undone = _undone(history)
     left = [
         entry for entry in history
         if entry.operation not in {"undo", *BOOKKEEPING} and entry.inverse and not entry.erased and entry.revision not in undone
     ]  # fmt: skip
     for entry in left:
-        if not is_unasked(entry):
+        if not is_automatic(entry):
             return entry.revision
     unasked = [entry for entry in left if entry.operation != INIT]
     newest = (
@@ -62,14 +62,14 @@ def last_undoable(snapshot: Snapshot) -> int:
     )
 
 
-def is_unasked(entry: Entry) -> bool:
+def is_automatic(entry: Entry) -> bool:
     """Return whether nobody asked for a transaction: it was done by itself."""
-    return entry.operation in UNASKED or entry.by in UNASKED_BY
+    return entry.operation in AUTOMATIC_OPERATIONS or entry.by in AUTOMATIC_AUTHORS
 
 
-def taken_back(snapshot: Snapshot) -> set[int]:
+def undone_revisions(snapshot: Snapshot) -> set[int]:
     """Return the revisions that are undone at present."""
-    return set(_undone(newest_first(snapshot)))
+    return set(_undone(entries_newest_first(snapshot)))
 
 
 def _undone(history: Iterable[Entry]) -> dict[int, int]:
@@ -81,17 +81,17 @@ def _undone(history: Iterable[Entry]) -> dict[int, int]:
     return undone
 
 
-def newest_first(snapshot: Snapshot, *, after: int = 0) -> Iterator[Entry]:
+def entries_newest_first(snapshot: Snapshot, *, after: int = 0) -> Iterator[Entry]:
     """Yield every transaction with revision > `after`, newest first, reading only as far as is asked for."""
-    fresh = [entry for entry in entries(snapshot) if entry.revision > after]
+    fresh = [entry for entry in unfolded_entries(snapshot) if entry.revision > after]
     yield from fresh
     seen = fresh[-1].revision if fresh else snapshot.revision + 1
-    for entry in folded(snapshot.home, after=after, newest_first=True):
+    for entry in folded_entries(snapshot.home, after=after, newest_first=True):
         if entry.revision < seen:
             yield entry
 
 
-def states_back(
+def states_since(
     snapshot: Snapshot, revision: int
 ) -> tuple[list[tuple[Entry, dict[str, Any]]], dict[str, Any]]:
     """Return the entries after `revision`, newest first, each with the state after it, and the state at it.
@@ -101,7 +101,7 @@ def states_back(
     """
     steps: list[tuple[Entry, dict[str, Any]]] = []
     state, expected = dict(snapshot.documents), snapshot.revision
-    for entry in newest_first(snapshot, after=revision):
+    for entry in entries_newest_first(snapshot, after=revision):
         if entry.revision != expected:
             break
         steps.append((entry, state))
@@ -130,7 +130,7 @@ def undo(snapshot: Snapshot, revision: int) -> Change:
     """
     if not 1 <= revision <= snapshot.revision:
         raise _unknown(snapshot, revision)
-    steps, before = states_back(snapshot, revision - 1)
+    steps, before = states_since(snapshot, revision - 1)
     by = _undone([entry for entry, _ in steps]).get(revision)
     if by is not None:
         raise Conflict(
@@ -172,7 +172,7 @@ def _gone(patch: Patch, after: Any, now: Any) -> list[Place]:
         entry = entry_id(step.get("value")) if step["op"] == "add" else None
         if entry is not None:
             place = (*keys_of(step["path"])[:-1], entry)
-            if at(after, place) is not None and at(now, place) is None:
+            if value_at(after, place) is not None and value_at(now, place) is None:
                 added.append(place)
     return added
 
@@ -180,7 +180,7 @@ def _gone(patch: Patch, after: Any, now: Any) -> list[Place]:
 def _depends(name: str, revision: int, place: Place, steps: list[tuple[Entry, dict[str, Any]]]) -> Conflict:
     later = [
         newer for (newer, state), (_, older) in pairwise(steps)
-        if not same(at(state.get(name), place), at(older.get(name), place))
+        if not json_equal(value_at(state.get(name), place), value_at(older.get(name), place))
     ]  # fmt: skip
     named = ", ".join(f"{entry.revision} ({entry.operation})" for entry in reversed(later))
     return Conflict(

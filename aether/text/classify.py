@@ -97,7 +97,7 @@ _CUES: tuple[tuple[Kind, str], ...] = (
     ),
 )
 # Said of oneself and done: whatever the sentence opens with, this is what it tells.
-_TAKEN = lazy(
+_CHOSE = lazy(
     r"(?<!what )(?<!why )(?<!how )(?<!when )(?<!whether )(?<!if )(?<!once )(?<!that )"
     r"\b(?:i|we)(?:'ve| have)? (?:(?:now|therefore|thus|finally|also) )?(?:decided|chose|chosen|opted|settled on|agreed|went with)\b"
     r"|[,:;] (?:so )?(?:i|we)(?:'ll| will) (?:use|keep|store|go with|adopt|ship) [^?]*\b(?:instead of|rather than|because)\b",
@@ -125,7 +125,7 @@ def classify(sentence: str) -> Kind:
     sentence = sentence[:_READ_CHARS].replace("’", "'").lstrip("-*+•># \t")
     if _is_chatter(sentence):
         return "chatter"
-    if tells_choice(sentence):
+    if states_choice(sentence):
         return "decision"
     for kind, cues in _TABLE:
         if cues.search(sentence):
@@ -133,13 +133,13 @@ def classify(sentence: str) -> Kind:
     return "fact"
 
 
-def tells_choice(sentence: str) -> bool:
+def states_choice(sentence: str) -> bool:
     """Tell whether whoever speaks says what they chose, however the sentence opens.
 
     >>> tells_choice("Checking the tables, we decided on pgloader."), tells_choice("Let me see what we decided.")
     (True, False)
     """
-    return not sentence.rstrip().endswith("?") and bool(_TAKEN.search(sentence.replace("’", "'")))
+    return not sentence.rstrip().endswith("?") and bool(_CHOSE.search(sentence.replace("’", "'")))
 
 
 def _is_chatter(sentence: str) -> bool:
@@ -236,7 +236,7 @@ _HAPPENS = lazy(
     re.IGNORECASE,
 )
 # "That must not happen" says nothing without what stands before it; "I must have mixed it up" binds nobody.
-_LEANS = lazy(r"^(?:that|this|these|those|it|they|he|she|i|here|there)\b", re.IGNORECASE)
+_NEEDS_CONTEXT = lazy(r"^(?:that|this|these|those|it|they|he|she|i|here|there)\b", re.IGNORECASE)
 _NO_SUBJECT = lazy(r"^(?:must|should|has to|have to|needs? to)\b", re.IGNORECASE)
 _MOMENT = lazy(
     r"\b(?:for now|right now|just now|now|this time|today|tonight|tomorrow|yet|at the moment|for the moment|go ahead|proceed|th(?:is|at) (?:one|pr|commit|branch|case)|"
@@ -264,7 +264,7 @@ class Rule(NamedTuple):
     text: str
 
 
-def bare(sentence: str) -> str:
+def without_lead_in(sentence: str) -> str:
     """Return `sentence` without the bullet and the words that only announce what it says.
 
     >>> bare("- Keep it short."), bare("And same as always: `make check` has to pass.")
@@ -284,20 +284,20 @@ def rule(sentence: str) -> Rule | None:
     >>> rule("Remember: deploys only on Tuesdays."), rule("It never starts, I must restart it every time.")
     (Rule(kind='constraint', text='deploys only on Tuesdays.'), None)
     """
-    text = bare(sentence)
+    text = without_lead_in(sentence)
     said = text.replace("’", "'").rstrip("*_ ")
     if len(said) > MOST_CHARS or len(said.split()) < LEAST_WORDS or said.endswith(("?", "？")):
         return None
-    if _is_passing(said) or _CODE.search(said) or _UNFINISHED.search(said):
+    if _is_momentary(said) or _CODE.search(said) or _UNFINISHED.search(said):
         return None
     if _PREFERS.search(said) or _GERMAN_PREFERS.search(said):
         return Rule("preference", text)
-    binds = _BINDS.match(said) and not _LEANS.match(said) and not _NO_SUBJECT.match(said)
+    binds = _BINDS.match(said) and not _NEEDS_CONTEXT.match(said) and not _NO_SUBJECT.match(said)
     binds = binds or any(cue.search(said) for cue in (_FORBIDS, _ALWAYS, _WANTS, _GERMAN))
     return Rule("constraint", text) if binds or _REMEMBER.match(sentence) else None
 
 
-def _is_passing(said: str) -> bool:
+def _is_momentary(said: str) -> bool:
     """Return whether `said` is of the moment, or tells what happens."""
     wanted = _FOR_GOOD.sub("", said)
     return bool(_MOMENT.search(wanted) or _GERMAN_MOMENT.search(wanted) or _HAPPENS.search(said))
@@ -311,7 +311,7 @@ def rules(said: list[str], text: str) -> list[Rule]:
     """
     found: dict[str, Rule] = {}
     for at, sentence in enumerate(said):
-        if at and _NO_SUBJECT.match(bare(sentence)) and len(said[at - 1]) <= SUBJECT_CHARS:
+        if at and _NO_SUBJECT.match(without_lead_in(sentence)) and len(said[at - 1]) <= SUBJECT_CHARS:
             together = f"{said[at - 1]} {sentence}"
             one = rule(together) if together in text else rule(sentence)
         else:
@@ -368,7 +368,7 @@ _DOING = lazy(
     re.IGNORECASE,
 )
 # What is announced with a number, or goes on to tell what was seen, is more than an announcement.
-_TELLS_MORE = lazy(r"\d|\b(?:but|which|found|shows?|showed|so that|turns? out)\b|: \S", re.IGNORECASE)
+_SAYS_MORE = lazy(r"\d|\b(?:but|which|found|shows?|showed|so that|turns? out)\b|: \S", re.IGNORECASE)
 _CHOICE = lazy(
     r"\b(?:prefer|rather|which|or|instead)\b"
     r"|\b(?:should|shall|want|would you like|okay? (?:to|if|with)|may)\b.{0,40}\b(?:use|stay|keep|stick|store|follow|choose|adopt|switch|support|drop|replace|call|default|allow|require)\b",
@@ -392,7 +392,7 @@ _OF_THE_MOMENT = lazy(
     re.IGNORECASE,
 )
 # Headings, questions, announcements and output state nothing; what feels like something is an opinion.
-_UNSTATED = lazy(
+_NO_STATEMENT = lazy(
     r"[?:]\W*$|^(?:#|[|>]|FAIL\b|FAILED\b|ERROR\b|E  |---)|\bfeels? like\b|[{}]|;$|^\S*\w\(|^\S+:\d+:|\[(?:test|error|info)\]|^make: \*",
     re.IGNORECASE,
 )
@@ -418,11 +418,11 @@ _OFFERS = lazy(
     re.IGNORECASE,
 )
 # A remark of fewer words that names nothing ("It is noon.") tells nobody anything later.
-_TELLING_WORDS = 4
+_LEAST_NAMELESS_WORDS = 4
 _NAMES = lazy(r"\b(?:[Nn]o(?:t|ne|thing)?|[Aa]ll|[Bb]oth)\b|\d|`|\w[/_.:-]\w|\w[A-Z]|(?<=\s)[A-Z]")
-KEPT = ("decision", "solution", "blocker", "outcome", "constraint", "preference")
+NOTED_KINDS = ("decision", "solution", "blocker", "outcome", "constraint", "preference")
 # What an assistant says must be so is a finding about the work; only people demand.
-_STATED = {
+_NOTED_AS = {
     "decision": "decision",
     "solution": "solution",
     "blocker": "blocker",
@@ -431,7 +431,7 @@ _STATED = {
 }
 
 
-def stated(text: str) -> dict[str, list[str]]:
+def statements_by_kind(text: str) -> dict[str, list[str]]:
     """Return the sentences of an assistant's `text` worth a note, by kind.
 
     >>> stated("Let me look. The build failed because the Go version in CI is 1.19. We went with SQLite instead of Postgres.")
@@ -439,9 +439,9 @@ def stated(text: str) -> dict[str, list[str]]:
     """
     found: dict[str, list[str]] = {}
     for sentence in prose(text):
-        kind = _STATED.get(_kind(sentence))
-        supposed = kind == "blocker" and _SUPPOSED.match(bare(sentence))
-        if kind and _stands_alone(sentence) and not supposed:
+        kind = _NOTED_AS.get(_kind(sentence))
+        supposed = kind == "blocker" and _SUPPOSED.match(without_lead_in(sentence))
+        if kind and _is_self_contained(sentence) and not supposed:
             if kind == "blocker" and _OVERCOME.search(sentence):
                 kind = "outcome"
             found.setdefault(kind, []).append(sentence)
@@ -455,12 +455,12 @@ def asserts(text: str) -> bool:
     (True, False)
     """
     return any(
-        _stands_alone(sentence) and classify(sentence) not in ("exploration", "chatter")
+        _is_self_contained(sentence) and classify(sentence) not in ("exploration", "chatter")
         for sentence in prose(text)
     )
 
 
-def told(text: str) -> list[tuple[str, str]]:
+def message_by_kind(text: str) -> list[tuple[str, str]]:
     """Return what a person's message says, as item types with their texts: the message, then its rules.
 
     A message that holds nothing but rules is those rules.
@@ -473,14 +473,15 @@ def told(text: str) -> list[tuple[str, str]]:
     rest = text
     for _, wording in found:
         rest = rest.replace(wording, " ", 1)
-    if found and not any(map(_says_more, rest.splitlines())):
+    if found and not any(map(_has_more, rest.splitlines())):
         return [*found]
     return [(_kind_of_request(said, text), text), *found]
 
 
-def _says_more(line: str) -> bool:
+def _has_more(line: str) -> bool:
     return (
-        bool(bare(f"{line.strip()} x").removesuffix("x").strip(" -*•+.,:;!")) and classify(line) != "chatter"
+        bool(without_lead_in(f"{line.strip()} x").removesuffix("x").strip(" -*•+.,:;!"))
+        and classify(line) != "chatter"
     )
 
 
@@ -506,7 +507,7 @@ def kind_of_answer(text: str) -> str:
     ('', 'outcome')
     """
     said = prose(text)
-    if all(map(_passes, said)):
+    if all(map(_is_transient, said)):
         return ""
     kinds = Counter(_kind(sentence) for sentence in said)
     decided, solved, done = kinds["decision"], kinds["solution"], kinds["outcome"]
@@ -515,7 +516,7 @@ def kind_of_answer(text: str) -> str:
     return "decision" if decided > done else "outcome"
 
 
-def choices(text: str) -> tuple[str, str]:
+def split_choices(text: str) -> tuple[str, str]:
     """Return the sentences of an assistant's last message that tell what was chosen, and the rest of it.
 
     >>> choices("Added the limiter. I decided to key it by customer rather than IP. All tests pass.")
@@ -524,32 +525,32 @@ def choices(text: str) -> tuple[str, str]:
     found = [
         sentence
         for sentence in prose(text)
-        if _stands_alone(sentence)
+        if _is_self_contained(sentence)
         and _kind(sentence) == "decision"
-        and (tells_choice(sentence) or _REASONED.search(sentence))
+        and (states_choice(sentence) or _REASONED.search(sentence))
     ]
     rest = text
     for sentence in found:
         alone = rf"^[ \t]*(?:[-*•+>] *)?{re.escape(sentence)}[ \t]*(?:\n|\Z)|{re.escape(sentence)}[ \t]*"
         rest = re.sub(alone, "", rest, count=1, flags=re.MULTILINE)
-    return " ".join(map(bare, found)), rest.strip() if found else text
+    return " ".join(map(without_lead_in, found)), rest.strip() if found else text
 
 
-def _passes(sentence: str) -> bool:
+def _is_transient(sentence: str) -> bool:
     """Return whether `sentence` is over when it is read: it greets, looks around, or tells what is being done."""
-    said = bare(sentence).replace("’", "'")
+    said = without_lead_in(sentence).replace("’", "'")
     kind = _kind(sentence)
     if kind in ("chatter", "exploration") or _OFFERS.search(said):
         return True
-    if tells_choice(said) or kind in ("decision", "solution"):
+    if states_choice(said) or kind in ("decision", "solution"):
         return False
-    if _REASONED.search(said) or _TELLS_MORE.search(said):
+    if _REASONED.search(said) or _SAYS_MORE.search(said):
         return False
     if _UNDER_WAY.search(said) or _WAITING.match(said):
         return True
     if kind == "outcome":
         return False
-    says_little = len(said.split()) < _TELLING_WORDS and not _NAMES.search(said)
+    says_little = len(said.split()) < _LEAST_NAMELESS_WORDS and not _NAMES.search(said)
     return bool(_ANNOUNCED.match(said)) or (kind == "fact" and (says_little or bool(_DOING.match(said))))
 
 
@@ -559,14 +560,14 @@ def _kind(sentence: str) -> str:
     return kind if kind != "decision" or _settles(sentence) else "fact"
 
 
-def binding(sentence: str) -> str:
+def binding_kind(sentence: str) -> str:
     """Return whether `sentence` is a decision, constraint or blocker that holds by itself; empty where it is none.
 
     >>> binding("We decided to rewrite the lexer by hand."), binding("Want me to go ahead?"), binding("FAILED t.py::test_a")
     ('decision', '', '')
     """
-    said = bare(sentence)
-    if len(said.split()) < _BINDING_WORDS or _UNSTATED.search(said) or not prose(sentence):
+    said = without_lead_in(sentence)
+    if len(said.split()) < _BINDING_WORDS or _NO_STATEMENT.search(said) or not prose(sentence):
         return ""
     kind = classify(sentence)
     if kind == "decision":
@@ -582,7 +583,7 @@ def kind_of_paragraph(text: str) -> str:
     kinds: list[str] = [_kind_in_prose(sentence) for sentence in prose(text)]
     if kinds and all(kind == "chatter" for kind in kinds):
         return ""
-    return next((kind for kind in KEPT if kind in kinds), "observation")
+    return next((kind for kind in NOTED_KINDS if kind in kinds), "observation")
 
 
 def _kind_in_prose(sentence: str) -> str:
@@ -605,7 +606,7 @@ def is_reply(text: str) -> bool:
     return len(text) <= _REPLY_CHARS or bool(_APPROVAL.match(text) and len(text) <= 2 * _REPLY_CHARS)
 
 
-def decides(asked: str) -> bool:
+def asks_for_decision(asked: str) -> bool:
     """Tell whether the answer to `asked` settles something, rather than tells something.
 
     >>> decides("Shall I use SQLite?"), decides("Could you provide your user id?")
@@ -628,7 +629,7 @@ def is_thanks(text: str) -> bool:
     return len(text) <= _REPLY_CHARS and bool(_THANKS.match(text.replace("’", "'")))
 
 
-def question(text: str) -> str:
+def closing_question(text: str) -> str:
     """Return what an assistant's `text` asks at its end, empty where it asks nothing.
 
     >>> question("Done. Shall I also update the README?")
@@ -638,7 +639,7 @@ def question(text: str) -> str:
     return " ".join(asked)[-_QUESTION_CHARS:]
 
 
-def _stands_alone(sentence: str) -> bool:
+def _is_self_contained(sentence: str) -> bool:
     if len(sentence.split()) < _LEAST_WORDS or len(sentence) > _MOST_CHARS:
         return False
     if sentence.rstrip("*_ ")[-1:] in "?:" or sentence.lstrip().startswith(("|", "#")):
@@ -649,7 +650,7 @@ def _stands_alone(sentence: str) -> bool:
 
 def _intends(said: str) -> bool:
     """Return whether `said` only tells what is being done or about to be."""
-    if tells_choice(said):
+    if states_choice(said):
         return False
     if _NARRATION.search(said) or _WAITING.match(said):
         return True

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from aether.text.regex import lazy
 
 
-class Anchors(NamedTuple):
+class Identifiers(NamedTuple):
     """What a text names, each verbatim, in order, once."""
 
     paths: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ _ERROR_LINE = lazy(
 )
 
 
-def anchors(text: str) -> Anchors:
+def identifiers(text: str) -> Identifiers:
     """Return the paths, commands, errors, identifiers, numbers and URLs in `text`.
 
     >>> anchors("Ran `pytest -q tests/api.py`: 3 failed, KeyError: 'id' in fetch_user")[:4]
@@ -96,7 +96,7 @@ def anchors(text: str) -> Anchors:
             numbers.append(token)
         elif _IDENTIFIER.fullmatch(token):
             identifiers.append(token)
-    return Anchors(*map(_once, (paths, commands(text), errors, identifiers, numbers, urls)))
+    return Identifiers(*map(_unique, (paths, commands(text), errors, identifiers, numbers, urls)))
 
 
 def _is_plain(token: str) -> bool:
@@ -135,5 +135,5 @@ def _path(token: str) -> str | None:
     return bare if named else None
 
 
-def _once(found: list[str]) -> tuple[str, ...]:
+def _unique(found: list[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))

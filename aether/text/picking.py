@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import nlargest
 
 
-def longest(
+def longest_fitting(
     ranking: Sequence[int],
     size: Callable[[Sequence[int]], int],
     *,
@@ -58,7 +58,7 @@ def longest(
     return places
 
 
-def weightiest(costs: Iterable[tuple[int, float, int]], *, most: int) -> set[int]:
+def heaviest_fitting(costs: Iterable[tuple[int, float, int]], *, most: int) -> set[int]:
     """Return the keys of `costs` (key, weight, tokens) that fit into `most`, the weightiest first, then the newest.
 
     >>> weightiest([(1, 0.5, 60), (2, 0.9, 50), (3, 0.5, 40)], most=100)

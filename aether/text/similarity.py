@@ -40,10 +40,10 @@ CONTRADICTS_AT = 0.55
 OPPOSED_SHARE = 0.4
 # Share of a statement that a longer one must hold to say the same among other things, and how much longer it may be:
 # in a text of many words any few can be found.
-BACKED_AT = 0.85
-BACKED_SPAN = 3
+SUPPORT_AT = 0.85
+SUPPORT_SPAN = 3
 # What weighs less (two words with a topic weigh 20) stands in too many statements by accident.
-LEAST_BACKED = 20
+LEAST_SUPPORT_WEIGHT = 20
 # Pairs looked at when all statements of an index are compared with all, at most: about a second. Only thousands of
 # statements, or hundreds without a rare word, come near it.
 MOST_PAIRS = 200_000
@@ -54,7 +54,7 @@ DISAGREEMENT = 0.5
 class Index(NamedTuple):
     """Statements, findable by likeness; made by `index`, asked by `nearest`, `opposites`, `holders`, `mentions`."""
 
-    gists: list[Gist]
+    gists: list[Fingerprint]
     postings: dict[str, list[int]]
     """Where each stem occurs."""
     rare: dict[str, list[int]]
@@ -68,13 +68,13 @@ class Near(NamedTuple):
     likeness: float
 
 
-def likeness(a: str, b: str) -> float:
+def similarity(a: str, b: str) -> float:
     """Return how much `a` and `b` say the same, from 0 to 1; at least ``SAME_AT`` counts as the same.
 
     >>> likeness("Use atomic writes for state files", "State files must be written atomically") > 0.9
     True
     """
-    return gist_likeness(gist(a), gist(b))
+    return fingerprint_similarity(fingerprint(a), fingerprint(b))
 
 
 def same(a: str, b: str) -> bool:
@@ -83,7 +83,7 @@ def same(a: str, b: str) -> bool:
     >>> same("timeout 30", "timeout 60"), same("Retry three times", "retry 3 times")
     (False, True)
     """
-    return likeness(a, b) >= SAME_AT
+    return similarity(a, b) >= SAME_AT
 
 
 def contradicts(a: str, b: str) -> bool:
@@ -92,19 +92,19 @@ def contradicts(a: str, b: str) -> bool:
     >>> contradicts("Use tabs", "Never use tabs"), contradicts("Use tabs", "Use locks")
     (True, False)
     """
-    return gists_contradict(gist(a), gist(b))
+    return fingerprints_contradict(fingerprint(a), fingerprint(b))
 
 
-def contained(a: str, b: str) -> float:
+def containment(a: str, b: str) -> float:
     """Return how much of what `a` says is also said in `b`; 0 where `b` lacks a number or name, or says the opposite.
 
     >>> contained("Cap retries at 3", "We cap retries at 3 and log each of them"), contained("Use tabs", "Use spaces")
     (1.0, 0.23076923076923078)
     """
-    return _contained(gist(a), gist(b))
+    return _containment(fingerprint(a), fingerprint(b))
 
 
-def gist_likeness(a: Gist, b: Gist) -> float:
+def fingerprint_similarity(a: Fingerprint, b: Fingerprint) -> float:
     """Return the likeness of two statements by their gists."""
     if a.plain == b.plain:
         return 1.0
@@ -115,7 +115,7 @@ def gist_likeness(a: Gist, b: Gist) -> float:
     return topic * DISAGREEMENT
 
 
-def gists_contradict(a: Gist, b: Gist) -> bool:
+def fingerprints_contradict(a: Fingerprint, b: Fingerprint) -> bool:
     """Return whether two statements contradict each other, by their gists."""
     if a.question or b.question or _other_names(a, b) or _topic(a, b) < CONTRADICTS_AT:
         return False
@@ -126,7 +126,7 @@ def gists_contradict(a: Gist, b: Gist) -> bool:
 
 def index(statements: Iterable[str]) -> Index:
     """Return `statements` as an index for `nearest` and its kin."""
-    gists = [gist(statement) for statement in statements]
+    gists = [fingerprint(statement) for statement in statements]
     postings: dict[str, list[int]] = defaultdict(list)
     rare: dict[str, list[int]] = defaultdict(list)
     for at, each in enumerate(gists):
@@ -145,9 +145,9 @@ def nearest(statement: str, among: Index | Sequence[str], *, at_least: float = S
     common ones alone cannot carry the score. Exact unless so many share one that all pairs are more than ``MOST_PAIRS``.
     """
     found = among if isinstance(among, Index) else index(among)
-    asked = gist(statement)
+    asked = fingerprint(statement)
     near = [
-        Near(at, gist_likeness(asked, found.gists[at]))
+        Near(at, fingerprint_similarity(asked, found.gists[at]))
         for at in _candidates(asked, found, at_least)
         # What is of another topic need not be looked at twice.
         if asked.plain == found.gists[at].plain or _topic(asked, found.gists[at]) >= at_least
@@ -160,50 +160,52 @@ def nearest(statement: str, among: Index | Sequence[str], *, at_least: float = S
 def opposites(statement: str, among: Index | Sequence[str]) -> list[int]:
     """Return the positions in `among` of the statements that contradict `statement`, in order."""
     found = among if isinstance(among, Index) else index(among)
-    asked = gist(statement)
+    asked = fingerprint(statement)
     candidates = sorted(_candidates(asked, found, CONTRADICTS_AT))
-    return [at for at in candidates if gists_contradict(asked, found.gists[at])]
+    return [at for at in candidates if fingerprints_contradict(asked, found.gists[at])]
 
 
-def holders(statement: str, among: Index | Sequence[str], *, at_least: float) -> list[int]:
+def containing(statement: str, among: Index | Sequence[str], *, at_least: float) -> list[int]:
     """Return the positions in `among` of the statements that contain `at_least` that share of `statement`, in order."""
     found = among if isinstance(among, Index) else index(among)
-    asked = gist(statement)
+    asked = fingerprint(statement)
     candidates = sorted(_reach(asked, found, at_least))
-    return [at for at in candidates if _contained(asked, found.gists[at]) >= at_least]
+    return [at for at in candidates if _containment(asked, found.gists[at]) >= at_least]
 
 
-def backers(statement: str, among: Index | Sequence[str]) -> list[int]:
+def supporting(statement: str, among: Index | Sequence[str]) -> list[int]:
     """Return the positions in `among` of what says the same as `statement`, alone or among other things.
 
     >>> backers("Amounts are integer cents", ["VAT amounts are integer cents too, no floats", "Amounts are floats"])
     [0]
     """
     found = among if isinstance(among, Index) else index(among)
-    asked = gist(statement)
-    longer = islice(_reached(asked, found.postings, BACKED_AT), _most(found))
-    there = {at for at in longer if _backs(found.gists[at], asked)}
+    asked = fingerprint(statement)
+    longer = islice(_reached(asked, found.postings, SUPPORT_AT), _most(found))
+    there = {at for at in longer if _supports(found.gists[at], asked)}
     return sorted(there | {near.at for near in nearest(statement, found)})
 
 
-def backed(statement: str, among: Index | Sequence[str]) -> list[int]:
+def implied_by(statement: str, among: Index | Sequence[str]) -> list[int]:
     """Return the positions in `among` of what `statement` says, alone or among other things; the most like first."""
     found = among if isinstance(among, Index) else index(among)
-    asked = gist(statement)
+    asked = fingerprint(statement)
     near = [each.at for each in nearest(statement, found)]
     rare = chain.from_iterable(found.rare.get(term, ()) for term in asked.weights)
-    shorter = {at for at in islice(rare, _most(found)) if at not in near and _backs(asked, found.gists[at])}
+    shorter = {
+        at for at in islice(rare, _most(found)) if at not in near and _supports(asked, found.gists[at])
+    }
     return near + sorted(shorter, key=lambda at: (-found.gists[at].total, at))
 
 
-def mentions(statement: str, among: Index | Sequence[str], *, at_least: float) -> list[int]:
+def mentioning(statement: str, among: Index | Sequence[str], *, at_least: float) -> list[int]:
     """Return the positions in `among` that speak of `at_least` that share of `statement`, whatever they say of it."""
     found = among if isinstance(among, Index) else index(among)
-    weights = gist(statement).weights
+    weights = fingerprint(statement).weights
     total = sum(weights.values())
     return [
         at
-        for at in sorted(_reach(gist(statement), found, at_least))
+        for at in sorted(_reach(fingerprint(statement), found, at_least))
         if sum(weight for term, weight in weights.items() if term in found.gists[at].weights)
         >= at_least * total
     ]
@@ -219,7 +221,7 @@ def _most(found: Index) -> int:
     return max(1, MOST_PAIRS // max(1, len(found.gists)))
 
 
-def _candidates(asked: Gist, found: Index, at_least: float) -> set[int]:
+def _candidates(asked: Fingerprint, found: Index, at_least: float) -> set[int]:
     if at_least < SAME_AT:
         return _reach(asked, found, _share(at_least))
     reached = islice(_reached(asked, found.postings, _share(at_least), found.rare), _most(found))
@@ -232,13 +234,16 @@ def _candidates(asked: Gist, found: Index, at_least: float) -> set[int]:
     }
 
 
-def _reach(asked: Gist, found: Index, share: float) -> set[int]:
+def _reach(asked: Fingerprint, found: Index, share: float) -> set[int]:
     """Return the positions of all that may hold `share` of the weight of `asked`."""
     return set(islice(_reached(asked, found.postings, share), _most(found)))
 
 
 def _reached(
-    asked: Gist, postings: Mapping[str, list[int]], share: float, lists: Mapping[str, list[int]] | None = None
+    asked: Fingerprint,
+    postings: Mapping[str, list[int]],
+    share: float,
+    lists: Mapping[str, list[int]] | None = None,
 ) -> Iterator[int]:
     """Yield the positions that share one of the rarest stems of `asked`, each once, the rarest stem first."""
     seen: set[int] = set()
@@ -249,7 +254,7 @@ def _reached(
                 yield at
 
 
-def _rarest(asked: Gist, postings: Mapping[str, list[int]], share: float) -> Iterator[str]:
+def _rarest(asked: Fingerprint, postings: Mapping[str, list[int]], share: float) -> Iterator[str]:
     """Yield the rarest stems of `asked`, until what is left weighs less than `share` of it."""
     left, needed = asked.total, asked.total * share
     if not asked.weights:
@@ -261,7 +266,7 @@ def _rarest(asked: Gist, postings: Mapping[str, list[int]], share: float) -> Ite
         left -= asked.weights[term]
 
 
-def _contained(a: Gist, b: Gist) -> float:
+def _containment(a: Fingerprint, b: Fingerprint) -> float:
     if a.plain == b.plain:
         return 1.0
     if (
@@ -274,18 +279,23 @@ def _contained(a: Gist, b: Gist) -> float:
     return _mentioned(a, b) / a.total
 
 
-def _backs(longer: Gist, a: Gist) -> bool:
+def _supports(longer: Fingerprint, a: Fingerprint) -> bool:
     """Return whether `longer` says what `a` says among a few other things."""
-    if a.total < LEAST_BACKED or longer.total > BACKED_SPAN * a.total or a.question or longer.question:
+    if (
+        a.total < LEAST_SUPPORT_WEIGHT
+        or longer.total > SUPPORT_SPAN * a.total
+        or a.question
+        or longer.question
+    ):
         return False
-    return _mentioned(a, longer) >= BACKED_AT * a.total and _contained(a, longer) >= BACKED_AT
+    return _mentioned(a, longer) >= SUPPORT_AT * a.total and _containment(a, longer) >= SUPPORT_AT
 
 
-def _mentioned(a: Gist, b: Gist) -> int:
+def _mentioned(a: Fingerprint, b: Fingerprint) -> int:
     return sum(weight for term, weight in a.weights.items() if term in b.weights)
 
 
-def _topic(a: Gist, b: Gist) -> float:
+def _topic(a: Fingerprint, b: Fingerprint) -> float:
     if len(a.weights) > len(b.weights):
         a, b = b, a
     shared = 0
@@ -300,7 +310,7 @@ def _topic(a: Gist, b: Gist) -> float:
     return shared / (shared + (only_a + only_b) / 2 + min(only_a, only_b))
 
 
-def _opposed(a: Gist, b: Gist) -> bool:
+def _opposed(a: Fingerprint, b: Fingerprint) -> bool:
     shared = opposed = 0
     for term, weight in a.weights.items():
         if term in b.weights:
@@ -310,7 +320,7 @@ def _opposed(a: Gist, b: Gist) -> bool:
     return opposed > 0 and opposed >= OPPOSED_SHARE * shared
 
 
-def _other_names(a: Gist, b: Gist) -> bool:
+def _other_names(a: Fingerprint, b: Fingerprint) -> bool:
     only_a = {name for name in a.names - b.names if name not in b.weights}
     only_b = {name for name in b.names - a.names if name not in a.weights}
     return bool(only_a) and bool(only_b)
@@ -359,7 +369,7 @@ _KANA_IN = lazy("[\u3041-\u309f]")
 _TERM_FOLDS = (("ise", "ize"), ("isation", "ization"), ("our", "or"))
 
 
-class Gist(NamedTuple):
+class Fingerprint(NamedTuple):
     """What is compared of a statement."""
 
     weights: dict[str, int]
@@ -388,22 +398,22 @@ class _Part(NamedTuple):
     weight: int
 
 
-def gist(statement: str) -> Gist:
+def fingerprint(statement: str) -> Fingerprint:
     """Return the gist of `statement`; linear in its length.
 
     >>> found = gist("Never use more than 4 workers")
     >>> found.signs["worker"], found.numbers
     (-1, frozenset({'4'}))
     """
-    return _cached(statement) if len(statement) <= CACHED_CHARS else _gist(statement)
+    return _cached(statement) if len(statement) <= CACHED_CHARS else _fingerprint(statement)
 
 
 @lru_cache(maxsize=8_192)
-def _cached(statement: str) -> Gist:
-    return _gist(statement)
+def _cached(statement: str) -> Fingerprint:
+    return _fingerprint(statement)
 
 
-def _gist(statement: str) -> Gist:
+def _fingerprint(statement: str) -> Fingerprint:
     text = unicodedata.normalize("NFKC", statement)
     weights: dict[str, int] = {}
     signs: dict[str, int] = {}
@@ -417,7 +427,7 @@ def _gist(statement: str) -> Gist:
             if term and weight > weights.get(term, 0):
                 weights[term] = weight
                 signs[term] = -1 if turns % 2 and main else 1
-    return Gist(
+    return Fingerprint(
         weights,
         sum(weights.values()),
         signs,

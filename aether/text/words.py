@@ -136,7 +136,7 @@ class Terms(NamedTuple):
     """How many of the words carry a topic."""
 
 
-class Asked(NamedTuple):
+class QueryTerms(NamedTuple):
     """The terms of a query."""
 
     weights: dict[str, float]
@@ -161,7 +161,7 @@ def term(word: str) -> str:
     ['alic', 'buy', 'dont', 'retri']
     """
     plain = word.removesuffix("'s").replace("'", "")[:MAX_TERM_CHARS]
-    return stem(BASE.get(plain, plain))
+    return stem(BASE_FORMS.get(plain, plain))
 
 
 @lru_cache(maxsize=CACHED_TEXTS)
@@ -179,7 +179,7 @@ def terms(text: str) -> Terms:
     )
 
 
-def asked(query: str) -> Asked:
+def query_terms(query: str) -> QueryTerms:
     """Return the terms of a query; stopwords count only where there is nothing else.
 
     >>> asked("Why does fetchUser fail?").weights
@@ -198,7 +198,7 @@ def asked(query: str) -> Asked:
         for part in piece.names:
             weights.setdefault(part, PART_WEIGHT)
             spelled.setdefault(part, part)
-    return Asked(weights, spelled, tuple(word for _, piece in pieces for word in piece.words))
+    return QueryTerms(weights, spelled, tuple(word for _, piece in pieces for word in piece.words))
 
 
 @lru_cache(maxsize=_CACHED_RUNS)
@@ -239,7 +239,7 @@ wife wives | knife knives | shelf shelves | leaf leaves | half halves | tooth te
 analysis analyses | index indices | vertex vertices | criterion criteria | schema schemata
 decide decision | good better best | bad worse worst
 """
-BASE = {
+BASE_FORMS = {
     form: family.split()[0]
     for line in _FAMILIES.strip().splitlines()
     for family in line.split("|")
@@ -259,7 +259,7 @@ _NO_END = lazy(
     re.IGNORECASE,
 )
 # A number behind a word ends a sentence where another one opens ("step 3. We …"), unless it numbers a figure.
-_COUNTED = lazy(r"(?<!\bno\.)(?<!\bfig\.)(?<!\bsec\.)(?<=[a-z][a-z.]) \d{1,3}\.$", re.IGNORECASE)
+_NUMBERED = lazy(r"(?<!\bno\.)(?<!\bfig\.)(?<!\bsec\.)(?<=[a-z][a-z.]) \d{1,3}\.$", re.IGNORECASE)
 _PRONOUN = lazy(r"(?:I|We|It|The|This|That|There|They|You|Now|So|All|Then|Next|But|And)\b")
 # What breaks off may go on.
 _OPEN = lazy(r"(?:…|\.\.)\W*$")
@@ -329,7 +329,7 @@ def _split(block: str) -> list[str]:
         after = block[end.end() : end.end() + 1]
         goes_on = _OPEN.search(head) and after and not (after.isupper() or after in _OPENERS)
         in_ticks = ticks % 2 and last_tick >= end.end()
-        counted_up = _COUNTED.search(head) and _PRONOUN.match(block, end.end())
+        counted_up = _NUMBERED.search(head) and _PRONOUN.match(block, end.end())
         if goes_on or in_ticks or (_NO_END.search(head) and not counted_up):
             continue
         found.append(block[start : end.end()].strip())
@@ -340,7 +340,7 @@ def _split(block: str) -> list[str]:
 
 
 # Plurals that are more than an "s" at the end.
-_ONE = {
+_SINGULAR = {
     "entities": "entity",
     "entries": "entry",
     "errors that are over": "error that is over",
@@ -352,10 +352,10 @@ _ONE = {
 }
 
 
-def counted(number: int, what: str) -> str:
+def pluralize(number: int, what: str) -> str:
     """Return `number` of `what`, which is given in the plural.
 
     >>> counted(2, "files that were read"), counted(1, "files that were read"), counted(1, "decisions")
     ('2 files that were read', '1 file that was read', '1 decision')
     """
-    return f"{number} {what}" if number != 1 else f"1 {_ONE.get(what, what.removesuffix('s'))}"
+    return f"{number} {what}" if number != 1 else f"1 {_SINGULAR.get(what, what.removesuffix('s'))}"

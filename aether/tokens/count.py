@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from aether.errors import InvalidInput, shown
 from aether.messages import convert
-from aether.messages.model import Message, Wire
+from aether.messages.model import Message, ProviderFormat
 from aether.tokens.images import media_tokens, medium
 from aether.types import Counter, JsonObject
 
@@ -52,7 +52,7 @@ _CHAT = (
     "reasoning_content",
     "reasoning",
 )
-_SENT: dict[Wire, tuple[str, ...]] = {
+_SENT: dict[ProviderFormat, tuple[str, ...]] = {
     "anthropic": ("content",), "gemini": ("parts",), "openai": _CHAT, "plain": _CHAT,
 }  # fmt: skip
 # Keys that no model reads.
@@ -106,7 +106,7 @@ def system_tokens(system: Any, count: Counter) -> int:
     return found + MESSAGE_TOKENS if found else 0
 
 
-def _value(value: Any, count: Counter, wire: Wire) -> int:
+def _value(value: Any, count: Counter, wire: ProviderFormat) -> int:
     if isinstance(value, str):
         return count(value)
     if isinstance(value, dict):
@@ -116,7 +116,7 @@ def _value(value: Any, count: Counter, wire: Wire) -> int:
     return 0
 
 
-def _block(block: JsonObject, count: Counter, wire: Wire) -> int:
+def _block(block: JsonObject, count: Counter, wire: ProviderFormat) -> int:
     shown = medium(block)
     if shown:
         return media_tokens(shown, wire)
@@ -137,7 +137,7 @@ def _is_call(block: JsonObject) -> bool:
     return (isinstance(kind, str) and kind in _CALLS) or "functionCall" in block
 
 
-def _fields(block: JsonObject, count: Counter, wire: Wire) -> int:
+def _fields(block: JsonObject, count: Counter, wire: ProviderFormat) -> int:
     total = 0
     for key, value in block.items():
         if key in _SILENT:
@@ -155,7 +155,7 @@ def _sealed(value: Any) -> int:
     return math.ceil(len(value) / SEALED_CHARS_PER_TOKEN) if isinstance(value, str) else 0
 
 
-def _data(value: Any, count: Counter, wire: Wire) -> int:
+def _data(value: Any, count: Counter, wire: ProviderFormat) -> int:
     """Return the tokens of `value` as JSON, with media and sealed reasoning in it taken for what they are."""
     if not isinstance(value, dict | list):
         return count(value) if isinstance(value, str) else 0
@@ -163,7 +163,7 @@ def _data(value: Any, count: Counter, wire: Wire) -> int:
     return count(_json(_open(value, aside, wire))) + sum(aside)
 
 
-def _open(value: Any, aside: list[int], wire: Wire) -> Any:
+def _open(value: Any, aside: list[int], wire: ProviderFormat) -> Any:
     if isinstance(value, list):
         return [_open(below, aside, wire) for below in value]
     if not isinstance(value, dict):
@@ -188,12 +188,12 @@ class Tally(NamedTuple):
     messages: list[Message]
     tokens: list[int]
     total: int
-    wire: Wire
+    wire: ProviderFormat
     count: Counter
 
 
 def tally(
-    raws: Sequence[JsonObject], *, wire: Wire | None, count: Counter, before: Tally | None = None
+    raws: Sequence[JsonObject], *, wire: ProviderFormat | None, count: Counter, before: Tally | None = None
 ) -> Tally:
     """Return what each of `raws` costs; what `before` holds is neither read nor counted again.
 
@@ -223,12 +223,12 @@ def tally(
     return Tally([message.raw for message in messages], messages, tokens, sum(tokens), wire, count)
 
 
-def _wire(raws: Sequence[JsonObject], new: Sequence[int], before: Tally | None) -> Wire:
+def _wire(raws: Sequence[JsonObject], new: Sequence[int], before: Tally | None) -> ProviderFormat:
     if before and before.wire != "plain":
-        found = convert.detect_wire([raws[at] for at in new], after=before.wire)
+        found = convert.detect_format([raws[at] for at in new], after=before.wire)
         if found == before.wire:
             return found
-    return convert.detect_wire(raws)
+    return convert.detect_format(raws)
 
 
 def _copied(value: Any, where: str) -> Any:

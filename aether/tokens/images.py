@@ -12,7 +12,7 @@ import math
 from itertools import chain
 from typing import Literal, NamedTuple
 
-from aether.messages.model import Wire
+from aether.messages.model import ProviderFormat
 from aether.types import JsonObject
 
 # Base64 characters of a picture that are decoded: past the preview that a camera puts before a JPEG's size.
@@ -87,7 +87,7 @@ def medium(block: JsonObject) -> Medium | None:
     return _medium(kind, block | below)
 
 
-def media_tokens(found: Medium, wire: Wire) -> int:
+def media_tokens(found: Medium, wire: ProviderFormat) -> int:
     """Return about how many tokens the provider of `wire` charges for `found`.
 
     >>> media_tokens(Medium("picture"), "anthropic"), media_tokens(Medium("sound", "A" * 4000), "gemini")
@@ -106,7 +106,7 @@ def media_tokens(found: Medium, wire: Wire) -> int:
     return max(1, size // (TEXT_BYTES_PER_TOKEN if found.kind == "text" else SOUND_BYTES_PER_TOKEN))
 
 
-def picture_tokens(width: int, height: int, wire: Wire) -> int:
+def picture_tokens(width: int, height: int, wire: ProviderFormat) -> int:
     """Return the tokens of a picture of so many pixels; the plain wire is charged like Anthropic, the dearest.
 
     >>> [picture_tokens(1024, 1024, wire) for wire in ("anthropic", "openai", "gemini")]

@@ -24,7 +24,7 @@ from statistics import median
 from typing import Any, NamedTuple, get_type_hints
 
 from aether.errors import AetherError, InvalidDocument, InvalidInput, shown
-from aether.messages.model import WIRES, Wire
+from aether.messages.model import PROVIDER_FORMATS, ProviderFormat
 from aether.paths import resource
 from aether.tokens.counters import counter
 from aether.types import Finding, JsonObject
@@ -50,7 +50,7 @@ class Entry(NamedTuple):
     """The counter whose vocabulary is the model's own; the estimate where none is published."""
     factor: float = 1.0
     """Tokens of the model for one of o200k_base, which the estimate is fitted to."""
-    wire: Wire = "openai"
+    wire: ProviderFormat = "openai"
     assumed: bool = False
     """Whether this stands for models of a family that nobody has looked up."""
 
@@ -64,7 +64,7 @@ class Profile(NamedTuple):
     output: int
     counter: str
     factor: float
-    wire: Wire
+    wire: ProviderFormat
     known: bool
     """Whether the window was looked up, not assumed."""
 
@@ -156,8 +156,8 @@ def _require(key: str, given: Any, where: str) -> None:
         raise _wrong(where, given, "Use true or false.")
     if wanted is str and not (isinstance(given, str) and given):
         raise _wrong(where, given, "Use a text.")
-    if key == "wire" and given not in WIRES:
-        raise _wrong(where, given, f"Use one of {', '.join(WIRES)}.")
+    if key == "wire" and given not in PROVIDER_FORMATS:
+        raise _wrong(where, given, f"Use one of {', '.join(PROVIDER_FORMATS)}.")
     if key == "counter":
         _require_counter(given, where)
 

@@ -9,8 +9,8 @@ from aether.api import compress
 from aether.backends.base import Completion
 from aether.errors import BackendFailed, BackendUnavailable, Conflict, InvalidInput
 from tests import homes
-from tests.memory.states import answer
 from tests.api.calls import memory, snapshot, whole
+from tests.memory.states import answer
 from tests.tables import rows
 
 NOTES = (
@@ -262,7 +262,7 @@ def test_when_no_architect_succeeds_nothing_changes_and_the_handoff_stays_open(n
 def test_what_arrives_while_a_model_thinks_stays(noted, monkeypatch, scripted):
     """The original cleared everything, and lost what arrived meanwhile."""
     scripted({"summary": "SQLite was chosen."})
-    real = compress.ingested
+    real = compress.ingest_session
     late = []
 
     def slowly(*args, **options):
@@ -271,7 +271,7 @@ def test_what_arrives_while_a_model_thinks_stays(noted, monkeypatch, scripted):
         )
         return real(*args, **options)
 
-    monkeypatch.setattr(compress, "ingested", slowly)
+    monkeypatch.setattr(compress, "ingest_session", slowly)
     aether.compress(1, architect="anthropic", home=noted)
 
     assert homes.ids(noted) == late
@@ -279,15 +279,15 @@ def test_what_arrives_while_a_model_thinks_stays(noted, monkeypatch, scripted):
 
 def test_a_slow_architect_takes_only_the_handoff_it_was_given(noted, monkeypatch, scripted):
     scripted({"summary": "SQLite was chosen.", "id": "mine", "session_id": "mine"})
-    real = compress.ingested
+    real = compress.ingest_session
 
     def overtaken(*args, **options):
-        monkeypatch.setattr(compress, "ingested", real)
+        monkeypatch.setattr(compress, "ingest_session", real)
         aether.compress(1, architect="extractive", home=noted)
         aether.add_working_memory_item("Arrived after that", "note", home=noted)
         return real(*args, **options)
 
-    monkeypatch.setattr(compress, "ingested", overtaken)
+    monkeypatch.setattr(compress, "ingest_session", overtaken)
     with pytest.raises(Conflict, match="not open any more"):
         aether.compress(1, architect="anthropic", home=noted)
 

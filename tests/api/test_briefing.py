@@ -8,7 +8,7 @@ import aether
 from aether.api import briefing
 from aether.api.host_summary import ingest_summary
 from aether.store import spool
-from aether.store.lock import locked
+from aether.store.files import locked
 from tests import homes
 from tests.api.calls import memory
 

@@ -12,13 +12,13 @@ from aether.integrations.claude_code.install import (
     EVENTS,
     TOOLS,
     is_on_path,
-    is_ours,
+    is_own_handler,
     own_groups,
     path_advice,
+    program_of,
     shared_groups,
-    started,
 )
-from aether.memory.capture.tool_work import called, new_work, returned, worked
+from aether.memory.capture.tool_work import close_stretch, new_work, record_call, record_result
 from aether.messages.records import Record
 from aether.store import config
 from tests.tables import rows
@@ -42,7 +42,7 @@ def test_the_plugins_hooks_are_the_table():
 
 
 def test_no_event_of_ours_can_hold_up_a_session_for_long():
-    assert max(EVENTS[event].seconds for event in EVENTS.keys() - hook.LONG) <= 15
+    assert max(EVENTS[event].seconds for event in EVENTS.keys() - hook.COMPACTION_EVENTS) <= 15
     assert max(asked.seconds for asked in EVENTS.values()) <= 30
     assert EVENTS["SessionEnd"].seconds <= 2
     assert "PostToolBatch" not in EVENTS
@@ -51,25 +51,29 @@ def test_no_event_of_ours_can_hold_up_a_session_for_long():
 
 @rows("event", sorted(EVENTS.keys() - {"SessionEnd"}))
 def test_a_process_ends_itself_before_claude_code_ends_it(event):
-    heavy = config.Config().claude_deadline_seconds * (hook.LONG_TIMES if event in hook.LONG else 1)
+    heavy = config.Config().claude_deadline_seconds * (
+        hook.COMPACTION_FACTOR if event in hook.COMPACTION_EVENTS else 1
+    )
 
-    own = heavy if event in hook.HEAVY else hook.LIGHT_SECONDS
+    own = heavy if event in hook.HEAVY_EVENTS else hook.LIGHT_SECONDS
     assert EVENTS[event].seconds > own
     assert EVENTS[event].seconds >= own + hook.GRACE_SECONDS
 
 
 @rows("words", WORDS, ids=lambda words: words[0])
 def test_what_was_made_is_known_as_ours_and_tells_what_it_starts(words):
-    assert {tuple(started(handler)) for handler in handlers(own_groups(words)).values()} == {tuple(words)}
+    assert {tuple(program_of(handler)) for handler in handlers(own_groups(words)).values()} == {tuple(words)}
 
 
 def test_a_line_for_all_is_known_as_ours_and_names_no_place_of_this_machine():
-    assert {tuple(started(handler)) for handler in handlers(shared_groups()).values()} == {("aether-hook",)}
+    assert {tuple(program_of(handler)) for handler in handlers(shared_groups()).values()} == {
+        ("aether-hook",)
+    }
     assert os.sep not in json.dumps(shared_groups()).replace("/dev/null", "").replace("\\\\", "")
 
 
 def test_a_program_of_windows_is_known():
-    assert started({"command": r"C:\venv\Scripts\aether-hook.exe", "args": ["Stop"]})
+    assert program_of({"command": r"C:\venv\Scripts\aether-hook.exe", "args": ["Stop"]})
 
 
 @rows(
@@ -82,11 +86,11 @@ def test_a_program_of_windows_is_known():
     ],
 )  # fmt: skip
 def test_what_others_made_is_not_ours(handler):
-    assert not is_ours(handler)
+    assert not is_own_handler(handler)
 
 
 def test_a_line_by_hand_that_only_starts_the_program_is_ours():
-    assert started({"type": "command", "command": "/old/place/aether-hook Stop"}) == [
+    assert program_of({"type": "command", "command": "/old/place/aether-hook Stop"}) == [
         "/old/place/aether-hook"
     ]
 
@@ -190,17 +194,19 @@ def noted(tool, arguments):
     work = new_work()
     record = Record(kind="call", tool=tool, arguments=arguments, call_id="1")
     at = {"line": 1, "part": 0, "uuid": "", "time": "", "session": "", "digest": "", "caste": ""}
-    called(work, record, at)
-    return returned(work, Record(kind="result", call_id="1", text="It worked."), at) + worked(work)
+    record_call(work, record, at)
+    return record_result(work, Record(kind="result", call_id="1", text="It worked."), at) + close_stretch(
+        work
+    )
 
 
 def test_the_program_of_this_environment_comes_before_that_of_another(monkeypatch, tmp_path):
     monkeypatch.setattr(install.sysconfig, "get_path", lambda name: str(tmp_path / "own"))
     monkeypatch.setenv("PATH", str(tmp_path / "other"))
-    assert install.program() == [sys.executable, "-P", "-m", "aether", "hook"]
+    assert install.own_program() == [sys.executable, "-P", "-m", "aether", "hook"]
 
     for place in ("other", "own"):
         (tmp_path / place).mkdir()
         script = tmp_path / place / ("aether-hook.exe" if os.name == "nt" else "aether-hook")
         script.touch(mode=0o755)
-        assert install.program() == [str(script)]
+        assert install.own_program() == [str(script)]

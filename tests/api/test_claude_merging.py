@@ -3,18 +3,18 @@ import json
 import pytest
 
 from aether.errors import InvalidDocument
-from aether.integrations.claude_code.install import (  # fmt: skip
+from aether.integrations.claude_code.install import (
     EVENTS,
     hooks_of,
-    is_our_server,
+    is_own_server,
     merge,
     merge_server,
-    our_places,
     own_groups,
+    own_positions,
+    parse_settings,
     shared_groups,
     unmerge,
     unmerge_server,
-    value_of,
 )
 from tests.tables import rows
 
@@ -132,7 +132,7 @@ def test_several_of_ours_become_one():
 
     text = merge(edited(merge("", WANTED), change), WANTED)
 
-    assert len(our_places(hooks_of(text)["Stop"])) == 1
+    assert len(own_positions(hooks_of(text)["Stop"])) == 1
 
 
 def test_what_is_odd_but_not_ours_is_left():
@@ -159,7 +159,7 @@ def test_what_claude_code_would_not_read_is_refused(text, words):
 def test_a_server_is_put_in_once_and_taken_out(before):
     text = merge_server(before, SERVER)
 
-    assert value_of(text)["mcpServers"]["aether"] == SERVER
+    assert parse_settings(text)["mcpServers"]["aether"] == SERVER
     assert merge_server(text, SERVER) == text
     assert unmerge_server(text, before) == (before or "{}\n")
 
@@ -167,7 +167,7 @@ def test_a_server_is_put_in_once_and_taken_out(before):
 def test_our_server_is_renewed_with_what_was_added_to_it():
     text = '{"mcpServers": {"aether": {"command": "/old/aether", "args": ["mcp"], "env": {"A": "1"}}}}'
 
-    assert value_of(merge_server(text, SERVER))["mcpServers"]["aether"] == {**SERVER, "env": {"A": "1"}}
+    assert parse_settings(merge_server(text, SERVER))["mcpServers"]["aether"] == {**SERVER, "env": {"A": "1"}}
 
 
 def test_a_server_of_that_name_that_is_not_ours_is_its_owners():
@@ -185,7 +185,7 @@ def test_our_server_is_taken_out_under_another_name():
 
 @rows("server", [None, {}, {"command": 3}, {"command": "aether"}, {"command": "aether", "args": 3}])
 def test_what_is_not_our_server(server):
-    assert not is_our_server(server)
+    assert not is_own_server(server)
 
 
 def test_what_a_person_added_to_a_handler_of_ours_stays():

@@ -19,7 +19,7 @@ def _user(monkeypatch, tmp_path):
     """Give the test a user's own directory and an environment with the hook's program."""
     (tmp_path / "config").mkdir()
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "config"))
-    monkeypatch.setattr(install, "program", lambda: ["/venv/bin/aether-hook"])
+    monkeypatch.setattr(install, "own_program", lambda: ["/venv/bin/aether-hook"])
     monkeypatch.setattr(install, "can_serve", lambda: False)
 
 
@@ -142,7 +142,7 @@ def test_after_an_upgrade_taking_out_still_gives_the_bytes_from_before(project, 
     path.parent.mkdir()
     path.write_bytes(SETTINGS)
     install_install("local", project=project)
-    monkeypatch.setattr(install, "program", lambda: ["/new/aether-hook"])
+    monkeypatch.setattr(install, "own_program", lambda: ["/new/aether-hook"])
 
     (done,) = install_install("local", project=project)
     upgraded = path.read_text()

@@ -6,7 +6,7 @@ import pytest
 
 from aether.errors import NotFound
 from aether.integrations.claude_code import health, install
-from aether.integrations.claude_code.health import pause, resume, status, trouble
+from aether.integrations.claude_code.health import pause, program_problem, resume, status
 from aether.store import spool
 
 needs_posix = pytest.mark.skipif(os.name == "nt", reason="scripts of POSIX")
@@ -32,7 +32,7 @@ def project(tmp_path, monkeypatch, script, home):
     (tmp_path / ".git").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "config"))
-    monkeypatch.setattr(install, "program", lambda: [str(script())])
+    monkeypatch.setattr(install, "own_program", lambda: [str(script())])
     script()
     monkeypatch.setattr(install, "path_advice", lambda: "")
     monkeypatch.setattr(install, "can_serve", lambda: True)
@@ -211,7 +211,7 @@ def test_ones_own_server_in_this_project_is_found_where_claude_code_keeps_it(pro
 def test_a_program_is_tried_away_from_every_home(script, tmp_path):
     note = tmp_path / "note"
 
-    assert trouble([str(script(f'echo "$1 $AETHER_AUTO_INIT $(cat) $AETHER_HOME" > {note}'))]) == ""
+    assert program_problem([str(script(f'echo "$1 $AETHER_AUTO_INIT $(cat) $AETHER_HOME" > {note}'))]) == ""
 
     event, made, payload, place = note.read_text().split()
     assert (event, made, payload) == ("Check", "0", "{}")
@@ -231,19 +231,19 @@ def test_a_program_is_tried_away_from_every_home(script, tmp_path):
 def test_a_program_that_does_not_work_is_told(script, monkeypatch, body, words):
     monkeypatch.setattr(health, "RUN_SECONDS", 5 if "sleep" not in body else 0.2)
 
-    assert words in trouble([str(script(body))])
+    assert words in program_problem([str(script(body))])
 
 
 @needs_posix
 def test_a_program_that_is_not_there_or_none_is_told(tmp_path):
     (tmp_path / "text").write_text("no program")
 
-    assert "is not there" in trouble([str(tmp_path / "none")])
-    assert "cannot be started" in trouble([str(tmp_path / "text")])
+    assert "is not there" in program_problem([str(tmp_path / "none")])
+    assert "cannot be started" in program_problem([str(tmp_path / "text")])
 
 
 def test_the_program_of_this_environment_works():
-    assert trouble(install.program()) == ""
+    assert program_problem(install.own_program()) == ""
 
 
 def test_pausing_and_going_on_can_be_repeated(home):

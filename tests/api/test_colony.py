@@ -7,8 +7,8 @@ from aether import clock
 from aether.api import colony as colony_operations
 from aether.errors import InvalidInput, NotFound, StorageFailed
 from tests import homes
-from tests.memory.states import answer
 from tests.api.calls import snapshot, whole
+from tests.memory.states import answer
 from tests.tables import rows
 
 

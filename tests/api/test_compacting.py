@@ -88,7 +88,7 @@ def test_below_every_trigger_the_very_messages_come_back_and_nothing_is_stored(h
     assert not done.triggered
     assert all(new is old for new, old in zip(done.messages, messages, strict=True))
     assert done.receipt is None
-    assert list(store_conversations.conversations(home)) == []
+    assert list(store_conversations.stored_conversations(home)) == []
 
 
 @pytest.mark.parametrize("wire", ["openai", "anthropic", "responses", "gemini", "plain"])
@@ -136,7 +136,7 @@ def test_the_receipt_accounts_for_every_message(home):
     stayed = [place for place in receipt.places if place is not None]
     assert sorted([*stayed, *receipt.removed]) == list(range(len(messages)))
     assert set(receipt.protected) <= set(stayed)
-    assert receipt.sha256_before == compact_views.checksum(messages)
+    assert receipt.sha256_before == compact_views.messages_checksum(messages)
     assert receipt.step == 1
     assert receipt.summary["backend"] == "extractive"
     assert load(home, "c").compactions[0].receipt == json.loads(json.dumps(receipt._asdict()))
@@ -157,7 +157,7 @@ def test_a_plan_changes_nothing(home):
 
     assert made.triggered
     assert made.task is not None
-    assert list(store_conversations.conversations(home)) == []
+    assert list(store_conversations.stored_conversations(home)) == []
 
 
 def test_what_cannot_be_made_to_fit_raises_stores_nothing_and_is_told(home):
@@ -169,7 +169,7 @@ def test_what_cannot_be_made_to_fit_raises_stores_nothing_and_is_told(home):
         preflight("c", messages, window=WINDOW, options=Options(exporter=told), home=home)
 
     assert told.events[-1].name == "compact.error"
-    assert list(store_conversations.conversations(home)) == []
+    assert list(store_conversations.stored_conversations(home)) == []
 
 
 def test_neither_a_window_nor_a_model_is_an_error(home):
@@ -194,7 +194,7 @@ def test_an_unknown_backend_is_the_callers_mistake(home):
     with pytest.raises(InvalidInput, match="nonsense"):
         preflight("c", long(), window=WINDOW, options=Options(backend="nonsense"), home=home)
 
-    assert list(store_conversations.conversations(home)) == []
+    assert list(store_conversations.stored_conversations(home)) == []
 
 
 def test_what_a_model_writes_stands_in_the_summary(home):
@@ -490,7 +490,7 @@ def test_without_a_home_nothing_is_learned_and_nothing_fails(tmp_path, monkeypat
 
 def test_of_few_requests_is_remembered_that_they_were_made(home, monkeypatch):
     monkeypatch.setattr(compact, "KEPT_TALLIES", 2)
-    monkeypatch.setattr(compact, "_ASKED", {})
+    monkeypatch.setattr(compact, "_REQUESTS", {})
     for name in "abc":
         preflight(name, spoken(10), model="some-model", home=home)
 
@@ -500,36 +500,36 @@ def test_of_few_requests_is_remembered_that_they_were_made(home, monkeypatch):
 def test_what_is_live_no_longer_is_not_compacted_as_if_it_were(home):
     """Another process compacts between the reading and the compacting of this one."""
     said = spoken(200)
-    conversations.add("c", said, home=home)
+    conversations.add_messages("c", said, home=home)
     compact_compact("c", said, window=WINDOW, home=home)
 
     with pytest.raises(Conflict, match="no longer what was read"):
         compact_compact("c", said, window=WINDOW, options=Options(unsaved=()), home=home)
 
-    assert conversations.whole("c", home=home) == said
+    assert conversations.full_history("c", home=home) == said
     assert len(load(home, "c").compactions) == 1
 
 
 def test_what_others_added_after_the_reading_stays_live(home):
     said, late = spoken(200), {"role": "user", "content": "And the lexer?"}
-    conversations.add("c", [*said, late], home=home)
+    conversations.add_messages("c", [*said, late], home=home)
 
     done = compact_compact("c", said, window=WINDOW, options=Options(unsaved=()), home=home)
 
     assert conversations.context("c", home=home) == [*done.messages, late]
-    assert conversations.whole("c", home=home) == [*said, late]
+    assert conversations.full_history("c", home=home) == [*said, late]
 
 
 def test_what_is_not_saved_yet_counts_and_is_not_recorded(home):
     said, behind = spoken(40), spoken(20)
-    conversations.add("c", said, home=home)
+    conversations.add_messages("c", said, home=home)
     assert not preflight("c", said, window=WINDOW, home=home).triggered
 
     done = preflight("c", said, window=WINDOW, options=Options(unsaved=behind), home=home)
 
     assert done.triggered
     assert done.tokens_before == preflight("d", [*said, *behind], window=90_000, home=home).tokens_before
-    assert conversations.whole("c", home=home) == said
+    assert conversations.full_history("c", home=home) == said
 
 
 def test_who_passes_the_whole_each_time_pays_for_no_compaction_twice(home):
@@ -605,4 +605,4 @@ def test_what_is_of_the_wrong_kind_is_refused_before_anything_is_done(home, give
         with pytest.raises(InvalidInput) as caught:
             preflight("c", **{"messages": long(), "window": WINDOW, "home": home, **given})
         assert caught.value.where == where
-    assert list(store_conversations.conversations(home)) == []
+    assert list(store_conversations.stored_conversations(home)) == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aether.api import compact_case
-from aether.api.compact_case import DEFAULT_OPTIONS, KEPT_TALLIES, Options, case
+from aether.api.compact_case import DEFAULT_OPTIONS, KEPT_TALLIES, Options, resolve_case
 from tests.laws.histories import history
 
 
@@ -12,7 +12,7 @@ def of(conversation_id, raws, home, **given):
         "model": None, "window": 9_000, "policy": "compact", "system": None, "tools": None, "wire": None, "note": "",
         "options": DEFAULT_OPTIONS, **given,
     }  # fmt: skip
-    return case(conversation_id, raws, home=home, **settings)
+    return resolve_case(conversation_id, raws, home=home, **settings)
 
 
 def test_a_conversation_that_grew_by_one_message_costs_that_message(home):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from aether.api.compact import preflight
 from aether.api.compact_case import Options
-from aether.api.compact_views import checksum
-from tests.laws.histories import history
+from aether.api.compact_views import messages_checksum
 from tests.api.test_compacting import Told
+from tests.laws.histories import history
 
 WINDOW = 8_000
 
@@ -14,9 +14,9 @@ WINDOW = 8_000
 def test_a_checksum_tells_order_and_content_apart():
     one, other = {"role": "user", "content": "a"}, {"role": "user", "content": "b"}
 
-    assert checksum([one, other]) != checksum([other, one])
-    assert checksum([one]) != checksum([one, one])
-    assert checksum([one]) == checksum([{"role": "user", "content": "a"}])
+    assert messages_checksum([one, other]) != messages_checksum([other, one])
+    assert messages_checksum([one]) != messages_checksum([one, one])
+    assert messages_checksum([one]) == messages_checksum([{"role": "user", "content": "a"}])
 
 
 def test_every_event_of_one_call_says_the_same_of_it(home):

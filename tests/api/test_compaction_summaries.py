@@ -6,10 +6,10 @@ from aether.api.host_summary import ingest_summary, prepare_for_summary
 from aether.errors import LockTimeout
 from aether.memory.patterns import promote
 from aether.store import archive
-from aether.store.lock import locked
+from aether.store.files import locked
 from aether.store.snapshot import load
-from tests.memory.memories import NOW, new_id
 from tests.api.calls import limits, memory, snapshot
+from tests.memory.memories import NOW, new_id
 
 NOTES = (
     ("We chose SQLite over Postgres because the tool must run without a server.", "decision", {}),

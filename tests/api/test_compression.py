@@ -7,8 +7,8 @@ from aether.api import compress, handoffs
 from aether.errors import Conflict, InvalidInput, NotFound, StorageFailed
 from aether.memory import handoff
 from tests import homes
-from tests.memory.states import answer
 from tests.api.calls import answer_text, handed, limits, memory, snapshot, whole
+from tests.memory.states import answer
 from tests.tables import rows
 
 DECISION = ("Decision: Use JSON for state", "decision", 1.0)
@@ -49,7 +49,7 @@ def test_prepared_data_holds_the_items_and_their_numbers(home):
     assert given["total_tokens"] == aether.get_memory_status(home=home)["working_memory"]["tokens"]
     assert given["target_tokens"] == int(given["total_tokens"] / 2.5)
     assert given["compression_id"] in given["prompt"]["text"]
-    assert f"about {handoff.room(given)} tokens" in given["prompt"]["text"]
+    assert f"about {handoff.session_room(given)} tokens" in given["prompt"]["text"]
     assert handoffs.read_handoff(path) == given
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aether.api.compact import guarded, options_of, rules_of
+from aether.api.compact import guarded_storage, options_from_config, redaction_rules
 from aether.backends.base import Settings
 from aether.compaction.policy import CompactConfig
 from aether.errors import StorageFailed
@@ -24,7 +24,7 @@ def decided(*, triggered):
 
 
 def test_the_parts_are_those_that_are_named(tmp_path, capsys):
-    options = options_of(
+    options = options_from_config(
         CompactConfig(
             summarizer_backend="ollama",
             summarizer_model="small",
@@ -42,24 +42,24 @@ def test_the_parts_are_those_that_are_named(tmp_path, capsys):
 
 
 def test_a_home_that_is_named_keeps_the_conversations(home):
-    assert options_of(CompactConfig(), home=home).record == home
+    assert options_from_config(CompactConfig(), home=home).record == home
 
 
 @pytest.mark.parametrize("given", [{"storage_enabled": False}, {"storage_adapter": "none"}])
 def test_without_storage_there_is_none(given):
-    assert options_of(CompactConfig(**given)).storage is None
+    assert options_from_config(CompactConfig(**given)).storage is None
 
 
 def test_events_go_to_the_file_that_is_named(tmp_path):
     config = CompactConfig(telemetry_exporter="file", telemetry_path="told.jsonl", storage_enabled=False)
 
-    options_of(config).exporter.emit(token_estimate(AT, {}))
+    options_from_config(config).exporter.emit(token_estimate(AT, {}))
 
     assert "token_estimate" in (tmp_path / "told.jsonl").read_text()
 
 
 def test_events_of_a_compaction_are_kept_beside_its_copies(tmp_path):
-    exporter = options_of(CompactConfig(telemetry_enabled=False)).exporter
+    exporter = options_from_config(CompactConfig(telemetry_enabled=False)).exporter
 
     exporter.emit(token_estimate(AT, {}))
     exporter.emit(decided(triggered=False))
@@ -70,10 +70,10 @@ def test_events_of_a_compaction_are_kept_beside_its_copies(tmp_path):
 
 
 def test_further_secrets_are_those_of_the_configuration():
-    rules = rules_of(CompactConfig(redaction_patterns=(r"ACME-\d+",)))
+    rules = redaction_rules(CompactConfig(redaction_patterns=(r"ACME-\d+",)))
 
     assert redact("ticket ACME-12", rules) == "ticket <REDACTED>"
-    assert rules_of(CompactConfig(redaction_enabled=False)) is None
+    assert redaction_rules(CompactConfig(redaction_enabled=False)) is None
 
 
 def test_what_a_storage_of_the_callers_own_raises_is_a_failure_of_storage():
@@ -87,7 +87,7 @@ def test_what_a_storage_of_the_callers_own_raises_is_a_failure_of_storage():
         def save_event(self, session_id, event):
             return None
 
-    storage = guarded(Own())
+    storage = guarded_storage(Own())
 
     assert storage.save_transcript("s", [], 1) == "s/1"
     assert storage.save_event("s", {}) == storage.name == "Own"
@@ -105,4 +105,4 @@ def test_a_storage_of_the_callers_own_may_know_its_steps():
         def next_step(self, session_id):
             return 7
 
-    assert guarded(Own()).next_step("s") == 7
+    assert guarded_storage(Own()).next_step("s") == 7

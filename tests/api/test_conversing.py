@@ -11,32 +11,34 @@ FIRST, SECOND = {"role": "user", "content": "one"}, {"role": "assistant", "conte
 
 
 def test_what_is_added_is_live_and_whole(home):
-    conversations.add("c", [FIRST], home=home)
-    conversations.add("c", [], home=home)
-    conversations.add("c", [SECOND], home=home)
+    conversations.add_messages("c", [FIRST], home=home)
+    conversations.add_messages("c", [], home=home)
+    conversations.add_messages("c", [SECOND], home=home)
 
-    assert conversations.context("c", home=home) == conversations.whole("c", home=home) == [FIRST, SECOND]
+    assert (
+        conversations.context("c", home=home) == conversations.full_history("c", home=home) == [FIRST, SECOND]
+    )
     assert conversations.context("other", home=home) == []
-    assert conversations.names(home=home) == ["c"]
+    assert conversations.conversation_ids(home=home) == ["c"]
 
 
 def test_what_is_taken_back_stays_in_the_whole(home):
-    conversations.add("c", [FIRST, SECOND], home=home)
+    conversations.add_messages("c", [FIRST, SECOND], home=home)
 
-    assert conversations.take_back("c", home=home) == SECOND
+    assert conversations.pop_message("c", home=home) == SECOND
     assert conversations.context("c", home=home) == [FIRST]
-    assert conversations.whole("c", home=home) == [FIRST, SECOND]
-    assert conversations.take_back("nobody", home=home) is None
+    assert conversations.full_history("c", home=home) == [FIRST, SECOND]
+    assert conversations.pop_message("nobody", home=home) is None
 
 
 def test_begun_anew_nothing_is_live(home):
-    conversations.add("c", [FIRST], home=home)
-    conversations.begin_anew("c", home=home)
-    conversations.add("c", [SECOND], home=home)
+    conversations.add_messages("c", [FIRST], home=home)
+    conversations.clear_context("c", home=home)
+    conversations.add_messages("c", [SECOND], home=home)
 
     assert conversations.context("c", home=home) == [SECOND]
-    assert conversations.whole("c", home=home) == [FIRST, SECOND]
-    assert conversations.since_begun("c", home=home) == [SECOND]
+    assert conversations.full_history("c", home=home) == [FIRST, SECOND]
+    assert conversations.since_cleared("c", home=home) == [SECOND]
 
 
 def test_what_compactions_replaced_is_part_of_what_was_said_since(home):
@@ -45,22 +47,22 @@ def test_what_compactions_replaced_is_part_of_what_was_said_since(home):
         for nth in range(30)
         for role in ("user", "assistant")
     ]
-    conversations.add("c", [FIRST], home=home)
-    conversations.begin_anew("c", home=home)
-    conversations.add("c", long, home=home)
+    conversations.add_messages("c", [FIRST], home=home)
+    conversations.clear_context("c", home=home)
+    conversations.add_messages("c", long, home=home)
     for _ in range(2):
         live = conversations.context("c", home=home)
         compact.compact("c", live, window=2000, policy="brief", wire="plain", home=home)
-        conversations.add("c", [SECOND], home=home)
+        conversations.add_messages("c", [SECOND], home=home)
 
     assert len(conversations.context("c", home=home)) < 40
-    assert conversations.since_begun("c", home=home) == [*long, SECOND, SECOND]
+    assert conversations.since_cleared("c", home=home) == [*long, SECOND, SECOND]
 
 
 def test_without_a_home_there_is_a_directory_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
-    conversations.add("c", [FIRST])
+    conversations.add_messages("c", [FIRST])
 
     assert (tmp_path / ".compact" / "conversations").is_dir()
     assert conversations.place(None) == tmp_path / ".compact"
@@ -72,7 +74,7 @@ def test_a_directory_of_its_own_may_be_named(tmp_path):
     assert conversations.context("c", home=named) == []
     assert not named.exists()
 
-    conversations.add("c", [FIRST], home=named)
+    conversations.add_messages("c", [FIRST], home=named)
 
     assert conversations.context("c", home=named) == [FIRST]
 
@@ -85,7 +87,7 @@ def test_a_home_is_used_where_there_is_one(home, monkeypatch):
 
 def test_a_named_directory_that_is_no_home_is_refused(tmp_path):
     with pytest.raises(NotFound):
-        conversations.add("c", [FIRST], home=tmp_path)
+        conversations.add_messages("c", [FIRST], home=tmp_path)
 
 
 def test_who_passes_the_whole_each_time_goes_on_from_what_was_compacted(home):
@@ -94,47 +96,47 @@ def test_who_passes_the_whole_each_time_goes_on_from_what_was_compacted(home):
         for nth in range(30)
         for role in ("user", "assistant")
     ]
-    assert conversations.continued("c", long, home=home) == long
+    assert conversations.resume("c", long, home=home) == long
 
     compact.compact("c", long, window=2000, wire="plain", home=home)
 
-    found = conversations.continued("c", [*long, FIRST], home=home)
+    found = conversations.resume("c", [*long, FIRST], home=home)
     assert found == [*conversations.context("c", home=home), FIRST]
     assert len(found) < 40
     assert sum(any(one is given for given in long) for one in found) == len(found) - 2
-    assert conversations.continued("c", [SECOND, *long], home=home) == [SECOND, *long]
-    assert conversations.continued("c", long[:-1], home=home) == long[:-1]
+    assert conversations.resume("c", [SECOND, *long], home=home) == [SECOND, *long]
+    assert conversations.resume("c", long[:-1], home=home) == long[:-1]
 
 
 def test_what_was_said_is_read_once_for_as_long_as_nothing_is_added(home, monkeypatch):
-    conversations.add("c", [FIRST, SECOND], home=home)
+    conversations.add_messages("c", [FIRST, SECOND], home=home)
     read = []
     real = conversations.conversations.history
     monkeypatch.setattr(conversations.conversations, "history", lambda log: read.append(log) or real(log))
 
     for _ in range(3):
-        assert conversations.continued("c", [FIRST, SECOND], home=home) == [FIRST, SECOND]
+        assert conversations.resume("c", [FIRST, SECOND], home=home) == [FIRST, SECOND]
     assert len(read) == 1
 
-    conversations.add("c", [FIRST], home=home)
-    assert conversations.continued("c", [FIRST, SECOND], home=home) == [FIRST, SECOND]
-    assert conversations.continued("c", [FIRST, SECOND, FIRST, SECOND], home=home)[-1] == SECOND
+    conversations.add_messages("c", [FIRST], home=home)
+    assert conversations.resume("c", [FIRST, SECOND], home=home) == [FIRST, SECOND]
+    assert conversations.resume("c", [FIRST, SECOND, FIRST, SECOND], home=home)[-1] == SECOND
     assert len(read) == 2
 
 
 def test_what_is_changed_by_a_caller_is_not_what_was_said(home):
-    conversations.add("c", [FIRST, SECOND], home=home)
+    conversations.add_messages("c", [FIRST, SECOND], home=home)
     given = [dict(FIRST), dict(SECOND)]
 
-    conversations.continued("c", given, home=home)[0]["content"] = "changed"
+    conversations.resume("c", given, home=home)[0]["content"] = "changed"
 
-    assert conversations.continued("c", [FIRST, SECOND], home=home) == [FIRST, SECOND]
+    assert conversations.resume("c", [FIRST, SECOND], home=home) == [FIRST, SECOND]
 
 
 def test_few_conversations_are_remembered(home, monkeypatch):
-    monkeypatch.setattr(conversations, "KEPT_HERE", 2)
-    monkeypatch.setattr(conversations, "_SAID", {})
+    monkeypatch.setattr(conversations, "KEPT_CONVERSATIONS", 2)
+    monkeypatch.setattr(conversations, "_LIVE", {})
     for name in "abc":
-        conversations.continued(name, [FIRST], home=home)
+        conversations.resume(name, [FIRST], home=home)
 
-    assert len(conversations._SAID) == 2
+    assert len(conversations._LIVE) == 2

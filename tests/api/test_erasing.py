@@ -13,11 +13,11 @@ from aether.api.colony import emit_signal
 from aether.errors import Conflict, InvalidInput, LockTimeout, NotFound
 from aether.store import conversations as store_conversations
 from aether.store import snapshot, spool
-from aether.store.lock import locked
+from aether.store.files import locked
 from tests import homes
+from tests.api.test_memory_files import tool
 from tests.cli import stage
 from tests.hook_player import put, turn
-from tests.api.test_memory_files import tool
 from tests.tables import rows
 
 PLAIN = "Quorvex-77-Blue"
@@ -94,12 +94,12 @@ def planted(home, text):
     (home / "memories/by_hand.md").write_text(f"by hand: {text}")
     graph.create_entities([{"name": text, "entityType": "key", "observations": [f"is {text}"]}], home=home)
     graph.create_relations([{"from": text, "to": text, "relationType": "is"}], home=home)
-    conversations.add("work", conversation(text), home=home)
-    conversations.add(f"about {text}", conversation(text), home=home)
+    conversations.add_messages("work", conversation(text), home=home)
+    conversations.add_messages(f"about {text}", conversation(text), home=home)
     aether.compact("work", conversations.context("work", home=home), window=4000, home=home)
     put(home, *turn(1))
     put(home, {"event": "UserPromptSubmit", "session": "s2", "at": "2026-03-01T10:15:00.000000Z", "prompt": f"Never use {text}."})  # fmt: skip
-    hook_sessions.record(home, "s2", [f"- {text}"])
+    hook_sessions.record_injected(home, "s2", [f"- {text}"])
     aether.create_snapshot(f"with {text}", home=home)
     item = aether.add_working_memory_item(f"{text}\nstays open", "decision", 0.9, home=home)
     done = forget.forget([str(item)], home=home)
@@ -136,7 +136,7 @@ def test_no_byte_of_it_remains_wherever_it_was_planted(tmp_path, text):
     home = tmp_path / ".aether"
     planted(home, text)
     assert len(holders(home, text)) > 20
-    looked = erase.would_erase(match=text, home=home)
+    looked = erase.preview_erase(match=text, home=home)
 
     done = erase.erase(match=text, home=home)
 
@@ -148,7 +148,7 @@ def test_no_byte_of_it_remains_wherever_it_was_planted(tmp_path, text):
     snapshot._CACHE.clear()
     store_conversations._CACHE.clear()
     assert is_sound(home) == []
-    assert erase.would_erase(match=text, home=home).places == {}
+    assert erase.preview_erase(match=text, home=home).places == {}
     assert not (home / "erasing").exists()
 
 
@@ -289,7 +289,7 @@ def test_what_does_not_fit_its_schema_afterwards_is_refused(place, monkeypatch):
 
 def test_an_unknown_id_is_named(place):
     with pytest.raises(NotFound, match="'wm_none' is in no layer"):
-        erase.would_erase(["wm_none"], home=place)
+        erase.preview_erase(["wm_none"], home=place)
 
 
 def test_what_a_person_wrote_stays_and_is_named(place):
@@ -316,7 +316,7 @@ def test_what_a_hook_removes_meanwhile_is_passed_over(place, monkeypatch):
     (place / "notes.txt").write_text(PLAIN)
     monkeypatch.setattr(erase, "identity", lambda path: path.unlink(missing_ok=True) or (0, 0, 0))
 
-    assert erase.would_erase(match=PLAIN, home=place).places == {}
+    assert erase.preview_erase(match=PLAIN, home=place).places == {}
 
 
 def test_a_directory_that_cannot_be_read_stops_it(place, monkeypatch):
@@ -326,7 +326,7 @@ def test_a_directory_that_cannot_be_read_stops_it(place, monkeypatch):
 
     monkeypatch.setattr(erase.os, "walk", walk)
     with pytest.raises(OSError, match="broken"):
-        erase.would_erase(match=PLAIN, home=place)
+        erase.preview_erase(match=PLAIN, home=place)
 
 
 def test_while_hooks_or_a_command_write_nothing_is_changed(place, monkeypatch):
@@ -344,18 +344,18 @@ def test_while_hooks_or_a_command_write_nothing_is_changed(place, monkeypatch):
 
 def test_a_conversation_goes_on_under_its_new_name(place):
     name = f"about {PLAIN}"
-    conversations.add(name, conversation(PLAIN), home=place)
+    conversations.add_messages(name, conversation(PLAIN), home=place)
 
     erase.erase(match=PLAIN, home=place)
 
-    assert conversations.names(home=place) == ["about [ERASED]"]
-    assert conversations.whole("about [ERASED]", home=place) == conversation("[ERASED]")
-    conversations.add("about [ERASED]", [{"role": "user", "content": "more"}], home=place)
-    assert len(conversations.whole("about [ERASED]", home=place)) == len(conversation("")) + 1
+    assert conversations.conversation_ids(home=place) == ["about [ERASED]"]
+    assert conversations.full_history("about [ERASED]", home=place) == conversation("[ERASED]")
+    conversations.add_messages("about [ERASED]", [{"role": "user", "content": "more"}], home=place)
+    assert len(conversations.full_history("about [ERASED]", home=place)) == len(conversation("")) + 1
 
 
 def test_a_compaction_can_be_undone_and_a_handoff_ingested_afterwards(place):
-    conversations.add("work", conversation(PLAIN), home=place)
+    conversations.add_messages("work", conversation(PLAIN), home=place)
     aether.compact("work", conversations.context("work", home=place), window=4000, home=place)
     aether.add_working_memory_item(f"Use {PLAIN}.", "decision", 0.9, home=place, metadata={"phase": 1})
     aether.prepare_compression_data(1, home=place, manual=True)
@@ -381,7 +381,7 @@ def test_an_entry_of_a_hook_that_waits_is_erased_as_well(place, monkeypatch):
 
     assert holders(place, PLAIN) == []
     assert aether.log(home=place)[0].operation == "capture"
-    assert (spool.waiting(str(place)), hook_sessions.session_of(place, "s9") is not None) == ([], True)
+    assert (spool.waiting(str(place)), hook_sessions.find_session(place, "s9") is not None) == ([], True)
 
 
 def test_a_first_forgetting_cannot_be_undone_while_a_later_one_stands_and_that_is_named(place):

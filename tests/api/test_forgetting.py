@@ -61,7 +61,7 @@ def test_what_is_forgotten_is_found_no_more_until_it_is_undone(place, where, by)
     with pytest.raises(NotFound):
         recall.full([item], home=place)
     assert [line.id for line in recall.timeline(other, home=place)] == [other]
-    assert forget.would_forget(match="Quorvex", home=place).targets == []
+    assert forget.preview_forget(match="Quorvex", home=place).targets == []
     assert is_sound(place)
     homes.undo(done.revision, home=place)
     assert found(place) == [item]
@@ -72,7 +72,7 @@ def test_a_dry_look_changes_nothing(place):
     add(place)
     before = snapshot.load(place).revision
 
-    looked = forget.would_forget(match="Quorvex", home=place)
+    looked = forget.preview_forget(match="Quorvex", home=place)
 
     assert (len(looked.targets), looked.receipt, looked.revision) == (1, None, 0)
     assert snapshot.load(place).revision == before
@@ -259,7 +259,7 @@ def test_similar_statements_are_named_and_go_only_when_asked_for(place):
         add(place, "Write state files atomically."),
     )
 
-    looked = forget.would_forget([first], home=place)
+    looked = forget.preview_forget([first], home=place)
     assert ([one.id for one in looked.targets], [one.id for one in looked.similar]) == ([first], [other])
     done = forget.forget([first], similar=True, home=place)
 

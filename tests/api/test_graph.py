@@ -113,7 +113,7 @@ def test_recalling_finds_entities_by_most_words(home):
 
     assert [match.name for match in graph.recall_entities("digging ant", limit=5, home=home)] == ["ant"]
     assert len(graph.recall_entities("insects", limit=1, home=home)) == 1
-    assert graph.entity("bee", home=home).text == "bee (insect)\nIt digs."
+    assert graph.describe_entity("bee", home=home).text == "bee (insect)\nIt digs."
 
 
 @pytest.mark.slow

@@ -1,18 +1,18 @@
 import pytest
 
 from aether.api import hook_sessions
-from aether.api.hook_sessions import SENSELESS, due, opened, phase_lines
-from aether.memory.phases import Marker
+from aether.api.hook_sessions import MALFORMED_ERRORS, open_session, phase_markers, ready_notes
+from aether.memory.phases import PhaseMarker
 from tests.hook_player import called, entry, turn
 
 
 @pytest.fixture
 def session(home):
-    return opened(home, "s1")
+    return open_session(home, "s1")
 
 
 def contents(session, *entries, phase=1):
-    return [draft["content"] for each in entries for draft in due(session, each, phase=phase)]
+    return [draft["content"] for each in entries for draft in ready_notes(session, each, phase=phase)]
 
 
 def test_an_entry_gives_the_notes_that_are_due_with_it(session):
@@ -31,26 +31,26 @@ def test_what_the_session_was_told_is_not_noted_again_where_somebody_repeats_it(
     pasted = entry("UserPromptSubmit", prompt=told[0], prompt_id="p1")
     quoted = entry("Stop", message=f"I know this:\n{told[0]}\nThe port of the shop is 8001 now.")
 
-    assert due(session, pasted, phase=1, told=told) == []
-    assert [draft["content"] for draft in due(session, quoted, phase=1, told=told)] == [
+    assert ready_notes(session, pasted, phase=1, told=told) == []
+    assert [draft["content"] for draft in ready_notes(session, quoted, phase=1, told=told)] == [
         "The port of the shop is 8001 now."
     ]
 
 
 def test_a_note_says_that_hooks_brought_it_in_which_phase_and_of_which_transcript(session):
-    [draft] = due(session, turn(1)[0], phase=7)
+    [draft] = ready_notes(session, turn(1)[0], phase=7)
 
     assert draft["metadata"]["phase"] == 7
     pointer = draft["metadata"]["pointer"]
     assert (pointer["file"], pointer["via"], pointer["uuid"], "line" in pointer) == (
         "s1.jsonl", "hooks", "prompt/p1", False,
     )  # fmt: skip
-    [later] = due(session, turn(2)[0], phase=8)
+    [later] = ready_notes(session, turn(2)[0], phase=8)
     assert later["metadata"]["phase"] == 8
 
 
 def test_what_was_seen_is_bounded(session, monkeypatch):
-    monkeypatch.setattr(hook_sessions, "SEEN", 5)
+    monkeypatch.setattr(hook_sessions, "SEEN_KEPT", 5)
 
     contents(session, *[each for number in range(9) for each in turn(number)])
 
@@ -73,7 +73,7 @@ def test_a_transcript_is_remembered_where_an_entry_names_none(session):
     nameless = turn(2)[0]
     del nameless["transcript"]
 
-    [draft] = due(session, nameless, phase=1)
+    [draft] = ready_notes(session, nameless, phase=1)
 
     assert draft["metadata"]["pointer"]["file"] == "s1.jsonl"
 
@@ -93,8 +93,8 @@ def test_an_entry_that_makes_no_sense_leaves_the_session_as_it_was(session, monk
         raise KeyError("what")
 
     monkeypatch.setattr(hook_sessions, "records", senseless)
-    with pytest.raises(SENSELESS):
-        due(session, entry("Odd"), phase=1)
+    with pytest.raises(MALFORMED_ERRORS):
+        ready_notes(session, entry("Odd"), phase=1)
     monkeypatch.undo()
 
     assert session == before
@@ -102,6 +102,6 @@ def test_an_entry_that_makes_no_sense_leaves_the_session_as_it_was(session, monk
 
 
 def test_only_the_end_of_the_main_conversations_turn_changes_the_phase():
-    assert phase_lines(entry("Stop", message="Phase 2 complete")) == [Marker("complete", 2)]
-    assert phase_lines(entry("SubagentStop", message="Phase 2 complete")) == []
-    assert phase_lines(entry("Stop", message=None)) == []
+    assert phase_markers(entry("Stop", message="Phase 2 complete")) == [PhaseMarker("complete", 2)]
+    assert phase_markers(entry("SubagentStop", message="Phase 2 complete")) == []
+    assert phase_markers(entry("Stop", message=None)) == []

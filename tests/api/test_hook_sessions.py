@@ -5,20 +5,20 @@ import sys
 
 import pytest
 
-from aether.api.hook_sessions import NOT_YET, is_idle, opened, session_of, write
+from aether.api.hook_sessions import NO_REVISION, find_session, is_idle, open_session, write_session
 from tests import homes
 
 IDLE = {"work": {"calls": {}, "failures": {}, "files": {}, "commands": {}}, "answer": None}
 
 
 def known(home, session="s1", **more):
-    return {**opened(home, session), **more}
+    return {**open_session(home, session), **more}
 
 
 def test_a_session_nobody_heard_of_begins(home):
-    assert session_of(home, "s1") is None
-    assert opened(home, "s1") == {
-        "state": {}, "done": [], "seen": [], "first_source": "", "at": "", "revision": NOT_YET, "archive_read": -1,
+    assert find_session(home, "s1") is None
+    assert open_session(home, "s1") == {
+        "state": {}, "done": [], "seen": [], "first_source": "", "at": "", "revision": NO_REVISION, "archive_read": -1,
     }  # fmt: skip
 
 
@@ -26,43 +26,43 @@ def test_a_session_nobody_heard_of_begins(home):
 def test_what_is_written_is_read_whatever_the_session_is_called(session, home):
     wanted = known(home, session, first_source="startup", seen=["a"], at="\ud800")
 
-    write(home, session, wanted)
+    write_session(home, session, wanted)
 
-    assert session_of(home, session) == opened(home, session) == wanted
+    assert find_session(home, session) == open_session(home, session) == wanted
     [path] = (home / "hooks" / "sessions").iterdir()
     assert path.suffix == ".json"
-    assert session_of(home, f"{session}-") is None
+    assert find_session(home, f"{session}-") is None
 
 
 @pytest.mark.parametrize("data", [b"{torn", b"[]", b"{}", b"\xff", b"[" * 100_000])
 def test_a_file_that_makes_no_sense_is_as_good_as_none(data, home):
-    write(home, "s1", known(home))
+    write_session(home, "s1", known(home))
     [path] = (home / "hooks" / "sessions").iterdir()
     path.write_bytes(data)
 
-    assert session_of(home, "s1") is None
-    assert opened(home, "s1")["revision"] == NOT_YET
+    assert find_session(home, "s1") is None
+    assert open_session(home, "s1")["revision"] == NO_REVISION
 
 
 def test_a_file_that_cannot_be_read_now_is_not_taken_for_none(home):
     (home / "hooks" / "sessions" / "s1.json").mkdir(parents=True)
 
-    assert session_of(home, "s1") is None
+    assert find_session(home, "s1") is None
     with pytest.raises(OSError, match="directory"):
-        opened(home, "s1")
+        open_session(home, "s1")
 
 
 def test_sessions_that_nobody_resumes_are_forgotten_when_another_begins(home):
-    write(home, "old", known(home))
-    write(home, "young", known(home))
+    write_session(home, "old", known(home))
+    write_session(home, "young", known(home))
     os.utime(home / "hooks" / "sessions" / "old.json", (0, 0))
-    write(home, "young", known(home))
-    assert session_of(home, "old") is not None
+    write_session(home, "young", known(home))
+    assert find_session(home, "old") is not None
 
-    write(home, "new", known(home))
+    write_session(home, "new", known(home))
 
-    assert session_of(home, "old") is None
-    assert session_of(home, "young") is not None
+    assert find_session(home, "old") is None
+    assert find_session(home, "young") is not None
 
 
 @pytest.mark.parametrize(
@@ -103,24 +103,24 @@ def test_reading_a_session_imports_none_of_the_rules_of_capture():
 
 def test_sessions_that_lead_elsewhere_are_neither_read_nor_written(tmp_path):
     home, other = tmp_path / "home", tmp_path / "other"
-    write(other, "s", opened(other, "s"))
+    write_session(other, "s", open_session(other, "s"))
     (home / "hooks").mkdir(parents=True)
     (home / "hooks" / "sessions").symlink_to(other / "hooks" / "sessions")
 
     with pytest.raises(OSError, match="leads elsewhere"):
-        opened(home, "s")
+        open_session(home, "s")
     with pytest.raises(OSError, match="leads elsewhere"):
-        write(home, "t", opened(other, "s"))
+        write_session(home, "t", open_session(other, "s"))
     assert [path.name for path in (other / "hooks" / "sessions").iterdir()] == ["s.json"]
 
 
 def test_a_session_that_is_a_link_begins_anew_and_replaces_it(tmp_path):
-    known = opened(tmp_path, "s")
-    write(tmp_path, "t", {**known, "at": "then"})
+    known = open_session(tmp_path, "s")
+    write_session(tmp_path, "t", {**known, "at": "then"})
     place = tmp_path / "hooks" / "sessions"
     (place / "s.json").symlink_to(place / "t.json")
 
-    assert opened(tmp_path, "s")["at"] == ""
-    write(tmp_path, "s", known)
-    assert opened(tmp_path, "t")["at"] == "then"
+    assert open_session(tmp_path, "s")["at"] == ""
+    write_session(tmp_path, "s", known)
+    assert open_session(tmp_path, "t")["at"] == "then"
     assert not (place / "s.json").is_symlink()

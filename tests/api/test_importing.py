@@ -7,7 +7,7 @@ import pytest
 import aether
 from aether.api import dedupe, importing
 from aether.errors import InvalidInput, NotFound
-from aether.memory.capture.notes import key, mark
+from aether.memory.capture.notes import note_key, origin
 from aether.messages.read import read_records
 from tests import homes
 from tests.api.calls import limits, memory, snapshot, whole
@@ -388,7 +388,7 @@ def test_the_key_of_a_note_is_the_same_whether_something_in_it_was_redacted(home
 
     keys = {each["metadata"]["pointer"]["key"] for each in memory(home)["working_memory"]["items"]}
     assert TOKEN in record.text
-    assert keys & {key(mark(record, ""), slot) for slot in ("said", "demand 0", "demand 1")}
+    assert keys & {note_key(origin(record, ""), slot) for slot in ("said", "demand 0", "demand 1")}
     assert load(home, path).items == 0
 
 

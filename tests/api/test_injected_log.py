@@ -17,11 +17,11 @@ def place(tmp_path):
 
 
 def test_a_session_has_a_file_of_its_own_whatever_its_name(place):
-    hook_sessions.record(place, "a", ["x"])
-    hook_sessions.record(place, "../a", ["y"])
-    hook_sessions.start(place, "b", ["z"])
+    hook_sessions.record_injected(place, "a", ["x"])
+    hook_sessions.record_injected(place, "../a", ["y"])
+    hook_sessions.start_injected(place, "b", ["z"])
 
-    assert [hook_sessions.injected(place, name) for name in ("a", "../a", "b", "c")] == [
+    assert [hook_sessions.read_injected(place, name) for name in ("a", "../a", "b", "c")] == [
         ["x"],
         ["y"],
         ["z"],
@@ -31,12 +31,12 @@ def test_a_session_has_a_file_of_its_own_whatever_its_name(place):
 
 
 def test_only_the_newest_sessions_are_kept(place, monkeypatch):
-    monkeypatch.setattr(hook_sessions, "SESSIONS_KEPT", 2)
+    monkeypatch.setattr(hook_sessions, "INJECTED_KEPT", 2)
 
     for number, name in enumerate("abc"):
-        hook_sessions.start(place, name)
+        hook_sessions.start_injected(place, name)
         os.utime(place / "hooks" / "injected" / f"{name}.json", (number + 1, number + 1))
-    hook_sessions.start(place, "d")
+    hook_sessions.start_injected(place, "d")
 
     assert sorted(file.stem for file in (place / "hooks" / "injected").iterdir()) == ["c", "d"]
 
@@ -45,13 +45,13 @@ def test_what_leads_elsewhere_is_neither_read_nor_written(tmp_path):
     home, other = tmp_path / "home", tmp_path / "other"
     for place in (home, other):
         place.mkdir()
-    hook_sessions.record(other, "s", ["wm_1"])
+    hook_sessions.record_injected(other, "s", ["wm_1"])
     (home / "hooks").mkdir()
     (home / "hooks" / "injected").symlink_to(other / "hooks" / "injected")
 
     with pytest.raises(StorageFailed, match="leads elsewhere"):
-        hook_sessions.record(home, "t", ["wm_2"])
-    assert hook_sessions.injected(home, "s") == []
+        hook_sessions.record_injected(home, "t", ["wm_2"])
+    assert hook_sessions.read_injected(home, "s") == []
     assert [path.name for path in (other / "hooks" / "injected").iterdir()] == ["s.json"]
 
 
@@ -60,6 +60,6 @@ def test_the_log_of_an_earlier_release_is_read_until_the_next_injection(place):
     old.parent.mkdir(parents=True)
     old.write_text('["x"]')
 
-    assert hook_sessions.injected(place, "s") == ["x"]
-    hook_sessions.record(place, "s", ["y"])
-    assert hook_sessions.injected(place, "s") == ["y"]
+    assert hook_sessions.read_injected(place, "s") == ["x"]
+    hook_sessions.record_injected(place, "s", ["y"])
+    assert hook_sessions.read_injected(place, "s") == ["y"]

@@ -9,7 +9,7 @@ import pytest
 
 import aether
 from aether.api import memory_tool
-from aether.api.memory_tool import alone, examine, settled, showing
+from aether.api.memory_tool import directory_lock, directory_updated, examine_directory, synchronize_directory
 from aether.api.memory_tool import memory_tool as memory_tool_memory_tool
 from aether.errors import LockTimeout, UnsafePath
 from aether.memory.memory_tool import MAX_FILE_BYTES, checksum
@@ -140,7 +140,7 @@ def test_what_is_no_note_is_listed_named_and_left_alone(used):
     assert memory_tool_memory_tool(
         {"command": "create", "path": "/memories/dirlink/new", "file_text": ""}, home=used
     ).is_error
-    found = examine(used)
+    found = examine_directory(used)
     assert {(each.level, each.code) for each in found} == {("info", "no-note")}
     assert len(found) == 9
 
@@ -161,7 +161,7 @@ def test_the_directory_may_not_be_a_link(used, tmp_path):
     with pytest.raises(UnsafePath, match="is a link"):
         look(used)
 
-    assert [finding.code for finding in examine(used)] == ["UnsafePath"]
+    assert [finding.code for finding in examine_directory(used)] == ["UnsafePath"]
     aether.undo(home=used)  # of the document alone: the directory is not in the way
     assert (tmp_path / "elsewhere/a.md").read_text() == "text\n"
 
@@ -215,7 +215,7 @@ def test_an_edit_that_is_saved_while_the_file_is_written_wins(used, monkeypatch)
 
 def test_a_file_in_the_place_of_a_directory_is_left(used, monkeypatch):
     """A person makes it between the look at the directory and the writing."""
-    before = memory_tool.Shown({}, {A: "text\n"}, {}, {A: checksum("text\n")})
+    before = memory_tool.DirectoryState({}, {A: "text\n"}, {}, {A: checksum("text\n")})
     (used / "memories/x").write_bytes(b"\xff")
     monkeypatch.setattr(memory_tool, "_scan", lambda home: before)
 
@@ -242,25 +242,25 @@ def test_names_that_differ_in_case_alone_are_not_both_brought_in(home):
 def test_one_at_a_time(used):
     (used / "config.toml").write_text("[store]\nlock_timeout_seconds = 0.01\n")
 
-    with alone(used), pytest.raises(LockTimeout):
+    with directory_lock(used), pytest.raises(LockTimeout):
         look(used)
 
 
 def test_what_is_amiss_keeps_no_undo_from_being_done(used):
     (used / "config.toml").write_text("[store]\nlock_timeout_seconds = 0.01\n")
 
-    with alone(used), showing(used):
+    with directory_lock(used), directory_updated(used):
         pass
 
     assert shown(used) == {A: "text\n"}
 
 
 def test_a_home_without_notes_is_not_looked_into(home):
-    with showing(home):
+    with directory_updated(home):
         pass
 
     assert not (home / "data/memories").exists()
-    assert examine(home) == []
+    assert examine_directory(home) == []
 
 
 def test_a_secret_in_a_note_is_a_finding(used):
@@ -283,7 +283,7 @@ def test_temp_files_are_no_notes_and_the_doctor_takes_them_away(used):
 def test_a_file_that_vanishes_while_it_is_looked_at_is_none(used, monkeypatch):
     monkeypatch.setattr(memory_tool, "_text", lambda file, path: file.unlink(missing_ok=True))
 
-    with alone(used):
-        found = settled(used)
+    with directory_lock(used):
+        found = synchronize_directory(used)
 
     assert (found.texts, found.others) == ({}, {})

@@ -3,8 +3,8 @@ import pytest
 import aether
 from aether.api.patterns import promote
 from aether.errors import InvalidInput, NotFound
-from tests.memory.states import answer
 from tests.api.calls import memory, snapshot, whole
+from tests.memory.states import answer
 from tests.tables import rows
 
 ATOMIC = "Use atomic writes for state files"

@@ -12,7 +12,7 @@ from aether.api import briefing, hook_sessions, recall, working
 from aether.errors import InvalidInput, NotFound
 from aether.memory.items import NOTICE
 from aether.store import spool
-from aether.store.lock import locked
+from aether.store.files import locked
 from aether.text.cleaning import clean
 from tests.cli import stage
 
@@ -179,9 +179,9 @@ def test_a_session_is_told_a_thing_once_until_its_context_begins_anew(place):
     item = add(place, DECISION)
 
     said = [bool(recall.prompt_recall(PROMPT, budget=400, home=place, session="a/b")) for _ in range(2)]
-    hook_sessions.start(place, "a/b")
+    hook_sessions.start_injected(place, "a/b")
     again = recall.prompt_recall(PROMPT, budget=400, home=place, session="a/b")
-    hook_sessions.start(place, "c", [item])
+    hook_sessions.start_injected(place, "c", [item])
 
     assert said == [True, False]
     assert again != ""
@@ -202,7 +202,7 @@ def test_noting_that_fails_is_no_reason_to_say_nothing(place):
     (place / "hooks").write_text("in the way", encoding="utf-8")
 
     assert recall.prompt_recall(PROMPT, budget=400, home=place, session="s") != ""
-    hook_sessions.start(place, "s")
+    hook_sessions.start_injected(place, "s")
 
 
 def test_one_projects_memory_is_not_told_in_another(tmp_path):

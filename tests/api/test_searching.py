@@ -3,8 +3,8 @@ import pytest
 import aether
 from aether.api import search
 from aether.errors import InvalidInput, NotFound, StorageFailed
-from tests.memory.states import answer
 from tests.api.calls import memory, snapshot
+from tests.memory.states import answer
 from tests.tables import rows
 
 

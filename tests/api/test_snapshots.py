@@ -6,7 +6,7 @@ import pytest
 import aether
 from aether.api import admin as operations
 from aether.errors import CorruptDocument, InvalidInput, LockTimeout, NotFound
-from aether.store.lock import locked
+from aether.store.files import locked
 from tests import homes
 from tests.api.calls import memory, snapshot, whole
 from tests.tables import rows

@@ -1,6 +1,6 @@
 import aether
-from tests.memory.states import answer
 from tests.api.calls import limits, memory
+from tests.memory.states import answer
 
 
 def test_an_empty_home_is_empty(home):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 
 from aether.api import summarize
-from aether.api.summarize import as_json, summarised
+from aether.api.summarize import task_as_json, write_summary
 from aether.backends.base import Completion, Settings
-from aether.compaction.shapes import Facts, Said, SummaryTask
+from aether.compaction.shapes import Facts, RemovedText, SummaryTask
 from aether.tokens.estimate import estimate
 from tests.tables import rows
 
@@ -16,14 +16,18 @@ GOOD = "The parser was rewritten by hand, because generated ones hid the errors.
 
 def task(most=200, words=400):
     said = tuple(
-        Said(nth, "assistant", "", f"Step {nth}: the parser read file {nth}.py and found {nth} errors in it.")
+        RemovedText(
+            nth, "assistant", "", f"Step {nth}: the parser read file {nth}.py and found {nth} errors in it."
+        )
         for nth in range(words // 10)
     )
     return SummaryTask("task_state", 1, said, "Before that, the lexer was chosen.", Facts(), most)
 
 
 def ask(backend, *, timeout=60.0, most=200):
-    return summarised(task(most), backend=backend, settings=Settings(timeout_seconds=timeout), count=estimate)
+    return write_summary(
+        task(most), backend=backend, settings=Settings(timeout_seconds=timeout), count=estimate
+    )
 
 
 def test_a_good_answer_is_taken_at_once():
@@ -97,7 +101,7 @@ def test_a_backend_that_is_not_there_leaves_it_to_the_extractive_one():
 
 def test_where_nobody_writes_one_there_is_none(monkeypatch):
     silent = Completion(text=" ", backend="extractive")
-    monkeypatch.setattr(summarize, "_asked", lambda *given, **named: silent)
+    monkeypatch.setattr(summarize, "_ask_backend", lambda *given, **named: silent)
 
     found = ask("extractive")
 
@@ -114,7 +118,7 @@ def test_a_task_too_small_to_halve_is_asked_for_once():
 
 
 def test_a_task_is_json():
-    data = as_json(task())
+    data = task_as_json(task())
 
     assert data["said"][1]["at"] == 1
     assert data["facts"]["files"] == []
@@ -135,10 +139,10 @@ def test_a_model_is_told_what_was_wrong_and_never_sees_a_secret(monkeypatch):
             )
 
     secret = "hunter2" * 3
-    said = (Said(0, "user", "", f"password={secret} is what the server takes."), *task().said)
+    said = (RemovedText(0, "user", "", f"password={secret} is what the server takes."), *task().said)
     monkeypatch.setattr(summarize, "backend_of", lambda name: (Model, {}))
 
-    found = summarised(task()._replace(said=said), backend="openai", settings=Settings(), count=estimate)
+    found = write_summary(task()._replace(said=said), backend="openai", settings=Settings(), count=estimate)
 
     assert [request.feedback for request in asked] == ["", "It is empty."]
     assert secret not in str(asked)

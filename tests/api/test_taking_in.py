@@ -12,17 +12,17 @@ from aether.api import drain, handoffs, hook_sessions
 from aether.api.colony import start_phase
 from aether.api.drain import drain as drain_drain
 from aether.api.home import read
-from aether.api.hook_sessions import session_of
+from aether.api.hook_sessions import find_session
 from aether.errors import InvalidInput
 from aether.integrations.claude_code import hook
 from aether.integrations.claude_code.event import entry_of
-from aether.integrations.claude_code.transcript import said as said_in
+from aether.integrations.claude_code.transcript import interim_texts as said_in
 from aether.memory import phases
 from aether.store import archive, doctor, files, spool
-from aether.store.lock import locked
+from aether.store.files import locked
 from tests import homes
-from tests.hook_player import called, entry, payloads, put, turn
 from tests.api.calls import limits, memory, whole
+from tests.hook_player import called, entry, payloads, put, turn
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 # The smaller ones: all of them take a minute.
@@ -59,7 +59,7 @@ def test_where_nothing_waits_nothing_is_done(home):
 
 def test_what_a_session_was_told_is_not_taken_in_again(home):
     line = "- 2026-11-21 Never retry the webhook."
-    hook_sessions.record(home, "s1", [line])
+    hook_sessions.record_injected(home, "s1", [line])
 
     assert taken(home, entry("UserPromptSubmit", prompt=f"{line}\nAdd a page.", prompt_id="p1")) == [
         "Add a page."
@@ -160,11 +160,11 @@ def test_the_same_words_in_another_turn_are_said_again_also_without_ids(home):
     done = entry("Stop", message="Done.")
 
     taken(home, said, said, done, done)
-    session = session_of(home, "s1")
+    session = find_session(home, "s1")
     taken(home, said, done)
 
     assert len(session["seen"]) == 2
-    assert len(session_of(home, "s1")["seen"]) == 4
+    assert len(find_session(home, "s1")["seen"]) == 4
 
 
 def test_taking_in_entry_by_entry_gives_the_same_as_all_at_once(home):
@@ -217,7 +217,7 @@ def test_a_sub_agents_work_is_its_castes(home):
     assert {(item["metadata"]["source"], item["metadata"]["caste"]) for item in held(home)} == {
         ("worker_ant", "Explore")
     }
-    state = session_of(home, "s1")["state"]
+    state = find_session(home, "s1")["state"]
     assert "a1" not in state["turns"]
 
 
@@ -262,27 +262,27 @@ def test_sessions_are_kept_apart_and_known(home):
 
     drain_drain(home)
 
-    one, other = session_of(home, "s1"), session_of(home, "../../s2")
+    one, other = find_session(home, "s1"), find_session(home, "../../s2")
     assert (one["first_source"], other["first_source"]) == ("startup", "unknown")
     assert one["revision"] == other["revision"] == homes.anew(home).revision
-    assert session_of(home, "s3") is None
+    assert find_session(home, "s3") is None
     assert len(list((home / "hooks" / "sessions").iterdir())) == 2
 
 
 def test_starting_a_session_again_is_not_hearing_of_it(home):
     taken(home, entry("SessionStart", source="startup"), *turn(1))
-    before = session_of(home, "s1")
+    before = find_session(home, "s1")
     homes.add(home, "another")
 
     taken(home, {**entry("SessionStart", source="resume"), "at": "2026-03-02T10:15:00.000000Z"})
 
-    after = session_of(home, "s1")
+    after = find_session(home, "s1")
     assert [after[name] for name in ("first_source", "at", "revision")] == [
         before[name] for name in ("first_source", "at", "revision")
     ]
     taken(home, {**turn(2)[0], "at": "2026-03-02T10:16:00.000000Z"})
-    assert session_of(home, "s1")["at"] == "2026-03-02T10:16:00.000000Z"
-    assert session_of(home, "s1")["revision"] == homes.anew(home).revision
+    assert find_session(home, "s1")["at"] == "2026-03-02T10:16:00.000000Z"
+    assert find_session(home, "s1")["revision"] == homes.anew(home).revision
 
 
 @pytest.mark.parametrize("data", [b"{torn", b"[]", b"{}", b"\xff", b"[" * 100_000])
@@ -291,14 +291,14 @@ def test_a_broken_session_file_is_as_good_as_none(data, home):
     [path] = (home / "hooks" / "sessions").iterdir()
     path.write_bytes(data)
 
-    assert session_of(home, "s1") is None
+    assert find_session(home, "s1") is None
     assert len(taken(home, *turn(2))) == 3
 
 
 def test_a_state_of_another_shape_costs_no_entry(home):
     taken(home, *turn(1))
     [path] = (home / "hooks" / "sessions").iterdir()
-    path.write_text(json.dumps({**session_of(home, "s1"), "state": {"file": "s1.jsonl"}}))
+    path.write_text(json.dumps({**find_session(home, "s1"), "state": {"file": "s1.jsonl"}}))
 
     assert len(taken(home, *turn(2))) == 3
     assert not (home / "quarantine").exists()
@@ -311,8 +311,8 @@ def test_sessions_that_nobody_resumes_are_forgotten(home):
 
     taken(home, *turn(2, "s2"))
 
-    assert session_of(home, "s1") is None
-    assert session_of(home, "s2") is not None
+    assert find_session(home, "s1") is None
+    assert find_session(home, "s2") is not None
 
 
 def test_the_log_of_what_cannot_be_stored_does_not_grow_for_ever(home, monkeypatch):
@@ -388,11 +388,11 @@ def test_what_was_stored_but_not_removed_is_not_taken_in_again(home, monkeypatch
     drain_drain(home)
     monkeypatch.undo()
     put(home, *turn(2))
-    seen = session_of(home, "s1")["seen"]
+    seen = find_session(home, "s1")["seen"]
 
     assert len(drain_drain(home).ids) == 3
-    assert session_of(home, "s1")["seen"][: len(seen)] == seen
-    assert set(names) < set(session_of(home, "s1")["done"])
+    assert find_session(home, "s1")["seen"][: len(seen)] == seen
+    assert set(names) < set(find_session(home, "s1")["done"])
     assert len(contents(home)) == 6
 
 
@@ -473,7 +473,7 @@ def test_a_short_wait_in_vain_shortens_no_other(home):
     with locked(home / "hooks"):
         assert drain_drain(home, patience=0.01).left
 
-    assert drain.patience_of(home) == drain.PATIENCE_SECONDS
+    assert drain.lock_patience(home) == drain.PATIENCE_SECONDS
 
 
 def test_a_wait_that_cannot_be_noted_is_waited_again(home, waits, monkeypatch):
@@ -541,7 +541,7 @@ def test_a_session_file_that_cannot_be_read_now_is_waited_for(home, monkeypatch)
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(Path, "read_bytes", broken)
-    assert session_of(home, "s1") is None
+    assert find_session(home, "s1") is None
     assert drain_drain(home).entries == 0
     monkeypatch.undo()
     assert drain_drain(home).entries == 3
@@ -708,7 +708,7 @@ def test_hooks_note_of_real_sessions_what_an_import_notes(tmp_path):
     for number, file in enumerate(sorted(files, key=lambda path: path.stat().st_size)[:MOST_FILES]):
         one, other = homes.fresh(tmp_path / f"a{number}"), homes.fresh(tmp_path / f"b{number}")
         (room := tmp_path / f"room{number}").mkdir()
-        told = (payload | hook._transcribed(payload) for payload in payloads(file, room))
+        told = (payload | hook._from_transcript(payload) for payload in payloads(file, room))
         put(one, *filter(None, map(entry_of, told)))
         assert drain_drain(one).left == ""
         by_hooks, by_import = notes_of(one), Counter()
@@ -758,7 +758,7 @@ def test_the_home_is_sound_afterwards(home):
     taken(home, *turn(1))
 
     assert [one for one in doctor.examine(home) if one.level in ("error", "warning")] == []
-    assert list(files.stray_temps(home)) == []
+    assert list(files.leftover_temps(home)) == []
 
 
 SUMMARY = "<summary>The service moved to port 8001. Its tests still fail on Windows; next comes the clock.</summary>"
@@ -805,7 +805,7 @@ def test_a_summary_that_is_refused_is_logged_and_holds_nothing_up(home, monkeypa
     def refuse(*_, **__):
         raise InvalidInput("no good.", fix="Write another.", where="summary")
 
-    monkeypatch.setattr(handoffs, "ingest_summary", refuse)
+    monkeypatch.setattr(handoffs, "summary_change", refuse)
     put(home, compacted(), *turn(2))
 
     assert drain_drain(home).left == ""

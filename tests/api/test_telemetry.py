@@ -44,7 +44,7 @@ def test_without_a_configuration_nothing_leaves(home, capsys):
 
     assert capsys.readouterr() == ("", "")
     assert not (home / "telemetry.jsonl").exists()
-    assert telemetry.carrier(home) is None
+    assert telemetry.exporter_of(home) is None
 
 
 def test_the_events_of_a_change_are_exported_when_it_stands(home):
@@ -55,7 +55,7 @@ def test_the_events_of_a_change_are_exported_when_it_stands(home):
     (event,) = exported(home)
     assert event["event"] == "memory.signal_withdrawn"
     assert (event["signal_id"], event["signal_type"]) == (signal["id"], "FOCUS")
-    assert event["session_id"] == telemetry.session_of(home)
+    assert event["session_id"] == telemetry.colony_session_id(home)
 
 
 def test_a_compression_is_told(home):
@@ -132,15 +132,15 @@ def test_a_command_that_ends_at_once_still_delivers(home):
 
     assert ran.stderr == ""
     assert [span["name"] for span in found.spans] == ["memory.signal_withdrawn"]
-    assert found.traces[0]["name"] == telemetry.session_of(home)
+    assert found.traces[0]["name"] == telemetry.colony_session_id(home)
 
 
 def test_two_colonies_of_one_name_are_two():
-    here, there = (telemetry.session_of(Path(place) / "shop" / ".aether") for place in ("/a", "/b"))
+    here, there = (telemetry.colony_session_id(Path(place) / "shop" / ".aether") for place in ("/a", "/b"))
 
     assert here.startswith("colony-shop-")
     assert here != there
-    assert telemetry.session_of(Path("/a/home")).startswith("colony-home-")
+    assert telemetry.colony_session_id(Path("/a/home")).startswith("colony-home-")
 
 
 def test_to_add_an_item_imports_no_exporter(home):

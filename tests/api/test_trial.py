@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aether.api.compact import difference, trial
+from aether.api.compact import diff_messages, dry_run
 from aether.compaction.policy import CompactConfig, CompactPolicy
 
 
@@ -21,7 +21,7 @@ def pairs(count):
 
 def test_of_twenty_pairs_fourteen_may_go():
     """Of 40 messages, 12 are of the newest six turns; the opening request stays besides."""
-    found = trial(pairs(20), CompactConfig())
+    found = dry_run(pairs(20), CompactConfig())
 
     assert (found.total, found.pinned + found.recent, found.eligible) == (40, 12 + 1, 27)
     assert (found.trigger, found.reason, found.after) == (False, "", pairs(20))
@@ -38,7 +38,7 @@ def test_of_ten_calls_six_may_go():
         )
     ]  # fmt: skip
 
-    found = trial(
+    found = dry_run(
         [*pairs(1), *calls, *pairs(7)[2:]], CompactConfig(policy=CompactPolicy(keep_tool_io_pairs=4))
     )
 
@@ -47,7 +47,7 @@ def test_of_ten_calls_six_may_go():
 
 
 def test_nothing_is_recorded(tmp_path):
-    found = trial(
+    found = dry_run(
         pairs(400),
         CompactConfig(max_context_tokens=2000, policy=CompactPolicy(hard_cap_buffer=9)),
         force=True,
@@ -60,5 +60,5 @@ def test_nothing_is_recorded(tmp_path):
 def test_equal_messages_are_told_apart_by_their_place():
     same = [{"role": "user", "content": "x"}] * 3
 
-    assert [row.change for row in difference(same, same[:2])] == ["kept", "kept", "removed"]
-    assert [row.change for row in difference([], same[:1])] == ["added"]
+    assert [row.change for row in diff_messages(same, same[:2])] == ["kept", "kept", "removed"]
+    assert [row.change for row in diff_messages([], same[:1])] == ["added"]

@@ -12,7 +12,7 @@ contents = st.lists(st.text(min_size=1, max_size=300), min_size=1, max_size=12)
 
 def split(*texts, most, **more):
     items = [fakes.item(nth, text) for nth, text in enumerate(texts)]
-    return chunks.parts(fakes.handoff(*items, **more), most_tokens=most, count=fakes.quarter)
+    return chunks.split_handoff(fakes.handoff(*items, **more), most_tokens=most, count=fakes.quarter)
 
 
 def test_what_fits_stays_one_part():
@@ -67,7 +67,7 @@ def test_no_part_of_whole_items_is_larger_than_asked(texts, most):
 
 def test_merging_keeps_order_and_drops_exact_repeats_only():
     decision = {"decision": "stream", "rationale": "memory"}
-    merged = chunks.merge(
+    merged = chunks.merge_sessions(
         fakes.handoff(),
         [
             {"summary": " A. ", "key_decisions": [decision], "outcomes": [{"result": "x", "impact": "1"}]},
@@ -90,13 +90,13 @@ def test_merging_keeps_order_and_drops_exact_repeats_only():
 def test_a_session_is_found_among_words_fences_and_other_objects():
     text = 'See {"a": {"summary": 1}} and {bad\n```json\n{"summary": "S", "b": {"c": 1}}\n```{"summary": "later"}'
 
-    assert chunks.session_in(text) == {"summary": "S", "b": {"c": 1}}
+    assert chunks.find_session(text) == {"summary": "S", "b": {"c": 1}}
 
 
 def test_text_without_a_session_gives_none():
     for text in ("", "no", '{"summary": 5}', "{" * 5, '{"summary": "cut', json.dumps(["summary"])):
-        assert chunks.session_in(text) is None
+        assert chunks.find_session(text) is None
 
 
 def test_bottomless_nesting_gives_none():
-    assert chunks.session_in('{"a":' * 5_000) is None
+    assert chunks.find_session('{"a":' * 5_000) is None

@@ -4,7 +4,7 @@ import pytest
 
 from aether.backends import dialog
 from aether.backends.base import Settings
-from aether.backends.exchange import Reply
+from aether.backends.model_server import Reply
 from aether.backends.request import session_request, summary_request
 from aether.errors import BackendFailed
 from tests.backends import fakes

@@ -95,7 +95,7 @@ def test_an_answer_with_harmless_differences_fits(extra):
 
 
 def test_the_strict_schema_is_closed_and_unbounded_everywhere_and_its_answers_fit_the_lenient_one():
-    strict = request.strict(SCHEMA)
+    strict = request.strict_schema(SCHEMA)
 
     assert list(fakes._open_objects(strict)) == []
     assert fakes._bounds(strict) == set()
@@ -111,7 +111,7 @@ def test_what_is_described_in_the_prompt_is_what_the_schema_wants():
     text = request.instruction(fakes.handoff(fakes.item(1, "x")))["text"]
     shape = json.loads(text.split("```\n")[1])
 
-    jsonschema.validate(shape, request.strict(SCHEMA))
+    jsonschema.validate(shape, request.strict_schema(SCHEMA))
 
 
 @rows("strategy", request.SUMMARIES)

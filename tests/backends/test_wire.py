@@ -4,7 +4,7 @@ from email.utils import format_datetime
 import pytest
 
 from aether import clock
-from aether.backends import exchange
+from aether.backends import model_server
 from aether.backends.base import Settings
 from aether.errors import BackendFailed, BackendUnavailable, InvalidInput
 from tests.backends import fakes
@@ -26,7 +26,7 @@ ECHO = fakes.Protocol(
 def naps(monkeypatch):
     """Return the list of pauses that would have been made."""
     taken = []
-    monkeypatch.setattr(exchange.time, "sleep", taken.append)
+    monkeypatch.setattr(model_server.time, "sleep", taken.append)
     return taken
 
 
@@ -37,12 +37,12 @@ def attempts(*replies):
 
 def failed(reply, **more):
     chosen = {"where": "w", "server": "s", "settings": Settings(), "fixes": {0: "Start it."}}
-    exchange.fail(reply, **(chosen | more))
+    model_server.raise_failure(reply, **(chosen | more))
 
 
 def test_a_posted_body_comes_back_as_a_reply():
     with fakes.serving(ECHO, fakes.says("")) as fake:
-        found = exchange.post(fake.url, {"a": "é\ud800"}, headers={}, timeout_seconds=60)
+        found = model_server.post(fake.url, {"a": "é\ud800"}, headers={}, timeout_seconds=60)
 
     assert (found.status, found.body, found.trouble) == (200, {"a": "é\ud800"}, "")
 
@@ -50,14 +50,14 @@ def test_a_posted_body_comes_back_as_a_reply():
 @rows("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_not_followed(status):
     with fakes.serving(ECHO, fakes.fails(status, "over there", Location="http://127.0.0.1:1/")) as fake:
-        found = exchange.post(fake.url, {}, headers={}, timeout_seconds=60)
+        found = model_server.post(fake.url, {}, headers={}, timeout_seconds=60)
 
     assert (found.status, len(fake.requests)) == (status, 1)
 
 
 def test_an_error_without_a_body_is_told_by_its_status():
     with fakes.serving(ECHO, fakes.raw("", 503)) as fake:
-        found = exchange.post(fake.url, {}, headers={}, timeout_seconds=60)
+        found = model_server.post(fake.url, {}, headers={}, timeout_seconds=60)
 
     assert (found.status, found.body, found.text) == (503, {}, "Service Unavailable")
 
@@ -67,32 +67,35 @@ def test_an_error_without_a_body_is_told_by_its_status():
 )
 def test_what_is_no_web_address_is_refused(url):
     with pytest.raises(InvalidInput, match="not the address of a server, http or https"):
-        exchange.post(url, {}, headers={}, timeout_seconds=1)
+        model_server.post(url, {}, headers={}, timeout_seconds=1)
 
 
 def test_pauses_double_and_end_with_the_last_try(naps):
-    down = exchange.Reply(500, {})
+    down = model_server.Reply(500, {})
 
-    assert exchange.persistent(attempts(down, down, down), Settings(backoff_seconds=0.5)) == down
+    assert model_server.with_retries(attempts(down, down, down), Settings(backoff_seconds=0.5)) == down
     assert naps == [0.5, 1.0]
 
 
 def test_a_pause_beyond_the_longest_is_not_made(naps):
-    slow = exchange.Reply(429, {}, retry_after="61")
+    slow = model_server.Reply(429, {}, retry_after="61")
 
-    assert exchange.persistent(attempts(slow), Settings()) == slow
+    assert model_server.with_retries(attempts(slow), Settings()) == slow
     assert naps == []
 
 
 def test_no_retries_means_one_try(naps):
-    assert exchange.persistent(attempts(exchange.Reply(500, {})), Settings(max_retries=0)).status == 500
+    assert (
+        model_server.with_retries(attempts(model_server.Reply(500, {})), Settings(max_retries=0)).status
+        == 500
+    )
     assert naps == []
 
 
 @pytest.mark.parametrize("asked", ["7", "7.0"])
 def test_the_pause_that_the_server_asks_for_is_made(naps, asked):
-    exchange.persistent(
-        attempts(exchange.Reply(429, {}, retry_after=asked), exchange.Reply(200, {})), Settings()
+    model_server.with_retries(
+        attempts(model_server.Reply(429, {}, retry_after=asked), model_server.Reply(200, {})), Settings()
     )
 
     assert naps == [7.0]
@@ -101,8 +104,8 @@ def test_the_pause_that_the_server_asks_for_is_made(naps, asked):
 def test_a_pause_may_be_asked_for_as_a_date(naps):
     when = format_datetime(clock.now() + timedelta(seconds=30), usegmt=True)
 
-    exchange.persistent(
-        attempts(exchange.Reply(429, {}, retry_after=when), exchange.Reply(200, {})), Settings()
+    model_server.with_retries(
+        attempts(model_server.Reply(429, {}, retry_after=when), model_server.Reply(200, {})), Settings()
     )
 
     assert 25 < naps[0] <= 30
@@ -112,8 +115,8 @@ def test_a_pause_may_be_asked_for_as_a_date(naps):
     "asked", ["soon", "-5", "Wed, 21 Oct 2015 07:28:00 GMT", "Wed, 21 Oct 2015 07:28:00 -0000"]
 )
 def test_a_pause_that_makes_no_sense_is_the_usual_one(naps, asked):
-    exchange.persistent(
-        attempts(exchange.Reply(429, {}, retry_after=asked), exchange.Reply(200, {})), Settings()
+    model_server.with_retries(
+        attempts(model_server.Reply(429, {}, retry_after=asked), model_server.Reply(200, {})), Settings()
     )
 
     assert naps == [0.5]
@@ -121,16 +124,16 @@ def test_a_pause_that_makes_no_sense_is_the_usual_one(naps, asked):
 
 @pytest.mark.parametrize("status", [200, 400, 401, 404, 413])
 def test_what_cannot_pass_is_not_tried_again(naps, status):
-    assert exchange.persistent(attempts(exchange.Reply(status, {})), Settings()).status == status
+    assert model_server.with_retries(attempts(model_server.Reply(status, {})), Settings()).status == status
     assert naps == []
 
 
 def test_a_server_error_about_the_length_is_not_tried_again(naps):
     words = {"error": "the input length exceeds the context length"}
 
-    found = exchange.persistent(attempts(exchange.Reply(500, words)), Settings())
+    found = model_server.with_retries(attempts(model_server.Reply(500, words)), Settings())
 
-    assert exchange.too_long(found)
+    assert model_server.is_too_long(found)
     assert naps == []
 
 
@@ -144,7 +147,7 @@ def test_a_server_error_about_the_length_is_not_tried_again(naps):
     ],
 )
 def test_words_about_the_length_are_understood(words):
-    assert exchange.too_long(exchange.Reply(400, {"error": {"message": words}}))
+    assert model_server.is_too_long(model_server.Reply(400, {"error": {"message": words}}))
 
 
 @rows(
@@ -158,51 +161,51 @@ def test_words_about_the_length_are_understood(words):
     ],
 )
 def test_other_words_are_not_about_the_length(status, words):
-    assert not exchange.too_long(exchange.Reply(status, {"error": {"message": words}}))
+    assert not model_server.is_too_long(model_server.Reply(status, {"error": {"message": words}}))
 
 
 @rows(
     ("reply", "words"),
     [
-        (exchange.Reply(400, {"error": {"message": "m"}}), "m"),
-        (exchange.Reply(400, {"error": "e"}), "e"),
-        (exchange.Reply(400, {"message": "v"}), "v"),
-        (exchange.Reply(400, {"error": {"code": 1}}, "raw"), "raw"),
-        (exchange.Reply(400, {}, "x" * 500), "x" * 299 + "…"),
+        (model_server.Reply(400, {"error": {"message": "m"}}), "m"),
+        (model_server.Reply(400, {"error": "e"}), "e"),
+        (model_server.Reply(400, {"message": "v"}), "v"),
+        (model_server.Reply(400, {"error": {"code": 1}}, "raw"), "raw"),
+        (model_server.Reply(400, {}, "x" * 500), "x" * 299 + "…"),
     ],
 )
 def test_the_servers_own_words_are_found_and_shortened(reply, words):
-    assert exchange.said(reply) == words
+    assert model_server.failure_text(reply) == words
 
 
 def test_each_failure_says_what_to_do():
     with pytest.raises(BackendUnavailable, match=r"^w: no server answers at s \(refused\)\. Start it\."):
-        failed(exchange.Reply(0, {}, "refused", trouble="unreachable"))
+        failed(model_server.Reply(0, {}, "refused", trouble="unreachable"))
     with pytest.raises(BackendFailed, match="Raise the timeout"):
-        failed(exchange.Reply(0, {}, trouble="timeout"))
+        failed(model_server.Reply(0, {}, trouble="timeout"))
     with pytest.raises(BackendFailed, match="Try again"):
-        failed(exchange.Reply(0, {}, "gone", trouble="dropped"))
+        failed(model_server.Reply(0, {}, "gone", trouble="dropped"))
     with pytest.raises(BackendFailed, match="Correct what it names"):
-        failed(exchange.Reply(400, {}, "bad"))
+        failed(model_server.Reply(400, {}, "bad"))
     with pytest.raises(BackendFailed, match="wait a while"):
-        failed(exchange.Reply(503, {}, "busy"))
+        failed(model_server.Reply(503, {}, "busy"))
 
 
 def test_an_explicit_value_comes_before_the_environment(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", " from-env\n")
 
-    assert exchange.chosen("", "OPENAI_API_KEY") == "from-env"
-    assert exchange.chosen("mine", "OPENAI_API_KEY") == "mine"
-    assert exchange.chosen("", "OPENAI_OTHER") == ""
+    assert model_server.setting_or_environment("", "OPENAI_API_KEY") == "from-env"
+    assert model_server.setting_or_environment("mine", "OPENAI_API_KEY") == "mine"
+    assert model_server.setting_or_environment("", "OPENAI_OTHER") == ""
 
 
 @pytest.mark.parametrize("value", ["two\nlines", "ключ"])
 def test_a_value_that_cannot_be_sent_is_refused_without_being_shown(value):
     with pytest.raises(InvalidInput) as caught:
-        exchange.chosen(value)
+        model_server.setting_or_environment(value)
 
     assert value not in str(caught.value)
 
 
 def test_deep_nesting_is_no_reply_body():
-    assert exchange.reply(200, b"[" * 100_000, {}).body == {}
+    assert model_server.parsed_reply(200, b"[" * 100_000, {}).body == {}

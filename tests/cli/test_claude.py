@@ -306,7 +306,7 @@ def test_to_a_person_every_description_is_shown_whole(capsys):
     text = capsys.readouterr().out
     assert "…" not in text
     said = " ".join(text.split())
-    for tool in catalogue.chosen("all"):
+    for tool in catalogue.tools_of("all"):
         assert f"{tool.name} {' '.join(tool.description.split())}" in said
 
 

@@ -90,7 +90,7 @@ def test_what_stays_is_said(here, capsys, monkeypatch):
     from aether.api import erase
 
     found = erase.Erased({"hooks": 1}, 1, 2, ["config.toml"], ["hook.log"], 0, done=True)
-    monkeypatch.setattr(erase, "would_erase", lambda ids, match, home: found)
+    monkeypatch.setattr(erase, "preview_erase", lambda ids, match, home: found)
     monkeypatch.setattr(erase, "erase", lambda ids, match, home: found)
 
     done = shown(capsys, "memory", "forget", here["ITEM"], "--erase", "--yes", code=1)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from aether.compaction.facts import (
-    Carried,
-    carried,
-    gathered,
-    sized,
+    PreviousSummary,
+    facts_of_removed,
+    fit_summary,
+    previous_summary,
+    removed_texts,
     summary_message,
     summary_role,
     tokens_around,
-    told,
-    with_cut,
+    with_facts_of_cut,
 )
-from aether.compaction.partition import carries
-from aether.compaction.shapes import Facts, Said, Summary
-from aether.messages.convert import said
-from aether.messages.model import WIRES
+from aether.compaction.partition import is_earlier_summary
+from aether.compaction.shapes import Facts, RemovedText, Summary
+from aether.messages.convert import new_message
+from aether.messages.model import PROVIDER_FORMATS
 from aether.tokens.count import message_tokens
 from tests.compaction.conversations import bash, conversation, model, user
 from tests.tables import rows
@@ -34,18 +34,18 @@ def where(at):
     return f"line {at}"
 
 
-@rows("wire", WIRES)
+@rows("wire", PROVIDER_FORMATS)
 def test_a_summary_can_be_told_from_its_message_in_every_wire(wire):
     summary = Summary(4, Facts(goals=("Ship it.",)), "Done.\n## Files")
 
     message = summary_message(summary, wire)
 
-    assert carries(message)
-    assert carried([message], [0]) == Carried(4, summary.facts, summary.prose)
+    assert is_earlier_summary(message)
+    assert previous_summary([message], [0]) == PreviousSummary(4, summary.facts, summary.prose)
 
 
 def test_the_user_says_it_where_a_response_could_not_stand_there():
-    assert {wire: summary_role(wire) for wire in WIRES} == {
+    assert {wire: summary_role(wire) for wire in PROVIDER_FORMATS} == {
         "anthropic": "user", "gemini": "user", "openai": "assistant", "responses": "assistant", "plain": "assistant",
     }  # fmt: skip
 
@@ -53,11 +53,11 @@ def test_the_user_says_it_where_a_response_could_not_stand_there():
 def test_several_summaries_become_one_in_order():
     messages = [
         summary_message(Summary(2, Facts(goals=("First.",), constraints=("Never a.",)), "One."), "openai"),
-        said("user", "Go on.", "openai"),
+        new_message("user", "Go on.", "openai"),
         summary_message(Summary(5, Facts(goals=("Second.",)), "Two."), "openai"),
     ]
 
-    found = carried(messages, [0, 2])
+    found = previous_summary(messages, [0, 2])
 
     assert (found.version, found.prose) == (5, "One.\nTwo.")
     assert found.facts.goals == ("First.", "Second.")
@@ -65,16 +65,16 @@ def test_several_summaries_become_one_in_order():
 
 
 def test_without_summaries_nothing_is_carried():
-    assert carried([], []) == Carried(0, Facts(), "")
+    assert previous_summary([], []) == PreviousSummary(0, Facts(), "")
 
 
 def test_facts_of_before_and_of_what_is_removed_stand_together_with_where_it_is():
     messages = conversation(user("Ship it."), user("Never push to main."), model("Fine."))
-    before = Carried(
+    before = PreviousSummary(
         1, Facts(constraints=("Always test the parser.",), lookups=("2 messages in full: line 9",)), ""
     )
 
-    found = gathered(messages, [1, 2], before, where)
+    found = facts_of_removed(messages, [1, 2], before, where)
 
     assert found.constraints == ("Always test the parser.", "Never push to main.")
     assert found.lookups == ("4 messages in full: line 1 to 9",)
@@ -82,17 +82,17 @@ def test_facts_of_before_and_of_what_is_removed_stand_together_with_where_it_is(
 
 def test_where_it_is_is_said_once_and_only_where_it_is_known():
     messages = conversation(user("Ship it."), model("Fine."))
-    before = Carried(1, Facts(lookups=("1 messages in full: line 1",)), "")
+    before = PreviousSummary(1, Facts(lookups=("1 messages in full: line 1",)), "")
 
-    assert gathered(messages, [1], before, where).lookups == ("1 messages in full: line 1",)
-    assert gathered(messages, [1], Carried(0, Facts(), ""), nowhere).lookups == ()
-    assert gathered(messages, [], Carried(0, Facts(), ""), where).lookups == ()
+    assert facts_of_removed(messages, [1], before, where).lookups == ("1 messages in full: line 1",)
+    assert facts_of_removed(messages, [1], PreviousSummary(0, Facts(), ""), nowhere).lookups == ()
+    assert facts_of_removed(messages, [], PreviousSummary(0, Facts(), ""), where).lookups == ()
 
 
 def test_what_was_cut_gives_its_facts_too():
     messages = conversation(user("Ship it. Never push to main."), model("Fine."))
 
-    assert with_cut(Facts(goals=("Ship it.",)), messages, 0) == Facts(
+    assert with_facts_of_cut(Facts(goals=("Ship it.",)), messages, 0) == Facts(
         goals=("Ship it.",), constraints=("Never push to main.",)
     )
 
@@ -100,7 +100,7 @@ def test_what_was_cut_gives_its_facts_too():
 def test_facts_are_sized_as_the_message_they_will_be():
     facts = Facts(goals=("Ship it.",), names=tuple(f"name_{at}" for at in range(200)))
 
-    found = sized(facts, 1, "anthropic", count=count, most=150)
+    found = fit_summary(facts, 1, "anthropic", count=count, most=150)
 
     assert (
         found.tokens
@@ -113,24 +113,24 @@ def test_facts_are_sized_as_the_message_they_will_be():
 
 
 def test_what_says_nothing_is_not_told():
-    assert told(conversation(user(" \n"), model("")), [0, 1]) == ()
+    assert removed_texts(conversation(user(" \n"), model("")), [0, 1]) == ()
 
 
 def test_what_was_said_called_and_received_is_told_and_what_was_thought_is_not():
     messages = conversation(user("Go."), bash("make", "built"), model("Done."))
     messages[3].raw["content"] = "Done."
 
-    found = told(messages, [1, 2, 3])
+    found = removed_texts(messages, [1, 2, 3])
 
     assert found == (
-        Said(1, "assistant", "Bash", '{"command": "make"}'),
-        Said(2, "tool", "Bash", "built"),
-        Said(3, "assistant", "", "Done."),
+        RemovedText(1, "assistant", "Bash", '{"command": "make"}'),
+        RemovedText(2, "tool", "Bash", "built"),
+        RemovedText(3, "assistant", "", "Done."),
     )
 
 
 def test_where_it_is_stays_one_line_over_many_compactions():
-    before = Carried(
+    before = PreviousSummary(
         2,
         Facts(
             lookups=(
@@ -143,11 +143,11 @@ def test_where_it_is_stays_one_line_over_many_compactions():
     )
     messages = conversation(*(user(f"Please do part {at} of it.") for at in range(4)))
 
-    assert gathered(messages, [1, 3], before, where).lookups == (
+    assert facts_of_removed(messages, [1, 3], before, where).lookups == (
         "see notes.txt",
         "23 messages in full: line 1 to 67",
     )
     assert (
-        gathered(messages, [1, 3], before, lambda at: f"line{at}").lookups[-1]
+        facts_of_removed(messages, [1, 3], before, lambda at: f"line{at}").lookups[-1]
         == "2 messages in full: line1 to line3"
     )

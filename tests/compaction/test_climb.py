@@ -6,7 +6,7 @@ import pytest
 
 from aether.compaction.budget import bounds
 from aether.compaction.facts import summary_message
-from aether.compaction.fit import climbed
+from aether.compaction.fit import fit_conversation
 from aether.compaction.partition import partition
 from aether.compaction.policy import policy
 from aether.compaction.shapes import Facts, Policy, Summary
@@ -25,7 +25,7 @@ def count(text):
 
 def climb(messages, policy, *, window, overhead=0, pointer=lambda at: f"line {at}", **limits):
     tokens = [message_tokens(message, count) for message in messages]
-    return climbed(
+    return fit_conversation(
         messages, partition(messages, policy), policy, count, limits=bounds(policy, window)._replace(**limits),
         overhead=overhead, tokens=tokens, pointer=pointer,
     )  # fmt: skip

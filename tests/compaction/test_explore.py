@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aether.compaction.steps import explores, looks, runs
+from aether.compaction.steps import exploration_runs, only_explores, only_reads
 from aether.messages.convert import read
 from aether.messages.model import Block, groups
 from tests.compaction.conversations import bash, conversation, tool
@@ -36,7 +36,7 @@ from tests.tables import rows
     ],
 )
 def test_a_call_is_judged_by_its_name_and_its_arguments(name, arguments, only_looks):
-    assert looks(Block("call", tool=name, arguments=arguments)) == only_looks
+    assert only_reads(Block("call", tool=name, arguments=arguments)) == only_looks
 
 
 @rows(
@@ -51,7 +51,7 @@ def test_a_call_is_judged_by_its_name_and_its_arguments(name, arguments, only_lo
 def test_what_failed_or_waits_is_no_exploration(messages, only_looks):
     read_in = conversation(messages)
 
-    assert explores(read_in, groups(read_in)[0]) == only_looks
+    assert only_explores(read_in, groups(read_in)[0]) == only_looks
 
 
 def test_what_the_user_said_beside_a_result_is_no_exploration():
@@ -64,14 +64,14 @@ def test_what_the_user_said_beside_a_result_is_no_exploration():
         [{"role": "assistant", "content": [use]}, {"role": "user", "content": beside}], "anthropic"
     )
 
-    assert not explores(messages, groups(messages)[0])
+    assert not only_explores(messages, groups(messages)[0])
 
 
 def test_a_run_has_at_least_three_and_ends_where_something_is_done():
     looked = [(1, True), (2, True), (3, False), (4, True), (6, True), (7, True), (8, True)]
 
-    assert list(runs(looked)) == [[4, 6, 7, 8]]
-    assert list(runs([])) == []
+    assert list(exploration_runs(looked)) == [[4, 6, 7, 8]]
+    assert list(exploration_runs([])) == []
 
 
 @rows(
@@ -84,4 +84,4 @@ def test_a_look_that_found_something_is_not_folded(said, folds):
     call["content"].insert(0, {"type": "text", "text": said})
     messages = conversation([call, result])
 
-    assert explores(messages, groups(messages)[0]) is folds
+    assert only_explores(messages, groups(messages)[0]) is folds

@@ -1,4 +1,4 @@
-from aether.compaction.facts import GOAL_CHARS, MOST_COMPARED, REQUEST_CHARS, facts_of, merged
+from aether.compaction.facts import GOAL_CHARS, MOST_COMPARED, REQUEST_CHARS, facts_of, merged_facts
 from aether.compaction.shapes import Facts, Summary
 from aether.compaction.summary import rendered
 from aether.messages.convert import read
@@ -204,7 +204,7 @@ def test_merging_loses_nothing_and_repeats_nothing():
         errors=(ErrorFact("$ make\nno rule", open=False),), names=("e_f", "a_b"), lookups=("two",),
     )  # fmt: skip
 
-    assert merged(older, newer) == Facts(
+    assert merged_facts(older, newer) == Facts(
         goals=("Build it.", "Actually, ship c_d."),
         requests=("Go on with b.", "Add a page."),
         constraints=("Never use floats for money.",),
@@ -220,11 +220,11 @@ def test_merging_loses_nothing_and_repeats_nothing():
 def test_more_statements_than_can_be_compared_are_only_told_apart_by_their_words():
     many = tuple(f"Never use tool {n} in production." for n in range(MOST_COMPARED + 1))
 
-    assert merged(Facts(constraints=many), Facts(constraints=many[:5])).constraints == many
+    assert merged_facts(Facts(constraints=many), Facts(constraints=many[:5])).constraints == many
 
 
 def test_an_open_call_that_was_carried_is_not_repeated_when_it_is_still_open():
-    assert merged(Facts(open_calls=("a", "b")), Facts(open_calls=("a",))).open_calls == ("b", "a")
+    assert merged_facts(Facts(open_calls=("a", "b")), Facts(open_calls=("a",))).open_calls == ("b", "a")
 
 
 def test_a_rule_in_a_later_request_is_a_constraint_beside_it():

@@ -1,4 +1,4 @@
-from aether.compaction.facts import CUT, LEAST_CHARS, fitted
+from aether.compaction.facts import CUT, LEAST_CHARS, fit_facts
 from aether.compaction.shapes import Facts, Summary
 from aether.compaction.summary import rendered
 from aether.messages.tool_calls import ErrorFact, FileFact
@@ -30,12 +30,12 @@ def size(facts):
 
 
 def test_what_fits_stays_as_it_is():
-    assert fitted(RICH, count=chars, most=size(RICH)) == (RICH, [])
+    assert fit_facts(RICH, count=chars, most=size(RICH)) == (RICH, [])
 
 
 @rows("most", range(300, size(RICH), 97))
 def test_the_result_fits_and_what_it_lacks_is_named(most):
-    kept, lost = fitted(RICH, count=chars, most=most)
+    kept, lost = fit_facts(RICH, count=chars, most=most)
 
     assert size(kept) <= most or kept == Facts(
         goals=RICH.goals, constraints=RICH.constraints, lookups=RICH.lookups[-1:]
@@ -46,14 +46,14 @@ def test_the_result_fits_and_what_it_lacks_is_named(most):
 
 
 def test_a_little_too_much_costs_only_an_error_that_is_over():
-    kept, lost = fitted(RICH, count=chars, most=size(RICH) - 1)
+    kept, lost = fit_facts(RICH, count=chars, most=size(RICH) - 1)
 
     assert kept == RICH._replace(errors=RICH.errors[1:])
     assert lost == ["1 error that is over"]
 
 
 def test_a_request_that_goes_leaves_its_names():
-    kept, lost = fitted(RICH, count=chars, most=size(RICH) - 90)
+    kept, lost = fit_facts(RICH, count=chars, most=size(RICH) - 90)
     gone = len(RICH.requests) - len(kept.requests)
 
     assert 0 < gone <= 5
@@ -65,7 +65,7 @@ def test_a_request_that_goes_leaves_its_names():
 def test_the_oldest_names_go_before_the_newest_and_before_decisions():
     some = Facts(decisions=RICH.decisions, names=RICH.names)
 
-    kept, _ = fitted(some, count=chars, most=size(some) - 60)
+    kept, _ = fit_facts(some, count=chars, most=size(some) - 60)
 
     assert 40 <= len(kept.names) < 50
     assert kept.names == RICH.names[-len(kept.names) :]
@@ -75,7 +75,7 @@ def test_the_oldest_names_go_before_the_newest_and_before_decisions():
 def test_all_names_go_before_a_file():
     some = Facts(files=RICH.files, names=RICH.names)
 
-    kept, _ = fitted(
+    kept, _ = fit_facts(
         some, count=chars, most=size(Facts(files=tuple(one._replace(sha256="") for one in RICH.files)))
     )
 
@@ -84,7 +84,7 @@ def test_all_names_go_before_a_file():
 
 
 def test_the_newest_pointer_is_never_left_out():
-    kept, _ = fitted(RICH, count=chars, most=1)
+    kept, _ = fit_facts(RICH, count=chars, most=1)
 
     assert kept.lookups == ("2 messages in full: b",)
 
@@ -92,13 +92,13 @@ def test_the_newest_pointer_is_never_left_out():
 def test_hashes_go_before_their_files():
     some = Facts(files=(*RICH.files[:2], FileFact("last.py", "read", 1)))
 
-    assert fitted(some, count=chars, most=size(some) - 1)[0].files == (
+    assert fit_facts(some, count=chars, most=size(some) - 1)[0].files == (
         FileFact("read.py", "read", 1), FileFact("made.py", "created", 2, "bbbbbbbbbbbb"), FileFact("last.py", "read", 1),
     )  # fmt: skip
 
     bare = Facts(files=(FileFact("made.py", "created", 2),))
 
-    assert fitted(some, count=chars, most=size(bare)) == (
+    assert fit_facts(some, count=chars, most=size(bare)) == (
         bare,
         [
             "1 hash of a file that was read",
@@ -109,7 +109,7 @@ def test_hashes_go_before_their_files():
 
 
 def test_many_that_went_are_counted():
-    _, lost = fitted(RICH, count=chars, most=400)
+    _, lost = fit_facts(RICH, count=chars, most=400)
 
     assert "8 requests" in lost
 
@@ -117,7 +117,7 @@ def test_many_that_went_are_counted():
 def test_goals_and_constraints_that_alone_are_too_long_keep_their_beginnings():
     long = Facts(goals=("g" * 3_000,), constraints=("Never x.", "c" * 2_000))
 
-    kept, lost = fitted(long, count=chars, most=1_500)
+    kept, lost = fit_facts(long, count=chars, most=1_500)
 
     assert size(kept) <= 1_500
     assert kept.goals[0].startswith("g" * 300)
@@ -127,7 +127,7 @@ def test_goals_and_constraints_that_alone_are_too_long_keep_their_beginnings():
 
 
 def test_no_room_at_all_leaves_the_least_of_goals_and_constraints():
-    kept, _ = fitted(RICH._replace(goals=("g" * 900,)), count=chars, most=1)
+    kept, _ = fit_facts(RICH._replace(goals=("g" * 900,)), count=chars, most=1)
 
     assert kept == Facts(
         goals=("g" * LEAST_CHARS + CUT,), constraints=RICH.constraints, lookups=RICH.lookups[-1:]
@@ -135,7 +135,7 @@ def test_no_room_at_all_leaves_the_least_of_goals_and_constraints():
 
 
 def test_facts_without_goals_can_become_nothing():
-    assert fitted(Facts(names=("a_b",)), count=chars, most=1) == (Facts(), ["1 name"])
+    assert fit_facts(Facts(names=("a_b",)), count=chars, most=1) == (Facts(), ["1 name"])
 
 
 def test_thousands_of_entries_cost_no_counting_of_what_has_no_room():
@@ -146,7 +146,7 @@ def test_thousands_of_entries_cost_no_counting_of_what_has_no_room():
         counted.append(len(text))
         return len(text)
 
-    kept, lost = fitted(many, count=count, most=2_000)
+    kept, lost = fit_facts(many, count=count, most=2_000)
 
     assert kept.requests == many.requests[-len(kept.requests) :]
     assert len(kept.requests) > 10

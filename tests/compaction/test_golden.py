@@ -9,7 +9,7 @@ import os
 from itertools import chain
 from pathlib import Path
 
-from aether.api.summarize import as_json
+from aether.api.summarize import task_as_json
 from aether.backends import backend
 from aether.backends.base import Settings
 from aether.backends.request import summary_request
@@ -79,7 +79,7 @@ def compacted(policy):
     made = plan(messages, policy, estimate, window=window, pointer=lambda at: f"history.jsonl n={at + 1}")
     prose = None
     if made.task:
-        asked = summary_request(as_json(made.task))
+        asked = summary_request(task_as_json(made.task))
         prose = backend("extractive")[0].complete(asked, settings=Settings(), count=estimate).text
     return messages, window, apply(made, prose)
 

@@ -37,18 +37,18 @@ def draft_of(messages, policy=Policy(), *, overhead=0):  # noqa: B008 - a policy
 
 
 def loose_of(draft, *, recent=1, pairs=1):
-    return steps.rest(draft.parts, steps.holds(draft.parts, recent=recent, pairs=pairs))
+    return steps.loose_groups(draft.parts, steps.held_groups(draft.parts, recent=recent, pairs=pairs))
 
 
 def test_results_are_shortened_oldest_first_and_only_until_the_goal():
     draft = draft_of(conversation(user("Go."), *(bash("make", LONG) for _ in range(6))))
-    goal = steps.used(draft) - 2_500
+    goal = steps.used_tokens(draft) - 2_500
 
-    steps.lighten(draft, ("shorten_results",), loose_of(draft), goal=goal)
+    steps.shorten_groups(draft, ("shorten_results",), loose_of(draft), goal=goal)
 
     assert sorted(draft.now) == [2, 4]
-    assert steps.used(draft) <= goal
-    assert steps.used(draft) == sum(
+    assert steps.used_tokens(draft) <= goal
+    assert steps.used_tokens(draft) == sum(
         message_tokens(draft.now.get(at, draft.messages[at]), count) for at in range(13)
     )
     assert draft.cuts[2, 0].pointer == "line 2"
@@ -59,7 +59,9 @@ def test_steps_are_taken_in_the_order_of_the_policy_and_others_are_not():
         conversation(user("Go."), tool("Write", LONG, content=LONG), bash("make"), model("Done."))
     )
 
-    steps.lighten(draft, ("summarise", "shorten_arguments", "shorten_results"), loose_of(draft), goal=1)
+    steps.shorten_groups(
+        draft, ("summarise", "shorten_arguments", "shorten_results"), loose_of(draft), goal=1
+    )
 
     assert list(draft.cuts) == [(1, 0), (2, 0)]
     assert sorted(draft.now) == [1, 2]
@@ -67,10 +69,10 @@ def test_steps_are_taken_in_the_order_of_the_policy_and_others_are_not():
 
 def test_kept_results_are_shortened_before_the_newest_and_only_by_a_policy_that_shortens():
     draft = draft_of(conversation(user("Go."), *(bash("make", LONG) for _ in range(3))))
-    steps.lean(draft, ("reduce",), most=1, limit=1, share=100)
+    steps.shorten_kept_results(draft, ("reduce",), most=1, limit=1, share=100)
     assert draft.now == {}
 
-    steps.lean(draft, ("shorten_results",), most=1, limit=1, share=1_000)
+    steps.shorten_kept_results(draft, ("shorten_results",), most=1, limit=1, share=1_000)
 
     assert sorted(draft.now) == [2, 4, 6]
     assert draft.tokens[2] < 300
@@ -82,8 +84,8 @@ def test_what_is_protected_is_not_shortened():
     messages[2].raw["meta"] = {"protected": True}
     draft = draft_of(messages)
 
-    steps.lighten(draft, ("shorten_results",), [0, 1, 2, 3], goal=1)
-    steps.harder(draft, [0, 1, 2, 3], most=1)
+    steps.shorten_groups(draft, ("shorten_results",), [0, 1, 2, 3], goal=1)
+    steps.shorten_harder(draft, [0, 1, 2, 3], most=1)
 
     assert 2 not in draft.now
     assert 4 in draft.now
@@ -106,7 +108,7 @@ def test_reasoning_goes_but_not_that_of_the_turn_that_goes_on():
         conversation(user("Go."), thinking("One."), user("More."), thinking("Two."), model("Three."))
     )
 
-    steps.lighten(draft, ("drop_reasoning",), [0, 1, 2, 3, 4], goal=1)
+    steps.shorten_groups(draft, ("drop_reasoning",), [0, 1, 2, 3, 4], goal=1)
 
     assert sorted(draft.now) == [1]
 
@@ -120,7 +122,7 @@ def thinking_call():
 def test_a_call_that_is_rewritten_loses_its_reasoning_and_one_of_the_turn_that_goes_on_is_not_rewritten():
     draft = draft_of(conversation(user("Go."), thinking_call(), user("More."), thinking_call(), bash("make")))
 
-    steps.lighten(draft, ("shorten_arguments",), [1, 3], goal=1)
+    steps.shorten_groups(draft, ("shorten_arguments",), [1, 3], goal=1)
 
     assert sorted(draft.now) == [1]
     assert [block["type"] for block in draft.now[1].raw["content"]] == ["tool_use"]
@@ -134,9 +136,9 @@ def test_cheap_steps_that_cannot_help_are_not_taken():
     )
     loose = loose_of(draft)
 
-    assert steps.hopeless(draft, policy("compact"), loose, goal=500)
-    assert not steps.hopeless(draft, policy("window"), loose, goal=500)
-    assert not steps.hopeless(draft, policy("compact"), loose, goal=steps.used(draft) - 100)
+    assert steps.cannot_reach(draft, policy("compact"), loose, goal=500)
+    assert not steps.cannot_reach(draft, policy("window"), loose, goal=500)
+    assert not steps.cannot_reach(draft, policy("compact"), loose, goal=steps.used_tokens(draft) - 100)
 
 
 def test_explorations_go_oldest_run_first():
@@ -146,9 +148,9 @@ def test_explorations_go_oldest_run_first():
     )
     one_run = sum(draft.tokens[1:9])
 
-    assert steps.fold(draft, loose_of(draft), goal=steps.used(draft) - 100)
+    assert steps.fold_exploration(draft, loose_of(draft), goal=steps.used_tokens(draft) - 100)
 
-    assert steps.used(draft) == sum(draft.tokens) - one_run
+    assert steps.used_tokens(draft) == sum(draft.tokens) - one_run
 
 
 def test_explorations_that_are_not_enough_are_said_to_be_not():
@@ -156,11 +158,11 @@ def test_explorations_that_are_not_enough_are_said_to_be_not():
         conversation(user("Go."), *(tool("Read", "x", file_path="a.py") for _ in range(4)), model(LONG))
     )
 
-    assert not steps.fold(draft, loose_of(draft), goal=10)
+    assert not steps.fold_exploration(draft, loose_of(draft), goal=10)
 
 
 def counts_after(draft, most, policy=Policy(), **more):  # noqa: B008 - a policy is a constant
-    return steps.reduce(draft, policy, most=most, **{"most_messages": 0, **more})
+    return steps.lower_keep_counts(draft, policy, most=most, **{"most_messages": 0, **more})
 
 
 def pairs(number, words=100):
@@ -180,7 +182,7 @@ def test_keep_counts_are_lowered_one_at_a_time_turns_first():
         if seen[-1:] == [found]:
             break
         seen.append(found)
-        most = steps.used(draft) - 1
+        most = steps.used_tokens(draft) - 1
 
     assert seen == [(6, 4), (5, 4), (5, 3), (4, 3), (4, 2), (3, 2), (3, 1), (2, 1), (1, 1)]
 
@@ -200,7 +202,7 @@ def test_too_many_messages_lower_the_counts_too():
 
     recent, tools = counts_after(draft, 10**9, most_messages=12)
 
-    assert sum(1 for _ in steps.standing(draft)) <= 12
+    assert sum(1 for _ in steps.kept_positions(draft)) <= 12
     assert (recent, tools) == (3, 2)
 
 
@@ -212,34 +214,34 @@ def test_what_is_said_between_the_calls_of_the_newest_turn_goes_oldest_first():
     )
     counts_after(draft, 10**9)
 
-    steps.release(draft, most=steps.used(draft) - 150, most_messages=0)
+    steps.drop_remarks(draft, most=steps.used_tokens(draft) - 150, most_messages=0)
 
     assert [at for at, kept in enumerate(draft.kept) if not kept] == [1, 2]
 
-    steps.release(draft, most=10**9, most_messages=5)
+    steps.drop_remarks(draft, most=10**9, most_messages=5)
 
-    assert sum(1 for _ in steps.standing(draft)) == 5
+    assert sum(1 for _ in steps.kept_positions(draft)) == 5
     assert draft.kept[0]
     assert draft.kept[-1]
 
 
 def test_what_stays_is_shortened_only_as_far_as_needed():
     draft = draft_of(conversation(user("Go."), bash("make", LONG), bash("make", LONG)))
-    most = steps.used(draft) - 400
+    most = steps.used_tokens(draft) - 400
 
-    steps.harder(draft, [1, 2], most=most)
+    steps.shorten_harder(draft, [1, 2], most=most)
 
     assert sorted(draft.now) == [2]
-    assert most - 150 < steps.used(draft) <= most
+    assert most - 150 < steps.used_tokens(draft) <= most
 
 
 def test_at_last_little_more_than_the_markers_stay():
     draft = draft_of(conversation(user("Go."), tool("Write", LONG, content=LONG, note=LONG), model(LONG)))
 
-    steps.harder(draft, [0, 1, 2], most=1)
+    steps.shorten_harder(draft, [0, 1, 2], most=1)
 
     assert sorted(draft.now) == [1, 2, 3]
-    assert steps.used(draft) < 350
+    assert steps.used_tokens(draft) < 350
     assert (1, 0) in draft.cuts
     assert draft.cuts[2, 0].tokens_before == count(LONG)
 
@@ -247,7 +249,7 @@ def test_at_last_little_more_than_the_markers_stay():
 def test_reasoning_of_older_turns_goes_before_their_words():
     draft = draft_of(conversation(user("Go."), thinking("One."), user("More."), model("Two.")))
 
-    steps.harder(draft, [1], most=steps.used(draft) - 10)
+    steps.shorten_harder(draft, [1], most=steps.used_tokens(draft) - 10)
 
     assert draft.messages[1].text == draft.now[1].text == "One."
 
@@ -255,17 +257,17 @@ def test_reasoning_of_older_turns_goes_before_their_words():
 def test_what_a_person_said_is_not_shortened_here():
     draft = draft_of(conversation(user(LONG), model("Yes."), user(LONG), model("Yes."), user(LONG)))
 
-    steps.harder(draft, [0, 1, 2, 3, 4], most=1)
+    steps.shorten_harder(draft, [0, 1, 2, 3, 4], most=1)
 
     assert draft.now == {}
 
 
 def test_the_opening_request_is_shortened_last_and_only_where_it_is_not_the_newest_or_protected():
     draft = draft_of(conversation(user(LONG), model("Yes."), user("More.")))
-    most = steps.used(draft) - 300
+    most = steps.used_tokens(draft) - 300
 
     assert steps.shorten_opening(draft, most=most)
-    assert steps.used(draft) <= most
+    assert steps.used_tokens(draft) <= most
     assert not steps.shorten_opening(draft, most=most)
     assert not steps.shorten_opening(draft_of(conversation(user(LONG))), most=1)
     assert not steps.shorten_opening(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aether.compaction import steps
-from aether.compaction.fit import keep_middle, settle
+from aether.compaction.fit import drop_misplaced, keep_older
 from aether.compaction.shapes import Policy
 from aether.messages.convert import read
 from tests.compaction.conversations import bash, conversation, model, tool, user
@@ -13,10 +13,10 @@ WINDOW = Policy("window", keep_middle=0.5, keep_requests=True)
 
 
 def middle_of(draft, policy=WINDOW, *, goal, room=0, least=0, most_messages=0):
-    held = steps.holds(draft.parts, recent=1, pairs=1)
-    loose = steps.rest(draft.parts, held)
+    held = steps.held_groups(draft.parts, recent=1, pairs=1)
+    loose = steps.loose_groups(draft.parts, held)
     draft.kept[:] = held
-    keep_middle(draft, policy, loose, goal=goal, room=room, least=least, most_messages=most_messages)
+    keep_older(draft, policy, loose, goal=goal, room=room, least=least, most_messages=most_messages)
     return [at for at in loose if draft.kept[at]]
 
 
@@ -35,7 +35,7 @@ TALK = conversation(
 
 def test_requests_stay_before_anything_else():
     draft = draft_of(TALK)
-    goal = sum(steps.tokens_of(draft, at) for at in (0, 2, 7, 8))
+    goal = sum(steps.group_tokens(draft, at) for at in (0, 2, 7, 8))
 
     assert middle_of(draft, WINDOW._replace(keep_middle=0.0), goal=goal) == [2]
     assert draft.steps == ["select: 1 older groups kept for what they say"]
@@ -49,7 +49,7 @@ def test_what_was_decided_stays_before_small_talk():
 
 def test_the_newest_stay_as_far_as_there_is_room_and_then_no_older_one():
     draft = draft_of(TALK)
-    some = sum(steps.tokens_of(draft, at) for at in (0, 7, 8, 6, 5))
+    some = sum(steps.group_tokens(draft, at) for at in (0, 7, 8, 6, 5))
 
     assert middle_of(draft, Policy(), goal=some) == [5, 6]
     assert middle_of(draft, Policy(), goal=10_000) == [1, 2, 3, 4, 5, 6]
@@ -62,7 +62,7 @@ def test_what_was_shortened_in_vain_is_whole_again_where_it_stays():
         user("Go."), bash("make", "x" * 4_000), tool("Read", "y" * 4_000, file_path="a.py"), bash("make")
     )
     draft = draft_of(messages)
-    steps.lighten(draft, ("shorten_results",), [1, 2], goal=1)
+    steps.shorten_groups(draft, ("shorten_results",), [1, 2], goal=1)
 
     assert middle_of(draft, Policy(), goal=10_000) == [1, 2]
     assert sorted(draft.now) == [4]
@@ -127,7 +127,7 @@ GEMINI = [
 def settled(raws, kept, loose):
     draft = draft_of(read(raws, "gemini"))
     draft.kept[:] = [at in kept for at in range(len(draft.kept))]
-    settle(draft, loose)
+    drop_misplaced(draft, loose)
     return [at for at, is_kept in enumerate(draft.kept) if is_kept]
 
 
@@ -148,7 +148,7 @@ def test_other_providers_take_calls_after_texts():
     draft = draft_of(TALK)
     before = list(draft.kept)
 
-    settle(draft, [1])
-    settle(draft_of([]), [])
+    drop_misplaced(draft, [1])
+    drop_misplaced(draft_of([]), [])
 
     assert draft.kept == before

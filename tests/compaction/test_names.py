@@ -1,4 +1,4 @@
-from aether.compaction.facts import MOST_CARRIED, MOST_NAMES, merged_names, names_in, names_of
+from aether.compaction.facts import MOST_MERGED_NAMES, MOST_NAMES, merged_names, names_in, names_of
 from tests.compaction.conversations import bash, conversation, model, tool, user
 from tests.tables import rows
 
@@ -72,11 +72,11 @@ def test_names_that_are_data_are_left_out():
 
 
 def test_merging_bounds_what_is_carried_and_drops_the_oldest():
-    older = [f"old-{n}" for n in range(MOST_CARRIED)]
+    older = [f"old-{n}" for n in range(MOST_MERGED_NAMES)]
 
     found = merged_names(older, ["new-1", "old-5", "new-1"])
 
-    assert len(found) == MOST_CARRIED
+    assert len(found) == MOST_MERGED_NAMES
     assert found[-2:] == ("new-1", "old-5")
     assert "old-0" not in found
 

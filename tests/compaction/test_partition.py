@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from aether.compaction.partition import carries, partition, paths
+from aether.compaction.partition import is_earlier_summary, partition, paths_in_call
 from aether.compaction.shapes import Facts, Policy, Summary
-from aether.compaction.steps import holds, rest
+from aether.compaction.steps import held_groups, loose_groups
 from aether.compaction.summary import rendered
 from aether.messages.convert import read
 from aether.messages.model import Block
@@ -16,8 +16,8 @@ SUMMARY = rendered(Summary(3, Facts(goals=("Ship it.",)), "Done."))
 
 def eligible(messages, policy=Policy()):  # noqa: B008 - a policy is a constant
     parts = partition(messages, policy)
-    held = holds(parts, recent=policy.keep_recent_turns, pairs=policy.keep_tool_pairs)
-    return parts, rest(parts, held)
+    held = held_groups(parts, recent=policy.keep_recent_turns, pairs=policy.keep_tool_pairs)
+    return parts, loose_groups(parts, held)
 
 
 def pairs(number):
@@ -109,8 +109,8 @@ def test_calls_about_protected_paths_are_protected(globs, protected):
 def test_paths_are_found_in_nested_arguments():
     call = Block("call", arguments={"edits": [{"path": "a.py"}, 7], "command": "cp b.py c.py"})
 
-    assert {"a.py", "b.py", "c.py"} <= set(paths(call))
-    assert list(paths(Block("text", "a.py"))) == []
+    assert {"a.py", "b.py", "c.py"} <= set(paths_in_call(call))
+    assert list(paths_in_call(Block("text", "a.py"))) == []
 
 
 def test_an_earlier_summary_is_neither_request_nor_turn_nor_protected():
@@ -127,7 +127,7 @@ def test_an_earlier_summary_is_neither_request_nor_turn_nor_protected():
 def test_who_quotes_a_summary_is_heard():
     messages = conversation(user(f"What does this mean?\n{SUMMARY}"), user(f"{SUMMARY}\nNo end."))
 
-    assert not any(map(carries, messages))
+    assert not any(map(is_earlier_summary, messages))
     assert partition(messages, Policy()).summaries == ()
 
 

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from aether.compaction.facts import summary_message
-from aether.compaction.partition import carries
-from aether.compaction.plan import LastTime, apply, plan
+from aether.compaction.partition import is_earlier_summary
+from aether.compaction.plan import LastCompaction, apply, plan
 from aether.compaction.policy import POLICIES, policy
 from aether.compaction.shapes import Facts, Policy, Summary
 from aether.errors import BudgetExceeded, InvalidInput
@@ -150,13 +150,15 @@ def test_without_growth_since_the_last_time_it_is_not_tried_again():
 
     def again(last):
         small = policy("compact")._replace(reserve=100)
-        return plan(messages, small, count, window=window, last=LastTime(last))
+        return plan(messages, small, count, window=window, last=LastCompaction(last))
 
     assert [finding.code for finding in again(used - window // 50).findings] == ["no-progress"]
     assert again(used - window // 10).triggered
-    assert plan(messages, policy("compact"), count, window=window, last=LastTime(used), force=True).triggered
     assert plan(
-        messages, policy("compact"), count, window=window_for(messages, 1.1), last=LastTime(used)
+        messages, policy("compact"), count, window=window, last=LastCompaction(used), force=True
+    ).triggered
+    assert plan(
+        messages, policy("compact"), count, window=window_for(messages, 1.1), last=LastCompaction(used)
     ).triggered
 
 
@@ -233,7 +235,7 @@ def test_prose_that_looks_like_a_summary_stays_prose():
 
     assert result.tokens_after <= result.limit
     assert result.summary.facts.goals == ()
-    assert carries(result.messages[2])
+    assert is_earlier_summary(result.messages[2])
 
 
 def test_prose_without_an_end_that_fits_is_left_out():
@@ -318,7 +320,7 @@ def test_each_summary_replaces_the_one_before_and_keeps_its_facts():
         result = compacted(messages, window=window, prose=f"Round {at}." if at % 2 else None, force=True)
         messages = [*result.messages, *chat(10)[1:]]
 
-        assert sum(map(carries, result.messages)) == 1
+        assert sum(map(is_earlier_summary, result.messages)) == 1
         assert result.summary.version == at
         assert "Never touch the vendor directory." in result.summary.facts.constraints
 
@@ -361,7 +363,7 @@ def test_a_summary_behind_reasoning_and_a_message_that_stay_is_still_the_summary
 
     result = compacted(read(raws, "responses"), window=600, force=True)
 
-    assert sum(map(carries, result.messages)) == 1
+    assert sum(map(is_earlier_summary, result.messages)) == 1
     assert result.summary.version == 2
     assert result.summary.facts.constraints == ("Never.",)
 

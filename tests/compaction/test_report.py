@@ -71,11 +71,11 @@ def test_each_rung_says_its_number_and_its_tokens():
         )
     )  # fmt: skip
     groups = range(len(draft.kept))
-    steps.lighten(draft, ("drop_reasoning", "shorten_results"), groups, goal=1)
-    steps.harder(draft, [2, 3], most=1)
+    steps.shorten_groups(draft, ("drop_reasoning", "shorten_results"), groups, goal=1)
+    steps.shorten_harder(draft, [2, 3], most=1)
     saved = {key: cut.tokens_before - cut.tokens_after for key, cut in draft.cuts.items()}
 
-    found = fit.steps(draft, policy("compact"), folded=False)
+    found = fit.steps_taken(draft, policy("compact"), folded=False)
 
     assert found == (
         f"drop_reasoning: 1 message, {draft.given[1] - draft.tokens[1]:,} tokens",
@@ -90,15 +90,19 @@ def test_what_went_is_counted_with_the_tokens_it_had():
     draft.kept[1:4] = [False] * 3
     gone = sum(draft.given[1:7])
 
-    assert fit.steps(draft, policy("compact"), folded=True) == (f"fold_exploration: 1 run, {gone:,} tokens",)
-    assert fit.steps(draft, policy("compact"), folded=False) == (f"summarise: 6 messages, {gone:,} tokens",)
-    assert fit.steps(draft, policy("prune-only"), folded=False) == (
+    assert fit.steps_taken(draft, policy("compact"), folded=True) == (
+        f"fold_exploration: 1 run, {gone:,} tokens",
+    )
+    assert fit.steps_taken(draft, policy("compact"), folded=False) == (
+        f"summarise: 6 messages, {gone:,} tokens",
+    )
+    assert fit.steps_taken(draft, policy("prune-only"), folded=False) == (
         f"reduce: 6 messages removed, {gone:,} tokens",
     )
 
 
 def test_one_finding_lists_all_that_was_left_out():
-    [found] = fit.findings(draft_of([]), ["8 requests", "3 names"], stalled=0)
+    [found] = fit.fit_findings(draft_of([]), ["8 requests", "3 names"], stalled=0)
 
     assert (found.code, found.message) == ("facts-left-out", "no room for 8 requests, 3 names.")
 
@@ -107,6 +111,6 @@ def test_one_finding_lists_all_that_was_left_out():
 def test_a_decision_that_is_left_out_is_a_warning(lost, level):
     draft = draft_of(conversation(user("Go."), model("Done.")))
 
-    (finding,) = fit.findings(draft, ["1 hash of a file", lost], stalled=0)
+    (finding,) = fit.fit_findings(draft, ["1 hash of a file", lost], stalled=0)
 
     assert finding.level == level

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from aether.compaction.partition import MOST_SENTENCES, cut, importance, is_request, statements
-from aether.compaction.shapes import Said
+from aether.compaction.partition import MOST_SENTENCES, cut_prose, importance, is_request, select_sentences
+from aether.compaction.shapes import RemovedText
 from tests.compaction.conversations import conversation, model, tool, user
 from tests.tables import rows
 
@@ -55,11 +55,11 @@ def test_of_two_equals_the_newer_matters_more():
 
 
 def said(*texts, role="assistant"):
-    return [Said(at, role, "", text) for at, text in enumerate(texts)]
+    return [RemovedText(at, role, "", text) for at, text in enumerate(texts)]
 
 
 def test_statements_are_listed_in_the_order_they_were_made():
-    found = statements(
+    found = select_sentences(
         said("Let me look at the file. We decided to use PostgreSQL because of joins.", "Thanks!", "The build fails on Windows."),
         "", most=100, count=count,
     )  # fmt: skip
@@ -69,16 +69,16 @@ def test_statements_are_listed_in_the_order_they_were_made():
 
 def test_what_tools_said_is_no_statement():
     heard = [
-        Said(0, "tool", "Bash", "We decided to fail."),
-        Said(1, "assistant", "Bash", '{"command": "We must run"}'),
+        RemovedText(0, "tool", "Bash", "We decided to fail."),
+        RemovedText(1, "assistant", "Bash", '{"command": "We must run"}'),
     ]
 
-    assert statements(heard, "", most=100, count=count) == ""
+    assert select_sentences(heard, "", most=100, count=count) == ""
 
 
 def test_they_fit_and_the_weightiest_stay():
     texts = [f"The table number {at} has four columns." for at in range(50)]
-    found = statements(
+    found = select_sentences(
         said(*texts[:25], "We must never use floats for money.", *texts[25:]), "", most=40, count=count
     )
 
@@ -87,7 +87,7 @@ def test_they_fit_and_the_weightiest_stay():
 
 
 def test_what_the_last_summary_said_stays_before_new_facts():
-    found = statements(
+    found = select_sentences(
         said(*(f"The row number {at} has four columns." for at in range(50))),
         "- We decided to use SQLite.\n- The table number one has rows.", most=20, count=count,
     )  # fmt: skip
@@ -97,7 +97,7 @@ def test_what_the_last_summary_said_stays_before_new_facts():
 
 def test_the_same_sentence_is_told_once():
     assert (
-        statements(
+        select_sentences(
             said("The disk is full of logs.", "The disk is full of logs."),
             "The disk is full of logs.",
             most=99,
@@ -110,7 +110,7 @@ def test_the_same_sentence_is_told_once():
 def test_of_a_very_long_conversation_the_newest_sentences_are_read():
     texts = [f"The table number {at} has four columns." for at in range(MOST_SENTENCES + 50)]
 
-    found = statements(said(*texts), "", most=10**6, count=count)
+    found = select_sentences(said(*texts), "", most=10**6, count=count)
 
     assert found.count("\n") + 1 == MOST_SENTENCES
     assert "number 50 " in found
@@ -118,8 +118,8 @@ def test_of_a_very_long_conversation_the_newest_sentences_are_read():
 
 
 def test_prose_is_cut_where_a_sentence_or_a_line_ends():
-    assert cut("One two three.", most=3, count=count) == "One two three."
-    assert cut("One two. Three four. Five.", most=4, count=count) == "One two. Three four."
-    assert cut("- one two\n- three four\n- five", most=6, count=count) == "- one two\n- three four"
-    assert cut("東京は雨。大阪は晴れ。", most=6, count=len) == "東京は雨。"
-    assert cut("one two three four", most=2, count=count) == ""
+    assert cut_prose("One two three.", most=3, count=count) == "One two three."
+    assert cut_prose("One two. Three four. Five.", most=4, count=count) == "One two. Three four."
+    assert cut_prose("- one two\n- three four\n- five", most=6, count=count) == "- one two\n- three four"
+    assert cut_prose("東京は雨。大阪は晴れ。", most=6, count=len) == "東京は雨。"
+    assert cut_prose("one two three four", most=2, count=count) == ""

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from aether.backends import backend
-from aether.compaction.policy import SETTINGS, CompactConfig, CompactPolicy, built, values_of
+from aether.compaction.policy import SETTINGS, CompactConfig, CompactPolicy, config_from_values, config_values
 from aether.compaction.shapes import Policy
 from aether.errors import InvalidInput
 from aether.store.keys import BACKENDS
@@ -139,8 +139,8 @@ def test_a_password_in_an_address_is_not_shown():
 
 
 def test_a_configuration_is_built_of_settings_and_gives_them_back():
-    values = values_of(CompactConfig(storage_path="there", policy=CompactPolicy(keep_recent_turns=9)))
+    values = config_values(CompactConfig(storage_path="there", policy=CompactPolicy(keep_recent_turns=9)))
 
     assert values.keys() == SETTINGS.keys()
     assert (values["storage.path"], values["policy.keep_recent_turns"]) == ("there", 9)
-    assert values_of(built({**values, "store.fold_bytes": 7})) == values
+    assert config_values(config_from_values({**values, "store.fold_bytes": 7})) == values

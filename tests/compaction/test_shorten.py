@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from aether.compaction.steps import shortened, shorter, thoughtless
+from aether.compaction.steps import drop_reasoning, shorten_blocks, shorten_text
 from aether.messages.convert import read
 from aether.tokens.count import message_tokens
 from tests.compaction.conversations import conversation, tool
@@ -18,19 +18,19 @@ def count(text):
 
 
 def lighter(message, kinds, *, most=100, pointer="history 7"):
-    return shortened(message, kinds, at=3, most=most, count=count, pointer=pointer)
+    return shorten_blocks(message, kinds, at=3, most=most, count=count, pointer=pointer)
 
 
 @rows("most", [30, 60, 200, 1_000])
 def test_a_long_text_is_cut_to_what_it_may_have(most):
-    told = shorter(LINES, most=most, count=count, tokens=count(LINES), pointer="history 7")
+    told = shorten_text(LINES, most=most, count=count, tokens=count(LINES), pointer="history 7")
 
     assert count(told) <= most
     assert "; full text: history 7]" in told
 
 
 def test_head_and_tail_stay_and_are_cut_at_line_ends():
-    told = shorter(LINES, most=200, count=count, tokens=count(LINES))
+    told = shorten_text(LINES, most=200, count=count, tokens=count(LINES))
     head, marker, tail = told.partition("[… ")
 
     assert LINES.startswith(head.rstrip())
@@ -43,7 +43,7 @@ def test_head_and_tail_stay_and_are_cut_at_line_ends():
 
 
 def test_a_text_without_lines_is_cut_too():
-    told = shorter("x" * 10_000, most=100, count=count, tokens=2_500)
+    told = shorten_text("x" * 10_000, most=100, count=count, tokens=2_500)
 
     assert count(told) <= 100
     assert told.startswith("xxx")
@@ -56,15 +56,15 @@ def test_a_dense_head_takes_less_of_it():
 
     text = "#" * 200 + "a" * 20_000
 
-    assert dense(shorter(text, most=120, count=dense, tokens=dense(text))) <= 120
+    assert dense(shorten_text(text, most=120, count=dense, tokens=dense(text))) <= 120
 
 
 def test_a_counter_that_sees_no_difference_is_not_asked_for_ever():
-    assert "tokens cut" in shorter(LINES, most=100, count=lambda text: 1_000, tokens=1_000)
+    assert "tokens cut" in shorten_text(LINES, most=100, count=lambda text: 1_000, tokens=1_000)
 
 
 def test_with_room_for_nothing_the_marker_alone_stays():
-    assert shorter(LINES, most=3, count=count, tokens=4_000) == "[… 4,000 tokens cut]"
+    assert shorten_text(LINES, most=3, count=count, tokens=4_000) == "[… 4,000 tokens cut]"
 
 
 def test_a_result_is_shortened_and_the_message_given_stays_as_it_was():
@@ -145,9 +145,9 @@ def test_reasoning_goes_and_what_it_led_to_stays():
         "anthropic",
     )  # fmt: skip
 
-    found = thoughtless(said, count)
+    found = drop_reasoning(said, count)
 
     assert found.message.raw["content"] == [{"type": "text", "text": "Yes."}]
     assert found.tokens == message_tokens(found.message, count)
-    assert thoughtless(alone, count) is None
-    assert thoughtless(none, count) is None
+    assert drop_reasoning(alone, count) is None
+    assert drop_reasoning(none, count) is None

@@ -3,11 +3,11 @@
 import os
 from pathlib import Path
 
-from aether.api.summarize import as_json
+from aether.api.summarize import task_as_json
 from aether.backends import backend
 from aether.backends.base import Settings
 from aether.backends.request import SUMMARIES, summary_request
-from aether.compaction.facts import facts_of, merged, told
+from aether.compaction.facts import facts_of, merged_facts, removed_texts
 from aether.compaction.shapes import Summary, SummaryTask
 from aether.compaction.summary import parsed, rendered
 from aether.text.model_faults import model_fault
@@ -46,10 +46,10 @@ def compacted(strategy, parts, before):
     messages = conversation(*parts)
     places = range(len(messages))
     facts = facts_of(messages, places)
-    facts = merged(before.facts, facts) if before else facts
+    facts = merged_facts(before.facts, facts) if before else facts
     facts = facts._replace(lookups=(*facts.lookups, f"{len(messages)} messages in full: archive {version}"))
-    task = SummaryTask(strategy, version, told(messages, places), previous, facts, 220)
-    asked = summary_request(as_json(task))
+    task = SummaryTask(strategy, version, removed_texts(messages, places), previous, facts, 220)
+    asked = summary_request(task_as_json(task))
     prose = backend("extractive")[0].complete(asked, settings=Settings(), count=estimate).text
     texts = [said.text for said in task.said]
     assert model_fault(prose, given=texts, before=previous, most_tokens=220, count=estimate) == ""

@@ -182,7 +182,7 @@ def test_sixteen_processes_compact_the_same_conversation_and_nothing_is_lost(hom
     for who in range(PROCESSES):
         messages, step, after = json.loads((home / f"given{who}").read_text())
         steps.append(step)
-        had, came, receipt = conversations.compacted(log, step)
+        had, came, receipt = conversations.compaction(log, step)
         assert (json.dumps(had), json.dumps(came)) == (json.dumps(messages), json.dumps(after))
         assert receipt["step"] == step
     assert sorted(steps) == list(range(1, PROCESSES + 1))

@@ -15,7 +15,7 @@ import pytest
 from aether.errors import AetherError
 from aether.store import archive, doctor, files, snapshot
 from aether.store.commit import Author, commit, fold_home
-from aether.store.undo import newest_first
+from aether.store.undo import entries_newest_first
 from aether.types import Change
 from tests import homes
 from tests.crash import faults
@@ -117,7 +117,7 @@ def seen(home):
     """Return everything that a new reader sees in `home`: documents, records and the history."""
     found = homes.anew(home)
     records = {kind: list(archive.records(found, kind)) for kind in ("items", "receipts")}
-    history = [(entry.revision, entry.operation) for entry in newest_first(found)]
+    history = [(entry.revision, entry.operation) for entry in entries_newest_first(found)]
     assert [revision for revision, _ in history] == list(range(found.revision, 0, -1))
     return found.documents, records, history
 
@@ -143,7 +143,7 @@ def test_a_fault_at_any_call_leaves_all_or_nothing(case, kind, chosen, tmp_path,
         allowed = {"done": [after], "refused": [before, between]}.get(outcome, [before, between, after])
         if outcome == "refused" and act not in (_plain, _several_documents):
             allowed.append(after)  # folding, repairing: stored, but not all of it is written down
-        assert kind == "killed" or not files.stray_temps(home), "only a killed process leaves a temp file"
+        assert kind == "killed" or not files.leftover_temps(home), "only a killed process leaves a temp file"
         _check(home, allowed, f"{fault.name} at call {number} ({name})")
 
     gc.collect()

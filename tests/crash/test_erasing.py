@@ -16,11 +16,11 @@ from aether.errors import AetherError
 from aether.store import conversations as store_conversations
 from aether.store import doctor
 from aether.store.commit import fold_home
-from aether.store.undo import states_back
+from aether.store.undo import states_since
 from tests import homes
-from tests.crash import faults
 from tests.api.test_erasing import holders
 from tests.api.test_memory_files import tool
+from tests.crash import faults
 
 TEXT = "Quorvex-77"
 
@@ -34,7 +34,7 @@ def planted(home):
     homes.remove(home, "one")
     homes.add(home, "three", f"{TEXT} again")
     tool(home, "create", path=f"/memories/{TEXT}.md", file_text=f"a {TEXT}")
-    conversations.add(TEXT, [{"role": "user", "content": TEXT}], home=home)
+    conversations.add_messages(TEXT, [{"role": "user", "content": TEXT}], home=home)
     homes.add(home, "four", f"{TEXT} in the journal")
 
 
@@ -46,8 +46,8 @@ def seen(home):
     """All that a reader sees: the state at every revision, the notes, what was said."""
     snapshot = homes.anew(home)
     store_conversations._CACHE.clear()
-    said = [conversations.whole(name, home=home) for name in conversations.names(home=home)]
-    steps, first = states_back(snapshot, 1)
+    said = [conversations.full_history(name, home=home) for name in conversations.conversation_ids(home=home)]
+    steps, first = states_since(snapshot, 1)
     return [(entry.revision, state) for entry, state in steps], first, said
 
 
@@ -90,8 +90,8 @@ def test_who_writes_at_the_same_time_loses_nothing(tmp_path):
         try:
             for number in range(10):
                 homes.add(home, f"new{number}", "innocent")
-                conversations.add("talk", [{"role": "user", "content": f"line {number}"}], home=home)
-                conversations.add(TEXT, [{"role": "user", "content": f"more {number}"}], home=home)
+                conversations.add_messages("talk", [{"role": "user", "content": f"line {number}"}], home=home)
+                conversations.add_messages(TEXT, [{"role": "user", "content": f"more {number}"}], home=home)
         finally:
             os._exit(0)
     while os.waitpid(writer, os.WNOHANG) == (0, 0):
@@ -103,8 +103,8 @@ def test_who_writes_at_the_same_time_loses_nothing(tmp_path):
     store_conversations._CACHE.clear()
     said = [
         message["content"]
-        for name in conversations.names(home=home)
-        for message in conversations.whole(name, home=home)
+        for name in conversations.conversation_ids(home=home)
+        for message in conversations.full_history(name, home=home)
     ]
     assert [text for text in said if text.startswith("line")] == [f"line {number}" for number in range(10)]
     assert sorted(text for text in said if text.startswith("more")) == sorted(

@@ -11,10 +11,10 @@ import aether
 from aether.api.memory_tool import memory_tool
 from aether.errors import AetherError
 from aether.store import doctor, files
-from aether.store.undo import states_back
+from aether.store.undo import states_since
 from tests import homes
-from tests.crash import faults
 from tests.api.test_memory_files import shown, stored, tool
+from tests.crash import faults
 
 A, B = "/memories/a.md", "/memories/dir/b.md"
 
@@ -107,7 +107,7 @@ def shown_whole(home):
 def assert_kept(home, edits, where):
     snapshot = homes.anew(home)
     pasts = [
-        states_back(snapshot, revision)[1]["memories"]["files"]
+        states_since(snapshot, revision)[1]["memories"]["files"]
         for revision in range(1, snapshot.revision + 1)
     ]
     for path, text in edits.items():

@@ -7,8 +7,8 @@ import os
 import pytest
 
 from aether.api.memory_tool import memory_tool
-from tests.crash.test_writers import start
 from tests.api.test_memory_files import shown, stored, tool
+from tests.crash.test_writers import start
 
 WRITERS = 16
 NOTES = 4

@@ -9,7 +9,7 @@ import pytest
 
 from aether.api.colony import start_phase
 from aether.api.drain import drain
-from aether.api.hook_sessions import session_of
+from aether.api.hook_sessions import find_session
 from aether.store import doctor, spool
 from tests import homes
 from tests.crash import faults
@@ -32,7 +32,7 @@ def outcome(home):
     working = documents["memory"]["working_memory"]
     assert working["current_tokens"] == sum(item["token_count"] for item in working["items"])
     status = documents["COLONY_STATE"]["colony_status"]
-    sessions = [session_of(home, session) for session in ("s1", "s2")]
+    sessions = [find_session(home, session) for session in ("s1", "s2")]
     return {
         "items": [
             (item["content"], item["metadata"]["phase"], item["metadata"]["pointer"]["key"])

@@ -54,5 +54,5 @@ def every():
         events.message_added(MOMENT, message_id="m1", role="user", tokens=7),
         events.compressed(MOMENT, tokens_before=700, tokens_after=300, messages_before=20, messages_after=8),
         events.budget(MOMENT, should_compress=True),
-        *(events.of_colony(record, "colony-shop") for record in colony_records()),
+        *(events.colony_event(record, "colony-shop") for record in colony_records()),
     ]  # fmt: skip

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from aether.errors import InvalidInput
 from aether.events import ariadne as module
 from aether.events.ariadne import BODY_BYTES, ariadne, healthy, posts
-from aether.events.events import Event, plain
+from aether.events.events import Event, json_value
 from aether.events.exporters import exporter
 from tests.events import viewers
 from tests.events.samples import MOMENT, compaction, every, summary
@@ -40,7 +40,7 @@ def test_every_event_arrives_whole_in_a_viewer_that_strips_what_it_does_not_know
     assert [span["name"] for span in found.spans] == [event.name for event in every()]
     for span, event in zip(found.spans, every(), strict=True):
         assert event.properties.items() <= span["data"].items()
-        assert span["data"].get("payload", {}) == plain(event.payload or {})
+        assert span["data"].get("payload", {}) == json_value(event.payload or {})
         assert span["status"] == event.status
 
 

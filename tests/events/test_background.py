@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from aether.events import delivery
-from aether.events.delivery import Background, Sent
+from aether.events.delivery import BackgroundExporter, SendResult
 from tests.events.samples import summary
 from tests.events.viewers import eventually
 
@@ -21,7 +21,7 @@ def taker(batches):
 
     def send(events, deadline):
         batches.append([event.payload["summary"] for event in events])
-        return Sent()
+        return SendResult()
 
     return send
 
@@ -32,14 +32,14 @@ def holder(release, batches):
     def send(events, deadline):
         batches.append([event.payload["summary"] for event in events])
         release.wait(10)
-        return Sent()
+        return SendResult()
 
     return send
 
 
 def test_an_event_is_sent_at_once_without_a_flush():
     batches = []
-    one = Background("test", taker(batches))
+    one = BackgroundExporter("test", taker(batches))
 
     one.emit(summary("a"))
 
@@ -49,7 +49,7 @@ def test_an_event_is_sent_at_once_without_a_flush():
 
 def test_what_waits_while_a_batch_is_sent_goes_in_the_next_one_in_order():
     batches, release = [], threading.Event()
-    one = Background("test", holder(release, batches))
+    one = BackgroundExporter("test", holder(release, batches))
     one.emit(summary("0"))
     assert eventually(lambda: batches)
 
@@ -64,7 +64,7 @@ def test_what_waits_while_a_batch_is_sent_goes_in_the_next_one_in_order():
 
 def test_a_full_queue_drops_its_oldest_and_says_so_once(capsys):
     batches, release = [], threading.Event()
-    one = Background("test", holder(release, batches), queue_events=3)
+    one = BackgroundExporter("test", holder(release, batches), queue_events=3)
     one.emit(summary("held"))
     assert eventually(lambda: batches)
 
@@ -80,7 +80,7 @@ def test_a_full_queue_drops_its_oldest_and_says_so_once(capsys):
 
 def test_nobody_waits_longer_than_the_timeout(capsys):
     release, batches = threading.Event(), []
-    one = Background("test", holder(release, batches), timeout_seconds=0.05)
+    one = BackgroundExporter("test", holder(release, batches), timeout_seconds=0.05)
 
     one.emit(summary("a"))
     assert eventually(lambda: batches)
@@ -94,7 +94,7 @@ def test_nobody_waits_longer_than_the_timeout(capsys):
 
 
 def test_a_flush_with_nothing_to_send_returns():
-    Background("test", taker([])).flush()
+    BackgroundExporter("test", taker([])).flush()
 
 
 def test_a_send_that_raises_loses_its_batch_and_not_the_thread(capsys):
@@ -105,7 +105,7 @@ def test_a_send_that_raises_loses_its_batch_and_not_the_thread(capsys):
             raise RuntimeError("poison")
         return taker(batches)(events, deadline)
 
-    one = Background("test", send)
+    one = BackgroundExporter("test", send)
     one.emit(summary("bad"))
     one.flush()
     one.emit(summary("good"))
@@ -116,7 +116,7 @@ def test_a_send_that_raises_loses_its_batch_and_not_the_thread(capsys):
 
 
 def test_what_send_could_not_deliver_is_counted_and_said_once(capsys):
-    one = Background("test", lambda events, deadline: Sent(len(events), "nobody listens"))
+    one = BackgroundExporter("test", lambda events, deadline: SendResult(len(events), "nobody listens"))
 
     for _ in range(3):
         one.emit(summary())
@@ -131,7 +131,9 @@ def test_what_send_could_not_deliver_is_counted_and_said_once(capsys):
 
 def test_send_is_told_until_when_it_may_take():
     told = []
-    one = Background("test", lambda events, deadline: told.append(deadline) or Sent(), timeout_seconds=1.5)
+    one = BackgroundExporter(
+        "test", lambda events, deadline: told.append(deadline) or SendResult(), timeout_seconds=1.5
+    )
 
     before = time.monotonic()
     one.emit(summary())
@@ -142,7 +144,7 @@ def test_send_is_told_until_when_it_may_take():
 
 def test_what_comes_after_the_end_is_lost(capsys):
     batches = []
-    one = Background("test", taker(batches))
+    one = BackgroundExporter("test", taker(batches))
     one.close()
     one.close()
 
@@ -153,7 +155,7 @@ def test_what_comes_after_the_end_is_lost(capsys):
 
 def test_without_a_thread_the_event_is_lost_and_the_next_one_tries_again(monkeypatch, capsys):
     batches = []
-    one = Background("test", taker(batches))
+    one = BackgroundExporter("test", taker(batches))
 
     def none_left(thread):
         raise RuntimeError("can't start new thread")
@@ -169,7 +171,7 @@ def test_without_a_thread_the_event_is_lost_and_the_next_one_tries_again(monkeyp
 
 
 def test_the_thread_ends_with_the_exporter():
-    one = Background("ending", taker([]))
+    one = BackgroundExporter("ending", taker([]))
     one.emit(summary())
 
     one.close()
@@ -187,8 +189,8 @@ def test_the_end_of_the_process_waits_for_all_exporters_together(monkeypatch):
 
     monkeypatch.setattr(delivery, "_OPEN", set())
     monkeypatch.setattr(delivery, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr(Background, "_end", end)
-    several = [Background("test", taker([]), timeout_seconds=seconds) for seconds in (1.0, 2.0, 2.0)]
+    monkeypatch.setattr(BackgroundExporter, "_end", end)
+    several = [BackgroundExporter("test", taker([]), timeout_seconds=seconds) for seconds in (1.0, 2.0, 2.0)]
 
     delivery._close_all()
 
@@ -199,7 +201,7 @@ def test_the_end_of_the_process_waits_for_all_exporters_together(monkeypatch):
 def test_in_a_child_nothing_of_the_parent_is_waited_for(monkeypatch):
     """The lock may have been held, the thread is gone, and what waits is the parent's to send."""
     batches = []
-    one = Background("test", taker(batches))
+    one = BackgroundExporter("test", taker(batches))
     monkeypatch.setattr(delivery, "_OPEN", {one})
     one._changed.acquire()
     one._waiting.append(summary("of the parent"))

@@ -2,13 +2,13 @@ import sys
 
 import pytest
 
-from aether.events.delivery import Direct, say
+from aether.events.delivery import DirectExporter, warn
 from tests.events.samples import summary
 
 
 def test_each_event_is_handed_on_at_once():
     taken = []
-    one = Direct("callback", taken.append)
+    one = DirectExporter("callback", taken.append)
 
     one.emit(summary("a"))
     assert [event.payload for event in taken] == [{"summary": "a"}]
@@ -18,7 +18,7 @@ def test_each_event_is_handed_on_at_once():
 
 
 def test_what_fails_is_counted_and_said_once(capsys):
-    one = Direct("callback", lambda event: 1 / 0)
+    one = DirectExporter("callback", lambda event: 1 / 0)
 
     for _ in range(3):
         one.emit(summary())
@@ -32,7 +32,7 @@ def test_an_interrupt_passes():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        Direct("callback", interrupted).emit(summary())
+        DirectExporter("callback", interrupted).emit(summary())
 
 
 @pytest.mark.parametrize("stream", [None, open(__file__, encoding="utf-8")])  # noqa: SIM115 - closed below
@@ -41,4 +41,4 @@ def test_without_a_stderr_nothing_is_said(monkeypatch, stream):
         stream.close()
     monkeypatch.setattr(sys, "stderr", stream)
 
-    assert say("Ariadne", "is away") is None
+    assert warn("Ariadne", "is away") is None

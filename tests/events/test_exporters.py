@@ -7,7 +7,7 @@ import pytest
 
 from aether.errors import InvalidInput, StorageFailed
 from aether.events import events
-from aether.events.exporters import callback, clean, exporter, fan_out, screened
+from aether.events.exporters import callback, exporter, fan_out, redacted_copy, screened
 from aether.redact.redact import rules
 from tests import homes
 from tests.events import viewers
@@ -89,7 +89,7 @@ def test_secrets_are_gone_before_any_exporter_sees_the_event():
 def test_the_event_of_the_caller_keeps_what_it_had():
     event = summary(SECRET)
 
-    clean(event)
+    redacted_copy(event)
 
     assert event.payload == {"summary": SECRET}
 

@@ -3,7 +3,7 @@ import re
 from pathlib import Path
 
 from aether.events import events
-from aether.events.exporters import clean
+from aether.events.exporters import redacted_copy
 from tests.events import samples
 from tests.tables import rows
 
@@ -41,7 +41,7 @@ def test_the_table_of_the_page_is_the_table_of_the_code():
 
 @rows("event", samples.every(), ids=lambda event: event.name)
 def test_redaction_leaves_an_event_without_secrets_as_it_is(event):
-    assert clean(event) == event
+    assert redacted_copy(event) == event
 
 
 def test_the_fill_is_a_share_of_the_whole_window_not_of_the_budget():
@@ -103,7 +103,7 @@ def test_what_a_builder_is_given_is_copied():
 def test_the_text_of_a_signal_stands_in_the_payload_only():
     record = samples.colony_records()[3]
 
-    made = events.of_colony({"revision": 4, "nth": 0, **record}, "colony-shop")
+    made = events.colony_event({"revision": 4, "nth": 0, **record}, "colony-shop")
 
     assert made.properties == {"signal_id": "sig_1", "signal_type": "FOCUS"}
     assert made.payload == {"signal": record["signal"]}

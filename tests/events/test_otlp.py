@@ -9,7 +9,7 @@ import pytest
 
 from aether.errors import BackendUnavailable, InvalidInput
 from aether.events import otlp as module
-from aether.events.delivery import Sent
+from aether.events.delivery import SendResult
 from aether.events.events import Event, span_id, trace_id
 from aether.events.exporters import exporter
 from aether.events.otlp import attributes, otlp
@@ -199,7 +199,7 @@ def test_what_is_late_is_not_tried_and_counted(extra, monkeypatch):
     late = one._send([summary(), summary()], 0.0)
     one.close()
 
-    assert late == Sent(2, "http://127.0.0.1:9/v1/traces took too long")
+    assert late == SendResult(2, "http://127.0.0.1:9/v1/traces took too long")
 
 
 def test_a_failure_without_words_has_no_reason_and_a_long_one_is_cut():
@@ -210,7 +210,7 @@ def test_a_failure_without_words_has_no_reason_and_a_long_one_is_cut():
 
 
 def test_what_other_threads_log_is_no_reason():
-    with module._overheard() as words:
+    with module._captured_logs() as words:
         other = threading.Thread(target=logging.getLogger("opentelemetry").warning, args=("elsewhere",))
         other.start()
         other.join()

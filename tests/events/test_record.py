@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.events import events
-from aether.events.events import Event, cut, line, parent_id, plain, record, span_id, trace_id
+from aether.events.events import Event, json_line, json_value, parent_id, record, span_id, trace_id, truncate
 from tests.events import samples
 
 ANYTHING = st.recursive(
@@ -23,7 +23,7 @@ def nulls(value):
 
 @given(ANYTHING)
 def test_whatever_an_event_holds_its_line_is_json_without_nulls(value):
-    written = line(record(Event("window.budget", "t", "s", {"value": value})))
+    written = json_line(record(Event("window.budget", "t", "s", {"value": value})))
 
     assert nulls(json.loads(written, parse_constant=lambda word: None)) == 0
     assert b"\n" not in written
@@ -48,7 +48,7 @@ def test_long_strings_are_cut_with_a_mark():
 
     assert len(made["payload"]["summary"]) == 102_400
     assert made["payload"]["summary"].endswith("x... [truncated]")
-    assert cut("abcdef", 3) == "..."
+    assert truncate("abcdef", 3) == "..."
 
 
 def test_what_lies_too_deep_is_told_as_text():
@@ -56,8 +56,8 @@ def test_what_lies_too_deep_is_told_as_text():
     for _ in range(50):
         deep = [deep]
 
-    assert "[[" in json.dumps(plain(deep))
-    json.dumps(plain({"a": (math.nan, 1)}), allow_nan=False)
+    assert "[[" in json.dumps(json_value(deep))
+    json.dumps(json_value({"a": (math.nan, 1)}), allow_nan=False)
 
 
 def test_the_same_event_is_the_same_span_and_another_is_another():

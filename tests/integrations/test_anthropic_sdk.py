@@ -113,7 +113,7 @@ def test_a_caller_who_keeps_the_whole_list_is_compacted_once_and_goes_on(home, c
         ] == []
         assert body["messages"][0]["content"] == "Look at part 0."
     assert 3 <= len(load(home, "s").compactions) <= 15
-    whole = conversations.whole("s", home=home)
+    whole = conversations.full_history("s", home=home)
     assert whole == messages[: len(whole)]
 
 

@@ -342,7 +342,7 @@ def test_a_storage_that_fails_costs_an_event_and_not_the_conversation(home):
         ("copy-failed", "tape")
     ]
     assert sink.of("compact.error")[0]["error_type"] == StorageFailed.__name__
-    assert conversations.whole("s", home=home) == pairs(40)
+    assert conversations.full_history("s", home=home) == pairs(40)
 
 
 def test_calls_without_content_are_messages_too():
@@ -379,7 +379,7 @@ def test_the_hook_replaces_the_messages_with_all_that_belongs_to_them():
     assert {message.get("tool_call_id") for message in ctx.messages if message["role"] == "tool"} <= {
         call["id"] for message in ctx.messages for call in message.get("tool_calls", ())
     }
-    assert conversations.names(home=".compact") == ["default"]
+    assert conversations.conversation_ids(home=".compact") == ["default"]
 
 
 def test_system_and_tools_count():

@@ -13,7 +13,7 @@ from aether.integrations.context_manager import (
     ConversationMetadata,
     Message,
     MessageMetadata,
-    classified,
+    classify,
     importance,
     message_of,
     raw_of,
@@ -26,7 +26,7 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 def said(role, content, **given):
     age = given.pop("age", timedelta())
     tokens = given.pop("tokens", 0)
-    metadata = classified(role, content, given)
+    metadata = classify(role, content, given)
     return Message(role, content, timestamp=NOW - age, token_count=tokens, metadata=metadata)
 
 
@@ -61,7 +61,7 @@ def test_content_is_stripped():
 def test_metadata_out_of_range_is_refused(given, words):
     """Invalid values by-passed validation in the original (defect 12)."""
     with pytest.raises(InvalidInput, match=words):
-        Message("user", "hi", metadata=classified("user", "hi", given))
+        Message("user", "hi", metadata=classify("user", "hi", given))
 
 
 def test_an_unknown_role_is_refused():
@@ -86,7 +86,7 @@ def test_an_unknown_role_is_refused():
     ],
 )
 def test_messages_are_classified_by_words_not_by_parts_of_words(role, content, kind, priority, permanent):
-    found = classified(role, content)
+    found = classify(role, content)
 
     assert (found.message_type, found.priority, found.is_permanent) == (kind, priority, permanent)
 
@@ -95,10 +95,10 @@ def test_what_the_caller_says_is_kept():
     """The original overwrote the caller's metadata (defect 12)."""
     given = {"priority": 0.95, "message_type": "error", "context_tags": ["a"]}
 
-    found = classified("user", "please help", given)
+    found = classify("user", "please help", given)
 
     assert found == MessageMetadata(message_type="error", priority=0.95, context_tags=("a",))
-    assert classified("user", "please", found) is found
+    assert classify("user", "please", found) is found
 
 
 @rows(

@@ -146,7 +146,9 @@ def test_another_process_goes_on_from_what_was_compacted(home):
     after = len(load(home, "t").compactions)
     assert after - before <= 2
     assert f"<COMPACT-SUMMARY v{after}>" in str(anew.sent[-1])
-    calls = [call["id"] for raw in conversations.whole("t", home=home) for call in raw.get("tool_calls", ())]
+    calls = [
+        call["id"] for raw in conversations.full_history("t", home=home) for call in raw.get("tool_calls", ())
+    ]
     assert len(calls) == len(set(calls))
 
 
@@ -159,7 +161,7 @@ def test_threads_are_conversations_and_a_name_overrides(home):
     for nth in range(12):
         ask(named, f"Look at part {nth}.", "three")
 
-    assert conversations.names(home=home) == ["mine", "one", "two"]
+    assert conversations.conversation_ids(home=home) == ["mine", "one", "two"]
 
 
 def test_without_a_thread_there_is_a_default(home):
@@ -171,7 +173,7 @@ def test_without_a_thread_there_is_a_default(home):
     agent.invoke({"messages": [*history, HumanMessage("Go.")]})
 
     require_fit(model)
-    assert conversations.names(home=home) == ["default"]
+    assert conversations.conversation_ids(home=home) == ["default"]
 
 
 def test_it_works_in_an_event_loop_too(home):

@@ -20,8 +20,8 @@ import aether
 from aether.errors import BackendUnavailable
 from aether.integrations import memory_tool as integration
 from tests import homes
-from tests.effort import examples
 from tests.api.test_memory_files import shown, stored
+from tests.effort import examples
 
 # A server notices that it is to end after so long.
 POLL_SECONDS = 0.01

@@ -120,7 +120,7 @@ def test_a_long_session_compacts_again_and_again_and_stays_whole(home):
     require_fit(model.calls)
     log = load(home, "user:42/α")
     assert len(log.compactions) >= 10
-    history = conversations.whole("user:42/α", home=home)
+    history = conversations.full_history("user:42/α", home=home)
     assert [item["content"] for item in history if item.get("role") == "user"] == [
         f"Look at module {nth}." for nth in range(30)
     ]
@@ -155,7 +155,7 @@ def test_one_turn_of_many_calls_compacts_within_the_run(home):
 
     require_fit(model.calls)
     assert 3 <= len(load(home, "s").compactions) <= MOST_OF_25
-    assert len(conversations.whole("s", home=home)) == 52
+    assert len(conversations.full_history("s", home=home)) == 52
 
 
 def test_without_a_session_the_filter_goes_on_from_what_it_compacted(home):
@@ -171,7 +171,9 @@ def test_without_a_session_the_filter_goes_on_from_what_it_compacted(home):
     require_fit(model.calls)
     assert 3 <= len(load(home, "s").compactions) <= MOST_OF_25
     calls = [
-        item["call_id"] for item in conversations.whole("s", home=home) if item.get("type") == "function_call"
+        item["call_id"]
+        for item in conversations.full_history("s", home=home)
+        if item.get("type") == "function_call"
     ]
     assert len(calls) == len(set(calls))
 
@@ -190,7 +192,7 @@ def test_what_a_killed_run_left_open_is_kept_and_never_sent(home):
 
     require_fit(model.calls)
     assert not any(item.get("call_id") in ("lost", "nobody") for sent in model.calls for item in sent.input)
-    history = conversations.whole("s", home=home)
+    history = conversations.full_history("s", home=home)
     assert history[1:3] == [call, stray]
     assert [item["content"] for item in history if item.get("role") == "user"] == ["Begin.", *["Go on."] * 8]
 
@@ -217,13 +219,13 @@ asyncio.run(play(agent, AetherSession("s", home={str(home)!r}), ["Go on."] * 20)
         [sys.executable, "-c", program], capture_output=True, check=False, cwd=ROOT, text=True
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-2000:]
-    before = conversations.whole("s", home=home)
+    before = conversations.full_history("s", home=home)
 
     model = turns(10, first=100)
     asyncio.run(play(agent_with(model), AetherSession("s", home=home), ["Resume."] * 10))
 
     require_fit(model.calls)
-    assert conversations.whole("s", home=home)[: len(before)] == before
+    assert conversations.full_history("s", home=home)[: len(before)] == before
     assert model.calls[0].input[0] == {"role": "user", "content": "Go on."}
 
 
@@ -339,7 +341,7 @@ def named(item):
 
 def require_each_once(home, count):
     """Everything that was said is in the history once, and nothing is live twice."""
-    whole = Counter(map(named, conversations.whole("s", home=home)))
+    whole = Counter(map(named, conversations.full_history("s", home=home)))
     assert [one for one, times in whole.items() if times > 1] == []
     assert len(whole) == count
     live = Counter(map(named, conversations.context("s", home=home)))
@@ -423,7 +425,7 @@ def test_what_is_not_what_the_session_holds_is_compacted_beside_it(given, home):
     asyncio.run(run())
 
     require_fit(model.calls)
-    history = [item for item in conversations.whole("s", home=home) if item.get("content") != "Today."]
+    history = [item for item in conversations.full_history("s", home=home) if item.get("content") != "Today."]
     assert len(history) == len({named(item) for item in history}) == 12 * 6
     assert load(home, "s" + AS_SENT).compactions
 
@@ -479,7 +481,7 @@ def test_an_item_that_is_taken_back_in_a_run_is_said_once_more(home):
 
     require_fit(model.calls)
     assert "lost" not in str(model.calls)
-    assert sum("content" in item for item in conversations.whole("s", home=home)) == 10 * 3
+    assert sum("content" in item for item in conversations.full_history("s", home=home)) == 10 * 3
 
 
 def test_what_a_provider_reports_corrects_the_next_count(home):
@@ -555,7 +557,7 @@ def test_without_a_home_a_report_is_of_no_use_and_harms_nothing(tmp_path, monkey
     asyncio.run(run())
 
     assert not list(tmp_path.rglob("usage.json"))
-    assert len(conversations.whole("s")) == 6
+    assert len(conversations.full_history("s")) == 6
 
 
 def test_without_the_sdk_the_fix_is_named(monkeypatch):

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from hypothesis import strategies as st
 
-from aether.messages.model import WIRES, Wire
+from aether.messages.model import PROVIDER_FORMATS, ProviderFormat
 from aether.types import JsonObject
 
 Ending = Literal["user", "results", "assistant", "calls"]
@@ -55,7 +55,7 @@ class Turn(NamedTuple):
 
 def history(
     seed: int,
-    wire: Wire,
+    wire: ProviderFormat,
     *,
     turns: int = 4,
     rounds: int = 3,
@@ -85,7 +85,9 @@ def history(
     return _ended(raws, wire, ending, random) if ending else raws
 
 
-def broken(seed: int, wire: Wire, *, turns: int = 3, faults: int = 3, **settings: Any) -> list[JsonObject]:
+def broken(
+    seed: int, wire: ProviderFormat, *, turns: int = 3, faults: int = 3, **settings: Any
+) -> list[JsonObject]:
     """Return a conversation that something went wrong with, so many times; not every fault is an error."""
     random = Random(seed)
     raws = json.loads(json.dumps(history(seed, wire, turns=turns, **settings)))
@@ -95,22 +97,22 @@ def broken(seed: int, wire: Wire, *, turns: int = 3, faults: int = 3, **settings
 
 
 @cache
-def histories(*wires: Wire) -> st.SearchStrategy[tuple[Wire, list[JsonObject]]]:
+def histories(*wires: ProviderFormat) -> st.SearchStrategy[tuple[ProviderFormat, list[JsonObject]]]:
     """A wire and a valid conversation in it: up to five turns, few or many calls, sometimes open at the end."""
     return st.builds(
         lambda wire, seed, settings: (wire, history(seed, wire, **settings)),
-        st.sampled_from(wires or WIRES),
+        st.sampled_from(wires or PROVIDER_FORMATS),
         seeds(),
         settings(),
     )
 
 
 @cache
-def broken_histories(*wires: Wire) -> st.SearchStrategy[tuple[Wire, list[JsonObject]]]:
+def broken_histories(*wires: ProviderFormat) -> st.SearchStrategy[tuple[ProviderFormat, list[JsonObject]]]:
     """A wire and a conversation in it with up to six faults."""
     return st.builds(
         lambda wire, seed, faults, settings: (wire, broken(seed, wire, faults=faults, **settings)),
-        st.sampled_from(wires or WIRES),
+        st.sampled_from(wires or PROVIDER_FORMATS),
         seeds(),
         st.integers(0, 6),
         settings(),
@@ -359,12 +361,12 @@ def _plain(random: Random, made: list[Turn]) -> list[JsonObject]:
     return raws
 
 
-_SPELLERS: dict[Wire, Callable[[Random, list[Turn]], list[JsonObject]]] = {
+_SPELLERS: dict[ProviderFormat, Callable[[Random, list[Turn]], list[JsonObject]]] = {
     "anthropic": _anthropic, "openai": _openai, "responses": _responses, "gemini": _gemini, "plain": _plain,
 }  # fmt: skip
 
 
-def _ended(raws: list[JsonObject], wire: Wire, ending: Ending, random: Random) -> list[JsonObject]:
+def _ended(raws: list[JsonObject], wire: ProviderFormat, ending: Ending, random: Random) -> list[JsonObject]:
     """Return `raws` with one more turn that ends as asked."""
     call = Call(
         "call_last", TOOLS[0], {"path": "src/last.py", "limit": None}, "The last answer.", failed=False

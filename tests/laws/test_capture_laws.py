@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from aether.errors import InvalidInput
 from aether.memory.capture.extract import capture
 from aether.messages.read import read_records
-from aether.messages.records import FORMATS, values
+from aether.messages.records import FORMATS, read_json_values
 from aether.text.cleaning import without_injected
 from tests.effort import examples
 
@@ -155,7 +155,7 @@ def keys(lines):
 def test_any_bytes_are_read_or_reported(data):
     """No bytes raise: each line gives values or a bad line with its number."""
     bad = []
-    found = list(values(io.BytesIO(data), on_bad=bad.append))
+    found = list(read_json_values(io.BytesIO(data), on_bad=bad.append))
 
     lines = data.count(b"\n") + 1
     assert all(1 <= number <= lines for number, _ in found)

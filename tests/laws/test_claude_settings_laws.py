@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from aether.integrations.claude_code.install import (
     EVENTS,
-    is_ours,
+    is_own_handler,
     merge,
     merge_server,
-    our_places,
     own_groups,
+    own_positions,
     shared_groups,
     unmerge,
     unmerge_server,
@@ -70,7 +70,7 @@ def test_foreign_content_stays_and_ours_is_all_there(text):
     assert [*before][: len(before)] == [*after][: len(before)]
     for event, found in before.get("hooks", {}).items():
         assert [group for group in after["hooks"][event] if group != WANTED.get(event)] == found
-    assert all(len(our_places(after["hooks"][event])) == 1 for event in EVENTS)
+    assert all(len(own_positions(after["hooks"][event])) == 1 for event in EVENTS)
 
 
 @given(written)
@@ -139,14 +139,14 @@ def test_ours_are_taken_out_wherever_they_are_and_renewed_as_one(groups):
     left = json.loads(unmerge(text, '{"hooks": {"Stop": []}}'))["hooks"]["Stop"]
     renewed = json.loads(merge(text, {"Stop": WANTED["Stop"]}))["hooks"]["Stop"]
 
-    assert our_places(left) == []
+    assert own_positions(left) == []
     assert foreign(left) == foreign(groups) == foreign(renewed)
-    assert len(our_places(renewed)) == 1
+    assert len(own_positions(renewed)) == 1
 
 
 def foreign(groups):
     """Return the handlers of others, in order."""
-    return [one for group in groups for one in group["hooks"] if not is_ours(one)]
+    return [one for group in groups for one in group["hooks"] if not is_own_handler(one)]
 
 
 @given(listed)

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aether.store import codec, documents
-from aether.store.patch import same
+from aether.store import documents, files
+from aether.store.patch import json_equal
 from tests.laws.json_values import keys, scalars, values
 
 
@@ -20,40 +20,42 @@ def plain():
 
 @given(values())
 def test_a_line_comes_back_exactly(value):
-    data = codec.line(codec.checked(value, where="law"))
+    data = files.json_line(files.checked_json(value, where="law"))
 
-    assert same(codec.parse(data, where="law"), value)
+    assert json_equal(files.parse_json(data, where="law"), value)
     assert b"\n" not in data
     assert b"\r" not in data
 
 
-@given(values(), st.sampled_from([0, codec.SMALL_CHARS]))
+@given(values(), st.sampled_from([0, files.SMALL_CHARS]))
 def test_a_document_comes_back_exactly(value, size):
-    assert same(codec.parse(codec.document(value, size=size), where="law"), value)
+    assert json_equal(files.parse_json(files.json_document(value, size=size), where="law"), value)
 
 
 @given(plain())
 def test_both_encoders_write_the_same_bytes(value):
-    assert codec.document(value, size=0) == codec.document(value, size=codec.SMALL_CHARS)
+    assert files.json_document(value, size=0) == files.json_document(value, size=files.SMALL_CHARS)
 
 
-@given(scalars(), st.integers(0, codec.MAX_DEPTH - 1), st.booleans())
+@given(scalars(), st.integers(0, files.MAX_DEPTH - 1), st.booleans())
 def test_any_depth_up_to_the_limit_comes_back(value, levels, in_lists):
     for _ in range(levels):
         value = [value] if in_lists else {"k": value}
 
-    codec.checked(value, where="law")
+    files.checked_json(value, where="law")
 
-    assert same(codec.parse(codec.line(value), where="law"), value)
-    assert same(codec.parse(codec.document(value, size=codec.SMALL_CHARS), where="law"), value)
+    assert json_equal(files.parse_json(files.json_line(value), where="law"), value)
+    assert json_equal(
+        files.parse_json(files.json_document(value, size=files.SMALL_CHARS), where="law"), value
+    )
 
 
 @given(
     st.dictionaries(keys().filter(lambda key: key != "stamp"), values(), min_size=1), st.integers(0, 10**9)
 )
 def test_a_stamped_document_comes_back_with_its_revision(value, revision):
-    for size in (0, codec.SMALL_CHARS):
+    for size in (0, files.SMALL_CHARS):
         found = documents.parse(documents.encode(value, revision, size=size), where="law")
 
         assert (found.state, found.revision) == ("good", revision)
-        assert same(found.value, value)
+        assert json_equal(found.value, value)

@@ -113,7 +113,9 @@ def test_every_completed_phase_has_its_boundary_and_no_other(doings):
     documents, _ = lived(doings)
     completed = documents["COLONY_STATE"]["colony_status"]["phases_completed"]
 
-    assert [n for n in range(4) if signals.phase_complete(documents["pheromones"], n)] == sorted(completed)
+    assert [n for n in range(4) if signals.find_phase_complete(documents["pheromones"], n)] == sorted(
+        completed
+    )
 
 
 @given(st.lists(acts(), max_size=25), st.integers(0, 3))
@@ -133,7 +135,7 @@ def test_a_restore_leads_back_exactly_but_keeps_the_list_of_snapshots(doings, la
     before, _ = lived(doings)
     now, _ = lived(doings + later)
     now["COLONY_STATE"] = {**now["COLONY_STATE"], "checkpoints": {"automatic": ["snap_9"]}}
-    taken = snapshots.take(before, snapshot_id="snap_1", label="", now=NOW, revision=1)
+    taken = snapshots.take_snapshot(before, snapshot_id="snap_1", label="", now=NOW, revision=1)
 
     change = snapshots.restore(now, taken)
     after = {name: apply(value, change.patches.get(name, [])) for name, value in now.items()}

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aether.compaction.partition import carries, partition
-from aether.compaction.plan import LastTime, apply, plan
+from aether.compaction.partition import is_earlier_summary, partition
+from aether.compaction.plan import LastCompaction, apply, plan
 from aether.compaction.policy import POLICIES, policy, validated
 from aether.compaction.shapes import Policy
 from aether.errors import BudgetExceeded
 from aether.messages.convert import bare, convert, read
-from aether.messages.model import WIRES, groups
+from aether.messages.model import PROVIDER_FORMATS, groups
 from aether.messages.validate import check
 from aether.store.keys import STEPS
 from aether.tokens.count import message_tokens
@@ -89,7 +89,7 @@ def policies(draw):
 @st.composite
 def cases(draw, *, faults=0):
     """A conversation of any wire, some messages of it protected, with a window that it may or may not fit."""
-    wire = draw(st.sampled_from(WIRES))
+    wire = draw(st.sampled_from(PROVIDER_FORMATS))
     shape = {
         "turns": draw(st.integers(1, 8)),
         "rounds": draw(st.sampled_from([1, 4])),
@@ -243,7 +243,7 @@ def test_every_message_is_kept_once_or_removed(case):
 
 
 def summaries_in(result):
-    return sum(map(carries, result.messages))
+    return sum(map(is_earlier_summary, result.messages))
 
 
 @given(
@@ -285,7 +285,7 @@ def test_what_has_not_grown_is_not_compacted_again(case):
 
     if result and result.triggered:
         again = case._replace(messages=list(result.messages))
-        assert not again.planned(last=LastTime(result.tokens_after)).triggered
+        assert not again.planned(last=LastCompaction(result.tokens_after)).triggered
 
 
 @given(cases(), st.integers(0, 2**32))
@@ -335,7 +335,7 @@ def steady_call(at, size):
     ]
 
 
-@given(st.sampled_from(WIRES), st.floats(0.03, 0.2), st.integers(2_000, 12_000))
+@given(st.sampled_from(PROVIDER_FORMATS), st.floats(0.03, 0.2), st.integers(2_000, 12_000))
 @examples(25)
 def test_a_steady_stream_of_calls_is_not_compacted_at_every_call(wire, share, window):
     raws = [{"role": "user", "content": "Go."}]
@@ -356,7 +356,7 @@ def test_a_steady_stream_of_calls_is_not_compacted_at_every_call(wire, share, wi
     assert len(fired) <= 2 + 60 / max(1.5, 0.1 / share)
 
 
-@rows("wire", WIRES)
+@rows("wire", PROVIDER_FORMATS)
 @pytest.mark.parametrize("named", ["compact", "window", "prune-only"])
 def test_long_conversations_stay_valid_through_several_compactions(wire, named):
     for seed in range(4):

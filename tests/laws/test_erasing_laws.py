@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from aether.api import erase
 from aether.errors import Conflict, NotFound
-from aether.memory.forgetting.erase import mapped, marks, pattern_of, rewritten
+from aether.memory.forgetting.erase import map_strings, marks, pattern_of, rewrite_file
 from aether.store import journal, patch
 from aether.store.commit import Author, commit, fold_home
-from aether.store.journal import folded
-from aether.store.undo import states_back, undo
+from aether.store.journal import folded_entries
+from aether.store.undo import states_since, undo
 from tests import homes
 from tests.effort import examples
 from tests.laws.json_values import values
@@ -69,7 +69,7 @@ def take_back(home, revision):
 def past(home):
     """Return the state at every revision, newest first, and what the log says of it."""
     snapshot = homes.anew(home)
-    steps, first = states_back(snapshot, 1)
+    steps, first = states_since(snapshot, 1)
     return [*((entry.revision, entry.operation, entry.at, state) for entry, state in steps), first]
 
 
@@ -83,13 +83,13 @@ def test_every_past_state_is_mapped_and_only_what_held_the_text_cannot_be_undone
             act(other, number, step, said)
         fold_home(other, now=homes.NOW)
         before = past(other)
-        held = [entry.revision for entry in folded(other) if TEXT in str(entry)]
+        held = [entry.revision for entry in folded_entries(other) if TEXT in str(entry)]
 
         erase.erase(match=TEXT, home=home)
 
         wanted = json.loads(json.dumps(before).replace(TEXT, MARK))
         assert json.loads(json.dumps(past(home))) == wanted
-        assert [entry.revision for entry in folded(home) if entry.erased] == held
+        assert [entry.revision for entry in folded_entries(home) if entry.erased] == held
         done = take_back(home, revision)
         if revision in held:
             assert done is Conflict
@@ -105,10 +105,10 @@ def test_a_change_of_mapped_states_is_the_mapped_change(before, after):
     def erase(text):
         return text.replace("a", "[ERASED]")
 
-    line = journal.encode(journal.Entry(1, "", "", "edit", "", {"x": patch.diff(before, after)}, {}, {}))
-    change = journal.entry_of(journal.unsealed(rewritten("a.jsonl", line, erase))).patches.get("x", [])
+    line = journal.entry_line(journal.Entry(1, "", "", "edit", "", {"x": patch.diff(before, after)}, {}, {}))
+    change = journal.entry_of(journal.unsealed(rewrite_file("a.jsonl", line, erase))).patches.get("x", [])
 
-    assert patch.apply(mapped(before, erase), change) == mapped(after, erase)
+    assert patch.apply(map_strings(before, erase), change) == map_strings(after, erase)
 
 
 @given(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.backends.extractive.session import NOTHING
-from aether.text.identifiers import anchors
+from aether.text.identifiers import identifiers
 from aether.text.words import sentences, words
 from aether.tokens.count import session_tokens
 from tests.backends.extractive.handoffs import count, handoff, item, session, signal, texts
@@ -139,7 +139,7 @@ def test_sentences_lose_only_blanks_and_fences(text):
 @relaxed
 @given(anything() | notes())
 def test_anchors_stand_in_the_text(text):
-    found = anchors(text)
+    found = identifiers(text)
 
     assert all(anchor in text for kind in found for anchor in kind)
     assert all(len(set(kind)) == len(kind) for kind in found)

@@ -1,7 +1,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aether.memory.fidelity import CARRY_FLOOR_TOKENS, CARRY_SHARE, ITEM_TOKENS, gate, required
+from aether.memory.fidelity import (
+    ITEM_TOKENS,
+    RESTORED_FLOOR_TOKENS,
+    RESTORED_SHARE,
+    gate,
+    required_statements,
+)
 
 
 def count(text):
@@ -84,13 +90,13 @@ def test_what_is_carried_beside_the_protected_fits_the_cap(handoff, answer):
     gated = gate(handoff, answer, count=count)
 
     spent = sum(count(each["content"]) + ITEM_TOKENS for each in gated.carried if each["why"] != "protected")
-    assert spent <= max(CARRY_FLOOR_TOKENS, handoff["target_tokens"] * CARRY_SHARE)
+    assert spent <= max(RESTORED_FLOOR_TOKENS, handoff["target_tokens"] * RESTORED_SHARE)
 
 
 @given(handoffs(), answers())
 def test_a_full_answer_passes_untouched(handoff, answer):
     """An answer that holds every required statement word for word has a score of one and gains nothing."""
-    answer["high_value_items"] += [{"content": each.content} for each in required(handoff)]
+    answer["high_value_items"] += [{"content": each.content} for each in required_statements(handoff)]
 
     gated = gate(handoff, answer, count=count)
 

@@ -10,13 +10,21 @@ from hypothesis import strategies as st
 
 from aether.errors import InvalidInput
 from aether.messages.content import replaced, value_at
-from aether.messages.convert import bare, convert, detect_wire, read, said, with_text, without_reasoning
-from aether.messages.model import WIRES
+from aether.messages.convert import (
+    bare,
+    convert,
+    detect_format,
+    new_message,
+    read,
+    with_text,
+    without_reasoning,
+)
+from aether.messages.model import PROVIDER_FORMATS
 from aether.messages.validate import check
 from tests.laws.histories import broken_histories, histories, junk
 
 PROVIDERS = ("anthropic", "openai", "responses", "gemini")
-wires = st.sampled_from(WIRES)
+wires = st.sampled_from(PROVIDER_FORMATS)
 
 
 def texts(messages):
@@ -73,7 +81,7 @@ def test_nothing_that_is_an_object_is_too_odd_to_be_read_and_rewritten(raws, wir
         for target in PROVIDERS:
             convert([message], target)
 
-    detect_wire(raws)
+    detect_format(raws)
     assert raws == before
 
 
@@ -107,10 +115,10 @@ def test_a_new_text_is_read_again_and_all_else_stays(spelt, text, data):
 def test_what_is_said_is_read(wire, role, text):
     if (wire, role) == ("gemini", "system"):
         with pytest.raises(InvalidInput):
-            said(role, text, wire)
+            new_message(role, text, wire)
         return
 
-    message = said(role, text, wire)
+    message = new_message(role, text, wire)
 
     assert (message.role, message.text, message.wire) == (role, text, wire)
     assert read([message.raw], wire) == [message]

@@ -143,7 +143,7 @@ def played(calls):
 def test_it_answers_as_the_official_server(calls, query, names):
     document, official = played(calls)
 
-    assert graph.whole(document) == {"entities": official.entities, "relations": official.relations}
+    assert graph.read_graph(document) == {"entities": official.entities, "relations": official.relations}
     assert graph.search_nodes(document, query) == official.search_nodes(query)
     assert graph.open_nodes(document, names) == official.open_nodes(names)
 
@@ -179,21 +179,21 @@ def test_doing_it_again_changes_nothing(calls, call):
 
 @given(CALLS)
 def test_a_graph_comes_back_from_the_file_of_the_official_server(calls):
-    found = graph.whole(played(calls)[0])
+    found = graph.read_graph(played(calls)[0])
 
-    text = knowledge_graph.written(found["entities"], found["relations"])
+    text = knowledge_graph.graph_text(found["entities"], found["relations"])
 
-    assert knowledge_graph.read(text.encode().splitlines(keepends=True)) == found
+    assert knowledge_graph.read_graph(text.encode().splitlines(keepends=True)) == found
 
 
 @given(CALLS, CALLS)
 def test_merging_adds_what_is_missing_and_loses_nothing(calls, others):
-    document, other = played(calls)[0], graph.whole(played(others)[0])
+    document, other = played(calls)[0], graph.read_graph(played(others)[0])
 
     merged = apply(document, graph.merge(document, other, now=NOW).patches["graph"])
 
-    found = {each["name"]: set(each["observations"]) for each in graph.whole(merged)["entities"]}
-    for part in (graph.whole(document), other):
+    found = {each["name"]: set(each["observations"]) for each in graph.read_graph(merged)["entities"]}
+    for part in (graph.read_graph(document), other):
         assert all(set(each["observations"]) <= found[each["name"]] for each in part["entities"])
-        assert all(each in graph.whole(merged)["relations"] for each in part["relations"])
+        assert all(each in graph.read_graph(merged)["relations"] for each in part["relations"])
     assert graph.merge(merged, other, now=NOW).patches["graph"] == []

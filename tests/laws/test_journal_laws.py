@@ -33,7 +33,7 @@ def journals():
 
 def _written(made):
     numbered = [entry._replace(revision=number) for number, entry in enumerate(made, 8)]
-    return journal.header(7) + b"".join(map(journal.encode, numbered)), numbered
+    return journal.header(7) + b"".join(map(journal.entry_line, numbered)), numbered
 
 
 @given(journals())

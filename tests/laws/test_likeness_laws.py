@@ -4,7 +4,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aether.text.similarity import CONTRADICTS_AT, SAME_AT, contradicts, index, likeness, nearest, same
+from aether.text.similarity import CONTRADICTS_AT, SAME_AT, contradicts, index, nearest, same, similarity
 
 PAIRS = json.loads((Path(__file__).parents[1] / "text" / "likeness_pairs.json").read_text(encoding="utf-8"))
 
@@ -39,14 +39,14 @@ def statements():
 
 @given(statements(), statements())
 def test_likeness_is_symmetric_and_between_nothing_and_one(a, b):
-    assert likeness(a, b) == likeness(b, a)
-    assert 0.0 <= likeness(a, b) <= 1.0
+    assert similarity(a, b) == similarity(b, a)
+    assert 0.0 <= similarity(a, b) <= 1.0
     assert contradicts(a, b) == contradicts(b, a)
 
 
 @given(statements())
 def test_every_statement_is_the_same_as_itself_and_never_contradicts_itself(a):
-    assert likeness(a, a) == 1.0
+    assert similarity(a, a) == 1.0
     assert not contradicts(a, a)
 
 
@@ -60,5 +60,5 @@ def test_the_index_finds_exactly_what_a_scan_finds(among, asked, at_least):
     found = nearest(asked, index(among), at_least=at_least)
 
     assert sorted(near.at for near in found) == [
-        at for at, other in enumerate(among) if likeness(asked, other) >= at_least
+        at for at, other in enumerate(among) if similarity(asked, other) >= at_least
     ]

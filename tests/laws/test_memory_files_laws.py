@@ -13,10 +13,10 @@ import aether
 from aether.api.memory_tool import memory_tool as memory_tool_memory_tool
 from aether.errors import Conflict, NotFound
 from aether.memory import memory_tool
-from aether.memory.memory_tool import MAX_VIEW_CHARS, canonical, in_the_way, index, run
+from aether.memory.memory_tool import MAX_VIEW_CHARS, blocking_path, canonical, index, run
 from tests import homes
-from tests.effort import examples
 from tests.api.test_memory_files import shown, stored
+from tests.effort import examples
 
 NAMES = st.sampled_from(
     ["a", "b", "A", "a.md", "dir", ".hidden", "node_modules", "..", "x y", "ü", "con", "%2e", ""]
@@ -53,7 +53,7 @@ def test_what_is_stored_can_stand_in_a_directory_of_any_system(commands):
     for path in files:
         assert canonical(path) == path
         others = [each for each in files if each != path]
-        assert in_the_way(index(others), path) == ""
+        assert blocking_path(index(others), path) == ""
 
 
 @given(st.lists(COMMANDS, max_size=8), COMMANDS)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from aether.errors import BudgetExceeded, Conflict, InvalidInput, NotFound
 from aether.memory import handoff, ingest, items, patterns, search, sessions
-from aether.memory.changes import joined
+from aether.memory.changes import join_changes
 from aether.schemas import check
 from aether.store.merge import merge, rules_of
 from aether.store.patch import apply, diff
@@ -93,7 +93,9 @@ def journeys():
 
 
 def _add(world, said, kind, phase, protected):
-    entries = [items.draft(text, kind, metadata={"phase": phase, "protected": protected}) for text in said]
+    entries = [
+        items.checked_entry(text, kind, metadata={"phase": phase, "protected": protected}) for text in said
+    ]
     return items.add(world.memory, entries, now=later(world.moment), new_id=new_id, count=count)
 
 
@@ -111,7 +113,7 @@ def _update(world, place, text):
 
 
 def _get(world, place):
-    return items.access(world.memory, [_nth(world, place)], now=later(world.moment))
+    return items.record_access(world.memory, [_nth(world, place)], now=later(world.moment))
 
 
 def _clear(world):
@@ -120,7 +122,7 @@ def _clear(world):
 
 def _prepare(world, phase):
     name = new_id(f"phase_{phase}", later(world.moment))
-    return handoff.opened(world.memory, phase, compression_id=name, now=later(world.moment))
+    return handoff.start_handoff(world.memory, phase, compression_id=name, now=later(world.moment))
 
 
 def _answer(name, high):
@@ -136,14 +138,14 @@ def _ingest(world, phase, name, high):
 
 
 def _create(world, name, high):
-    return ingest.create(
+    return ingest.create_session(
         world.documents, _answer(name, high), phase=1, now=later(world.moment), new_id=new_id, count=count
     )
 
 
 def _evict(world, place):
     name = world.sessions[place % len(world.sessions)] if world.sessions else "none"
-    return ingest.evict(world.documents, name, now=later(world.moment), new_id=new_id)
+    return ingest.promote_and_evict(world.documents, name, now=later(world.moment), new_id=new_id)
 
 
 def _promote(world):
@@ -220,7 +222,9 @@ def test_ingesting_takes_exactly_the_prepared_items(journey, one, two):
             continue
         record = handoff.open_handoff(before.memory, step[1])
         prepared = (
-            handoff.held(before.memory, record) if record else handoff.items_until(before.memory, step[1])
+            handoff.unchanged_items(before.memory, record)
+            if record
+            else handoff.items_up_to(before.memory, step[1])
         )
         assert before.items.keys() - world.items.keys() == {each["id"] for each in prepared}
         assert {each: before.items[each] for each in world.items} == world.items
@@ -274,7 +278,7 @@ def test_undoing_the_last_change_is_as_if_it_had_not_been(journey, last):
 
     merged, conflicts = merge(world.memory, world.memory, before.memory, rules)
     undone = Change({"memory": diff(world.memory, merged)})
-    undone = changed(world, joined(undone, search.rederived(world.documents, undone)))
+    undone = changed(world, join_changes(undone, search.derived_change(world.documents, undone)))
 
     assert conflicts == []
     assert _untouched(undone.memory) == _untouched(before.memory)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from aether.errors import AetherError
 from aether.messages import convert
-from aether.messages.model import WIRES, groups, turns
-from aether.messages.transcripts import load, said_in
-from aether.messages.validate import check, refused, repair
+from aether.messages.model import PROVIDER_FORMATS, groups, turns
+from aether.messages.transcripts import convert_conversation, load_conversation
+from aether.messages.validate import check, has_errors, repair
 from tests.effort import examples
 from tests.laws.histories import Ending, broken_histories, histories, history, junk, seeds
 from tests.tables import rows
@@ -109,7 +109,7 @@ def test_a_repair_loses_no_text_invents_none_and_tells_what_it_did(case):
     assert bool(repaired.findings) == (repaired.messages != messages)
 
 
-@given(st.sampled_from(WIRES), junk())
+@given(st.sampled_from(PROVIDER_FORMATS), junk())
 @example("anthropic", [{"role": "assistant", "content": [{"type": "thinking"}]}])
 def test_whatever_it_is_it_can_be_read_grouped_checked_and_repaired(wire, raws):
     messages = convert.read(raws, wire)
@@ -156,7 +156,7 @@ def test_whichever_groups_go_no_result_is_left_without_its_call(case, gone):
     } & {one.code for one in left}
 
 
-@given(seeds(), st.sampled_from(WIRES), st.sampled_from(Ending.__args__))
+@given(seeds(), st.sampled_from(PROVIDER_FORMATS), st.sampled_from(Ending.__args__))
 def test_a_history_is_the_same_each_time_and_ends_as_asked(seed, wire, ending):
     raws = history(seed, wire, ending=ending)
 
@@ -168,11 +168,11 @@ def test_a_history_is_the_same_each_time_and_ends_as_asked(seed, wire, ending):
 def conversations(path):
     """The first few conversations of a file; none where it holds no conversation."""
     try:
-        first = load(path)
+        first = load_conversation(path)
     except AetherError:
         return []
     more = min(first.others, MOST_OF_A_FILE - 1)
-    return [first, *(load(path, nth=number) for number in range(1, more + 1))]
+    return [first, *(load_conversation(path, nth=number) for number in range(1, more + 1))]
 
 
 @pytest.mark.real_data
@@ -185,8 +185,8 @@ def test_what_real_sessions_hold_is_grouped_checked_and_mended(folder, least):
     for path in sorted((DATA / folder).rglob("*.json*")):
         for read in conversations(path):
             for wire in {read.wire, "anthropic", "openai", "responses", "gemini"}:
-                messages = said_in(read, wire)[0].messages
-                assert not refused(check(repair(messages, wire).messages, wire)), (path.name, wire)
+                messages = convert_conversation(read, wire)[0].messages
+                assert not has_errors(check(repair(messages, wire).messages, wire)), (path.name, wire)
             require_a_partition(read.messages)
             seen += 1
     assert seen >= least

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aether.memory.briefing.prompt_match import MOST, PASSAGE_CHARS, question, reminders
-from aether.memory.items import block
+from aether.memory.briefing.prompt_match import MOST_MATCHES, PASSAGE_CHARS, match_prompt, parse_prompt
+from aether.memory.items import memory_block
 from aether.memory.recall import Record
 from aether.text.cleaning import clean
 
@@ -22,24 +22,24 @@ MEMORIES = st.lists(st.tuples(TEXTS, TYPES), max_size=12).map(
 
 @given(TEXTS, MEMORIES)
 def test_what_comes_to_mind_is_little_known_and_the_same_again(prompt, memory):
-    asked = question(prompt)
-    found = reminders(asked, memory) if asked else []
+    asked = parse_prompt(prompt)
+    found = match_prompt(asked, memory) if asked else []
 
-    assert len(found) <= MOST
+    assert len(found) <= MOST_MATCHES
     assert all(one.record in memory and len(one.passage) <= PASSAGE_CHARS for one in found)
     assert len({one.record.id for one in found}) == len(found)
-    assert (reminders(asked, memory) if asked else []) == found
+    assert (match_prompt(asked, memory) if asked else []) == found
 
 
 @given(TEXTS, MEMORIES)
 def test_what_is_left_out_never_comes(prompt, memory):
-    asked = question(prompt)
-    first = reminders(asked, memory) if asked else []
+    asked = parse_prompt(prompt)
+    first = match_prompt(asked, memory) if asked else []
     out = {one.record.id for one in first}
 
-    assert not asked or not out & {one.record.id for one in reminders(asked, memory, leave_out=out)}
+    assert not asked or not out & {one.record.id for one in match_prompt(asked, memory, leave_out=out)}
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=8), st.text(max_size=20))
 def test_a_block_is_never_taken_for_something_that_was_said(lines, occasion):
-    assert clean(block(lines, occasion=occasion, at="2026-03-01")) == ""
+    assert clean(memory_block(lines, occasion=occasion, at="2026-03-01")) == ""

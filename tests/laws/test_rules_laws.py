@@ -1,7 +1,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from aether.text.classify import bare, rule, rules, told
+from aether.text.classify import message_by_kind, rule, rules, without_lead_in
 from aether.text.words import sentences
 
 
@@ -20,7 +20,7 @@ def requests():
 def test_the_wording_of_a_rule_stands_in_what_was_said(text):
     for sentence in sentences(text):
         found = rule(sentence)
-        assert sentence.strip().endswith(bare(sentence))
+        assert sentence.strip().endswith(without_lead_in(sentence))
         assert found is None or found.text in sentence
 
 
@@ -33,7 +33,7 @@ def test_a_rule_in_its_own_words_is_the_same_rule(text):
 
 @given(requests())
 def test_what_a_message_says_is_the_message_or_rules_that_stand_in_it(text):
-    said = told(text)
+    said = message_by_kind(text)
     assert said
     for kind, wording in said:
         assert wording == text or (kind in {"constraint", "preference"} and wording in " ".join(text.split()))

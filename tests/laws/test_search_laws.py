@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from aether import clock
 from aether.memory.search import LAYERS, search
 from aether.store import search_index
-from aether.store.search_index import Ask, Keep
-from aether.text.words import asked
+from aether.store.search_index import Filter, Query
+from aether.text.words import query_terms
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 WORDS = "cache deploy retry fetchUser the of and 東京都 日本 naïve tests testing Alice 404".split()
@@ -94,7 +94,7 @@ filters = st.fixed_dictionaries(
 
 
 def scanned(archive):
-    return search_index.scanning(lambda: iter(archive))
+    return search_index.scan_source(lambda: iter(archive))
 
 
 def found(memory, query, archive=(), **options):
@@ -203,10 +203,10 @@ def test_the_index_ranks_as_a_scan_does(memory, early, late, query, options, cap
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "index.sqlite"
         search_index.refresh(path, archive(numbered[: len(early)]))
-        indexed = search_index.source(path, archive(numbered))
+        indexed = search_index.indexed_source(path, archive(numbered))
         plain = scanned([record for _, record in numbered])
-        said = asked(query)
-        question = Ask(tuple(said.weights), said.sequence, (), Keep(phase="2"), cap)
+        said = query_terms(query)
+        question = Query(tuple(said.weights), said.sequence, (), Filter(phase="2"), cap)
 
         assert indexed.find(question) == plain.find(question)
         assert search(memory, query, now=NOW, archived=indexed, limit=None, context=1, **options) == search(

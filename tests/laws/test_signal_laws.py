@@ -54,7 +54,7 @@ def test_decaying_by_a_then_b_is_decaying_by_both(strength, half_life, a, b):
     """What is left depends on the age alone, not on how often someone looked."""
 
     def left(of, age):
-        return signals.decayed(of, age_seconds=age, half_life_seconds=half_life)
+        return signals.decayed_strength(of, age_seconds=age, half_life_seconds=half_life)
 
     twice, once = left(left(strength, a), b), left(strength, a + b)
 
@@ -67,7 +67,7 @@ def test_decay_never_makes_a_signal_stronger(strength, half_life, a, b):
     early, late = sorted((a, b))
 
     def left(age):
-        return signals.decayed(strength, age_seconds=age, half_life_seconds=half_life)
+        return signals.decayed_strength(strength, age_seconds=age, half_life_seconds=half_life)
 
     assert 0 <= left(late) <= left(early) <= strength
 
@@ -75,7 +75,7 @@ def test_decay_never_makes_a_signal_stronger(strength, half_life, a, b):
 @given(strengths(), half_lives(), ages())
 def test_a_signal_from_the_future_is_fresh(strength, half_life, age):
     """A clock that went backwards neither weakens nor strengthens."""
-    assert signals.decayed(strength, age_seconds=-age, half_life_seconds=half_life) == strength
+    assert signals.decayed_strength(strength, age_seconds=-age, half_life_seconds=half_life) == strength
 
 
 @given(
@@ -91,7 +91,9 @@ def test_deposits_commute(made_and_order):
     two = all_deposited((nth, made[nth]) for nth in order)
 
     for caste in (None, "builder", "stranger"):
-        assert signals.active(one, now=NOW, caste=caste) == signals.active(two, now=NOW, caste=caste)
+        assert signals.active_signals(one, now=NOW, caste=caste) == signals.active_signals(
+            two, now=NOW, caste=caste
+        )
 
 
 @given(st.lists(deposits(), max_size=6), st.integers(0, 1_000_000))
@@ -108,5 +110,5 @@ def test_expiring_loses_no_signal(made, seconds):
     moved = [event["signal"] for event in change.appends.get("events", [])]
     key = lambda signal: signal["id"]  # noqa: E731
     assert sorted(after["active_pheromones"] + moved, key=key) == sorted(state["active_pheromones"], key=key)
-    assert signals.active(after, now=later) == signals.active(state, now=later)
+    assert signals.active_signals(after, now=later) == signals.active_signals(state, now=later)
     assert signals.expire(after, later).patches == {}

@@ -8,17 +8,17 @@ import json
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from aether.compaction.facts import facts_of, fitted, merged
+from aether.compaction.facts import facts_of, fit_facts, merged_facts
 from aether.compaction.shapes import Facts, Summary
 from aether.compaction.summary import END, is_summary, parsed, rendered
 from aether.messages.convert import read
-from aether.messages.model import WIRES
-from aether.messages.tool_calls import calls
+from aether.messages.model import PROVIDER_FORMATS
+from aether.messages.tool_calls import calls_of
 from aether.text.model_faults import model_fault
 from tests.laws.histories import broken, history
 from tests.laws.summaries import facts, summaries, texts
 
-wires = st.sampled_from(WIRES)
+wires = st.sampled_from(PROVIDER_FORMATS)
 seeds = st.integers(0, 5_000)
 
 
@@ -47,7 +47,7 @@ def test_no_text_breaks_the_reader(text):
 
 @given(facts(), st.integers(1, 400))
 def test_fitted_facts_fit_or_only_goals_constraints_and_a_pointer_are_left(found, most):
-    kept, lost = fitted(found, count=len, most=most)
+    kept, lost = fit_facts(found, count=len, most=most)
 
     assert len(rendered(Summary(1, kept, ""))) <= most or kept == Facts(
         goals=kept.goals, constraints=kept.constraints, lookups=found.lookups[-1:]
@@ -59,16 +59,16 @@ def test_fitted_facts_fit_or_only_goals_constraints_and_a_pointer_are_left(found
 
 @given(facts())
 def test_merging_with_nothing_changes_nothing_more_the_second_time(found):
-    once = merged(Facts(), found)
+    once = merged_facts(Facts(), found)
 
-    assert merged(Facts(), once) == once
-    assert merged(once, Facts()) == once
-    assert merged(once, once).constraints == once.constraints
+    assert merged_facts(Facts(), once) == once
+    assert merged_facts(once, Facts()) == once
+    assert merged_facts(once, once).constraints == once.constraints
 
 
 @given(facts(), facts())
 def test_merging_never_loses_a_goal(older, newer):
-    both = merged(older, newer)
+    both = merged_facts(older, newer)
 
     assert set(both.goals) == {*older.goals, *newer.goals}
     assert both.goals[: len(set(older.goals))] == tuple(dict.fromkeys(older.goals))
@@ -98,7 +98,7 @@ def test_facts_of_any_history_stand_in_it_and_change_nothing(seed, wire, whole):
 def test_every_call_of_a_valid_history_finds_its_own_result(seed, wire):
     messages = read(history(seed, wire), wire)
 
-    for call in calls(messages):
+    for call in calls_of(messages):
         if call.result is not None:
             assert call.at < call.answered_at
             assert call.result in messages[call.answered_at].blocks
@@ -122,8 +122,8 @@ def test_goals_and_constraints_survive_twenty_rounds(seed, size):
             summary for message in messages if is_summary(message) and (summary := parsed(message.text))
         ]
         found = facts_of(messages, range(len(messages)))
-        together = merged(before[0].facts, found) if before else found
-        kept, _ = fitted(together, count=words, most=400)
+        together = merged_facts(before[0].facts, found) if before else found
+        kept, _ = fit_facts(together, count=words, most=400)
         text = rendered(Summary(nth + 1, kept, "Prose."))
     last = parsed(text).facts
 

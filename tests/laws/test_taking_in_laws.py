@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.api.drain import drain
-from aether.api.hook_sessions import session_of
+from aether.api.hook_sessions import find_session
 from aether.store import spool
 from tests import homes
 from tests.effort import examples
@@ -66,7 +66,7 @@ def test_portions_change_nothing(entries, data):
     whole = at_once(entries)
     assert notes(home) == notes(whole)
     for session in SESSIONS:
-        one, other = session_of(home, session), session_of(whole, session)
+        one, other = find_session(home, session), find_session(whole, session)
         assert (one and (one["state"], one["seen"])) == (other and (other["state"], other["seen"]))
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.messages import convert
-from aether.messages.model import WIRES, Wire
+from aether.messages.model import PROVIDER_FORMATS, ProviderFormat
 from aether.tokens.count import MESSAGE_TOKENS, message_tokens, system_tokens, tally, tools_tokens
 from aether.tokens.estimate import estimate
 from tests.laws.histories import broken_histories, histories, junk
@@ -66,8 +66,8 @@ def test_whatever_a_message_says_or_was_answered_is_counted(found):
         assert message_tokens(message, len) >= MESSAGE_TOKENS + said
 
 
-@given(junk(), st.sampled_from(WIRES))
-def test_nonsense_is_counted_without_complaint(entries, wire: Wire):
+@given(junk(), st.sampled_from(PROVIDER_FORMATS))
+def test_nonsense_is_counted_without_complaint(entries, wire: ProviderFormat):
     found = tally(entries, wire=wire, count=estimate)
 
     assert len(found.tokens) == len(entries)
@@ -75,7 +75,7 @@ def test_nonsense_is_counted_without_complaint(entries, wire: Wire):
     assert system_tokens(entries, estimate) >= 0
 
 
-def pictures(data: str) -> list[tuple[Wire, dict]]:
+def pictures(data: str) -> list[tuple[ProviderFormat, dict]]:
     """The same picture in every spelling, also inside an answer of a tool."""
     address = f"data:image/png;base64,{data}"
     source = {"type": "base64", "media_type": "image/png", "data": data}

@@ -59,7 +59,7 @@ def after(documents, change):
 def with_items(documents, *texts, at=NOW, type="observation", **metadata):
     """Return `documents` after items that say `texts` were added one after the other, a second apart."""
     for nth, text in enumerate(texts):
-        drafts = [items.draft(text, type, metadata=metadata)]
+        drafts = [items.checked_entry(text, type, metadata=metadata)]
         added = items.add(
             documents["memory"], drafts, now=at + timedelta(seconds=nth), new_id=new_id, count=count
         )

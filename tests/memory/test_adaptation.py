@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from aether.errors import InvalidInput
-from aether.memory.phases import adapt_next_phase, planned
+from aether.memory.phases import adapt_next_phase, planned_phase
 from aether.store.patch import apply
 from tests.tables import rows
 
@@ -73,7 +73,7 @@ def test_the_roadmap_of_the_next_phase_says_what_it_takes_over():
     colony = apply(shipped("COLONY_STATE"), change.patches["COLONY_STATE"])
     assert colony["phases"]["roadmap"] == [
         {
-            **planned(2),
+            **planned_phase(2),
             "adaptation": {
                 "inherited_focus": ["text of p1", "text of p3"],
                 "inherited_constraints": ["text of p2", "text of p4"],
@@ -88,7 +88,7 @@ def test_the_roadmap_of_the_next_phase_says_what_it_takes_over():
 
 def test_the_next_phase_is_the_next_one_planned():
     colony = shipped("COLONY_STATE")
-    colony["phases"]["roadmap"] = [planned(1), planned(5), planned(9)]
+    colony["phases"]["roadmap"] = [planned_phase(1), planned_phase(5), planned_phase(9)]
 
     change = adapt(FOUR, colony=colony)
 

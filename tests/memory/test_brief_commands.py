@@ -1,13 +1,13 @@
 from aether.memory.briefing.sections import (
     COMMAND_CHARS,
     LOOKED_AT,
-    failed,
-    failure,
-    names_in,
+    commands_in,
+    commands_run,
+    effective_parts,
+    format_failure,
     newest_items,
-    ran,
-    solved,
-    working,
+    parse_failure,
+    solutions,
 )
 from tests.memory.briefs import documents, item
 from tests.tables import rows
@@ -37,7 +37,7 @@ def texts(lines):
     ],
 )  # fmt: skip
 def test_of_a_command_those_parts_count_that_do_something(command, parts):
-    assert working(command) == parts
+    assert effective_parts(command) == parts
 
 
 @rows(
@@ -48,25 +48,29 @@ def test_of_a_command_those_parts_count_that_do_something(command, parts):
     ],
 )  # fmt: skip
 def test_looking_around_does_nothing(command):
-    assert working(command) == []
+    assert effective_parts(command) == []
 
 
 def test_a_run_with_other_flags_is_that_command_again():
     assert (
-        names_in("Ran `make -k test 2>&1 | tail`: ok") == names_in("`make test` failed: no") == {"make test"}
+        commands_in("Ran `make -k test 2>&1 | tail`: ok")
+        == commands_in("`make test` failed: no")
+        == {"make test"}
     )
-    assert names_in("nothing was run") == set()
+    assert commands_in("nothing was run") == set()
 
 
 def test_a_failed_command_is_told_by_what_it_did_and_said():
-    known = failed("`cd x && make test | tail -3; ls` failed 3 times: no rule\nShell cwd was reset to /p")
+    known = parse_failure(
+        "`cd x && make test | tail -3; ls` failed 3 times: no rule\nShell cwd was reset to /p"
+    )
 
-    assert failure(known) == "`make test` failed 3 times: no rule"
-    assert failed("The disk is full") is None
+    assert format_failure(known) == "`make test` failed 3 times: no rule"
+    assert parse_failure("The disk is full") is None
 
 
 def test_a_long_command_leaves_room_for_what_it_said():
-    told = failure(failed(f"`make {'x' * 90} {'y' * 90}` failed: no rule"), 120)
+    told = format_failure(parse_failure(f"`make {'x' * 90} {'y' * 90}` failed: no rule"), 120)
 
     assert told.endswith("` failed: no rule")
     assert len(told) <= 120
@@ -78,24 +82,26 @@ def test_what_was_cut_off_is_told_only_where_there_is_no_more():
         item("Ran `make b -run On…`", "command", day=1),
     )
 
-    assert texts(ran(items)) == ["Ran `make a`: ok", "Ran `make b -run On…`"]
+    assert texts(commands_run(items)) == ["Ran `make a`: ok", "Ran `make b -run On…`"]
 
 
 def test_a_script_is_told_by_its_beginning():
-    [line] = ran(newest(item(f"Ran `{'make test && ' * 40}make`", "command")))
+    [line] = commands_run(newest(item(f"Ran `{'make test && ' * 40}make`", "command")))
 
     assert len(line.text) <= COMMAND_CHARS + len("Ran ``")
 
 
 def test_where_the_shell_stands_is_no_result():
-    [line] = ran(newest(item("Ran `make`: Shell cwd was reset to /p", "command")))
+    [line] = commands_run(newest(item("Ran `make`: Shell cwd was reset to /p", "command")))
 
     assert line.text == "Ran `make`"
 
 
 def test_only_looking_around_is_no_command_that_mattered():
     assert (
-        ran(newest(item("Ran `ls | head`: a.py", "command"), item("Ran `make`", "command", protected=True)))
+        commands_run(
+            newest(item("Ran `ls | head`: a.py", "command"), item("Ran `make`", "command", protected=True))
+        )
         == []
     )
 
@@ -106,13 +112,13 @@ def test_a_line_whose_parts_ran_later_is_not_told():
         item("Ran `make lint`", "command", day=3),
     )  # fmt: skip
 
-    assert texts(ran(items)) == ["Ran `make lint`", "Ran `make test`"]
+    assert texts(commands_run(items)) == ["Ran `make lint`", "Ran `make test`"]
 
 
 def test_a_full_memory_is_not_read_to_its_end():
     runs = [item(f"Ran `make {number}`", "command", hour=number % 24) for number in range(100)]
 
-    assert len(ran(newest(*runs))) == LOOKED_AT
+    assert len(commands_run(newest(*runs))) == LOOKED_AT
 
 
 def test_to_run_it_again_is_no_news():
@@ -123,7 +129,7 @@ def test_to_run_it_again_is_no_news():
         item("The clock was wrong\nWorked after changes to a.py.", "solution", day=4),
     )
 
-    assert texts(solved(items)) == []
+    assert texts(solutions(items)) == []
 
 
 def test_at_a_start_only_another_command_is_worth_knowing():
@@ -132,8 +138,10 @@ def test_at_a_start_only_another_command_is_worth_knowing():
         item("`pytest` failed: no module\nWorked as `uv run pytest` after changes to a.toml: 3 passed", "solution", day=2),
     )  # fmt: skip
 
-    assert texts(solved(items, otherwise=True)) == ["`pytest` failed: no module -> worked as `uv run pytest`"]
-    assert texts(solved(items)) == [
+    assert texts(solutions(items, otherwise=True)) == [
+        "`pytest` failed: no module -> worked as `uv run pytest`"
+    ]
+    assert texts(solutions(items)) == [
         "`pytest` failed: no module -> worked as `uv run pytest` after changes to a.toml",
         "`make` failed: no rule -> worked after changes to Makefile",
     ]
@@ -145,7 +153,7 @@ def test_what_was_put_right_says_how():
         item("Everything is fixed now and here is a long report", "solution"),
     )
 
-    assert texts(solved(items)) == ["`make` failed: no rule -> worked after changes to Makefile"]
+    assert texts(solutions(items)) == ["`make` failed: no rule -> worked after changes to Makefile"]
 
 
 def test_of_each_command_the_last_run_is_told_history_last():
@@ -157,7 +165,7 @@ def test_of_each_command_the_last_run_is_told_history_last():
         item("Ran `make lint`", "command", day=1),
     )
 
-    assert texts(ran(items)) == [
+    assert texts(commands_run(items)) == [
         "Ran `make test`: ok",
         "Ran `make lint`",
         'create_issue {"title": "x"}',

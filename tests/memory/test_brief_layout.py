@@ -1,4 +1,4 @@
-from aether.memory.briefing.block import HEADINGS, Share, fitted, laid_out, ranked
+from aether.memory.briefing.block import HEADINGS, Share, lay_out, longest_fit, rank
 from aether.memory.briefing.sections import Line
 from tests.memory.briefs import NOW, at
 
@@ -10,13 +10,13 @@ def lines(section, *texts):
 def test_sections_share_the_order_by_their_first_line_and_their_step():
     given = {"decided": lines("decided", "d1", "d2", "d3"), "files": lines("files", "f1", "f2", "f3")}
 
-    order = ranked(given, {"decided": Share(0, 2, 9), "files": Share(1, 1, 9)})
+    order = rank(given, {"decided": Share(0, 2, 9), "files": Share(1, 1, 9)})
 
     assert [line.text for line in order] == ["d1", "f1", "d2", "f2", "f3", "d3"]
 
 
 def test_a_section_has_no_more_than_its_share_and_may_be_missing():
-    order = ranked({"files": lines("files", "f1", "f2")}, {"files": Share(0, 1, 1), "open": Share(0, 1, 9)})
+    order = rank({"files": lines("files", "f1", "f2")}, {"files": Share(0, 1, 1), "open": Share(0, 1, 9)})
 
     assert [line.text for line in order] == ["f1"]
 
@@ -28,7 +28,7 @@ def test_lines_stand_by_section_below_its_heading():
         *lines("goal", "Goal: Ship it"),
     ]
 
-    assert laid_out(given, now=NOW, root="/p/") == [
+    assert lay_out(given, now=NOW, root="/p/") == [
         "2026-02-20 Goal: Ship it",
         "Constraints and preferences:",
         "- 2026-02-20 Never push.",
@@ -45,7 +45,7 @@ def test_a_day_that_all_lines_of_a_section_share_is_told_once_with_its_age():
         Line("decided", "Two", old),
     ]
 
-    assert laid_out(given, now=NOW) == [
+    assert lay_out(given, now=NOW) == [
         "Constraints and preferences (2026-02-20):",
         "- Never push.",
         "- Prefer tabs.",
@@ -63,14 +63,14 @@ def test_lines_of_several_days_or_of_none_say_their_own():
         Line("open", "B"),
     ]
 
-    assert laid_out(given, now=NOW) == [
+    assert lay_out(given, now=NOW) == [
         "Constraints and preferences:", "- 2026-02-20 Never push.", "- 2026-02-21 Prefer tabs.",
         "Open errors and blockers:", "- A", "- B",
     ]  # fmt: skip
 
 
 def test_without_a_root_files_are_told_by_their_whole_paths():
-    assert laid_out(lines("files", "/p/a.py"), now=NOW) == ["Files changed:", "- 2026-02-20 /p/a.py"]
+    assert lay_out(lines("files", "/p/a.py"), now=NOW) == ["Files changed:", "- 2026-02-20 /p/a.py"]
 
 
 def test_every_section_but_the_goal_has_a_heading():
@@ -83,7 +83,7 @@ def test_what_fits_is_the_longest_beginning():
     def make(some):
         return " ".join(line.text for line in some)
 
-    assert fitted(given, make, lambda text: len(text) <= 8) == "one two"
-    assert fitted(given, make, lambda text: True) == "one two three four"
-    assert fitted(given, make, lambda text: False) == ""
-    assert fitted([], make, lambda text: True) == ""
+    assert longest_fit(given, make, lambda text: len(text) <= 8) == "one two"
+    assert longest_fit(given, make, lambda text: True) == "one two three four"
+    assert longest_fit(given, make, lambda text: False) == ""
+    assert longest_fit([], make, lambda text: True) == ""

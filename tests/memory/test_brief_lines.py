@@ -1,5 +1,12 @@
 from aether.memory.briefing import sections as briefing_sections
-from aether.memory.briefing.sections import Line, flat, newest_items, newest_sessions, stamp_of, written
+from aether.memory.briefing.sections import (
+    Line,
+    format_line,
+    newest_items,
+    newest_sessions,
+    one_line,
+    timestamp,
+)
 from tests.memory.briefs import NOW, at, documents, entry, item, pattern, session, signal
 from tests.tables import rows
 
@@ -13,12 +20,12 @@ def sections(lines):
 
 
 def test_a_text_is_told_in_one_line_without_what_aether_added():
-    assert flat("Use\n\n  **SQLite** <aether-memory>old</aether-memory>now", 100) == "Use SQLite now"
+    assert one_line("Use\n\n  **SQLite** <aether-memory>old</aether-memory>now", 100) == "Use SQLite now"
 
 
 @rows("text", ["word " * 30, "w" * 200, "w" * 10 + " " + "w" * 200])
 def test_a_long_text_is_cut_to_its_limit_and_says_so(text):
-    cut = flat(text, 40)
+    cut = one_line(text, 40)
 
     assert len(cut) <= 40
     assert cut.endswith("...")
@@ -26,7 +33,7 @@ def test_a_long_text_is_cut_to_its_limit_and_says_so(text):
 
 
 def test_a_text_is_cut_between_words():
-    assert flat("one two three four five", 15) == "one two..."
+    assert one_line("one two three four five", 15) == "one two..."
 
 
 @rows(
@@ -40,17 +47,18 @@ def test_a_text_is_cut_between_words():
     ],
 )
 def test_times_are_read_in_any_spelling(text, stamp):
-    assert stamp_of(text) == stamp
+    assert timestamp(text) == stamp
 
 
 def test_a_line_says_its_day_and_when_that_is_long_ago_its_age():
-    assert written(Line("rules", "Never push.", at(20)), now=NOW) == "- 2026-02-20 Never push."
+    assert format_line(Line("rules", "Never push.", at(20)), now=NOW) == "- 2026-02-20 Never push."
     assert (
-        written(Line("rules", "Never push.", "2025-12-01T00:00:00.000000Z"), now=NOW)
+        format_line(Line("rules", "Never push.", "2025-12-01T00:00:00.000000Z"), now=NOW)
         == "- 2025-12-01 (90 days ago) Never push."
     )
     assert (
-        written(Line("rules", "Never push.", note="all projects"), now=NOW) == "- Never push. (all projects)"
+        format_line(Line("rules", "Never push.", note="all projects"), now=NOW)
+        == "- Never push. (all projects)"
     )
 
 
@@ -161,12 +169,12 @@ def test_learned_rules_go_with_the_rules_and_say_that_they_were_learned():
         ]
     )["memory"]
 
-    assert [(line.section, line.text) for line in briefing_sections.learned(memory)] == [
+    assert [(line.section, line.text) for line in briefing_sections.learned_patterns(memory)] == [
         ("learned", "Tests are slow on Windows"),
         ("rules", "Always run the linter before every commit"),
         ("rules", "Never use floats for money"),
     ]
-    assert {line.note for line in briefing_sections.learned(memory)} == {"learned, 3x"}
+    assert {line.note for line in briefing_sections.learned_patterns(memory)} == {"learned, 3x"}
 
 
 def test_of_the_users_own_home_only_rules_are_told_and_marked():
@@ -176,7 +184,7 @@ def test_of_the_users_own_home_only_rules_are_told_and_marked():
     )["memory"]
 
     assert [line.note for line in briefing_sections.rules(memory, wide=True)] == ["all projects"]
-    assert [line.note for line in briefing_sections.learned(memory, wide=True)] == [
+    assert [line.note for line in briefing_sections.learned_patterns(memory, wide=True)] == [
         "learned, 3x, all projects"
     ]
 
@@ -191,8 +199,10 @@ def test_signals_are_told_as_a_caste_feels_them_now():
         ]
     )
 
-    assert texts(briefing_sections.felt(found, now=NOW)) == [
+    assert texts(briefing_sections.active_signals(found, now=NOW)) == [
         "FOCUS 0.80: parser",
         "REDIRECT 0.45: no new packages",
     ]
-    assert texts(briefing_sections.felt(found, now=NOW, caste="colonizer"))[0] == "FOCUS 0.64: parser"
+    assert (
+        texts(briefing_sections.active_signals(found, now=NOW, caste="colonizer"))[0] == "FOCUS 0.64: parser"
+    )

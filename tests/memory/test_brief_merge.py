@@ -1,4 +1,4 @@
-from aether.memory.briefing.sections import Line, merged
+from aether.memory.briefing.sections import Line, without_repeats
 from tests.memory.briefs import at
 from tests.tables import rows
 
@@ -13,7 +13,7 @@ from tests.tables import rows
     ],
 )
 def test_what_says_the_same_is_alike(one, other):
-    assert merged([Line("rules", one), Line("rules", other)], most=9) == [Line("rules", one)]
+    assert without_repeats([Line("rules", one), Line("rules", other)], most=9) == [Line("rules", one)]
 
 
 @rows(
@@ -29,7 +29,7 @@ def test_what_says_the_same_is_alike(one, other):
     ],
 )  # fmt: skip
 def test_what_differs_in_a_word_a_name_a_number_or_a_negation_is_not_alike(one, other):
-    assert len(merged([Line("rules", one), Line("rules", other)], most=9)) == 2
+    assert len(without_repeats([Line("rules", one), Line("rules", other)], most=9)) == 2
 
 
 @rows(
@@ -45,7 +45,7 @@ def test_what_differs_in_a_word_a_name_a_number_or_a_negation_is_not_alike(one, 
 )
 def test_opposed_is_what_differs_only_in_a_negation_or_a_number(one, other, expected):
     for lines in ([Line("rules", one), Line("rules", other)], [Line("rules", other), Line("rules", one)]):
-        assert (len(merged(lines, most=9, replacing=True)) == 1) is expected
+        assert (len(without_repeats(lines, most=9, replacing=True)) == 1) is expected
 
 
 def test_of_repetitions_the_newest_stays():
@@ -55,16 +55,16 @@ def test_of_repetitions_the_newest_stays():
         Line("rules", "Be brief.", at(2)),
     ]
 
-    assert merged(lines, most=9) == [lines[0], lines[2]]
+    assert without_repeats(lines, most=9) == [lines[0], lines[2]]
 
 
 def test_the_newer_of_two_that_cannot_both_hold_says_what_it_replaces():
     lines = [Line("rules", "At most 8 workers", at(3)), Line("rules", "At most 4 workers", at(1))]
 
-    assert merged(lines, most=9, replacing=True) == [
+    assert without_repeats(lines, most=9, replacing=True) == [
         lines[0]._replace(note="replaces what was said on 2026-02-01")
     ]
-    assert merged(lines, most=9) == lines
+    assert without_repeats(lines, most=9) == lines
 
 
 def test_a_note_is_not_overwritten():
@@ -74,13 +74,13 @@ def test_a_note_is_not_overwritten():
         Line("rules", "At most 2 workers"),
     ]
 
-    assert merged(lines, most=9, replacing=True) == lines[:1]
+    assert without_repeats(lines, most=9, replacing=True) == lines[:1]
 
 
 def test_what_is_replaced_may_have_no_day():
     lines = [Line("rules", "At most 8 workers", at(3)), Line("rules", "At most 2 workers")]
 
-    assert merged(lines, most=9, replacing=True)[0].note == "replaces what was said before"
+    assert without_repeats(lines, most=9, replacing=True)[0].note == "replaces what was said before"
 
 
 def test_no_more_lines_are_read_than_are_told():
@@ -93,5 +93,5 @@ def test_no_more_lines_are_read_than_are_told():
         ]
     )
 
-    assert [line.text for line in merged(unread, most=2)] == ["One thing", "Another"]
-    assert merged([], most=2) == []
+    assert [line.text for line in without_repeats(unread, most=2)] == ["One thing", "Another"]
+    assert without_repeats([], most=2) == []

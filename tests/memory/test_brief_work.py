@@ -21,7 +21,7 @@ def test_requests_are_told_newest_first_without_those_that_only_spur_on():
         item("[image]", "user_input", day=5),
     )
 
-    assert list(sections.asked(items)) == [
+    assert list(sections.requests(items)) == [
         Line("asked", "SQLite, it is enough (asked: Which database?)", at(3)),
         Line("asked", "Add a parser for TOML.", at(1)),
     ]
@@ -31,12 +31,12 @@ def test_requests_are_told_newest_first_without_those_that_only_spur_on():
 def test_talk_of_the_moment_is_told_only_where_it_was_said_last(chat):
     task = item("Add a parser for TOML.", "user_input", day=1)
 
-    assert texts(sections.asked(newest(task, item(chat, "user_input", day=2)))) == [chat, task["content"]]
+    assert texts(sections.requests(newest(task, item(chat, "user_input", day=2)))) == [chat, task["content"]]
     assert texts(
-        sections.asked(newest(item(chat, "user_input", day=0 + 1), item("Do it", "user_input", day=2)))
+        sections.requests(newest(item(chat, "user_input", day=0 + 1), item("Do it", "user_input", day=2)))
     ) == [chat]
     assert texts(
-        sections.asked(newest(item(chat, "user_input", day=1), item("Fix the tests", "user_input", day=2)))
+        sections.requests(newest(item(chat, "user_input", day=1), item("Fix the tests", "user_input", day=2)))
     ) == ["Fix the tests"]
 
 
@@ -44,7 +44,7 @@ def test_talk_of_the_moment_is_told_only_where_it_was_said_last(chat):
 def test_a_short_request_that_names_something_is_kept(said):
     items = newest(item(said, "user_input", day=1), item("Add a parser for TOML.", "user_input", day=2))
 
-    assert said in texts(sections.asked(items))
+    assert said in texts(sections.requests(items))
 
 
 def test_what_an_agent_or_a_program_asks_is_no_request_of_a_person():
@@ -53,11 +53,11 @@ def test_what_an_agent_or_a_program_asks_is_no_request_of_a_person():
         item("Look at them.", "user_input", source="mcp"),
     )
 
-    assert texts(sections.asked(items)) == []
+    assert texts(sections.requests(items)) == []
 
 
 def test_a_long_request_is_told_by_its_head():
-    [line] = sections.asked(newest(item("word " * 200, "user_input")))
+    [line] = sections.requests(newest(item("word " * 200, "user_input")))
 
     assert line.text.startswith("word word")
     assert line.text.endswith("...")
@@ -76,7 +76,7 @@ def test_decisions_come_from_items_and_sessions_with_their_reasons():
     ]
     sessions = [(at(10), session(decisions=decisions))]
 
-    assert list(sections.decided(items, sessions)) == [
+    assert list(sections.decisions(items, sessions)) == [
         Line("decided", "We went with SQLite for the index", at(20)),
         Line("decided", "Use one journal per home - it gives undo", at(10)),
     ]
@@ -88,30 +88,30 @@ def test_an_error_is_open_until_its_command_succeeds():
     before = item("Ran `make test`: ok", "command", day=1)
     after = item("Ran `make -j4 test`: ok", "command", day=3)
 
-    assert texts(sections.still_open(newest(before, failed, other, after))) == [other["content"]]
-    assert texts(sections.still_open(newest(before, failed, other))) == [
+    assert texts(sections.open_problems(newest(before, failed, other, after))) == [other["content"]]
+    assert texts(sections.open_problems(newest(before, failed, other))) == [
         other["content"],
         failed["content"],
     ]
 
 
 def test_an_error_without_a_command_stays_open():
-    assert texts(sections.still_open(newest(item("The disk is full", "error")))) == ["The disk is full"]
+    assert texts(sections.open_problems(newest(item("The disk is full", "error")))) == ["The disk is full"]
 
 
 def test_what_failed_while_looking_around_is_not_open():
     probe = item('`for f in a b; do ls $f | xargs -I{} python3 -c "` failed: command line too long', "error")
     mixed = item("`ls x | head; make test; echo done` failed: 2 tests", "error")
 
-    assert texts(sections.still_open(newest(probe, mixed))) == ["`make test` failed: 2 tests"]
+    assert texts(sections.open_problems(newest(probe, mixed))) == ["`make test` failed: 2 tests"]
 
 
 def test_a_line_of_commands_is_over_when_all_of_them_have_run():
     failed = item("`make lint && make test` failed: 2 tests", "error", day=1)
     lint, test = item("Ran `make lint`: ok", "command", day=2), item("Ran `make -k test`", "command", day=3)
 
-    assert len(texts(sections.still_open(newest(failed, lint)))) == 1
-    assert texts(sections.still_open(newest(failed, lint, test))) == []
+    assert len(texts(sections.open_problems(newest(failed, lint)))) == 1
+    assert texts(sections.open_problems(newest(failed, lint, test))) == []
 
 
 def test_a_blocker_is_open_until_something_speaks_of_it_as_solved():
@@ -119,14 +119,14 @@ def test_a_blocker_is_open_until_something_speaks_of_it_as_solved():
     over = item("The login tests on Windows pass: the clock is injected", "outcome", day=2)
     before = item("The login tests on Windows pass: the clock is injected", "outcome", day=1)
 
-    assert texts(sections.still_open(newest(before, blocker))) == [blocker["content"]]
-    assert texts(sections.still_open(newest(blocker, over))) == []
+    assert texts(sections.open_problems(newest(before, blocker))) == [blocker["content"]]
+    assert texts(sections.open_problems(newest(blocker, over))) == []
 
 
 def test_what_names_no_trouble_in_words_blocks_nothing():
     quoted = item("The pattern uses `func() error {...}` with a check", "blocker")
 
-    assert texts(sections.still_open(newest(quoted))) == []
+    assert texts(sections.open_problems(newest(quoted))) == []
 
 
 def test_protected_items_are_told_elsewhere():
@@ -135,23 +135,23 @@ def test_protected_items_are_told_elsewhere():
         item("Add a page to it", "user_input", protected=True),
     )
 
-    assert texts(sections.still_open(items)) == []
-    assert texts(sections.asked(items)) == []
+    assert texts(sections.open_problems(items)) == []
+    assert texts(sections.requests(items)) == []
 
 
 def test_a_full_memory_is_not_read_to_its_end():
     errors = [item(f"`run {number}` failed: no", "error", hour=number % 24) for number in range(100)]
     requests = [item(f"Do the thing number {number}", "user_input") for number in range(100)]
 
-    assert len(texts(sections.still_open(newest(*errors)))) == sections.LOOKED_AT_OPEN
-    assert len(texts(sections.asked(newest(*requests)))) == sections.LOOKED_AT
+    assert len(texts(sections.open_problems(newest(*errors)))) == sections.LOOKED_AT_OPEN
+    assert len(texts(sections.requests(newest(*requests)))) == sections.LOOKED_AT
 
 
 def test_the_last_results_are_told_without_markup_and_what_comes_next():
     result = "## Done\n\n---\n**All** twelve tests of the parser pass now and the docs say so too. Let me commit it:"
     items = newest(item(result, "outcome", day=2), item("Now I see.", "outcome", day=3))
 
-    assert texts(sections.stands(items)) == [
+    assert texts(sections.results(items)) == [
         "Done All twelve tests of the parser pass now and the docs say so too."
     ]
 
@@ -162,7 +162,7 @@ def test_the_result_of_an_agent_is_told_however_short():
         item("A helper is on its way.", "outcome"),
     )
 
-    assert texts(sections.stands(items)) == ["The invoices use ISO dates only."]
+    assert texts(sections.results(items)) == ["The invoices use ISO dates only."]
 
 
 def test_what_a_session_keeps_beside_its_text_is_told_as_if_it_were_held():
@@ -173,20 +173,20 @@ def test_what_a_session_keeps_beside_its_text_is_told_as_if_it_were_held():
         item("All of the twelve parser tests pass and the manual page says how to use it", "outcome", hour=6),
         item("Now export them.", "user_input", hour=7),
     ]  # fmt: skip
-    found = sections.kept(held)
+    found = sections.session_details(held)
 
-    later = list(sections.rested([(at(25), session(**found))]))
+    later = list(sections.session_items([(at(25), session(**found))]))
 
-    assert texts(sections.asked(later)) == ["Now export them.", "Read the invoices."]
-    assert texts(sections.stands(later))[0] == "The invoices use ISO dates only."
-    assert len(texts(sections.stands(later))) == 2
-    assert texts(sections.still_open(later)) == ["`make` failed: no rule"]
+    assert texts(sections.requests(later)) == ["Now export them.", "Read the invoices."]
+    assert texts(sections.results(later))[0] == "The invoices use ISO dates only."
+    assert len(texts(sections.results(later))) == 2
+    assert texts(sections.open_problems(later)) == ["`make` failed: no rule"]
 
 
 def test_of_a_long_session_the_newest_requests_are_kept():
     held = [item(f"Export the invoices of month {number}.", "user_input", hour=number) for number in range(9)]
 
-    assert sections.kept(held)["asked"] == [one["content"] for one in held[-sections.MOST_ASKED :]]
+    assert sections.session_details(held)["asked"] == [one["content"] for one in held[-sections.MOST_ASKED :]]
 
 
 def test_what_sessions_kept_is_told_as_the_items_it_was():
@@ -201,7 +201,7 @@ def test_what_sessions_kept_is_told_as_the_items_it_was():
         ]
     )
 
-    items = list(sections.rested([(at(10), kept)]))
+    items = list(sections.session_items([(at(10), kept)]))
 
     assert [found["type"] for found in items] == [
         "user_input",
@@ -223,34 +223,36 @@ def test_the_files_that_a_session_remembers_go_before_what_its_text_says_of_them
         entries=[entry("Changed /p/a.py", "code_change")], files=["Changed /p/a.py: x", "Created /p/b.py"]
     )
 
-    assert [found["content"] for found in sections.rested([(at(10), kept)])] == [
+    assert [found["content"] for found in sections.session_items([(at(10), kept)])] == [
         "Created /p/b.py",
         "Changed /p/a.py: x",
     ]
 
 
 def test_an_error_that_a_session_left_open_is_open_until_its_command_succeeds():
-    left = list(sections.rested([(at(10), session(open=["`make` failed: no rule"]))]))
+    left = list(sections.session_items([(at(10), session(open=["`make` failed: no rule"]))]))
 
-    assert texts(sections.still_open(left)) == ["`make` failed: no rule"]
-    assert texts(sections.still_open([*newest(item("Ran `make`: ok", "command", day=11)), *left])) == []
+    assert texts(sections.open_problems(left)) == ["`make` failed: no rule"]
+    assert texts(sections.open_problems([*newest(item("Ran `make`: ok", "command", day=11)), *left])) == []
 
 
 def test_an_error_that_the_session_of_a_hand_off_does_not_call_open_is_history():
     old = [entry("`make` failed: no rule", "error")]
 
-    assert len(list(sections.rested([(at(10), session(entries=old))]))) == 1
-    assert list(sections.rested([(at(10), session(entries=old, compression_id="phase_1_a"))])) == []
+    assert len(list(sections.session_items([(at(10), session(entries=old))]))) == 1
+    assert list(sections.session_items([(at(10), session(entries=old, compression_id="phase_1_a"))])) == []
 
 
 def test_only_the_newest_sessions_are_looked_into():
     kept = session(entries=[entry("Ran `make`", "command")])
 
-    assert len(list(sections.rested([(at(10), kept)] * 9))) == sections.RESTED_SESSIONS
+    assert len(list(sections.session_items([(at(10), kept)] * 9))) == sections.RECENT_SESSIONS
 
 
 def test_earlier_sessions_are_told_by_their_summaries():
-    assert texts(sections.before([(at(10), session(summary="Chose SQLite."))])) == ["Phase 1: Chose SQLite."]
+    assert texts(sections.earlier_work([(at(10), session(summary="Chose SQLite."))])) == [
+        "Phase 1: Chose SQLite."
+    ]
 
 
 def test_a_caste_is_told_what_it_did_last():
@@ -261,4 +263,4 @@ def test_a_caste_is_told_what_it_did_last():
         item("Built it", "outcome", caste="builder", day=4),
     )
 
-    assert texts(sections.done_by(items, "scout")) == ["Chose to retry", "Found three bugs"]
+    assert texts(sections.done_by_caste(items, "scout")) == ["Chose to retry", "Found three bugs"]

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from aether.memory.capture import extract as module
-from aether.memory.capture.extract import begin, capture, end_agent, end_turn, finish, observe
+from aether.memory.capture.extract import capture, end_agent, end_turn, finish, new_state, observe
 from aether.messages.read import read_records
 from aether.messages.records import Record
 from tests.tables import rows
@@ -208,7 +208,7 @@ def test_an_agent_that_starts_again_closes_what_it_did_before():
 
 def test_only_so_many_agents_are_watched_at_once(monkeypatch):
     monkeypatch.setattr(module, "_REMEMBERED_AGENTS", 2)
-    state = begin()
+    state = new_state()
     found = []
     for n in range(9):
         found += observe(state, said(f"Created and verified page {n}.", agent=str(n), caste="scout", line=n))
@@ -338,7 +338,7 @@ def test_a_repeated_text_is_noted_once():
 
 
 def test_the_state_can_be_kept_between_two_events():
-    state = begin(file="a.jsonl")
+    state = new_state(file="a.jsonl")
     found = []
     for n, record in enumerate([user("Do one."), *run("make", "3 passed"), said("Added the page.")], start=1):
         found += observe(state, record._replace(line=n))
@@ -379,7 +379,7 @@ def ended(drafts):
 
 
 def test_the_end_of_a_turn_need_not_wait_for_the_next_request():
-    state = begin()
+    state = new_state()
 
     first = told(state, user("Add a page."), *run("make test", "3 passed"), said("Added the page."))
     notes = ended(end_turn(state))
@@ -391,7 +391,7 @@ def test_the_end_of_a_turn_need_not_wait_for_the_next_request():
 
 
 def test_what_is_said_after_the_end_of_a_turn_is_an_answer_of_its_own():
-    state = begin()
+    state = new_state()
     told(state, said("We use SQLite because it is there. The page is ready."))
     end_turn(state)
 
@@ -400,7 +400,7 @@ def test_what_is_said_after_the_end_of_a_turn_is_an_answer_of_its_own():
 
 
 def test_a_failure_outlives_the_end_of_its_turn():
-    state = begin()
+    state = new_state()
     fails, answer = run("make test", "main.c:3: error: x")
     told(state, fails, answer._replace(is_error=True))
 
@@ -411,7 +411,7 @@ def test_a_failure_outlives_the_end_of_its_turn():
 
 
 def test_a_question_outlives_the_end_of_its_turn():
-    state = begin()
+    state = new_state()
     told(state, said("Shall we use SQLite or keep the JSON files?"))
     asked = ended(end_turn(state))
 
@@ -422,11 +422,11 @@ def test_a_question_outlives_the_end_of_its_turn():
 
 
 def test_nothing_is_noted_at_the_end_of_a_turn_without_work():
-    assert end_turn(begin()) == []
+    assert end_turn(new_state()) == []
 
 
 def test_a_sub_agent_that_ended_is_noted_and_forgotten():
-    state = begin()
+    state = new_state()
     worker = {"agent": "a1", "caste": "Explore"}
     told(state, *run("make docs", "built 3 files", **worker), said("The docs are built.", **worker))
 

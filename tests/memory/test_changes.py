@@ -1,4 +1,4 @@
-from aether.memory.changes import chained, joined
+from aether.memory.changes import chain_changes, join_changes
 from aether.store.patch import apply
 from aether.types import Change
 
@@ -7,7 +7,7 @@ def test_joined_changes_keep_their_order_by_document_and_file():
     one = Change({"a": [{"op": "remove", "path": "/x"}], "b": []}, {"events": [{"n": 1}]}, "one")
     two = Change({"a": [{"op": "remove", "path": "/y"}]}, {"events": [{"n": 2}], "history": [{"n": 3}]})
 
-    change = joined(one, two, result="both")
+    change = join_changes(one, two, result="both")
 
     assert change.patches == {"a": [{"op": "remove", "path": "/x"}, {"op": "remove", "path": "/y"}]}
     assert change.appends == {"events": [{"n": 1}, {"n": 2}], "history": [{"n": 3}]}
@@ -17,13 +17,13 @@ def test_joined_changes_keep_their_order_by_document_and_file():
 def test_joining_leaves_the_parts_as_they_are():
     one = Change({"a": [{"op": "remove", "path": "/x"}]}, {"events": [{"n": 1}]})
 
-    joined(one, one)
+    join_changes(one, one)
 
     assert one == Change({"a": [{"op": "remove", "path": "/x"}]}, {"events": [{"n": 1}]})
 
 
 def test_nothing_joined_is_no_change():
-    assert joined() == Change({}, {}, None)
+    assert join_changes() == Change({}, {}, None)
 
 
 def test_chained_steps_see_what_those_before_them_leave():
@@ -35,7 +35,7 @@ def test_chained_steps_see_what_those_before_them_leave():
             {"a": [{"op": "replace", "path": "/n", "value": value}]}, {"events": [{"n": value}]}, value
         )
 
-    change = chained(documents, double, lambda _: Change({}), double)
+    change = chain_changes(documents, double, lambda _: Change({}), double)
 
     assert change.result == [2, None, 4]
     assert apply(documents["a"], change.patches["a"]) == {"n": 4}
@@ -44,4 +44,4 @@ def test_chained_steps_see_what_those_before_them_leave():
 
 
 def test_nothing_chained_is_no_change():
-    assert chained({}) == Change({}, {}, [])
+    assert chain_changes({}) == Change({}, {}, [])

@@ -25,7 +25,7 @@ def test_a_derived_value_that_is_wrong_is_found_and_mended(path, value):
     documents = broken(shipped(), path, value)
 
     [finding] = search.examine(documents)
-    mended = search.mended(documents)
+    mended = search.repaired(documents)
 
     assert (finding.level, finding.code, finding.where) == ("error", "derived", f"memory#{path}")
     assert str(value) in finding.message
@@ -62,9 +62,11 @@ def test_what_follows_a_change_makes_its_derived_values_true():
     change = items.clear(documents["memory"], now=NOW)
     change.patches["memory"].pop()  # the total is forgotten
 
-    follows = search.rederived(documents, change)
+    follows = search.derived_change(documents, change)
 
     assert follows.patches == {
         "memory": [{"op": "replace", "path": "/working_memory/current_tokens", "value": 0}]
     }
-    assert search.rederived(documents, items.clear(documents["memory"], now=NOW)).patches == {"memory": []}
+    assert search.derived_change(documents, items.clear(documents["memory"], now=NOW)).patches == {
+        "memory": []
+    }

@@ -113,7 +113,7 @@ def test_the_hundred_newest_transitions_stay_and_older_ones_move():
 
 
 def test_walking_nowhere_changes_nothing():
-    assert machine.walk(colony(), [], now=NOW, trigger="x") == ({}, {}, [])
+    assert machine.follow_route(colony(), [], now=NOW, trigger="x") == ({}, {}, [])
 
 
 def test_ten_automatic_checkpoints_are_listed():

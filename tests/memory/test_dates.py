@@ -1,4 +1,4 @@
-from aether.memory.search import Date, dates, nearness
+from aether.memory.search import Date, date_match, dates
 from tests.tables import rows
 
 
@@ -30,8 +30,8 @@ def test_dates_are_read_as_they_are_written(query, found):
     ],
 )
 def test_a_time_is_near_a_date_that_it_falls_on(date, near):
-    assert nearness(date, "2023-10-13T08:00:00.000000Z") == near
+    assert date_match(date, "2023-10-13T08:00:00.000000Z") == near
 
 
 def test_no_time_is_near_no_date():
-    assert nearness(Date("", "10", ""), "") == ""
+    assert date_match(Date("", "10", ""), "") == ""

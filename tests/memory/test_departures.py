@@ -2,7 +2,7 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
-from aether.memory.snapshots import departed, with_archive
+from aether.memory.snapshots import archive_removed, removed_records
 from aether.types import Change
 from tests import homes
 from tests.memory.states import answer
@@ -20,7 +20,7 @@ def memory(*entries, sessions=()):
 def test_what_is_there_no_more_goes_to_the_archive():
     one, two = homes.item("one"), homes.item("two")
 
-    records = departed(memory(one, two), memory(two), now=NOW)
+    records = removed_records(memory(one, two), memory(two), now=NOW)
 
     assert [(record["item"], record["why"]) for record in records] == [(one, "removed")]
 
@@ -31,19 +31,19 @@ def test_a_session_that_is_there_no_more_goes_to_the_archive_whole():
         "compressed_at": "2026-03-01T12:00:00Z",
     }  # fmt: skip
 
-    [record] = departed(memory(sessions=[session]), memory(), now=NOW)
+    [record] = removed_records(memory(sessions=[session]), memory(), now=NOW)
 
     assert (record["session"], record["why"]) == (session, "removed")
-    assert departed(memory(), memory(sessions=[session]), now=NOW) == []
+    assert removed_records(memory(), memory(sessions=[session]), now=NOW) == []
 
 
 def test_a_change_takes_its_departures_with_it():
     documents = {"memory": memory(homes.item("one"))}
     gone = Change({"memory": [{"op": "remove", "path": "/working_memory/items/0"}]}, result="done")
 
-    change = with_archive(documents, gone, now=NOW)
+    change = archive_removed(documents, gone, now=NOW)
 
     assert change.patches == gone.patches
     assert [record["item"]["id"] for record in change.appends["items"]] == ["one"]
     assert change.result == "done"
-    assert with_archive(documents, Change({}), now=NOW).appends == {}
+    assert archive_removed(documents, Change({}), now=NOW).appends == {}

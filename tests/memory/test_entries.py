@@ -1,4 +1,4 @@
-from aether.memory.items import castes, content, live, phases, texts
+from aether.memory.items import entry_castes, entry_phases, entry_text, entry_texts, search_entries
 from tests.tables import rows
 
 PATTERN = {
@@ -9,7 +9,7 @@ PATTERN = {
 
 
 def one(layer, part, value):
-    return next(live({layer: {part: [value]}}))
+    return next(search_entries({layer: {part: [value]}}))
 
 
 @rows(
@@ -22,7 +22,7 @@ def one(layer, part, value):
     ],
 )
 def test_parts_that_are_missing_hold_nothing(memory):
-    assert list(live(memory)) == []
+    assert list(search_entries(memory)) == []
 
 
 def test_a_session_is_searched_in_all_its_texts_and_in_no_other():
@@ -39,8 +39,8 @@ def test_a_session_is_searched_in_all_its_texts_and_in_no_other():
     )
 
     assert [text for _, text in entry.fields] == ["[alpha]", "[beta]", "[gamma]", "[delta]"]
-    assert texts(entry) == ["alpha", "beta", "gamma", "delta"]
-    assert (content(entry), entry.row.id, entry.row.type) == ("alpha", "s", "session")
+    assert entry_texts(entry) == ["alpha", "beta", "gamma", "delta"]
+    assert (entry_text(entry), entry.row.id, entry.row.type) == ("alpha", "s", "session")
 
 
 def test_a_decision_weighs_more_than_the_summary_and_context_less():
@@ -54,15 +54,15 @@ def test_a_decision_weighs_more_than_the_summary_and_context_less():
 def test_a_pattern_belongs_to_all_its_phases_and_castes():
     entry = one("long_term_memory", "patterns", PATTERN)
 
-    assert (phases(entry), castes(entry)) == ({"", "2"}, {"", "scout"})
+    assert (entry_phases(entry), entry_castes(entry)) == ({"", "2"}, {"", "scout"})
 
 
 @rows("metadata", [None, [], {"related_phases": None}])
 def test_a_pattern_without_usable_metadata_belongs_nowhere(metadata):
     entry = one("long_term_memory", "patterns", {"id": "p", "pattern": "x", "metadata": metadata})
 
-    assert phases(entry) == {""}
-    assert castes(one("working_memory", "items", {"id": "i", "content": "x"})) == {""}
+    assert entry_phases(entry) == {""}
+    assert entry_castes(one("working_memory", "items", {"id": "i", "content": "x"})) == {""}
 
 
 def test_only_items_are_each_others_neighbours():
@@ -71,7 +71,7 @@ def test_only_items_are_each_others_neighbours():
         "short_term_memory": {"sessions": [{"id": "s"}, {"id": "t"}]},
         "long_term_memory": {"patterns": [{"id": "p"}]},
     }
-    first, second, *others = [entry.place for entry in live(memory)]
+    first, second, *others = [entry.place for entry in search_entries(memory)]
 
     assert second - first == 1
     assert all(abs(one - two) > 100 for one in others for two in (first, *others) if one != two)

@@ -8,7 +8,7 @@ import pytest
 
 from aether.memory import handoff, snapshots
 from aether.memory.forgetting import erase as forgetting_erase
-from aether.store import codec, documents, journal
+from aether.store import documents, files, journal
 from tests import homes
 
 OLD, NEW = "Quorvex", "[ERASED]"
@@ -21,13 +21,13 @@ def erase(text):
 def test_a_document_keeps_its_revision_and_has_a_stamp_that_holds():
     data = documents.encode({"a": OLD}, 7, size=0)
 
-    found = documents.parse(forgetting_erase.rewritten("data/memory.json", data, erase), where="memory")
+    found = documents.parse(forgetting_erase.rewrite_file("data/memory.json", data, erase), where="memory")
 
     assert found == ("good", {"a": NEW}, 7)
 
 
 def test_a_line_of_the_journal_is_mapped_and_sealed_and_its_paths_key_by_key():
-    line = journal.encode(
+    line = journal.entry_line(
         journal.Entry(
             3, "2026-03-01", "queen", "undo", f"of revision {OLD} 2",
             {"memories": [{"op": "add", "path": f"/files/~1{OLD}~0", "value": {OLD: 1}}, {"op": "remove", "path": "/a"}]},
@@ -35,7 +35,7 @@ def test_a_line_of_the_journal_is_mapped_and_sealed_and_its_paths_key_by_key():
         )
     )  # fmt: skip
 
-    made = journal.unsealed(forgetting_erase.rewritten("data/journal.jsonl", line, erase))
+    made = journal.unsealed(forgetting_erase.rewrite_file("data/journal.jsonl", line, erase))
 
     assert made["patches"]["memories"] == [
         {"op": "add", "path": f"/files/~1{NEW}~0", "value": {NEW: 1}},
@@ -48,34 +48,36 @@ def test_a_line_of_the_journal_is_mapped_and_sealed_and_its_paths_key_by_key():
 def test_lines_that_do_not_change_stay_byte_for_byte_and_torn_ones_are_mapped_as_they_stand():
     data = b'{"a" :1}\n' + b'{"b": "Quorvex"}\n' + b"[1]\n" + b'no json Quorvex\n{"c": "Quorvex'
 
-    made = forgetting_erase.rewritten("telemetry.jsonl", data, erase)
+    made = forgetting_erase.rewrite_file("telemetry.jsonl", data, erase)
 
     assert made == b'{"a" :1}\n{"b":"[ERASED]"}\n[1]\nno json [ERASED]\n{"c": "[ERASED]'
 
 
 def test_what_is_no_json_is_mapped_as_text_bytes_that_are_none_included():
-    assert forgetting_erase.rewritten("memories/a.json", b'{"Quorvex":\xff', erase) == b'{"[ERASED]":\xff'
-    assert forgetting_erase.rewritten("hook.log", b"Quorvex\n", erase) == b"[ERASED]\n"
-    assert forgetting_erase.rewritten("data/memory.json", b"{Quorvex", erase) == b"{[ERASED]"
-    assert forgetting_erase.rewritten("a.json", b'["x"]', erase) == b'["x"]'
+    assert forgetting_erase.rewrite_file("memories/a.json", b'{"Quorvex":\xff', erase) == b'{"[ERASED]":\xff'
+    assert forgetting_erase.rewrite_file("hook.log", b"Quorvex\n", erase) == b"[ERASED]\n"
+    assert forgetting_erase.rewrite_file("data/memory.json", b"{Quorvex", erase) == b"{[ERASED]"
+    assert forgetting_erase.rewrite_file("a.json", b'["x"]', erase) == b'["x"]'
 
 
 @pytest.mark.parametrize("good", [True, False])
 def test_a_snapshot_and_a_handoff_are_sealed_anew_if_they_were_whole(good):
-    snapshot = snapshots.take({"memory": {"a": OLD}}, snapshot_id="s", label="", now=homes.NOW, revision=1)
-    given = handoff.sealed({"items": [OLD]}, {"text": OLD})
+    snapshot = snapshots.take_snapshot(
+        {"memory": {"a": OLD}}, snapshot_id="s", label="", now=homes.NOW, revision=1
+    )
+    given = handoff.seal({"items": [OLD]}, {"text": OLD})
     if not good:
         snapshot["checksum"] = given["checksum"] = "0"
 
     made, handed = (
-        json.loads(forgetting_erase.rewritten("x.json", codec.document(one), erase))
+        json.loads(forgetting_erase.rewrite_file("x.json", files.json_document(one), erase))
         for one in (snapshot, given)
     )
 
     assert (made["checksum"] == snapshots.checksum({"memory": {"a": NEW}})) is good
     assert handed["items"] == [NEW]
     if good:
-        assert handoff.require_whole(handed, where="") == handed
+        assert handoff.require_intact(handed, where="") == handed
     else:
         assert (made["checksum"], handed["checksum"]) == ("0", "0")
 
@@ -85,15 +87,15 @@ def test_digests_of_what_is_erased_follow_it_and_others_are_emptied():
     known = forgetting_erase.digests(OLD, erase) | forgetting_erase.digests(item, erase)
     after = homes.item("one", f"{NEW} is it")
 
-    made = forgetting_erase.mapped(
-        {"items": {"one": handoff.digest(item)}, "sha256_before": "a", "sha256_after": "b"},
+    made = forgetting_erase.map_strings(
+        {"items": {"one": handoff.item_digest(item)}, "sha256_before": "a", "sha256_after": "b"},
         lambda text: known.get(text) or erase(text),
     )
 
-    assert made == {"items": {"one": handoff.digest(after)}, "sha256_before": "", "sha256_after": ""}
+    assert made == {"items": {"one": handoff.item_digest(after)}, "sha256_before": "", "sha256_after": ""}
     assert forgetting_erase.digests({"content": OLD}, erase) == {}
     forgotten = {"id": "a", "layer": "archive", "part": "", "sha256": "x", "at": "y"}
-    assert forgetting_erase.mapped(forgotten, erase) == forgotten | {"sha256": ""}
+    assert forgetting_erase.map_strings(forgotten, erase) == forgotten | {"sha256": ""}
 
 
 def test_what_a_thing_says_is_all_its_texts_and_their_longer_sentences():
@@ -118,7 +120,7 @@ def test_the_objects_of_a_file_are_those_that_parse_and_all_in_them():
 
 
 def test_a_conversation_is_known_by_the_first_line_of_its_log():
-    data = journal.sealed({"conversation": "c", "format": 1})
+    data = journal.seal_json({"conversation": "c", "format": 1})
 
     assert forgetting_erase.conversation_of("conversations/c/history.jsonl", data) == "c"
     assert forgetting_erase.conversation_of("conversations/c/history.jsonl", b"") is None

@@ -1,4 +1,10 @@
-from aether.memory.fidelity import CARRY_FLOOR_TOKENS, CARRY_SHARE, demands, gate, required
+from aether.memory.fidelity import (
+    RESTORED_FLOOR_TOKENS,
+    RESTORED_SHARE,
+    gate,
+    required_entries,
+    required_statements,
+)
 from tests.tables import rows
 
 
@@ -130,7 +136,7 @@ def test_what_is_said_twice_is_carried_once():
     twice = [item("wm1", "Use atomic writes", "decision"), item("wm2", "Writes must be atomic", "decision")]
 
     assert carried(*twice) == ["Use atomic writes"]
-    assert len(required(handoff(twice[0], twice[0]))) == 1
+    assert len(required_statements(handoff(twice[0], twice[0]))) == 1
 
 
 def test_injected_text_is_required_only_where_it_is_protected_and_stays_marked():
@@ -151,7 +157,7 @@ def test_carried_statements_stay_within_the_cap_and_the_rest_is_named():
     gated = gate(handoff(*decisions, rule, target=1_000), answer(), count=count)
 
     spent = sum(count(each["content"]) for each in gated.carried if each["why"] != "protected")
-    assert 0 < spent <= max(CARRY_FLOOR_TOKENS, 1_000 * CARRY_SHARE)
+    assert 0 < spent <= max(RESTORED_FLOOR_TOKENS, 1_000 * RESTORED_SHARE)
     assert gated.carried[0]["why"] == "protected"
     assert len(gated.carried) + len(gated.left_out) == 41
     assert "srv_39.py" in gated.missing_anchors
@@ -218,7 +224,7 @@ def test_demands_name_what_must_survive_in_the_order_in_which_it_goes():
         item("wm3", "Never push to main", "constraint", 0.9),
     ]
 
-    assert [(each["item_id"], each["why"]) for each in demands(handoff(*items))] == [
+    assert [(each["item_id"], each["why"]) for each in required_entries(handoff(*items))] == [
         ("wm2", "protected"),
         ("wm3", "constraint"),
         ("wm1", "decision"),

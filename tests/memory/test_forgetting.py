@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from aether.memory.forgetting.find import by_ids, by_text
+from aether.memory.forgetting.find import find_by_ids, find_by_text
 from aether.memory.forgetting.forget import forget
 from aether.store.patch import apply
 from tests.homes import NOW, item
@@ -24,7 +24,7 @@ def documents(*items):
 
 
 def test_an_id_that_names_nothing_is_said():
-    found, unknown = by_ids(documents(item("a")), [], ["a", "b", "a"])
+    found, unknown = find_by_ids(documents(item("a")), [], ["a", "b", "a"])
 
     assert ([one.id for one in found], unknown) == (["a"], ["b"])
 
@@ -32,7 +32,7 @@ def test_an_id_that_names_nothing_is_said():
 def test_an_archived_item_that_is_live_again_is_one_thing():
     archived = [{"item": item("a", "note two")}, {"item": item("b", "note")}]
 
-    assert [(one.id, one.layer) for one in by_text(documents(item("a", "note")), archived, "NOTE")] == [
+    assert [(one.id, one.layer) for one in find_by_text(documents(item("a", "note")), archived, "NOTE")] == [
         ("a", "working_memory"), ("b", "archive"),
     ]  # fmt: skip
 
@@ -46,7 +46,7 @@ def test_nothing_to_forget_is_no_change():
 def test_what_is_left_adds_up_and_links_nowhere_else():
     linked = item("b", "another", tokens=3) | {"associative_links": [{"target_id": "a", "id": "l"}]}
     before = documents(item("a", tokens=2), linked)
-    targets, _ = by_ids(before, [], ["a"])
+    targets, _ = find_by_ids(before, [], ["a"])
 
     done = forget(before, targets, now=NOW, count=len, receipt_id="r")
 

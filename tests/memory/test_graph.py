@@ -59,14 +59,14 @@ def test_an_entity_takes_its_relations_along(document):
     change = graph.delete_entities(document, ["ant", "wolf"])
 
     assert change.result == 1
-    assert graph.whole(after(document, change)) == {"entities": [BEE], "relations": []}
+    assert graph.read_graph(after(document, change)) == {"entities": [BEE], "relations": []}
 
 
 def test_an_entity_goes_that_only_relations_lead_to(document):
     change = graph.delete_entities(document, ["leaf"])
 
     assert change.result == 0
-    assert graph.whole(after(document, change))["relations"] == []
+    assert graph.read_graph(after(document, change))["relations"] == []
 
 
 def test_what_is_absent_is_deleted_without_a_word(document):
@@ -96,7 +96,7 @@ def test_of_an_entity_that_a_file_holds_twice_nothing_is_lost():
 
     merged = after(empty, graph.merge(empty, {"entities": twice, "relations": []}, now=NOW))
 
-    assert graph.whole(merged)["entities"][0]["observations"] == ["It digs.", "It swarms."]
+    assert graph.read_graph(merged)["entities"][0]["observations"] == ["It digs.", "It swarms."]
 
 
 @pytest.mark.parametrize("query", ["ANT", "six LEGS", "nsec"])
@@ -123,13 +123,13 @@ def test_the_best_match_has_most_of_the_words_and_of_equals_the_newest_is_first(
 
 
 def test_an_entity_tells_its_relations_too(document):
-    assert graph.described(document, "ant").text.splitlines() == [
+    assert graph.describe(document, "ant").text.splitlines() == [
         "ant (insect)",
         *ANT["observations"],
         "ant eats leaf",
     ]
     with pytest.raises(NotFound, match="wolf"):
-        graph.described(document, "wolf")
+        graph.describe(document, "wolf")
 
 
 def test_what_a_person_wrote_without_ids_and_times_is_known():
@@ -169,7 +169,7 @@ def test_a_full_graph_takes_nothing_more(document, add, monkeypatch):
 def test_a_graph_that_is_too_large_already_can_be_asked_again_and_made_smaller(document, monkeypatch):
     monkeypatch.setattr(graph, "MAX_CHARS", 0)
 
-    assert graph.merge(document, graph.whole(document), now=NOW).result.known == 3
+    assert graph.merge(document, graph.read_graph(document), now=NOW).result.known == 3
     assert graph.create_entities(document, [ANT], now=NOW).result == []
     assert graph.delete_entities(document, ["ant"]).result == 1
 

@@ -7,13 +7,13 @@ from tests.memory.states import NOW, after, count, held, instruct, later, shippe
 
 
 def opened(documents, phase=1, name="phase_1_a"):
-    change = handoff.opened(documents["memory"], phase, compression_id=name, now=NOW)
+    change = handoff.start_handoff(documents["memory"], phase, compression_id=name, now=NOW)
     return after(documents, change), change.result
 
 
 def built(documents, record):
-    given = handoff.held(documents["memory"], record)
-    return handoff.build(documents, record, given, revision=7, now=NOW)
+    given = handoff.unchanged_items(documents["memory"], record)
+    return handoff.build_handoff(documents, record, given, revision=7, now=NOW)
 
 
 def test_a_phase_has_its_own_items_those_of_earlier_ones_and_those_of_none():
@@ -22,7 +22,7 @@ def test_a_phase_has_its_own_items_those_of_earlier_ones_and_those_of_none():
     documents = with_items(documents, "own", phase=2)
     documents = with_items(documents, "later", phase=3)
 
-    assert [each["content"] for each in handoff.items_until(documents["memory"], 2)] == [
+    assert [each["content"] for each in handoff.items_up_to(documents["memory"], 2)] == [
         "none",
         "earlier",
         "own",
@@ -33,7 +33,7 @@ def test_an_open_handoff_records_what_its_items_said():
     documents, record = opened(with_items(shipped(), "a b", "c"))
 
     assert record["total_tokens"] == 3
-    assert record["items"] == {each["id"]: handoff.digest(each) for each in held(documents)}
+    assert record["items"] == {each["id"]: handoff.item_digest(each) for each in held(documents)}
     assert handoff.open_handoff(documents["memory"], 1) == record
     assert handoff.open_handoff(documents["memory"], 2) is None
 
@@ -49,10 +49,10 @@ def test_closing_takes_the_one_that_is_named():
     documents, _ = opened(with_items(shipped(), "a"))
     documents, other = opened(documents, name="phase_1_b")
 
-    documents = after(documents, handoff.closed(documents["memory"], "phase_1_a"))
+    documents = after(documents, handoff.close_handoff(documents["memory"], "phase_1_a"))
 
     assert documents["memory"]["compression"]["open"] == [other]
-    assert handoff.closed(documents["memory"], "phase_1_a").patches == {"memory": []}
+    assert handoff.close_handoff(documents["memory"], "phase_1_a").patches == {"memory": []}
 
 
 def test_a_handoff_no_longer_holds_what_was_reworded_or_left():
@@ -60,12 +60,15 @@ def test_a_handoff_no_longer_holds_what_was_reworded_or_left():
     _, reworded, seen = held(documents)
     for new in (
         items.update(documents["memory"], reworded["id"], {"content": "anew"}, now=later(9), count=count),
-        items.access(documents["memory"], [seen["id"]], now=later(9)),
+        items.record_access(documents["memory"], [seen["id"]], now=later(9)),
     ):
         documents = after(documents, new)
 
-    assert [each["content"] for each in handoff.held(documents["memory"], record)] == ["same", "seen"]
-    assert handoff.held(shipped()["memory"], record) == []
+    assert [each["content"] for each in handoff.unchanged_items(documents["memory"], record)] == [
+        "same",
+        "seen",
+    ]
+    assert handoff.unchanged_items(shipped()["memory"], record) == []
 
 
 @pytest.mark.parametrize("changed", [{"phase": 2}, {"protected": True}])
@@ -76,7 +79,7 @@ def test_an_item_that_moved_or_was_protected_since_is_not_held(changed):
         documents, items.update(documents["memory"], moved, {"metadata": changed}, now=later(9), count=count)
     )
 
-    assert [each["content"] for each in handoff.held(documents["memory"], record)] == ["same"]
+    assert [each["content"] for each in handoff.unchanged_items(documents["memory"], record)] == ["same"]
 
 
 def test_it_says_what_an_architect_must_know():
@@ -101,16 +104,16 @@ def test_constraints_and_what_is_marked_are_protected():
     documents = with_items(documents, "marked", protected=True)
     documents = with_items(documents, "both", type="constraint", protected=True)
 
-    told = [(each["content"], each["why"]) for each in handoff.protected(held(documents))]
+    told = [(each["content"], each["why"]) for each in handoff.protected_items(held(documents))]
 
     assert told == [("rule", "a constraint"), ("marked", "marked protected"), ("both", "marked protected")]
 
 
 def test_a_sealed_handoff_is_whole_until_it_is_changed():
     documents, record = opened(with_items(shipped(), "note \ud800 \x00"))
-    whole = handoff.sealed(built(documents, record), instruct({}))
+    whole = handoff.seal(built(documents, record), instruct({}))
 
-    assert handoff.require_whole(whole, where="x.json") == whole
+    assert handoff.require_intact(whole, where="x.json") == whole
     for changed in (
         {**whole, "phase": 2},
         {**whole, "items": []},
@@ -120,8 +123,13 @@ def test_a_sealed_handoff_is_whole_until_it_is_changed():
         None,
     ):
         with pytest.raises(CorruptDocument, match="was changed after it was written"):
-            handoff.require_whole(changed, where="x.json")
+            handoff.require_intact(changed, where="x.json")
 
 
 def test_what_is_small_need_not_become_smaller_than_a_page():
-    assert [handoff.room({"target_tokens": tokens}) for tokens in (0, 399, 400, 401)] == [400, 400, 400, 401]
+    assert [handoff.session_room({"target_tokens": tokens}) for tokens in (0, 399, 400, 401)] == [
+        400,
+        400,
+        400,
+        401,
+    ]

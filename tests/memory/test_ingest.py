@@ -33,11 +33,11 @@ def ingested(documents, given, phase=1, *, now=NOW, **options):
 
 
 def created(documents, given, phase=1, *, now=NOW):
-    return ingest.create(documents, given, phase=phase, now=now, new_id=new_id, count=count)
+    return ingest.create_session(documents, given, phase=phase, now=now, new_id=new_id, count=count)
 
 
 def opened(documents, phase=1, name="phase_1_a"):
-    return after(documents, handoff.opened(documents["memory"], phase, compression_id=name, now=NOW))
+    return after(documents, handoff.start_handoff(documents["memory"], phase, compression_id=name, now=NOW))
 
 
 def worked(*said, **limits):
@@ -64,7 +64,7 @@ def test_the_prepared_items_become_one_session():
     assert change.result.items == 2
     assert change.result.stored
     session = change.result.session
-    assert session == sessions.find(done["memory"], "phase_1_test")
+    assert session == sessions.find_session(done["memory"], "phase_1_test")
     assert session["original_tokens"] == 9
     assert session["metadata"]["compression_id"] == "phase_1_a"
     assert done["memory"]["metrics"]["total_compressions"] == 1
@@ -409,7 +409,7 @@ def test_eviction_extracts_patterns_first():
         documents = after(documents, created(documents, answer(name, high_value_items=[])))
     documents["memory"]["short_term_memory"]["sessions"][0]["high_value_items"] = [ATOMIC]
 
-    change = ingest.evict(documents, "a", now=NOW, new_id=new_id)
+    change = ingest.promote_and_evict(documents, "a", now=NOW, new_id=new_id)
 
     done = after(documents, change)
     assert change.result["session_id"] == "a"
@@ -438,7 +438,7 @@ def test_a_session_remembers_what_its_text_would_not_tell():
         ("`make lint` failed: E501", "error", {}),
         ("Ran `make test`: ok", "command", {}),
     ]
-    entries = [items.draft(content, kind, **more) for content, kind, more in said]
+    entries = [items.checked_entry(content, kind, **more) for content, kind, more in said]
     start = shipped()
     documents = opened(after(start, items.add(start["memory"], entries, now=NOW, new_id=new_id, count=count)))
 

@@ -9,7 +9,7 @@ from tests.tables import rows
 
 
 def add(documents, *entries, now=NOW):
-    return items.add(documents["memory"], items.drafts(entries), now=now, new_id=new_id, count=count)
+    return items.add(documents["memory"], items.checked_entries(entries), now=now, new_id=new_id, count=count)
 
 
 def words(number):
@@ -37,7 +37,7 @@ def test_an_item_is_stored_with_its_metadata():
 def test_items_of_one_call_have_an_order_in_time():
     documents = after(shipped(), add(shipped(), *({"content": f"n{at}", "type": "x"} for at in range(3))))
 
-    assert [each["content"] for each in items.listed(documents["memory"])] == ["n2", "n1", "n0"]
+    assert [each["content"] for each in items.recent_items(documents["memory"])] == ["n2", "n1", "n0"]
 
 
 def test_adding_nothing_changes_nothing():
@@ -51,26 +51,26 @@ def test_adding_nothing_changes_nothing():
 @rows(("content", "type"), [("", "x"), (" \n", "x"), ("x", ""), ("x", " "), (None, "x"), ("x", 5)])
 def test_content_and_type_are_required(content, type):
     with pytest.raises(InvalidInput, match="content and type are required"):
-        items.draft(content, type)
+        items.checked_entry(content, type)
 
 
 @rows("score", [-0.1, 1.1, float("nan"), float("inf"), True, "0.5", None, 10**400, -(10**400)])
 def test_an_impossible_relevance_is_refused(score):
     with pytest.raises(InvalidInput, match="relevance_score"):
-        items.draft("x", "x", score)
+        items.checked_entry("x", "x", score)
 
 
 @rows("field", ["type", "source", "caste"])
 def test_words_to_filter_by_are_no_texts(field):
     with pytest.raises(InvalidInput, match=field):
-        items.draft(**{"content": "x", "type": "x", field: "x" * (MAX_WORD_CHARS + 1)})
-    assert items.draft(**{"content": "x", "type": "x", field: "x" * MAX_WORD_CHARS})
+        items.checked_entry(**{"content": "x", "type": "x", field: "x" * (MAX_WORD_CHARS + 1)})
+    assert items.checked_entry(**{"content": "x", "type": "x", field: "x" * MAX_WORD_CHARS})
 
 
-@rows("field", sorted(items.KEPT_FIELDS))
+@rows("field", sorted(items.RESERVED_FIELDS))
 def test_metadata_that_aether_keeps_is_refused(field):
     with pytest.raises(InvalidInput, match=f"metadata.{field}"):
-        items.draft("x", "x", metadata={field: 1})
+        items.checked_entry("x", "x", metadata={field: 1})
 
 
 @rows(
@@ -82,7 +82,7 @@ def test_metadata_that_aether_keeps_is_refused(field):
 )  # fmt: skip
 def test_impossible_metadata_is_refused(metadata):
     with pytest.raises(InvalidInput):
-        items.draft("x", "x", metadata=metadata)
+        items.checked_entry("x", "x", metadata=metadata)
 
 
 def test_metadata_that_is_null_is_not_there():
@@ -105,7 +105,7 @@ def test_a_note_keeps_the_time_at_which_it_was_said():
 @rows("entry", ["text", {"content": "x", "type": "x", "id": "mine"}, {"type": "x"}, {}])
 def test_one_impossible_entry_refuses_all_and_is_named(entry):
     with pytest.raises(InvalidInput, match=r"items\[1\]"):
-        items.drafts([{"content": "x", "type": "x"}, entry])
+        items.checked_entries([{"content": "x", "type": "x"}, entry])
 
 
 def test_below_the_hard_limit_nothing_is_dropped():
@@ -122,7 +122,7 @@ def test_below_the_hard_limit_nothing_is_dropped():
 def test_at_the_hard_limit_the_least_recently_used_goes_to_the_archive():
     documents = with_items(shipped(capacity=10), "a a a", "b b b", "c c c")
     first = held(documents)[0]
-    documents = after(documents, items.access(documents["memory"], [first["id"]], now=later(9)))
+    documents = after(documents, items.record_access(documents["memory"], [first["id"]], now=later(9)))
     second = held(documents)[1]
 
     change = add(documents, {"content": words(4), "type": "x"}, now=later(10))
@@ -175,7 +175,7 @@ def test_an_access_is_counted_and_never_goes_back_in_time():
     documents = with_items(shipped(), "a", "b")
     ids = [each["id"] for each in held(documents)]
 
-    change = items.access(documents["memory"], [*ids, "unknown"], now=later(-100))
+    change = items.record_access(documents["memory"], [*ids, "unknown"], now=later(-100))
     done = held(after(documents, change))
 
     assert change.result == done
@@ -270,12 +270,14 @@ def test_clearing_nothing_changes_nothing():
 
 def test_the_list_begins_with_what_was_used_last():
     documents = with_items(shipped(), "a", "b", "c")
-    documents = after(documents, items.access(documents["memory"], [held(documents)[0]["id"]], now=later(9)))
+    documents = after(
+        documents, items.record_access(documents["memory"], [held(documents)[0]["id"]], now=later(9))
+    )
 
-    assert [each["content"] for each in items.listed(documents["memory"])] == ["a", "c", "b"]
-    assert [each["content"] for each in items.listed(documents["memory"], 2)] == ["a", "c"]
+    assert [each["content"] for each in items.recent_items(documents["memory"])] == ["a", "c", "b"]
+    assert [each["content"] for each in items.recent_items(documents["memory"], 2)] == ["a", "c"]
     with pytest.raises(InvalidInput, match="limit is -1"):
-        items.listed(documents["memory"], -1)
+        items.recent_items(documents["memory"], -1)
 
 
 def test_no_function_changes_the_state_it_is_given():
@@ -285,8 +287,8 @@ def test_no_function_changes_the_state_it_is_given():
 
     add(documents, {"content": "e f g", "type": "x"})
     update(documents, first, {"metadata": {"k": 1}})
-    items.access(documents["memory"], [first], now=NOW)
+    items.record_access(documents["memory"], [first], now=NOW)
     items.clear(documents["memory"], now=NOW)
-    items.listed(documents["memory"])
+    items.recent_items(documents["memory"])
 
     assert repr(documents) == before

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aether.memory.memory_tool import checksum, compared, showable, with_edits
+from aether.memory.memory_tool import apply_edits, checksum, compare, writable
 from aether.store.patch import apply
 from tests.tables import rows
 
@@ -34,11 +34,11 @@ def test_an_edit_is_told_from_what_was_not_shown_yet(wanted, there, last, edited
 
     stamps = {} if last is None else {A: checksum(last)}
 
-    assert compared(at(wanted), at(there), stamps=stamps) == (edited, due)
+    assert compare(at(wanted), at(there), stamps=stamps) == (edited, due)
 
 
 def test_what_stands_in_the_place_of_a_note_took_it_away():
-    assert compared({A: "x"}, {}, others=[A]) == ({A: None}, {})
+    assert compare({A: "x"}, {}, others=[A]) == ({A: None}, {})
 
 
 @rows(
@@ -53,14 +53,14 @@ def test_what_stands_in_the_place_of_a_note_took_it_away():
     ],
 )
 def test_what_must_not_be_written_is_not_due(path, text):
-    assert not showable(path, text)
-    assert compared({path: text}, {}) == ({}, {})
+    assert not writable(path, text)
+    assert compare({path: text}, {}) == ({}, {})
 
 
 def test_edits_are_brought_in():
     document = {"files": {A: "x", "/memories/b": "y"}}
 
-    change = with_edits(document, {A: "mine", "/memories/b": None, "/memories/c/d": "new"})
+    change = apply_edits(document, {A: "mine", "/memories/b": None, "/memories/c/d": "new"})
 
     assert apply(document, change.patches["memories"])["files"] == {A: "mine", "/memories/c/d": "new"}
 
@@ -68,7 +68,7 @@ def test_edits_are_brought_in():
 def test_an_edit_that_has_no_place_stays_out():
     document = {"files": {"/memories/dir/b": "y"}}
 
-    change = with_edits(document, {"/memories/dir": "file", "/memories/N": "1", "/memories/n": "2"})
+    change = apply_edits(document, {"/memories/dir": "file", "/memories/N": "1", "/memories/n": "2"})
 
     assert apply(document, change.patches["memories"])["files"] == {
         "/memories/dir/b": "y",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aether.memory import memory_tool
-from aether.memory.memory_tool import MAX_FILE_BYTES, MAX_VIEW_CHARS, change, human, run
+from aether.memory.memory_tool import MAX_FILE_BYTES, MAX_VIEW_CHARS, change, format_size, run
 from aether.store.patch import apply
 from tests.tables import rows
 
@@ -77,7 +77,7 @@ def test_a_long_directory_is_cut():
 
 @rows(("size", "shown"), [(0, "0B"), (1023, "1023B"), (1024, "1.0K"), (1 << 20, "1.0M")])
 def test_sizes_are_for_people(size, shown):
-    assert human(size) == shown
+    assert format_size(size) == shown
 
 
 def test_a_file_is_viewed_with_line_numbers():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aether.errors import UnsafePath
-from aether.memory.memory_tool import MAX_NAME_BYTES, MAX_PATH_BYTES, canonical, in_the_way, index
+from aether.memory.memory_tool import MAX_NAME_BYTES, MAX_PATH_BYTES, blocking_path, canonical, index
 from tests.tables import rows
 
 
@@ -82,8 +82,8 @@ def test_what_leads_out_or_is_no_name_everywhere_is_refused(path, why):
 def test_what_is_in_the_way(path, found):
     known = index(["/memories/a", "/memories/dir/b", "/memories/\u00fc"])
 
-    assert in_the_way(known, path) == found
+    assert blocking_path(known, path) == found
 
 
 def test_the_root_is_always_in_the_way():
-    assert in_the_way(index([]), "/memories") == "/memories"
+    assert blocking_path(index([]), "/memories") == "/memories"

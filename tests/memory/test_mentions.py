@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from aether.memory.forgetting import find
-from aether.memory.forgetting.find import by_ids, by_text, similar
+from aether.memory.forgetting.find import find_by_ids, find_by_text, find_similar
 from tests.homes import item
 from tests.tables import rows
 
@@ -30,7 +30,7 @@ def session(**fields):
 
 
 def found(made, archived=(), ids=("a",)):
-    return [(one.id, one.part) for one in by_ids(made, archived, ids)[0]]
+    return [(one.id, one.part) for one in find_by_ids(made, archived, ids)[0]]
 
 
 @rows(
@@ -125,12 +125,12 @@ def test_an_entity_is_named_by_the_id_that_recalling_gives():
     made = documents(item("a", RULE), graph=GRAPH)
 
     assert found(made, ids=["entity:Ada"]) == [("entity:Ada", "")]
-    assert by_ids(made, [], ["entity:Nobody"])[1] == ["entity:Nobody"]
+    assert find_by_ids(made, [], ["entity:Nobody"])[1] == ["entity:Nobody"]
 
 
 def test_a_text_is_found_in_names_observations_and_relations():
     def held(text):
-        return [(one.id, one.part) for one in by_text(documents(graph=GRAPH), [], text)]
+        return [(one.id, one.part) for one in find_by_text(documents(graph=GRAPH), [], text)]
 
     assert held("knows") == [("entity:Ada", "observations/1"), ("r", "relation")]
     assert held("bob") == [("entity:Bob", ""), ("r", "relation")]
@@ -143,25 +143,25 @@ def test_what_says_it_in_other_words_is_similar_and_what_goes_is_not():
         item("c", "The state of the art is files."),
         item("d", "State files must be written atomically. Yes."),
     )
-    targets, _ = by_ids(made, [], ["a"])
+    targets, _ = find_by_ids(made, [], ["a"])
 
     assert [one.id for one in targets] == ["a", "d"]
-    assert [one.id for one in similar(made, [], targets)] == ["b"]
+    assert [one.id for one in find_similar(made, [], targets)] == ["b"]
 
 
 def test_what_has_no_words_is_similar_to_nothing():
     made = documents(item("a", "..."), item("b", "!!!"))
 
-    assert similar(made, [], by_ids(made, [], ["a"])[0]) == []
+    assert find_similar(made, [], find_by_ids(made, [], ["a"])[0]) == []
 
 
 def test_of_many_only_what_shares_most_is_looked_at_closer(monkeypatch):
-    monkeypatch.setattr(find, "LOOKED_AT", 1)
+    monkeypatch.setattr(find, "MAX_COMPARED", 1)
     made = documents(
         item("a", "State files must be written atomically."),
         item("b", "Files and the state are what is written of here."),
         item("c", "All state files must always be written out atomically!"),
     )
-    targets, _ = by_ids(made, [], ["a"])
+    targets, _ = find_by_ids(made, [], ["a"])
 
-    assert [one.id for one in similar(made, [], targets)] == ["c"]
+    assert [one.id for one in find_similar(made, [], targets)] == ["c"]

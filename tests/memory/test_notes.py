@@ -1,11 +1,11 @@
-from aether.memory.capture.notes import Note, draft, key, mark, shorten
+from aether.memory.capture.notes import Note, draft, note_key, origin, shorten
 from aether.messages.records import Record
 
 UUID = "0f8fad5b-d9cb-469f-a165-70867728950e"
 
 
 def at(**more):
-    return mark(Record("user", line=3, **more), "opening")
+    return origin(Record("user", line=3, **more), "opening")
 
 
 def test_a_draft_says_what_where_and_how_much_it_matters():
@@ -28,17 +28,17 @@ def test_what_a_worker_did_is_the_workers():
 
 
 def test_a_key_follows_the_record_and_not_the_file():
-    assert key(at(uuid=UUID), "said") == key(at(uuid=UUID, session="elsewhere"), "said")
-    assert key(at(uuid="m1", session="a"), "said") != key(at(uuid="m1", session="b"), "said")
-    assert key(at(session="a"), "said") != key(at(session="a", part=1), "said")
-    assert key(at(), "said") != key(at(), "task")
+    assert note_key(at(uuid=UUID), "said") == note_key(at(uuid=UUID, session="elsewhere"), "said")
+    assert note_key(at(uuid="m1", session="a"), "said") != note_key(at(uuid="m1", session="b"), "said")
+    assert note_key(at(session="a"), "said") != note_key(at(session="a", part=1), "said")
+    assert note_key(at(), "said") != note_key(at(), "task")
 
 
 def test_records_at_the_same_place_of_two_files_differ_in_key_by_what_they_say():
-    assert key(at(text="a"), "said") == key(at(text="a"), "said")
-    assert key(at(text="a"), "said") != key(at(text="b"), "said")
-    assert key(at(arguments={"x": 1}), "ran") != key(at(arguments={"x": 2}), "ran")
-    assert key(at(uuid=UUID, text="a"), "said") == key(at(uuid=UUID, text="b"), "said")
+    assert note_key(at(text="a"), "said") == note_key(at(text="a"), "said")
+    assert note_key(at(text="a"), "said") != note_key(at(text="b"), "said")
+    assert note_key(at(arguments={"x": 1}), "ran") != note_key(at(arguments={"x": 2}), "ran")
+    assert note_key(at(uuid=UUID, text="a"), "said") == note_key(at(uuid=UUID, text="b"), "said")
 
 
 def test_arguments_nested_too_deeply_to_be_written_have_a_key_all_the_same():
@@ -46,7 +46,7 @@ def test_arguments_nested_too_deeply_to_be_written_have_a_key_all_the_same():
     for _ in range(5_000):
         deep = [deep]
 
-    assert key(at(arguments={"x": deep}, text="a"), "ran") != key(at(arguments={"x": deep}), "ran")
+    assert note_key(at(arguments={"x": deep}, text="a"), "ran") != note_key(at(arguments={"x": deep}), "ran")
 
 
 def test_short_text_stays_as_it_is():

@@ -1,4 +1,4 @@
-from aether.memory.phases import Marker, markers
+from aether.memory.phases import PhaseMarker, phase_markers
 from tests.tables import rows
 
 
@@ -11,7 +11,7 @@ from tests.tables import rows
     ],
 )  # fmt: skip
 def test_a_line_of_its_own_says_that_a_phase_is_over(line):
-    assert markers(f"All tests pass.\n\n{line}\n\nShall I go on?") == [Marker("complete", 2)]
+    assert phase_markers(f"All tests pass.\n\n{line}\n\nShall I go on?") == [PhaseMarker("complete", 2)]
 
 
 @rows(
@@ -27,7 +27,7 @@ def test_a_line_of_its_own_says_that_a_phase_is_over(line):
     ],
 )  # fmt: skip
 def test_quotes_code_plans_questions_and_denials_say_nothing(text):
-    assert markers(text) == []
+    assert phase_markers(text) == []
 
 
 @rows(
@@ -38,22 +38,22 @@ def test_quotes_code_plans_questions_and_denials_say_nothing(text):
     ],
 )  # fmt: skip
 def test_an_explicit_line_starts_a_phase(line, name):
-    assert markers(line) == [Marker("start", 3, name)]
+    assert phase_markers(line) == [PhaseMarker("start", 3, name)]
 
 
 def test_only_an_explicit_line_starts_one():
-    assert markers("Start phase 3") == markers("Phase 3 started") == []
+    assert phase_markers("Start phase 3") == phase_markers("Phase 3 started") == []
 
 
 def test_markers_keep_their_order():
     text = "Phase 2 complete\r\n\r\naether: start phase 3 'x'\r\n"
 
-    assert markers(text) == [Marker("complete", 2), Marker("start", 3, "x")]
+    assert phase_markers(text) == [PhaseMarker("complete", 2), PhaseMarker("start", 3, "x")]
 
 
 def test_code_before_a_line_does_not_hide_it():
-    assert markers("```\nmake\n```\nPhase 2 complete") == [Marker("complete", 2)]
+    assert phase_markers("```\nmake\n```\nPhase 2 complete") == [PhaseMarker("complete", 2)]
 
 
 def test_long_text_without_an_end_takes_no_time():
-    assert markers("phase " + "not " * 50_000) == []
+    assert phase_markers("phase " + "not " * 50_000) == []

@@ -1,7 +1,7 @@
 import pytest
 
 from aether.errors import InvalidInput
-from aether.memory.changes import MAX_PHASE, check_phase, number_in
+from aether.memory.changes import MAX_PHASE, check_phase, phase_number
 from tests.tables import rows
 
 NOT_PHASES = ["../x", "a/b", "con", "", "x" * 300, "1", -1, 1.0, 1.5, True, False, None, [], MAX_PHASE + 1]
@@ -23,4 +23,4 @@ def test_anything_else_is_refused_with_its_value(phase):
     [(3, 3), ("3", 3), ("03", 3), ("-3", None), ("³", None), ("9" * 400, None), (3.0, None), (None, None)],
 )
 def test_documents_may_hold_phases_as_text(value, expected):
-    assert number_in(value) == expected
+    assert phase_number(value) == expected

@@ -162,7 +162,7 @@ def test_completing_a_running_phase_leaves_it_waiting_for_the_queen():
         "queen_decision": None,
     }
     assert home.roadmap(1)["status"] == "completed"
-    assert signals.phase_complete(home.pheromones, 1)["metadata"]["phase"] == 1
+    assert signals.find_phase_complete(home.pheromones, 1)["metadata"]["phase"] == 1
     assert sorted(home.types) == ["CHECKIN", "PHASE_COMPLETE"]
     route = [entry["to"] for entry in home.colony["state_machine"]["state_history"]]
     assert route == ["INIT", "PLANNING", "EXECUTING", "VERIFYING", "COMPLETED"]
@@ -195,7 +195,7 @@ def test_a_phase_never_started_may_be_completed_and_says_so():
     assert home.status["phases_completed"] == [7]
     assert home.roadmap(7)["started_at"] is None
     assert home.appended[-1]["started"] is False
-    assert signals.phase_complete(home.pheromones, 7)
+    assert signals.find_phase_complete(home.pheromones, 7)
 
 
 def test_completing_another_phase_lets_the_running_one_run():

@@ -1,7 +1,7 @@
 import copy
 from itertools import pairwise
 
-from aether.memory.patterns import detect, promote
+from aether.memory.patterns import promote, repeated_statements
 from tests.memory.memories import NOW, applied, memory, new_id, patterns_of, session
 
 ATOMIC = (
@@ -119,7 +119,7 @@ def test_what_aether_injected_never_counts():
     state = memory(*(session(f"s{at}", decisions=[text], items=[injected]) for at, text in enumerate(blocks)))
 
     assert run(state)[0] == state
-    assert detect(state) == []
+    assert repeated_statements(state) == []
 
 
 def test_other_numbers_and_negations_are_not_the_same_and_contradict():
@@ -202,7 +202,7 @@ def test_detect_names_repeated_statements_with_their_sessions():
     )
     before = copy.deepcopy(state)
 
-    found = detect(state)
+    found = repeated_statements(state)
 
     assert [(each.statement, each.sessions, each.wordings) for each in found] == [
         (ATOMIC[2], ["s0", "s1", "s2"], list(ATOMIC))

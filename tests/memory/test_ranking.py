@@ -4,10 +4,10 @@ import pytest
 
 from aether import clock
 from aether.memory import search
-from aether.memory.items import live
-from aether.memory.search import NEAR, Corpus, Date, Question, full, held, idf, scores
-from aether.store.search_index import marks
-from aether.text.words import asked
+from aether.memory.items import search_entries
+from aether.memory.search import NEAR, Corpus, Date, Question, full_score, idf, scores, term_counts
+from aether.store.search_index import term_marks
+from aether.text.words import query_terms
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 CORPUS = Corpus(items=100, length=500, held={"cach": 10, "miss": 2})
@@ -19,9 +19,9 @@ def scored(*notes, query="cache miss", dates=()):
     items = [
         {"id": str(at), "content": text, "metadata": metadata} for at, (text, metadata) in enumerate(pairs)
     ]
-    said = asked(query)
-    entries = list(live({"working_memory": {"items": items}}))
-    found = [held(entry, marks(said.weights)) for entry in entries]
+    said = query_terms(query)
+    entries = list(search_entries({"working_memory": {"items": items}}))
+    found = [term_counts(entry, term_marks(said.weights)) for entry in entries]
     return scores(entries, found, CORPUS, Question(said.weights, frozenset(said.sequence), dates, NOW))
 
 
@@ -38,7 +38,7 @@ def test_a_rare_word_tells_more_than_a_common_one():
 def test_a_full_answer_says_every_known_word_once():
     question = Question({"cach": 1.0, "unknown": 1.0}, frozenset(), (), NOW)
 
-    assert full(CORPUS, question) == pytest.approx(idf(CORPUS, "cach"))
+    assert full_score(CORPUS, question) == pytest.approx(idf(CORPUS, "cach"))
 
 
 def test_a_word_said_twice_counts_more_but_not_twice():
@@ -106,6 +106,6 @@ def test_a_time_in_the_future_counts_as_now():
 
 def test_fields_count_by_their_weight():
     session = {"summary": "cache", "key_decisions": [{"decision": "cache"}]}
-    entry = next(live({"short_term_memory": {"sessions": [session]}}))
+    entry = next(search_entries({"short_term_memory": {"sessions": [session]}}))
 
-    assert held(entry, marks(["cach", "miss"])) == {"cach": 2.2}
+    assert term_counts(entry, term_marks(["cach", "miss"])) == {"cach": 2.2}

@@ -49,19 +49,24 @@ def test_every_entry_is_found_once_and_the_newer_of_two_records_counts():
 def test_what_was_never_counted_is_counted():
     session, pattern = recall.records(memory(sessions=[SESSION], patterns=[PATTERN]))
 
-    assert recall.line(pattern, count=len).tokens == len("Never block.")
+    assert recall.recall_line(pattern, count=len).tokens == len("Never block.")
     # The number that a session has of itself is that of all its fields.
-    assert recall.line(session, count=len).tokens == len("Went well.\nUse SQLite — one file")
+    assert recall.recall_line(session, count=len).tokens == len("Went well.\nUse SQLite — one file")
 
 
 def test_an_index_stops_before_the_line_that_does_not_fit():
     lines = [
-        recall.line(record, count=len) for record in recall.records(memory(item("a", "x"), item("b", "y")))
+        recall.recall_line(record, count=len)
+        for record in recall.records(memory(item("a", "x"), item("b", "y")))
     ]
-    one = len(recall.printed(lines[0])) + 1
+    one = len(recall.format_line(lines[0])) + 1
 
-    assert [recall.within(lines, budget, len) for budget in (one - 1, one, 2 * one)] == [[], lines[:1], lines]
-    assert "undated" in recall.printed(lines[0])
+    assert [recall.fit_lines(lines, budget, len) for budget in (one - 1, one, 2 * one)] == [
+        [],
+        lines[:1],
+        lines,
+    ]
+    assert "undated" in recall.format_line(lines[0])
 
 
 def test_neighbours_in_time_are_on_both_sides_as_far_as_there_are_any():
@@ -74,7 +79,7 @@ def test_neighbours_in_time_are_on_both_sides_as_far_as_there_are_any():
     )
 
     def ids(id, before, after):
-        return [one.id for one in recall.around(found, id, before=before, after=after)]
+        return [one.id for one in recall.neighbours(found, id, before=before, after=after)]
 
     assert (ids("b", 1, 1), ids("a", 3, 0), ids("d", 0, 9)) == (["a", "b", "c"], ["a"], ["d"])
     assert ids("nobody", 1, 1) == []
@@ -90,12 +95,12 @@ def test_neighbours_in_time_are_on_both_sides_as_far_as_there_are_any():
     ],
 )
 def test_a_gist_is_one_line_of_bounded_length(text, most, shown):
-    assert recall.gist(text, most) == shown
+    assert recall.excerpt(text, most) == shown
 
 
 def test_a_time_is_a_day_and_how_long_ago():
     now = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
-    assert [recall.ago(at, now) for at in ("2026-03-04T00:00:00Z", "2026-03-03T23:00:00Z", "2026-02-01T00:00:00Z", "")] == [
+    assert [recall.date_and_age(at, now) for at in ("2026-03-04T00:00:00Z", "2026-03-03T23:00:00Z", "2026-02-01T00:00:00Z", "")] == [
         "2026-03-04 (today)", "2026-03-03 (1 day ago)", "2026-02-01 (31 days ago)", "undated",
     ]  # fmt: skip

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from aether.memory.items import recounted
+from aether.memory.items import recount
 from aether.paths import resource
 from aether.schemas import check
 from aether.store.patch import apply
@@ -30,7 +30,7 @@ def memory():
 
 
 def test_items_sessions_and_totals_are_counted_by_the_new_counter():
-    counted = apply(memory(), recounted(memory(), WORDS, lambda text: 10).patches["memory"])
+    counted = apply(memory(), recount(memory(), WORDS, lambda text: 10).patches["memory"])
 
     assert counted["token_counter"] == WORDS
     assert counted["working_memory"]["items"][0]["token_count"] == 10
@@ -45,6 +45,6 @@ def test_items_sessions_and_totals_are_counted_by_the_new_counter():
 
 
 def test_counts_that_do_not_change_are_not_in_the_patch():
-    patch = recounted(memory(), WORDS, lambda text: 3).patches["memory"]
+    patch = recount(memory(), WORDS, lambda text: 3).patches["memory"]
 
     assert not any(step["path"].endswith("token_count") for step in patch)

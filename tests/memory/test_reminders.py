@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from aether.memory.briefing import prompt_match as module
-from aether.memory.briefing.prompt_match import LOOKED_AT, MOST, PROMPT_CHARS, question, reminders
+from aether.memory.briefing.prompt_match import (
+    LOOKED_AT,
+    MOST_MATCHES,
+    PROMPT_CHARS,
+    match_prompt,
+    parse_prompt,
+)
 from aether.memory.recall import Record
 from tests.tables import rows
 
@@ -25,8 +31,8 @@ def memory(*texts, type="decision"):
 
 
 def called(prompt, records, **options):
-    asked = question(prompt)
-    return [one.record.id for one in reminders(asked, records, **options)] if asked else []
+    asked = parse_prompt(prompt)
+    return [one.record.id for one in match_prompt(asked, records, **options)] if asked else []
 
 
 WEBHOOK = (
@@ -90,7 +96,7 @@ def test_a_name_that_everything_holds_is_not():
     ['{"parse_header": 3}', "level=info parse_header=yes", "about GitHub and README.md", "tell a.bc"],
 )
 def test_what_programs_print_and_brands_are_no_names(prompt):
-    found = question(prompt)
+    found = parse_prompt(prompt)
 
     assert found is None or found.names == ()
 
@@ -152,7 +158,7 @@ def test_a_changed_file_is_only_called_to_mind_by_name():
 def test_lines_of_code_are_passed_over():
     text = "We keep it.\nif x := parse_header(a.b, c.d):\nparse_header: table 3 4\nThe reason for parse_header is the old client."
 
-    (found,) = reminders(question("why parse_header?"), memory(text))
+    (found,) = match_prompt(parse_prompt("why parse_header?"), memory(text))
     assert found.passage == "The reason for parse_header is the old client."
 
 
@@ -168,7 +174,7 @@ def test_no_more_than_a_few_come_and_none_says_what_another_said():
 
     assert called("where is parse_header used?", memory(*texts[:2])) == ["m0"]
     assert set(called("where is parse_header used?", memory(*texts))) == {"m0", "m2"}
-    assert MOST == 3
+    assert MOST_MATCHES == 3
 
 
 def test_what_a_person_demanded_comes_before_what_was_reported():
@@ -186,37 +192,39 @@ def test_what_is_left_out_is_still_counted():
 
 
 def test_what_the_program_itself_submits_asks_nothing():
-    assert question("<task-notification><result>parse_header is wrong</result></task-notification>") is None
+    assert (
+        parse_prompt("<task-notification><result>parse_header is wrong</result></task-notification>") is None
+    )
 
 
 @rows(
     "address", ["ann@ledger.parse_header.py", "(http://a.example/parse_header.py", "see:www.parse_header.py"]
 )
 def test_addresses_name_nothing(address):
-    assert question(f"ask {address} of it") is None
-    assert question(f"ask {address} of @parse_header.py").names == ("parse_header.py",)
+    assert parse_prompt(f"ask {address} of it") is None
+    assert parse_prompt(f"ask {address} of @parse_header.py").names == ("parse_header.py",)
 
 
 @rows("run", ["@", "a@", "a://", "www."])
 def test_a_long_run_of_the_signs_of_addresses_is_looked_at_once(run, monkeypatch):
     monkeypatch.setattr(module, "PROMPT_CHARS", 50_000)  # in quadratic time minutes, in cubic days
 
-    assert question(run * 20_000) is None
+    assert parse_prompt(run * 20_000) is None
 
 
 def test_of_a_pasted_page_only_the_ends_are_read():
     page = "lorem ipsum " * PROMPT_CHARS
 
-    assert question(f"parse_header {page}").names == ("parse_header",)
-    assert question(f"{page} parse_header {page}").names == ()
-    assert len(question(page * 50).words) <= PROMPT_CHARS
+    assert parse_prompt(f"parse_header {page}").names == ("parse_header",)
+    assert parse_prompt(f"{page} parse_header {page}").names == ()
+    assert len(parse_prompt(page * 50).words) <= PROMPT_CHARS
 
 
 def test_of_very_many_only_the_likeliest_are_cut_into_words():
-    asked = question("the stripe webhook retry thing")
+    asked = parse_prompt("the stripe webhook retry thing")
     many = [
         record(f"x{n}", f"stripe and webhook number {n} of the list", "outcome") for n in range(LOOKED_AT * 2)
     ]
 
-    assert [one.record.id for one in reminders(asked, [*many, record("it", WEBHOOK)])] == []
-    assert reminders(asked, []) == []
+    assert [one.record.id for one in match_prompt(asked, [*many, record("it", WEBHOOK)])] == []
+    assert match_prompt(asked, []) == []

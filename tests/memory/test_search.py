@@ -5,7 +5,7 @@ import pytest
 from aether import clock
 from aether.errors import InvalidInput
 from aether.memory.search import search
-from aether.store.search_index import scanning
+from aether.store.search_index import scan_source
 from tests.tables import rows
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -37,7 +37,7 @@ def memory(*items, sessions=(), patterns=()):
 
 def archive(*items, **fields):
     records = [{"item": each, "left_at": "2026-02-01", "why": "compressed", **fields} for each in items]
-    return scanning(lambda: iter(records))
+    return scan_source(lambda: iter(records))
 
 
 def found(state, query, **options):

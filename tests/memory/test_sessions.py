@@ -10,13 +10,13 @@ from tests.memory.states import NOW, after, answer, count, shipped, with_items
 def session(name="s", *, original=100, **fields):
     given = answer(name, **fields)
     metadata = {"answer_sha256": sessions.answer_digest(given), "compression_id": "c"}
-    return sessions.made(given, phase=1, original_tokens=original, count=count, metadata=metadata)
+    return sessions.build_session(given, phase=1, original_tokens=original, count=count, metadata=metadata)
 
 
 def stored(*made, documents=None):
     documents = documents or shipped()
     for each in made:
-        documents = after(documents, sessions.stored(documents["memory"], each))
+        documents = after(documents, sessions.store_session(documents["memory"], each))
     return documents
 
 
@@ -47,7 +47,7 @@ def test_the_number_of_sessions_is_kept():
 def test_storing_the_same_session_twice_is_storing_it_once():
     documents = stored(session("a"))
 
-    again = sessions.stored(documents["memory"], session("a"))
+    again = sessions.store_session(documents["memory"], session("a"))
 
     assert again.patches == {}
     assert again.result == session("a")
@@ -61,12 +61,14 @@ def test_a_session_that_takes_the_id_of_something_else_is_refused(field):
 
     for taken in ("a", documents["memory"]["working_memory"]["items"][0]["id"], "pattern_1"):
         with pytest.raises(Conflict, match="of its own"):
-            sessions.stored(documents["memory"], session("new", **{field: taken}))
+            sessions.store_session(documents["memory"], session("new", **{field: taken}))
 
 
 def test_another_session_of_the_same_name_is_refused():
     with pytest.raises(Conflict, match="another session is called 'a'"):
-        sessions.stored(stored(session("a"))["memory"], session("a", summary="Something else was said."))
+        sessions.store_session(
+            stored(session("a"))["memory"], session("a", summary="Something else was said.")
+        )
 
 
 def test_answers_are_told_apart_by_what_an_architect_writes():
@@ -81,7 +83,7 @@ def test_the_average_follows_every_compression():
     documents = shipped()
     for ratio in (2.5, 4.0, 1.0):
         made = {**session(), "compression_ratio": ratio}
-        documents = after(documents, sessions.measured(documents["memory"], made))
+        documents = after(documents, sessions.count_compression(documents["memory"], made))
 
     metrics = documents["memory"]["metrics"]
     assert metrics["total_compressions"] == 3
@@ -94,14 +96,14 @@ def test_a_home_of_the_original_gets_its_sum_of_ratios_with_the_next_compression
     del documents["memory"]["metrics"]["compression_ratio_total"]
 
     documents = after(
-        documents, sessions.measured(documents["memory"], {**session(), "compression_ratio": 2.0})
+        documents, sessions.count_compression(documents["memory"], {**session(), "compression_ratio": 2.0})
     )
 
     assert documents["memory"]["metrics"]["average_compression_ratio"] == 2.0
 
 
 def test_nothing_compressed_is_an_average_of_nothing():
-    assert sessions.average(0, 0) == 0.0
+    assert sessions.average_ratio(0, 0) == 0.0
 
 
 def test_the_oldest_session_is_found_by_instant_and_not_by_text():
@@ -110,16 +112,16 @@ def test_the_oldest_session_is_found_by_instant_and_not_by_text():
     held = sessions.sessions_of(documents["memory"])
     held[0]["compressed_at"], held[1]["compressed_at"] = "2026-02-01T01:00:00-05:00", "2026-02-01T02:00:00Z"
 
-    assert sessions.oldest(documents["memory"])["session_id"] == "earlier"
-    assert sessions.oldest(documents["memory"], spared="earlier")["session_id"] == "later"
-    assert sessions.oldest(shipped()["memory"]) is None
+    assert sessions.oldest_session(documents["memory"])["session_id"] == "earlier"
+    assert sessions.oldest_session(documents["memory"], spared="earlier")["session_id"] == "later"
+    assert sessions.oldest_session(shipped()["memory"]) is None
 
 
 def test_an_evicted_session_goes_whole_to_the_archive():
     high = [{"content": "Never push to main", "relevance_score": 0.9, "type": "constraint"}]
     documents = stored(session("a", high_value_items=high), session("b"))
 
-    change = sessions.evicted(documents["memory"], "a", now=NOW)
+    change = sessions.evict_session(documents["memory"], "a", now=NOW)
 
     done = after(documents, change)
     assert names(done) == ["b"]
@@ -139,9 +141,9 @@ def test_an_evicted_session_goes_whole_to_the_archive():
 def test_a_reason_that_nobody_gave_leaves_no_dash():
     made = session(key_decisions=[{"decision": "Use JSON", "rationale": ""}], outcomes=[])
 
-    assert sessions.text_of(made).splitlines()[1] == "Use JSON"
+    assert sessions.session_text(made).splitlines()[1] == "Use JSON"
 
 
 def test_a_session_that_is_not_there_cannot_be_evicted():
     with pytest.raises(NotFound, match="no session 'x'"):
-        sessions.evicted(stored(session("a"))["memory"], "x", now=NOW)
+        sessions.evict_session(stored(session("a"))["memory"], "x", now=NOW)

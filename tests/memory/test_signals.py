@@ -139,7 +139,7 @@ def test_castes_feel_by_their_sensitivity_and_strangers_fully():
     signal = signals.emit(pheromones, "REDIRECT", "x", now=NOW, id="s1", strength=1.0).result
 
     felt = {
-        caste: signals.effective(signal, caste, NOW, sensitivities=table)
+        caste: signals.effective_strength(signal, caste, NOW, sensitivities=table)
         for caste in ("builder", "watcher", "stranger", None)
     }
 
@@ -150,7 +150,7 @@ def test_a_type_of_the_original_spelling_is_felt_alike():
     pheromones = fresh()
     signal = signals.emit(pheromones, "FOCUS", "x", now=NOW, id="s1", strength=1.0).result
 
-    felt = signals.effective(
+    felt = signals.effective_strength(
         {**signal, "type": "focus"}, "scout", NOW, sensitivities=pheromones["caste_sensitivities"]
     )
 
@@ -161,7 +161,7 @@ def test_active_signals_come_strongest_first_with_both_strengths():
     state = emitted(fresh(), "FOCUS", "weak", id="s1")
     state = emitted(state, "REDIRECT", "strong", id="s2")
 
-    found = signals.active(state, now=NOW + HOUR, caste="builder")
+    found = signals.active_signals(state, now=NOW + HOUR, caste="builder")
 
     assert [signal["id"] for signal in found] == ["s2", "s1"]
     assert found[1]["current_strength"] == pytest.approx(0.35)
@@ -174,22 +174,22 @@ def test_of_two_equally_strong_signals_the_newer_is_first():
     state = emitted(state, "INIT", "new", id="c", now=NOW + HOUR)
     state = emitted(state, "INIT", "new too", id="b", now=NOW + HOUR)
 
-    assert [s["id"] for s in signals.active(state, now=NOW + HOUR)] == ["b", "c", "a"]
+    assert [s["id"] for s in signals.active_signals(state, now=NOW + HOUR)] == ["b", "c", "a"]
 
 
 def test_what_is_at_the_threshold_is_not_felt():
     state = emitted(fresh(), "INIT", "faint", strength=0.1)
 
-    assert signals.active(state, now=NOW) == []
-    assert len(signals.active(state, now=NOW, threshold=0.05)) == 1
+    assert signals.active_signals(state, now=NOW) == []
+    assert len(signals.active_signals(state, now=NOW, threshold=0.05)) == 1
 
 
 def test_active_signals_can_be_limited_to_types_in_any_spelling():
     state = emitted(fresh(), "FOCUS", "x", id="s1")
     state = emitted(state, "INIT", "x", id="s2")
 
-    assert [s["id"] for s in signals.active(state, now=NOW, types=["focus"])] == ["s1"]
-    assert signals.active(state, now=NOW, types=[]) == []
+    assert [s["id"] for s in signals.active_signals(state, now=NOW, types=["focus"])] == ["s1"]
+    assert signals.active_signals(state, now=NOW, types=[]) == []
 
 
 @rows(
@@ -204,7 +204,7 @@ def test_active_signals_can_be_limited_to_types_in_any_spelling():
 def test_a_phase_boundary_is_seen_in_every_spelling(type, metadata):
     signal = {"id": "s1", "type": type, "created_at": "2026-03-01T10:00:00Z", "metadata": metadata}
 
-    assert signals.phase_complete({"active_pheromones": [signal]}, 3) == signal
+    assert signals.find_phase_complete({"active_pheromones": [signal]}, 3) == signal
 
 
 @rows(
@@ -214,14 +214,14 @@ def test_a_phase_boundary_is_seen_in_every_spelling(type, metadata):
 def test_another_signal_or_another_phase_is_no_boundary(type, metadata):
     signal = {"id": "s1", "type": type, "created_at": "2026-03-01T10:00:00Z", "metadata": metadata}
 
-    assert signals.phase_complete({"active_pheromones": [signal]}, 3) is None
+    assert signals.find_phase_complete({"active_pheromones": [signal]}, 3) is None
 
 
 def test_of_two_boundaries_the_newest_is_found():
     state = emitted(fresh(), "PHASE_COMPLETE", "later", id="a", now=NOW + HOUR, phase=1)
     state = emitted(state, "PHASE_COMPLETE", "earlier", id="b", phase=1)
 
-    assert signals.phase_complete(state, 1)["id"] == "a"
+    assert signals.find_phase_complete(state, 1)["id"] == "a"
 
 
 def test_expiring_moves_the_faded_to_the_events():

@@ -21,7 +21,7 @@ def documents():
 
 
 def taken(state, **kwargs):
-    return snapshots.take(
+    return snapshots.take_snapshot(
         state, **{"snapshot_id": "snap_1", "label": "by hand", "now": NOW, "revision": 7, **kwargs}
     )
 
@@ -109,8 +109,8 @@ def test_the_ten_newest_automatic_snapshots_and_all_manual_ones_stay():
         for nth in range(26)
     ]
 
-    assert snapshots.expendable(reversed(kept)) == ["snap_00", "snap_02", "snap_04"]
-    assert snapshots.expendable(kept[:6]) == []
+    assert snapshots.prunable(reversed(kept)) == ["snap_00", "snap_02", "snap_04"]
+    assert snapshots.prunable(kept[:6]) == []
 
 
 def test_a_clock_that_was_set_back_makes_no_snapshot_older():
@@ -119,8 +119,8 @@ def test_a_clock_that_was_set_back_makes_no_snapshot_older():
         for nth in range(4)
     ]
 
-    assert snapshots.expendable(kept, keep=2) == ["snap_0", "snap_1"]
-    assert snapshots.expendable(kept, keep=2, taken="snap_0") == ["snap_1"]
+    assert snapshots.prunable(kept, keep=2) == ["snap_0", "snap_1"]
+    assert snapshots.prunable(kept, keep=2, taken="snap_0") == ["snap_1"]
 
 
 @rows(
@@ -131,6 +131,6 @@ def test_a_clock_that_was_set_back_makes_no_snapshot_older():
     ],
 )  # fmt: skip
 def test_what_has_fields_of_other_types_is_no_snapshot(harm):
-    assert snapshots.outline({**taken({}), **harm}) is None
-    assert snapshots.outline([]) is None
-    assert snapshots.outline(taken({}))["snapshot_id"] == "snap_1"
+    assert snapshots.without_documents({**taken({}), **harm}) is None
+    assert snapshots.without_documents([]) is None
+    assert snapshots.without_documents(taken({}))["snapshot_id"] == "snap_1"

@@ -1,4 +1,4 @@
-from aether.memory.items import usage
+from aether.memory.items import token_usage
 from tests.memory.states import shipped
 from tests.tables import rows
 
@@ -6,7 +6,7 @@ from tests.tables import rows
 def filled(tokens, **limits):
     memory = shipped(**limits)["memory"]
     memory["working_memory"]["current_tokens"] = tokens
-    return usage(memory)
+    return token_usage(memory)
 
 
 @rows(("tokens", "needed"), [(0, False), (159_999, False), (160_000, True), (200_000, True)])
@@ -24,7 +24,7 @@ def test_the_share_in_use_has_one_decimal():
     assert filled(1_234).percent == 0.6
     assert filled(200_000).percent == 100.0
     assert (
-        usage(
+        token_usage(
             {
                 "working_memory": {
                     "max_capacity_tokens": 0,

@@ -1,17 +1,23 @@
 import pytest
 
 from aether.memory.capture import tool_work as module
-from aether.memory.capture.notes import mark
-from aether.memory.capture.tool_work import called, new_work, returned, unresolved, worked
+from aether.memory.capture.notes import origin
+from aether.memory.capture.tool_work import (
+    close_failures,
+    close_stretch,
+    new_work,
+    record_call,
+    record_result,
+)
 from aether.messages.records import Record
 from tests.tables import rows
 
 
 def do(work, tool, arguments, answer="ok", *, failed=False, call_id="c", line=1):
     call = Record("call", tool=tool, arguments=arguments, call_id=call_id, line=line)
-    called(work, call, mark(call, "s"))
+    record_call(work, call, origin(call, "s"))
     result = Record("result", answer, call_id=call_id, is_error=failed, line=line + 1)
-    return [(note.kind, note.content) for note in returned(work, result, mark(result, "s"))]
+    return [(note.kind, note.content) for note in record_result(work, result, origin(result, "s"))]
 
 
 def run(work, command, answer="ok", **more):
@@ -19,7 +25,7 @@ def run(work, command, answer="ok", **more):
 
 
 def close(work):
-    return [(note.kind, note.content) for note in worked(work)]
+    return [(note.kind, note.content) for note in close_stretch(work)]
 
 
 def test_a_solution_is_dated_when_it_was_found_and_points_at_the_failure():
@@ -27,9 +33,9 @@ def test_a_solution_is_dated_when_it_was_found_and_points_at_the_failure():
     notes = []
     for nth, (time, failed) in enumerate([("2026-03-01T10:00:00Z", True), ("2026-03-01T11:00:00Z", False)]):
         call = Record("call", tool="Bash", arguments={"command": "make"}, call_id="c", line=nth, time=time)
-        called(work, call, mark(call, "s"))
+        record_call(work, call, origin(call, "s"))
         result = Record("result", "done", call_id="c", is_error=failed, line=nth, time=time)
-        notes += returned(work, result, mark(result, "s"))
+        notes += record_result(work, result, origin(result, "s"))
 
     assert [(note.kind, note.at["time"], note.at["line"]) for note in notes] == [
         ("solution", "2026-03-01T11:00:00Z", 0)
@@ -68,7 +74,7 @@ def test_an_edit_that_failed_changed_nothing():
     )
 
     assert close(work) == []
-    assert unresolved(work) == []
+    assert close_failures(work) == []
 
 
 def test_commands_that_mattered_are_noted_as_they_ended_last():
@@ -101,7 +107,7 @@ def test_a_failure_is_noted_together_with_what_fixed_it():
         content
         == "`make check` failed 2 times: E  ValueError: still no\nWorked after changes to a.py: 3 passed"
     )
-    assert unresolved(work) == []
+    assert close_failures(work) == []
     assert close(work) == [("code_change", "Changed a.py: yes()")]
 
 
@@ -125,7 +131,7 @@ def test_a_failure_nothing_put_right_is_an_error():
     work = new_work()
     run(work, "python3 run.py", "Traceback\nValueError: no", failed=True)
 
-    assert [(note.kind, note.content) for note in unresolved(work)] == [
+    assert [(note.kind, note.content) for note in close_failures(work)] == [
         ("error", "`python3 run.py` failed: ValueError: no")
     ]
 
@@ -135,7 +141,7 @@ def test_looking_that_fails_is_no_error():
     run(work, "grep x y", "Exit code 1", failed=True)
     do(work, "Read", {"file_path": "gone"}, "File does not exist", failed=True)
 
-    assert unresolved(work) == []
+    assert close_failures(work) == []
 
 
 def test_a_refusal_notes_what_the_person_said():
@@ -151,10 +157,10 @@ def test_a_refusal_notes_what_the_person_said():
 def test_the_finding_of_a_sub_agent_is_its_own():
     work = new_work()
     call = Record("call", tool="Task", arguments={"prompt": "Map.", "subagent_type": "scout"}, call_id="c")
-    called(work, call, mark(call, "s"))
+    record_call(work, call, origin(call, "s"))
     result = Record("result", "All mapped.\nagentId: 7 (for resuming)", call_id="c")
 
-    [note] = returned(work, result, mark(result, "s"))
+    [note] = record_result(work, result, origin(result, "s"))
 
     assert (note.kind, note.content, note.at["caste"]) == ("outcome", "All mapped.", "scout")
     assert do(work, "Agent", {"prompt": "x"}, "Async agent launched successfully.") == []
@@ -205,7 +211,7 @@ def test_repeated_call_ids_and_orphans_are_survived():
     work = new_work()
     result = Record("result", "late", call_id="gone")
 
-    assert returned(work, result, mark(result, "s")) == []
+    assert record_result(work, result, origin(result, "s")) == []
     run(work, "make a", call_id="same")
     run(work, "pytest", call_id="same")
     assert len(close(work)) == 2
@@ -217,7 +223,7 @@ def test_what_is_held_is_bounded_and_noted_when_it_overflows(monkeypatch):
     work = new_work()
     for n in range(9):
         open_call = Record("call", tool="Bash", arguments={"command": "make"}, call_id=str(n))
-        called(work, open_call, mark(open_call, "s"))
+        record_call(work, open_call, origin(open_call, "s"))
     work["calls"].clear()
 
     notes = [
@@ -255,7 +261,7 @@ def test_a_failure_is_not_put_right_by_another_test():
     assert content.startswith(
         "`pytest tests/test_d.py` failed: AttributeError: meow\nWorked after changes to d.py"
     )
-    assert [note.content for note in unresolved(work)] == [
+    assert [note.content for note in close_failures(work)] == [
         "`pytest tests/test_c.py` failed: AttributeError: bark"
     ]
 
@@ -267,7 +273,7 @@ def test_a_broader_run_puts_right_what_it_takes_in(broader):
     run(work, "pytest tests/test_d.py -x", "AttributeError: meow", failed=True)
 
     assert [kind for kind, _ in run(work, broader, "2 passed")] == ["solution", "solution"]
-    assert unresolved(work) == []
+    assert close_failures(work) == []
 
 
 @rows(
@@ -282,7 +288,7 @@ def test_commands_of_aether_itself_are_passed_over_also_where_they_fail(command)
 
     run(work, command, "error: nothing", failed=True)
 
-    assert (work["calls"], unresolved(work), close(work)) == ({}, [], [])
+    assert (work["calls"], close_failures(work), close(work)) == ({}, [], [])
 
 
 @rows(
@@ -299,7 +305,7 @@ def test_commands_that_only_name_it_are_not(command):
 
     run(work, command, "error: nothing", failed=True)
 
-    assert len(unresolved(work)) == 1
+    assert len(close_failures(work)) == 1
 
 
 @rows(

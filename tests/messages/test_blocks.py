@@ -1,4 +1,13 @@
-from aether.messages.model import IMAGE, failed, filled, flat, given, parts, table, word
+from aether.messages.model import (
+    IMAGE,
+    as_arguments,
+    as_object,
+    as_text,
+    content_text,
+    is_failure_text,
+    parts,
+    with_part,
+)
 from aether.messages.records import Record
 from tests.tables import rows
 
@@ -23,7 +32,7 @@ def test_what_is_no_block_is_left_out():
 
 def test_images_are_named_not_carried():
     assert kinds([{"type": "image", "source": {"data": "AAAA"}}]) == [("text", IMAGE)]
-    assert flat({"type": "image_url", "image_url": {"url": "data:"}}) == IMAGE
+    assert content_text({"type": "image_url", "image_url": {"url": "data:"}}) == IMAGE
 
 
 def test_calls_of_both_spellings_are_calls():
@@ -59,10 +68,10 @@ def test_results_say_what_and_whether_they_failed(block, text, is_error):
 
 
 def test_arguments_that_are_no_object_become_input():
-    assert given('{"a": 1}') == {"a": 1}
-    assert given("*** Begin Patch") == {"input": "*** Begin Patch"}
-    assert given("[1]") == {"input": "[1]"}
-    assert given(None) == given("") == {}
+    assert as_arguments('{"a": 1}') == {"a": 1}
+    assert as_arguments("*** Begin Patch") == {"input": "*** Begin Patch"}
+    assert as_arguments("[1]") == {"input": "[1]"}
+    assert as_arguments(None) == as_arguments("") == {}
 
 
 @rows(
@@ -77,12 +86,12 @@ def test_arguments_that_are_no_object_become_input():
     ],
 )
 def test_a_failure_announces_itself_at_the_head(text, answer):
-    assert failed(text) is answer
+    assert is_failure_text(text) is answer
 
 
 def test_a_record_takes_over_what_a_part_says():
     [(_, call)] = parts({"type": "tool_use", "name": "Bash", "id": "t"})
 
-    assert filled(Record("system", line=3), call, "assistant")[:3] == ("call", "", "Bash")
-    assert (word(3), table([])) == ("", {})
-    assert flat(3) == flat({"text": 3}) == ""
+    assert with_part(Record("system", line=3), call, "assistant")[:3] == ("call", "", "Bash")
+    assert (as_text(3), as_object([])) == ("", {})
+    assert content_text(3) == content_text({"text": 3}) == ""

@@ -1,6 +1,6 @@
 from aether.messages import convert
-from aether.messages.model import WIRES
-from aether.messages.validate import check, refused
+from aether.messages.model import PROVIDER_FORMATS
+from aether.messages.validate import check, has_errors
 from aether.types import Finding
 from tests.tables import rows
 
@@ -13,13 +13,13 @@ RAWS = {
 }
 
 
-@rows("wire", WIRES)
+@rows("wire", PROVIDER_FORMATS)
 def test_each_provider_has_its_rules(wire):
     assert check(convert.read(RAWS[wire], wire), wire) == []
     assert "bad-role" in {found.code for found in check(convert.read([{"role": 7}], wire), wire)}
 
 
-@rows("wire", WIRES)
+@rows("wire", PROVIDER_FORMATS)
 def test_no_messages_are_no_conversation(wire):
     assert [found.code for found in check([], wire)] == ["no-messages"]
 
@@ -38,4 +38,4 @@ def test_system_prompt_and_tools_are_checked_with_the_messages():
 
 @rows(("levels", "answer"), [("error", True), ("warning info", False), ("", False)])
 def test_only_errors_make_a_provider_refuse(levels, answer):
-    assert refused([Finding(level, "x", "", "", "") for level in levels.split()]) is answer
+    assert has_errors([Finding(level, "x", "", "", "") for level in levels.split()]) is answer

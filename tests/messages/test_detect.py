@@ -1,7 +1,7 @@
 import pytest
 
 from aether.errors import InvalidInput
-from aether.messages.read import detect, looks_like_json
+from aether.messages.read import detect_file_format, looks_like_json
 from aether.messages.records import FORMATS
 from tests.tables import rows
 
@@ -25,17 +25,17 @@ from tests.tables import rows
     ],
 )
 def test_a_format_is_known_by_its_content(value, found):
-    assert detect([value]) == found
+    assert detect_file_format([value]) == found
 
 
 def test_values_that_say_nothing_are_passed_over():
-    assert detect([7, {}, {"content": "x", "type": "decision"}]) == "items"
+    assert detect_file_format([7, {}, {"content": "x", "type": "decision"}]) == "items"
 
 
 @rows("values", [[], [{"name": "package"}], [[1, 2]]])
 def test_an_unknown_format_names_those_there_are(values):
     with pytest.raises(InvalidInput) as caught:
-        detect(values, where="x.json")
+        detect_file_format(values, where="x.json")
 
     assert all(name in str(caught.value) for name in FORMATS)
     assert str(caught.value).startswith("x.json: ")

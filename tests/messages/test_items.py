@@ -1,4 +1,4 @@
-from aether.messages.sources.chat import fault_of, is_item, records_items
+from aether.messages.sources.chat import is_item, item_fault, item_records
 from tests.tables import rows
 
 
@@ -10,7 +10,7 @@ def test_an_item_is_a_record_that_keeps_it_whole():
         "metadata": {"timestamp": "t"},
     }
 
-    [record] = records_items([(4, item)])
+    [record] = item_records([(4, item)])
 
     assert (record.kind, record.text, record.arguments, record.time, record.line) == (
         "item",
@@ -24,7 +24,7 @@ def test_an_item_is_a_record_that_keeps_it_whole():
 def test_a_list_of_items_is_taken_apart():
     listed = [{"content": "a", "type": "x"}, {"content": "b", "type": "x"}]
 
-    assert [record.part for record in records_items([(1, listed)])] == [0, 1]
+    assert [record.part for record in item_records([(1, listed)])] == [0, 1]
 
 
 @rows(
@@ -43,9 +43,9 @@ def test_a_list_of_items_is_taken_apart():
 def test_an_item_that_cannot_be_stored_is_reported_with_its_line(item):
     bad = []
 
-    assert list(records_items([(9, item)], on_bad=bad.append)) == []
+    assert list(item_records([(9, item)], on_bad=bad.append)) == []
     assert bad[0].line == 9
-    assert bad[0].reason == fault_of(item)
+    assert bad[0].reason == item_fault(item)
 
 
 def test_messages_and_transcript_lines_are_no_items():

@@ -1,14 +1,14 @@
 import json
 
 from aether.messages import records
-from aether.messages.records import decoded, values
+from aether.messages.records import decode_line, read_json_values
 from tests.tables import rows
 
 
 def read(text):
     bad = []
     data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
-    found = list(values(data.splitlines(keepends=True), on_bad=bad.append))
+    found = list(read_json_values(data.splitlines(keepends=True), on_bad=bad.append))
     return found, [line.line for line in bad]
 
 
@@ -67,7 +67,7 @@ def test_nesting_beyond_the_parser_is_a_bad_line():
 
 
 def test_carriage_returns_and_a_byte_order_mark_are_no_part_of_a_line():
-    assert decoded(b"\xef\xbb\xbf{}\r\n", first=True) == "{}"
+    assert decode_line(b"\xef\xbb\xbf{}\r\n", first=True) == "{}"
 
 
 def test_bytes_that_are_no_utf8_do_not_stop_the_reading():

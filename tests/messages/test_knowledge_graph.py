@@ -15,11 +15,11 @@ RELATION = {"from": "ant", "to": "leaf", "relationType": "eats"}
 
 def read(text):
     bad = []
-    return knowledge_graph.read(text.encode().splitlines(keepends=True), on_bad=bad.append), bad
+    return knowledge_graph.read_graph(text.encode().splitlines(keepends=True), on_bad=bad.append), bad
 
 
 def test_a_file_comes_back_as_it_was_written():
-    text = knowledge_graph.written([ENTITY], [RELATION])
+    text = knowledge_graph.graph_text([ENTITY], [RELATION])
 
     found, bad = read(text)
 
@@ -43,7 +43,7 @@ def test_a_file_comes_back_as_it_was_written():
 )
 def test_a_line_that_is_none_is_told_and_the_others_are_read(line, reason):
     found, bad = read(
-        f"{knowledge_graph.written([ENTITY], [])}{line}\n{knowledge_graph.written([], [RELATION])}"
+        f"{knowledge_graph.graph_text([ENTITY], [])}{line}\n{knowledge_graph.graph_text([], [RELATION])}"
     )
 
     assert found == {"entities": [ENTITY], "relations": [RELATION]}
@@ -53,7 +53,7 @@ def test_a_line_that_is_none_is_told_and_the_others_are_read(line, reason):
 
 def test_importing_it_as_a_transcript_says_which_command_is_meant(tmp_path):
     path = tmp_path / "memory.jsonl"
-    path.write_text(knowledge_graph.written([ENTITY], []), encoding="utf-8")
+    path.write_text(knowledge_graph.graph_text([ENTITY], []), encoding="utf-8")
 
     with pytest.raises(InvalidInput, match="aether graph import"):
         list(read_records(path))

@@ -1,6 +1,6 @@
 from typing import get_args
 
-from aether.messages.model import WIRES, Block, Message, Wire
+from aether.messages.model import PROVIDER_FORMATS, Block, Message, ProviderFormat
 
 
 def test_a_message_says_what_its_text_blocks_say():
@@ -11,4 +11,4 @@ def test_a_message_says_what_its_text_blocks_say():
 
 
 def test_the_wires_are_those_of_the_type():
-    assert get_args(Wire) == WIRES
+    assert get_args(ProviderFormat) == PROVIDER_FORMATS

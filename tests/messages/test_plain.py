@@ -1,9 +1,11 @@
 from aether.messages.sources import chat
-from aether.messages.sources.chat import records_plain
+from aether.messages.sources.chat import paragraph_records
 
 
 def read(text):
-    return [(record.line, record.text) for record in records_plain(text.encode().splitlines(keepends=True))]
+    return [
+        (record.line, record.text) for record in paragraph_records(text.encode().splitlines(keepends=True))
+    ]
 
 
 def test_each_paragraph_is_a_record_with_its_first_line():
@@ -33,6 +35,6 @@ def test_an_empty_file_holds_nothing():
 
 
 def test_a_byte_order_mark_and_broken_bytes_are_survived():
-    [record] = records_plain([b"\xef\xbb\xbfHi \xff\r\n"])
+    [record] = paragraph_records([b"\xef\xbb\xbfHi \xff\r\n"])
 
     assert record.text == "Hi \ufffd"

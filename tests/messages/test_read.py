@@ -5,7 +5,7 @@ import tracemalloc
 import pytest
 
 from aether.errors import InvalidInput, NotFound
-from aether.messages.read import dispatch, read_records
+from aether.messages.read import read_records, records_of_values
 from tests.tables import rows
 
 MESSAGE = {"type": "user", "sessionId": "s", "message": {"role": "user", "content": "Go."}}
@@ -89,9 +89,9 @@ def test_a_sub_agents_file_learns_its_caste_from_the_file_beside_it(tmp_path):
 
 
 def test_values_may_come_from_anywhere():
-    assert [record.text for record in dispatch("chat", [(1, [{"role": "user", "content": "Go."}])])] == [
-        "Go."
-    ]
+    assert [
+        record.text for record in records_of_values("chat", [(1, [{"role": "user", "content": "Go."}])])
+    ] == ["Go."]
 
 
 def test_memory_does_not_grow_with_the_file():

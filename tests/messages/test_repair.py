@@ -1,11 +1,11 @@
 from aether.messages import convert
-from aether.messages.model import WIRES
+from aether.messages.model import PROVIDER_FORMATS
 from aether.messages.validate import check, repair
 from tests.laws.histories import history
 from tests.tables import rows
 
 
-@rows("wire", WIRES)
+@rows("wire", PROVIDER_FORMATS)
 def test_what_a_provider_takes_comes_back_as_it_was(wire):
     messages = convert.read(history(1, wire), wire)
 

@@ -1,13 +1,13 @@
 from aether.messages import shell
 from aether.messages.shell import (
-    aim,
-    complaint,
-    ending,
-    looks_around,
-    matters,
-    shown_command,
-    signature,
-    takes_in,
+    command_signature,
+    command_target,
+    covers,
+    error_excerpt,
+    is_notable,
+    only_reads,
+    outcome_line,
+    short_command,
 )
 from tests.tables import rows
 
@@ -29,8 +29,8 @@ from tests.tables import rows
     ],
 )
 def test_what_tests_builds_commits_or_installs_matters(command):
-    assert matters(command)
-    assert not looks_around(command)
+    assert is_notable(command)
+    assert not only_reads(command)
 
 
 @rows(
@@ -46,13 +46,13 @@ def test_what_tests_builds_commits_or_installs_matters(command):
     ],
 )
 def test_looking_around_does_not(command):
-    assert not matters(command)
-    assert looks_around(command)
+    assert not is_notable(command)
+    assert only_reads(command)
 
 
 def test_a_script_of_unknown_purpose_neither_matters_nor_only_looks():
-    assert not matters("python3 run.py")
-    assert not looks_around("python3 run.py")
+    assert not is_notable("python3 run.py")
+    assert not only_reads("python3 run.py")
 
 
 @rows(
@@ -68,7 +68,7 @@ def test_a_script_of_unknown_purpose_neither_matters_nor_only_looks():
     ],
 )
 def test_a_command_keeps_its_name_with_other_flags(command, name):
-    assert signature(command) == name
+    assert command_signature(command) == name
 
 
 @rows(
@@ -87,7 +87,7 @@ def test_a_command_keeps_its_name_with_other_flags(command, name):
     ],
 )
 def test_a_command_has_an_aim(command, what):
-    assert aim(command) == what
+    assert command_target(command) == what
 
 
 @rows(
@@ -109,7 +109,7 @@ def test_a_command_has_an_aim(command, what):
     ],
 )
 def test_a_run_takes_in_what_it_does_again(later, earlier):
-    assert takes_in(aim(later), aim(earlier))
+    assert covers(command_target(later), command_target(earlier))
 
 
 @rows(
@@ -130,7 +130,7 @@ def test_a_run_takes_in_what_it_does_again(later, earlier):
     ],
 )
 def test_a_run_takes_in_nothing_else(later, earlier):
-    assert not takes_in(aim(later), aim(earlier))
+    assert not covers(command_target(later), command_target(earlier))
 
 
 @rows(
@@ -145,27 +145,27 @@ def test_a_run_takes_in_nothing_else(later, earlier):
     ],
 )
 def test_a_command_is_shown_without_where_and_how(command, shown):
-    assert shown_command(command) == shown
+    assert short_command(command) == shown
 
 
 def test_the_end_of_an_output_is_its_summary_or_its_last_line():
-    assert ending("=== 3 passed in 0.1s ===\nbye") == "3 passed in 0.1s"
-    assert ending("one\ntwo\n\n") == "two"
-    assert ending("[main abc1234] Subject\n 2 files changed") == "[main abc1234] Subject"
-    assert ending("(Bash completed with no output)") == ""
-    assert len(ending("x" * 1_000)) == shell.RESULT_CHARS
+    assert outcome_line("=== 3 passed in 0.1s ===\nbye") == "3 passed in 0.1s"
+    assert outcome_line("one\ntwo\n\n") == "two"
+    assert outcome_line("[main abc1234] Subject\n 2 files changed") == "[main abc1234] Subject"
+    assert outcome_line("(Bash completed with no output)") == ""
+    assert len(outcome_line("x" * 1_000)) == shell.RESULT_CHARS
 
 
 def test_a_complaint_is_the_lines_that_complain():
-    assert complaint("Exit code 1\nfine\nE   ValueError: no\nfine") == "E   ValueError: no"
-    assert complaint("Exit code 1\na\nb\nc\nd") == "b\nc\nd"
+    assert error_excerpt("Exit code 1\nfine\nE   ValueError: no\nfine") == "E   ValueError: no"
+    assert error_excerpt("Exit code 1\na\nb\nc\nd") == "b\nc\nd"
 
 
 def test_a_long_complaint_keeps_its_first_and_last_lines():
-    told = complaint("\n".join(f"error {n}" for n in range(50)) + "\nok" * 5_000 + "\nerror last")
+    told = error_excerpt("\n".join(f"error {n}" for n in range(50)) + "\nok" * 5_000 + "\nerror last")
 
     assert told.startswith("error 0\n")
     assert told.endswith("error last")
     assert "…" in told
-    assert len(complaint("error " + "x" * 9_000)) <= shell.RESULT_CHARS
-    assert len(complaint("\n".join(f"error {n} " + "x" * 230 for n in range(9)))) <= shell.ERROR_CHARS
+    assert len(error_excerpt("error " + "x" * 9_000)) <= shell.RESULT_CHARS
+    assert len(error_excerpt("\n".join(f"error {n} " + "x" * 230 for n in range(9)))) <= shell.ERROR_CHARS

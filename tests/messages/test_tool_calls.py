@@ -7,14 +7,14 @@ from aether.messages.tool_calls import (
     COMPLAINT_CHARS,
     ErrorFact,
     FileFact,
-    calls,
-    command,
-    digest,
+    calls_of,
     failures_of,
     file_changes,
     files_of,
     merged_failures,
     merged_files,
+    shell_command,
+    short_hash,
 )
 from tests.compaction.conversations import bash, conversation, model, tool
 
@@ -92,7 +92,9 @@ def test_what_aether_added_is_not_taken_for_new():
 
 
 def test_each_call_is_found_with_its_result():
-    found = calls(conversation(bash("make", "done"), model("Well."), tool("Read", "text", file_path="a.py")))
+    found = calls_of(
+        conversation(bash("make", "done"), model("Well."), tool("Read", "text", file_path="a.py"))
+    )
 
     assert [(call.at, call.tool, call.command, call.answered_at) for call in found] == [
         (0, "Bash", "make", 1),
@@ -102,7 +104,7 @@ def test_each_call_is_found_with_its_result():
 
 
 def test_a_call_without_a_result_has_none():
-    assert calls(conversation(bash("make", None)))[0][4:] == (None, -1)
+    assert calls_of(conversation(bash("make", None)))[0][4:] == (None, -1)
 
 
 def test_a_result_answers_the_nearest_open_call_of_its_id():
@@ -114,7 +116,7 @@ def test_a_result_answers_the_nearest_open_call_of_its_id():
         {"role": "tool", "tool_call_id": "nobody", "content": "3"},
     ]
 
-    found = calls(read(raws, "openai"))
+    found = calls_of(read(raws, "openai"))
 
     assert [(call.tool, call.result.text) for call in found] == [("one", "1"), ("two", "2")]
 
@@ -132,7 +134,7 @@ def test_a_result_answers_the_nearest_open_call_of_its_id():
     ],
 )
 def test_a_command_is_told_by_the_arguments(arguments, expected):
-    assert command(arguments) == expected
+    assert shell_command(arguments) == expected
 
 
 def _call(call_id, name):
@@ -140,7 +142,7 @@ def _call(call_id, name):
 
 
 def files(*parts):
-    return files_of(calls(conversation(*parts)))
+    return files_of(calls_of(conversation(*parts)))
 
 
 def paths(*parts):
@@ -181,7 +183,7 @@ def test_reading_a_changed_file_again_only_tells_its_hash():
         tool("Edit", file_path="a.py", old_string="1", new_string="2"), tool("Read", "all", file_path="a.py")
     )
 
-    assert fact == ("a.py", "changed", 1, digest("all"))
+    assert fact == ("a.py", "changed", 1, short_hash("all"))
 
 
 def test_a_deleted_file_that_is_written_again_was_created():
@@ -260,7 +262,7 @@ def test_merging_counts_on_and_puts_what_was_touched_last_at_the_end():
 
 
 def failures(*parts, removed=lambda at: True, before=()):
-    return failures_of(calls(conversation(*parts)), removed=removed, before=before)
+    return failures_of(calls_of(conversation(*parts)), removed=removed, before=before)
 
 
 def test_a_command_that_failed_is_open_with_what_it_complained_of():

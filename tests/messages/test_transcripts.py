@@ -1,5 +1,10 @@
 from aether.messages.records import Record
-from aether.messages.transcripts import claude_code, codex, from_records, instructions
+from aether.messages.transcripts import (
+    claude_code_messages,
+    codex_instructions,
+    codex_items,
+    messages_from_records,
+)
 from tests.tables import rows
 
 
@@ -29,7 +34,7 @@ def answer(key):
 
 
 def test_a_response_over_several_records_is_one_message_with_its_answers_after_it():
-    found = claude_code(
+    found = claude_code_messages(
         lines(
             user("Go."),
             assistant("m1", text("Two calls.")),
@@ -55,7 +60,9 @@ def test_an_answer_stands_after_its_call_whatever_was_typed_meanwhile():
     typed = {"type": "attachment", "attachment": {"type": "queued_command", "prompt": "Also this."}}
     other = {"type": "attachment", "attachment": {"type": "date"}}
 
-    found = claude_code(lines(assistant("m", use("a")), typed, other, user([answer("a")])), whole=True)
+    found = claude_code_messages(
+        lines(assistant("m", use("a")), typed, other, user([answer("a")])), whole=True
+    )
 
     assert [raw["role"] for raw in found] == ["assistant", "user", "user"]
     assert found[1:] == [
@@ -67,7 +74,7 @@ def test_an_answer_stands_after_its_call_whatever_was_typed_meanwhile():
 def test_bookkeeping_side_chains_repeats_and_what_the_program_said_are_left_out():
     once = user("Once.", uuid="u1")
 
-    found = claude_code(
+    found = claude_code_messages(
         lines(
             {"type": "summary", "summary": "x"},
             once,
@@ -85,11 +92,11 @@ def test_bookkeeping_side_chains_repeats_and_what_the_program_said_are_left_out(
 
 
 def test_the_file_of_a_sub_agent_is_read_for_what_it_is():
-    assert len(claude_code(lines(user("Prompt", isSidechain=True)), whole=True)) == 1
+    assert len(claude_code_messages(lines(user("Prompt", isSidechain=True)), whole=True)) == 1
 
 
 def test_odd_contents_are_kept_and_never_joined():
-    found = claude_code(
+    found = claude_code_messages(
         lines(
             {"type": "assistant", "message": {"id": "m", "content": "Hi"}},
             assistant("m", text("a"), 7),
@@ -130,13 +137,16 @@ AFTER = [user("Summary", uuid="s", isCompactSummary=True), user("5", uuid="u5")]
 def test_the_context_is_what_came_after_the_last_compaction_and_what_it_preserved(metadata, said):
     values = lines(*BEFORE, boundary(), boundary(**metadata), *AFTER)
 
-    assert [raw["content"] for raw in claude_code(values, whole=False)] == said
-    assert len(claude_code(values, whole=True)) == 6
+    assert [raw["content"] for raw in claude_code_messages(values, whole=False)] == said
+    assert len(claude_code_messages(values, whole=True)) == 6
 
 
 def test_older_files_compact_with_a_summary_alone():
-    assert [raw["content"] for raw in claude_code(lines(*BEFORE, *AFTER), whole=False)] == ["Summary", "5"]
-    assert len(claude_code(lines(*BEFORE), whole=False)) == 4
+    assert [raw["content"] for raw in claude_code_messages(lines(*BEFORE, *AFTER), whole=False)] == [
+        "Summary",
+        "5",
+    ]
+    assert len(claude_code_messages(lines(*BEFORE), whole=False)) == 4
 
 
 def item(said):
@@ -146,11 +156,11 @@ def item(said):
 def test_a_rollout_holds_the_items_themselves():
     values = lines(item("1"), {"type": "event_msg", "payload": {"x": 1}}, item("2"), "odd")
 
-    found = codex(values, whole=True)
+    found = codex_items(values, whole=True)
 
     assert [raw["content"] for raw in found] == ["1", "2"]
     assert found[0] is values[0][1]["payload"]
-    assert codex(values, whole=False) == found
+    assert codex_items(values, whole=False) == found
 
 
 def test_the_context_of_a_rollout_begins_with_what_replaced_the_rest():
@@ -158,17 +168,19 @@ def test_the_context_of_a_rollout_begins_with_what_replaced_the_rest():
     new = {"type": "compacted", "payload": {"message": "", "replacement_history": [kept, 7]}}
     old = {"type": "compacted", "payload": {"message": "So far."}}
 
-    assert codex(lines(item("1"), new, item("2")), whole=False) == [kept, item("2")["payload"]]
-    [summary] = codex(lines(item("1"), old), whole=False)
+    assert codex_items(lines(item("1"), new, item("2")), whole=False) == [kept, item("2")["payload"]]
+    [summary] = codex_items(lines(item("1"), old), whole=False)
     assert summary["content"] == [{"type": "input_text", "text": "So far."}]
-    assert len(codex(lines(item("1"), new, item("2")), whole=True)) == 2
+    assert len(codex_items(lines(item("1"), new, item("2")), whole=True)) == 2
 
 
 def test_a_rollout_opens_with_its_instructions():
-    assert instructions(lines({"type": "session_meta", "payload": {"instructions": "Rules."}})) == "Rules."
+    assert (
+        codex_instructions(lines({"type": "session_meta", "payload": {"instructions": "Rules."}})) == "Rules."
+    )
     based = {"type": "session_meta", "payload": {"base_instructions": {"text": "Base."}}}
-    assert instructions(lines(item("1"), based)) == "Base."
-    assert instructions(lines(item("1"))) is None
+    assert codex_instructions(lines(item("1"), based)) == "Base."
+    assert codex_instructions(lines(item("1"))) is None
 
 
 def test_what_happened_is_said_as_messages():
@@ -181,7 +193,7 @@ def test_what_happened_is_said_as_messages():
         Record("summary", text="So far."),
     ]
 
-    found = from_records(records)
+    found = messages_from_records(records)
 
     assert [raw["role"] for raw in found] == ["system", "user", "assistant", "tool", "assistant", "user"]
     assert found[2]["tool_calls"][0]["function"] == {"name": "run", "arguments": '{"command": "ls"}'}

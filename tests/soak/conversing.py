@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from aether.compaction.shapes import Policy
 from aether.messages.convert import bare, read
-from aether.messages.model import Message, Wire, groups, turns
+from aether.messages.model import Message, ProviderFormat, groups, turns
 from aether.messages.validate import check
 from aether.tokens.count import message_tokens
 from aether.types import Counter, Finding, JsonObject
@@ -27,7 +27,7 @@ FRAME = 80
 class Watched(NamedTuple):
     """What was said in a conversation, and which of it is protected; both grow."""
 
-    wire: Wire
+    wire: ProviderFormat
     policy: Policy
     count: Counter
     limit: int
@@ -39,7 +39,7 @@ class Watched(NamedTuple):
     """The codes of all findings so far."""
 
 
-def steps(raws: Sequence[JsonObject], wire: Wire) -> Iterator[list[JsonObject]]:
+def steps(raws: Sequence[JsonObject], wire: ProviderFormat) -> Iterator[list[JsonObject]]:
     """Yield `raws` in portions, each ending where a model would be asked: no call is open, and it speaks next."""
     messages = read(raws, wire)
     waiting: set[str] = set()
@@ -95,7 +95,7 @@ def holds(watched: Watched, sent: Sequence[JsonObject], findings: Iterable[Findi
         )
 
 
-def codes(raws: Sequence[JsonObject], wire: Wire) -> list[str]:
+def codes(raws: Sequence[JsonObject], wire: ProviderFormat) -> list[str]:
     """Return what the provider would refuse of these messages."""
     return [found.code for found in check(read([*map(bare, raws)], wire), wire) if found.level == "error"]
 

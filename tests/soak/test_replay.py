@@ -11,11 +11,11 @@ import pytest
 
 from aether.api.compact import preflight, undo_compaction
 from aether.api.compact_case import Options
-from aether.compaction.plan import LastTime, apply, plan
+from aether.compaction.plan import LastCompaction, apply, plan
 from aether.compaction.policy import policy
 from aether.errors import BudgetExceeded
 from aether.messages.model import Message, groups
-from aether.messages.transcripts import load
+from aether.messages.transcripts import load_conversation
 from aether.store import files
 from aether.tokens.count import message_tokens
 from aether.tokens.estimate import estimate
@@ -67,7 +67,7 @@ def marked(messages):
 
 def real(path, nth=0, ends=None):
     """Return the conversation in a file; with `ends` it grows by these numbers of messages at a time."""
-    found = load(path, nth=nth)
+    found = load_conversation(path, nth=nth)
     messages = marked(list(found.messages))
     sizes = ends or _ends(messages, found.wire)
     portions = [messages[start:end] for start, end in zip([0, *sizes], sizes, strict=False)]
@@ -85,11 +85,11 @@ def _ends(messages, wire):
 
 def growth(path, lines):
     """Return how many messages a transcript had when it had so many lines."""
-    whole = [message.raw for message in load(path).messages]
+    whole = [message.raw for message in load_conversation(path).messages]
     source = path.read_bytes().splitlines(keepends=True)
     ends = []
     for cut in lines:
-        had = [message.raw for message in load(io.BytesIO(b"".join(source[:cut]))).messages]
+        had = [message.raw for message in load_conversation(io.BytesIO(b"".join(source[:cut]))).messages]
         ends.append(sum(1 for old, new in zip(had, whole, strict=False) if old == new))
     return sorted({*ends, len(whole)} - {0})
 
@@ -118,7 +118,7 @@ def replayed(found, window):
             known = {id(message): cost for message, cost in zip(context, tokens, strict=True)}
             context = list(result.messages)
             tokens = [known.get(id(one)) or message_tokens(one, estimate) for one in context]
-            times, last = times + 1, LastTime(result.tokens_after)
+            times, last = times + 1, LastCompaction(result.tokens_after)
     return times, refusals
 
 
@@ -160,7 +160,9 @@ def test_a_long_conversation_always_fits(path):
 
 
 def test_conversations_of_tau_bench_always_fit():
-    times = [replayed(real(TAU, nth=nth), TAU_WINDOW) for nth in range(0, load(TAU).others, TAU_EVERY)]
+    times = [
+        replayed(real(TAU, nth=nth), TAU_WINDOW) for nth in range(0, load_conversation(TAU).others, TAU_EVERY)
+    ]
 
     assert len(times) >= 10
     assert not any(refused for _, refused in times)

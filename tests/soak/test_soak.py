@@ -14,12 +14,12 @@ import pytest
 
 from aether.api.compact import preflight, undo_compaction
 from aether.api.compact_case import Options
-from aether.compaction.plan import LastTime, apply, plan
+from aether.compaction.plan import LastCompaction, apply, plan
 from aether.compaction.policy import POLICIES, validated
 from aether.compaction.shapes import Policy
 from aether.errors import BudgetExceeded, NotFound
 from aether.messages.convert import read
-from aether.messages.model import WIRES
+from aether.messages.model import PROVIDER_FORMATS
 from aether.store import files
 from tests import homes
 from tests.laws.histories import history
@@ -69,7 +69,7 @@ class Came(NamedTuple):
 
 def made(seed):
     random = Random(seed)
-    wire = random.choice(WIRES)
+    wire = random.choice(PROVIDER_FORMATS)
     window = int(LEAST_WINDOW * (MOST_WINDOW / LEAST_WINDOW) ** (random.random() ** SKEW))
     policy = drawn_policy(random)
     raws = drawn_raws(random, wire, window)
@@ -145,7 +145,7 @@ def run_pure(run):
             assert [json.dumps(message.raw) for message in context] == texts, "what was given was changed"
             sent = [message.raw for message in result.messages]
             holds(watched, sent, result.findings)
-            times, last, context = times + 1, LastTime(result.tokens_after), list(result.messages)
+            times, last, context = times + 1, LastCompaction(result.tokens_after), list(result.messages)
             texts = [json.dumps(raw) for raw in sent]
     return Came(times, refusals)
 

@@ -1,7 +1,7 @@
 import pytest
 
 from aether.errors import InvalidInput
-from aether.storage.adapter import lines_of, step_after, summary_file, transcript_file
+from aether.storage.adapter import message_lines, next_free_step, summary_file, transcript_file
 
 
 def test_files_are_named_by_their_step_in_three_digits_at_least():
@@ -16,10 +16,10 @@ def test_there_is_no_step_before_the_first(name):
 
 
 def test_the_next_step_is_after_the_last_of_either_kind():
-    assert step_after([]) == 1
-    assert step_after(["summary-007.json", "transcript-pre-compact-003.jsonl", "events.jsonl"]) == 8
-    assert step_after(["summary-9.json", "summary-009.json.bak", "lock"]) == 1
+    assert next_free_step([]) == 1
+    assert next_free_step(["summary-007.json", "transcript-pre-compact-003.jsonl", "events.jsonl"]) == 8
+    assert next_free_step(["summary-9.json", "summary-009.json.bak", "lock"]) == 1
 
 
 def test_each_message_is_a_line():
-    assert lines_of([{"b": "é\n"}, {"a": 1}]) == '{"b":"é\\n"}\n{"a":1}\n'.encode()
+    assert message_lines([{"b": "é\n"}, {"a": 1}]) == '{"b":"é\\n"}\n{"a":1}\n'.encode()

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from aether.errors import CorruptDocument, InvalidInput
-from aether.store import codec
+from aether.store import files
 from tests.tables import rows
 
 
@@ -23,29 +23,31 @@ def nested(levels):
     ],
     ids=lambda value: type(value).__name__,  # not every one of them can be printed
 )  # fmt: skip
-@rows("size", [0, codec.SMALL_CHARS])
+@rows("size", [0, files.SMALL_CHARS])
 def test_hostile_values_come_back_exactly(value, size):
-    kept = [codec.checked({"v": value}, where="test")]
+    kept = [files.checked_json({"v": value}, where="test")]
 
-    assert codec.parse(codec.line(kept), where="test") == kept
-    assert codec.parse(codec.document(kept, size=size), where="test") == kept
+    assert files.parse_json(files.json_line(kept), where="test") == kept
+    assert files.parse_json(files.json_document(kept, size=size), where="test") == kept
 
 
 def test_minus_zero_keeps_its_sign():
-    for size in (0, codec.SMALL_CHARS):
-        assert math.copysign(1, codec.parse(codec.document([-0.0], size=size), where="test")[0]) == -1
+    for size in (0, files.SMALL_CHARS):
+        assert (
+            math.copysign(1, files.parse_json(files.json_document([-0.0], size=size), where="test")[0]) == -1
+        )
 
 
-@pytest.mark.parametrize("size", [0, codec.SMALL_CHARS])
+@pytest.mark.parametrize("size", [0, files.SMALL_CHARS])
 def test_a_split_surrogate_pair_is_refused_because_it_would_come_back_joined(size):
     with pytest.raises(InvalidInput, match="surrogate pair"):
-        codec.document(["\ud83d\ude00"], size=size)
+        files.json_document(["\ud83d\ude00"], size=size)
     with pytest.raises(InvalidInput, match="surrogate pair"):
-        codec.line(["\ud83d\ude00"])
+        files.json_line(["\ud83d\ude00"])
 
 
 def test_a_line_is_one_line():
-    assert codec.line({"a": "b\nc\r\u2028"}).count(b"\n") == 0
+    assert files.json_line({"a": "b\nc\r\u2028"}).count(b"\n") == 0
 
 
 @rows(
@@ -58,28 +60,28 @@ def test_a_line_is_one_line():
         ({"a": {1, 2}}, "is not JSON"),
         (b"bytes", "is not JSON"),
         (10**5000, "cannot be read back"),
-        (nested(codec.MAX_DEPTH + 1), "nested more than 100 levels"),
+        (nested(files.MAX_DEPTH + 1), "nested more than 100 levels"),
         (nested(10_000), "nested more than 100 levels"),
     ],
     ids=lambda value: type(value).__name__,
 )
 def test_what_json_cannot_give_back_is_refused(value, words):
     with pytest.raises(InvalidInput, match=words):
-        codec.checked(value, where="test")
+        files.checked_json(value, where="test")
 
 
 def test_the_deepest_allowed_value_is_kept_by_both_encoders():
-    value = codec.checked(nested(codec.MAX_DEPTH), where="test")
+    value = files.checked_json(nested(files.MAX_DEPTH), where="test")
 
-    assert codec.document(value, size=0) == codec.document(value, size=codec.SMALL_CHARS)
-    assert codec.parse(codec.line(value), where="test") == value
+    assert files.json_document(value, size=0) == files.json_document(value, size=files.SMALL_CHARS)
+    assert files.parse_json(files.json_line(value), where="test") == value
 
 
 def test_the_levels_above_a_value_count_too():
-    codec.checked(nested(50), where="test", above=50)
+    files.checked_json(nested(50), where="test", above=50)
 
     with pytest.raises(InvalidInput, match="nested"):
-        codec.checked(nested(51), where="test", above=50)
+        files.checked_json(nested(51), where="test", above=50)
 
 
 @rows(
@@ -89,9 +91,9 @@ def test_the_levels_above_a_value_count_too():
 )
 def test_what_is_not_json_is_corrupt_and_says_where(data):
     with pytest.raises(CorruptDocument, match=r"^memory\.json: not JSON"):
-        codec.parse(data, where="memory.json")
+        files.parse_json(data, where="memory.json")
 
 
 def test_the_place_of_the_mistake_is_named():
     with pytest.raises(CorruptDocument, match="line 2, column 3"):
-        codec.parse("{\n  x", where="memory.json")
+        files.parse_json("{\n  x", where="memory.json")

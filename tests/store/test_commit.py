@@ -118,7 +118,7 @@ def test_folding_moves_the_lines_byte_for_byte(home):
 
     fold_home(home, now=homes.NOW)
 
-    assert journal.months(home)[0].read_bytes().endswith(b"".join(lines))
+    assert journal.month_files(home)[0].read_bytes().endswith(b"".join(lines))
     assert snapshot.journal_path(home).read_bytes() == journal.header(2)
 
 
@@ -311,7 +311,7 @@ def test_many_writers_without_a_lock_lose_nothing(home):
 @pytest.mark.usefixtures("no_lock")
 def test_a_writer_that_never_gets_through_gives_up_with_a_reason(home, monkeypatch):
     def never(*args, **kwargs):
-        raise files.NotAlone
+        raise files.ConcurrentWrite
 
     monkeypatch.setattr(commits, "append", never)
 
@@ -352,7 +352,7 @@ def test_history_beyond_the_months_to_keep_goes_when_folding(home, monkeypatch):
     )
     commits.fold_home(home, now=homes.NOW)
 
-    assert [path.name for path in journal.months(home)] == ["2026-03.jsonl"]
+    assert [path.name for path in journal.month_files(home)] == ["2026-03.jsonl"]
 
 
 def test_a_fold_that_finds_lines_it_has_not_read_changes_nothing(home):

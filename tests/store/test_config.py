@@ -11,10 +11,10 @@ import tomllib
 
 import pytest
 
-from aether.compaction.policy import SETTINGS, CompactConfig, CompactPolicy, built
+from aether.compaction.policy import SETTINGS, CompactConfig, CompactPolicy, config_from_values
 from aether.errors import Conflict, InvalidDocument, InvalidInput, NotFound
 from aether.store import config
-from aether.store.config import create, example, load, settings, slips, tree_of
+from aether.store.config import create, example, load, nested, settings, unknown_variables
 from aether.store.keys import FIELDS, KEYS, Config
 from tests import homes
 from tests.tables import rows
@@ -67,7 +67,7 @@ def test_without_a_file_there_are_defaults(tmp_path):
 def test_every_key_of_a_home_can_be_set(tmp_path):
     made = {str: "x", int: 7, float: 7.5, bool: not True}
     values = {path: made[type(KEYS[path].default)] for path in FIELDS}
-    (tmp_path / "config.toml").write_text(toml(config.tree_of(values)))
+    (tmp_path / "config.toml").write_text(toml(config.nested(values)))
 
     assert load(tmp_path)._asdict() == {FIELDS[path]: value for path, value in values.items()}
 
@@ -140,7 +140,7 @@ def test_each_setting_is_read_by_itself_where_one_is_wrong(tmp_path):
         "[claude]\nprivate_paths = '.env*'\nnew_key = 1\ncapture = 'no'\n[store]\nfold_bytes = 7\n"
     )
 
-    found, wrong = config.tolerant(tmp_path)
+    found, wrong = config.load_with_errors(tmp_path)
 
     assert found == Config(claude_private_paths=".env*", fold_bytes=7)
     assert wrong.keys() == {"claude.new_key", "claude.capture"}
@@ -150,11 +150,11 @@ def test_each_setting_is_read_by_itself_where_one_is_wrong(tmp_path):
 def test_a_file_that_cannot_be_read_at_all_has_the_defaults(tmp_path):
     (tmp_path / "config.toml").write_text("[claude\n")
 
-    found, wrong = config.tolerant(tmp_path)
+    found, wrong = config.load_with_errors(tmp_path)
 
     assert found == Config()
     assert wrong.keys() == {""}
-    assert config.tolerant(tmp_path / "nowhere") == (Config(), {})
+    assert config.load_with_errors(tmp_path / "nowhere") == (Config(), {})
 
 
 def test_there_is_another_value_for_every_setting():
@@ -233,7 +233,7 @@ NESTED = {
 def test_a_file_of_any_kind_sets_what_it_names(name, tmp_path):
     (tmp_path / name).write_text(NESTED[name])
 
-    found = built(settings(tmp_path / name, environ={}).values)
+    found = config_from_values(settings(tmp_path / name, environ={}).values)
 
     assert found == CompactConfig(policy=CompactPolicy(keep_recent_turns=9), storage_path="kept")
 
@@ -241,8 +241,8 @@ def test_a_file_of_any_kind_sets_what_it_names(name, tmp_path):
 def test_without_a_file_there_are_the_defaults_and_the_environment(monkeypatch):
     monkeypatch.setenv("COMPACT_MODEL", "gpt-5")
 
-    assert built(settings().values) == CompactConfig(model="gpt-5")
-    assert built(settings(environ={}).values) == CompactConfig()
+    assert config_from_values(settings().values) == CompactConfig(model="gpt-5")
+    assert config_from_values(settings(environ={}).values) == CompactConfig()
 
 
 @pytest.mark.parametrize(
@@ -278,14 +278,14 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
 def test_a_yaml_file_of_comments_sets_nothing(tmp_path):
     (tmp_path / "c.yaml").write_text("# nothing yet\n")
 
-    assert built(settings(tmp_path / "c.yaml", environ={}).values) == CompactConfig()
+    assert config_from_values(settings(tmp_path / "c.yaml", environ={}).values) == CompactConfig()
 
 
 @pytest.mark.parametrize("name", ["deep/compact.toml", "compact.yaml", "compact.json"])
 def test_a_created_file_makes_the_defaults(name, tmp_path):
     path = create(tmp_path / name)
 
-    assert built(settings(path, environ={}).values) == CompactConfig()
+    assert config_from_values(settings(path, environ={}).values) == CompactConfig()
 
 
 def test_a_file_is_never_written_over(tmp_path):
@@ -313,9 +313,9 @@ def test_a_setting_can_be_made_nested_by_its_older_names_and_by_its_variables(pa
     key, value = KEYS[path], OTHER[path]
     plain = list(value) if isinstance(value, tuple) else value
 
-    assert of_tree(tree_of({path: plain}), tmp_path) == {path: value}
+    assert of_tree(nested({path: plain}), tmp_path) == {path: value}
     for name in key.also:
-        assert of_tree(tree_of({name: plain}), tmp_path) == {path: value}
+        assert of_tree(nested({name: plain}), tmp_path) == {path: value}
     for name in key.env:
         assert of_environment({name: value if isinstance(value, str) else json.dumps(plain)}) == {path: value}
 
@@ -342,7 +342,7 @@ def test_each_source_overrides_those_below_it_key_by_key(tmp_path, monkeypatch):
 
     found = settings(tmp_path / "compact.toml", home=tmp_path / "home")
 
-    assert built(found.values).policy == CompactPolicy(
+    assert config_from_values(found.values).policy == CompactPolicy(
         trigger_tokens=2, trigger_messages=3, keep_tool_io_pairs=4, keep_recent_turns=9
     )
     assert [found.origins[f"policy.{name}"] for name in (
@@ -392,7 +392,7 @@ def test_a_variable_with_a_slip_is_a_finding():
     found = settings(environ={"COMPACT_TRIGER_PCT": "0.7", "COMPACT_MODEL": "x", "PATH": "y"})
 
     assert [(one.level, one.where) for one in found.findings] == [("warning", "COMPACT_TRIGER_PCT")]
-    assert found.findings == slips({"COMPACT_TRIGER_PCT": ""})
+    assert found.findings == unknown_variables({"COMPACT_TRIGER_PCT": ""})
 
 
 # As a user of an older version has them: every key of a home then, and every key of a file of compaction.
@@ -479,7 +479,7 @@ def test_an_older_file_of_compaction_and_its_variables_have_the_same_effect(tmp_
         "COMPACT_TELEMETRY_ENABLED": "no",
     }
 
-    assert built(settings(tmp_path / "compact.toml", environ=around).values) == CompactConfig(
+    assert config_from_values(settings(tmp_path / "compact.toml", environ=around).values) == CompactConfig(
         model="gpt-4-32k", max_context_tokens=20_000, storage_path="elsewhere", summarization_timeout=3.0,
         ariadne_url="http://localhost:5175/ingest", redaction_patterns=("ACME-[0-9]+",), telemetry_enabled=False,
         summarizer_backend="command:cat",
@@ -495,7 +495,7 @@ def test_the_examples_say_every_setting_at_its_default(tmp_path):
         values = settings(tmp_path / f"c.{form}", environ={}).values
 
         assert values == {path: key.default for path, key in KEYS.items()}
-        assert built(values) == CompactConfig()
+        assert config_from_values(values) == CompactConfig()
     assert all(
         example("toml").count(f"{name},") + example("toml").count(f"{name})") == 1
         for key in KEYS.values()

@@ -2,7 +2,7 @@ import pytest
 
 from aether.errors import Conflict, CorruptDocument, InvalidDocument, InvalidInput, StorageFailed, UnsafePath
 from aether.store import conversations, journal
-from aether.store.conversations import followed, header, load, numbers, path_of, ranges
+from aether.store.conversations import expanded, extended, header, load, path_of, ranges
 from tests import homes
 
 
@@ -35,15 +35,15 @@ def test_a_conversation_that_never_was_is_empty(home):
 
 def test_runs_of_numbers_keep_their_order():
     assert ranges([]) == []
-    assert numbers(ranges([1, 2, 7, 5, 6, 5])) == [1, 2, 7, 5, 6, 5]
+    assert expanded(ranges([1, 2, 7, 5, 6, 5])) == [1, 2, 7, 5, 6, 5]
 
 
 def test_only_what_was_appended_is_read_again(talked, monkeypatch):
     load(talked, "talk")
     conversations.extend(talked, "talk", said("four"), now=homes.NOW)
     seen = []
-    real = conversations.followed
-    monkeypatch.setattr(conversations, "followed", lambda log, data: seen.append(data) or real(log, data))
+    real = conversations.extended
+    monkeypatch.setattr(conversations, "extended", lambda log, data: seen.append(data) or real(log, data))
     conversations._CACHE[path_of(talked, "talk")] = known = _short(talked)
 
     log = load(talked, "talk")
@@ -57,7 +57,7 @@ def _short(home):
     path = path_of(home, "talk")
     data = path.read_bytes()
     before = b"".join(data.splitlines(keepends=True)[:-1])
-    return followed(conversations.Log(path, "talk", [], [], [], [], [], [], inode=path.stat().st_ino), before)
+    return extended(conversations.Log(path, "talk", [], [], [], [], [], [], inode=path.stat().st_ino), before)
 
 
 def test_a_log_that_was_read_does_not_change(talked):
@@ -158,7 +158,7 @@ def test_two_ids_in_one_place_are_told_apart(talked):
 
 
 def test_a_newer_format_is_left_alone(talked):
-    newer = journal.sealed({"conversation": "talk", "format": 99})
+    newer = journal.seal_json({"conversation": "talk", "format": 99})
     path = rewritten(talked, lambda data: newer)
 
     with pytest.raises(InvalidDocument, match="newer aether"):

@@ -8,7 +8,7 @@ from aether.errors import Conflict, InvalidInput, LockTimeout, NotFound, Storage
 from aether.store import conversations, doctor, files
 from aether.store.conversations import (
     clear,
-    compacted,
+    compaction,
     context,
     extend,
     history,
@@ -19,7 +19,7 @@ from aether.store.conversations import (
     record_compaction,
     undo,
 )
-from aether.store.lock import locked
+from aether.store.files import locked
 from tests import homes
 
 ID = "user:42/α"
@@ -241,10 +241,10 @@ def test_steps_count_up_and_receipts_say_theirs(home):
     log = load(home, ID)
     assert [found.receipt for found in log.compactions] == [{"step": 1}, {"step": 2}]
     assert next_step(log) == 3
-    assert compacted(log, 1) == (said("one", "two"), after, {"step": 1})
+    assert compaction(log, 1) == (said("one", "two"), after, {"step": 1})
     for step in (0, 3):
         with pytest.raises(NotFound, match=f"no compaction {step}; it has had 2"):
-            compacted(log, step)
+            compaction(log, step)
 
 
 def test_a_receipt_that_is_no_json_stores_nothing(home):
@@ -356,11 +356,11 @@ def test_nothing_can_be_undone_where_nothing_was_compacted(home):
 
 
 def test_conversations_are_listed_by_their_ids(home):
-    assert conversations.conversations(home) == []
+    assert conversations.stored_conversations(home) == []
     talk(home, "one")
     extend(home, "x" * 300, said("one"), now=homes.NOW)
 
-    found = conversations.conversations(home)
+    found = conversations.stored_conversations(home)
 
     assert [stored.id for stored in found] == [ID, "x" * 300]
     assert [stored.bytes for stored in found] == [stored.path.stat().st_size for stored in found]
@@ -371,7 +371,7 @@ def test_a_conversation_whose_first_line_is_damaged_is_listed_by_its_directory(h
     path = path_of(home, "talk")
     path.write_bytes(b"x" + path.read_bytes())
 
-    assert [stored.id for stored in conversations.conversations(home)] == ["talk"]
+    assert [stored.id for stored in conversations.stored_conversations(home)] == ["talk"]
     assert [(finding.level, finding.code) for finding in doctor.examine(home)] == [
         ("error", "CorruptDocument")
     ]
@@ -384,7 +384,7 @@ def test_a_conversation_whose_first_write_failed_can_begin_anew(home, begun):
     talk(home, "one")
     path_of(home, ID).write_bytes(begun)
 
-    assert [stored.id for stored in conversations.conversations(home)] == [ID] * bool(begun)
+    assert [stored.id for stored in conversations.stored_conversations(home)] == [ID] * bool(begun)
     doctor.repair(home, now=homes.NOW)
     assert doctor.examine(home) == []
     talk(home, "two")
@@ -410,7 +410,7 @@ def test_a_directory_in_the_place_of_a_log_is_told_of_and_hides_no_other(home):
     talk(home, "one")
     (home / "conversations" / "odd" / "history.jsonl").mkdir(parents=True)
 
-    assert [stored.id for stored in conversations.conversations(home)] == [ID]
+    assert [stored.id for stored in conversations.stored_conversations(home)] == [ID]
     assert [(finding.code, finding.where) for finding in doctor.examine(home)] == [
         ("no-file", "conversations/odd/history.jsonl")
     ]
@@ -482,7 +482,7 @@ def test_writers_that_meet_again_and_again_are_told(home, monkeypatch):
     talk(home, "one")
 
     def append(path, data, *, at):
-        raise files.NotAlone(path)
+        raise files.ConcurrentWrite(path)
 
     monkeypatch.setattr(conversations, "append", append)
 

@@ -114,7 +114,7 @@ def test_an_append_behind_which_another_wrote_is_not_cut(tmp_path, monkeypatch):
 def test_an_append_to_another_end_than_expected_is_refused(tmp_path):
     files.append(tmp_path / "a", b"one\n", at=0)
 
-    with pytest.raises(files.NotAlone):
+    with pytest.raises(files.ConcurrentWrite):
         files.append(tmp_path / "a", b"two\n", at=0)
 
     assert (tmp_path / "a").read_bytes() == b"one\n"
@@ -132,7 +132,7 @@ def test_an_append_that_landed_behind_another_is_refused(tmp_path, monkeypatch):
     files.append(tmp_path / "a", b"one\n", at=0)
     monkeypatch.setattr(os, "write", late)
 
-    with pytest.raises(files.NotAlone):
+    with pytest.raises(files.ConcurrentWrite):
         files.append(tmp_path / "a", b"ours\n", at=4)
 
     assert (tmp_path / "a").read_bytes() == b"one\ntheirs\nours\n"
@@ -148,7 +148,7 @@ def test_an_append_to_a_file_that_was_replaced_meanwhile_is_refused(tmp_path, mo
 
     monkeypatch.setattr(files, "_sync_data", replaced)
 
-    with pytest.raises(files.NotAlone):
+    with pytest.raises(files.ConcurrentWrite):
         files.append(tmp_path / "a", b"two\n", at=4)
 
     assert (tmp_path / "a").read_bytes() == b"new\n"
@@ -210,18 +210,21 @@ def test_lines_are_read_backwards_whatever_the_block(tmp_path, monkeypatch, bloc
     ],
 )
 def test_a_failure_of_the_disk_says_what_to_do(number, fix):
-    with pytest.raises(StorageFailed, match=f"^home: .*Nothing was stored. {fix}"), files.storage("home"):
+    with (
+        pytest.raises(StorageFailed, match=f"^home: .*Nothing was stored. {fix}"),
+        files.storage_errors("home"),
+    ):
         raise OSError(number, os.strerror(number))
 
 
 def test_a_home_that_is_gone_is_said_to_be_gone():
-    with pytest.raises(NotFound, match="is gone"), files.storage("home"):
+    with pytest.raises(NotFound, match="is gone"), files.storage_errors("home"):
         raise FileNotFoundError(errno.ENOENT, "no")
 
 
 @rows("kind", [LockTimeout, InvalidInput, StorageFailed])
 def test_our_own_errors_pass_unchanged(kind):
-    with pytest.raises(kind, match=r"^held"), files.storage("home"):
+    with pytest.raises(kind, match=r"^held"), files.storage_errors("home"):
         raise kind("held", fix="Wait.")
 
 
@@ -230,7 +233,7 @@ def test_temp_files_of_killed_processes_are_found(tmp_path):
     stray = tmp_path / "deep" / f".memory.json.0123{files.TEMP_SUFFIX}"
     stray.write_bytes(b"")
 
-    assert files.stray_temps(tmp_path) == [stray]
+    assert files.leftover_temps(tmp_path) == [stray]
 
 
 def test_what_the_last_look_raises_leaves_the_old_file(tmp_path):

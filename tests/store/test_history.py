@@ -13,13 +13,17 @@ def folded_twice(home):
 
 
 def revisions(home, **options):
-    return [entry.revision for entry in journal.folded(home, **options)]
+    return [entry.revision for entry in journal.folded_entries(home, **options)]
 
 
 def test_folded_lines_are_read_oldest_first_over_the_months(home):
     folded_twice(home)
 
-    assert [path.name for path in journal.months(home)] == ["2026-03.jsonl", "2026-04.jsonl", "2026-05.jsonl"]
+    assert [path.name for path in journal.month_files(home)] == [
+        "2026-03.jsonl",
+        "2026-04.jsonl",
+        "2026-05.jsonl",
+    ]
     assert revisions(home) == [1, 2, 3, 4]
     assert revisions(home, after=2) == [3, 4]
 
@@ -33,7 +37,7 @@ def test_folded_lines_are_read_newest_first(home):
 
 def test_a_damaged_line_is_passed_over(home):
     folded_twice(home)
-    path = journal.months(home)[0]
+    path = journal.month_files(home)[0]
     path.write_bytes(path.read_bytes().replace(b'"revision":2', b'"revision":7'))
 
     assert revisions(home) == [1, 3, 4]

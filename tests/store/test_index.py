@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from aether.store import search_index
-from aether.store.search_index import Archive, Ask, Keep, refresh, source
-from aether.text.words import asked
+from aether.store.search_index import Archive, Filter, Query, indexed_source, refresh
+from aether.text.words import query_terms
 
 
 def record(id, content, **metadata):
@@ -27,8 +27,8 @@ def archive(records, *, step=10):
 
 
 def ask(query, **options):
-    said = asked(query)
-    return Ask(tuple(said.weights), said.sequence, tuple(query.split()), **options)
+    said = query_terms(query)
+    return Query(tuple(said.weights), said.sequence, tuple(query.split()), **options)
 
 
 def ids(found):
@@ -63,16 +63,16 @@ def path(tmp_path):
 )
 @pytest.mark.parametrize("cap", [2, 100])
 def test_the_index_finds_what_a_scan_finds(path, query, cap):
-    for keep in (Keep(), Keep(phase="4"), Keep(types=("decision", "observation"))):
+    for keep in (Filter(), Filter(phase="4"), Filter(types=("decision", "observation"))):
         question = ask(query, cap=cap, keep=keep)
 
-        assert source(path, archive(RECORDS)).find(question) == search_index.scan(
+        assert indexed_source(path, archive(RECORDS)).find(question) == search_index.scan(
             lambda: iter(RECORDS), question
         )
 
 
 def test_records_are_read_by_their_places(path):
-    assert source(path, archive(RECORDS)).read([3, 4, 99]) == {3: RECORDS[3], 4: RECORDS[4]}
+    assert indexed_source(path, archive(RECORDS)).read([3, 4, 99]) == {3: RECORDS[3], 4: RECORDS[4]}
 
 
 def test_only_new_records_are_read_once_the_index_is_there(path):
@@ -83,7 +83,7 @@ def test_only_new_records_are_read_once_the_index_is_there(path):
         asked_after.append(after)
         return archive(RECORDS).records(after)
 
-    found = source(path, Archive(190, records)).find(ask("note"))
+    found = indexed_source(path, Archive(190, records)).find(ask("note"))
 
     assert found.items == 20
     assert min(asked_after) >= 139  # one record back, to see that it is the same archive
@@ -92,18 +92,18 @@ def test_only_new_records_are_read_once_the_index_is_there(path):
 def test_catching_up_takes_as_many_batches_as_it_needs(path, monkeypatch):
     monkeypatch.setattr(search_index, "BATCH", 3)
 
-    assert source(path, archive(RECORDS)).find(ask("note")).items == 20
+    assert indexed_source(path, archive(RECORDS)).find(ask("note")).items == 20
 
 
 def test_an_archive_shorter_than_its_head_says_is_indexed_as_far_as_it_goes(path):
     short = archive(RECORDS)._replace(head=10_000)
 
-    assert source(path, short).find(ask("note")).items == 20
+    assert indexed_source(path, short).find(ask("note")).items == 20
 
 
 def test_a_reader_of_an_older_state_sees_nothing_newer(path):
     refresh(path, archive(RECORDS))
-    older = source(path, archive(RECORDS[:5]))
+    older = indexed_source(path, archive(RECORDS[:5]))
 
     assert ids(older.find(ask("note"))) == [f"wm_{at}" for at in range(5)]
     assert older.read([4, 5]) == {4: RECORDS[4]}
@@ -112,7 +112,7 @@ def test_a_reader_of_an_older_state_sees_nothing_newer(path):
 def test_the_index_of_another_archive_is_built_anew(path):
     refresh(path, archive([record("other", "words")]))
 
-    found = source(path, archive(RECORDS)).find(ask("note"))
+    found = indexed_source(path, archive(RECORDS)).find(ask("note"))
 
     assert found == search_index.scan(lambda: iter(RECORDS), ask("note"))
 
@@ -121,7 +121,7 @@ def test_an_index_that_only_knows_later_records_is_built_anew(path):
     late = [(500, RECORDS[0])]
     refresh(path, Archive(500, lambda after: iter([pair for pair in late if pair[0] > after])))
 
-    assert source(path, archive(RECORDS)).find(ask("note")).items == 20
+    assert indexed_source(path, archive(RECORDS)).find(ask("note")).items == 20
 
 
 def test_an_index_of_another_version_is_built_anew(path, monkeypatch):
@@ -129,14 +129,14 @@ def test_an_index_of_another_version_is_built_anew(path, monkeypatch):
     refresh(path, archive(RECORDS[:3]))
     monkeypatch.undo()
 
-    assert source(path, archive(RECORDS)).find(ask("note")).items == 20
+    assert indexed_source(path, archive(RECORDS)).find(ask("note")).items == 20
 
 
 @pytest.mark.parametrize("damage", [b"not a database" * 400, b"", b"SQLite format 3\0" + b"\xff" * 5000])
 def test_a_damaged_index_is_built_anew(path, damage):
     path.write_bytes(damage)
 
-    assert source(path, archive(RECORDS)).find(ask("note")).items == 20
+    assert indexed_source(path, archive(RECORDS)).find(ask("note")).items == 20
     with closing(sqlite3.connect(path)) as db:
         assert db.execute("SELECT count(*) FROM entry").fetchone() == (20,)
 
@@ -148,7 +148,7 @@ def test_damage_inside_is_noticed_or_harmless(path):
         file.seek(4096)
         file.write(b"\xff" * (size - 4096))
 
-    assert ids(source(path, archive(RECORDS)).find(ask("note"))) == [f"wm_{at}" for at in range(20)]
+    assert ids(indexed_source(path, archive(RECORDS)).find(ask("note"))) == [f"wm_{at}" for at in range(20)]
 
 
 def test_damage_that_comes_back_ends_in_a_scan(path, monkeypatch):
@@ -157,12 +157,12 @@ def test_damage_that_comes_back_ends_in_a_scan(path, monkeypatch):
 
     monkeypatch.setattr(search_index, "_catch_up", damaged)
 
-    assert source(path, archive(RECORDS)).find(ask("note")).items == 20
+    assert indexed_source(path, archive(RECORDS)).find(ask("note")).items == 20
     assert not refresh(path, archive(RECORDS))
 
 
 def test_where_no_index_can_be_written_the_archive_is_scanned(tmp_path):
-    nowhere = source(tmp_path / "missing" / "index.sqlite", archive(RECORDS))
+    nowhere = indexed_source(tmp_path / "missing" / "index.sqlite", archive(RECORDS))
 
     assert nowhere.find(ask("note")) == search_index.scan(lambda: iter(RECORDS), ask("note"))
     assert nowhere.read([0]) == {0: RECORDS[0]}
@@ -186,7 +186,7 @@ def test_a_stale_index_that_may_only_be_read_is_passed_over(path, monkeypatch):
         lambda where: sqlite3.connect(f"file:{where}?mode=ro", uri=True, isolation_level=None),
     )
 
-    assert source(path, archive(RECORDS)).find(ask("note")).items == 20
+    assert indexed_source(path, archive(RECORDS)).find(ask("note")).items == 20
 
 
 def test_an_index_held_by_another_writer_is_passed_over(path, monkeypatch):
@@ -195,11 +195,11 @@ def test_an_index_held_by_another_writer_is_passed_over(path, monkeypatch):
     with closing(sqlite3.connect(path, isolation_level=None)) as holder:
         holder.execute("BEGIN EXCLUSIVE")
 
-        assert source(path, archive(RECORDS)).find(ask("note")).items == 20
+        assert indexed_source(path, archive(RECORDS)).find(ask("note")).items == 20
 
 
 def test_an_empty_archive_needs_no_index(path):
-    assert source(path, archive([])).find(ask("note")).items == 0
+    assert indexed_source(path, archive([])).find(ask("note")).items == 0
     assert not path.exists()
 
 
@@ -218,7 +218,7 @@ def test_two_who_catch_up_at_once_add_each_record_once(path, monkeypatch):
     for thread in threads:
         thread.join()
 
-    assert source(path, archive(RECORDS)).find(ask("note")) == search_index.scan(
+    assert indexed_source(path, archive(RECORDS)).find(ask("note")) == search_index.scan(
         lambda: iter(RECORDS), ask("note")
     )
 
@@ -235,7 +235,7 @@ def test_a_writer_overtaken_between_batches_goes_on_from_there(path, monkeypatch
         return real(db)
 
     monkeypatch.setattr(search_index, "_writing", writing)
-    found = source(path, archive(RECORDS)).find(ask("note"))
+    found = indexed_source(path, archive(RECORDS)).find(ask("note"))
 
     assert len(waits) == 3
     assert found == search_index.scan(lambda: iter(RECORDS), ask("note"))
@@ -266,7 +266,7 @@ def test_a_writer_killed_in_the_middle_leaves_a_usable_index(path):
     )  # fmt: skip
 
     assert done.returncode == -9
-    assert source(path, archive(RECORDS)).find(ask("note")) == search_index.scan(
+    assert indexed_source(path, archive(RECORDS)).find(ask("note")) == search_index.scan(
         lambda: iter(RECORDS), ask("note")
     )
 
@@ -276,7 +276,7 @@ def test_hostile_fields_are_stored_and_found(path):
         record("\ud800", "zero\0 and \udfff surrogate", phase="\ud801", caste="'; DROP TABLE entry; --"),
         record("x" * 300, "q" * 100_000 + " needle"),
     ]
-    archived = source(path, archive(records))
+    archived = indexed_source(path, archive(records))
 
     assert archived.find(ask("surrogate needle")) == search_index.scan(
         lambda: iter(records), ask("surrogate needle")

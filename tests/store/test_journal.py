@@ -14,7 +14,7 @@ def entry(revision, note="x"):
 
 def written(*revisions, base=0):
     """Return a journal with these revisions."""
-    return journal.header(base) + b"".join(journal.encode(entry(revision)) for revision in revisions)
+    return journal.header(base) + b"".join(journal.entry_line(entry(revision)) for revision in revisions)
 
 
 def test_what_was_written_is_read():
@@ -25,8 +25,8 @@ def test_what_was_written_is_read():
 
 
 def test_empty_fields_are_not_written():
-    assert b"inverse" not in journal.encode(entry(1))
-    assert b"reason" not in journal.encode(entry(1))
+    assert b"inverse" not in journal.entry_line(entry(1))
+    assert b"reason" not in journal.entry_line(entry(1))
 
 
 def test_the_tail_of_a_journal_is_read_by_itself():
@@ -39,7 +39,7 @@ def test_the_tail_of_a_journal_is_read_by_itself():
 
 
 def test_a_torn_last_line_is_no_commit():
-    data = written(1) + journal.encode(entry(2))[:-1]
+    data = written(1) + journal.entry_line(entry(2))[:-1]
 
     found = journal.scan(data, where="journal")
 
@@ -50,7 +50,7 @@ def test_a_torn_last_line_is_no_commit():
 
 def test_a_second_line_for_one_revision_is_no_commit():
     found = journal.scan(
-        written(1) + journal.encode(entry(1, "late")) + journal.encode(entry(2)), where="journal"
+        written(1) + journal.entry_line(entry(1, "late")) + journal.entry_line(entry(2)), where="journal"
     )
 
     assert [one.patches["memory"][0]["value"] for one in found.entries] == ["x", "x"]
@@ -71,14 +71,14 @@ def test_a_missing_line_is_an_error():
         journal.scan(written(1, 3), where="journal")
 
 
-@rows("first", [b"", b"{}\n", b"garbage\n", journal.encode(entry(1))])
+@rows("first", [b"", b"{}\n", b"garbage\n", journal.entry_line(entry(1))])
 def test_a_damaged_first_line_is_an_error(first):
     with pytest.raises(CorruptDocument, match="the first line is damaged"):
         journal.scan(first, where="journal")
 
 
 def test_a_journal_of_a_newer_aether_is_left_alone():
-    data = journal.sealed({"journal": journal.FORMAT + 1, "base": 0})
+    data = journal.seal_json({"journal": journal.FORMAT + 1, "base": 0})
 
     with pytest.raises(InvalidDocument, match="newer aether"):
         journal.scan(data, where="journal")
@@ -94,4 +94,4 @@ def test_the_months_are_listed_oldest_first(tmp_path):
     for name in ("2026-02.jsonl", "2025-12.jsonl", "notes.txt"):
         (tmp_path / "data" / "journal" / name).touch()
 
-    assert [path.name for path in journal.months(tmp_path)] == ["2025-12.jsonl", "2026-02.jsonl"]
+    assert [path.name for path in journal.month_files(tmp_path)] == ["2025-12.jsonl", "2026-02.jsonl"]

@@ -8,12 +8,12 @@ import pytest
 
 from aether.compaction.shapes import Step, Strategy
 from aether.errors import InvalidInput
-from aether.store.keys import FIELDS, KEYS, NAMES, STEPS, STRATEGIES, Config, checked
+from aether.store.keys import FIELDS, KEYS, NAMES, STEPS, STRATEGIES, Config, check_value
 
 
 def test_a_broken_value_is_refused_with_its_path_and_its_default():
     with pytest.raises(InvalidInput) as caught:
-        checked(KEYS["policy.trigger_pct"], 1.5)
+        check_value(KEYS["policy.trigger_pct"], 1.5)
 
     assert str(caught.value) == (
         "policy.trigger_pct must be in range (0.0, 1.0], got 1.5. "
@@ -22,10 +22,10 @@ def test_a_broken_value_is_refused_with_its_path_and_its_default():
 
 
 def test_whole_numbers_stand_for_numbers_and_lists_for_tuples():
-    assert checked(KEYS["summarizer.timeout"], 3) == 3.0
-    assert checked(KEYS["policy.protected_labels"], ["a", "b"]) == ("a", "b")
+    assert check_value(KEYS["summarizer.timeout"], 3) == 3.0
+    assert check_value(KEYS["policy.protected_labels"], ["a", "b"]) == ("a", "b")
     with pytest.raises(InvalidInput, match="must be a list of texts"):
-        checked(KEYS["policy.protected_labels"], ["a", 1])
+        check_value(KEYS["policy.protected_labels"], ["a", 1])
 
 
 def test_every_key_has_variables_of_its_own_and_one_line_of_meaning():
@@ -42,7 +42,7 @@ def test_every_key_has_variables_of_its_own_and_one_line_of_meaning():
 
 
 def test_every_default_keeps_its_own_rule():
-    assert all(checked(key, key.default) == key.default for key in KEYS.values())
+    assert all(check_value(key, key.default) == key.default for key in KEYS.values())
     assert {FIELDS[path]: KEYS[path].default for path in FIELDS} == Config()._asdict()
 
 

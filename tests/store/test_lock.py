@@ -10,14 +10,14 @@ import filelock
 import pytest
 
 from aether.errors import LockTimeout, NotFound, StorageFailed
-from aether.store import lock
-from aether.store.lock import locked
+from aether.store import files
+from aether.store.files import locked
 from tests.crash import faults
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from aether.store.lock import locked
+from aether.store.files import locked
 with locked(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
@@ -126,7 +126,7 @@ def test_a_home_that_cannot_be_written_cannot_be_locked(home, monkeypatch, numbe
 
 
 def test_a_lock_on_a_home_that_was_made_anew_meanwhile_is_taken_again(home, monkeypatch):
-    real = lock._wait
+    real = files._wait
     seen = []
 
     def wait(handle, path, timeout, give_up):
@@ -136,7 +136,7 @@ def test_a_lock_on_a_home_that_was_made_anew_meanwhile_is_taken_again(home, monk
             path.touch()
         seen.append(handle)
 
-    monkeypatch.setattr(lock, "_wait", wait)
+    monkeypatch.setattr(files, "_wait", wait)
 
     with locked(home):
         assert len(seen) == 2

@@ -1,7 +1,7 @@
 import pytest
 
 from aether.schemas.check import schema
-from aether.store.merge import at, merge, rules_of
+from aether.store.merge import merge, rules_of, value_at
 from tests.tables import rows
 
 
@@ -107,6 +107,6 @@ def test_a_schema_that_refers_to_itself_ends():
 def test_what_stands_at_a_place_is_found_by_ids():
     state = {"items": [{"id": "a", "n": [1]}]}
 
-    assert at(state, ("items", "a", "n")) == [1]
-    assert at(state, ("items", "b")) is None
-    assert at(state, ("items", "a", "n", "x", "y")) is None
+    assert value_at(state, ("items", "a", "n")) == [1]
+    assert value_at(state, ("items", "b")) is None
+    assert value_at(state, ("items", "a", "n", "x", "y")) is None

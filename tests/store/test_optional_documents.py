@@ -9,7 +9,7 @@ import pytest
 from aether.errors import CorruptDocument
 from aether.store import doctor, documents, journal, snapshot
 from aether.store.commit import Author, commit, fold_home
-from aether.store.undo import states_back, undo
+from aether.store.undo import states_since, undo
 from aether.types import Change
 from tests import homes
 
@@ -137,7 +137,7 @@ def test_a_stamped_file_was_no_default_before_although_no_backup_and_no_journal_
 def test_a_file_is_rebuilt_although_the_history_before_it_is_forgotten(home):
     homes.add(home, "one")
     fold(home)
-    for path in journal.months(home):
+    for path in journal.month_files(home):
         path.unlink()
     know(home, "ant")
     fold(home)
@@ -150,7 +150,7 @@ def test_a_file_is_rebuilt_although_the_history_before_it_is_forgotten(home):
 def test_what_nothing_can_rebuild_is_an_error_until_the_doctor_begins_anew(home):
     know(home, "ant")
     fold(home)
-    for path in [*journal.months(home), *documents.backups(home, "graph")]:
+    for path in [*journal.month_files(home), *documents.backups(home, "graph")]:
         path.unlink()
     graph_file(home).write_bytes(b"{")
     with pytest.raises(CorruptDocument, match="neither a backup nor the journal"):
@@ -202,8 +202,8 @@ def test_the_first_change_can_be_undone_and_the_time_before_it_seen(home):
 
     snapshot = homes.anew(home)
     assert names(home) == ["bee"]
-    assert states_back(snapshot, 2)[1]["graph"] == documents.default("graph")
-    assert [each["name"] for each in states_back(snapshot, 3)[1]["graph"]["entities"]] == ["ant"]
+    assert states_since(snapshot, 2)[1]["graph"] == documents.default("graph")
+    assert [each["name"] for each in states_since(snapshot, 3)[1]["graph"]["entities"]] == ["ant"]
 
 
 def test_a_journal_that_the_doctor_begins_anew_knows_the_file(home):

@@ -1,7 +1,7 @@
 import pytest
 
 from aether.errors import InvalidInput
-from aether.store.patch import apply, apply_with_inverse, diff, entry_id, get, keys_of, pointer, same
+from aether.store.patch import apply, apply_with_inverse, diff, entry_id, get, json_equal, keys_of, pointer
 from tests.tables import rows
 
 
@@ -123,7 +123,7 @@ def test_nothing_at_a_pointer_is_refused():
 
 @rows(("one", "two"), [(1, True), (1, 1.0), ([1], [1, 1]), ({"a": 1}, {"b": 1}), ("1", 1)])
 def test_values_that_json_tells_apart_are_not_the_same(one, two):
-    assert not same(one, two)
+    assert not json_equal(one, two)
 
 
 def test_a_difference_follows_list_entries_by_their_id():

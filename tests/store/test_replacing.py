@@ -8,15 +8,15 @@ import pytest
 
 from aether.errors import StorageFailed
 from aether.store import doctor, files, rewrite
-from aether.store.lock import locked
-from aether.store.rewrite import Step, finish, identity, stage
+from aether.store.files import locked
+from aether.store.rewrite import Step, file_identity, finish, stage
 from tests import homes
 
 GONE = (0, 0, 0)
 
 
 def step(home, path, data, *, to=None):
-    return Step(path, path if to is None else to, identity(home / path), data)
+    return Step(path, path if to is None else to, file_identity(home / path), data)
 
 
 def put(home, path, data):
@@ -108,4 +108,4 @@ def test_a_full_disk_decides_nothing(home, monkeypatch):
 def test_a_name_below_a_file_has_no_identity(home):
     put(home, "one", b"one")
 
-    assert identity(home / "one/below") is None
+    assert file_identity(home / "one/below") is None

@@ -1,17 +1,17 @@
 from aether.store.search_index import (
-    NOTHING,
-    Ask,
-    Keep,
-    counts,
-    fraction,
-    groups,
-    marked,
-    marks,
+    EMPTY,
+    Filter,
+    Query,
+    common_groups,
+    marked_terms,
     row,
     scan,
-    scanning,
+    scan_source,
+    term_counts,
+    term_marks,
+    unit_fraction,
 )
-from aether.text.words import asked, terms
+from aether.text.words import query_terms, terms
 from tests.tables import rows
 
 
@@ -20,8 +20,8 @@ def record(id, content, **metadata):
 
 
 def ask(query, **options):
-    said = asked(query)
-    return Ask(tuple(said.weights), said.sequence, tuple(query.split()), **options)
+    said = query_terms(query)
+    return Query(tuple(said.weights), said.sequence, tuple(query.split()), **options)
 
 
 def found(records, query, **options):
@@ -46,13 +46,13 @@ def test_a_row_of_a_poor_record_is_empty(broken):
 
 def test_a_field_of_another_kind_counts_as_absent():
     assert row(record("a", "b", timestamp=[], relevance_score="high")).at == ""
-    assert (fraction("high"), fraction(7), fraction(-1)) == (0.5, 1.0, 0.0)
+    assert (unit_fraction("high"), unit_fraction(7), unit_fraction(-1)) == (0.5, 1.0, 0.0)
 
 
 def test_counting_keeps_words_apart_and_weighs_parts_less():
-    text = marked(terms("sql sql PostgreSQL getUser"))
+    text = marked_terms(terms("sql sql PostgreSQL getUser"))
 
-    assert counts(text, marks(["sql", "user", "postgr", "rare"])) == {"sql": 2.0, "user": 0.5}
+    assert term_counts(text, term_marks(["sql", "user", "postgr", "rare"])) == {"sql": 2.0, "user": 0.5}
 
 
 def test_a_common_word_looks_up_its_newest_items():
@@ -87,21 +87,21 @@ def test_an_id_is_found_without_any_of_its_words():
 def test_filters_look_up_further_items_and_drop_none():
     records = [record("old", "deploy", phase=1), *(record(str(at), "deploy", phase=2) for at in range(3))]
 
-    assert found(records, "deploy", cap=1, keep=Keep(phase="1")) == ["old", "2"]
+    assert found(records, "deploy", cap=1, keep=Filter(phase="1")) == ["old", "2"]
 
 
 @rows(
     ("keep", "taken"),
     [
-        (Keep(types=("observation",)), True),
-        (Keep(types=("decision",)), False),
-        (Keep(caste="builder"), True),
-        (Keep(caste="scout"), False),
-        (Keep(since="2026-01-01"), True),
-        (Keep(since="2026-01-03"), False),
-        (Keep(until="2026-01-03"), True),
-        (Keep(until="2026-01-01"), False),
-        (Keep(phase="2"), False),
+        (Filter(types=("observation",)), True),
+        (Filter(types=("decision",)), False),
+        (Filter(caste="builder"), True),
+        (Filter(caste="scout"), False),
+        (Filter(since="2026-01-01"), True),
+        (Filter(since="2026-01-03"), False),
+        (Filter(until="2026-01-03"), True),
+        (Filter(until="2026-01-01"), False),
+        (Filter(phase="2"), False),
     ],
 )
 def test_a_filter_takes_what_agrees_in_every_field(keep, taken):
@@ -111,11 +111,11 @@ def test_a_filter_takes_what_agrees_in_every_field(keep, taken):
 
 
 def test_groups_are_made_of_the_rarest_of_the_common():
-    assert groups({"a": 9, "b": 2}, 5) == []
+    assert common_groups({"a": 9, "b": 2}, 5) == []
 
 
 def test_reading_returns_the_records_at_places_that_exist():
     records = [record("a", "x"), record("b", "y")]
 
-    assert scanning(lambda: iter(records)).read([1, 7]) == {1: records[1]}
-    assert NOTHING.find(ask("x")).items == 0
+    assert scan_source(lambda: iter(records)).read([1, 7]) == {1: records[1]}
+    assert EMPTY.find(ask("x")).items == 0

@@ -99,7 +99,7 @@ def test_damage_found_while_following_is_an_error_as_on_opening(home):
     homes.add(home, "one")
     store_snapshot.load(home)
     with store_snapshot.journal_path(home).open("ab") as file:
-        file.write(b"garbage\n" + journal.encode(journal.Entry(9, "", "", "x", "", {}, {}, {})))
+        file.write(b"garbage\n" + journal.entry_line(journal.Entry(9, "", "", "x", "", {}, {}, {})))
 
     with pytest.raises(CorruptDocument, match="revision 9 follows"):
         store_snapshot.load(home)
@@ -163,7 +163,7 @@ def test_a_document_of_a_newer_aether_is_left_alone(home):
 
 def test_a_document_that_nothing_can_rebuild_is_an_error(home):
     homes.add(home, "one")
-    for path in journal.months(home):
+    for path in journal.month_files(home):
         path.unlink()
     memory_file(home).write_bytes(b"{")
 
@@ -175,7 +175,7 @@ def test_a_rebuild_that_stops_short_does_not_pass_for_the_present(home):
     for number in range(3):
         homes.add(home, f"item{number}")
         fold_home(home, now=homes.NOW)
-    month = journal.months(home)[0]
+    month = journal.month_files(home)[0]
     month.write_bytes(b"".join(month.read_bytes().splitlines(keepends=True)[:-2]))
     for path in documents.backups(home, "memory")[1:]:
         path.unlink()
@@ -190,7 +190,7 @@ def test_an_edit_without_history_keeps_what_the_journal_says_after_it(home):
     fold_home(home, now=homes.NOW)
     homes.add(home, "unfolded")
     edit(home, lambda value: value["working_memory"].update(description="mine"))
-    for path in journal.months(home):
+    for path in journal.month_files(home):
         path.unlink()
     for path in documents.backups(home, "memory"):
         path.unlink()

@@ -189,7 +189,7 @@ def test_beyond_damaged_history_nothing_can_be_undone(home):
     second = homes.add(home, "b").revision
     third = homes.add(home, "c").revision
     fold_home(home, now=homes.NOW)
-    path = journal.months(home)[0]
+    path = journal.month_files(home)[0]
     path.write_bytes(path.read_bytes().replace(b'"reason":"b"', b'"reason":"?"'))
 
     take_back(home, third)
@@ -265,7 +265,7 @@ def test_the_past_is_walked_newest_first_with_the_state_after_each_change(home):
     fold_home(home, now=homes.NOW)
     homes.add(home, "b")
 
-    steps, before = undo.states_back(snapshot.load(home), 1)
+    steps, before = undo.states_since(snapshot.load(home), 1)
 
     seen = [
         (entry.revision, [item["id"] for item in found["memory"]["working_memory"]["items"]])
@@ -281,7 +281,7 @@ def test_a_line_that_is_both_folded_and_not_is_one_change(home):
     fold_home(home, now=homes.NOW)
     snapshot.journal_path(home).write_bytes(lines)  # as after a crash before the new journal
 
-    assert [entry.revision for entry in undo.newest_first(homes.anew(home))] == [2, 1]
+    assert [entry.revision for entry in undo.entries_newest_first(homes.anew(home))] == [2, 1]
 
 
 def test_what_a_later_change_took_further_is_not_undone_silently(home):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aether.text.words import counted
+from aether.text.words import pluralize
 from tests.tables import rows
 
 
@@ -14,4 +14,4 @@ from tests.tables import rows
     ],
 )  # fmt: skip
 def test_one_thing_is_named_in_the_singular(number, what, said):
-    assert counted(number, what) == said
+    assert pluralize(number, what) == said

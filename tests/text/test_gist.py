@@ -1,9 +1,9 @@
-from aether.text.similarity import CACHED_CHARS, gist
+from aether.text.similarity import CACHED_CHARS, fingerprint
 from tests.tables import rows
 
 
 def signs(statement):
-    return gist(statement).signs
+    return fingerprint(statement).signs
 
 
 @rows(
@@ -20,14 +20,14 @@ def signs(statement):
     ],
 )
 def test_equal_amounts_are_one_number(a, b):
-    assert gist(a).numbers == gist(b).numbers != frozenset()
+    assert fingerprint(a).numbers == fingerprint(b).numbers != frozenset()
 
 
 @rows(
     ("a", "b"), [("-5", "5"), ("1.5", "15"), ("123456789012345678", "123456789012345679"), ("5 s", "5 min")]
 )
 def test_other_amounts_are_other_numbers(a, b):
-    assert gist(a).numbers != gist(b).numbers
+    assert fingerprint(a).numbers != fingerprint(b).numbers
 
 
 @rows(
@@ -48,12 +48,12 @@ def test_other_amounts_are_other_numbers(a, b):
     ],
 )
 def test_what_may_not_differ_is_a_name(text, names):
-    assert gist(text).names == names
+    assert fingerprint(text).names == names
 
 
 def test_a_proper_name_inside_a_sentence_is_a_name_unless_everything_is_capital():
-    assert gist("we cache with Redis").names == {"redi"}
-    assert gist("All Words Are Written So").names == frozenset()
+    assert fingerprint("we cache with Redis").names == {"redi"}
+    assert fingerprint("All Words Are Written So").names == frozenset()
 
 
 def test_a_negation_turns_its_whole_clause_and_no_other():
@@ -80,29 +80,29 @@ def test_what_is_rejected_is_turned_alone():
 
 
 def test_a_reason_weighs_little_and_decides_nothing():
-    found = gist("Use locks because 3 writers never wait")
+    found = fingerprint("Use locks because 3 writers never wait")
 
     assert found.numbers == frozenset()
     assert found.signs["writer"] == 1
     assert found.weights["writer"] < found.weights["lock"]
-    assert gist("Because disks are slow, cache pages").weights["cach"] == found.weights["lock"]
+    assert fingerprint("Because disks are slow, cache pages").weights["cach"] == found.weights["lock"]
 
 
 def test_equal_words_are_one_term():
-    assert gist("initialise the colour").weights == gist("initialize the color").weights
-    assert gist("set up the repo").weights == gist("set up the repository").weights
+    assert fingerprint("initialise the colour").weights == fingerprint("initialize the color").weights
+    assert fingerprint("set up the repo").weights == fingerprint("set up the repository").weights
 
 
 def test_a_question_is_marked():
-    assert gist('Use tabs?"').question
-    assert not gist("Use tabs.").question
+    assert fingerprint('Use tabs?"').question
+    assert not fingerprint("Use tabs.").question
 
 
 def test_kana_pairs_weigh_less_than_han_pairs():
-    weights = gist("保存する").weights
+    weights = fingerprint("保存する").weights
 
     assert weights["保存"] > weights["する"]
 
 
 def test_a_long_statement_is_read_too():
-    assert gist("lock " * CACHED_CHARS).weights == gist("lock").weights
+    assert fingerprint("lock " * CACHED_CHARS).weights == fingerprint("lock").weights

@@ -1,10 +1,10 @@
-from aether.text.picking import longest, weightiest
+from aether.text.picking import heaviest_fitting, longest_fitting
 
 
 def fit(sizes, target, leans_on=None):
     """Return the places kept of clauses of these sizes."""
     return sorted(
-        longest(
+        longest_fitting(
             range(len(sizes)), lambda places: sum(sizes[place] for place in places),
             most=target, tried=40, close=0.01, leans_on=leans_on,
         )
@@ -40,13 +40,15 @@ def test_nothing_is_kept_where_nothing_fits():
 def test_without_a_tolerance_the_beginning_is_the_longest_that_fits():
     for most in range(0, 1_300, 7):
         sizes = [1 + at * at % 37 for at in range(60)]
-        found = longest(range(60), lambda places: sum(sizes[place] for place in places), most=most, tried=0)  # noqa: B023
+        found = longest_fitting(
+            range(60), lambda places: sum(sizes[place] for place in places), most=most, tried=0
+        )  # noqa: B023
 
         assert sum(sizes[: len(found)]) <= most
         assert len(found) == 60 or sum(sizes[: len(found) + 1]) > most
 
 
 def test_the_weightiest_that_fit_are_taken_and_the_newest_of_equals():
-    assert weightiest([(1, 0.5, 60), (2, 0.9, 50), (3, 0.5, 40), (4, 0.5, 40)], most=100) == {2, 4}
-    assert weightiest([(1, 0.9, 101), (2, 0.1, 100)], most=100) == {2}
-    assert weightiest([], most=100) == set()
+    assert heaviest_fitting([(1, 0.5, 60), (2, 0.9, 50), (3, 0.5, 40), (4, 0.5, 40)], most=100) == {2, 4}
+    assert heaviest_fitting([(1, 0.9, 101), (2, 0.1, 100)], most=100) == {2}
+    assert heaviest_fitting([], most=100) == set()

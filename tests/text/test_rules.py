@@ -1,4 +1,4 @@
-from aether.text.classify import MOST_CHARS, bare, rule, rules
+from aether.text.classify import MOST_CHARS, rule, rules, without_lead_in
 from tests.tables import rows
 
 RULES = [
@@ -153,13 +153,13 @@ def test_what_is_to_be_remembered_is_a_rule(announced):
     ],
 )
 def test_a_rule_is_worded_without_what_only_announces_it(said):
-    assert bare(said) == "Never use tabs."
-    assert said.endswith(bare(said))
+    assert without_lead_in(said) == "Never use tabs."
+    assert said.endswith(without_lead_in(said))
 
 
 def test_a_text_that_only_announces_stays():
-    assert bare("- ") == "-"
-    assert bare("No floats anywhere.") == "No floats anywhere."
+    assert without_lead_in("- ") == "-"
+    assert without_lead_in("No floats anywhere.") == "No floats anywhere."
 
 
 def test_a_sentence_without_its_subject_is_taken_with_the_one_before():

@@ -6,17 +6,17 @@ from aether.text import similarity as module
 from aether.text.similarity import (
     CONTRADICTS_AT,
     SAME_AT,
-    backed,
-    backers,
-    contained,
+    containing,
+    containment,
     contradicts,
-    holders,
+    implied_by,
     index,
-    likeness,
-    mentions,
+    mentioning,
     nearest,
     opposites,
     same,
+    similarity,
+    supporting,
 )
 from tests.tables import rows
 
@@ -58,7 +58,7 @@ def test_the_table_holds_at_least_a_hundred_and_twenty_pairs_of_three_kinds():
 )
 def test_what_negates_or_counts_otherwise_contradicts(a, b):
     assert contradicts(a, b)
-    assert likeness(a, b) < SAME_AT
+    assert similarity(a, b) < SAME_AT
 
 
 @rows(
@@ -84,20 +84,20 @@ def test_a_question_states_nothing():
 
 
 def test_text_without_words_is_like_itself_only():
-    assert likeness("???", "???") == 1.0
-    assert likeness("???", "!!!") == 0.0
-    assert likeness("", "use tabs") == 0.0
+    assert similarity("???", "???") == 1.0
+    assert similarity("???", "!!!") == 0.0
+    assert similarity("", "use tabs") == 0.0
 
 
 def test_containment_asks_for_every_number_name_and_sign():
     whole = "We cap retries at 3 in src/net.py and log each of them"
 
-    assert contained("Cap retries at 3", whole) == 1.0
-    assert contained("Cap retries at 4", whole) == 0.0
-    assert contained("Cap retries in src/web.py", whole) == 0.0
-    assert contained("Do not cap retries", whole) == 0.0
-    assert contained("???", whole) == 0.0
-    assert contained("???", "???") == 1.0
+    assert containment("Cap retries at 3", whole) == 1.0
+    assert containment("Cap retries at 4", whole) == 0.0
+    assert containment("Cap retries in src/web.py", whole) == 0.0
+    assert containment("Do not cap retries", whole) == 0.0
+    assert containment("???", whole) == 0.0
+    assert containment("???", "???") == 1.0
 
 
 def test_nearest_finds_what_a_full_scan_finds():
@@ -105,7 +105,7 @@ def test_nearest_finds_what_a_full_scan_finds():
     found = index(statements)
 
     for statement in statements:
-        scanned = [at for at, other in enumerate(statements) if likeness(statement, other) >= SAME_AT]
+        scanned = [at for at, other in enumerate(statements) if similarity(statement, other) >= SAME_AT]
         assert sorted(near.at for near in nearest(statement, found)) == scanned
 
 
@@ -123,15 +123,15 @@ def test_holders_finds_what_a_full_scan_finds():
     statements = sorted({text for _, *pair in PAIRS for text in pair})
 
     for statement in statements[::7]:
-        scanned = [at for at, other in enumerate(statements) if contained(statement, other) >= 0.7]
-        assert holders(statement, statements, at_least=0.7) == scanned
+        scanned = [at for at, other in enumerate(statements) if containment(statement, other) >= 0.7]
+        assert containing(statement, statements, at_least=0.7) == scanned
 
 
 def test_mentions_are_found_whatever_is_said():
     later = ["The failing Windows tests were fixed", "The Windows build is slow", "Tests pass on Linux"]
 
-    assert mentions("The tests fail on Windows", later, at_least=0.9) == [0]
-    assert mentions("The tests fail on Windows", later, at_least=0.5) == [0, 2]
+    assert mentioning("The tests fail on Windows", later, at_least=0.9) == [0]
+    assert mentioning("The tests fail on Windows", later, at_least=0.5) == [0, 2]
 
 
 def test_the_most_like_comes_first():
@@ -165,8 +165,8 @@ RULE = "Keep every amount as integer cents"
     ],
 )
 def test_a_rule_is_backed_by_what_says_it_among_other_things(statement):
-    assert backers(RULE, [statement]) == [0]
-    assert backed(statement, ["Prefer tabs in Makefiles", RULE]) == [1]
+    assert supporting(RULE, [statement]) == [0]
+    assert implied_by(statement, ["Prefer tabs in Makefiles", RULE]) == [1]
 
 
 @rows(
@@ -184,14 +184,17 @@ def test_a_rule_is_backed_by_what_says_it_among_other_things(statement):
     ],
 )
 def test_a_rule_is_not_backed_by_questions_opposites_long_texts_or_other_names(rule, statement):
-    assert backers(rule, [statement]) == []
-    assert backed(statement, [rule]) == []
+    assert supporting(rule, [statement]) == []
+    assert implied_by(statement, [rule]) == []
 
 
 def test_what_is_most_like_a_statement_comes_before_what_it_says_beside():
     statement = "VAT amounts are integer cents"
 
-    assert backed(statement, ["Amounts are cents as integers", "VAT amounts are integer cents too"]) == [1, 0]
+    assert implied_by(statement, ["Amounts are cents as integers", "VAT amounts are integer cents too"]) == [
+        1,
+        0,
+    ]
 
 
 def test_many_statements_without_a_rare_word_are_compared_with_a_part_of_them(monkeypatch):

@@ -1,15 +1,15 @@
 from aether.text.classify import (
-    binding,
-    choices,
-    decides,
+    asks_for_decision,
+    binding_kind,
+    closing_question,
     is_empty_reply,
     is_reply,
     is_thanks,
     kind_of_answer,
     kind_of_paragraph,
-    question,
-    stated,
-    told,
+    message_by_kind,
+    split_choices,
+    statements_by_kind,
 )
 from tests.tables import rows
 
@@ -32,7 +32,7 @@ from tests.tables import rows
     ],
 )
 def test_what_is_said_on_the_way_and_over_at_once_is_dropped(text):
-    assert stated(text) == {}
+    assert statements_by_kind(text) == {}
 
 
 def test_decisions_findings_and_fixes_are_kept_by_kind():
@@ -42,7 +42,7 @@ def test_decisions_findings_and_fixes_are_kept_by_kind():
         "The signature requires a second parameter since last week."
     )
 
-    assert {kind: len(sentences) for kind, sentences in stated(said).items()} == {
+    assert {kind: len(sentences) for kind, sentences in statements_by_kind(said).items()} == {
         "decision": 1,
         "solution": 1,
         "blocker": 1,
@@ -52,13 +52,15 @@ def test_decisions_findings_and_fixes_are_kept_by_kind():
 
 
 def test_an_intention_with_a_reason_is_a_decision():
-    assert "decision" in stated("I'll use SQLite instead of Postgres because there is one writer.")
+    assert "decision" in statements_by_kind(
+        "I'll use SQLite instead of Postgres because there is one writer."
+    )
 
 
 def test_the_rules_of_a_request_stand_beside_it():
     text = "Build the thing.\n\n- Never use floats.\n- Prefer plain functions over classes."
 
-    assert told(text) == [
+    assert message_by_kind(text) == [
         ("user_input", text),
         ("constraint", "Never use floats."),
         ("preference", "Prefer plain functions over classes."),
@@ -70,7 +72,7 @@ def test_the_rules_of_a_request_stand_beside_it():
     ["Never commit to main.", "- Never commit to main.", "ok.\nAnd same as always: Never commit to main."],
 )
 def test_a_request_that_is_only_rules_is_those_rules(text):
-    assert told(text) == [("constraint", "Never commit to main.")]
+    assert message_by_kind(text) == [("constraint", "Never commit to main.")]
 
 
 @rows(
@@ -78,7 +80,7 @@ def test_a_request_that_is_only_rules_is_those_rules(text):
     ["We need to rebase on main now.", "Empty source repo never tested.", "Must it be green?", "Add a page."],
 )
 def test_tasks_reports_and_questions_set_no_rule(text):
-    assert told(text) == [("user_input", text)]
+    assert message_by_kind(text) == [("user_input", text)]
 
 
 @rows(
@@ -94,7 +96,7 @@ def test_tasks_reports_and_questions_set_no_rule(text):
     ],
 )
 def test_a_short_request_that_settles_something_is_a_decision(text, kind):
-    assert told(text)[0] == (kind, text)
+    assert message_by_kind(text)[0] == (kind, text)
 
 
 @rows(
@@ -118,7 +120,7 @@ def test_a_short_request_that_settles_something_is_a_decision(text, kind):
     ],
 )
 def test_what_binds_holds_by_itself(sentence, kind):
-    assert binding(sentence) == kind
+    assert binding_kind(sentence) == kind
 
 
 @rows(
@@ -186,13 +188,13 @@ def test_spurring_on_is_no_answer():
 
 
 def test_the_question_is_what_stands_at_the_end():
-    assert question("Is it late? " * 1 + "It is. " * 8 + "Shall I go on?") == "Shall I go on?"
-    assert question("No question here.") == ""
-    assert decides(question("Done. Should I use SQLite or Postgres?"))
-    assert decides("WeasyPrint or fpdf2?")
-    assert not decides("How can I help you today?")
-    assert not decides("Want me to go ahead?")
-    assert not decides("Would you like to proceed with this option or the other?")
+    assert closing_question("Is it late? " * 1 + "It is. " * 8 + "Shall I go on?") == "Shall I go on?"
+    assert closing_question("No question here.") == ""
+    assert asks_for_decision(closing_question("Done. Should I use SQLite or Postgres?"))
+    assert asks_for_decision("WeasyPrint or fpdf2?")
+    assert not asks_for_decision("How can I help you today?")
+    assert not asks_for_decision("Want me to go ahead?")
+    assert not asks_for_decision("Would you like to proceed with this option or the other?")
 
 
 @rows(
@@ -202,7 +204,9 @@ def test_the_question_is_what_stands_at_the_end():
 def test_a_decision_is_found_behind_any_opening(opening):
     text = f"{opening}I decided to use pgloader, because it keeps memory low."
 
-    assert stated(text)["decision"][0].endswith("I decided to use pgloader, because it keeps memory low.")
+    assert statements_by_kind(text)["decision"][0].endswith(
+        "I decided to use pgloader, because it keeps memory low."
+    )
 
 
 @rows(
@@ -246,7 +250,7 @@ def test_what_was_chosen_is_taken_out_of_a_report():
         "- All tests pass. I decided to keep the old header for now. See README."
     )
 
-    assert choices(text) == (
+    assert split_choices(text) == (
         "We chose one bucket per customer, because offices share an address. I decided to keep the old header for now.",
         "I've added the limiter.\n\n---\n- All tests pass. See README.",
     )
@@ -255,4 +259,4 @@ def test_what_was_chosen_is_taken_out_of_a_report():
 def test_a_report_without_a_choice_stays_as_it_is():
     text = "\n---\nAdded the limiter, which works rather well.\n- \n"
 
-    assert choices(text) == ("", text)
+    assert split_choices(text) == ("", text)

@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from aether.errors import InvalidDocument
-from aether.messages.model import WIRES
+from aether.messages.model import PROVIDER_FORMATS
 from aether.paths import resource
 from aether.tokens import models
 from aether.tokens.counters import EXACT
@@ -112,7 +112,7 @@ def test_the_schema_and_the_code_agree():
     assert {
         key: field["default"] for key, field in properties.items() if "default" in field
     } == Entry._field_defaults
-    assert tuple(properties["wire"]["enum"]) == WIRES
+    assert tuple(properties["wire"]["enum"]) == PROVIDER_FORMATS
     assert all(entry.counter in ("estimate", *EXACT) for entry in models.shipped())
 
 

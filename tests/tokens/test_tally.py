@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from aether.messages.convert import detect_wire
+from aether.messages.convert import detect_format
 from aether.tokens.count import message_tokens, tally
 
 
@@ -138,7 +138,7 @@ def test_a_wire_that_is_known_is_not_looked_for_again(monkeypatch):
 
     def spying(raws, **settings):
         looked.append(list(raws))
-        return detect_wire(raws, **settings)
+        return detect_format(raws, **settings)
 
     monkeypatch.setattr("aether.messages.convert.detect_wire", spying)
     after = tally([CALLED, SAID, {"role": "user", "content": "More."}], wire=None, count=len, before=before)

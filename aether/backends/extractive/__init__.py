@@ -12,11 +12,11 @@ import json
 from collections.abc import Sequence
 
 from aether.backends.base import Completion, Request, Settings
-from aether.backends.extractive.clauses import read
-from aether.backends.extractive.digest import summarised
-from aether.backends.extractive.score import ordered, weighed
-from aether.backends.extractive.session import composed
-from aether.text.picking import longest
+from aether.backends.extractive.clauses import read_clauses
+from aether.backends.extractive.digest import write_summary
+from aether.backends.extractive.score import ordered, weigh_clauses
+from aether.backends.extractive.session import compose_session
+from aether.text.picking import longest_fitting
 from aether.tokens.count import session_tokens
 from aether.types import Counter, JsonObject
 
@@ -34,15 +34,15 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
     """
     del settings  # nothing to reach
     if request.task == "summary":
-        return Completion(text=summarised(request.data, count=count), backend=NAME)
+        return Completion(text=write_summary(request.data, count=count), backend=NAME)
     handoff = request.data
-    clauses = read(handoff)
-    ranking = ordered(weighed(clauses, handoff, count=count))
+    clauses = read_clauses(handoff)
+    ranking = ordered(weigh_clauses(clauses, handoff, count=count))
 
     def session(places: Sequence[int]) -> JsonObject:
-        return composed(handoff, clauses, places, target_tokens=request.target_tokens)
+        return compose_session(handoff, clauses, places, target_tokens=request.target_tokens)
 
-    chosen = longest(
+    chosen = longest_fitting(
         ranking,
         lambda places: session_tokens(session(places), count),
         most=request.target_tokens, tried=TRIED, close=CLOSE,

@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from aether.text.classify import Kind, classify
-from aether.text.identifiers import anchors
+from aether.text.identifiers import identifiers
 from aether.text.regex import lazy
 from aether.text.words import sentences, stem
 
@@ -104,7 +104,7 @@ _VERB = lazy(
 )
 
 
-def trimmed(sentence: str, *, names: frozenset[str] = frozenset(), spoken: bool = False) -> str:
+def trim(sentence: str, *, names: frozenset[str] = frozenset(), spoken: bool = False) -> str:
     """Return `sentence` without fillers; empty where nothing is left.
 
     The subject "I" goes too where the speaker is named beside the sentence (`spoken`).
@@ -113,7 +113,7 @@ def trimmed(sentence: str, *, names: frozenset[str] = frozenset(), spoken: bool 
     'I fixed the flaky test.'
     """
     text = unbulleted(_BLANKS.sub(" ", sentence).strip())
-    if is_machine(text):
+    if is_machine_text(text):
         return text
     text = _called(names).sub("", text) if names else text
     before = ""
@@ -137,12 +137,12 @@ def unbulleted(text: str) -> str:
     return _BULLET.sub("", text) or text
 
 
-def is_machine(text: str) -> bool:
+def is_machine_text(text: str) -> bool:
     """Return whether `text` looks like code, output or a path rather than prose."""
     return len(text) > PIECE_CHARS or _MACHINE.search(_QUOTED.sub("x", text)) is not None
 
 
-def pieces(text: str, *, whole: bool = False) -> list[Piece]:
+def split_clauses(text: str, *, whole: bool = False) -> list[Piece]:
     """Return the clauses of a trimmed sentence; one clause where `whole` is asked for.
 
     >>> [piece.text for piece in pieces("We moved to Lisbon, where it rains less, and she joined a choir.")]
@@ -152,7 +152,7 @@ def pieces(text: str, *, whole: bool = False) -> list[Piece]:
         return _chunks(text)
     if whole:
         return [Piece(text)]
-    if is_machine(text):
+    if is_machine_text(text):
         return _headed(text)
     found: list[Piece] = []
     start, joint = 0, ""
@@ -182,7 +182,7 @@ def _headed(text: str) -> list[Piece]:
     quoted = [found.span() for found in _QUOTED.finditer(text)]
     for cut in _COLON.finditer(text):
         head, rest = text[: cut.start()], text[cut.end() :]
-        if rest and not _is_within(cut.start(), quoted) and any(anchors(head)[:4]):
+        if rest and not _is_within(cut.start(), quoted) and any(identifiers(head)[:4]):
             return [Piece(head), Piece(rest, cut.group(), stands=False, follows=True)]
     return [Piece(text)]
 
@@ -213,7 +213,7 @@ def _called(names: frozenset[str]) -> re.Pattern[str]:
 
 
 def _aside(found: re.Match[str]) -> str:
-    named = anchors(found.group())
+    named = identifiers(found.group())
     return found.group() if any(named) or any(letter.isupper() for letter in found.group()[2:]) else ""
 
 
@@ -263,7 +263,7 @@ class _Said(NamedTuple):
     """What of it must survive, and why."""
 
 
-def read(handoff: Mapping[str, Any]) -> list[Clause]:
+def read_clauses(handoff: Mapping[str, Any]) -> list[Clause]:
     """Return the clauses of the items of `handoff` in order, without protected and injected content.
 
     Where the hand-off names what is `required`, those statements are never cut.
@@ -306,7 +306,7 @@ def _cut(clauses: list[Clause], said: _Said, names: frozenset[str]) -> None:
         if rule or (kind == "constraint" and not said.speaker):
             text = unbulleted(text)  # word for word, as it was meant
         else:
-            text = trimmed(text, names=names, spoken=bool(said.speaker))
+            text = trim(text, names=names, spoken=bool(said.speaker))
         if not text:
             continue
         kind = "chatter" if classify(text) == "chatter" else kind
@@ -316,7 +316,7 @@ def _cut(clauses: list[Clause], said: _Said, names: frozenset[str]) -> None:
         told = not said.speaker and kind in {"constraint", "decision"}
         uncut = bool(why) or told or (quoted and (rule or leads or kind == "blocker"))
         first = len(clauses)
-        for piece in pieces(text, whole=uncut):
+        for piece in split_clauses(text, whole=uncut):
             place = len(clauses)
             leans_on = place - 1 if goes_on or piece.follows else -1 if piece.stands else first
             joint = " " if goes_on and place == first else piece.joint

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from aether.backends.extractive.clauses import Clause
-from aether.backends.extractive.score import ordered, weighed
-from aether.backends.extractive.session import BEFORE, CHANGE, RAN, Line, Sort, material
+from aether.backends.extractive.score import ordered, weigh_clauses
+from aether.backends.extractive.session import BEFORE, CHANGE, RAN, Line, Sort, candidate_lines
 from aether.messages.shell import reports_failure
 from aether.text.classify import classify
-from aether.text.picking import longest
+from aether.text.picking import longest_fitting
 from aether.text.regex import lazy
 from aether.text.words import sentences
 from aether.types import Counter, JsonObject
@@ -49,14 +49,16 @@ class _Form(NamedTuple):
     """Whether it also tells what the facts beside it say already."""
 
 
-def summarised(task: JsonObject, *, count: Counter) -> str:
+def write_summary(task: JsonObject, *, count: Counter) -> str:
     """Return the summary that `task` asks for; empty where nothing was said that belongs there."""
     form = _FORMS[task["strategy"]]
     known = frozenset[str]() if form.repeats else _known(task["facts"])
-    made = form.made(material(task))
+    made = form.made(candidate_lines(task))
     lines = [line for line in made if line.sort in form.takes and not known.issuperset(sentences(line.text))]
     lines = [line for line in lines[:-MOST_LINES] if line.at == BEFORE] + lines[-MOST_LINES:]
-    ranking = ordered(weighed([_clause(*each) for each in enumerate(lines)], _handoff(lines), count=count))
+    ranking = ordered(
+        weigh_clauses([_clause(*each) for each in enumerate(lines)], _handoff(lines), count=count)
+    )
     return _fitting(lines, ranking, form.write, most=task["max_tokens"], count=count)
 
 
@@ -121,7 +123,9 @@ def _fitting(
         return write([lines[place] for place in sorted(places)])
 
     # The one right behind the front is known to be too long.
-    return written(longest(ranking, lambda places: count(written(places)), most=most, tried=1 + TRIED))
+    return written(
+        longest_fitting(ranking, lambda places: count(written(places)), most=most, tried=1 + TRIED)
+    )
 
 
 def _bullets(lines: Sequence[Line]) -> str:

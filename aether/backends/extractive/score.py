@@ -22,7 +22,7 @@ from collections.abc import Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from aether.backends.extractive.clauses import BINDING_TYPES, COMMON, HIGH_RELEVANCE, Clause
-from aether.text.identifiers import anchors
+from aether.text.identifiers import identifiers
 from aether.text.regex import lazy
 from aether.text.words import STOPWORDS, sentences, stem, stems, words
 from aether.types import Counter
@@ -104,8 +104,8 @@ NUMBER = 1.2
 NAME = 1.6
 NEGATION = 0.5
 # An anchor must win against the words that its length displaces: worth per character, and at least this.
-ANCHOR_PER_CHAR = 0.5
-ANCHOR = 2.0
+IDENTIFIER_PER_CHAR = 0.5
+IDENTIFIER = 2.0
 # What is said again and again is the topic: worth per natural logarithm of the number of clauses with the term.
 TOPIC = 0.2
 # A statement costs more than its words: the end mark, the break in the text, the reader's turn of mind. Without this,
@@ -169,7 +169,7 @@ _REMARK = lazy(
 )
 
 
-def weighed(clauses: Sequence[Clause], handoff: Mapping[str, Any], *, count: Counter) -> list[Weight]:
+def weigh_clauses(clauses: Sequence[Clause], handoff: Mapping[str, Any], *, count: Counter) -> list[Weight]:
     """Return the weight of every clause, in order."""
     items = handoff["items"]
     signals = [_signal(signal) for signal in handoff["signals"]]
@@ -241,9 +241,9 @@ def _terms(text: str, said: Sequence[str]) -> dict[str, float]:
     for found in _NAME.finditer(text):
         for root in stems(found.group()):
             terms[root] = NAME
-    named = anchors(text)
+    named = identifiers(text)
     for anchor in (*named.paths, *named.commands, *named.errors, *named.identifiers, *named.urls):
-        terms[f"={anchor}"] = max(ANCHOR, ANCHOR_PER_CHAR * len(anchor))
+        terms[f"={anchor}"] = max(IDENTIFIER, IDENTIFIER_PER_CHAR * len(anchor))
     return terms
 
 

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
-from aether.backends.extractive.clauses import HIGH_RELEVANCE, Clause, is_machine, unbulleted
+from aether.backends.extractive.clauses import HIGH_RELEVANCE, Clause, is_machine_text, unbulleted
 from aether.backends.extractive.score import (
     FRAME_CHARS,
     LEAST_FRAME_WORDS,
@@ -27,9 +27,17 @@ from aether.backends.extractive.score import (
     RESULT_TYPES,
     is_result,
 )
-from aether.messages.shell import ending, matters, shown_command
-from aether.messages.tool_calls import command, file_changes
-from aether.text.classify import classify, decides, is_empty_reply, is_reply, prose, question, stated
+from aether.messages.shell import is_notable, outcome_line, short_command
+from aether.messages.tool_calls import file_changes, shell_command
+from aether.text.classify import (
+    asks_for_decision,
+    classify,
+    closing_question,
+    is_empty_reply,
+    is_reply,
+    prose,
+    statements_by_kind,
+)
 from aether.text.cleaning import clean, without_injected
 from aether.text.regex import lazy
 from aether.text.words import sentences
@@ -79,7 +87,7 @@ class Statement(NamedTuple):
     """Whether it is a sentence, not a part of one."""
 
 
-def composed(
+def compose_session(
     handoff: Mapping[str, Any], clauses: Sequence[Clause], kept: Sequence[int], *, target_tokens: int
 ) -> JsonObject:
     """Return the session that holds the clauses `kept` and everything protected.
@@ -182,7 +190,7 @@ def _reads_alone(statement: Statement) -> bool:
     """Return whether a statement is a sentence that someone said, not a heading, output, or half a sentence."""
     text = statement.text
     ended = text.rstrip("*_`\"')”’").endswith(_STOPS)
-    return statement.whole and ended and len(text.split()) >= LEAST_WORDS and not is_machine(text)
+    return statement.whole and ended and len(text.split()) >= LEAST_WORDS and not is_machine_text(text)
 
 
 def _is_decision(statement: Statement, handoff: Mapping[str, Any]) -> bool:
@@ -364,7 +372,7 @@ class Line(NamedTuple):
     text: str
 
 
-def material(task: JsonObject) -> list[Line]:
+def candidate_lines(task: JsonObject) -> list[Line]:
     """Return the lines that a summary for `task` may be made of, in order, each once."""
     before = list(_carried(task["previous"]))
     said = list(_said(task["said"]))
@@ -395,7 +403,7 @@ def _said(said: Sequence[JsonObject]) -> Iterator[Line]:
         if not text:
             continue
         if one["role"] == "user":
-            yield from _asked(one["at"], text, question(before) if is_reply(text) else "")
+            yield from _asked(one["at"], text, closing_question(before) if is_reply(text) else "")
             before = ""
         elif one["role"] == "assistant":
             yield from _stated(one["at"], text, answers=nth in last)
@@ -403,10 +411,10 @@ def _said(said: Sequence[JsonObject]) -> Iterator[Line]:
 
 
 def _asked(at: int, text: str, question_before: str) -> Iterator[Line]:
-    if question_before and (decides(question_before) or not is_empty_reply(text)):
+    if question_before and (asks_for_decision(question_before) or not is_empty_reply(text)):
         yield _line(
             at,
-            "decided" if decides(question_before) else "asked",
+            "decided" if asks_for_decision(question_before) else "asked",
             f"Asked: {question_before} Answered: {text}",
         )
     elif not is_empty_reply(text):
@@ -414,7 +422,7 @@ def _asked(at: int, text: str, question_before: str) -> Iterator[Line]:
 
 
 def _stated(at: int, text: str, *, answers: bool) -> Iterator[Line]:
-    for kind, sentences in stated(text).items():
+    for kind, sentences in statements_by_kind(text).items():
         for sentence in _telling(sentences):
             yield _line(at, _SORTS[kind], sentence)
     if answers:
@@ -439,7 +447,7 @@ def _ends_of_turns(said: Sequence[JsonObject]) -> set[int]:
 def _plain(sentences: Iterable[str]) -> list[str]:
     """Return those of `sentences` that state something, without the marks of a list and of emphasis."""
     bare = (unbulleted(" ".join(sentence.split())).replace("**", "") for sentence in sentences)
-    return [one for one in bare if not is_machine(one) and not one.endswith(":")]
+    return [one for one in bare if not is_machine_text(one) and not one.endswith(":")]
 
 
 def _telling(sentences: Iterable[str]) -> list[str]:
@@ -461,12 +469,12 @@ def _ran(said: Sequence[JsonObject]) -> Iterator[Line]:
     waiting: dict[str, list[str]] = {}
     for one in said:
         if one["tool"] and one["role"] != "tool":
-            waiting.setdefault(one["tool"], []).append(command(_arguments(one["text"])))
+            waiting.setdefault(one["tool"], []).append(shell_command(_arguments(one["text"])))
         elif waiting.get(one["tool"]):
             ran = waiting[one["tool"]].pop(0)
-            if ran and matters(ran) and not _REFUSED.match(one["text"]):
-                end = ending(_OUTPUT.sub("", without_injected(_ends(one["text"]))))
-                yield _line(one["at"], "ran", f"{RAN}{shown_command(ran)}`" + (f": {end}" if end else ""))
+            if ran and is_notable(ran) and not _REFUSED.match(one["text"]):
+                end = outcome_line(_OUTPUT.sub("", without_injected(_ends(one["text"]))))
+                yield _line(one["at"], "ran", f"{RAN}{short_command(ran)}`" + (f": {end}" if end else ""))
 
 
 def _changes(before: Mapping[str, re.Match[str]], said: Iterable[JsonObject]) -> list[Line]:
@@ -476,7 +484,7 @@ def _changes(before: Mapping[str, re.Match[str]], said: Iterable[JsonObject]) ->
         if not one["tool"] or one["role"] == "tool":
             continue
         arguments = _arguments(one["text"])
-        for change in file_changes(arguments, command(arguments)):
+        for change in file_changes(arguments, shell_command(arguments)):
             _, action, names = found.get(change.path) or _known(before.get(change.path))
             found.pop(change.path, None)
             action = action if action == "created" and change.action == "changed" else change.action

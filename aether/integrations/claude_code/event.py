@@ -17,7 +17,7 @@ import os
 import time
 from hashlib import sha256
 
-from aether.integrations.claude_code.reply import ANSWERED, answer_of, says_failed
+from aether.integrations.claude_code.reply import QUESTIONS_ANSWERED, is_failure, response_text
 from aether.redact.redact import is_private, redact, redacted, without_blocks
 from aether.store.spool import is_real
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from aether.types import JsonObject
 
 # Characters. A request or an answer of this length is a pasted document; its rules stand at either end.
-SAID_CHARS = (15_000, 5_000)
+TEXT_CHARS = (15_000, 5_000)
 # One text said on the way, and all of them together: the last of them, where it is more.
-ON_THE_WAY_CHARS = (4_000, 1_000)
-ALL_ON_THE_WAY_CHARS = 200_000
+INTERIM_CHARS = (4_000, 1_000)
+ALL_INTERIM_CHARS = 200_000
 SUMMARY_CHARS = (40_000, 20_000)
 # The most that aether.messages.shell reads of an output, and aether.messages.tool_calls of a new text.
 OUTPUT_CHARS = (4_200, 4_200)
@@ -48,25 +48,25 @@ PATH_CHARS = 4_096
 SLACK_CHARS = 1 << 14
 
 # Tools that only look, and lists of what is to be done: nothing is ever noted about them.
-LOOKING = frozenset(
+READ_ONLY_TOOLS = frozenset(
     "Read Grep Glob LS NotebookRead TodoRead TodoWrite WebSearch WebFetch BashOutput KillShell KillBash ToolSearch "
     "TaskCreate TaskUpdate TaskList TaskGet TaskOutput TaskStop Skill ListMcpResourcesTool ReadMcpResourceTool".split()
 )
-AGENTS = frozenset({"Task", "Agent"})
+AGENT_TOOLS = frozenset({"Task", "Agent"})
 # Fields that are kept as they are, by event: the field's name in the entry and in the payload.
-_NAMES = {
+_NAME_FIELDS = {
     "prompt_id": "prompt_id",
     "source": "source",
     "reason": "reason",
     "trigger": "trigger",
     "task": "task_id",
 }
-_SAID = {"prompt": "prompt", "message": "last_assistant_message", "subject": "task_subject"} | {
+_TEXT_FIELDS = {"prompt": "prompt", "message": "last_assistant_message", "subject": "task_subject"} | {
     "description": "task_description",
     "task_text": "task_text",
 }
 _TOOLS = frozenset({"PostToolUse", "PostToolUseFailure"})
-KEPT = _TOOLS | frozenset(
+KEPT_EVENTS = _TOOLS | frozenset(
     "SessionStart UserPromptSubmit PostToolBatch SubagentStart SubagentStop TaskCompleted PreCompact PostCompact Stop "
     "SessionEnd".split()
 )
@@ -82,14 +82,14 @@ def entry_of(payload: JsonObject, *, private: str = "") -> JsonObject | None:
     """
     event = _name(payload, "hook_event_name")
     agent, caste = _name(payload, "agent_id"), _name(payload, "agent_type")
-    if event not in KEPT or (event == "SubagentStop" and not caste):
+    if event not in KEPT_EVENTS or (event == "SubagentStop" and not caste):
         return None  # the sub-agent without a type is the one that writes the summary of a compaction
-    about: JsonObject = {name: _name(payload, field) for name, field in _NAMES.items()}
+    about: JsonObject = {name: _name(payload, field) for name, field in _NAME_FIELDS.items()}
     about["transcript"] = os.path.basename(_name(payload, "transcript_path", PATH_CHARS).replace("\\", "/"))
     about |= {"agent": agent, "caste": caste if agent or event == "SubagentStart" else ""}
-    about |= {name: bounded(_text(payload, field), *SAID_CHARS) for name, field in _SAID.items()}
+    about |= {name: bounded(_text(payload, field), *TEXT_CHARS) for name, field in _TEXT_FIELDS.items()}
     about["summary"] = bounded(_text(payload, "compact_summary"), *SUMMARY_CHARS)
-    about["said"] = _on_the_way(payload.get("said"))
+    about["said"] = _interim(payload.get("said"))
     if payload.get("stop_hook_active") is True:
         about["stop_hook_active"] = True
     if event in _TOOLS:
@@ -113,18 +113,18 @@ def bounded(text: str, head: int, tail: int) -> str:
     text = without_blocks(text)
     if len(text) <= head + tail:
         return redact(text)
-    first = _up_to(redact(text[: head + SLACK_CHARS]), head)
+    first = _cut(redact(text[: head + SLACK_CHARS]), head)
     if not tail:
         return first
-    last = _up_to(redact(text[-(tail + SLACK_CHARS) :])[::-1], tail)[::-1]
+    last = _cut(redact(text[-(tail + SLACK_CHARS) :])[::-1], tail)[::-1]
     return f"{first}\n[… {len(text) - len(first) - len(last)} characters left out …]\n{last}"
 
 
-def _on_the_way(said: Any) -> list[JsonObject]:
+def _interim(said: Any) -> list[JsonObject]:
     """Return what was said before the last message, the texts bounded, as many from the end as may be kept."""
-    kept, left = [], ALL_ON_THE_WAY_CHARS
+    kept, left = [], ALL_INTERIM_CHARS
     for one in reversed(said if isinstance(said, list) else []):
-        text = bounded(_text(one, "text"), *ON_THE_WAY_CHARS) if isinstance(one, dict) else ""
+        text = bounded(_text(one, "text"), *INTERIM_CHARS) if isinstance(one, dict) else ""
         left -= len(text)
         if left < 0:
             break
@@ -135,7 +135,7 @@ def _on_the_way(said: Any) -> list[JsonObject]:
     return kept[::-1]
 
 
-def _up_to(text: str, most: int) -> str:
+def _cut(text: str, most: int) -> str:
     """Return the beginning of `text`; where redaction left less, without its last word, which the cut may have torn."""
     if len(text) > most:
         return text[:most]
@@ -145,7 +145,7 @@ def _up_to(text: str, most: int) -> str:
 def _calls(payload: JsonObject, private: str) -> list[JsonObject]:
     calls = payload.get("tool_calls")
     found = [
-        _call(call | {"cwd": payload.get("cwd")}, private, failed=says_failed(call.get("tool_response")))
+        _call(call | {"cwd": payload.get("cwd")}, private, failed=is_failure(call.get("tool_response")))
         for call in (calls if isinstance(calls, list) else [])[:MOST_CALLS]
         if isinstance(call, dict)
     ]
@@ -158,14 +158,16 @@ def _call(payload: JsonObject, private: str, *, failed: bool) -> JsonObject | No
     given = given if isinstance(given, dict) else {}
     if (
         not tool
-        or tool in LOOKING
+        or tool in READ_ONLY_TOOLS
         or (private and is_private(given, private, _text(payload, "cwd")[:PATH_CHARS]))
     ):
         return None
-    answer = answer_of(payload.get("tool_response", payload.get("error")))
-    most = OUTPUT_CHARS if tool not in AGENTS and not answer.startswith(ANSWERED) else SAID_CHARS
+    answer = response_text(payload.get("tool_response", payload.get("error")))
+    most = (
+        OUTPUT_CHARS if tool not in AGENT_TOOLS and not answer.startswith(QUESTIONS_ANSWERED) else TEXT_CHARS
+    )
     call: JsonObject = {"tool": tool, "input": _input(given), "output": bounded(answer, *most)}
-    if failed or says_failed(payload.get("tool_response")):
+    if failed or is_failure(payload.get("tool_response")):
         call["failed"] = True
     if name := _name(payload, "tool_use_id"):
         call["id"] = name
@@ -174,12 +176,12 @@ def _call(payload: JsonObject, private: str, *, failed: bool) -> JsonObject | No
 
 def _input(given: JsonObject) -> JsonObject:
     """Return the arguments of a call, redacted, with texts as long as capture reads them."""
-    cut = _shrunk(given, [ALL_INPUT_CHARS + SLACK_CHARS], MOST_DEPTH)
+    cut = _shortened(given, [ALL_INPUT_CHARS + SLACK_CHARS], MOST_DEPTH)
     trimmed: JsonObject = _trimmed(redacted(cut))
     return trimmed
 
 
-def _shrunk(value: Any, left: list[int], depth: int) -> Any:
+def _shortened(value: Any, left: list[int], depth: int) -> Any:
     """Return `value` with its texts cut where they, or all together, are too long; `left` is counted down."""
     if isinstance(value, str):
         text = without_blocks(value)[: min(INPUT_CHARS[0] + SLACK_CHARS, left[0])]
@@ -187,9 +189,9 @@ def _shrunk(value: Any, left: list[int], depth: int) -> Any:
         return text
     if isinstance(value, dict):
         pairs = list(value.items())[:MOST_ENTRIES] if depth else []
-        return {key[:NAME_CHARS]: _shrunk(one, left, depth - 1) for key, one in pairs}
+        return {key[:NAME_CHARS]: _shortened(one, left, depth - 1) for key, one in pairs}
     if isinstance(value, list):
-        return [_shrunk(one, left, depth - 1) for one in (value[:MOST_ENTRIES] if depth else [])]
+        return [_shortened(one, left, depth - 1) for one in (value[:MOST_ENTRIES] if depth else [])]
     return value
 
 
@@ -212,11 +214,11 @@ def _name(payload: JsonObject, field: str, most: int = NAME_CHARS) -> str:
 
 # Those of one event start together; on a busy machine the last is some seconds behind. The same event again, such
 # as a second compaction of one turn, takes longer to come.
-TOGETHER_SECONDS = 5.0
-NAME = "answering"
-DIRECTORY = os.path.join("hooks", NAME)
+SAME_EVENT_SECONDS = 5.0
+DIRECTORY_NAME = "answering"
+DIRECTORY = os.path.join("hooks", DIRECTORY_NAME)
 # What tells one event from another; the process that asks is another when a session is resumed once more.
-_FIELDS = ("hook_event_name", "session_id", "prompt_id", "prompt", "agent_id", "source", "trigger")
+_EVENT_FIELDS = ("hook_event_name", "session_id", "prompt_id", "prompt", "agent_id", "source", "trigger")
 
 
 def is_first(home: str, payload: dict[str, object]) -> bool:
@@ -225,12 +227,12 @@ def is_first(home: str, payload: dict[str, object]) -> bool:
     Where nothing can be written, all are: told twice is better than not at all.
     """
     asking = os.environ.get("CLAUDE_PID") or os.getppid()
-    told = "\0".join([str(payload.get(field)) for field in _FIELDS] + [str(asking)])
+    told = "\0".join([str(payload.get(field)) for field in _EVENT_FIELDS] + [str(asking)])
     directory = os.path.join(home, DIRECTORY)
     name = os.path.join(directory, sha256(told.encode("utf-8", "replace")).hexdigest())
     try:
         os.makedirs(directory, mode=0o700, exist_ok=True)
-        if not is_real(home, NAME):
+        if not is_real(home, DIRECTORY_NAME):
             return True  # elsewhere nothing is made, and nothing swept away
         _sweep(directory)
         os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -247,7 +249,7 @@ def _sweep(directory: str) -> None:
     for entry in os.scandir(directory):
         try:
             # Also what the future says: the clock was set back since.
-            if abs(now - entry.stat(follow_symlinks=False).st_mtime) > TOGETHER_SECONDS:
+            if abs(now - entry.stat(follow_symlinks=False).st_mtime) > SAME_EVENT_SECONDS:
                 os.unlink(entry.path)
         except FileNotFoundError:
             continue  # another removed it

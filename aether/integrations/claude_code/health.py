@@ -16,21 +16,21 @@ from typing import Any, NamedTuple
 
 from aether import project
 from aether.api.home import find
-from aether.api.hook_sessions import session_of
-from aether.api.status import config_problem, recent_log
+from aether.api.hook_sessions import find_session
+from aether.api.status import config_problems, recent_log
 from aether.errors import AetherError, UnsafePath
 from aether.integrations.claude_code import install
 from aether.paths import home_of_project
 from aether.store import spool
-from aether.store.files import make_directory, storage
+from aether.store.files import make_directory, storage_errors
 from aether.types import JsonObject
 
 # Far above what starting takes anywhere; a program that is stuck is named, not waited for.
 RUN_SECONDS = 10
 PLUGIN = "aether"
-BARE = (install.PROGRAM,)
+BARE_COMMAND = (install.PROGRAM,)
 # No event of Claude Code's: nothing is kept of it.
-NO_EVENT = "Check"
+PROBE_EVENT = "Check"
 
 
 class Installed(NamedTuple):
@@ -77,7 +77,7 @@ def status(home: Path | None = None, *, start: Path | None = None) -> Report:
     installed = [
         _installed(scope, path)
         for scope, path in paths.items()
-        if scope == "user" or not install.is_users(path)
+        if scope == "user" or not install.is_user_settings(path)
     ]
     there = os.path.isdir(place)
     report = Report(
@@ -94,7 +94,7 @@ def status(home: Path | None = None, *, start: Path | None = None) -> Report:
         install.path_advice(),
         [],
     )
-    return report._replace(problems=[*astray, *_problems(report), *config_problem(Path(place))])
+    return report._replace(problems=[*astray, *_problems(report), *config_problems(Path(place))])
 
 
 def _place(home: Path | None, start: Path | None) -> tuple[str, list[str]]:
@@ -107,7 +107,7 @@ def _place(home: Path | None, start: Path | None) -> tuple[str, list[str]]:
 
 def _installed(scope: str, path: Path) -> Installed:
     try:
-        settings = install.settings(path)
+        settings = install.read_settings(path)
         hooks = settings.get("hooks", {})
         install.hooks_of(json.dumps(settings), where=str(path))
     except AetherError as reason:
@@ -115,9 +115,9 @@ def _installed(scope: str, path: Path) -> Installed:
     ours = {
         event: [groups[group]["hooks"][below] for group, below in places]
         for event, groups in hooks.items()
-        if (places := install.our_places(groups))
+        if (places := install.own_positions(groups))
     }
-    words = {tuple(install.started(handler)) for handlers in ours.values() for handler in handlers}
+    words = {tuple(install.program_of(handler)) for handlers in ours.values() for handler in handlers}
     plugins = settings.get("enabledPlugins")
     enabled = [name for name, on in plugins.items() if on] if isinstance(plugins, dict) else []
     return Installed(
@@ -135,7 +135,7 @@ def _serves(scope: str, project: Path) -> bool:
         servers = (found["projects"][str(project)] if scope == "local" else found)["mcpServers"].values()
     except (OSError, ValueError, LookupError, AttributeError, TypeError, RecursionError):
         return False
-    return any(map(install.is_our_server, servers))
+    return any(map(install.is_own_server, servers))
 
 
 def _problems(report: Report) -> list[str]:
@@ -151,9 +151,9 @@ def _problems(report: Report) -> list[str]:
                 f'{one.path}: no hook for {", ".join(missing)}. Run "aether claude install --{one.scope}".'
             )
     called = [(one.scope, tuple(words)) for one in hooked for words in one.programs]
-    called += [("plugin", BARE)] if plugin else []
+    called += [("plugin", BARE_COMMAND)] if plugin else []
     # A line for all is silent where the program is not on PATH: no matter where another line works.
-    heard = [each for each in called if each[1] != BARE or shutil.which(install.PROGRAM)] or called
+    heard = [each for each in called if each[1] != BARE_COMMAND or shutil.which(install.PROGRAM)] or called
     places = list(dict.fromkeys(place for place, _ in heard))
     if len(places) > 1:
         found.append(
@@ -163,7 +163,9 @@ def _problems(report: Report) -> list[str]:
     found += [
         f"{one.path}: disableAllHooks is true. Take it out." for one in report.installed if one.hooks_disabled
     ]
-    found += [words for program in sorted({words for _, words in heard}) if (words := trouble(program))]
+    found += [
+        words for program in sorted({words for _, words in heard}) if (words := program_problem(program))
+    ]
     if not report.home:
         found.append('This project has no home. Run "aether init", or let the first session make it.')
     if report.paused:
@@ -171,7 +173,7 @@ def _problems(report: Report) -> list[str]:
     return found
 
 
-def trouble(words: Sequence[str]) -> str:
+def program_problem(words: Sequence[str]) -> str:
     """Return what is wrong with the program that `words` start; nothing where it runs."""
     shown = " ".join(words)
     fix = 'Run "aether claude install" again, from the environment that has aether.'
@@ -181,7 +183,7 @@ def trouble(words: Sequence[str]) -> str:
         environment = {**os.environ, "AETHER_AUTO_INIT": project.OFF, "AETHER_HOME": nowhere}
         try:
             done = subprocess.run(  # noqa: S603 - what the settings would start anyway
-                [*words, NO_EVENT], input=b"{}", capture_output=True, cwd=nowhere, env=environment,
+                [*words, PROBE_EVENT], input=b"{}", capture_output=True, cwd=nowhere, env=environment,
                 timeout=RUN_SECONDS, check=False,
             )  # fmt: skip
         except FileNotFoundError:
@@ -209,7 +211,7 @@ def is_paused(home: str | os.PathLike[str]) -> bool:
 def pause(home: Path) -> Path:
     """Let the hooks of `home` capture and tell nothing, and return it."""
     place, file = find(home), paused_file(home)
-    with storage(file):
+    with storage_errors(file):
         make_directory(file.parent)
         file.touch(mode=0o600)
     return place
@@ -218,7 +220,7 @@ def pause(home: Path) -> Path:
 def resume(home: Path) -> Path:
     """Let the hooks of `home` work again, and return it."""
     place = find(home)
-    with storage(place):
+    with storage_errors(place):
         paused_file(place).unlink(missing_ok=True)
     return place
 
@@ -226,7 +228,7 @@ def resume(home: Path) -> Path:
 def _last_session(home: Path) -> JsonObject | None:
     found: list[tuple[str, str, Any]] = []
     for path in (home / "hooks" / "sessions").glob("*.json"):
-        known = session_of(home, path.stem)
+        known = find_session(home, path.stem)
         if known is not None:
             found.append((str(known["at"]), path.stem, known["first_source"]))
     if not found:

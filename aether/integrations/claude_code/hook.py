@@ -20,7 +20,7 @@ import sys
 import time
 from bisect import bisect_right
 
-from aether.project import home_of, may_make, user_file
+from aether.project import home_of, may_create_home, user_file
 from aether.store import spool
 
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 # Seconds until the event must be in the spool, which takes a tenth of one where nothing else goes on: a little less
 # than the host waits, as aether.integrations.claude_code.install asks it to. Then claude.deadline_seconds count.
-LIGHT_SECONDS, HEAVY_SECONDS, LONG_SECONDS, LAST_SECONDS = 4.0, 12.0, 27.0, 1.8
+LIGHT_SECONDS, HEAVY_SECONDS, COMPACTION_SECONDS, SESSION_END_SECONDS = 4.0, 12.0, 27.0, 1.8
 # Whatever a configuration says: the host waits no longer, and it may come with a repository.
 MOST_SECONDS = 30.0
 # So that an event that took very long to be kept is still answered where that is quick.
@@ -41,22 +41,22 @@ LEAST_SECONDS = 0.1
 # The second clock is for code that holds the interpreter: it runs when the first had its chance.
 GRACE_SECONDS = 1.0
 # The events after which memory is read.
-HEAVY = frozenset(
+HEAVY_EVENTS = frozenset(
     "SessionStart UserPromptSubmit SubagentStart SubagentStop Stop PreCompact PostCompact".split()
 )
 # What compacting asks for takes a full home several seconds, and a person waits for a compaction in any case.
-LONG, LONG_TIMES = frozenset({"PreCompact", "PostCompact"}), 3
+COMPACTION_EVENTS, COMPACTION_FACTOR = frozenset({"PreCompact", "PostCompact"}), 3
 # Those that make a home where there is none.
-BEGINNINGS = frozenset({"SessionStart", "UserPromptSubmit"})
+HOME_EVENTS = frozenset({"SessionStart", "UserPromptSubmit"})
 # Those that tell of paths.
-TOOLS = frozenset({"PostToolUse", "PostToolUseFailure", "PostToolBatch"})
+TOOL_EVENTS = frozenset({"PostToolUse", "PostToolUseFailure", "PostToolBatch"})
 # Those at which a turn, or its part before a compaction, is over.
-TELLING = frozenset({"Stop", "SubagentStop", "PreCompact"})
+TRANSCRIPT_EVENTS = frozenset({"Stop", "SubagentStop", "PreCompact"})
 # No number that means anything has as many.
 MOST_DIGITS = 100
 # As in aether.store.config, which is too much to import for the event of a tool: whether events are kept, the
 # private paths, and the deadline.
-DEFAULTS = (True, ".env, .env.*, *.pem, *.key, id_rsa*, id_ed25519*, .ssh/**, .aws/**", 8.0)
+DEFAULT_SETTINGS = (True, ".env, .env.*, *.pem, *.key, id_rsa*, id_ed25519*, .ssh/**, .aws/**", 8.0)
 USAGE = """aether-hook reads one event of Claude Code on its standard input. To see what it says:
   echo '{"hook_event_name": "SessionStart", "source": "startup"}' | aether-hook
 To have Claude Code call it: aether claude install
@@ -104,42 +104,42 @@ def main(argv: list[str], stdin: bytes, *, deadline: Deadline | None = None) -> 
     deadline = deadline or _no_deadline
     try:
         home = _home({})
-        deadline(_patience(event), home, event, session)
+        deadline(_seconds_to_keep(event), home, event, session)
         payload = _read(stdin)
         event, session = _word(payload, "hook_event_name") or event, _word(payload, "session_id")
         home = _home(payload)
         return 0, _answer(payload | {"hook_event_name": event}, home, deadline)
     except Exception as reason:  # noqa: BLE001 - whatever fails here must not fail there
-        spool.note(home, event, session, f"{type(reason).__name__}: {reason}")
+        spool.log_failure(home, event, session, f"{type(reason).__name__}: {reason}")
         return 0, ""
 
 
 def _answer(payload: JsonObject, home: str, deadline: Deadline) -> str:
     event, session, began = payload["hook_event_name"], _word(payload, "session_id"), time.monotonic()
-    patience = _patience(event)
+    patience = _seconds_to_keep(event)
     deadline(patience, home, event, session)
     ready = os.path.isdir(os.path.join(home, "data"))
     if (
         not home
         or os.path.exists(os.path.join(home, "hooks", "paused"))
-        or not (ready or _may_begin(event, home))
+        or not (ready or _may_create(event, home))
     ):
         return ""
     capture, private, seconds, wrong = _settings(home)
     if wrong:
-        spool.note_once(home, event, session, wrong)
-    if private is None and event in TOOLS:
+        spool.log_failure_once(home, event, session, wrong)
+    if private is None and event in TOOL_EVENTS:
         return ""  # it may be about a path that is private
-    entry = _kept(payload, home, (private or "") if capture else None)
-    if entry is None or event not in HEAVY:
+    entry = _keep(payload, home, (private or "") if capture else None)
+    if entry is None or event not in HEAVY_EVENTS:
         return ""
-    seconds = min(seconds * (LONG_TIMES if event in LONG else 1), MOST_SECONDS)
+    seconds = min(seconds * (COMPACTION_FACTOR if event in COMPACTION_EVENTS else 1), MOST_SECONDS)
     seconds = max(LEAST_SECONDS, min(seconds, began + max(seconds, patience) - time.monotonic()))
     deadline(seconds, home, event, session)
-    return _told(payload, entry, home, until=time.monotonic() + seconds, ready=ready)
+    return _reply(payload, entry, home, until=time.monotonic() + seconds, ready=ready)
 
 
-def _told(payload: JsonObject, entry: JsonObject, home: str, *, until: float, ready: bool) -> str:
+def _reply(payload: JsonObject, entry: JsonObject, home: str, *, until: float, ready: bool) -> str:
     """Return what is printed for an event that was kept, having made the home where it is not `ready`."""
     event, session = payload["hook_event_name"], _word(payload, "session_id")
     if not ready:
@@ -158,16 +158,16 @@ def _told(payload: JsonObject, entry: JsonObject, home: str, *, until: float, re
     told = reply(
         event, entry, home,
         left=until - time.monotonic(),
-        note=lambda what: spool.note(home, event, session, what),
+        note=lambda what: spool.log_failure(home, event, session, what),
     )  # fmt: skip
     return output(event, told)
 
 
-def _kept(payload: JsonObject, home: str, private: str | None) -> JsonObject | None:
+def _keep(payload: JsonObject, home: str, private: str | None) -> JsonObject | None:
     """Return the entry of the event, having put it into the spool; nothing is put where `private` is None."""
     from aether.integrations.claude_code.event import entry_of
 
-    told = _transcribed(payload) if private is not None else {}
+    told = _from_transcript(payload) if private is not None else {}
     entry = entry_of(payload | told, private=private or "")
     if entry is not None and private is not None:
         from aether.store import spool
@@ -179,23 +179,23 @@ def _kept(payload: JsonObject, home: str, private: str | None) -> JsonObject | N
     return entry
 
 
-def _transcribed(payload: JsonObject) -> JsonObject:
+def _from_transcript(payload: JsonObject) -> JsonObject:
     """Return what only the transcript tells: what a sub-agent was asked, and what was said before the last message."""
     event, last = payload["hook_event_name"], _word(payload, "last_assistant_message")
-    if event not in TELLING:
+    if event not in TRANSCRIPT_EVENTS:
         return {}
-    from aether.integrations.claude_code.transcript import said, task
+    from aether.integrations.claude_code.transcript import agent_task, interim_texts
 
     own = _word(payload, "agent_transcript_path")
     if event == "SubagentStop":
-        return {"task_text": task(own), "said": said(own, message=last, agent=True)}
-    return {"said": said(_word(payload, "transcript_path"), message=last)}
+        return {"task_text": agent_task(own), "said": interim_texts(own, message=last, agent=True)}
+    return {"said": interim_texts(_word(payload, "transcript_path"), message=last)}
 
 
-def _may_begin(event: str, home: str) -> bool:
+def _may_create(event: str, home: str) -> bool:
     """Return whether a home may be made with `event`, having made the place for it."""
     above = os.path.dirname(home)
-    if event not in BEGINNINGS or not may_make(above) or not os.path.isdir(above):
+    if event not in HOME_EVENTS or not may_create_home(above) or not os.path.isdir(above):
         return False
     _keep_from_git(home)
     return True
@@ -218,12 +218,12 @@ def _settings(home: str) -> tuple[bool, str | None, float, str]:
     """
     files = (os.path.join(home, "config.toml"), user_file())
     if not any(map(_may_set, files)) and not any(name.startswith("AETHER_CLAUDE_") for name in os.environ):
-        return (*DEFAULTS, "")
+        return (*DEFAULT_SETTINGS, "")
     from pathlib import Path
 
-    from aether.store.config import tolerant
+    from aether.store.config import load_with_errors
 
-    settings, wrong = tolerant(Path(home))
+    settings, wrong = load_with_errors(Path(home))
     unread = not wrong.keys().isdisjoint(("", "claude", "claude.private_paths"))
     private = None if unread else settings.claude_private_paths
     said = "" if not unread else " Calls of tools are not kept, for claude.private_paths cannot be read."
@@ -242,13 +242,13 @@ def _may_set(path: str) -> bool:
         return True
 
 
-def _patience(event: str) -> float:
+def _seconds_to_keep(event: str) -> float:
     """Return how many seconds `event` may take to be put into the spool."""
-    if event in LONG:
-        return LONG_SECONDS
-    if event in HEAVY:
+    if event in COMPACTION_EVENTS:
+        return COMPACTION_SECONDS
+    if event in HEAVY_EVENTS:
         return HEAVY_SECONDS
-    return LAST_SECONDS if event == "SessionEnd" else LIGHT_SECONDS
+    return SESSION_END_SECONDS if event == "SessionEnd" else LIGHT_SECONDS
 
 
 def _read(stdin: bytes) -> JsonObject:
@@ -281,23 +281,23 @@ def set_deadline(seconds: float, home: str, event: str, session: str) -> None:
     import faulthandler
 
     if hasattr(signal, "setitimer"):
-        signal.signal(signal.SIGALRM, lambda *_: _late(home, event, session))
+        signal.signal(signal.SIGALRM, lambda *_: _timed_out(home, event, session))
         signal.setitimer(signal.ITIMER_REAL, seconds)
     faulthandler.cancel_dump_traceback_later()
     if seconds:
-        faulthandler.dump_traceback_later(seconds + GRACE_SECONDS, exit=True, file=_nowhere())
+        faulthandler.dump_traceback_later(seconds + GRACE_SECONDS, exit=True, file=_null_file())
 
 
 def _no_deadline(seconds: float, home: str, event: str, session: str) -> None:
     """Let what follows take its time: the caller is a process of its own."""
 
 
-def _late(home: str, event: str, session: str) -> NoReturn:
-    spool.note(home, event, session, "was not done in time")
+def _timed_out(home: str, event: str, session: str) -> NoReturn:
+    spool.log_failure(home, event, session, "was not done in time")
     os._exit(0)
 
 
-def _nowhere() -> int:
+def _null_file() -> int:
     """Return where a traceback is not seen: one file for the life of the process, for a C thread writes to it."""
     if not _OPENED:
         _OPENED.append(os.open(os.devnull, os.O_WRONLY))
@@ -310,8 +310,8 @@ if TYPE_CHECKING:
     Deadline = Callable[[float, str, str, str], None]
 
 
-CONTEXT = frozenset({"SessionStart", "UserPromptSubmit", "SubagentStart"})
-PLAIN = frozenset({"PreCompact"})
+CONTEXT_EVENTS = frozenset({"SessionStart", "UserPromptSubmit", "SubagentStart"})
+PLAIN_EVENTS = frozenset({"PreCompact"})
 # Claude Code's limit, in the units of its language, and what we allow ourselves of it.
 LIMIT_CHARS = 10_000
 MOST_CHARS = 9_000
@@ -327,9 +327,9 @@ def output(event: str, text: str) -> str:
     """
     # What is no UTF-8 would end the process while it prints.
     text = text.encode("utf-8", "replace").decode("utf-8")
-    if event in CONTEXT:
+    if event in CONTEXT_EVENTS:
         return _fitted(text, lambda kept: _context(event, kept))
-    return _fitted(text, _plain) if event in PLAIN else ""
+    return _fitted(text, _plain) if event in PLAIN_EVENTS else ""
 
 
 def _fitted(text: str, shape: Callable[[str], str]) -> str:
@@ -339,8 +339,8 @@ def _fitted(text: str, shape: Callable[[str], str]) -> str:
     def first(kept: int) -> str:
         return "\n".join([*lines[:kept], last])
 
-    if units(shape(text)) > MOST_CHARS:
-        fitting = bisect_right(range(len(lines)), MOST_CHARS, key=lambda kept: units(shape(first(kept))))
+    if length_of(shape(text)) > MOST_CHARS:
+        fitting = bisect_right(range(len(lines)), MOST_CHARS, key=lambda kept: length_of(shape(first(kept))))
         text = first(fitting - 1) if fitting else ""
     return shape(text) if text.strip() else ""
 
@@ -355,6 +355,6 @@ def _plain(text: str) -> str:
     return f"- {text}" if text.lstrip().startswith("{") else text
 
 
-def units(text: str) -> int:
+def length_of(text: str) -> int:
     """Return how long `text` is for Claude Code: characters beyond the first 65,536 count twice."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2

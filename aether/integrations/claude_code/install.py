@@ -43,7 +43,7 @@ from aether.types import JsonObject
 
 PROGRAM, COMMAND = "aether-hook", "aether"
 # Where there are no scripts. A session stands in a project whose own files must not be imported: hence -P.
-MODULE = ("-P", "-m", "aether")
+MODULE_ARGUMENTS = ("-P", "-m", "aether")
 # Seconds after which Claude Code ends the process: above the program's own deadlines (4, 12 and 27 at most until the
 # event is kept), so that only one that is stuck is ended from outside.
 LIGHT_SECONDS = 5
@@ -58,7 +58,7 @@ TOOLS = (
 )
 
 
-class Asked(NamedTuple):
+class EventHook(NamedTuple):
     """How one event is asked for."""
 
     seconds: int
@@ -66,26 +66,26 @@ class Asked(NamedTuple):
 
 
 EVENTS = {
-    "SessionStart": Asked(HEAVY_SECONDS),
-    "UserPromptSubmit": Asked(HEAVY_SECONDS),
-    "PostToolUse": Asked(LIGHT_SECONDS, TOOLS),
-    "PostToolUseFailure": Asked(LIGHT_SECONDS, TOOLS),
-    "SubagentStart": Asked(HEAVY_SECONDS),
-    "SubagentStop": Asked(HEAVY_SECONDS),
-    "PreCompact": Asked(COMPACTING_SECONDS),
-    "PostCompact": Asked(COMPACTING_SECONDS),
-    "Stop": Asked(HEAVY_SECONDS),
-    "TaskCompleted": Asked(LIGHT_SECONDS),
-    "SessionEnd": Asked(LAST_SECONDS),
+    "SessionStart": EventHook(HEAVY_SECONDS),
+    "UserPromptSubmit": EventHook(HEAVY_SECONDS),
+    "PostToolUse": EventHook(LIGHT_SECONDS, TOOLS),
+    "PostToolUseFailure": EventHook(LIGHT_SECONDS, TOOLS),
+    "SubagentStart": EventHook(HEAVY_SECONDS),
+    "SubagentStop": EventHook(HEAVY_SECONDS),
+    "PreCompact": EventHook(COMPACTING_SECONDS),
+    "PostCompact": EventHook(COMPACTING_SECONDS),
+    "Stop": EventHook(HEAVY_SECONDS),
+    "TaskCompleted": EventHook(LIGHT_SECONDS),
+    "SessionEnd": EventHook(LAST_SECONDS),
 }
 # A shell line that is silent where the program is missing: for files that others use too.
 _GUARDED = re.compile(r"\Acommand -v .+ && exec .*aether.* (\w+); exit 0\Z", re.DOTALL)
 
 
-def program() -> list[str]:
+def own_program() -> list[str]:
     """Return the words that start this environment's hook program: its own script, else the one on PATH."""
     script = own_script(PROGRAM) or shutil.which(PROGRAM)
-    return [os.path.abspath(script)] if script else [sys.executable, *MODULE, "hook"]
+    return [os.path.abspath(script)] if script else [sys.executable, *MODULE_ARGUMENTS, "hook"]
 
 
 def path_advice() -> str:
@@ -144,7 +144,7 @@ def _guarded(event: str) -> JsonObject:
     return {"command": f"command -v {PROGRAM} >/dev/null 2>&1 && exec {PROGRAM} {event}; exit 0"}
 
 
-def is_ours(handler: object) -> bool:
+def is_own_handler(handler: object) -> bool:
     """Return whether a handler is one that aether made, of this version or an earlier one.
 
     >>> is_ours({"type": "command", "command": "/venv/bin/aether-hook", "args": ["Stop"]})
@@ -152,10 +152,10 @@ def is_ours(handler: object) -> bool:
     >>> is_ours({"type": "command", "command": "echo aether-hook"})
     False
     """
-    return bool(started(handler))
+    return bool(program_of(handler))
 
 
-def started(handler: object) -> list[str]:
+def program_of(handler: object) -> list[str]:
     """Return the words that start the program of one of our handlers, without the event; none for another's."""
     if not isinstance(handler, dict) or not isinstance(handler.get("command"), str):
         return []
@@ -171,7 +171,7 @@ def started(handler: object) -> list[str]:
 
 def _is_program(words: list[str]) -> bool:
     names = [re.split(r"[\\/]", word)[-1].removesuffix(".exe") for word in words[:1]] + words[1:]
-    return names in ([PROGRAM], ["aether", "hook"]) or names[1:] == [*MODULE, "hook"]
+    return names in ([PROGRAM], ["aether", "hook"]) or names[1:] == [*MODULE_ARGUMENTS, "hook"]
 
 
 def _words(command: str) -> list[str]:
@@ -184,7 +184,7 @@ def _words(command: str) -> list[str]:
 SERVER = "aether"
 EMPTY = "{}\n"
 # What of a handler is ours to say.
-MADE = ("type", "command", "args", "timeout")
+HANDLER_KEYS = ("type", "command", "args", "timeout")
 
 
 def merge(text: str, groups: JsonObject, *, where: str = "") -> str:
@@ -199,14 +199,14 @@ def merge(text: str, groups: JsonObject, *, where: str = "") -> str:
     missing = {event: [group] for event, group in groups.items() if event not in hooks_of(text)}
     if not missing:
         return text
-    if "hooks" not in value_of(text):
+    if "hooks" not in parse_settings(text):
         return json_edit.add(text, (), [("hooks", missing)])
     return json_edit.add(text, ("hooks",), missing.items())
 
 
 def _merged(text: str, event: str, wanted: JsonObject | None, where: str) -> str:
     groups = hooks_of(text)[event]
-    places = our_places(groups)
+    places = own_positions(groups)
     if wanted is None:
         return _without(text, event, keep=False) if places else text
     if not isinstance(groups, list):
@@ -220,16 +220,16 @@ def _merged(text: str, event: str, wanted: JsonObject | None, where: str) -> str
         present = groups[at]
         alone = len(present["hooks"]) == 1
         if alone or present.get("matcher") == wanted.get("matcher"):
-            return _renewed(text, ("hooks", event, at), present, wanted, below)
+            return _updated(text, ("hooks", event, at), present, wanted, below)
     return json_edit.add(_without(text, event, keep=True), ("hooks", event), [(None, wanted)])
 
 
-def _renewed(text: str, at: json_edit.Path, present: JsonObject, wanted: JsonObject, below: int) -> str:
+def _updated(text: str, at: json_edit.Path, present: JsonObject, wanted: JsonObject, below: int) -> str:
     """Return `text` with our handler brought up to date where it stands; unchanged where it is."""
     (made,) = wanted["hooks"]
     held = present["hooks"][below]
     # What a person has added to it, such as a statusMessage, stays.
-    handler = made | {key: value for key, value in held.items() if key not in MADE}
+    handler = made | {key: value for key, value in held.items() if key not in HANDLER_KEYS}
     if held != handler:
         text = json_edit.put(text, (*at, "hooks", below), handler)
     if present.get("matcher") == wanted.get("matcher"):
@@ -247,8 +247,8 @@ def unmerge(text: str, before: str = "", *, where: str = "") -> str:
     Raises:
         InvalidDocument: it is not JSON, or `hooks` is not what Claude Code reads.
     """
-    events = [event for event, groups in hooks_of(text, where=where).items() if our_places(groups)]
-    held = value_of(before).get("hooks") if before.strip() else None
+    events = [event for event, groups in hooks_of(text, where=where).items() if own_positions(groups)]
+    held = parse_settings(before).get("hooks") if before.strip() else None
     for event in events:
         text = _without(text, event, keep=isinstance(held, dict) and event in held)
     if events and held is None and not hooks_of(text):
@@ -259,21 +259,21 @@ def unmerge(text: str, before: str = "", *, where: str = "") -> str:
 def _without(text: str, event: str, *, keep: bool) -> str:
     """Return `text` without our handlers of `event`, groups that empties, and, but to `keep` it, the empty event."""
     at = ("hooks", event)
-    for group, below in reversed(our_places(hooks_of(text)[event])):
+    for group, below in reversed(own_positions(hooks_of(text)[event])):
         text = json_edit.drop(text, (*at, group, "hooks"), below)
         if not hooks_of(text)[event][group]["hooks"]:
             text = json_edit.drop(text, at, group)
     return text if keep or hooks_of(text)[event] else json_edit.drop_key(text, ("hooks",), event)
 
 
-def our_places(groups: Any) -> list[tuple[int, int]]:
+def own_positions(groups: Any) -> list[tuple[int, int]]:
     """Return where our handlers stand in the groups of one event: number of the group, number in it."""
     return [
         (at, below)
         for at, group in enumerate(groups if isinstance(groups, list) else [])
         if isinstance(group, dict) and isinstance(group.get("hooks"), list)
         for below, handler in enumerate(group["hooks"])
-        if is_ours(handler)
+        if is_own_handler(handler)
     ]
 
 
@@ -287,9 +287,9 @@ def merge_server(text: str, server: JsonObject, *, where: str = "") -> str:
     servers = servers_of(text, where=where)
     if SERVER in servers:
         present = servers[SERVER]
-        wanted = {**present, **server} if is_our_server(present) else present
+        wanted = {**present, **server} if is_own_server(present) else present
         return text if wanted == present else json_edit.put(text, ("mcpServers", SERVER), wanted)
-    if "mcpServers" in value_of(text):
+    if "mcpServers" in parse_settings(text):
         return json_edit.add(text, ("mcpServers",), [(SERVER, server)])
     return json_edit.add(text, (), [("mcpServers", {SERVER: server})])
 
@@ -300,16 +300,16 @@ def unmerge_server(text: str, before: str = "", *, where: str = "") -> str:
     Raises:
         InvalidDocument: it is not JSON, or not what Claude Code reads.
     """
-    ours = [name for name, server in servers_of(text, where=where).items() if is_our_server(server)]
+    ours = [name for name, server in servers_of(text, where=where).items() if is_own_server(server)]
     for name in ours:
         text = json_edit.drop_key(text, ("mcpServers",), name)
-    held = before.strip() and "mcpServers" in value_of(before)
+    held = before.strip() and "mcpServers" in parse_settings(before)
     if ours and not held and not servers_of(text):
         text = json_edit.drop_key(text, (), "mcpServers")
     return text
 
 
-def is_our_server(server: Any) -> bool:
+def is_own_server(server: Any) -> bool:
     """Return whether an MCP server is the one that `aether mcp` is.
 
     >>> is_our_server({"command": "/venv/bin/aether", "args": ["mcp"]}), is_our_server({"command": "other"})
@@ -319,7 +319,7 @@ def is_our_server(server: Any) -> bool:
         return False
     name = re.split(r"[\\/]", server["command"])[-1].removesuffix(".exe")
     words = [name, *(server["args"] if isinstance(server.get("args"), list) else [])]
-    return words[:2] == ["aether", "mcp"] or words[1:5] == [*MODULE, "mcp"]
+    return words[:2] == ["aether", "mcp"] or words[1:5] == [*MODULE_ARGUMENTS, "mcp"]
 
 
 def hooks_of(text: str, *, where: str = "") -> JsonObject:
@@ -333,7 +333,7 @@ def servers_of(text: str, *, where: str = "") -> JsonObject:
 
 
 def _table(text: str, key: str, where: str) -> JsonObject:
-    found = value_of(text, where=where).get(key, {})
+    found = parse_settings(text, where=where).get(key, {})
     if not isinstance(found, dict):
         raise InvalidDocument(
             f"{key} is {shown(found)}.",
@@ -343,7 +343,7 @@ def _table(text: str, key: str, where: str) -> JsonObject:
     return found
 
 
-def value_of(text: str, *, where: str = "") -> JsonObject:
+def parse_settings(text: str, *, where: str = "") -> JsonObject:
     """Return the settings in a text.
 
     Raises:
@@ -368,14 +368,14 @@ def value_of(text: str, *, where: str = "") -> JsonObject:
 
 SCOPES = ("project", "local", "user")
 # Of the digest of a path: enough to tell some thousand projects apart.
-PLACE_CHARS = 12
+PATH_DIGEST_CHARS = 12
 # What others of the project read too; settings of one person are its owner's alone, as Claude Code makes them.
 SHARED_MODE = 0o644
 # Others get it too: it says nothing of this machine.
 SHARED_SERVER: JsonObject = {"command": COMMAND, "args": ["mcp"]}
-BOM = "\ufeff"
+BYTE_ORDER_MARK = "\ufeff"
 # What is remembered of a project is not part of it: it shall not be committed by accident.
-IGNORE_ALL = b"*\n"
+GITIGNORE = b"*\n"
 _Merge = Callable[[str], str]
 _Unmerge = Callable[[str, str], str]
 
@@ -443,7 +443,7 @@ def settings_path(scope: str, *, project: Path | None = None) -> Path:
     return (project or project_directory()) / ".claude" / name
 
 
-def is_users(path: Path) -> bool:
+def is_user_settings(path: Path) -> bool:
     """Return whether a settings file stands in the directory of the user's own: a project there is none."""
     return os.path.realpath(path.parent) == os.path.realpath(claude_directory())
 
@@ -459,14 +459,14 @@ def wanted_groups(scope: str) -> JsonObject:
     """Return the group of handlers that installing puts into the settings of `scope` for each event."""
     if scope == "project":
         return shared_groups()
-    return own_groups(program())
+    return own_groups(own_program())
 
 
 def own_server() -> JsonObject:
     """Return the entry of the MCP server for one person: its bare name only where that is ours in every shell."""
     name = COMMAND
     script = own_script(name) or shutil.which(name)
-    words = [os.path.abspath(script)] if script else [sys.executable, *MODULE]
+    words = [os.path.abspath(script)] if script else [sys.executable, *MODULE_ARGUMENTS]
     if is_on_path(name):
         words = [name]
     return {"command": words[0], "args": [*words[1:], "mcp"]}
@@ -489,7 +489,7 @@ def make_home(named: Home = None) -> tuple[Path, bool]:
     ignore = place / ".gitignore"
     if made and not ignore.exists():
         with _disk(ignore):
-            write_whole(ignore, IGNORE_ALL)
+            write_whole(ignore, GITIGNORE)
     return place, made
 
 
@@ -532,7 +532,7 @@ def uninstall(
     return [_applied(plan, shared=scope == "project", dry_run=dry_run) for plan in plans]
 
 
-def settings(path: Path) -> JsonObject:
+def read_settings(path: Path) -> JsonObject:
     """Return the settings in a file; none where there is no file.
 
     Raises:
@@ -540,12 +540,12 @@ def settings(path: Path) -> JsonObject:
         StorageFailed: it cannot be read.
     """
     text = _text(path, _read(path))
-    return value_of(text, where=str(path)) if text.strip() else {}
+    return parse_settings(text, where=str(path)) if text.strip() else {}
 
 
 def _files(scope: str, project: Path | None) -> list[tuple[Path, _Merge, _Unmerge]]:
     path = settings_path(scope, project=project)
-    if scope != "user" and is_users(path):
+    if scope != "user" and is_user_settings(path):
         raise InvalidInput(
             "here that would be the settings of the user.",
             fix="Use --user, or go into a project.",
@@ -576,20 +576,20 @@ def _plan_out(path: Path, merge: _Merge, unmerge: _Unmerge) -> _Plan:
     text = _text(path, present)
     if not text.strip() or unmerge(text, "") == text:
         return _Plan(path, present, present)
-    earlier, copies = _earlier(path, unmerge)
+    earlier, copies = _clean_backup(path, unmerge)
     before = _text(path, earlier)
     if merge(before) == text:
         after = earlier
     else:
         without = unmerge(text, before)
         # A file that we made holds nothing of anybody's now.
-        after = None if earlier is None and not value_of(without) else _bytes(without, like=present)
+        after = None if earlier is None and not parse_settings(without) else _bytes(without, like=present)
     return _Plan(path, present, after, tuple(copy for copy, data in copies if data == after))
 
 
-def _earlier(path: Path, unmerge: _Unmerge) -> tuple[bytes | None, list[tuple[Path, bytes]]]:
+def _clean_backup(path: Path, unmerge: _Unmerge) -> tuple[bytes | None, list[tuple[Path, bytes]]]:
     """Return the newest backup with nothing of ours in it, if there is one, and all backups."""
-    names = sorted(_backups().glob(f"{_named(path)}*"), reverse=True)
+    names = sorted(_backups().glob(f"{_backup_prefix(path)}*"), reverse=True)
     copies = [(name, name.read_bytes()) for name in names]
     for name, data in copies:
         with contextlib.suppress(InvalidDocument):
@@ -614,7 +614,9 @@ def _applied(plan: _Plan, *, shared: bool, dry_run: bool) -> FileChange:
                 fix="Try again.",
                 where=str(path),
             )
-        kept = _kept(path, before) if before is not None and after is not None and not plan.obsolete else ""
+        kept = (
+            _back_up(path, before) if before is not None and after is not None and not plan.obsolete else ""
+        )
         _write(path, after, shared=shared)
         for copy in plan.obsolete:
             copy.unlink()
@@ -623,9 +625,9 @@ def _applied(plan: _Plan, *, shared: bool, dry_run: bool) -> FileChange:
     return done._replace(backup=kept)
 
 
-def _kept(path: Path, data: bytes) -> str:
+def _back_up(path: Path, data: bytes) -> str:
     """Keep `data`, which the file at `path` holds, and return where: in no project, or it would be committed."""
-    backup = _backups() / f"{_named(path)}{clock.now():%Y%m%dT%H%M%S%fZ}"
+    backup = _backups() / f"{_backup_prefix(path)}{clock.now():%Y%m%dT%H%M%S%fZ}"
     backup.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_whole(backup, data)
     return str(backup)
@@ -635,9 +637,9 @@ def _backups() -> Path:
     return claude_directory() / "aether-backups"
 
 
-def _named(path: Path) -> str:
+def _backup_prefix(path: Path) -> str:
     """Return what the names of the backups of a file begin with."""
-    place = hashlib.sha256(os.fsencode(os.path.abspath(path))).hexdigest()[:PLACE_CHARS]
+    place = hashlib.sha256(os.fsencode(os.path.abspath(path))).hexdigest()[:PATH_DIGEST_CHARS]
     return f"{path.name}-{place}-"
 
 
@@ -680,7 +682,7 @@ def _disk(path: Path) -> Iterator[None]:
 
 def _text(path: Path, data: bytes | None) -> str:
     try:
-        return (data or b"").decode("utf-8").removeprefix(BOM)
+        return (data or b"").decode("utf-8").removeprefix(BYTE_ORDER_MARK)
     except UnicodeDecodeError as reason:
         raise InvalidDocument(
             "is not UTF-8 text. Nothing was changed.", fix="Convert it to UTF-8.", where=str(path)
@@ -688,7 +690,7 @@ def _text(path: Path, data: bytes | None) -> str:
 
 
 def _bytes(text: str, *, like: bytes | None) -> bytes:
-    mark = BOM if (like or b"").startswith(BOM.encode()) else ""
+    mark = BYTE_ORDER_MARK if (like or b"").startswith(BYTE_ORDER_MARK.encode()) else ""
     return f"{mark}{text}".encode()
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from aether.types import JsonObject
 
 # After these the spool is drained; the others leave that to the next who reads the home.
-DRAINING = frozenset({"SessionStart", "SubagentStop", "Stop", "PreCompact"})
+DRAINING_EVENTS = frozenset({"SessionStart", "SubagentStop", "Stop", "PreCompact"})
 # What must be left of the deadline, in seconds, so that compressing is begun: a full home takes about one.
 COMPRESS_SECONDS = 3.0
 
@@ -41,7 +41,7 @@ def reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callab
     settings, session = config.or_default(Path(home)), str(entry.get("session", ""))
     if event == "Stop" and entry.get("stop_hook_active"):
         return ""  # another hook kept the turn going; it was taken in when it first stopped
-    if event in DRAINING:
+    if event in DRAINING_EVENTS:
         left -= _drain(home, note)
     match event:
         case "SessionStart" if settings.claude_inject:
@@ -86,9 +86,9 @@ def _drain(home: str, note: Callable[[str], None]) -> float:
 
 def _compress(home: str, *, by: str) -> None:
     """Compress the phase that working memory is full of, without a model; nothing where it is not full."""
-    from aether.api.working import auto_prepare, check_token_threshold
+    from aether.api.working import check_token_threshold, prepare_current_phase
 
-    record = auto_prepare(home, by=by).record if check_token_threshold(home=home) else None
+    record = prepare_current_phase(home, by=by).record if check_token_threshold(home=home) else None
     if record:
         from aether.api.compress import FALLBACK, compress
 
@@ -100,10 +100,10 @@ _MOST_DEPTH = 8
 _DUMPED_CHARS = 20_000
 _TEXTS = ("content", "result", "output", "message", "text")
 # What Claude Code begins with when a person has chosen.
-ANSWERED = "Your questions have been answered"
+QUESTIONS_ANSWERED = "Your questions have been answered"
 
 
-def answer_of(response: Any) -> str:
+def response_text(response: Any) -> str:
     r"""Return the text of a tool's response.
 
     >>> answer_of({"stdout": "12 passed", "stderr": "slow", "interrupted": False})
@@ -120,7 +120,7 @@ def answer_of(response: Any) -> str:
         return f"The file {path} has been {'created' if response.get('type') == 'create' else 'updated'}."
     if isinstance(response.get("answers"), dict):
         said = ", ".join(f'"{asked}"="{_flat(told, 1)}"' for asked, told in response["answers"].items())
-        return f"{ANSWERED}: {said}. You can now continue with these answers in mind."
+        return f"{QUESTIONS_ANSWERED}: {said}. You can now continue with these answers in mind."
     named = next((response[name] for name in _TEXTS if isinstance(response.get(name), str | list)), None)
     return (
         json.dumps(response, ensure_ascii=False)[:_DUMPED_CHARS]
@@ -129,7 +129,7 @@ def answer_of(response: Any) -> str:
     )
 
 
-def says_failed(response: Any) -> bool:
+def is_failure(response: Any) -> bool:
     r"""Return whether a response says of itself that the tool failed.
 
     >>> says_failed({"isError": True}), says_failed("Exit code 1\nno such file"), says_failed("1 error found")

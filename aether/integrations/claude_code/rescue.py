@@ -165,12 +165,12 @@ def _directory_of(path: Path) -> str:
             line = file.readline(LINE_BYTES)
             if not line:
                 break
-            if found := _said_in(line):
+            if found := _directory_in(line):
                 return found
     return ""
 
 
-def _said_in(line: bytes) -> str:
+def _directory_in(line: bytes) -> str:
     try:
         record = json.loads(line)
         directory = record["cwd"]

@@ -18,13 +18,13 @@ _BLOCK_BYTES = 1 << 18
 # A task of a megabyte is none.
 FIRST_LINE_BYTES = 1 << 20
 # A turn in which more is said is told by its end.
-MOST_SAID = 200
+MOST_TEXTS = 200
 _INTERRUPTED = "[Request interrupted"
-_SPEAKING = (b'"assistant"', b'"user"', b'"queued_command"')
-_TYPED = "typed meanwhile"
+_SPEAKER_MARKS = (b'"assistant"', b'"user"', b'"queued_command"')
+_TYPED_DURING_TURN = "typed meanwhile"
 
 
-def said(path: str, *, message: str = "", agent: bool = False) -> list[JsonObject]:
+def interim_texts(path: str, *, message: str = "", agent: bool = False) -> list[JsonObject]:
     """Return what was said so far in the turn that runs, but for its prompt and for the `message` that ends it.
 
     `agent` tells that `path` is a sub-agent's own file. What a person typed meanwhile is said by "user".
@@ -35,7 +35,7 @@ def said(path: str, *, message: str = "", agent: bool = False) -> list[JsonObjec
         about |= {"id": record.message_id} if record.kind == "assistant" else {"by": record.kind}
         about |= {"part": record.part} if record.part else {}
         found.append(about)
-        if len(found) == MOST_SAID:
+        if len(found) == MOST_TEXTS:
             break
     last = found[0].get("id") if found else None
     while last is not None and found and found[0].get("id") == last and found[0]["text"].strip() in message:
@@ -43,7 +43,7 @@ def said(path: str, *, message: str = "", agent: bool = False) -> list[JsonObjec
     return found[::-1]
 
 
-def task(path: str) -> str:
+def agent_task(path: str) -> str:
     """Return what a sub-agent was asked, which only the first line of its own file says."""
     try:
         with _opened(path) as file:
@@ -62,7 +62,7 @@ def _of_the_turn(path: str, *, agent: bool) -> Iterator[Record]:
     for record in _backwards(path):
         if bool(record.agent) != agent or not record.uuid:
             continue
-        if record.kind == "user" and record.tool != _TYPED:
+        if record.kind == "user" and record.tool != _TYPED_DURING_TURN:
             begun = not record.text.startswith(_INTERRUPTED)
         elif begun and record.kind in {"assistant", "call"}:
             return
@@ -86,7 +86,7 @@ def _read(line: bytes) -> list[Record]:
     What a person typed while the assistant was busy ends no turn, and bears _TYPED.
     """
     # Within a text the quotes of these words would be escaped.
-    if b'"tool_result"' in line or not any(word in line for word in _SPEAKING):
+    if b'"tool_result"' in line or not any(word in line for word in _SPEAKER_MARKS):
         return []
     try:
         value = json.loads(line)
@@ -94,7 +94,7 @@ def _read(line: bytes) -> list[Record]:
         return []
     kind = value.get("type") if isinstance(value, dict) else None
     if kind == "attachment":
-        return [record._replace(tool=_TYPED) for record in records([(0, value)])]
+        return [record._replace(tool=_TYPED_DURING_TURN) for record in records([(0, value)])]
     return list(records([(0, value)])) if kind in {"assistant", "user"} else []
 
 
@@ -120,7 +120,7 @@ def _opened(path: str) -> BinaryIO:
     """
     if not path.endswith(".jsonl"):
         raise ValueError("no transcript")
-    opened = os.open(path, os.O_RDONLY | _AT_ONCE)
+    opened = os.open(path, os.O_RDONLY | _OPEN_FLAGS)
     if stat.S_ISREG(os.fstat(opened).st_mode):
         return os.fdopen(opened, "rb")
     os.close(opened)
@@ -128,7 +128,7 @@ def _opened(path: str) -> BinaryIO:
 
 
 # Opening a pipe would wait for who writes to it.
-_AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+_OPEN_FLAGS = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

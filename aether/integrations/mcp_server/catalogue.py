@@ -105,7 +105,10 @@ MEMORY = (
     Tool(tools.status, "How full memory is, and in which phase the work is.", reads=True),
 )
 _SUCCESS: JsonObject = {"success": {"type": "boolean"}, "message": {"type": "string"}}
-_FOUND: JsonObject = {"entities": shapes.listed(shapes.ENTITY), "relations": shapes.listed(shapes.RELATION)}
+_FOUND: JsonObject = {
+    "entities": shapes.array_of(shapes.ENTITY),
+    "relations": shapes.array_of(shapes.RELATION),
+}
 _NOTE: JsonObject = {
     "note": {"type": "string", "description": "What is left out, where it would be too long"}
 }
@@ -113,20 +116,20 @@ GRAPH = (
     Tool(
         graph_tools.create_entities,
         "Create multiple new entities in the knowledge graph",
-        {"entities": shapes.listed(shapes.ENTITY)},
-        output={"entities": shapes.listed(shapes.ENTITY)},
+        {"entities": shapes.array_of(shapes.ENTITY)},
+        output={"entities": shapes.array_of(shapes.ENTITY)},
     ),
     Tool(
         graph_tools.create_relations,
         "Create multiple new relations between entities in the knowledge graph. Relations should be in active voice",
-        {"relations": shapes.listed(shapes.RELATION)},
-        output={"relations": shapes.listed(shapes.RELATION)},
+        {"relations": shapes.array_of(shapes.RELATION)},
+        output={"relations": shapes.array_of(shapes.RELATION)},
     ),
     Tool(
         graph_tools.add_observations,
         "Add new observations to existing entities in the knowledge graph",
-        {"observations": shapes.listed(shapes.OBSERVED)},
-        output={"results": shapes.listed(shapes.ADDED)},
+        {"observations": shapes.array_of(shapes.OBSERVED)},
+        output={"results": shapes.array_of(shapes.ADDED)},
     ),
     Tool(
         graph_tools.delete_entities,
@@ -139,7 +142,7 @@ GRAPH = (
     Tool(
         graph_tools.delete_observations,
         "Delete specific observations from entities in the knowledge graph",
-        {"deletions": shapes.listed(shapes.DELETION)},
+        {"deletions": shapes.array_of(shapes.DELETION)},
         destroys=True,
         repeats=True,
         output=_SUCCESS,
@@ -147,7 +150,7 @@ GRAPH = (
     Tool(
         graph_tools.delete_relations,
         "Delete multiple relations from the knowledge graph",
-        {"relations": {**shapes.listed(shapes.RELATION), "description": "An array of relations to delete"}},
+        {"relations": {**shapes.array_of(shapes.RELATION), "description": "An array of relations to delete"}},
         destroys=True,
         repeats=True,
         output=_SUCCESS,
@@ -172,7 +175,7 @@ SETS: dict[str, tuple[Tool, ...]] = {"memory": MEMORY, "graph": GRAPH, "all": (*
 DEFAULT_SET = "memory"
 
 
-def chosen(name: str) -> tuple[Tool, ...]:
+def tools_of(name: str) -> tuple[Tool, ...]:
     """Return the tools of a set.
 
     Raises:

@@ -17,12 +17,12 @@ from typing import Any
 from aether.api import graph
 from aether.errors import InvalidInput, shown
 from aether.integrations.mcp_server.results import RESULT_CHARS, Answer, as_json
-from aether.integrations.mcp_server.tools import note_of
+from aether.integrations.mcp_server.tools import notes_on
 from aether.memory.graph import Entity, Graph
-from aether.memory.recall import gist
+from aether.memory.recall import excerpt
 from aether.types import JsonObject
 
-TEXTS = "An array of "
+ARRAY_PREFIX = "An array of "
 # A name is said in every answer about its entity and its relations; what is longer is an observation.
 MAX_NAME_CHARS = 2_000
 Fields = Mapping[str, str]
@@ -52,7 +52,7 @@ ADDED: Fields = {
 }
 
 
-def listed(fields: Fields) -> JsonObject:
+def array_of(fields: Fields) -> JsonObject:
     """Return the JSON schema of an array of objects with these fields.
 
     >>> listed({"to": "Where it ends"})["items"]["properties"]
@@ -62,7 +62,7 @@ def listed(fields: Fields) -> JsonObject:
     return {"type": "array", "items": {"type": "object", "properties": properties, "required": list(fields)}}
 
 
-def checked(values: object, fields: Fields, *, where: str) -> Any:
+def validated(values: object, fields: Fields, *, where: str) -> Any:
     """Return `values`, objects with these fields, without other fields.
 
     Raises:
@@ -78,11 +78,11 @@ def _one(value: object, fields: Fields, where: str) -> JsonObject:
         raise InvalidInput(f"is {shown(value)}.", fix=f"Use an object with {', '.join(fields)}.", where=where)
     for name, about in fields.items():
         given = value.get(name)
-        texts = given if about.startswith(TEXTS) else [given]
+        texts = given if about.startswith(ARRAY_PREFIX) else [given]
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-            kind = "an array of texts" if about.startswith(TEXTS) else "a text"
+            kind = "an array of texts" if about.startswith(ARRAY_PREFIX) else "a text"
             raise InvalidInput(f"{name} is {shown(given)}.", fix=f"Use {kind}.", where=where)
-        if about.startswith(TEXTS) or len(texts[0]) <= MAX_NAME_CHARS:
+        if about.startswith(ARRAY_PREFIX) or len(texts[0]) <= MAX_NAME_CHARS:
             continue
         raise InvalidInput(
             f"{name} has {len(texts[0]):,} characters.",
@@ -93,7 +93,7 @@ def _one(value: object, fields: Fields, where: str) -> JsonObject:
 
 
 def _property(about: str) -> JsonObject:
-    if about.startswith(TEXTS):
+    if about.startswith(ARRAY_PREFIX):
         return {"type": "array", "items": {"type": "string"}, "description": about}
     return {"type": "string", "description": about}
 
@@ -109,7 +109,7 @@ def create_entities(entities: list[Any], *, home: Path) -> Answer:
     Raises:
         InvalidInput: a name is empty, or nothing of it may be stored.
     """
-    given = checked(entities, ENTITY, where="entities")
+    given = validated(entities, ENTITY, where="entities")
     return _stored("entities", graph.create_entities(given, home=home), given)
 
 
@@ -119,7 +119,7 @@ def create_relations(relations: list[Any], *, home: Path) -> Answer:
     Raises:
         InvalidInput: a name is empty, or nothing of it may be stored.
     """
-    given = checked(relations, RELATION, where="relations")
+    given = validated(relations, RELATION, where="relations")
     return _stored("relations", graph.create_relations(given, home=home), given)
 
 
@@ -129,7 +129,7 @@ def add_observations(observations: list[Any], *, home: Path) -> Answer:
     Raises:
         NotFound: there is no such entity.
     """
-    given = checked(observations, OBSERVED, where="observations")
+    given = validated(observations, OBSERVED, where="observations")
     return _stored("results", graph.add_observations(given, home=home), given)
 
 
@@ -141,13 +141,13 @@ def delete_entities(entityNames: list[str], *, home: Path) -> Answer:  # noqa: N
 
 def delete_observations(deletions: list[Any], *, home: Path) -> Answer:
     """Remove observations; what is absent is passed over."""
-    graph.delete_observations(checked(deletions, DELETION, where="deletions"), home=home)
+    graph.delete_observations(validated(deletions, DELETION, where="deletions"), home=home)
     return _done("Observations deleted successfully")
 
 
 def delete_relations(relations: list[Any], *, home: Path) -> Answer:
     """Remove exactly these relations."""
-    graph.delete_relations(checked(relations, RELATION, where="relations"), home=home)
+    graph.delete_relations(validated(relations, RELATION, where="relations"), home=home)
     return _done("Relations deleted successfully")
 
 
@@ -168,7 +168,7 @@ def open_nodes(names: list[str], *, home: Path) -> Answer:
 
 def _stored(key: str, fresh: list[Any], given: Any) -> Answer:
     """Answer with what is new, and say what was left out of what was `given`."""
-    notes = [note_of(given)]
+    notes = [notes_on(given)]
     told, room = fresh, RESULT_CHARS - NAMES_CHARS
     if len(as_json(fresh)) > room:
         told = fresh[: sum(end <= room for end in accumulate(map(_chars, fresh)))]
@@ -222,7 +222,7 @@ def _fitting(entity: Entity, room: int) -> Entity:
 
     So is the end of a name that nobody gave by a tool.
     """
-    name, kind = (gist(entity[key], MAX_NAME_CHARS) for key in ("name", "entityType"))
+    name, kind = (excerpt(entity[key], MAX_NAME_CHARS) for key in ("name", "entityType"))
     kept: list[str] = []
     for text in entity["observations"]:
         room -= _chars(text)

@@ -64,7 +64,7 @@ def _parts(text: str) -> list[str]:
     return [*parts, text]
 
 
-def lean(schema: JsonObject, known: Mapping[str, str | JsonObject]) -> JsonObject:
+def minify(schema: JsonObject, known: Mapping[str, str | JsonObject]) -> JsonObject:
     """Return a schema of arguments without titles and nulls, with what is `known` of each.
 
     That is a description, or a whole schema in the place of the generated one.

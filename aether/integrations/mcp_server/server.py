@@ -44,7 +44,7 @@ from aether.errors import AetherError, BackendUnavailable, InvalidInput, NotFoun
 from aether.integrations.mcp_server import catalogue
 from aether.integrations.mcp_server.catalogue import Tool
 from aether.integrations.mcp_server.graph_tools import RESOURCE
-from aether.integrations.mcp_server.results import Answer, as_json, lean, part_of
+from aether.integrations.mcp_server.results import Answer, as_json, minify, part_of
 from aether.integrations.mcp_server.tools import handoff_text
 from aether.memory import phases
 from aether.memory import recall as lines
@@ -53,7 +53,7 @@ from aether.memory import recall as lines
 PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"
 
 
-def place(home: str | None) -> Path:
+def served_home(home: str | None) -> Path:
     """Return the home that is named, by `home` or AETHER_HOME, else that of the project.
 
     Raises:
@@ -77,7 +77,7 @@ def _is_free(home: Path) -> bool:
 def _may_make(named: str, cwd: str, started: str) -> bool:
     if named:
         return os.environ.get("AETHER_AUTO_INIT") != project.OFF
-    return project.may_make(project.root_of(cwd, started))
+    return project.may_create_home(project.root_of(cwd, started))
 
 
 JSON, TEXT = "application/json", "text/plain"
@@ -85,7 +85,7 @@ JSON, TEXT = "application/json", "text/plain"
 NEWEST = 50
 
 
-def register(server: Any, home: str | None, *, memory: bool) -> None:
+def register_resources(server: Any, home: str | None, *, memory: bool) -> None:
     """Add the resources to the server; without those of aether's own memory unless `memory`."""
     _add(server, home, RESOURCE, "The whole knowledge graph", knowledge_graph)
     if not memory:
@@ -108,7 +108,7 @@ def overview(home: Path) -> str:
     memory = api_home.read(home).documents["memory"]
     newest = sorted(lines.records(memory), key=lambda record: record.at, reverse=True)[:NEWEST]
     count = api_home.counter_of(memory)
-    told = [lines.line(record, count=count)._asdict() for record in newest]
+    told = [lines.recall_line(record, count=count)._asdict() for record in newest]
     kept = [{key: line[key] for key in ("id", "layer", "type", "at", "tokens", "gist")} for line in told]
     return as_json({**get_memory_status(home=home), "newest": kept})
 
@@ -142,7 +142,7 @@ def entry(id: str, home: Path) -> str:
 
 def _add(server: Any, home: str | None, uri: str, about: str, read: Callable[[Path], str]) -> None:
     async def reading() -> str:
-        text = await _in_thread(lambda: read(place(home)))
+        text = await _in_thread(lambda: read(served_home(home)))
         return text if uri == RESOURCE else part_of(text, 1, ask="the tool get")
 
     name = uri.rpartition("/")[2]
@@ -151,7 +151,7 @@ def _add(server: Any, home: str | None, uri: str, about: str, read: Callable[[Pa
 
 def _add_entries(server: Any, home: str | None, kind: str) -> None:
     async def reading(id: str) -> str:
-        return part_of(await _in_thread(lambda: entry(id, place(home))), 1, ask=f"get, ids=[{id}]")
+        return part_of(await _in_thread(lambda: entry(id, served_home(home))), 1, ask=f"get, ids=[{id}]")
 
     about = f"One of the {kind} by its id"
     server.resource(
@@ -180,10 +180,10 @@ def register_prompts(server: Any, home: str | None) -> None:
     """Add the prompts to the server."""
 
     async def compress(phase: str = "") -> str:
-        return await _told(lambda: compress_prompt(phase, home))
+        return await _prompt_text(lambda: compress_prompt(phase, home))
 
     async def summary(kind: str = "task_state") -> str:
-        return await _told(lambda: summary_prompt(kind))
+        return await _prompt_text(lambda: summary_prompt(kind))
 
     about = "Compress working memory: you are the architect who writes the session"
     server.prompt("compress", description=about)(compress)
@@ -200,7 +200,7 @@ def compress_prompt(phase: str, home: str | None) -> str:
         raise InvalidInput(
             f"phase is {shown(phase)}.", fix="Use a number, or leave it out.", where="compress"
         )
-    found = place(home)
+    found = served_home(home)
     number = int(phase) if phase else phases.current_phase(colony.colony(home=found))
     text, path = handoff_text(number, found)
     if not path:
@@ -222,7 +222,7 @@ def summary_prompt(kind: str) -> str:
     return texts.render(SUMMARIES[kind], max_tokens=str(SUMMARY_TOKENS))
 
 
-async def _told(make: Any) -> str:
+async def _prompt_text(make: Any) -> str:
     from mcp.shared.exceptions import MCPError
     from mcp.types import INVALID_PARAMS
 
@@ -234,7 +234,7 @@ async def _told(make: Any) -> str:
 
 NAME = "aether"
 # Arguments that the server gives, not the model.
-_OURS = frozenset({"home", "progress"})
+_SERVER_ARGUMENTS = frozenset({"home", "progress"})
 
 
 def serve(home: str | None = None, *, tools: str = catalogue.DEFAULT_SET) -> None:
@@ -258,7 +258,7 @@ def build(home: str | None = None, *, tools: str = catalogue.DEFAULT_SET) -> Any
         BackendUnavailable: the package `mcp` is not installed, or is not of version 2.
         InvalidInput: there is no such set of tools.
     """
-    offered = catalogue.chosen(tools)
+    offered = catalogue.tools_of(tools)
     try:
         from mcp.server.mcpserver import MCPServer
     except ImportError as reason:
@@ -274,7 +274,7 @@ def build(home: str | None = None, *, tools: str = catalogue.DEFAULT_SET) -> Any
         tools=[_made(tool, home) for tool in offered],
         log_level="WARNING",
     )
-    register(server, home, memory=tools != "graph")
+    register_resources(server, home, memory=tools != "graph")
     if tools != "graph":
         register_prompts(server, home)
     return server
@@ -293,7 +293,7 @@ def _made(tool: Tool, home: str | None) -> Any:
     made = _kind().from_function(
         _call(tool, home), tool.name, description=tool.description, annotations=hints
     )
-    made.parameters = lean(made.parameters, tool.arguments)
+    made.parameters = minify(made.parameters, tool.arguments)
     if tool.output:
         required = [name for name in tool.output if name != "note"]
         made.fn_metadata.output_schema = {"type": "object", "properties": tool.output, "required": required}
@@ -334,16 +334,16 @@ def _call(tool: Tool, home: str | None) -> Callable[..., Any]:
 
     async def call(ctx: Any, **arguments: Any) -> Any:
         if "progress" in signature.parameters:
-            arguments["progress"] = _telling(ctx)
+            arguments["progress"] = _progress_to(ctx)
         try:
-            answer = await asyncio.to_thread(lambda: tool.do(**arguments, home=place(home)))
+            answer = await asyncio.to_thread(lambda: tool.do(**arguments, home=served_home(home)))
         except AetherError as reason:
-            raise ToolError(_sound(str(reason))) from reason
+            raise ToolError(_without_surrogates(str(reason))) from reason
         if tool.output and not tool.reads:
             await ctx.notify_resource_updated(RESOURCE)
         return _result(answer)
 
-    own = [each for name, each in signature.parameters.items() if name not in _OURS]
+    own = [each for name, each in signature.parameters.items() if name not in _SERVER_ARGUMENTS]
     own.append(inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=Context))
     call.__signature__ = inspect.Signature(own, return_annotation=CallToolResult)  # type: ignore[attr-defined]
     call.__annotations__ = {**{each.name: each.annotation for each in own}, "return": CallToolResult}
@@ -355,21 +355,21 @@ def _result(answer: Answer) -> Any:
 
     texts = [answer.text, *([answer.note] if answer.note else [])]
     return CallToolResult(
-        content=[TextContent(type="text", text=_sound(text)) for text in texts],
-        structured_content=_sound(answer.data),
+        content=[TextContent(type="text", text=_without_surrogates(text)) for text in texts],
+        structured_content=_without_surrogates(answer.data),
     )
 
 
-def _sound(value: Any) -> Any:
+def _without_surrogates(value: Any) -> Any:
     """Return `value` without lone surrogates: they may stand in a home, but not in UTF-8."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, dict):
-        return {key: _sound(each) for key, each in value.items()}
-    return [_sound(each) for each in value] if isinstance(value, list) else value
+        return {key: _without_surrogates(each) for key, each in value.items()}
+    return [_without_surrogates(each) for each in value] if isinstance(value, list) else value
 
 
-def _telling(ctx: Any) -> Callable[[str], None]:
+def _progress_to(ctx: Any) -> Callable[[str], None]:
     """Return what a thread calls to tell the client how far it is; a client that did not ask hears nothing."""
     loop, step = asyncio.get_running_loop(), count(1)
 

@@ -34,13 +34,13 @@ from aether.errors import InvalidInput, NotFound, shown
 from aether.integrations.mcp_server.results import RESULT_CHARS, Answer, as_json, part_of
 from aether.memory import answers, phases
 from aether.memory.capture.notes import RELEVANCE
-from aether.memory.handoff import room
-from aether.memory.ingest import Ingested
-from aether.memory.items import block, items_of
-from aether.memory.recall import gist, printed
+from aether.memory.handoff import session_room
+from aether.memory.ingest import IngestResult
+from aether.memory.items import items_of, memory_block
+from aether.memory.recall import excerpt, format_line
 from aether.redact.redact import redact, without_whole_blocks
 from aether.store.documents import NAMES
-from aether.text.words import counted
+from aether.text.words import pluralize
 from aether.types import JsonObject
 
 # What needs no model, no key and no network.
@@ -65,7 +65,7 @@ def compress(
     if action == "prepare":
         return _prepared(chosen, part, home)
     done = api_compress.compress(chosen, architect=BUILT_IN, home=home, progress=progress)
-    return Answer(_words(done.ingested) if done.ingested else done.prepared.reason)
+    return Answer(_result_text(done.ingested) if done.ingested else done.prepared.reason)
 
 
 def handoff_text(phase: int, home: Path) -> tuple[str, str]:
@@ -74,7 +74,7 @@ def handoff_text(phase: int, home: Path) -> tuple[str, str]:
     if made.path is None:
         return made.reason, ""
     handoff = handoffs.read_handoff(made.path)
-    given = cast(JsonObject, {**handoff, "target_tokens": room(handoff)})
+    given = cast(JsonObject, {**handoff, "target_tokens": session_room(handoff)})
     return session_request(given).prompt, str(made.path)
 
 
@@ -104,7 +104,7 @@ def _ingested(session: Any, phase: int | None, home: Path) -> Answer:
     done = api_compress.trigger_phase_boundary_compression(
         chosen, session, architect=dict(BY_CALLER), home=home
     )
-    return Answer(_words(done))
+    return Answer(_result_text(done))
 
 
 def _phase_of(session: Mapping[str, Any] | str, home: Path) -> int:
@@ -118,7 +118,7 @@ def _current(home: Path) -> int:
     return phases.current_phase(api_home.read(home).documents["COLONY_STATE"])
 
 
-def _words(done: Ingested) -> str:
+def _result_text(done: IngestResult) -> str:
     session = done.session
     if not done.stored:
         return f"Session {session['session_id']} was stored already; nothing changed."
@@ -144,7 +144,7 @@ class Statement(NamedTuple):
     """What was changed; empty where nothing was."""
 
 
-def stated(text: str) -> Statement:
+def statement(text: str) -> Statement:
     """Return what is stored of `text`, and what is to be said of that.
 
     >>> stated("Use SQLite. <private>It is mine.</private>")
@@ -157,7 +157,7 @@ def stated(text: str) -> Statement:
     return Statement(kept, " ".join(words for words, holds in noted.items() if holds))
 
 
-def note_of(value: Any) -> str:
+def notes_on(value: Any) -> str:
     """Return what is to be said of all texts in `value`."""
     texts = [value]
     notes: dict[str, None] = {}
@@ -165,7 +165,7 @@ def note_of(value: Any) -> str:
         if isinstance(each, (dict, list)):
             texts += each.values() if isinstance(each, dict) else each
         else:
-            notes |= {stated(each).note: None}
+            notes |= {statement(each).note: None}
     return " ".join(note for note in notes if note)
 
 
@@ -191,7 +191,7 @@ def remember(
     Raises:
         InvalidInput: nothing is left to remember, or an argument is impossible.
     """
-    kept, note = stated(content)
+    kept, note = statement(content)
     if not kept.strip() and content.strip():
         raise InvalidInput(
             "only what is private, or aether's own memory, was given.",
@@ -228,12 +228,12 @@ def recall(query: str, limit: int = 10, *, home: Path) -> Answer:
     """
     if not 1 <= limit <= MOST_LINES:
         raise InvalidInput(f"limit is {limit}.", fix=f"Use 1 to {MOST_LINES}.", where="recall")
-    lines = [printed(line) for line in api_recall.recall(query, limit=limit, home=home)]
+    lines = [format_line(line) for line in api_recall.recall(query, limit=limit, home=home)]
     count = api_home.counter_of(api_home.read(home).documents["memory"])
     for match in graph.recall_entities(query, limit=MOST_ENTITIES, home=home):
         cost = count(match.text)
         lines.append(
-            f"{ENTITY}{gist(match.name, MOST_NAME_CHARS)} · {gist(match.type)} · {match.at[:10] or 'undated'} · {cost} tokens · {gist(match.text)}"
+            f"{ENTITY}{excerpt(match.name, MOST_NAME_CHARS)} · {excerpt(match.type)} · {match.at[:10] or 'undated'} · {cost} tokens · {excerpt(match.text)}"
         )
     if not lines:
         return Answer("Nothing in memory has these words. Others that stand in it may.")
@@ -250,7 +250,7 @@ def timeline(id: str, before: int = 3, after: int = 3, *, home: Path) -> Answer:
     if max(before, after) > MOST_LINES:
         raise InvalidInput("that is too many.", fix=f"Use at most {MOST_LINES}.", where="timeline")
     found = api_recall.timeline(id, before=before, after=after, home=home)
-    lines = [f"{'> ' if line.id == id else '  '}{line.at[11:16]} {printed(line)}" for line in found]
+    lines = [f"{'> ' if line.id == id else '  '}{line.at[11:16]} {format_line(line)}" for line in found]
     return _marked(lines, "Full text: get with ids.")
 
 
@@ -271,7 +271,7 @@ def _full(id: str, home: Path) -> str:
     if id in NAMES:
         return f"# {id}\n{as_json(homes.show(id, home=home))}"
     if id.startswith(ENTITY):
-        return f"# {id}\n{graph.entity(id.removeprefix(ENTITY), home=home).text}"
+        return f"# {id}\n{graph.describe_entity(id.removeprefix(ENTITY), home=home).text}"
     try:
         (entry,) = api_recall.full([id], home=home)
     except NotFound as reason:
@@ -291,7 +291,7 @@ def signals(
     if action == "emit":
         if not context.strip():
             raise InvalidInput("context is missing.", fix="Say what the signal is about.", where="signals")
-        kept, note = stated(context)
+        kept, note = statement(context)
         if not kept.strip():
             raise InvalidInput(
                 "only what is private, or aether's own memory, was given.",
@@ -307,7 +307,7 @@ def signals(
 
 
 def _signal_line(signal: JsonObject) -> str:
-    context = gist(signal["metadata"].get("context") or "", MOST_NAME_CHARS)
+    context = excerpt(signal["metadata"].get("context") or "", MOST_NAME_CHARS)
     return f"{signal['type']} {signal['effective_strength']:.2f}: {context} ({signal['created_at'][:16]})"
 
 
@@ -355,11 +355,11 @@ def status(*, home: Path) -> Answer:
     known = graph.read_graph(home=home)
     lines = [
         f"home: {found['home']} (revision {found['revision']})",
-        f"working memory: {counted(held['items'], 'items')}, {held['tokens']} of {held['max_capacity_tokens']} tokens"
+        f"working memory: {pluralize(held['items'], 'items')}, {held['tokens']} of {held['max_capacity_tokens']} tokens"
         + (", compression needed: call compress" if held["compression_needed"] else ""),
         f"short-term memory: {short['sessions']} of {short['max_sessions']} sessions",
-        f"long-term memory: {counted(long['patterns'], 'patterns')}",
-        f"knowledge graph: {counted(len(known['entities']), 'entities')}, {counted(len(known['relations']), 'relations')}",
+        f"long-term memory: {pluralize(long['patterns'], 'patterns')}",
+        f"knowledge graph: {pluralize(len(known['entities']), 'entities')}, {pluralize(len(known['relations']), 'relations')}",
         f"hand-offs open: {', '.join(found['open_handoffs']) or 'none'}",
         _phase_words(colony.colony(home=home)),
     ]
@@ -367,5 +367,5 @@ def status(*, home: Path) -> Answer:
 
 
 def _marked(lines: Sequence[str], how: str) -> Answer:
-    text = block(lines, occasion="recall", at=clock.stamp(clock.now()))
+    text = memory_block(lines, occasion="recall", at=clock.stamp(clock.now()))
     return Answer(f"{text}\n{how}" if how else text)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from aether.memory.briefing.sections import Line, day_of, when, written
+from aether.memory.briefing.sections import Line, date_and_age, day_of, format_line
 
 # In the order in which they stand.
 HEADINGS = {
@@ -40,7 +40,7 @@ class Share(NamedTuple):
     most: int
 
 
-def ranked(lines: Mapping[str, Sequence[Line]], shares: Mapping[str, Share]) -> list[Line]:
+def rank(lines: Mapping[str, Sequence[Line]], shares: Mapping[str, Share]) -> list[Line]:
     """Return the lines of all sections in the order of their importance."""
     places = {section: at for at, section in enumerate(HEADINGS)}
     numbered = [
@@ -51,7 +51,7 @@ def ranked(lines: Mapping[str, Sequence[Line]], shares: Mapping[str, Share]) -> 
     return [line for *_, line in sorted(numbered, key=lambda each: each[:3])]
 
 
-def laid_out(lines: Sequence[Line], *, now: datetime, root: str = "") -> list[str]:
+def lay_out(lines: Sequence[Line], *, now: datetime, root: str = "") -> list[str]:
     """Return `lines` as text, section by section; file paths are told from `root`, a day that all share once."""
     text: list[str] = []
     for section, heading in HEADINGS.items():
@@ -59,18 +59,20 @@ def laid_out(lines: Sequence[Line], *, now: datetime, root: str = "") -> list[st
         days = {day_of(line.at) for line in mine}
         about = [f"below {root}"] if section == "files" and root else []
         if heading and len(mine) > 1 and len(days) == 1 and days != {""}:
-            about += when(mine[0].at, now=now)
+            about += date_and_age(mine[0].at, now=now)
             mine = [line._replace(at="") for line in mine]
         if mine and heading:
             text.append(heading.removesuffix(":") + (f" ({', '.join(about)})" if about else "") + ":")
         for line in mine:
             shown = line._replace(text=line.text.removeprefix(root)) if section == "files" else line
-            told = written(shown, now=now)
+            told = format_line(shown, now=now)
             text.append(told if heading else told.removeprefix("- "))
     return text
 
 
-def fitted(lines: Sequence[Line], make: Callable[[Sequence[Line]], str], fits: Callable[[str], bool]) -> str:
+def longest_fit(
+    lines: Sequence[Line], make: Callable[[Sequence[Line]], str], fits: Callable[[str], bool]
+) -> str:
     """Return what `make` makes of the longest beginning of `lines` that fits, "" where not even one line does."""
     low, high = 0, len(lines)
     while low < high:

@@ -14,9 +14,9 @@ from typing import Any
 
 from aether import clock
 from aether.memory.briefing import sections
-from aether.memory.briefing.block import Share, fitted, laid_out, ranked
-from aether.memory.briefing.sections import Line, merged, newest_items, newest_sessions
-from aether.memory.items import block, neutral
+from aether.memory.briefing.block import Share, lay_out, longest_fit, rank
+from aether.memory.briefing.sections import Line, newest_items, newest_sessions, without_repeats
+from aether.memory.items import memory_block, neutralize
 from aether.types import Counter
 
 # The host saves a longer hook output to a file and shows 2 KB of it (10,000, facts of Claude Code); what it wraps
@@ -82,11 +82,11 @@ def briefing(
     news = bool(since) and occasion in RESUMED
     whole = news or occasion == "compact"
     shares = _COMPACT if whole else _START
-    found = _gathered(documents, shares, now=now, root=root, wide=wide)
+    found = _gather(documents, shares, now=now, root=root, wide=wide)
     if news:
         moment = clock.stamp(clock.parse(since, where="since"))
         found = {section: [line for line in lines if line.at > moment] for section, lines in found.items()}
-    lines = ranked(found, shares)
+    lines = rank(found, shares)
     if whole:
         return _block(lines, occasion=occasion, now=now, count=count, budget=budget)
     first = [line for line in lines if line.section in _FIRST]
@@ -102,67 +102,69 @@ def agent_brief(
     documents: Mapping[str, Any], caste: str, *, now: datetime, count: Counter, budget: int, root: str = ""
 ) -> str:
     """Return what a sub-agent of `caste` needs to know, as one block, or ""."""
-    found = _gathered(documents, _AGENT, now=now, root=root, caste=caste)
-    return _block(ranked(found, _AGENT), occasion="subagent", now=now, count=count, budget=budget)
+    found = _gather(documents, _AGENT, now=now, root=root, caste=caste)
+    return _block(rank(found, _AGENT), occasion="subagent", now=now, count=count, budget=budget)
 
 
 def steering(documents: Mapping[str, Any], *, now: datetime, root: str = "") -> str:
     """Return, as plain text for a summariser, what its summary must keep, or ""."""
-    lines = ranked(_gathered(documents, _COMPACT, now=now, root=root), _COMPACT)
+    lines = rank(_gather(documents, _COMPACT, now=now, root=root), _COMPACT)
     base = _base(lines)
 
     def make(some: Sequence[Line]) -> str:
-        return "\n".join([_STEERING, *map(neutral, laid_out(some, now=now, root=base))])
+        return "\n".join([_STEERING, *map(neutralize, lay_out(some, now=now, root=base))])
 
-    return fitted(lines, make, lambda text: len(text) < STEERING_CHARS)
+    return longest_fit(lines, make, lambda text: len(text) < STEERING_CHARS)
 
 
 def _block(lines: Sequence[Line], *, occasion: str, now: datetime, count: Counter, budget: int) -> str:
     base = _base(lines)
 
     def make(some: Sequence[Line]) -> str:
-        return block([*laid_out(some, now=now, root=base), HINT], occasion=occasion, at=clock.stamp(now))
+        return memory_block(
+            [*lay_out(some, now=now, root=base), HINT], occasion=occasion, at=clock.stamp(now)
+        )
 
     def fits(text: str) -> bool:
         return len(json.dumps(text)) <= MOST_CHARS and count(text) <= budget
 
-    return fitted(lines, make, fits)
+    return longest_fit(lines, make, fits)
 
 
 def _base(lines: Sequence[Line]) -> str:
-    return sections.root_of([line for line in lines if line.section == "files"])
+    return sections.common_root([line for line in lines if line.section == "files"])
 
 
-def _gathered(
+def _gather(
     documents: Mapping[str, Any], shares: Mapping[str, Share], *, now: datetime, root: str = "",
     wide: Mapping[str, Any] | None = None, caste: str | None = None,
 ) -> dict[str, list[Line]]:  # fmt: skip
     """Return what could be told of the sections that have a share, the newest first, nothing twice."""
     memory = documents["memory"]
     sessions = newest_sessions(memory)
-    items = [*sections.below([*newest_items(memory), *sections.rested(sessions)], root)]
-    rules = _ruling(memory, wide)
+    items = [*sections.with_short_paths([*newest_items(memory), *sections.session_items(sessions)], root)]
+    rules = _rules_and_patterns(memory, wide)
     make: dict[str, Callable[[], Iterable[Line]]] = {
         "goal": lambda: sections.goal(documents),
         "protected": lambda: sections.protected(memory),
         "rules": lambda: (line for line in rules if line.section == "rules"),
         "noted": lambda: (line for line in rules if line.section == "noted"),
         "learned": lambda: (line for line in rules if line.section == "learned"),
-        "signals": lambda: sections.felt(documents, now=now, caste=caste),
-        "open": lambda: sections.still_open(items),
-        "asked": lambda: sections.asked(items),
-        "stands": lambda: sections.stands(items),
-        "decided": lambda: sections.decided(items, sessions),
-        "files": lambda: sections.files(items, root=root, foremost=shares is not _COMPACT),
-        "ran": lambda: sections.ran(items),
-        "solved": lambda: sections.solved(items, otherwise=shares is _START),
-        "before": lambda: sections.before(sessions),
-        "did": lambda: sections.done_by(items, caste or ""),
+        "signals": lambda: sections.active_signals(documents, now=now, caste=caste),
+        "open": lambda: sections.open_problems(items),
+        "asked": lambda: sections.requests(items),
+        "stands": lambda: sections.results(items),
+        "decided": lambda: sections.decisions(items, sessions),
+        "files": lambda: sections.changed_files(items, root=root, foremost=shares is not _COMPACT),
+        "ran": lambda: sections.commands_run(items),
+        "solved": lambda: sections.solutions(items, otherwise=shares is _START),
+        "before": lambda: sections.earlier_work(sessions),
+        "did": lambda: sections.done_by_caste(items, caste or ""),
     }
     return {
         section: [*make[section]()]
         if section in _DISTINCT
-        else _distinct(make[section](), section, share.most)
+        else _without_repeats(make[section](), section, share.most)
         for section, share in shares.items()
     }
 
@@ -173,15 +175,15 @@ _DISTINCT = frozenset({"goal", "signals", "files", "ran"})
 _REPLACING = frozenset({"rules", "decided"})
 
 
-def _distinct(lines: Iterable[Line], section: str, most: int) -> list[Line]:
+def _without_repeats(lines: Iterable[Line], section: str, most: int) -> list[Line]:
     looked_at = (line for line, _ in zip(lines, range(_LOOKED_AT), strict=False) if line.text)
-    return merged(looked_at, most=most, replacing=section in _REPLACING)
+    return without_repeats(looked_at, most=most, replacing=section in _REPLACING)
 
 
-def _ruling(memory: Mapping[str, Any], wide: Mapping[str, Any] | None) -> list[Line]:
+def _rules_and_patterns(memory: Mapping[str, Any], wide: Mapping[str, Any] | None) -> list[Line]:
     """Return what binds, what agents noted and what was learned, here and in the home for all projects."""
-    found = [*sections.rules(memory), *sections.learned(memory)]
+    found = [*sections.rules(memory), *sections.learned_patterns(memory)]
     if wide is not None:
         found += sections.rules(wide["memory"], wide=True)
-        found += sections.learned(wide["memory"], wide=True)
+        found += sections.learned_patterns(wide["memory"], wide=True)
     return found

@@ -19,14 +19,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from aether.memory.recall import Record, gist
+from aether.memory.recall import Record, excerpt
 from aether.text import words
 from aether.text.cleaning import clean
 from aether.text.regex import lazy
-from aether.text.words import STOPWORDS, asked, terms
+from aether.text.words import STOPWORDS, query_terms, terms
 
 # More reminders than this are a page to read, not a nudge.
-MOST = 3
+MOST_MATCHES = 3
 # Characters: longer prompts are pasted pages; what is wanted stands at their beginning or end.
 PROMPT_CHARS = 1_200
 # One word says too little; most of what was asked must be in the answer.
@@ -44,7 +44,7 @@ PASSAGE_CHARS = 300
 # What a name weighs beside words: about a word that one entry of a thousand holds.
 NAME_WEIGHT = 6.0
 # A command that was run says little to a later prompt, and a changed line only where its name is asked for.
-NEVER = frozenset({"command", "observation"})
+NEVER_MATCHED = frozenset({"command", "observation"})
 ONLY_BY_NAME = frozenset({"code_change", "error"})
 # Said by a person or settled: before what was merely reported.
 WEIGHT_OF_TYPE = {"constraint": 1.5, "preference": 1.4, "decision": 1.3, "solution": 1.3, "blocker": 1.2, "success_pattern": 1.2, "failure_pattern": 1.2, "user_input": 0.8, "code_change": 0.7}  # fmt: skip
@@ -89,7 +89,7 @@ _CODE = lazy(r"[{;]\s*\Z|:=|[=!]=|\w\(\w+(?:\.\w+)*(?:, \w+(?:\.\w+)*)+\)")
 _PASSAGES = lazy(r"(?<=[.!?])\s+|\n+")
 
 
-class Question(NamedTuple):
+class PromptQuery(NamedTuple):
     """What a prompt asks, as far as memory can be searched for it."""
 
     names: tuple[str, ...]
@@ -100,7 +100,7 @@ class Question(NamedTuple):
     """All terms of the prompt."""
 
 
-class Reminder(NamedTuple):
+class PromptMatch(NamedTuple):
     """One entry that a prompt calls to mind."""
 
     record: Record
@@ -109,7 +109,7 @@ class Reminder(NamedTuple):
     score: float
 
 
-def question(prompt: str) -> Question | None:
+def parse_prompt(prompt: str) -> PromptQuery | None:
     """Return what `prompt` asks; None where it is a command of the program, or says too little to remember by.
 
     >>> question("where is commitWithMetadata called?").names
@@ -124,7 +124,7 @@ def question(prompt: str) -> Question | None:
         prompt = f"{prompt[: PROMPT_CHARS // 2]}\n{prompt[-PROMPT_CHARS // 2 :]}"
     plain = _RUN.sub(_unless_address, prompt)
     named = tuple(_names(plain))
-    weights = asked(plain).weights
+    weights = query_terms(plain).weights
     telling = tuple(
         one
         for one, weight in weights.items()
@@ -132,7 +132,7 @@ def question(prompt: str) -> Question | None:
     )
     if not named and len(telling) < LEAST_WORDS:
         return None
-    return Question(named, telling, frozenset(weights))
+    return PromptQuery(named, telling, frozenset(weights))
 
 
 def _unless_address(run: re.Match[str]) -> str:
@@ -154,10 +154,10 @@ def _names(text: str) -> dict[str, None]:
     return found
 
 
-def reminders(
-    asked_for: Question, records: Sequence[Record], *, held: Mapping[str, int] = {}, others: int = 0,
+def match_prompt(
+    asked_for: PromptQuery, records: Sequence[Record], *, held: Mapping[str, int] = {}, others: int = 0,
     leave_out: Iterable[str] = (),
-) -> list[Reminder]:  # fmt: skip
+) -> list[PromptMatch]:  # fmt: skip
     """Return what `asked_for` strongly calls to mind among `records`, best first, at most `MOST`.
 
     `held` says how many of the `others`, entries that are not among `records`, hold each word; the ids
@@ -177,12 +177,12 @@ def reminders(
     likely = _likely(names, worded, tells)
     out = frozenset(leave_out)
     made = [
-        _reminder(asked_for, records[at], tells, rare, names)
+        _best_passage(asked_for, records[at], tells, rare, names)
         for at in likely
-        if records[at].id not in out and records[at].type not in NEVER
+        if records[at].id not in out and records[at].type not in NEVER_MATCHED
     ]
     found = sorted(filter(None, made), key=lambda one: (-one.score, one.record.id))
-    return _once(found)[:MOST]
+    return _unique(found)[:MOST_MATCHES]
 
 
 def _start(word: str) -> str:
@@ -207,17 +207,17 @@ def _likely(
     return sorted(can, key=lambda at: (-scores[at], at))[:LOOKED_AT]
 
 
-def _reminder(
-    asked_for: Question, record: Record, tells: Mapping[str, float], rare: set[str],
+def _best_passage(
+    asked_for: PromptQuery, record: Record, tells: Mapping[str, float], rare: set[str],
     names: Mapping[str, list[int]],
-) -> Reminder | None:  # fmt: skip
+) -> PromptMatch | None:  # fmt: skip
     """Return the best passage of a record that answers, None where none does."""
-    best: Reminder | None = None
+    best: PromptMatch | None = None
     whole = sum(tells.values())
     passages = _PASSAGES.split(record.text)
     for passage in passages:
         by_name = _named(passage, names)
-        if not by_name and (record.type in ONLY_BY_NAME or not _may_answer(passage, tells)):
+        if not by_name and (record.type in ONLY_BY_NAME or not _can_match(passage, tells)):
             continue
         if len(passages) > 1 and not _is_prose(passage):
             continue
@@ -232,15 +232,15 @@ def _reminder(
         )
         if not by_name and not by_words:
             continue
-        if len(asked(passage).weights.keys() - asked_for.said) < LEAST_NEWS:
+        if len(query_terms(passage).weights.keys() - asked_for.said) < LEAST_NEWS:
             continue
         score = (worth + NAME_WEIGHT * len(by_name)) * WEIGHT_OF_TYPE.get(record.type, 1.0)
         if best is None or score > best.score:
-            best = Reminder(record, gist(passage, PASSAGE_CHARS), score)
+            best = PromptMatch(record, excerpt(passage, PASSAGE_CHARS), score)
     return best
 
 
-def _may_answer(passage: str, words: Iterable[str]) -> bool:
+def _can_match(passage: str, words: Iterable[str]) -> bool:
     """Return whether a passage holds the beginnings of enough words: cutting it up takes far longer."""
     folded = passage.casefold()
     return sum(_start(word) in folded for word in words) >= LEAST_WORDS
@@ -261,12 +261,12 @@ def _is_prose(passage: str) -> bool:
     return not passage.isascii() or any(word in STOPWORDS for word in words.words(passage))
 
 
-def _once(found: Iterable[Reminder]) -> list[Reminder]:
+def _unique(found: Iterable[PromptMatch]) -> list[PromptMatch]:
     """Return the reminders without those whose passage says what a better one says already."""
-    kept: list[Reminder] = []
+    kept: list[PromptMatch] = []
     told: list[frozenset[str]] = []
     for one in found:
-        said = frozenset(asked(one.passage).weights)
+        said = frozenset(query_terms(one.passage).weights)
         if all(len(said & other) * 2 <= len(said) for other in told):
             kept.append(one)
             told.append(said)

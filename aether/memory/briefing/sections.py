@@ -33,7 +33,7 @@ from typing import Any, NamedTuple, cast
 from aether import clock
 from aether.errors import InvalidInput
 from aether.memory import signals
-from aether.memory.capture.notes import SOURCE_MAIN, SOURCE_WORKER, STANDING, noted_by, shorten
+from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN, SOURCE_WORKER, noting_agent, shorten
 from aether.memory.items import items_of
 from aether.memory.sessions import EXTRACTIVE, sessions_of
 from aether.text.cleaning import without_injected
@@ -44,12 +44,12 @@ from aether.types import Item
 # Characters: a rule is a sentence, a request or result is told by its head and tail.
 RULE_CHARS = 300
 PROTECTED_CHARS = 600
-TOLD_CHARS = 240
+TEXT_CHARS = 240
 # What is older may well be over, and says so.
 OLD_DAYS = 30
 # `clock.stamp` writes this many characters.
 _STAMP_CHARS = 27
-_TOLD_SIGNALS = ("FOCUS", "REDIRECT", "FEEDBACK", "CHECKIN")
+_SIGNAL_TYPES = ("FOCUS", "REDIRECT", "FEEDBACK", "CHECKIN")
 
 
 class Line(NamedTuple):
@@ -62,7 +62,7 @@ class Line(NamedTuple):
     note: str = ""
 
 
-def flat(text: str, most: int) -> str:
+def one_line(text: str, most: int) -> str:
     """Return `text` in one line of at most `most` characters, without what aether itself had put into it.
 
     >>> flat("Use **SQLite**  for now", 100), flat("Use SQLite for now", 14)
@@ -77,7 +77,7 @@ def flat(text: str, most: int) -> str:
     return whole[: space if space > 0 else most - 3].rstrip(" ,;:.") + "..."
 
 
-def stamp_of(text: object) -> str:
+def timestamp(text: object) -> str:
     """Return the time in `text` as `clock.stamp` writes it, or "" where it is none."""
     if isinstance(text, str) and len(text) == _STAMP_CHARS and text.endswith("Z"):
         return text
@@ -92,7 +92,7 @@ def day_of(at: str) -> str:
     return at[:10]
 
 
-def when(at: str, *, now: datetime) -> list[str]:
+def date_and_age(at: str, *, now: datetime) -> list[str]:
     """Return the day of a stamp and, where that is great, its age; nothing where nobody knows when it was."""
     if not at:
         return []
@@ -100,13 +100,13 @@ def when(at: str, *, now: datetime) -> list[str]:
     return [day_of(at), f"{age} days ago"] if age > OLD_DAYS else [day_of(at)]
 
 
-def written(line: Line, *, now: datetime) -> str:
+def format_line(line: Line, *, now: datetime) -> str:
     """Return `line` as it is told: its day, its age where that is great, its text.
 
     >>> written(Line("rules", "Never push.", "2026-01-01T00:00:00.000000Z"), now=datetime(2026, 3, 1, tzinfo=clock.parse("2026-01-01").tzinfo))
     '- 2026-01-01 (59 days ago) Never push.'
     """
-    day, *age = when(line.at, now=now) or [""]
+    day, *age = date_and_age(line.at, now=now) or [""]
     note = f" ({line.note})" if line.note else ""
     return " ".join(filter(None, ["-", day, *(f"({each})" for each in age), line.text])) + note
 
@@ -121,7 +121,7 @@ def newest_items(memory: Mapping[str, Any]) -> list[Item]:
 
 def _dated(item: Item) -> Item:
     """Return `item` with its time as `clock.stamp` writes it: people write documents, too."""
-    at = stamp_of(item["metadata"]["timestamp"])
+    at = timestamp(item["metadata"]["timestamp"])
     if at == item["metadata"]["timestamp"]:
         return item
     return {**item, "metadata": {**item["metadata"], "timestamp": at}}
@@ -129,7 +129,7 @@ def _dated(item: Item) -> Item:
 
 def newest_sessions(memory: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
     """Return the sessions with their times, the newest first."""
-    found = [(stamp_of(session["compressed_at"]), session) for session in sessions_of(memory)]
+    found = [(timestamp(session["compressed_at"]), session) for session in sessions_of(memory)]
     found.reverse()
     return sorted(found, key=lambda each: each[0], reverse=True)
 
@@ -139,7 +139,7 @@ def goal(documents: Mapping[str, Any]) -> Iterator[Line]:
     colony = documents["COLONY_STATE"]
     said = colony["goal"] or next(_goals(documents["pheromones"]), "")
     if said:
-        yield Line("goal", f"Goal: {flat(said, RULE_CHARS)}")
+        yield Line("goal", f"Goal: {one_line(said, RULE_CHARS)}")
     status = colony["colony_status"]
     phase = status["current_phase"]
     if phase is not None:
@@ -147,9 +147,9 @@ def goal(documents: Mapping[str, Any]) -> Iterator[Line]:
             (each for each in colony["phases"]["roadmap"] if each["phase"] == phase), {}
         )
         named = ", ".join(
-            flat(planned[field], TOLD_CHARS) for field in ("name", "goal") if planned.get(field)
+            one_line(planned[field], TEXT_CHARS) for field in ("name", "goal") if planned.get(field)
         )
-        moved = stamp_of(colony["state_machine"]["last_transition"])
+        moved = timestamp(colony["state_machine"]["last_transition"])
         yield Line("goal", f"Phase {phase} is {status['state']}" + (f": {named}" if named else ""), moved)
 
 
@@ -163,10 +163,10 @@ def protected(memory: Mapping[str, Any]) -> Iterator[Line]:
     """Yield what is marked protected, in working memory and in sessions."""
     for item in newest_items(memory):
         if item["metadata"].get("protected"):
-            yield Line("protected", flat(item["content"], PROTECTED_CHARS), item["metadata"]["timestamp"])
+            yield Line("protected", one_line(item["content"], PROTECTED_CHARS), item["metadata"]["timestamp"])
     for at, session in newest_sessions(memory):
         for text in (session.get("metadata") or {}).get("protected", []):
-            yield Line("protected", flat(text, PROTECTED_CHARS), at)
+            yield Line("protected", one_line(text, PROTECTED_CHARS), at)
 
 
 def rules(memory: Mapping[str, Any], *, wide: bool = False) -> Iterator[Line]:
@@ -174,33 +174,35 @@ def rules(memory: Mapping[str, Any], *, wide: bool = False) -> Iterator[Line]:
     note = "all projects" if wide else ""
     for item in newest_items(memory):
         metadata = item["metadata"]
-        if item["type"] in STANDING and not metadata.get("protected"):
-            said = Line("rules", flat(item["content"], RULE_CHARS), metadata["timestamp"], note)
-            by = noted_by(item)
+        if item["type"] in RULE_TYPES and not metadata.get("protected"):
+            said = Line("rules", one_line(item["content"], RULE_CHARS), metadata["timestamp"], note)
+            by = noting_agent(item)
             yield said._replace(section="noted", note=by) if by else said
     for at, session in newest_sessions(memory):
         known = session.get("metadata") or {}
         who = (known.get("architect") or {}).get("backend") or "an architect"
         for entry in session.get("high_value_items") or []:
-            if entry.get("type") in STANDING and not entry.get("injected"):
-                said = Line("rules", flat(entry["content"], RULE_CHARS), at, note)
+            if entry.get("type") in RULE_TYPES and not entry.get("injected"):
+                said = Line("rules", one_line(entry["content"], RULE_CHARS), at, note)
                 noted = any(text in entry["content"] for text in known.get("noted", []))
                 trusted = not noted and (who == EXTRACTIVE or entry.get("carried"))
                 by = "" if noted else f"as {who} summed it up"
                 yield said if trusted else said._replace(section="noted", note=by)
 
 
-def learned(memory: Mapping[str, Any], *, wide: bool = False) -> Iterator[Line]:
+def learned_patterns(memory: Mapping[str, Any], *, wide: bool = False) -> Iterator[Line]:
     """Yield the patterns of long-term memory, the most certain first; those that are rules go with the rules."""
     patterns = memory["long_term_memory"]["patterns"]
     for pattern in sorted(
-        patterns, key=lambda each: (each["confidence"], stamp_of(each["last_seen"])), reverse=True
+        patterns, key=lambda each: (each["confidence"], timestamp(each["last_seen"])), reverse=True
     ):
-        binds = pattern["type"] in STANDING and _is_rule(pattern["pattern"])
+        binds = pattern["type"] in RULE_TYPES and _is_rule(pattern["pattern"])
         if binds or not wide:
             times = f"learned, {pattern['occurrences']}x" + (", all projects" if wide else "")
             section = "rules" if binds else "learned"
-            yield Line(section, flat(pattern["pattern"], RULE_CHARS), stamp_of(pattern["last_seen"]), times)
+            yield Line(
+                section, one_line(pattern["pattern"], RULE_CHARS), timestamp(pattern["last_seen"]), times
+            )
 
 
 def _is_rule(text: str) -> bool:
@@ -209,12 +211,14 @@ def _is_rule(text: str) -> bool:
     return rule(text) is not None
 
 
-def felt(documents: Mapping[str, Any], *, now: datetime, caste: str | None = None) -> Iterator[Line]:
+def active_signals(
+    documents: Mapping[str, Any], *, now: datetime, caste: str | None = None
+) -> Iterator[Line]:
     """Yield the signals that `caste` feels now, strongest first."""
-    for signal in signals.active(documents["pheromones"], now=now, caste=caste, types=_TOLD_SIGNALS):
-        said = flat(str(signal["metadata"].get("context", "")), TOLD_CHARS)
+    for signal in signals.active_signals(documents["pheromones"], now=now, caste=caste, types=_SIGNAL_TYPES):
+        said = one_line(str(signal["metadata"].get("context", "")), TEXT_CHARS)
         strength = f"{signal['effective_strength']:.2f}"
-        yield Line("signals", f"{signal['type']} {strength}: {said}", stamp_of(signal["created_at"]))
+        yield Line("signals", f"{signal['type']} {strength}: {said}", timestamp(signal["created_at"]))
 
 
 # Changes looked through: a file that was changed before them is not what the work is about now.
@@ -248,7 +252,7 @@ class _Changed(NamedTuple):
     about: str
 
 
-def shortener(root: str) -> Callable[[str], str]:
+def path_shortener(root: str) -> Callable[[str], str]:
     """Return what tells paths below `root` from there.
 
     >>> shortener("/home/me/p")("Changed /home/me/p/src/a.py and /srv/home/me/p/b.py")
@@ -261,9 +265,9 @@ def shortener(root: str) -> Callable[[str], str]:
     return lambda text: found.sub("", text) if base in text else text
 
 
-def below(items: Iterable[Item], root: str) -> Iterator[Item]:
+def with_short_paths(items: Iterable[Item], root: str) -> Iterator[Item]:
     """Yield `items` with the paths below `root` told from there."""
-    short = shortener(root)
+    short = path_shortener(root)
     for item in items:
         content = short(item["content"])
         yield item if content is item["content"] else {**item, "content": content}
@@ -278,7 +282,7 @@ def is_scratch(path: str) -> bool:
     return _SCRATCH.match(path) is not None
 
 
-def files(items: Iterable[Item], *, root: str = "", foremost: bool = False) -> list[Line]:
+def changed_files(items: Iterable[Item], *, root: str = "", foremost: bool = False) -> list[Line]:
     """Return the files that were changed, each once with all its edits: the last one first, scratch files last.
 
     Relative paths are below `root`; where nobody knows it, each is the one whole path that ends in it, if there is
@@ -303,7 +307,7 @@ def _changed(items: Iterable[Item], root: str) -> dict[str, _Changed]:
         for item, _ in zip(changes, range(LOOKED_AT_CHANGES), strict=False)
         if (match := _CHANGE.fullmatch(item["content"].strip()))
     ]
-    whole = {} if root else _whole({path for _, _, path, *_ in read})
+    whole = {} if root else _whole_paths({path for _, _, path, *_ in read})
     found: dict[str, _Changed] = {}
     for at, action, path, number, unit, about in read:
         name = whole.get(path, path)
@@ -313,7 +317,7 @@ def _changed(items: Iterable[Item], root: str) -> dict[str, _Changed]:
     return found
 
 
-def _whole(paths: set[str]) -> dict[str, str]:
+def _whole_paths(paths: set[str]) -> dict[str, str]:
     """Return for each relative path the one whole path that ends in it; a shell names files from where it stands."""
     absolute = [path for path in paths if path.startswith("/")]
     ends = {
@@ -325,7 +329,7 @@ def _whole(paths: set[str]) -> dict[str, str]:
 
 
 def _hint(about: str) -> str:
-    return "" if _SAYS_NOTHING.match(about) else flat(about, TOLD_CHARS // 3)
+    return "" if _SAYS_NOTHING.match(about) else one_line(about, TEXT_CHARS // 3)
 
 
 def _line(path: str, known: _Changed) -> Line:
@@ -333,7 +337,7 @@ def _line(path: str, known: _Changed) -> Line:
     return Line("files", f"{path} ({known.action.lower()}, {known.edits}x){about}", known.at)
 
 
-def root_of(lines: Sequence[Line]) -> str:
+def common_root(lines: Sequence[Line]) -> str:
     """Return the deepest directory that holds most files of `lines`, "" where there is none worth a mention."""
     held: dict[str, int] = {}
     for line in lines:
@@ -359,7 +363,7 @@ _PIECE = lazy(
     r"""((?:"(?:\\.|[^"\\])*(?:"|\Z)|'[^']*(?:'|\Z)|\\.|\d?>&\d|&>|[^"'\\;&|\n]|&(?!&)|\\\Z)+)|(\|\||&&|[;|\n])""",
     re.DOTALL,
 )
-_OPENS = lazy(
+_PREFIX = lazy(
     r"(?:(?:do|then|else|if|elif|while|until|time|!|[({])(?:\s+|\Z)|[A-Za-z_]\w*=(?:\$\([^)]*\)|[^\s;]*)(?:\s+|\Z))+"
 )
 _NO_WORK = lazy(
@@ -374,14 +378,14 @@ _ON_THE_SPOT = lazy(
 _REDIRECTED = lazy(r"\s*(?:\d?>&\d|&?\d?>\s*/dev/null)")
 _RAN = lazy(r"Ran `(.+?)`((?: \(\d+ runs\))?)(?:: (.*))?", re.DOTALL)
 _FAILED = lazy(r"`(.+?)` failed((?: \d+ times)?): (.*)", re.DOTALL)
-_WAY = lazy(r"(?:as `(.+?)`)?(?: ?(after changes to .+?))?(?:: .*|\.)?", re.DOTALL)
+_REMEDY = lazy(r"(?:as `(.+?)`)?(?: ?(after changes to .+?))?(?:: .*|\.)?", re.DOTALL)
 _HISTORY = lazy(r"(?:git|gh) ")
 _QUOTED = lazy(r"`([^`]+)`")
 # The host says where its shell stands, whatever it ran.
 _ASIDE = lazy(r"\s*Shell cwd was reset to\b.*", re.DOTALL)
 
 
-class Failed(NamedTuple):
+class FailedCommand(NamedTuple):
     """A command that failed: what of it did the work, how often, and what it said."""
 
     parts: list[str]
@@ -389,13 +393,13 @@ class Failed(NamedTuple):
     complaint: str
 
 
-def working(command: str) -> list[str]:
+def effective_parts(command: str) -> list[str]:
     """Return the parts of `command` that do something, without what filters their output.
 
     >>> working("cd app && go build ./... && echo OK && go test ./... 2>&1 | tail -22; ls")
     ['go build ./...', 'go test ./...']
     """
-    from aether.messages.shell import looks_around  # a session that ran nothing need not wait for it
+    from aether.messages.shell import only_reads  # a session that ran nothing need not wait for it
 
     found, heads = [], True
     for match in _PIECE.finditer(command):
@@ -404,66 +408,66 @@ def working(command: str) -> list[str]:
             heads = between != "|"
         elif heads:
             bare = _REDIRECTED.sub("", piece.strip())
-            opens = _OPENS.match(bare)
+            opens = _PREFIX.match(bare)
             bare = bare[opens.end() if opens else 0 :].strip()
-            if not _NO_WORK.match(bare) and not _ON_THE_SPOT.match(bare) and not looks_around(bare):
+            if not _NO_WORK.match(bare) and not _ON_THE_SPOT.match(bare) and not only_reads(bare):
                 found.append(bare)
             heads = False
     return found
 
 
-def names(parts: Iterable[str]) -> set[str]:
+def without_flags(parts: Iterable[str]) -> set[str]:
     """Return `parts` without their flags: a run with other flags is that command again."""
     return {" ".join(word for word in part.split() if not word.startswith("-")) for part in parts}
 
 
-def names_in(text: str) -> set[str]:
+def commands_in(text: str) -> set[str]:
     """Return what `text` says was run, by `names`; the first thing it quotes is that."""
     quoted = _QUOTED.search(text)
-    return names(working(quoted[1])) if quoted else set()
+    return without_flags(effective_parts(quoted[1])) if quoted else set()
 
 
-def failed(text: str) -> Failed | None:
+def parse_failure(text: str) -> FailedCommand | None:
     """Return what `text` says of a command that failed, None where it says something else."""
     found = _FAILED.fullmatch(text)
-    return Failed(working(found[1]), found[2], _ASIDE.sub("", found[3])) if found else None
+    return FailedCommand(effective_parts(found[1]), found[2], _ASIDE.sub("", found[3])) if found else None
 
 
-def failure(known: Failed, most: int = TOLD_CHARS) -> str:
+def format_failure(known: FailedCommand, most: int = TEXT_CHARS) -> str:
     """Return a failed command as it is told."""
     shown = _shown(known.parts, min(COMMAND_CHARS, most // 2))
-    return flat(f"`{shown}` failed{known.times}: {known.complaint}", most)
+    return one_line(f"`{shown}` failed{known.times}: {known.complaint}", most)
 
 
 def _shown(parts: list[str], most: int = COMMAND_CHARS) -> str:
     whole = [part for part in parts if not part.endswith("…")] or parts
-    return flat(" && ".join(whole), most)
+    return one_line(" && ".join(whole), most)
 
 
-def ran(items: Iterable[Item]) -> list[Line]:
+def commands_run(items: Iterable[Item]) -> list[Line]:
     """Return the commands that mattered, each as it was run last: how to build and test before what was committed."""
     found: list[tuple[int, Line]] = []
     seen: set[str] = set()
     held = (item for item in items if item["type"] == "command" and not item["metadata"].get("protected"))
     for item, _ in zip(held, range(LOOKED_AT), strict=False):
         run = _RAN.fullmatch(item["content"])
-        parts = working(run[1]) if run else []
-        known = names(parts) or {flat(item["content"], TOLD_CHARS)}
+        parts = effective_parts(run[1]) if run else []
+        known = without_flags(parts) or {one_line(item["content"], TEXT_CHARS)}
         if (run and not parts) or known <= seen:
             continue
         seen |= known
-        text = f"Ran `{_shown(parts)}`{run[2]}{_end(run[3])}" if run else item["content"]
+        text = f"Ran `{_shown(parts)}`{run[2]}{_outcome(run[3])}" if run else item["content"]
         last = 0 if run and not any(map(_HISTORY.match, parts)) else 1 + bool(run)
-        found.append((last, Line("ran", flat(text, TOLD_CHARS), item["metadata"]["timestamp"])))
+        found.append((last, Line("ran", one_line(text, TEXT_CHARS), item["metadata"]["timestamp"])))
     return [line for _, line in sorted(found, key=lambda each: each[0])]
 
 
-def _end(said: str | None) -> str:
+def _outcome(said: str | None) -> str:
     told = _ASIDE.sub("", said or "").strip()
     return f": {told}" if told else ""
 
 
-def solved(items: Iterable[Item], *, otherwise: bool = False) -> Iterator[Line]:
+def solutions(items: Iterable[Item], *, otherwise: bool = False) -> Iterator[Line]:
     """Yield the errors that were put right by something, with what did it; to run it again is no news.
 
     With `otherwise`, only those where another command did: that one is worth knowing.
@@ -471,30 +475,34 @@ def solved(items: Iterable[Item], *, otherwise: bool = False) -> Iterator[Line]:
     held = (item for item in items if item["type"] == "solution" and not item["metadata"].get("protected"))
     for item, _ in zip(held, range(LOOKED_AT), strict=False):
         before, worked, after = item["content"].partition("\nWorked ")
-        known, way = failed(before), _WAY.fullmatch(after) if worked else None
+        known, way = parse_failure(before), _REMEDY.fullmatch(after) if worked else None
         if known and known.parts and way:
-            other = working(way[1]) if way[1] else []
-            how = [f"as `{_shown(other)}`"] if other and names(other) != names(known.parts) else []
+            other = effective_parts(way[1]) if way[1] else []
+            how = (
+                [f"as `{_shown(other)}`"]
+                if other and without_flags(other) != without_flags(known.parts)
+                else []
+            )
             how += [way[2]] if way[2] and not otherwise else []
             if how:
-                text = f"{failure(known, TOLD_CHARS // 2)} -> worked {flat(' '.join(how), TOLD_CHARS // 2)}"
+                text = f"{format_failure(known, TEXT_CHARS // 2)} -> worked {one_line(' '.join(how), TEXT_CHARS // 2)}"
                 yield Line("solved", text, item["metadata"]["timestamp"])
 
 
 # Two lines that share less of the longer one are about two things.
 SHARED_AT = 0.5
 
-_BRIEF_MERGE_WORD = lazy(r"[^\W_][\w./:+#-]*[\w+#]|[^\W_]")
+_TOPIC_WORD = lazy(r"[^\W_][\w./:+#-]*[\w+#]|[^\W_]")
 _NUMBER = lazy(r"\d+(?:[.,]\d+)*%?")
 
 
-def topic(text: str) -> frozenset[str]:
+def topic_words(text: str) -> frozenset[str]:
     """Return the words of `text` that say what it is about, as they are written.
 
     >>> sorted(topic("Never use more than 4 workers"))
     ['more', 'never', 'use', 'worker']
     """
-    found = _BRIEF_MERGE_WORD.findall(text.casefold().replace("’", "'"))
+    found = _TOPIC_WORD.findall(text.casefold().replace("’", "'"))
     return frozenset(
         word.rstrip("s") if len(word) > 3 else word
         for word in found
@@ -502,7 +510,7 @@ def topic(text: str) -> frozenset[str]:
     )
 
 
-def merged(lines: Iterable[Line], *, most: int, replacing: bool = False) -> list[Line]:
+def without_repeats(lines: Iterable[Line], *, most: int, replacing: bool = False) -> list[Line]:
     """Return the first `most` of `lines`, newest first, without those that a newer one repeats.
 
     With `replacing`, an older line that cannot hold beside a newer one goes too, and the newer one says so.
@@ -510,9 +518,9 @@ def merged(lines: Iterable[Line], *, most: int, replacing: bool = False) -> list
     kept: list[Line] = []
     topics: list[frozenset[str]] = []
     for line in lines:
-        mine = topic(line.text)
+        mine = topic_words(line.text)
         near = [at for at, other in enumerate(topics) if _near(mine, other)]
-        if any(_same(line.text, kept[at].text) for at in near):
+        if any(_repeats(line.text, kept[at].text) for at in near):
             continue
         against = (
             next((at for at in near if _contradicts(line.text, kept[at].text)), None) if replacing else None
@@ -534,7 +542,7 @@ def _near(one: frozenset[str], other: frozenset[str]) -> bool:
     return len(one & other) >= SHARED_AT * max(len(one), len(other))
 
 
-def _same(one: str, other: str) -> bool:
+def _repeats(one: str, other: str) -> bool:
     if one.casefold() == other.casefold():
         return True
     from aether.text.similarity import same  # its word lists cost a hook more than the rest of a briefing
@@ -552,11 +560,11 @@ def _contradicts(one: str, other: str) -> bool:
 LOOKED_AT_OPEN = 30
 LOOKED_AT_COMMANDS = 100
 # What is older has its share of the decisions and of the earlier work.
-RESTED_SESSIONS = 3
+RECENT_SESSIONS = 3
 # Of what a decision, request or result says, this many characters are told; of a summary, more.
 SUMMARY_CHARS = 360
 # A later result or solution that holds this share of a blocker's words is about it.
-SOLVED_AT = 0.5
+RESOLVED_SHARE = 0.5
 # Fewer words are narration ("Now I see the pattern.").
 LEAST_WORDS = 4
 # "1" answers a question whose options are gone.
@@ -571,16 +579,16 @@ MOST_ASKED = 4
 MOST_FOUND = 6
 MOST_OPEN = 20
 # What tells which commands failed, and which of them worked later.
-SETTLES = frozenset({"error", "command", "solution"})
+SETTLING_TYPES = frozenset({"error", "command", "solution"})
 
-_MANY = lazy(r"[;\n]\s*(?=(?:Created|Changed|Deleted) \S|Ran `)")
+_ENTRY_BREAK = lazy(r"[;\n]\s*(?=(?:Created|Changed|Deleted) \S|Ran `)")
 _CODE = lazy(r"`[^`]*`")
 # What comes next was done long ago when this is read.
 _NEXT = lazy(
     r"\s*(?:(?:Now|So|First),? )?(?:let me|let's|I'll|I will|I need to)\b[^.!?]*[.:]?\s*\Z", re.IGNORECASE
 )
 _MARKUP = lazy(r"^#+ |^-{3,}$|^```\w*$|^\|[-:| ]+\|$", re.MULTILINE)
-_ASKED = lazy(r"Asked: (.*?)\s*Answered: (.*)", re.DOTALL)
+_DIALOGUE = lazy(r"Asked: (.*?)\s*Answered: (.*)", re.DOTALL)
 _PLACEHOLDER = lazy(r"\[[^\]]*\]")
 _TROUBLE = lazy(
     r"\b(?:fail\w*|errors?|cannot|can't|couldn't|unable|broken|breaks?|bugs?|missing|blocked|blocks?|wrong|crash\w*|"
@@ -589,13 +597,13 @@ _TROUBLE = lazy(
 )
 _WORD = lazy(r"[a-z']+")
 # Words that spur on and say nothing of the work.
-_SPURS = frozenset(
+_ENCOURAGEMENT = frozenset(
     "a ahead all alright and apply approve approved but cheers continue cool correct do done exactly fine for go going good "
     "great ha hi hello hmm i i'm is it it's keep lgtm like looks lovely me my nah next nice no nope now ok okay on one perfect "
     "please proceed really right same so sorry sounds super sure thank thanks that that's the then this try very wait "
     "well with wonderful works would y yeah yep yes you".split()
 )
-_CHATS = lazy(
+_CHAT_START = lazy(
     r"(?:ok(?:ay)?|sorry|thanks?|hm+|wow|any|progress|status|eta|what|how|why|when|where|who|which|is|are|was|did|does|do you|"
     r"can (?:you|i|we)|could you|should|would|will|have you|really|oops|never mind|nevermind|i (?:see|think|guess|meant)|still)\b",
     re.IGNORECASE,
@@ -604,48 +612,48 @@ _CHATS = lazy(
 _NAMES = lazy(r"[`/_#\d]|\w\.\w|[a-z][A-Z]|https?:")
 
 
-def rested(sessions: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[Item]:
+def session_items(sessions: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[Item]:
     """Yield what the newest sessions kept word for word as the items that it was, without rules.
 
     The extractive architect writes several items of one type into one entry: files and commands are told apart again;
     of requests the last words are kept, which are the newest. Of results it keeps details, which tell nothing alone.
     What a session says of itself goes before that: files, requests, results, and the errors it left open.
     """
-    for at, session in sessions[:RESTED_SESSIONS]:
+    for at, session in sessions[:RECENT_SESSIONS]:
         known = session.get("metadata") or {}
-        for name, kind in _KEPT.items():
+        for name, kind in _DETAIL_TYPES.items():
             by = SOURCE_WORKER if name == "found" else SOURCE_MAIN
             kept = known.get(name, [])
             yield from (_item(kind, text, at, by) for text in (kept if name == "open" else reversed(kept)))
         # A session of a hand-off says of itself what it left open: its other errors are history.
-        told = {kind for name, kind in _KEPT.items() if known.get(name)} | {"outcome"}
+        told = {kind for name, kind in _DETAIL_TYPES.items() if known.get(name)} | {"outcome"}
         told |= {"error"} if "compression_id" in known else set()
         for entry in reversed(session.get("high_value_items") or []):
             kind = entry.get("type", "")
-            if entry.get("injected") or kind in STANDING or kind in told:
+            if entry.get("injected") or kind in RULE_TYPES or kind in told:
                 continue
             content = _tail(entry["content"]) if kind == "user_input" else entry["content"]
-            yield from (_item(kind, part.strip(), at) for part in reversed(_MANY.split(content)))
+            yield from (_item(kind, part.strip(), at) for part in reversed(_ENTRY_BREAK.split(content)))
 
 
 # The lists of a session's metadata, and what type of item they are made of.
-_KEPT = {"files": "code_change", "open": "error", "asked": "user_input", "found": "outcome"}
+_DETAIL_TYPES = {"files": "code_change", "open": "error", "asked": "user_input", "found": "outcome"}
 
 
-def kept(held: Sequence[Item]) -> dict[str, list[str]]:
+def session_details(held: Sequence[Item]) -> dict[str, list[str]]:
     """Return what a session should say of itself of the items it stands for: requests, results, errors left open.
 
     Requests and results are the newest, in the order in which they were said.
     """
     newest = held[::-1]
-    settles = [item for item in newest if item["type"] in SETTLES]
-    left = [line.text for line in still_open(settles) if line.text.startswith("`")]
-    results = [line.text for line in stands(sorted(newest, key=lambda item: not noted_by(item)))]
+    settles = [item for item in newest if item["type"] in SETTLING_TYPES]
+    left = [line.text for line in open_problems(settles) if line.text.startswith("`")]
+    results_ = [line.text for line in results(sorted(newest, key=lambda item: not noting_agent(item)))]
     requests = [shorten(item["content"], SUMMARY_CHARS) for item in _requests(newest)]
     return {
         "open": left[:MOST_OPEN],
         "asked": requests[:MOST_ASKED][::-1],
-        "found": results[:MOST_FOUND][::-1],
+        "found": results_[:MOST_FOUND][::-1],
     }
 
 
@@ -655,16 +663,16 @@ def _item(type: str, content: str, at: str, source: str = SOURCE_MAIN) -> Item:
 
 
 def _tail(text: str) -> str:
-    return text if len(text) <= TOLD_CHARS else "..." + text[3 - TOLD_CHARS :].partition(" ")[2]
+    return text if len(text) <= TEXT_CHARS else "..." + text[3 - TEXT_CHARS :].partition(" ")[2]
 
 
-def said(items: Iterable[Item], type: str) -> Iterator[Item]:
+def of_type(items: Iterable[Item], type: str) -> Iterator[Item]:
     """Yield the newest items of one type."""
     found = (item for item in items if item["type"] == type and not item["metadata"].get("protected"))
     yield from (item for item, _ in zip(found, range(LOOKED_AT), strict=False))
 
 
-def asked(items: Sequence[Item]) -> Iterator[Line]:
+def requests(items: Sequence[Item]) -> Iterator[Line]:
     """Yield what the person asked for, the last request whatever it is; before it, no talk of the moment."""
     for item in _requests(items):
         yield Line("asked", _answer(item["content"]), item["metadata"]["timestamp"])
@@ -672,51 +680,53 @@ def asked(items: Sequence[Item]) -> Iterator[Line]:
 
 def _requests(items: Iterable[Item]) -> Iterator[Item]:
     last = True
-    for item in said(items, "user_input"):
-        if not noted_by(item) and _answer(item["content"]) and (last or not _is_chat(item["content"])):
+    for item in of_type(items, "user_input"):
+        if not noting_agent(item) and _answer(item["content"]) and (last or not _is_chat(item["content"])):
             last = False
             yield item
 
 
 def _answer(text: str) -> str:
     """Return what a person said, behind it the question where it answers one; "" where it says nothing."""
-    dialogue = _ASKED.fullmatch(text) if text.startswith("Asked: ") else None
-    answer = flat(dialogue[2] if dialogue else text, TOLD_CHARS).lstrip("-*• ")
+    dialogue = _DIALOGUE.fullmatch(text) if text.startswith("Asked: ") else None
+    answer = one_line(dialogue[2] if dialogue else text, TEXT_CHARS).lstrip("-*• ")
     short = len(answer) <= REPLY_CHARS
-    if short and (len(_PLACEHOLDER.sub("", answer).split()) < LEAST_ANSWER_WORDS or _spurs_on(answer)):
+    if short and (
+        len(_PLACEHOLDER.sub("", answer).split()) < LEAST_ANSWER_WORDS or _is_encouragement(answer)
+    ):
         return ""
-    return f"{answer} (asked: {flat(dialogue[1], TOLD_CHARS // 2)})" if dialogue else answer
+    return f"{answer} (asked: {one_line(dialogue[1], TEXT_CHARS // 2)})" if dialogue else answer
 
 
-def _spurs_on(answer: str) -> bool:
+def _is_encouragement(answer: str) -> bool:
     words = _WORD.findall(answer.casefold().replace("’", "'"))
-    return bool(words) and not _NAMES.search(answer) and _SPURS.issuperset(words)
+    return bool(words) and not _NAMES.search(answer) and _ENCOURAGEMENT.issuperset(words)
 
 
 def _is_chat(text: str) -> bool:
     """Return whether `text` is a question or remark about the moment in which it was said."""
-    dialogue = _ASKED.fullmatch(text) if text.startswith("Asked: ") else None
+    dialogue = _DIALOGUE.fullmatch(text) if text.startswith("Asked: ") else None
     bare = (dialogue[2] if dialogue else text).strip()
     if len(bare.split()) > CHAT_WORDS or _NAMES.search(bare):
         return False
-    return bare.endswith("?") or _CHATS.match(bare) is not None
+    return bare.endswith("?") or _CHAT_START.match(bare) is not None
 
 
-def decided(items: Sequence[Item], sessions: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[Line]:
+def decisions(items: Sequence[Item], sessions: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[Line]:
     """Yield the decisions with their reasons."""
-    for item in said(items, "decision"):
+    for item in of_type(items, "decision"):
         text = _answer(item["content"])
         if len(text.split()) >= LEAST_WORDS:
             yield Line("decided", text, item["metadata"]["timestamp"])
     for at, session in sessions:
         for entry in session.get("key_decisions") or []:
-            what, why = flat(entry["decision"], TOLD_CHARS), flat(entry["rationale"], TOLD_CHARS // 2)
+            what, why = one_line(entry["decision"], TEXT_CHARS), one_line(entry["rationale"], TEXT_CHARS // 2)
             text = " - ".join(filter(None, (what, why)))
             if _PLACEHOLDER.sub("", what).strip() and len(text.split()) >= LEAST_WORDS:
                 yield Line("decided", text, at)
 
 
-def still_open(items: Sequence[Item]) -> Iterator[Line]:
+def open_problems(items: Sequence[Item]) -> Iterator[Line]:
     """Yield the errors that nothing put right and the blockers that nothing speaks of as solved.
 
     Of what failed while looking around, nothing is open.
@@ -728,9 +738,9 @@ def still_open(items: Sequence[Item]) -> Iterator[Line]:
         kind, content = item["type"], item["content"]
         if kind in ("command", "solution") and settling < LOOKED_AT_COMMANDS:
             settling += 1
-            ran |= names_in(content)
+            ran |= commands_in(content)
         if kind in ("solution", "outcome") and len(ends) < LOOKED_AT:
-            ends.append(topic(content[:SUMMARY_CHARS]))
+            ends.append(topic_words(content[:SUMMARY_CHARS]))
         if kind not in ("error", "blocker") or item["metadata"].get("protected") or looked >= LOOKED_AT_OPEN:
             continue
         looked += 1
@@ -741,35 +751,35 @@ def still_open(items: Sequence[Item]) -> Iterator[Line]:
 
 def _error(content: str, ran: set[str]) -> str:
     """Return an error as it is told, "" where all that failed has run since or was of no use."""
-    known = failed(content)
+    known = parse_failure(content)
     if known is None:
-        return flat(content, TOLD_CHARS)
-    return "" if names(known.parts) <= ran else failure(known)
+        return one_line(content, TEXT_CHARS)
+    return "" if without_flags(known.parts) <= ran else format_failure(known)
 
 
 def _blocker(content: str, ends: Sequence[frozenset[str]]) -> str:
-    mine = topic(content)
+    mine = topic_words(content)
     over = not _TROUBLE.search(_CODE.sub("", content)) or any(
-        len(mine & end) >= SOLVED_AT * len(mine) for end in ends
+        len(mine & end) >= RESOLVED_SHARE * len(mine) for end in ends
     )
-    return "" if over else flat(content, TOLD_CHARS)
+    return "" if over else one_line(content, TEXT_CHARS)
 
 
-def stands(items: Iterable[Item]) -> Iterator[Line]:
+def results(items: Iterable[Item]) -> Iterator[Line]:
     """Yield the latest results; what an agent was sent to find out is one, however short."""
-    for item in said(items, "outcome"):
-        text = flat(_NEXT.sub("", _MARKUP.sub(" ", item["content"])), SUMMARY_CHARS)
-        if len(text.split()) >= (LEAST_WORDS if noted_by(item) else LEAST_RESULT_WORDS):
+    for item in of_type(items, "outcome"):
+        text = one_line(_NEXT.sub("", _MARKUP.sub(" ", item["content"])), SUMMARY_CHARS)
+        if len(text.split()) >= (LEAST_WORDS if noting_agent(item) else LEAST_RESULT_WORDS):
             yield Line("stands", text, item["metadata"]["timestamp"])
 
 
-def before(sessions: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[Line]:
+def earlier_work(sessions: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[Line]:
     """Yield what earlier sessions were about."""
     for at, session in sessions:
-        yield Line("before", f"Phase {session['phase']}: {flat(session['summary'], SUMMARY_CHARS)}", at)
+        yield Line("before", f"Phase {session['phase']}: {one_line(session['summary'], SUMMARY_CHARS)}", at)
 
 
-def done_by(items: Sequence[Item], caste: str) -> Iterator[Line]:
+def done_by_caste(items: Sequence[Item], caste: str) -> Iterator[Line]:
     """Yield what `caste` found, decided and solved last."""
     for item in items:
         if item["metadata"]["caste"] == caste and item["type"] in (
@@ -778,4 +788,4 @@ def done_by(items: Sequence[Item], caste: str) -> Iterator[Line]:
             "solution",
             "blocker",
         ):
-            yield Line("did", flat(item["content"], SUMMARY_CHARS), item["metadata"]["timestamp"])
+            yield Line("did", one_line(item["content"], SUMMARY_CHARS), item["metadata"]["timestamp"])

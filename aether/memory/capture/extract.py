@@ -18,31 +18,38 @@ from hashlib import sha256
 from typing import NotRequired, TypedDict
 
 from aether.memory.capture.notes import (
-    DEMANDED,
+    RULE_RELEVANCE,
     STATEMENT_CHARS,
     Draft,
-    Mark,
     Note,
+    Origin,
     draft,
-    mark,
+    origin,
+    person_notes,
     shorten,
-    spoken,
 )
-from aether.memory.capture.tool_work import Work, called, new_work, returned, unresolved, worked
-from aether.messages.model import table, word
+from aether.memory.capture.tool_work import (
+    Work,
+    close_failures,
+    close_stretch,
+    new_work,
+    record_call,
+    record_result,
+)
+from aether.messages.model import as_object, as_text
 from aether.messages.records import Record
 from aether.redact.redact import redact, redacted, without_blocks
 from aether.text.classify import (
-    choices,
-    decides,
+    asks_for_decision,
+    closing_question,
     is_empty_reply,
     is_reply,
     is_thanks,
     kind_of_answer,
     kind_of_paragraph,
-    question,
-    stated,
-    told,
+    message_by_kind,
+    split_choices,
+    statements_by_kind,
 )
 from aether.text.cleaning import clean, without_echoes
 from aether.text.regex import lazy
@@ -56,7 +63,7 @@ _REMEMBERED_TEXTS = 64
 _REMEMBERED_AGENTS = 64
 DEFAULT_RELEVANCE = 0.5
 # What the Queen asks of memory itself is carried out; noted as well, it would be there twice.
-_OWN_PROMPT = lazy(r"/aether(?::\S+)?(?:\s|\Z)")
+_AETHER_PROMPT = lazy(r"/aether(?::\S+)?(?:\s|\Z)")
 # What the store counts for itself; an imported item starts anew.
 _KEPT_BY_STORE = frozenset("relevance_score access_count last_accessed source caste pointer".split())
 
@@ -66,7 +73,7 @@ class Answer(TypedDict):
 
     text: str
     message_id: str
-    at: Mark
+    at: Origin
     noted: NotRequired[bool]
     """Its turn has ended and its note is written; it is kept for the question in it."""
 
@@ -102,13 +109,13 @@ def capture(
 
     The phase of a note is `phase`, or counts up from `first_phase` at every compaction boundary.
     """
-    state = begin(file=file, phase=phase, first_phase=first_phase)
+    state = new_state(file=file, phase=phase, first_phase=first_phase)
     for record in records:
         yield from observe(state, record)
     yield from finish(state)
 
 
-def begin(*, file: str = "", phase: int | None = None, first_phase: int = 1) -> State:
+def new_state(*, file: str = "", phase: int | None = None, first_phase: int = 1) -> State:
     """Return the state before the first record."""
     return State(
         file=file,
@@ -137,7 +144,7 @@ def observe(state: State, record: Record) -> list[Draft]:
         notes += finish(state)
         state["boundaries"] += 1
     elif record.kind in _HANDLERS:
-        notes += _HANDLERS[record.kind](state, record, mark(record, state["opening"]))
+        notes += _HANDLERS[record.kind](state, record, origin(record, state["opening"]))
     if len(state["turns"]) > _REMEMBERED_AGENTS:
         notes += _end_of_agents(state)
     state["spoken"] = state["spoken"] or record.kind in {"user", "assistant", "call"}
@@ -148,7 +155,7 @@ def finish(state: State) -> list[Draft]:
     """Close every open stretch of work and return the notes that were waiting for more."""
     notes = _end_of_agents(state) + _end_of_turn(state, "")
     main = state["turns"].pop("", None)
-    return notes + (_noted(state, unresolved(main["work"])) if main else [])
+    return notes + (_new_drafts(state, close_failures(main["work"])) if main else [])
 
 
 def end_turn(state: State) -> list[Draft]:
@@ -169,31 +176,31 @@ def end_agent(state: State, agent: str) -> list[Draft]:
     return _end_of_agent(state, agent) if agent in state["turns"] else []
 
 
-def _request(state: State, record: Record, at: Mark) -> list[Draft]:
-    text = _said(record)
+def _request(state: State, record: Record, at: Origin) -> list[Draft]:
+    text = _cleaned(record)
     if record.agent:
         notes = _end_of_agent(state, record.agent) if record.agent in state["turns"] else []
         first_line = shorten(text, TASK_CHARS)
         return notes + (
-            _noted(state, [Note(at, f"Task: {first_line}", "observation", "task")]) if text else []
+            _new_drafts(state, [Note(at, f"Task: {first_line}", "observation", "task")]) if text else []
         )
     if not text:
         return []
     before = _turn(state, "")["answer"]
-    asked = question(before["text"]) if before and is_reply(text) else ""
+    asked = closing_question(before["text"]) if before and is_reply(text) else ""
     notes = _end_of_agents(state) + _end_of_turn(state, "")
-    if asked and (decides(asked) or not is_thanks(text)):
-        kind = "decision" if decides(asked) else "user_input"
-        return notes + _noted(
+    if asked and (asks_for_decision(asked) or not is_thanks(text)):
+        kind = "decision" if asks_for_decision(asked) else "user_input"
+        return notes + _new_drafts(
             state, [Note(at, f"Asked: {asked}\nAnswered: {text}", kind, "said", by_person=True)]
         )
-    if is_empty_reply(text) or _OWN_PROMPT.match(text):
+    if is_empty_reply(text) or _AETHER_PROMPT.match(text):
         return notes
-    return notes + _noted(state, spoken(at, told(text)))
+    return notes + _new_drafts(state, person_notes(at, message_by_kind(text)))
 
 
-def _statement(state: State, record: Record, at: Mark) -> list[Draft]:
-    text = _said(record)
+def _statement(state: State, record: Record, at: Origin) -> list[Draft]:
+    text = _cleaned(record)
     if not text:
         return []
     turn = _turn(state, record.agent)
@@ -205,17 +212,17 @@ def _statement(state: State, record: Record, at: Mark) -> list[Draft]:
         notes = []
     else:
         turn["answer"] = Answer(text=text, message_id=record.message_id, at=at)
-        notes = _on_the_way(state, before) if before and not before.get("noted") else []
+        notes = _interim_notes(state, before) if before and not before.get("noted") else []
     return notes
 
 
-def _on_the_way(state: State, answer: Answer) -> list[Draft]:
+def _interim_notes(state: State, answer: Answer) -> list[Draft]:
     """Note what was stated before the work went on."""
-    return _noted(
+    return _new_drafts(
         state,
         [
             Note(answer["at"], shorten(" ".join(said), STATEMENT_CHARS), kind, f"stated {kind}")
-            for kind, said in stated(answer["text"]).items()
+            for kind, said in statements_by_kind(answer["text"]).items()
         ],
     )
 
@@ -224,22 +231,22 @@ def _end_of_turn(state: State, agent: str) -> list[Draft]:
     turn = state["turns"].get(agent)
     if turn is None:
         return []
-    notes = _noted(state, worked(turn["work"]))
+    notes = _new_drafts(state, close_stretch(turn["work"]))
     answer, turn["answer"] = turn["answer"], None
-    return notes + (_answered(state, answer) if answer and not answer.get("noted") else [])
+    return notes + (_answer_notes(state, answer) if answer and not answer.get("noted") else [])
 
 
-def _answered(state: State, answer: Answer) -> list[Draft]:
+def _answer_notes(state: State, answer: Answer) -> list[Draft]:
     """Note what ended a turn, and beside it what was decided."""
     text = answer["text"]
     kind = kind_of_answer(text)
-    chosen, rest = choices(text) if kind and kind != "decision" else ("", text)
+    chosen, rest = split_choices(text) if kind and kind != "decision" else ("", text)
     notes = []
     if kind and (not chosen or kind_of_answer(rest)):
         notes.append(Note(answer["at"], shorten(rest, ANSWER_CHARS), kind, "answered"))
     if chosen:
         notes.append(Note(answer["at"], shorten(chosen, STATEMENT_CHARS), "decision", "stated decision"))
-    return _noted(state, notes)
+    return _new_drafts(state, notes)
 
 
 def _end_of_agents(state: State) -> list[Draft]:
@@ -252,27 +259,27 @@ def _end_of_agents(state: State) -> list[Draft]:
 
 def _end_of_agent(state: State, agent: str) -> list[Draft]:
     notes = _end_of_turn(state, agent)
-    return notes + _noted(state, unresolved(state["turns"].pop(agent)["work"]))
+    return notes + _new_drafts(state, close_failures(state["turns"].pop(agent)["work"]))
 
 
-def _summary(state: State, record: Record, at: Mark) -> list[Draft]:
+def _summary(state: State, record: Record, at: Origin) -> list[Draft]:
     # What a summary stands for has been noted already, unless the transcript begins with it.
-    text = _said(record)
+    text = _cleaned(record)
     if state["spoken"] or not text:
         return []
-    return _noted(state, [Note(at, shorten(text, SUMMARY_CHARS), "observation", "summary")])
+    return _new_drafts(state, [Note(at, shorten(text, SUMMARY_CHARS), "observation", "summary")])
 
 
-def _paragraph(state: State, record: Record, at: Mark) -> list[Draft]:
-    text = _said(record)
+def _paragraph(state: State, record: Record, at: Origin) -> list[Draft]:
+    text = _cleaned(record)
     kind = kind_of_paragraph(text) if text else ""
-    return _noted(state, [Note(at, text, kind, "paragraph")]) if kind else []
+    return _new_drafts(state, [Note(at, text, kind, "paragraph")]) if kind else []
 
 
-def _item(state: State, record: Record, at: Mark) -> list[Draft]:
+def _item(state: State, record: Record, at: Origin) -> list[Draft]:
     """Return an item as somebody wrote it, with where it came from added."""
     given = record.arguments
-    metadata = table(given.get("metadata"))
+    metadata = as_object(given.get("metadata"))
     text = redact(without_blocks(record.text))
     if metadata.get("injected") or given.get("injected") or not text.strip():
         return []
@@ -284,23 +291,23 @@ def _item(state: State, record: Record, at: Mark) -> list[Draft]:
         phase=phase if isinstance(phase, int) else _phase(state),
         relevance=score if isinstance(score, (int, float)) else DEFAULT_RELEVANCE,
     )
-    found["source"] = word(given.get("source", metadata.get("source"))) or found["source"]
-    found["caste"] = word(given.get("caste", metadata.get("caste"))) or None
+    found["source"] = as_text(given.get("source", metadata.get("source"))) or found["source"]
+    found["caste"] = as_text(given.get("caste", metadata.get("caste"))) or None
     own = {name: value for name, value in metadata.items() if name not in _KEPT_BY_STORE}
     found["metadata"] = {**redacted(own), **found["metadata"]}
     return [found]
 
 
-def _call(state: State, record: Record, at: Mark) -> list[Draft]:
-    called(_turn(state, record.agent)["work"], record, at)
+def _call(state: State, record: Record, at: Origin) -> list[Draft]:
+    record_call(_turn(state, record.agent)["work"], record, at)
     return []
 
 
-def _result(state: State, record: Record, at: Mark) -> list[Draft]:
-    return _noted(state, returned(_turn(state, record.agent)["work"], record, at))
+def _result(state: State, record: Record, at: Origin) -> list[Draft]:
+    return _new_drafts(state, record_result(_turn(state, record.agent)["work"], record, at))
 
 
-_HANDLERS: dict[str, Callable[[State, Record, Mark], list[Draft]]] = {
+_HANDLERS: dict[str, Callable[[State, Record, Origin], list[Draft]]] = {
     "user": _request,
     "assistant": _statement,
     "call": _call,
@@ -311,12 +318,12 @@ _HANDLERS: dict[str, Callable[[State, Record, Mark], list[Draft]]] = {
 }
 
 
-def _said(record: Record) -> str:
+def _cleaned(record: Record) -> str:
     """Return what was said, without what is private or secret, before anything is cut out of it."""
     return redact(without_echoes(clean(record.text)).strip())
 
 
-def _noted(state: State, notes: list[Note]) -> list[Draft]:
+def _new_drafts(state: State, notes: list[Note]) -> list[Draft]:
     """Return the drafts of `notes`, without texts that were noted a moment ago."""
     drafts = []
     for note in notes:
@@ -324,7 +331,7 @@ def _noted(state: State, notes: list[Note]) -> list[Draft]:
         if digest in state["texts"]:
             continue
         state["texts"] = [*state["texts"][1 - _REMEMBERED_TEXTS :], digest]
-        relevance = DEMANDED.get(note.kind) if note.by_person else None
+        relevance = RULE_RELEVANCE.get(note.kind) if note.by_person else None
         drafts.append(draft(note, file=state["file"], phase=_phase(state), relevance=relevance))
     return drafts
 

@@ -36,13 +36,13 @@ RELEVANCE = {
     "command": 0.5,
     "observation": 0.4,
 }
-DEMANDED = {"constraint": 0.9, "preference": 0.85, "decision": 0.8}
-STANDING = frozenset({"constraint", "preference"})
+RULE_RELEVANCE = {"constraint": 0.9, "preference": 0.85, "decision": 0.8}
+RULE_TYPES = frozenset({"constraint", "preference"})
 # Characters, at about four to a token: a request of a page, a statement of a paragraph.
 REQUEST_CHARS = 2_400
 STATEMENT_CHARS = 900
 # More rules in one message are a pasted document.
-MOST_DEMANDS = 12
+MOST_RULES = 12
 # Three quarters of a text are kept at its head, where people say what they want.
 HEAD_SHARE = 0.75
 # Ids of this form are unique by themselves; others only within their session.
@@ -60,7 +60,7 @@ class Draft(TypedDict):
     metadata: JsonObject
 
 
-class Mark(TypedDict):
+class Origin(TypedDict):
     """Where a record stands, as long as a note about it may still be written."""
 
     line: int
@@ -76,14 +76,14 @@ class Mark(TypedDict):
 class Note(NamedTuple):
     """Something worth writing down about the record at `at`; `slot` tells its notes apart."""
 
-    at: Mark
+    at: Origin
     content: str
     kind: str
     slot: str
     by_person: bool = False
 
 
-def noted_by(item: Item) -> str:
+def noting_agent(item: Item) -> str:
     """Return which caste or program `item` is from, "" where a person may have said it.
 
     What the Queen says has the default source, as has what is typed in a session.
@@ -92,11 +92,11 @@ def noted_by(item: Item) -> str:
     return metadata["caste"] or ("" if metadata["source"] == SOURCE_MAIN else metadata["source"])
 
 
-def spoken(at: Mark, told: list[tuple[str, str]]) -> list[Note]:
+def person_notes(at: Origin, told: list[tuple[str, str]]) -> list[Note]:
     """Return the notes of what a person said: the message, and its rules, which outlive it."""
     notes = []
-    for number, (kind, text) in enumerate(told[: MOST_DEMANDS + 1]):
-        rule = kind in STANDING
+    for number, (kind, text) in enumerate(told[: MOST_RULES + 1]):
+        rule = kind in RULE_TYPES
         slot = f"demand {number}" if rule else "said"
         notes.append(
             Note(at, shorten(text, STATEMENT_CHARS if rule else REQUEST_CHARS), kind, slot, by_person=True)
@@ -104,9 +104,9 @@ def spoken(at: Mark, told: list[tuple[str, str]]) -> list[Note]:
     return notes
 
 
-def mark(record: Record, session: str) -> Mark:
+def origin(record: Record, session: str) -> Origin:
     """Return where `record` stands; `session` replaces the id of its session where it has none."""
-    return Mark(
+    return Origin(
         line=record.line,
         part=record.part,
         uuid=record.uuid,
@@ -125,7 +125,7 @@ def _digest(record: Record) -> str:
     return sha256(said.encode()).hexdigest()[:16]
 
 
-def key(at: Mark, slot: str) -> str:
+def note_key(at: Origin, slot: str) -> str:
     """Return the key of the note that fills `slot` of a record.
 
     >>> here = Mark(line=3, part=0, uuid="m1", time="", session="s", digest="d", caste="")
@@ -142,7 +142,7 @@ def key(at: Mark, slot: str) -> str:
 def draft(note: Note, *, file: str, phase: int, relevance: float | None = None) -> Draft:
     """Return the item that `note` becomes, without secrets: what was put together may show one that its parts did not."""
     at = note.at
-    pointer: JsonObject = {"file": file, "line": at["line"], "key": key(at, note.slot)}
+    pointer: JsonObject = {"file": file, "line": at["line"], "key": note_key(at, note.slot)}
     if at["uuid"]:
         pointer["uuid"] = at["uuid"]
     if at["part"]:

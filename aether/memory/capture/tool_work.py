@@ -11,21 +11,21 @@ import json
 import re
 from typing import Any, TypedDict
 
-from aether.memory.capture.notes import Mark, Note, shorten, spoken
-from aether.messages.model import word
+from aether.memory.capture.notes import Note, Origin, person_notes, shorten
+from aether.messages.model import as_text
 from aether.messages.records import Record
-from aether.messages.shell import complaint, ending, matters, shown_command, signature
+from aether.messages.shell import command_signature, error_excerpt, is_notable, outcome_line, short_command
 from aether.messages.tool_calls import (
     SHELL,
     FileChange,
-    command,
     failure_key,
     file_changes,
     is_harmless,
-    repairs,
+    resolves,
+    shell_command,
 )
 from aether.redact.redact import redact, redacted, without_blocks
-from aether.text.classify import kind_of_answer, told
+from aether.text.classify import kind_of_answer, message_by_kind
 from aether.text.cleaning import clean, without_escapes
 from aether.text.regex import lazy
 from aether.types import JsonObject
@@ -62,21 +62,21 @@ _READS = lazy(
 )
 _CAMEL = lazy(r"(?<=[a-z0-9])(?=[A-Z])")
 _REFUSED = lazy(r"The user doesn't want to (?:proceed|take this action)|user rejected|tool use was rejected")
-_SAID = lazy(r"the user said:\s*(.+)", re.DOTALL)
+_REFUSAL_REASON = lazy(r"the user said:\s*(.+)", re.DOTALL)
 _ANSWERED = lazy(
     r"\A.{0,40}(?:questions have been answered|answered your questions):?\s*(.+?)(?:\. You can now|\Z)",
     re.DOTALL,
 )
 # Commands, tools and files of aether: what they say comes from memory, and is not remembered anew.
-_OWN_COMMAND = lazy(
+_AETHER_COMMAND = lazy(
     r"(?:^|[;&|(`\n])\s*(?:(?:sudo|time|env|exec|command|uvx|uv run|poetry run|python[\d.]* -m)\s+|[A-Za-z_]\w*=\S*\s+)*"
     r"(?:\S*/)?aether(?:-hook)?(?:\s|\Z)"
 )
-_OWN_TOOL = lazy(r"mcp__(?:\w*_)?aether", re.IGNORECASE)
-_OWN_FILES = "/memories"
+_AETHER_TOOL = lazy(r"mcp__(?:\w*_)?aether", re.IGNORECASE)
+_MEMORY_FILES = "/memories"
 _TRAILER = lazy(r"\n+agentId: .*\Z", re.DOTALL)
 # Claude Code frames what a sub-agent reports, and indents each line of it.
-_HANDED_BACK = lazy(r"\A.*?^\[Subagent hand-back\][^\n]*\n", re.DOTALL | re.MULTILINE)
+_REPORT_FRAME = lazy(r"\A.*?^\[Subagent hand-back\][^\n]*\n", re.DOTALL | re.MULTILINE)
 _INDENT = lazy(r"^  ", re.MULTILINE)
 
 
@@ -88,7 +88,7 @@ class Change(TypedDict):
     lines: int
     names: list[str]
     first: str
-    at: Mark
+    at: Origin
 
 
 class Run(TypedDict):
@@ -97,7 +97,7 @@ class Run(TypedDict):
     shown: str
     ending: str
     runs: int
-    at: Mark
+    at: Origin
 
 
 class Failure(TypedDict):
@@ -108,7 +108,7 @@ class Failure(TypedDict):
     times: int
     changed: list[str]
     """The files changed since, newest first."""
-    at: Mark
+    at: Origin
 
 
 class Call(TypedDict):
@@ -119,7 +119,7 @@ class Call(TypedDict):
     changes: list[list[Any]]
     text: str
     """What is worth keeping of the arguments of a tool that is neither shell nor editor."""
-    at: Mark
+    at: Origin
 
 
 class Work(TypedDict):
@@ -136,14 +136,14 @@ def new_work() -> Work:
     return Work(calls={}, failures={}, files={}, commands={})
 
 
-def called(work: Work, record: Record, at: Mark) -> None:
+def record_call(work: Work, record: Record, at: Origin) -> None:
     """Take note that a tool was called; what comes of it is decided when it answers."""
     arguments = record.arguments
-    ran = command(arguments) or word(arguments.get("code"))
-    if _is_own(record.tool, ran, arguments):
+    ran = shell_command(arguments) or as_text(arguments.get("code"))
+    if _is_aether(record.tool, ran, arguments):
         return
     changes = [list(change) for change in file_changes(arguments, ran)]
-    text = "" if ran or changes else _kept(record.tool, arguments)
+    text = "" if ran or changes else _described_call(record.tool, arguments)
     if record.tool in _AGENTS:
         at = at | {"caste": str(arguments.get("subagent_type") or "agent")}
     work["calls"].pop(record.call_id, None)
@@ -154,13 +154,13 @@ def called(work: Work, record: Record, at: Mark) -> None:
         del work["calls"][next(iter(work["calls"]))]
 
 
-def returned(work: Work, record: Record, at: Mark) -> list[Note]:
+def record_result(work: Work, record: Record, at: Origin) -> list[Note]:
     """Take note of a tool's answer and return what it settles."""
     call = work["calls"].pop(record.call_id, None)
     if _REFUSED.search(record.text[:OUTPUT_CHARS]):
-        said = _SAID.search(record.text)
+        said = _REFUSAL_REASON.search(record.text)
         words = redact(clean(said[1])) if said else ""
-        return spoken(at, told(words)) if words else []
+        return person_notes(at, message_by_kind(words)) if words else []
     if call is None:
         return []
     if record.is_error:
@@ -168,7 +168,7 @@ def returned(work: Work, record: Record, at: Mark) -> list[Note]:
     return _succeeded(work, call, record)
 
 
-def worked(work: Work) -> list[Note]:
+def close_stretch(work: Work) -> list[Note]:
     """Close the stretch: return its files and commands, and forget them."""
     notes = [_change_note(path, change) for path, change in work["files"].items()]
     notes += [_run_note(run) for run in work["commands"].values()]
@@ -176,20 +176,20 @@ def worked(work: Work) -> list[Note]:
     return notes
 
 
-def unresolved(work: Work) -> list[Note]:
+def close_failures(work: Work) -> list[Note]:
     """Return the failures that nothing put right, and forget them."""
     notes = [_failure_note(failure) for failure in work["failures"].values()]
     work["failures"] = {}
     return notes
 
 
-def _is_own(tool: str, command: str, arguments: JsonObject) -> bool:
+def _is_aether(tool: str, command: str, arguments: JsonObject) -> bool:
     if tool == "memory":
-        return str(arguments.get("path") or arguments.get("old_path") or "").startswith(_OWN_FILES)
-    return bool(_OWN_TOOL.match(tool) or _OWN_COMMAND.search(command.split("<<", 1)[0]))
+        return str(arguments.get("path") or arguments.get("old_path") or "").startswith(_MEMORY_FILES)
+    return bool(_AETHER_TOOL.match(tool) or _AETHER_COMMAND.search(command.split("<<", 1)[0]))
 
 
-def _kept(tool: str, arguments: JsonObject) -> str:
+def _described_call(tool: str, arguments: JsonObject) -> str:
     plan = arguments.get("plan")
     if isinstance(plan, str):
         return shorten(redact(clean(plan)), PLAN_CHARS)
@@ -212,8 +212,8 @@ def _failed(work: Work, call: Call, record: Record) -> list[Note]:
     name = _failure_key(call)
     known = work["failures"].pop(name, None)
     work["failures"][name] = Failure(
-        shown=shown_command(ran) if ran else _object(call),
-        complaint=complaint(text),
+        shown=short_command(ran) if ran else _target(call),
+        complaint=error_excerpt(text),
         times=known["times"] + 1 if known else 1,
         changed=known["changed"] if known else [],
         at=known["at"] if known else call["at"],
@@ -228,26 +228,26 @@ def _failed(work: Work, call: Call, record: Record) -> list[Note]:
 def _succeeded(work: Work, call: Call, record: Record) -> list[Note]:
     text = without_blocks(record.text)
     if call["tool"] in _AGENTS:
-        return _finding(call, text)
+        return _agent_report(call, text)
     answered = _ANSWERED.match(text)
     if answered:
         return [Note(call["at"], clean(answered[1]), "decision", "answered", by_person=True)]
     notes = []
     done = _failure_key(call)
-    solved = [name for name in work["failures"] if repairs(done, name)]
+    solved = [name for name in work["failures"] if resolves(done, name)]
     notes += [_solution_note(work["failures"].pop(name), call, text) for name in solved]
     for change in call["changes"]:
         notes += _changed(work, FileChange(*change), call["at"])
-    if call["command"] and matters(call["command"]) and not solved:
+    if call["command"] and is_notable(call["command"]) and not solved:
         notes += _ran(work, call["command"], text, call["at"])
     elif call["text"]:
         notes.append(_action_note(call, text))
     return notes
 
 
-def _finding(call: Call, text: str) -> list[Note]:
+def _agent_report(call: Call, text: str) -> list[Note]:
     found = _TRAILER.sub("", text)
-    framed = _HANDED_BACK.match(found)
+    framed = _REPORT_FRAME.match(found)
     found = redact(clean(_INDENT.sub("", found[framed.end() :]) if framed else found))
     if not found or found.startswith("Async agent launched"):
         return []
@@ -255,7 +255,7 @@ def _finding(call: Call, text: str) -> list[Note]:
     return [Note(call["at"], shorten(found, FINDING_CHARS), kind_of_answer(found) or "outcome", "found")]
 
 
-def _changed(work: Work, change: FileChange, at: Mark) -> list[Note]:
+def _changed(work: Work, change: FileChange, at: Origin) -> list[Note]:
     for failure in work["failures"].values():
         # What was changed last is most likely what put it right.
         others = [path for path in failure["changed"] if path != change.path]
@@ -276,12 +276,12 @@ def _changed(work: Work, change: FileChange, at: Mark) -> list[Note]:
     return []
 
 
-def _ran(work: Work, command: str, output: str, at: Mark) -> list[Note]:
+def _ran(work: Work, command: str, output: str, at: Origin) -> list[Note]:
     name = _run_key(command)
     known = work["commands"].pop(name, None)
     work["commands"][name] = Run(
-        shown=shown_command(command),
-        ending=ending(output),
+        shown=short_command(command),
+        ending=outcome_line(output),
         runs=known["runs"] + 1 if known else 1,
         at=known["at"] if known else at,
     )
@@ -292,15 +292,15 @@ def _ran(work: Work, command: str, output: str, at: Mark) -> list[Note]:
 
 def _run_key(command: str) -> str:
     # Every commit and every push is an event of its own; the tenth run of the tests replaces the ninth.
-    name = signature(command)
-    return shown_command(command) if name.startswith(("git ", "gh ")) else name
+    name = command_signature(command)
+    return short_command(command) if name.startswith(("git ", "gh ")) else name
 
 
 def _failure_key(call: Call) -> str:
-    return failure_key(f"{SHELL}{call['command']}") if call["command"] else _object(call)
+    return failure_key(f"{SHELL}{call['command']}") if call["command"] else _target(call)
 
 
-def _object(call: Call) -> str:
+def _target(call: Call) -> str:
     return str(call["changes"][0][0]) if call["changes"] else call["tool"]
 
 
@@ -332,11 +332,11 @@ def _failure_note(failure: Failure) -> Note:
 
 
 def _solution_note(failure: Failure, call: Call, output: str) -> Note:
-    shown = shown_command(call["command"]) if call["command"] else failure["shown"]
+    shown = short_command(call["command"]) if call["command"] else failure["shown"]
     way = f"after changes to {', '.join(failure['changed'])}" if failure["changed"] else "when run again"
     if shown != failure["shown"]:
         way = f"as `{shown}`" + (f" {way}" if failure["changed"] else "")
-    end = ending(output)
+    end = outcome_line(output)
     content = f"{_failure_note(failure).content}\nWorked {way}" + (f": {end}" if end else ".")
     solved = failure["at"] | {"time": call["at"]["time"]}  # found by the failure, told when it was over
     return Note(solved, content, "solution", "fixed")

@@ -17,9 +17,9 @@ from typing import Any
 
 from aether.errors import AetherError
 from aether.memory import handoff, snapshots
-from aether.memory.forgetting.find import STATEMENTS
+from aether.memory.forgetting.find import STATEMENT_FIELDS
 from aether.schemas import check
-from aether.store import codec, documents, journal
+from aether.store import documents, files, journal
 from aether.store.conversations import FILE as CONVERSATION
 from aether.store.journal import Entry
 from aether.store.patch import keys_of, pointer
@@ -27,15 +27,15 @@ from aether.text.words import sentences
 from aether.types import JsonObject
 
 Rewrite = Callable[[str], str]
-Concerns = Callable[[bytes], bool]
+IsRelevant = Callable[[bytes], bool]
 
 # A shorter text is part of too many words.
-LEAST_CHARS = 6
+MIN_CHARS = 6
 # A shorter sentence of a note may be anybody's.
-LEAST_SENTENCE_CHARS = 20
+MIN_SENTENCE_CHARS = 20
 MARK = re.compile(r"\[ERASED(?:-\d+)?\]")
 # Schemas do not list these: words of providers' messages, of transcripts, and of the log.
-WIRE_WORDS = (
+FORMAT_WORDS = (
     "assistant", "arguments", "function_call_output", "tool_calls", "tool_result", "redacted_thinking", "reasoning",
     "encrypted_content", "signature", "cache_control", "ephemeral", "image_url", "input_text", "output_text", "developer",
     "system", "message", "derived", "conversation", "compaction", "receipt", "access", "edited by hand", "forgetting",
@@ -83,7 +83,7 @@ def marks(spellings: Iterable[str], *, taken: Iterable[str]) -> dict[str, str]:
 @lru_cache(maxsize=1)
 def _reserved() -> str:
     """Return the names and values that schemas fix, one a line."""
-    found = {*Entry._fields, *WIRE_WORDS, *documents.NAMES}
+    found = {*Entry._fields, *FORMAT_WORDS, *documents.NAMES}
     for name in (*documents.NAMES, "session_answer", "usage"):
         level = [check.schema(name)]
         while level:
@@ -125,14 +125,14 @@ def texts_of(entry: Mapping[str, Any]) -> Iterator[str]:
     parts: list[tuple[Any, tuple[str, ...]]] = [(entry.get("evidence"), ("text",))]
     if "session_id" in entry:
         found += [entry.get("summary"), *(metadata.get("protected") or [])]
-        parts += [(entry.get(part), fields) for part, fields in STATEMENTS.items()]
+        parts += [(entry.get(part), fields) for part, fields in STATEMENT_FIELDS.items()]
     for entries, fields in parts:
         inner = [each for each in entries if isinstance(each, dict)] if isinstance(entries, list) else []
         found += [each.get(field) for each in inner for field in fields]
     for text in found:
         if isinstance(text, str) and text.strip():
             yield text
-            yield from (one for one in sentences(text) if len(one) >= LEAST_SENTENCE_CHARS)
+            yield from (one for one in sentences(text) if len(one) >= MIN_SENTENCE_CHARS)
 
 
 def digests(value: Any, erase: Rewrite) -> dict[str, str]:
@@ -140,7 +140,7 @@ def digests(value: Any, erase: Rewrite) -> dict[str, str]:
     if isinstance(value, str):
         return {_sha(value): _sha(erase(value))}
     try:
-        return {handoff.digest(value): handoff.digest(mapped(value, erase))}
+        return {handoff.item_digest(value): handoff.item_digest(map_strings(value, erase))}
     except (KeyError, TypeError, AttributeError):  # not an item
         return {}
 
@@ -149,7 +149,7 @@ def _sha(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def mapped(value: Any, erase: Rewrite) -> Any:
+def map_strings(value: Any, erase: Rewrite) -> Any:
     """Return `value` with `erase` applied to every string in it, keys included.
 
     >>> mapped({"a": ["b", 1], "c": {"b": None}}, lambda text: text.replace("b", "*"))
@@ -158,10 +158,10 @@ def mapped(value: Any, erase: Rewrite) -> Any:
     if isinstance(value, str):
         return erase(value)
     if isinstance(value, list):
-        return [mapped(below, erase) for below in value]
+        return [map_strings(below, erase) for below in value]
     if not isinstance(value, dict):
         return value
-    made = {erase(key): mapped(below, erase) for key, below in value.items()}
+    made = {erase(key): map_strings(below, erase) for key, below in value.items()}
     for fields in _EVIDENCE:
         if fields <= made.keys():
             made |= {field: "" for field in fields if field.startswith("sha256")}
@@ -170,7 +170,11 @@ def mapped(value: Any, erase: Rewrite) -> Any:
 
 def _transaction(fields: JsonObject, erase: Rewrite) -> JsonObject:
     """Return the fields of a journal line, without change in those that the log itself reads."""
-    made = {**fields, "by": erase(fields.get("by", "")), "appends": mapped(fields.get("appends", {}), erase)}
+    made = {
+        **fields,
+        "by": erase(fields.get("by", "")),
+        "appends": map_strings(fields.get("appends", {}), erase),
+    }
     if fields["operation"] != "undo":  # its reason names the revision
         made["reason"] = erase(fields.get("reason", ""))
     for name in ("patches", "inverse"):
@@ -182,13 +186,13 @@ def _transaction(fields: JsonObject, erase: Rewrite) -> JsonObject:
 
 
 def _step(step: JsonObject, erase: Rewrite) -> JsonObject:
-    made = {**step, **({"value": mapped(step["value"], erase)} if "value" in step else {})}
+    made = {**step, **({"value": map_strings(step["value"], erase)} if "value" in step else {})}
     for field in {"path", "from"} & step.keys():
         made[field] = pointer(*map(erase, keys_of(step[field])))
     return made
 
 
-def rewritten(path: str, data: bytes, erase: Rewrite, concerns: Concerns = bool) -> bytes:
+def rewrite_file(path: str, data: bytes, erase: Rewrite, concerns: IsRelevant = bool) -> bytes:
     """Return the file at `path`, relative to its home, with `erase` applied; the very bytes if nothing changes.
 
     Of a file of lines only those are looked at that are of concern.
@@ -206,7 +210,7 @@ def _raw(data: bytes, erase: Rewrite) -> bytes:
 
 def _parsed(data: bytes) -> Any:
     try:
-        return codec.parse(data, where="erasing")
+        return files.parse_json(data, where="erasing")
     except AetherError:
         return None
 
@@ -217,27 +221,27 @@ def _line(line: bytes, erase: Rewrite) -> bytes:
     if value is None or not line.endswith(b"\n"):
         return _raw(line, erase)
     is_entry = body is not None and "operation" in value
-    made = _transaction(value, erase) if is_entry else mapped(value, erase)
+    made = _transaction(value, erase) if is_entry else map_strings(value, erase)
     if made == value:
         return line
     if body is None:
-        return codec.line(made) + b"\n"
+        return files.json_line(made) + b"\n"
     # A line of which only a digest was emptied can still be undone.
     held = is_entry and len(MARK.findall(str(made))) > len(MARK.findall(str(value)))
-    return journal.sealed({**made, "erased": True} if held else made)
+    return journal.seal_json({**made, "erased": True} if held else made)
 
 
 def _whole(data: bytes, value: Any, erase: Rewrite) -> bytes:
     found = documents.parse(data, where="erasing")
     if found.state == "good":
-        made = mapped(found.value, erase)
+        made = map_strings(found.value, erase)
         return data if made == found.value else documents.encode(made, found.revision, size=len(data))
-    made = mapped(value, erase)
+    made = map_strings(value, erase)
     if made == value:
         return data
     if isinstance(value, dict) and "checksum" in value:
         made["checksum"] = _checksum(value, made)
-    return codec.document(made, size=len(data))
+    return files.json_document(made, size=len(data))
 
 
 def _checksum(before: JsonObject, after: JsonObject) -> Any:
@@ -246,11 +250,11 @@ def _checksum(before: JsonObject, after: JsonObject) -> Any:
         whole = before["checksum"] == snapshots.checksum(before["documents"])
         return snapshots.checksum(after["documents"]) if whole else before["checksum"]
     try:
-        handoff.require_whole(before, where="")
+        handoff.require_intact(before, where="")
     except AetherError:
         return before["checksum"]
     rest = {field: value for field, value in after.items() if field not in ("checksum", "prompt")}
-    return handoff.sealed(rest, after["prompt"])["checksum"]  # type: ignore[arg-type]  # whole, as was just seen
+    return handoff.seal(rest, after["prompt"])["checksum"]  # type: ignore[arg-type]  # whole, as was just seen
 
 
 def conversation_of(path: str, data: bytes) -> str | None:

@@ -14,18 +14,18 @@ from typing import Any
 
 from aether import clock
 from aether.memory import graph, items, sessions
-from aether.memory.changes import chained
-from aether.memory.forgetting.find import ENTITY, STATEMENTS, Target, kept_of
+from aether.memory.changes import chain_changes
+from aether.memory.forgetting.find import ENTITY, STATEMENT_FIELDS, Target, verbatim_texts
 from aether.memory.ingest import withdraw_threshold
-from aether.memory.search import rederived
+from aether.memory.search import derived_change
 from aether.store.patch import diff
 from aether.tokens.count import session_tokens
 from aether.types import Change, Counter, JsonObject
 
 WHY = "forgotten"
-KIND = "forgetting"
+RECEIPT_KIND = "forgetting"
 # Replaces a forgotten line in the prose of a session.
-LEFT_OUT = "[forgotten]"
+FORGOTTEN_LINE = "[forgotten]"
 
 
 def forget(
@@ -44,18 +44,20 @@ def forget(
         removed_items = [
             item for item in items.items_of(memory) if item["id"] in _ids(chosen, "working_memory")
         ]
-        records = items.archived(removed_items, why=WHY, now=now)
+        records = items.archive_records(removed_items, why=WHY, now=now)
         known = state.get(graph.DOCUMENT)
         return Change(
             {
-                "memory": diff(memory, _without(memory, chosen, now, count)),
+                "memory": diff(memory, _memory_without(memory, chosen, now, count)),
                 "pheromones": diff(pheromones, {**pheromones, "active_pheromones": kept}),
                 **({graph.DOCUMENT: diff(known, _graph_without(known, chosen))} if known else {}),
             },
             {"receipts": [receipt], **({"items": records} if records else {})},
         )
 
-    done = chained(documents, removed, lambda state: rederived(state, Change({})), withdraw_threshold(now))
+    done = chain_changes(
+        documents, removed, lambda state: derived_change(state, Change({})), withdraw_threshold(now)
+    )
     return done._replace(result=receipt)
 
 
@@ -63,11 +65,13 @@ def _ids(targets: Iterable[Target], layer: str) -> set[str]:
     return {target.id for target in targets if target.layer == layer and not target.part}
 
 
-def _without(memory: Mapping[str, Any], chosen: list[Target], now: datetime, count: Counter) -> JsonObject:
+def _memory_without(
+    memory: Mapping[str, Any], chosen: list[Target], now: datetime, count: Counter
+) -> JsonObject:
     whole = {target.id for target in chosen if not target.part}
     parts = _parts(chosen)
     kept = [
-        _left(session, parts.get(session["session_id"], set()), count)
+        _session_without(session, parts.get(session["session_id"], set()), count)
         for session in sessions.sessions_of(memory)
         if session["session_id"] not in whole
     ]
@@ -93,7 +97,7 @@ def _without(memory: Mapping[str, Any], chosen: list[Target], now: datetime, cou
         known = memory.get("forgotten", [])
         made["forgotten"] = [
             *known,
-            *({"id": one, "at": clock.stamp(now)} for one in hide if one not in items.forgotten(memory)),
+            *({"id": one, "at": clock.stamp(now)} for one in hide if one not in items.forgotten_ids(memory)),
         ]
     unlinked: JsonObject = _unlinked(made, whole)
     return unlinked
@@ -131,26 +135,26 @@ def _graph_without(known: Mapping[str, Any], chosen: list[Target]) -> JsonObject
     return {**known, "entities": entities, "relations": relations}
 
 
-def _left(session: Mapping[str, Any], parts: set[str], count: Counter) -> JsonObject:
+def _session_without(session: Mapping[str, Any], parts: set[str], count: Counter) -> JsonObject:
     """Return a session without some of its statements, its tokens counted again."""
     if not parts:
         return dict(session)
     made: JsonObject = {**session}
-    for name in STATEMENTS:
+    for name in STATEMENT_FIELDS:
         made[name] = [entry for nth, entry in enumerate(session[name]) if f"{name}/{nth}" not in parts]
     prose = session["summary"].split("\n")
     made["summary"] = "\n".join(
-        LEFT_OUT if f"summary/{nth}" in parts else line for nth, line in enumerate(prose)
+        FORGOTTEN_LINE if f"summary/{nth}" in parts else line for nth, line in enumerate(prose)
     )
     kept = {
         name: [text for nth, text in enumerate(texts) if f"{name}/{nth}" not in parts]
-        for name, texts in kept_of(session).items()
+        for name, texts in verbatim_texts(session).items()
     }
     made["metadata"] = {
         name: kept.get(name, value) for name, value in session["metadata"].items() if kept.get(name, True)
     }
     made["compressed_tokens"] = session_tokens(made, count)
-    made["compression_ratio"] = sessions.ratio(made["original_tokens"], made["compressed_tokens"])
+    made["compression_ratio"] = sessions.compression_ratio(made["original_tokens"], made["compressed_tokens"])
     return made
 
 
@@ -172,7 +176,7 @@ def _receipt(chosen: list[Target], now: datetime, receipt_id: str) -> JsonObject
     """Return the receipt: the place and the digest of each forgotten text, never the text."""
     return {
         "receipt_id": receipt_id,
-        "kind": KIND,
+        "kind": RECEIPT_KIND,
         "at": clock.stamp(now),
         "forgotten": [
             {

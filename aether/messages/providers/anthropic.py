@@ -25,20 +25,20 @@ from typing import Any, NamedTuple
 from aether.errors import InvalidInput, shown
 from aether.messages.content import (
     MEDIA,
-    Mended,
-    call,
+    RepairedRaws,
+    block_type,
+    call_block,
     changed,
-    is_text,
-    kind_of,
+    is_text_block,
+    known_role,
     lost,
-    media,
-    other,
-    result,
-    speaker,
-    unused,
+    media_block,
+    other_block,
+    result_blocks,
+    unused_name,
 )
 from aether.messages.content import Place as content_Place
-from aether.messages.model import Block, Message, Role, failed, given, word
+from aether.messages.model import Block, Message, Role, as_arguments, as_text, is_failure_text
 from aether.messages.turns import Answer
 from aether.messages.turns import Turn as turns_Turn
 from aether.text.regex import lazy
@@ -52,7 +52,7 @@ _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "ass
 def message(raw: JsonObject) -> Message:
     """Return one message as read."""
     content = raw.get("content")
-    role = _ROLES.get(word(raw.get("role")), "user")
+    role = _ROLES.get(as_text(raw.get("role")), "user")
     if role == "user" and isinstance(content, list) and content and all(map(is_result, content)):
         role = "tool"
     return Message(role, tuple(blocks(content)), raw, "anthropic")
@@ -60,7 +60,7 @@ def message(raw: JsonObject) -> Message:
 
 def is_result(block: Any) -> bool:
     """Tell whether a content block is what a tool answered."""
-    return isinstance(block, dict) and kind_of(block).endswith("tool_result")
+    return isinstance(block, dict) and block_type(block).endswith("tool_result")
 
 
 def blocks(content: Any) -> list[Block]:
@@ -70,7 +70,7 @@ def blocks(content: Any) -> list[Block]:
     if isinstance(content, str):
         return [Block("text", content, ("content",))]
     if not isinstance(content, list):
-        return [other(content)]
+        return [other_block(content)]
     return [
         found for position, block in enumerate(content) for found in block_of(block, ("content", position))
     ]
@@ -79,18 +79,18 @@ def blocks(content: Any) -> list[Block]:
 def block_of(block: Any, at: content_Place) -> list[Block]:
     """Return what one content block holds: itself, and the media inside of a result."""
     if not isinstance(block, dict):
-        return [other(block)]
-    kind = kind_of(block)
-    if is_text(block):
+        return [other_block(block)]
+    kind = block_type(block)
+    if is_text_block(block):
         return [Block("text", block["text"], (*at, "text"))]
     if kind in CALLS:
-        return [call(block.get("name"), block.get("input"), (*at, "input"), block.get("id"))]
+        return [call_block(block.get("name"), block.get("input"), (*at, "input"), block.get("id"))]
     if is_result(block):
         broken = block.get("is_error")
-        return result(block.get("content"), (*at, "content"), block.get("tool_use_id"), broken=broken)
+        return result_blocks(block.get("content"), (*at, "content"), block.get("tool_use_id"), broken=broken)
     if kind in THOUGHTS:
-        return [Block("reasoning", word(block.get("thinking")))]
-    return [media(block, at)] if kind in MEDIA else [other(block)]
+        return [Block("reasoning", as_text(block.get("thinking")))]
+    return [media_block(block, at)] if kind in MEDIA else [other_block(block)]
 
 
 def said(role: Role, text: str) -> JsonObject:
@@ -109,7 +109,7 @@ def without_reasoning(raw: JsonObject) -> JsonObject:
     content = raw.get("content")
     if not isinstance(content, list):
         return raw
-    kept = [block for block in content if not (isinstance(block, dict) and kind_of(block) in THOUGHTS)]
+    kept = [block for block in content if not (isinstance(block, dict) and block_type(block) in THOUGHTS)]
     return {**raw, "content": kept} if kept and len(kept) < len(content) else raw
 
 
@@ -139,7 +139,7 @@ def _tool_result(answer: Answer) -> JsonObject:
         told: list[JsonObject] = [{"type": "text", "text": block.text}] if block.text.strip() else []
         raw["content"] = [*told, *answer.shown]
     # Where the text says it already, readers see it without the flag.
-    return {**raw, "is_error": block.is_error} if block.is_error != failed(block.text) else raw
+    return {**raw, "is_error": block.is_error} if block.is_error != is_failure_text(block.text) else raw
 
 
 FIELDS = frozenset({"role", "content"})
@@ -526,7 +526,7 @@ class Entry(NamedTuple):
 
 def cleaned(at: int, raw: JsonObject, found: list[Finding]) -> Entry:
     """Return a message as far as it alone may be sent; without cells where nothing of it may."""
-    where, role = f"messages[{at}]", speaker(raw.get("role"), ROLES)
+    where, role = f"messages[{at}]", known_role(raw.get("role"), ROLES)
     if role != raw.get("role"):
         found.append(changed("bad-role", where, f"The role {shown(raw.get('role'))} became {role}."))
     if unknown := sorted(map(str, raw.keys() - FIELDS)):
@@ -574,8 +574,8 @@ def _repair_content_text(block: JsonObject, where: str, found: list[Finding]) ->
 
 def _repair_content_call(block: JsonObject, where: str, found: list[Finding]) -> JsonObject | None:
     name, held = block.get("name"), block.get("input")
-    if isinstance(held, str) and given(held):
-        held = given(held)
+    if isinstance(held, str) and as_arguments(held):
+        held = as_arguments(held)
         found.append(changed("bad-arguments", where, "Read the arguments from their text."))
     for code, wrong in (
         ("bad-id", not block.get("id") or not isinstance(block["id"], str)),
@@ -644,7 +644,7 @@ def raw_of(entry: Entry) -> JsonObject:
 _ID_CHARS = 256
 
 
-def mended(raws: Sequence[JsonObject]) -> Mended:
+def mended(raws: Sequence[JsonObject]) -> RepairedRaws:
     """Return `raws` as the API takes them, and what was done."""
     found: list[Finding] = []
     entries = [cleaned(at, raw, found) for at, raw in enumerate(raws)]
@@ -653,7 +653,7 @@ def mended(raws: Sequence[JsonObject]) -> Mended:
     entries = _placed(_answered(entries, found), found)
     entries = _without_loose_thinking(entries, found)
     entries = _ended(_named(entries, found), found)
-    return Mended([raw_of(entry) for entry in entries], found)
+    return RepairedRaws([raw_of(entry) for entry in entries], found)
 
 
 def _filled(entries: Iterable[Entry]) -> list[Entry]:
@@ -853,7 +853,7 @@ def _named(entries: Sequence[Entry], found: list[Finding]) -> list[Entry]:
     taken: set[str] = set()
     for cell in (cell for entry in entries for cell in entry.cells if cell.kind == "tool_use"):
         old = cell.block["id"]
-        new = names[cell.pair] = unused(re.sub(r"[^a-zA-Z0-9_-]", "_", old), taken, most=_ID_CHARS)
+        new = names[cell.pair] = unused_name(re.sub(r"[^a-zA-Z0-9_-]", "_", old), taken, most=_ID_CHARS)
         taken.add(new)
         if new != old:
             code = "repeated-id" if ID.fullmatch(old) else "bad-id"

@@ -17,8 +17,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from aether.errors import InvalidInput, shown
-from aether.messages.content import Mended, Place, as_json, call, changed, lost, media, other, result
-from aether.messages.model import Block, Message, Role, failed, table, word
+from aether.messages.content import (
+    Place,
+    RepairedRaws,
+    as_json,
+    call_block,
+    changed,
+    lost,
+    media_block,
+    other_block,
+    result_blocks,
+)
+from aether.messages.model import Block, Message, Role, as_object, as_text, is_failure_text
 from aether.messages.turns import Turn
 from aether.types import Finding, JsonObject
 
@@ -30,9 +40,9 @@ CODE = "code_execution"
 def message(raw: JsonObject) -> Message:
     """Return one content as read."""
     parts = raw.get("parts")
-    role: Role = "assistant" if word(raw.get("role")) in {"model", "assistant"} else "user"
+    role: Role = "assistant" if as_text(raw.get("role")) in {"model", "assistant"} else "user"
     if not isinstance(parts, list):
-        return Message(role, () if parts is None else (other(parts),), raw, "gemini")
+        return Message(role, () if parts is None else (other_block(parts),), raw, "gemini")
     found = tuple(block for at, part in enumerate(parts) for block in _blocks(part, ("parts", at)))
     if role == "user" and parts and all(named(part, "functionResponse") for part in parts):
         role = "tool"
@@ -46,13 +56,13 @@ def named(part: Any, name: str) -> str:
     ('function_call', '')
     """
     snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
-    return next((key for key in (name, snake) if isinstance(table(part).get(key), dict)), "")
+    return next((key for key in (name, snake) if isinstance(as_object(part).get(key), dict)), "")
 
 
 def _blocks(part: Any, at: Place) -> list[Block]:
     if key := named(part, "functionCall"):
         inner = part[key]
-        return [call(inner.get("name"), inner.get("args"), (*at, key, "args"), inner.get("id"))]
+        return [call_block(inner.get("name"), inner.get("args"), (*at, key, "args"), inner.get("id"))]
     if key := named(part, "functionResponse"):
         return _response(part[key], (*at, key))
     return _code(part, at) or [_shown(part, at)]
@@ -61,35 +71,37 @@ def _blocks(part: Any, at: Place) -> list[Block]:
 def _code(part: Any, at: Place) -> list[Block]:
     """Return what the model ran on the server, or what came of it."""
     if key := named(part, "executableCode"):
-        return [call(CODE, part[key].get("code"), (*at, key, "code"), part[key].get("id"))]
+        return [call_block(CODE, part[key].get("code"), (*at, key, "code"), part[key].get("id"))]
     if key := named(part, "codeExecutionResult"):
-        broken = "OUTCOME_OK" not in word(part[key].get("outcome"))
+        broken = "OUTCOME_OK" not in as_text(part[key].get("outcome"))
         inner = part[key]
-        return result(inner.get("output"), (*at, key, "output"), inner.get("id"), tool=CODE, broken=broken)
+        return result_blocks(
+            inner.get("output"), (*at, key, "output"), inner.get("id"), tool=CODE, broken=broken
+        )
     return []
 
 
 def _shown(part: Any, at: Place) -> Block:
     if named(part, "inlineData") or named(part, "fileData"):
-        return media(part, at)
-    if isinstance(table(part).get("text"), str):
+        return media_block(part, at)
+    if isinstance(as_object(part).get("text"), str):
         thought = bool(part.get("thought"))
         return Block("reasoning", part["text"]) if thought else Block("text", part["text"], (*at, "text"))
-    return other(part)
+    return other_block(part)
 
 
 def _response(inner: JsonObject, at: Place) -> list[Block]:
     response = inner.get("response")
-    given = table(response)
+    given = as_object(response)
     parts = inner.get("parts")
     shown = [
-        media(part, (*at, "parts", position))
+        media_block(part, (*at, "parts", position))
         for position, part in enumerate(parts if isinstance(parts, list) else [])
         if named(part, "inlineData") or named(part, "fileData")
     ]
     key = next((key for key in _ANSWERS if len(given) == 1 and isinstance(given.get(key), str)), "")
     answer: Any = given[key] if key else as_json(response) if response is not None else None
-    found = result(
+    found = result_blocks(
         answer, (*at, "response", key), inner.get("id"), tool=inner.get("name"), also=tuple(shown),
         broken=True if "error" in given else None,
     )  # fmt: skip
@@ -116,7 +128,7 @@ def without_reasoning(raw: JsonObject) -> JsonObject:
     parts = raw.get("parts")
     if not isinstance(parts, list):
         return raw
-    kept = [part for part in parts if not table(part).get("thought")]
+    kept = [part for part in parts if not as_object(part).get("thought")]
     return {**raw, "parts": kept} if kept and len(kept) < len(parts) else raw
 
 
@@ -141,7 +153,7 @@ def _part(piece: Block | JsonObject) -> JsonObject:
 
 def _answer(block: Block) -> JsonObject:
     # Where the text says that it failed, readers see it under any key.
-    key = "error" if block.is_error and not failed(block.text) else "result"
+    key = "error" if block.is_error and not is_failure_text(block.text) else "result"
     return {"id": block.call_id, "name": block.tool, "response": {key: block.text}}
 
 
@@ -311,13 +323,13 @@ class Entry(NamedTuple):
     cells: list[Cell]
 
 
-def mended(raws: Sequence[JsonObject]) -> Mended:
+def mended(raws: Sequence[JsonObject]) -> RepairedRaws:
     """Return `raws` as the API takes them, and what was done."""
     found: list[Finding] = []
     entries = _filled([_cleaned(at, raw, found) for at, raw in enumerate(raws)])
     entries = _paired(_opened(entries, found), found)
     entries = _placed(_answered(entries, found), found)
-    return Mended([_raw(entry) for entry in _joined(entries, found)], found)
+    return RepairedRaws([_raw(entry) for entry in _joined(entries, found)], found)
 
 
 def _filled(entries: Iterable[Entry]) -> list[Entry]:

@@ -20,21 +20,21 @@ from typing import Any, NamedTuple
 from aether.errors import InvalidInput, shown
 from aether.messages.content import (
     MEDIA,
-    Mended,
     Place,
+    RepairedRaws,
     arguments_text,
-    call,
+    block_type,
+    call_block,
     changed,
-    is_text,
-    kind_of,
+    is_text_block,
+    known_role,
     lost,
-    media,
-    other,
-    result,
-    speaker,
-    unused,
+    media_block,
+    other_block,
+    result_blocks,
+    unused_name,
 )
-from aether.messages.model import Block, Message, Role, table, word
+from aether.messages.model import Block, Message, Role, as_object, as_text
 from aether.messages.turns import Turn
 from aether.text.regex import lazy
 from aether.types import Finding, JsonObject
@@ -53,7 +53,7 @@ _ROLES: dict[str, Role] = {
 
 def message(raw: JsonObject) -> Message:
     """Return one message as read."""
-    role = _ROLES.get(word(raw.get("role")), "user")
+    role = _ROLES.get(as_text(raw.get("role")), "user")
     content = raw.get("content")
     if role == "tool":
         return Message(role, tuple(answer(raw)), raw, "openai")
@@ -63,7 +63,7 @@ def message(raw: JsonObject) -> Message:
 
 def answer(raw: JsonObject) -> list[Block]:
     """Return the blocks of a message that is a result."""
-    return result(raw.get("content"), ("content",), raw.get("tool_call_id"), tool=raw.get("name"))
+    return result_blocks(raw.get("content"), ("content",), raw.get("tool_call_id"), tool=raw.get("name"))
 
 
 def thoughts(raw: JsonObject) -> Iterator[Block]:
@@ -81,19 +81,19 @@ def _blocks(content: Any) -> Iterator[Block]:
         for position, part in enumerate(content):
             yield part_of(part, ("content", position))
     elif content is not None:
-        yield other(content)
+        yield other_block(content)
 
 
 def part_of(part: Any, at: Place) -> Block:
     """Return what one part of the content holds."""
     if not isinstance(part, dict):
-        return other(part)
-    if is_text(part):
+        return other_block(part)
+    if is_text_block(part):
         return Block("text", part["text"], (*at, "text"))
-    kind = kind_of(part)
+    kind = block_type(part)
     if kind == "refusal" and isinstance(part.get("refusal"), str):
         return Block("text", part["refusal"], (*at, "refusal"))
-    return media(part, at) if kind in MEDIA else other(part)
+    return media_block(part, at) if kind in MEDIA else other_block(part)
 
 
 def calls(raw: JsonObject) -> Iterator[Block]:
@@ -105,19 +105,19 @@ def calls(raw: JsonObject) -> Iterator[Block]:
         for position, called in enumerate(listed):
             yield _call(called, ("tool_calls", position))
     elif listed is not None:
-        yield other(listed)
+        yield other_block(listed)
     legacy = raw.get("function_call")
     if isinstance(legacy, dict):
-        yield call(legacy.get("name"), legacy.get("arguments"), ("function_call", "arguments"), "")
+        yield call_block(legacy.get("name"), legacy.get("arguments"), ("function_call", "arguments"), "")
 
 
 def _call(called: Any, at: Place) -> Block:
-    inner = table(called)
+    inner = as_object(called)
     for key, held in (("function", "arguments"), ("custom", "input")):
         if isinstance(inner.get(key), dict):
             spoken = inner[key]
-            return call(spoken.get("name"), spoken.get(held), (*at, key, held), inner.get("id"))
-    return other(called)
+            return call_block(spoken.get("name"), spoken.get(held), (*at, key, held), inner.get("id"))
+    return other_block(called)
 
 
 def said(role: Role, text: str) -> JsonObject:
@@ -421,18 +421,18 @@ class Entry(NamedTuple):
     """Number of the call that it answers."""
 
 
-def mended(raws: Sequence[JsonObject]) -> Mended:
+def mended(raws: Sequence[JsonObject]) -> RepairedRaws:
     """Return `raws` as the API takes them, and what was done."""
     found: list[Finding] = []
     cleaned = ((at, _cleaned(raw, f"messages[{at}]", found)) for at, raw in enumerate(raws))
     entries = _paired([Entry(at, raw) for at, raw in cleaned if raw is not None], found)
     entries = _placed(_answered(entries, found), found)
-    return Mended([entry.raw for entry in _named(entries, found)], found)
+    return RepairedRaws([entry.raw for entry in _named(entries, found)], found)
 
 
 def _cleaned(raw: JsonObject, where: str, found: list[Finding]) -> JsonObject | None:
     """Return a message that may be sent as far as it alone goes; None where nothing is left."""
-    role = speaker(raw.get("role"), ROLES)
+    role = known_role(raw.get("role"), ROLES)
     if role != raw.get("role"):
         found.append(changed("bad-role", where, f"The role {shown(raw.get('role'))} became {role}."))
         raw = {**raw, "role": role}
@@ -640,7 +640,7 @@ def _named(entries: Sequence[Entry], found: list[Finding]) -> list[Entry]:
     for entry in entries:
         raw, taken, calls = entry.raw, set[str](), []
         for pair, call in zip(entry.calls, _listed(raw), strict=True):
-            names[pair] = unused(call["id"], taken, most=ID_CHARS)
+            names[pair] = unused_name(call["id"], taken, most=ID_CHARS)
             taken.add(names[pair])
             calls.append(call if names[pair] == call["id"] else {**call, "id": names[pair]})
             if names[pair] != call["id"]:

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from aether.errors import InvalidInput, shown
-from aether.messages.content import Mended, Place, call, changed, kind_of, lost, result
-from aether.messages.model import Block, Message, Role, table, word
+from aether.messages.content import Place, RepairedRaws, block_type, call_block, changed, lost, result_blocks
+from aether.messages.model import Block, Message, Role, as_object, as_text
 from aether.messages.providers import anthropic, openai
 from aether.messages.sources.chat import ROLES as chat_ROLES
 from aether.messages.turns import Turn
@@ -25,7 +25,7 @@ _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "ass
 
 def message(raw: JsonObject) -> Message:
     """Return one message as read."""
-    role = _ROLES.get(chat_ROLES.get(word(raw.get("role", raw.get("type"))), ""), "user")
+    role = _ROLES.get(chat_ROLES.get(as_text(raw.get("role", raw.get("type"))), ""), "user")
     content = raw.get("content")
     listed = isinstance(content, list) and any(map(anthropic.is_result, content))
     if role == "tool" and not listed:
@@ -40,11 +40,11 @@ def _answer(raw: JsonObject) -> list[Block]:
     ids = raw.get("tool_call_ids")
     listed = ids[0] if isinstance(ids, list) and ids else ""
     broken = True if raw.get("error") else raw.get("isError", raw.get("is_error"))
-    return result(
+    return result_blocks(
         raw.get("content"),
         ("content",),
-        word(raw.get("tool_call_id")) or word(raw.get("toolCallId")) or word(listed),
-        tool=word(raw.get("name")) or word(raw.get("toolName")) or word(raw.get("function")),
+        as_text(raw.get("tool_call_id")) or as_text(raw.get("toolCallId")) or as_text(listed),
+        tool=as_text(raw.get("name")) or as_text(raw.get("toolName")) or as_text(raw.get("function")),
         broken=broken,
     )
 
@@ -58,11 +58,11 @@ def _blocks(content: Any) -> list[Block]:
 def _block(block: Any, at: Place) -> list[Block]:
     if isinstance(block, str):
         return [Block("text", block, at)]
-    kind = kind_of(table(block))
+    kind = block_type(as_object(block))
     if kind == "toolCall":
-        return [call(block.get("name"), block.get("arguments"), (*at, "arguments"), block.get("id"))]
+        return [call_block(block.get("name"), block.get("arguments"), (*at, "arguments"), block.get("id"))]
     if kind == "reasoning":
-        return [Block("reasoning", word(block.get("reasoning")) or word(block.get("text")))]
+        return [Block("reasoning", as_text(block.get("reasoning")) or as_text(block.get("text")))]
     return [openai.part_of(block, at)] if kind == "refusal" else anthropic.block_of(block, at)
 
 
@@ -83,7 +83,7 @@ def _calls(raw: JsonObject) -> list[Block]:
     for position, called in flat.items():
         name = called.get("function", called.get("name"))
         at = ("tool_calls", position, "arguments")
-        found[first + position] = call(name, called.get("arguments"), at, called.get("id"))
+        found[first + position] = call_block(name, called.get("arguments"), at, called.get("id"))
     return found
 
 
@@ -92,11 +92,11 @@ def _answered_calls(raw: JsonObject) -> list[Block]:
     listed = raw.get("toolCalls")
     found: list[Block] = []
     for position, called in enumerate(listed if isinstance(listed, list) else []):
-        at, inner = ("toolCalls", position), table(called)
-        found.append(call(inner.get("name"), inner.get("args", {}), (*at, "args"), inner.get("id")))
+        at, inner = ("toolCalls", position), as_object(called)
+        found.append(call_block(inner.get("name"), inner.get("args", {}), (*at, "args"), inner.get("id")))
         if "result" in inner:
             broken = inner.get("status") in {"error", "cancelled"}
-            found += result(
+            found += result_blocks(
                 inner["result"], (*at, "result"), inner.get("id"), tool=inner.get("name"), broken=broken
             )
     return found
@@ -147,7 +147,7 @@ def says(raw: JsonObject) -> bool:
     return isinstance(raw.get("content"), (str, list)) or any(raw.get(key) for key in _CALLS)
 
 
-def mended(raws: Sequence[JsonObject]) -> Mended:
+def mended(raws: Sequence[JsonObject]) -> RepairedRaws:
     """Return `raws` with a role each, without the messages that hold nothing; and what was done."""
     found: list[Finding] = []
     kept = []
@@ -160,4 +160,4 @@ def mended(raws: Sequence[JsonObject]) -> Mended:
         else:
             found.append(changed("bad-role", where, f"The role {shown(role)} became user."))
             kept.append({**raw, "role": "user"})
-    return Mended(kept, found)
+    return RepairedRaws(kept, found)

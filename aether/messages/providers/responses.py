@@ -19,19 +19,19 @@ from typing import Any, NamedTuple
 
 from aether.errors import InvalidInput, shown
 from aether.messages.content import (
-    Mended,
+    RepairedRaws,
     arguments_text,
-    call,
+    call_block,
     changed,
+    known_role,
     lost,
-    media,
-    other,
-    result,
-    speaker,
-    unused,
+    media_block,
+    other_block,
+    result_blocks,
+    unused_name,
 )
-from aether.messages.content import kind_of as content_kind_of
-from aether.messages.model import Block, Message, Role, flat, word
+from aether.messages.content import block_type as content_kind_of
+from aether.messages.model import Block, Message, Role, as_text, content_text
 from aether.messages.providers.openai import NAME, function_faults, part_of
 from aether.messages.turns import Turn
 from aether.types import Finding, JsonObject
@@ -51,16 +51,16 @@ def message(raw: JsonObject) -> Message:
     """Return one item as read."""
     kind = content_kind_of(raw)
     if kind in {"", "message"} and "role" in raw:
-        role = _ROLES.get(word(raw["role"]), "user")
+        role = _ROLES.get(as_text(raw["role"]), "user")
         return Message(role, tuple(_spoken(raw.get("content"))), raw, "responses")
     if kind == "reasoning":
-        told = "\n".join(filter(None, (flat(raw.get("summary")), flat(raw.get("content")))))
+        told = "\n".join(filter(None, (content_text(raw.get("summary")), content_text(raw.get("content")))))
         return Message("assistant", (Block("reasoning", told),), raw, "responses")
     if "call_id" in raw and kind.endswith("_output"):
         return Message("tool", tuple(_result(raw, raw["call_id"])), raw, "responses")
     if "call_id" in raw or (kind.endswith("_call") and isinstance(raw.get("arguments"), str)):
         return Message("assistant", tuple(_call(raw, kind)), raw, "responses")
-    return Message("assistant", (other(raw),), raw, "responses")
+    return Message("assistant", (other_block(raw),), raw, "responses")
 
 
 def _spoken(content: Any) -> list[Block]:
@@ -68,14 +68,14 @@ def _spoken(content: Any) -> list[Block]:
         return [Block("text", content, ("content",))]
     if isinstance(content, list):
         return [part_of(part, ("content", position)) for position, part in enumerate(content)]
-    return [] if content is None else [other(content)]
+    return [] if content is None else [other_block(content)]
 
 
 def _call(raw: JsonObject, kind: str) -> list[Block]:
     held = next((key for key in _HELD if raw.get(key) is not None), "arguments")
     call_id = raw.get("call_id", raw.get("id"))
-    tool = word(raw.get("name")) or kind.removesuffix("_call")
-    found = [call(tool, raw.get(held), (held,), call_id)]
+    tool = as_text(raw.get("name")) or kind.removesuffix("_call")
+    found = [call_block(tool, raw.get(held), (held,), call_id)]
     # What a server ran, it answers in the same item.
     return [*found, *_result(raw, call_id)] if isinstance(raw.get("output"), str) else found
 
@@ -83,8 +83,8 @@ def _call(raw: JsonObject, kind: str) -> list[Block]:
 def _result(raw: JsonObject, call_id: Any) -> list[Block]:
     output = raw.get("output")
     if isinstance(output, dict) and content_kind_of(output) == "computer_screenshot":
-        return [Block("result", "", (), word(call_id)), media(output, ("output",))]
-    return result(output, ("output",), call_id)
+        return [Block("result", "", (), as_text(call_id)), media_block(output, ("output",))]
+    return result_blocks(output, ("output",), call_id)
 
 
 def said(role: Role, text: str) -> JsonObject:
@@ -385,14 +385,14 @@ class Entry(NamedTuple):
         return f"input[{self.at}]"
 
 
-def mended(raws: Sequence[JsonObject]) -> Mended:
+def mended(raws: Sequence[JsonObject]) -> RepairedRaws:
     """Return `raws` as the API takes them, and what was done."""
     found: list[Finding] = []
     cleaned = ((at, _cleaned(raw, f"input[{at}]", found)) for at, raw in enumerate(raws))
     entries = _identified([Entry(at, raw) for at, raw in cleaned if raw is not None], found)
     entries = _answered(_paired(entries, found), found)
     entries = _named(_reasoned(entries, found), found)
-    return Mended([entry.raw for entry in entries], found)
+    return RepairedRaws([entry.raw for entry in entries], found)
 
 
 def _cleaned(raw: JsonObject, where: str, found: list[Finding]) -> JsonObject | None:
@@ -476,7 +476,7 @@ def _repair_message(raw: JsonObject, where: str, found: list[Finding]) -> JsonOb
 def _role(role: Any, parts: Sequence[Any]) -> str:
     if not isinstance(role, str) or role not in ROLES:
         said = any(isinstance(part, dict) and part.get("type") == "output_text" for part in parts)
-        return "assistant" if said else speaker(role, ROLES)
+        return "assistant" if said else known_role(role, ROLES)
     return role
 
 
@@ -617,7 +617,7 @@ def _named(entries: Sequence[Entry], found: list[Finding]) -> list[Entry]:
             continue
         old = entry.raw["call_id"]
         if is_call(entry.raw):
-            names[entry.pair] = unused(old, waiting, most=ID_CHARS)
+            names[entry.pair] = unused_name(old, waiting, most=ID_CHARS)
             waiting.add(names[entry.pair])
             if names[entry.pair] != old:
                 found.append(

@@ -22,8 +22,17 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from aether.errors import shown
-from aether.messages.model import Part, failed, filled, flat, given, parts, table, word
-from aether.messages.records import BadLine, OnBad, Record, ignore
+from aether.messages.model import (
+    Part,
+    as_arguments,
+    as_object,
+    as_text,
+    content_text,
+    is_failure_text,
+    parts,
+    with_part,
+)
+from aether.messages.records import BadLine, OnBad, Record, ignore_bad_line
 from aether.text.regex import lazy
 from aether.types import JsonObject
 
@@ -50,7 +59,7 @@ _ANSWER = lazy(r"\s*(?:<returncode>|<output>|observation:|execution result|diff 
 _SHOWN_TURN = lazy(r"^(user|assistant|tool|system): ", re.MULTILINE)
 
 
-class Conversation(NamedTuple):
+class ChatConversation(NamedTuple):
     """Messages under one id; `boundaries` are positions before which the context was compacted."""
 
     session: str
@@ -73,7 +82,7 @@ def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
         if is_line(value):
             session = session or _session_of_line(value)
             head = Record(
-                "system", line=number, session=session, time=word(value.get("timestamp")), format="chat"
+                "system", line=number, session=session, time=as_text(value.get("timestamp")), format="chat"
             )
             found, before = _line(head, value, before)
             yield from found
@@ -102,15 +111,15 @@ def is_line(value: Any) -> bool:
     if not isinstance(value, dict) or any(isinstance(value.get(key), list) for key in WRAPPERS):
         return False
     wrapped = value.get("type") == "message" and isinstance(value.get("message"), dict)
-    return wrapped or "role" in value or word(value.get("type")) in {"session", "compaction"}
+    return wrapped or "role" in value or as_text(value.get("type")) in {"session", "compaction"}
 
 
-def conversations(value: Any) -> Iterator[Conversation]:
+def conversations(value: Any) -> Iterator[ChatConversation]:
     """Yield the conversations inside a JSON value, whatever wraps them."""
     if isinstance(value, list):
         messages = [message for message in value if is_message(message)]
         if messages:
-            yield Conversation(_session(messages), messages)
+            yield ChatConversation(_session(messages), messages)
         return
     if not isinstance(value, dict):
         return
@@ -119,24 +128,24 @@ def conversations(value: Any) -> Iterator[Conversation]:
         yield from conversations(sample)
     if isinstance(value.get("messages_display"), str):
         messages = _displayed(value["messages_display"])
-        yield Conversation(_session(messages), messages)
+        yield ChatConversation(_session(messages), messages)
     for key in WRAPPERS:
         if isinstance(value.get(key), list) and any(map(is_message, value[key])):
             yield _wrapped(value, value[key])
             return
 
 
-def _wrapped(value: JsonObject, listed: list[Any]) -> Conversation:
+def _wrapped(value: JsonObject, listed: list[Any]) -> ChatConversation:
     messages = [message if is_message(message) else {} for message in listed]
-    choices = table(value.get("response")).get("choices")
+    choices = as_object(value.get("response")).get("choices")
     if isinstance(choices, list) and choices and isinstance(choices[0], dict):
-        messages.append(table(choices[0].get("message")))
+        messages.append(as_object(choices[0].get("message")))
     cuts = value.get("compactions")
-    before = {table(cut).get("before_message") for cut in cuts} if isinstance(cuts, list) else set()
+    before = {as_object(cut).get("before_message") for cut in cuts} if isinstance(cuts, list) else set()
     session = ":".join(
         str(value[key]) for key in ("sessionId", "session_id", "task_id", "trial", "uuid") if key in value
     )
-    return Conversation(
+    return ChatConversation(
         session or _session(messages), messages, frozenset(at for at in before if isinstance(at, int))
     )
 
@@ -145,14 +154,14 @@ def _session(messages: list[JsonObject]) -> str:
     """Return an id that stays when the conversation grows: the digest of how it opens."""
     digest = sha256()
     for message in messages:
-        digest.update(flat(message.get("content")).encode("utf-8", "surrogatepass"))
+        digest.update(content_text(message.get("content")).encode("utf-8", "surrogatepass"))
         if role_of(message) == "user":
             break
     return digest.hexdigest()[:16]
 
 
 def _session_of_line(value: JsonObject) -> str:
-    return word(value.get("id")) or _session([table(value.get("message")) or value])
+    return as_text(value.get("id")) or _session([as_object(value.get("message")) or value])
 
 
 def _displayed(text: str) -> list[JsonObject]:
@@ -161,7 +170,7 @@ def _displayed(text: str) -> list[JsonObject]:
     return [{"role": role, "content": said.strip()} for role, said in turns if said.strip() != "None"]
 
 
-def _conversation(number: int, conversation: Conversation) -> Iterator[Record]:
+def _conversation(number: int, conversation: ChatConversation) -> Iterator[Record]:
     head = Record("system", line=number, session=conversation.session, format="chat")
     before, part = _Before(), 0
     for position, message in enumerate(conversation.messages):
@@ -177,19 +186,19 @@ def _conversation(number: int, conversation: Conversation) -> Iterator[Record]:
 
 def _line(head: Record, value: JsonObject, before: _Before) -> tuple[list[Record], _Before]:
     if value.get("type") == "compaction":
-        summary = head._replace(kind="summary", text=word(value.get("summary")), part=1)
+        summary = head._replace(kind="summary", text=as_text(value.get("summary")), part=1)
         return [head._replace(kind="boundary"), summary], before
     message = value["message"] if value.get("type") == "message" else value
-    found, before = _message(head, table(message), before)
+    found, before = _message(head, as_object(message), before)
     return [record._replace(part=part) for part, record in enumerate(found)], before
 
 
 def _message(head: Record, message: JsonObject, before: _Before) -> tuple[list[Record], _Before]:
     role = role_of(message)
     head = head._replace(
-        uuid=word(message.get("id")),
-        message_id=word(message.get("id")),
-        time=word(message.get("timestamp")) or word(message.get("created_at")) or head.time,
+        uuid=as_text(message.get("id")),
+        message_id=as_text(message.get("id")),
+        time=as_text(message.get("timestamp")) or as_text(message.get("created_at")) or head.time,
     )
     if message.get("role") == "bashExecution":
         return _typed_command(head, message), before
@@ -199,7 +208,9 @@ def _message(head: Record, message: JsonObject, before: _Before) -> tuple[list[R
         return _assistant(head, message)
     if role == "user":
         return _user(head, message), before
-    return [filled(head, part, "system") for _, part in parts(message.get("content"))] if role else [], before
+    return [
+        with_part(head, part, "system") for _, part in parts(message.get("content"))
+    ] if role else [], before
 
 
 def _answers(message: JsonObject, before: _Before) -> bool:
@@ -208,44 +219,48 @@ def _answers(message: JsonObject, before: _Before) -> bool:
         return before.answered
     if not before.command:
         return False
-    return "agent" in message or bool(_ANSWER.match(flat(message.get("content"))))
+    return "agent" in message or bool(_ANSWER.match(content_text(message.get("content"))))
 
 
 def _result(head: Record, message: JsonObject, before: _Before) -> Record:
-    text = flat(message.get("content"))
+    text = content_text(message.get("content"))
     ids = message.get("tool_call_ids")
     listed = ids[0] if isinstance(ids, list) and ids else None
     returns = message.get("tool_returns")
     broken = message.get("isError", message.get("is_error"))
-    told = isinstance(returns, list) and any(table(answer).get("status") == "error" for answer in returns)
+    told = isinstance(returns, list) and any(as_object(answer).get("status") == "error" for answer in returns)
     return head._replace(
         kind="result",
         text=text,
-        tool=word(message.get("name")) or word(message.get("toolName")) or word(message.get("function")),
-        call_id=word(message.get("tool_call_id"))
-        or word(message.get("toolCallId"))
-        or word(listed)
+        tool=as_text(message.get("name"))
+        or as_text(message.get("toolName"))
+        or as_text(message.get("function")),
+        call_id=as_text(message.get("tool_call_id"))
+        or as_text(message.get("toolCallId"))
+        or as_text(listed)
         or before.command,
-        is_error=bool(message.get("error")) or told or (failed(text) if broken is None else bool(broken)),
+        is_error=bool(message.get("error"))
+        or told
+        or (is_failure_text(text) if broken is None else bool(broken)),
     )
 
 
 def _user(head: Record, message: JsonObject) -> list[Record]:
     found = []
     for _, part in parts(message.get("content")):
-        inner = given(part.text) if part.text.startswith("{") else {}
+        inner = as_arguments(part.text) if part.text.startswith("{") else {}
         if "type" in inner and "time" in inner:  # an event of Letta, wrapped in a user message
-            said = word(inner.get("message")) if inner["type"] == "user_message" else ""
+            said = as_text(inner.get("message")) if inner["type"] == "user_message" else ""
             part = part._replace(text=said or part.text)  # noqa: PLW2901 - the same part, unwrapped
-            found.append(filled(head, part, "user" if said else "system"))
+            found.append(with_part(head, part, "user" if said else "system"))
         else:
-            found.append(filled(head, part, "user"))
+            found.append(with_part(head, part, "user"))
     return found
 
 
 def _assistant(head: Record, message: JsonObject) -> tuple[list[Record], _Before]:
-    found = [_spoken(filled(head, part, "assistant")) for _, part in parts(message.get("content"))]
-    found += [_spoken(filled(head, part, "assistant")) for part in _calls(message)]
+    found = [_spoken(with_part(head, part, "assistant")) for _, part in parts(message.get("content"))]
+    found += [_spoken(with_part(head, part, "assistant")) for part in _calls(message)]
     if any(record.kind == "call" for record in found):
         return found, _Before(answered=True)
     written = _written_call(head, message)
@@ -256,19 +271,19 @@ def _assistant(head: Record, message: JsonObject) -> tuple[list[Record], _Before
 
 def _written_call(head: Record, message: JsonObject) -> Record | None:
     """Return the call that an agent without tool calls wrote into its text, if there is one."""
-    text = flat(message.get("content"))
+    text = content_text(message.get("content"))
     function, fence = _FUNCTION.search(text), _FENCED.search(text)
     if function:
         arguments = {name: value.strip("\n") for name, value in _PARAMETER.findall(function[2])}
         return head._replace(kind="call", tool=function[1], arguments=arguments, call_id=function[0][:200])
-    command = word(message.get("action")).strip() or (fence[1].strip() if fence else "")
+    command = as_text(message.get("action")).strip() or (fence[1].strip() if fence else "")
     if not command:
         return None
     return head._replace(kind="call", tool="shell", arguments={"command": command}, call_id=command)
 
 
 def _spoken(record: Record) -> Record:
-    said = word(record.arguments.get(_SPEAKING.get(record.tool, "")))
+    said = as_text(record.arguments.get(_SPEAKING.get(record.tool, "")))
     return record._replace(kind="assistant", text=said) if record.kind == "call" and said else record
 
 
@@ -279,27 +294,27 @@ def _calls(message: JsonObject) -> Iterator[Part]:
         if not isinstance(call, dict):
             continue
         inner = call if not isinstance(call.get("function"), dict) else call["function"]
-        name = word(inner.get("name")) or word(inner.get("function"))
-        arguments = given(inner.get("arguments", inner.get("args")))
-        call_id = word(call.get("id"))
+        name = as_text(inner.get("name")) or as_text(inner.get("function"))
+        arguments = as_arguments(inner.get("arguments", inner.get("args")))
+        call_id = as_text(call.get("id"))
         yield Part("call", "", name, arguments, call_id)
         if "result" in call:
-            broken = word(call.get("status")) in {"error", "cancelled"}
+            broken = as_text(call.get("status")) in {"error", "cancelled"}
             yield Part("result", _answer(call["result"]), name, {}, call_id, broken)
 
 
 def _answer(result: Any) -> str:
     listed = result if isinstance(result, list) else [result]
-    answers = (table(table(table(one).get("functionResponse")).get("response")) for one in listed)
-    return "\n".join(flat(answer.get("output", answer.get("error", ""))) for answer in answers)
+    answers = (as_object(as_object(as_object(one).get("functionResponse")).get("response")) for one in listed)
+    return "\n".join(content_text(answer.get("output", answer.get("error", ""))) for answer in answers)
 
 
 def _typed_command(head: Record, message: JsonObject) -> list[Record]:
-    command = word(message.get("command"))
+    command = as_text(message.get("command"))
     call = head._replace(kind="call", tool="shell", arguments={"command": command}, call_id=command)
     answer = head._replace(
         kind="result",
-        text=word(message.get("output")),
+        text=as_text(message.get("output")),
         call_id=command,
         is_error=message.get("exitCode") not in (0, None),
     )
@@ -312,7 +327,7 @@ _FENCE = lazy(r"\s*(```|~~~)")
 _HEADING = lazy(r"#{1,6}\s")
 
 
-def records_plain(lines: Iterable[bytes]) -> Iterator[Record]:
+def paragraph_records(lines: Iterable[bytes]) -> Iterator[Record]:
     r"""Yield one record per paragraph.
 
     >>> [record.text for record in records([b"# Plan\n", b"\n", b"Use SQLite.\n", b"\n", b"Ship.\n"])]
@@ -355,24 +370,24 @@ def _only_heading(held: list[str]) -> bool:
     return all(not text.strip() or _HEADING.match(text) for text in held)
 
 
-def records_items(values: Iterable[tuple[int, Any]], *, on_bad: OnBad = ignore) -> Iterator[Record]:
+def item_records(values: Iterable[tuple[int, Any]], *, on_bad: OnBad = ignore_bad_line) -> Iterator[Record]:
     """Yield one record per item; its `arguments` are the item as it was written."""
     session = ""
     for number, value in values:
         listed = value if isinstance(value, list) else [value]
         for position, item in enumerate(listed):
-            fault = fault_of(item)
+            fault = item_fault(item)
             if fault:
                 on_bad(BadLine(number, fault))
                 continue
             session = session or sha256(item["content"].encode("utf-8", "surrogatepass")).hexdigest()[:16]
-            metadata = table(item.get("metadata"))
+            metadata = as_object(item.get("metadata"))
             yield Record(
                 "item",
                 text=item["content"],
                 arguments=item,
-                uuid=word(item.get("id")),
-                time=word(metadata.get("timestamp")),
+                uuid=as_text(item.get("id")),
+                time=as_text(metadata.get("timestamp")),
                 line=number,
                 part=position,
                 session=session,
@@ -394,7 +409,7 @@ def is_item(value: Any) -> bool:
     )
 
 
-def fault_of(item: Any) -> str:
+def item_fault(item: Any) -> str:
     """Return what keeps `item` from being one, empty where nothing does."""
     if not isinstance(item, dict):
         return f"{shown(item)} is not an item"

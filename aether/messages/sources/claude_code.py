@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from aether.messages.model import filled, flat, parts, table, word
-from aether.messages.records import Record, remember
+from aether.messages.model import as_object, as_text, content_text, parts, with_part
+from aether.messages.records import Record, put_bounded
 from aether.types import JsonObject
 
 # Lines are rewritten soon after they were first written; sub-agents end within one stretch of work.
@@ -70,18 +70,18 @@ def entries(values: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, JsonObject
 
 
 def _line(number: int, line: JsonObject, caste: str, seen: _Seen) -> Iterator[Record]:
-    uuid = word(line.get("uuid"))
+    uuid = as_text(line.get("uuid"))
     if uuid:
         if uuid in seen.lines:
             return
-        remember(seen.lines, uuid, True, most=_REMEMBERED_LINES)
+        put_bounded(seen.lines, uuid, True, most=_REMEMBERED_LINES)
     head = Record(
         "system",
         uuid=uuid,
-        time=word(line.get("timestamp")),
+        time=as_text(line.get("timestamp")),
         line=number,
-        session=word(line.get("sessionId")),
-        directory=word(line.get("cwd")),
+        session=as_text(line.get("sessionId")),
+        directory=as_text(line.get("cwd")),
         format="claude_code",
     )
     match line.get("type"):
@@ -90,25 +90,25 @@ def _line(number: int, line: JsonObject, caste: str, seen: _Seen) -> Iterator[Re
             yield from _message(head._replace(agent=agent, caste=kind), line, seen)
         case "system":
             if line.get("subtype") == "compact_boundary":
-                yield head._replace(kind="boundary", text=word(line.get("content")))
+                yield head._replace(kind="boundary", text=as_text(line.get("content")))
         case "attachment":
-            yield from _attachment(head, table(line.get("attachment")))
+            yield from _attachment(head, as_object(line.get("attachment")))
         case "progress":
             yield from _progress(head, line, seen)
 
 
 def _message(head: Record, line: JsonObject, seen: _Seen) -> Iterator[Record]:
-    message = table(line.get("message"))
+    message = as_object(line.get("message"))
     content = message.get("content")
-    head = head._replace(message_id=word(message.get("id")))
+    head = head._replace(message_id=as_text(message.get("id")))
     if line.get("isCompactSummary"):
-        yield head._replace(kind="summary", text=flat(content))
+        yield head._replace(kind="summary", text=content_text(content))
         return
     speaker: Any = line["type"]
     if line.get("isMeta") or line.get("isApiErrorMessage"):
         speaker = "system"
     for position, part in parts(content):
-        record = filled(head, part, speaker)._replace(part=position)
+        record = with_part(head, part, speaker)._replace(part=position)
         if record.kind == "call":
             _note_agent(record, seen)
         yield record
@@ -123,17 +123,17 @@ def _attachment(head: Record, attachment: JsonObject) -> Iterator[Record]:
 
 
 def _progress(head: Record, line: JsonObject, seen: _Seen) -> Iterator[Record]:
-    data = table(line.get("data"))
-    inner = table(data.get("message"))
-    if data.get("type") != "agent_progress" or word(inner.get("type")) not in _SPEAKERS:
+    data = as_object(line.get("data"))
+    inner = as_object(data.get("message"))
+    if data.get("type") != "agent_progress" or as_text(inner.get("type")) not in _SPEAKERS:
         return
-    started_by = word(line.get("parentToolUseID"))
+    started_by = as_text(line.get("parentToolUseID"))
     yield from _message(
         head._replace(
-            agent=word(data.get("agentId")) or started_by,
+            agent=as_text(data.get("agentId")) or started_by,
             caste=seen.castes.get(started_by, "agent"),
-            uuid=word(inner.get("uuid")) or head.uuid,
-            time=word(inner.get("timestamp")) or head.time,
+            uuid=as_text(inner.get("uuid")) or head.uuid,
+            time=as_text(inner.get("timestamp")) or head.time,
         ),
         inner,
         seen,
@@ -141,31 +141,31 @@ def _progress(head: Record, line: JsonObject, seen: _Seen) -> Iterator[Record]:
 
 
 def _note_agent(call: Record, seen: _Seen) -> None:
-    prompt = word(call.arguments.get("prompt"))
+    prompt = as_text(call.arguments.get("prompt"))
     if call.tool in {"Task", "Agent"} and prompt:
-        caste = word(call.arguments.get("subagent_type")) or "agent"
+        caste = as_text(call.arguments.get("subagent_type")) or "agent"
         for key in (call.call_id, prompt):
-            remember(seen.castes, key, caste, most=_REMEMBERED_AGENTS)
+            put_bounded(seen.castes, key, caste, most=_REMEMBERED_AGENTS)
 
 
 def _agent(line: JsonObject, caste: str, seen: _Seen) -> tuple[str, str]:
     """Return the agent and the caste that wrote a line, both empty for the main conversation."""
     if not line.get("isSidechain"):
         return "", ""
-    parent, uuid = word(line.get("parentUuid")), word(line.get("uuid"))
+    parent, uuid = as_text(line.get("parentUuid")), as_text(line.get("uuid"))
     if parent in seen.chains:
         agent, kind = seen.chains[parent]
     else:
-        prompt = flat(table(line.get("message")).get("content"))
-        agent = word(line.get("agentId")) or uuid
+        prompt = content_text(as_object(line.get("message")).get("content"))
+        agent = as_text(line.get("agentId")) or uuid
         kind = caste or seen.castes.get(prompt, "agent")
     if uuid:
-        remember(seen.chains, uuid, (agent, kind), most=_REMEMBERED_AGENTS)
+        put_bounded(seen.chains, uuid, (agent, kind), most=_REMEMBERED_AGENTS)
     return agent, kind
 
 
 # Who submits a prompt that no person wrote: timers, and the program itself.
-NOBODY = frozenset({"system", "loop_wakeup", "schedule_wakeup", "poll_event"})
+AUTOMATIC_SOURCES = frozenset({"system", "loop_wakeup", "schedule_wakeup", "poll_event"})
 
 
 # A sub-agent that was only started has found nothing yet; the transcript says so in words, the hook in JSON.
@@ -174,47 +174,47 @@ _AGENTS = frozenset({"Task", "Agent"})
 _HEAD_CHARS = 400
 
 
-def records_claude_hooks(entry: JsonObject, *, line: int = 0) -> list[Record]:
+def hook_records(entry: JsonObject, *, line: int = 0) -> list[Record]:
     """Return the records that one entry of the spool holds; none where it tells nothing worth a record.
 
     >>> [record.kind for record in records({"event": "PostToolUse", "tool": "Bash", "id": "t1", "output": "ok"})]
     ['call', 'result']
     """
-    agent = word(entry.get("agent"))
+    agent = as_text(entry.get("agent"))
     head = Record(
         "system",
         agent=agent,
-        caste=(word(entry.get("caste")) or "agent") if agent else "",
-        time=word(entry.get("at")),
+        caste=(as_text(entry.get("caste")) or "agent") if agent else "",
+        time=as_text(entry.get("at")),
         line=line,
-        session=word(entry.get("session")),
+        session=as_text(entry.get("session")),
         format="claude_code",
     )
-    read = _READERS.get(word(entry.get("event")))
+    read = _READERS.get(as_text(entry.get("event")))
     return read(head, entry) if read else []
 
 
-def identity(record: Record) -> str:
+def record_identity(record: Record) -> str:
     """Return what tells a record from every other of its session, and is the same when it is delivered twice."""
     if record.kind in {"call", "result"}:
         return _digest(record.kind, record.call_id)
     return _digest(record.kind, record.agent, record.uuid, record.text)
 
 
-def is_named(record: Record) -> bool:
+def has_source_id(record: Record) -> bool:
     """Tell whether Claude Code gave an id to what the record is of: without one, the same words may be said again."""
     return bool(record.uuid) and not record.uuid.endswith("/")
 
 
 def _prompt(head: Record, entry: JsonObject) -> list[Record]:
-    text = word(entry.get("prompt"))
-    if not text.strip() or word(entry.get("source")) in NOBODY:
+    text = as_text(entry.get("prompt"))
+    if not text.strip() or as_text(entry.get("source")) in AUTOMATIC_SOURCES:
         return []
-    return [head._replace(kind="user", text=text, uuid=f"prompt/{word(entry.get('prompt_id'))}")]
+    return [head._replace(kind="user", text=text, uuid=f"prompt/{as_text(entry.get('prompt_id'))}")]
 
 
 def _said(head: Record, uuid: str, entry: JsonObject) -> list[Record]:
-    text = word(entry.get("message"))
+    text = as_text(entry.get("message"))
     return [head._replace(kind="assistant", text=text, uuid=uuid, part=1)] if text.strip() else []
 
 
@@ -224,14 +224,14 @@ def _on_the_way(head: Record, entry: JsonObject) -> list[Record]:
     return [
         head._replace(
             kind="user" if one.get("by") == "user" else "assistant",
-            text=word(one.get("text")),
-            uuid=word(one.get("uuid")),
+            text=as_text(one.get("text")),
+            uuid=as_text(one.get("uuid")),
             part=part if isinstance(part := one.get("part"), int) else 0,
-            message_id=word(one.get("id")),
-            time=word(one.get("at")) or head.time,
+            message_id=as_text(one.get("id")),
+            time=as_text(one.get("at")) or head.time,
         )
-        for one in map(table, found if isinstance(found, list) else [])
-        if word(one.get("text")).strip() and word(one.get("uuid"))
+        for one in map(as_object, found if isinstance(found, list) else [])
+        if as_text(one.get("text")).strip() and as_text(one.get("uuid"))
     ]
 
 
@@ -240,12 +240,12 @@ def _batch(head: Record, entry: JsonObject) -> list[Record]:
     return [
         record
         for call in (calls if isinstance(calls, list) else [])
-        for record in _answered(head, table(call))
+        for record in _answered(head, as_object(call))
     ]
 
 
 def _stop(head: Record, entry: JsonObject) -> list[Record]:
-    return [*_on_the_way(head, entry), *_said(head, f"stop/{word(entry.get('prompt_id'))}", entry)]
+    return [*_on_the_way(head, entry), *_said(head, f"stop/{as_text(entry.get('prompt_id'))}", entry)]
 
 
 def _boundary(head: Record, entry: JsonObject) -> list[Record]:
@@ -253,12 +253,12 @@ def _boundary(head: Record, entry: JsonObject) -> list[Record]:
 
 
 def _answered(head: Record, call: JsonObject) -> list[Record]:
-    tool, given, output = word(call.get("tool")), table(call.get("input")), word(call.get("output"))
+    tool, given, output = as_text(call.get("tool")), as_object(call.get("input")), as_text(call.get("output"))
     if not tool:
         return []
     if tool in _AGENTS and _LAUNCHED in output[:_HEAD_CHARS]:
         output = ""
-    uuid = word(call.get("id"))
+    uuid = as_text(call.get("id"))
     call_id = uuid or _digest(tool, given, output)
     called = head._replace(
         kind="call", tool=tool, arguments=given, call_id=call_id, uuid=uuid or "call/", part=0
@@ -270,16 +270,16 @@ def _answered(head: Record, call: JsonObject) -> list[Record]:
 
 def _subagent(head: Record, entry: JsonObject) -> list[Record]:
     # The one that writes the summary of a compaction has an id but no type; what it says is no finding.
-    if not head.agent or not word(entry.get("caste")):
+    if not head.agent or not as_text(entry.get("caste")):
         return []
     uuid = f"agent/{head.agent}"
-    task = word(entry.get("task_text"))
+    task = as_text(entry.get("task_text"))
     opening = [head._replace(kind="user", text=task, uuid=uuid)] if task.strip() else []
     return [*opening, *_on_the_way(head, entry), *_said(head, uuid, entry)]
 
 
 def _task(head: Record, entry: JsonObject) -> list[Record]:
-    subject, description = word(entry.get("subject")).strip(), word(entry.get("description")).strip()
+    subject, description = as_text(entry.get("subject")).strip(), as_text(entry.get("description")).strip()
     if not subject:
         return []
     about = f" – {description}" if description and description != subject else ""
@@ -287,7 +287,7 @@ def _task(head: Record, entry: JsonObject) -> list[Record]:
     return [
         head._replace(
             kind="item", text=f"Task completed: {subject}{about}", arguments=given,
-            uuid=f"task/{word(entry.get('task'))}",
+            uuid=f"task/{as_text(entry.get('task'))}",
         )
     ]  # fmt: skip
 

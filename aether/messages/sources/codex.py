@@ -11,8 +11,16 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from aether.messages.model import failed, filled, flat, given, parts, table, word
-from aether.messages.records import Record, remember
+from aether.messages.model import (
+    as_arguments,
+    as_object,
+    as_text,
+    content_text,
+    is_failure_text,
+    parts,
+    with_part,
+)
+from aether.messages.records import Record, put_bounded
 from aether.text.regex import lazy
 from aether.types import JsonObject
 
@@ -41,14 +49,14 @@ def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
     for number, line in values:
         if not isinstance(line, dict):
             continue
-        payload = table(line.get("payload"))
+        payload = as_object(line.get("payload"))
         kind = line.get("type")
         if kind == "session_meta" and not session:
-            session = word(payload.get("id"))
+            session = as_text(payload.get("id"))
             agent, caste = _agent(session, payload)
         head = Record(
             "system",
-            time=word(line.get("timestamp")),
+            time=as_text(line.get("timestamp")),
             line=number,
             session=session,
             agent=agent,
@@ -56,7 +64,7 @@ def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
             format="codex",
         )
         if kind == "compacted":
-            yield head._replace(kind="boundary", text=word(payload.get("message")))
+            yield head._replace(kind="boundary", text=as_text(payload.get("message")))
         elif kind == "response_item":
             yield from _item(head, payload, running)
 
@@ -65,38 +73,40 @@ def _agent(session: str, meta: JsonObject) -> tuple[str, str]:
     source = meta.get("source")
     if not isinstance(source, dict) or "subagent" not in source:
         return "", ""
-    return session, word(meta.get("agent_role")) or "agent"
+    return session, as_text(meta.get("agent_role")) or "agent"
 
 
 def _item(head: Record, payload: JsonObject, running: _Running) -> Iterator[Record]:
-    call_id = word(payload.get("call_id"))
+    call_id = as_text(payload.get("call_id"))
     match payload.get("type"):
         case "message":
-            role = word(payload.get("role"))
+            role = as_text(payload.get("role"))
             speaker = role if role in {"user", "assistant"} else "system"
             for position, part in parts(payload.get("content")):
-                yield filled(head, part, speaker)._replace(part=position, message_id=word(payload.get("id")))
+                yield with_part(head, part, speaker)._replace(
+                    part=position, message_id=as_text(payload.get("id"))
+                )
         case "function_call" | "custom_tool_call" | "local_shell_call":
-            arguments = given(payload.get("arguments", payload.get("input", payload.get("action"))))
+            arguments = as_arguments(payload.get("arguments", payload.get("input", payload.get("action"))))
             waited = running.commands.get(str(arguments.get("session_id", "")))
             if waited:
-                remember(running.waits, call_id, waited, most=_REMEMBERED_COMMANDS)
+                put_bounded(running.waits, call_id, waited, most=_REMEMBERED_COMMANDS)
             else:
-                name = word(payload.get("name")) or "shell"
+                name = as_text(payload.get("name")) or "shell"
                 yield head._replace(kind="call", tool=name, arguments=arguments, call_id=call_id)
         case "function_call_output" | "custom_tool_call_output" | "local_shell_call_output":
             call_id = running.waits.pop(call_id, call_id)
-            output = flat(payload.get("output"))
+            output = content_text(payload.get("output"))
             process = _RUNNING.search(output[:_HEADER_CHARS])
             if process:
-                remember(running.commands, process[1], call_id, most=_REMEMBERED_COMMANDS)
+                put_bounded(running.commands, process[1], call_id, most=_REMEMBERED_COMMANDS)
             else:
                 yield head._replace(kind="result", call_id=call_id, **_answer(output))
 
 
 def _answer(text: str) -> JsonObject:
-    inner = given(text) if text.startswith("{") else {}
+    inner = as_arguments(text) if text.startswith("{") else {}
     if "output" in inner and "metadata" in inner:  # rollouts before 0.40
-        code = table(inner["metadata"]).get("exit_code")
-        return {"text": flat(inner["output"]), "is_error": code not in (0, None)}
-    return {"text": _HEADER.sub("", text), "is_error": failed(text)}
+        code = as_object(inner["metadata"]).get("exit_code")
+        return {"text": content_text(inner["output"]), "is_error": code not in (0, None)}
+    return {"text": _HEADER.sub("", text), "is_error": is_failure_text(text)}

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from aether.errors import shown
-from aether.messages.records import BadLine, OnBad, ignore, values
+from aether.messages.records import BadLine, OnBad, ignore_bad_line, read_json_values
 from aether.types import JsonObject
 
 _TEXTS = {"entity": ("name", "entityType"), "relation": ("from", "to", "relationType")}
@@ -26,14 +26,14 @@ def is_line(value: Any) -> bool:
     return isinstance(kind, str) and kind in _TEXTS and bool(set(_TEXTS[kind]) & set(value))
 
 
-def read(lines: Iterable[bytes], *, on_bad: OnBad = ignore) -> dict[str, list[JsonObject]]:
+def read_graph(lines: Iterable[bytes], *, on_bad: OnBad = ignore_bad_line) -> dict[str, list[JsonObject]]:
     r"""Return the `entities` and `relations` of a file, in its order, without their `type`.
 
     >>> read([b'{"type":"relation","from":"ant","to":"leaf","relationType":"eats"}\n'])
     {'entities': [], 'relations': [{'from': 'ant', 'to': 'leaf', 'relationType': 'eats'}]}
     """
     found: dict[str, list[JsonObject]] = {"entities": [], "relations": []}
-    for number, value in values(lines, on_bad=on_bad):
+    for number, value in read_json_values(lines, on_bad=on_bad):
         if fault := _fault(value):
             on_bad(BadLine(number, fault))
         elif value["type"] == "entity":
@@ -44,7 +44,7 @@ def read(lines: Iterable[bytes], *, on_bad: OnBad = ignore) -> dict[str, list[Js
     return found
 
 
-def written(entities: Sequence[Mapping[str, Any]], relations: Sequence[Mapping[str, Any]]) -> str:
+def graph_text(entities: Sequence[Mapping[str, Any]], relations: Sequence[Mapping[str, Any]]) -> str:
     """Return the text of the file that holds these entities and relations."""
     listed = [{"type": "entity", **each} for each in entities]
     listed += [{"type": "relation", **each} for each in relations]

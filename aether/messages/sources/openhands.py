@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import Any
 
-from aether.messages.model import flat, table, word
+from aether.messages.model import as_object, as_text, content_text
 from aether.messages.records import Record
 from aether.types import JsonObject
 
@@ -17,13 +17,19 @@ def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
     """Yield the records of every list of events."""
     for number, value in values:
         events = events_of(value)
-        opening = next((flat(event.get("args")) + word(event.get("message")) for event in events), "")
+        opening = next(
+            (content_text(event.get("args")) + as_text(event.get("message")) for event in events), ""
+        )
         instance = value.get("instance_id") if isinstance(value, dict) else None
-        session = word(instance) or sha256(opening.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        session = as_text(instance) or sha256(opening.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         part = 0
         for event in events:
             head = Record(
-                "system", time=word(event.get("timestamp")), line=number, session=session, format="openhands"
+                "system",
+                time=as_text(event.get("timestamp")),
+                line=number,
+                session=session,
+                format="openhands",
             )
             for record in _event(head, event):
                 yield record._replace(part=part)
@@ -44,20 +50,20 @@ def events_of(value: Any) -> list[JsonObject]:
 
 
 def _event(head: Record, event: JsonObject) -> Iterator[Record]:
-    action, args = event.get("action"), table(event.get("args"))
+    action, args = event.get("action"), as_object(event.get("args"))
     call_id = str(event.get("id", ""))
     if not isinstance(action, str):
         yield from _observation(head, event)
         return
     if action in {"system", "recall", "change_agent_state"}:
         return
-    thought = word(args.get("thought"))
+    thought = as_text(args.get("thought"))
     if action in _SAYING:
         said = (
-            word(args.get("content"))
-            or word(args.get("final_thought"))
+            as_text(args.get("content"))
+            or as_text(args.get("final_thought"))
             or thought
-            or word(event.get("message"))
+            or as_text(event.get("message"))
         )
         speaker = "user" if event.get("source") == "user" else "assistant"
         if said:
@@ -69,14 +75,14 @@ def _event(head: Record, event: JsonObject) -> Iterator[Record]:
 
 
 def _observation(head: Record, event: JsonObject) -> Iterator[Record]:
-    observation = word(event.get("observation"))
+    observation = as_text(event.get("observation"))
     if observation in {"null", "agent_state_changed", "recall", "think"}:
         return
-    extras = table(event.get("extras"))
-    code = table(extras.get("metadata")).get("exit_code", extras.get("exit_code", 0))
+    extras = as_object(event.get("extras"))
+    code = as_object(extras.get("metadata")).get("exit_code", extras.get("exit_code", 0))
     yield head._replace(
         kind="result",
-        text=flat(event.get("content")) or word(event.get("message")),
+        text=content_text(event.get("content")) or as_text(event.get("message")),
         tool=observation,
         call_id=str(event.get("cause", "")),
         # -1 says that the command was still running.

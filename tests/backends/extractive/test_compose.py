@@ -1,5 +1,5 @@
-from aether.backends.extractive.clauses import read
-from aether.backends.extractive.session import NOTHING, composed
+from aether.backends.extractive.clauses import read_clauses
+from aether.backends.extractive.session import NOTHING, compose_session
 from tests.backends.extractive.handoffs import PREPARED_AT, handoff, item, signal
 
 ROOMY = 100_000
@@ -7,9 +7,9 @@ ROOMY = 100_000
 
 def compose(*items, kept=None, target=ROOMY, summarised=False, **changes):
     data = handoff(*items, **changes) | ({"summarised": True} if summarised else {})
-    clauses = read(data)
+    clauses = read_clauses(data)
     kept = range(len(clauses)) if kept is None else kept
-    return composed(data, clauses, list(kept), target_tokens=target)
+    return compose_session(data, clauses, list(kept), target_tokens=target)
 
 
 def contents(session):
@@ -179,7 +179,7 @@ def test_protected_content_stands_whole_and_injected_is_marked():
 def test_protected_content_without_an_item_stands_too():
     data = handoff("The port is 8080.") | {"protected": [{"id": "gone", "content": "Keep it.", "why": "x"}]}
 
-    session = composed(data, read(data), [], target_tokens=ROOMY)
+    session = compose_session(data, read_clauses(data), [], target_tokens=ROOMY)
 
     assert contents(session) == ["Keep it."]
 

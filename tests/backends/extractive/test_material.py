@@ -2,13 +2,19 @@ import json
 
 import pytest
 
-from aether.backends.extractive.session import ANSWER_SENTENCES, BEFORE, HEAD_CHARS, LINE_CHARS, material
+from aether.backends.extractive.session import (
+    ANSWER_SENTENCES,
+    BEFORE,
+    HEAD_CHARS,
+    LINE_CHARS,
+    candidate_lines,
+)
 from tests.backends.fakes import said, summary_task
 
 
 def lines(*messages, previous=""):
     task = summary_task(previous=previous) | {"said": list(messages)}
-    return [(line.at, line.sort, line.text) for line in material(task)]
+    return [(line.at, line.sort, line.text) for line in candidate_lines(task)]
 
 
 def call(at, tool, **arguments):

@@ -1,13 +1,13 @@
-from aether.backends.extractive.clauses import read
+from aether.backends.extractive.clauses import read_clauses
 from tests.backends.extractive.handoffs import handoff, item
 
 
 def said(*items, **changes):
-    return [clause.text for clause in read(handoff(*items, **changes))]
+    return [clause.text for clause in read_clauses(handoff(*items, **changes))]
 
 
 def test_items_are_cut_into_clauses_in_their_order():
-    clauses = read(handoff("The build is red. I fixed it, and it passes now.", "The port is 8080."))
+    clauses = read_clauses(handoff("The build is red. I fixed it, and it passes now.", "The port is 8080."))
 
     assert [clause.text for clause in clauses] == [
         "The build is red.", "I fixed it", "it passes now.", "The port is 8080.",
@@ -18,7 +18,7 @@ def test_items_are_cut_into_clauses_in_their_order():
 
 
 def test_who_speaks_is_told_apart_from_what_is_said():
-    clauses = read(
+    clauses = read_clauses(
         handoff("Ann: I have a red cat.", "Bob: A cat?", "Ann: It is old.", "Bob: Fine news, Ann!")
     )
 
@@ -28,10 +28,10 @@ def test_who_speaks_is_told_apart_from_what_is_said():
 
 def test_a_head_is_no_speaker_where_it_stands_once_or_is_a_label():
     assert said("Lisbon: a city of hills.") == ["Lisbon: a city of hills."]
-    assert all(not clause.speaker for clause in read(handoff("Error: no disk.", "Error: no net.")))
+    assert all(not clause.speaker for clause in read_clauses(handoff("Error: no disk.", "Error: no net.")))
     assert all(
         not clause.speaker
-        for clause in read(handoff(item("Asked: a?", "decision"), item("Asked: b?", "decision")))
+        for clause in read_clauses(handoff(item("Asked: a?", "decision"), item("Asked: b?", "decision")))
     )
 
 
@@ -51,7 +51,7 @@ def test_a_short_decision_stays_in_one_piece_and_a_long_one_does_not():
     asked = "Asked: tabs or spaces?\nAnswered: tabs, and they must be wide. They are cheap."
 
     assert said(item(asked, "decision")) == [" ".join(asked.split())]
-    assert len(read(handoff(item("We went left. " * 60, "decision")))) == 60
+    assert len(read_clauses(handoff(item("We went left. " * 60, "decision")))) == 60
 
 
 def test_what_is_required_is_never_cut_and_leans_on_its_beginning():
@@ -64,7 +64,7 @@ def test_what_is_required_is_never_cut_and_leans_on_its_beginning():
         }
     ]
 
-    clauses = read(handoff(text, required=required))
+    clauses = read_clauses(handoff(text, required=required))
 
     assert [clause.text for clause in clauses] == [
         "It was late.", "I fixed it, and it passes now.", "It holds, which is good.",
@@ -74,7 +74,7 @@ def test_what_is_required_is_never_cut_and_leans_on_its_beginning():
 
 
 def test_chatter_does_not_open_an_item():
-    clauses = read(handoff(item("Great! The disk is full.", "outcome")))
+    clauses = read_clauses(handoff(item("Great! The disk is full.", "outcome")))
 
     assert [clause.leads for clause in clauses] == [True, True]
 

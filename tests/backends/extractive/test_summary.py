@@ -3,7 +3,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aether.backends.extractive.digest import MOST_LINES, summarised
+from aether.backends.extractive.digest import MOST_LINES, write_summary
 from aether.backends.request import SUMMARIES
 from tests.backends.fakes import said, summary_task
 from tests.effort import examples
@@ -33,7 +33,7 @@ SESSION = (
 
 def summary(strategy, *messages, max_tokens=400, **rest):
     task = summary_task(*(messages or SESSION), strategy=strategy, max_tokens=max_tokens, **rest)
-    return summarised(task, count=words).split("\n")
+    return write_summary(task, count=words).split("\n")
 
 
 def test_the_state_of_a_task_stands_under_plain_words():
@@ -133,7 +133,7 @@ def test_the_summary_before_is_read_again_and_outlives_what_is_new(strategy):
 
 @rows("strategy", SUMMARIES)
 def test_nothing_said_is_nothing_written(strategy):
-    assert summarised(summary_task(strategy=strategy) | {"said": []}, count=words) == ""
+    assert write_summary(summary_task(strategy=strategy) | {"said": []}, count=words) == ""
 
 
 @rows("strategy", SUMMARIES)
@@ -153,7 +153,7 @@ def test_no_conversation_breaks_it_nor_its_bound(strategy, messages, previous, m
     listed = [said(at, text, role, tool) for at, (role, text, tool) in enumerate(messages)]
     task = summary_task(strategy=strategy, previous=previous, max_tokens=most) | {"said": listed}
 
-    assert words(summarised(task, count=words)) <= most
+    assert words(write_summary(task, count=words)) <= most
 
 
 def test_of_a_command_that_ran_again_only_the_last_run_counts():

@@ -1,4 +1,4 @@
-from aether.backends.extractive.clauses import PIECE_CHARS, pieces, trimmed, unbulleted
+from aether.backends.extractive.clauses import PIECE_CHARS, split_clauses, trim, unbulleted
 from tests.tables import rows
 
 
@@ -14,7 +14,7 @@ from tests.tables import rows
     ],
 )
 def test_fillers_are_dropped(sentence, short):
-    assert trimmed(sentence) == short
+    assert trim(sentence) == short
 
 
 @rows(
@@ -29,27 +29,27 @@ def test_fillers_are_dropped(sentence, short):
     ],
 )
 def test_what_means_something_stays(sentence):
-    assert trimmed(sentence).replace(" just", "") == sentence.replace(" just", "")
+    assert trim(sentence).replace(" just", "") == sentence.replace(" just", "")
 
 
 def test_quotes_and_code_are_left_alone():
-    assert trimmed('He wrote "I really just want it".') == 'He wrote "I really just want it".'
-    assert trimmed("x = really(very) + just;") == "x = really(very) + just;"
+    assert trim('He wrote "I really just want it".') == 'He wrote "I really just want it".'
+    assert trim("x = really(very) + just;") == "x = really(very) + just;"
 
 
 def test_speech_needs_no_subject_and_no_names():
     names = frozenset({"Melanie", "Jon"})
 
     assert (
-        trimmed("Thanks, Mel! I've been running with the dog.", names=names, spoken=True)
+        trim("Thanks, Mel! I've been running with the dog.", names=names, spoken=True)
         == "been running with the dog."
     )
-    assert trimmed("I fixed it.") == "I fixed it."
-    assert trimmed("Melanie has a dog, Jon!", names=names, spoken=True) == "Melanie has a dog!"
+    assert trim("I fixed it.") == "I fixed it."
+    assert trim("Melanie has a dog, Jon!", names=names, spoken=True) == "Melanie has a dog!"
 
 
 def test_list_marks_go_unless_nothing_else_is_there():
-    assert trimmed("- 2. Keep it short") == "Keep it short"
+    assert trim("- 2. Keep it short") == "Keep it short"
     assert unbulleted("- ") == "- "
 
 
@@ -73,20 +73,20 @@ def test_list_marks_go_unless_nothing_else_is_there():
     ],
 )
 def test_a_sentence_is_cut_into_clauses_but_never_from_what_qualifies_it(text, cut):
-    assert [piece.text for piece in pieces(text)] == cut
+    assert [piece.text for piece in split_clauses(text)] == cut
 
 
 def test_joints_put_the_clauses_together_again():
     text = "We saw lions, tall giraffes, and bears that slept, which was fun; we left late"
 
-    assert "".join(piece.joint + piece.text for piece in pieces(text)) == text
+    assert "".join(piece.joint + piece.text for piece in split_clauses(text)) == text
 
 
 def test_a_clause_says_whether_it_stands_and_what_it_follows():
     stands, follows, leans = (
-        pieces("I fixed it, and it passes now")[1],
-        pieces("We left the house which was cold")[1],
-        pieces("We saw lions, tall giraffes")[1],
+        split_clauses("I fixed it, and it passes now")[1],
+        split_clauses("We left the house which was cold")[1],
+        split_clauses("We saw lions, tall giraffes")[1],
     )
 
     assert (stands.stands, follows.stands, leans.stands) == (True, False, False)
@@ -94,15 +94,15 @@ def test_a_clause_says_whether_it_stands_and_what_it_follows():
 
 
 def test_a_line_of_output_is_cut_behind_what_it_names():
-    cut = pieces("Changed src/app.py {2 edits}: now with a = b; and more")
+    cut = split_clauses("Changed src/app.py {2 edits}: now with a = b; and more")
 
     assert [piece.text for piece in cut] == ["Changed src/app.py {2 edits}", "now with a = b; and more"]
-    assert len(pieces("Ran `make a=b; echo x: y`")) == 1
-    assert len(pieces("odd {thing}: here = there")) == 1
+    assert len(split_clauses("Ran `make a=b; echo x: y`")) == 1
+    assert len(split_clauses("odd {thing}: here = there")) == 1
 
 
 def test_a_whole_sentence_is_not_cut():
-    assert len(pieces("I went home, and she stayed", whole=True)) == 1
+    assert len(split_clauses("I went home, and she stayed", whole=True)) == 1
 
 
 def test_data_is_cut_by_length_and_nothing_is_lost():
@@ -110,7 +110,7 @@ def test_data_is_cut_by_length_and_nothing_is_lost():
     lump = "x" * 1000
 
     for text in (words, lump):
-        cut = pieces(text, whole=True)
+        cut = split_clauses(text, whole=True)
         assert "".join(piece.joint + piece.text for piece in cut).strip() == text.strip()
         assert all(len(piece.text) <= PIECE_CHARS for piece in cut)
         assert [piece.stands for piece in cut] == [True] + [False] * (len(cut) - 1)

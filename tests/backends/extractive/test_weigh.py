@@ -1,4 +1,4 @@
-from aether.backends.extractive.clauses import read
+from aether.backends.extractive.clauses import read_clauses
 from aether.backends.extractive.score import (
     BINDS,
     BLOCKS,
@@ -10,7 +10,7 @@ from aether.backends.extractive.score import (
     RULES,
     TOUCHED,
     WORTH,
-    weighed,
+    weigh_clauses,
 )
 from tests.backends.extractive.handoffs import count, handoff, item, signal
 from tests.tables import rows
@@ -18,7 +18,7 @@ from tests.tables import rows
 
 def weigh(*items, **changes):
     data = handoff(*items, **changes)
-    return weighed(read(data), data, count=count)
+    return weigh_clauses(read_clauses(data), data, count=count)
 
 
 def worth(weight):

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from aether.store.lock import locked
+from aether.store.files import locked
 from tests.e2e.claude_code import driver
 from tests.e2e.claude_code.reading import colony, complaints, items, memory, told
 from tests.e2e.claude_code.server import call, calls, plot, say

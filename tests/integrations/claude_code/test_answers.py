@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aether.integrations.claude_code.reply import answer_of, says_failed
+from aether.integrations.claude_code.reply import is_failure, response_text
 from tests.tables import rows
 
 
@@ -29,7 +29,7 @@ from tests.tables import rows
     ],
 )  # fmt: skip
 def test_a_response_becomes_what_the_model_is_shown(response, text):
-    assert answer_of(response) == text
+    assert response_text(response) == text
 
 
 def test_a_response_nested_without_end_is_read_to_a_depth():
@@ -37,7 +37,7 @@ def test_a_response_nested_without_end_is_read_to_a_depth():
     for _ in range(100):
         deep = [deep]
 
-    assert answer_of(deep) == ""
+    assert response_text(deep) == ""
 
 
 @rows(
@@ -55,4 +55,4 @@ def test_a_response_nested_without_end_is_read_to_a_depth():
     ],
 )
 def test_what_says_that_it_failed_did(response, failed):
-    assert says_failed(response) is failed
+    assert is_failure(response) is failed

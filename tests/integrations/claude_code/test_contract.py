@@ -52,7 +52,7 @@ def test_a_text_that_is_too_long_loses_lines_and_keeps_the_one_that_closes(event
     said = hook.output(event, "\n".join(["<aether-memory>", *[line] * 4000, "</aether-memory>"]))
     told = json.loads(said)["hookSpecificOutput"]["additionalContext"] if event == "SessionStart" else said
 
-    assert 8_500 < hook.units(said) <= hook.MOST_CHARS < hook.LIMIT_CHARS
+    assert 8_500 < hook.length_of(said) <= hook.MOST_CHARS < hook.LIMIT_CHARS
     assert told.startswith("<aether-memory>")
     assert told.endswith("</aether-memory>")
 
@@ -67,4 +67,4 @@ def test_a_torn_character_does_not_end_the_process():
 
 
 def test_characters_are_counted_as_claude_code_counts_them():
-    assert hook.units("a漢🎉") == 4
+    assert hook.length_of("a漢🎉") == 4

@@ -112,7 +112,7 @@ def test_a_rule_that_was_compressed_and_is_forgotten_by_its_id_is_told_by_nothin
     before = everywhere(told, "s3")
     assert {name for name, text in before.items() if STATEMENT not in text.casefold()} <= {"prompt"}
 
-    planned = forget.would_forget([rule], home=told.home)
+    planned = forget.preview_forget([rule], home=told.home)
     done = forget.forget([rule], home=told.home)
 
     assert planned.targets == done.targets

@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 import aether
 from aether.integrations.claude_code import hook, reply
 from aether.store import config, spool
-from aether.store.lock import locked
+from aether.store.files import locked
 from tests import homes
+from tests.api.calls import memory
 from tests.crash import faults
 from tests.effort import examples
 from tests.laws.json_values import values
-from tests.api.calls import memory
 from tests.tables import rows
 
 HOOKS = Path(__file__).parents[4] / "shared" / "data" / "hooks"
@@ -288,7 +288,7 @@ def test_an_event_has_time_to_be_kept_before_it_has_time_to_be_told(project, eve
     )
 
     assert seen[:2] == [(most, 0)] * 2
-    assert seen[2:] == [(0.1, 1)][: event in hook.HEAVY]
+    assert seen[2:] == [(0.1, 1)][: event in hook.HEAVY_EVENTS]
 
 
 def test_the_log_is_not_written_where_a_repository_leads_it(project, tmp_path):
@@ -315,7 +315,7 @@ def test_the_defaults_are_those_of_the_configuration():
         settings.claude_capture,
         settings.claude_private_paths,
         settings.claude_deadline_seconds,
-    ) == hook.DEFAULTS
+    ) == hook.DEFAULT_SETTINGS
 
 
 def test_the_task_of_a_sub_agent_is_read_from_its_transcript(project, monkeypatch):
@@ -323,7 +323,7 @@ def test_the_task_of_a_sub_agent_is_read_from_its_transcript(project, monkeypatc
     transcript.write_text(
         '{"type": "user", "message": {"role": "user", "content": "Look at it."}}\n{"x": 1}\n'
     )
-    monkeypatch.setattr(hook, "HEAVY", frozenset())
+    monkeypatch.setattr(hook, "HEAVY_EVENTS", frozenset())
 
     told(project, "SubagentStop", agent_id="a", agent_type="scout", agent_transcript_path=str(transcript))
     told(
@@ -339,7 +339,7 @@ def test_what_was_said_before_the_last_message_is_read_from_the_transcript(proje
     transcript = project / "s.jsonl"
     said = {"id": "m1", "role": "assistant", "content": [{"type": "text", "text": "We chose SQLite."}]}
     transcript.write_text(json.dumps({"type": "assistant", "uuid": "u1", "message": said}) + "\n")
-    monkeypatch.setattr(hook, "HEAVY", frozenset())
+    monkeypatch.setattr(hook, "HEAVY_EVENTS", frozenset())
     about = {"transcript_path": str(transcript), "last_assistant_message": "Done."}
 
     for event in ("Stop", "PreCompact", "UserPromptSubmit", "PostCompact"):
@@ -365,7 +365,9 @@ def test_a_part_that_fails_is_logged_and_the_event_is_kept(project, monkeypatch)
 def test_what_is_told_has_the_shape_of_its_event(project, monkeypatch):
     monkeypatch.setattr(reply, "reply", lambda event, *_, **__: f"of {event}")
 
-    said = {name: told(project, name, agent_type="scout", agent_id="a")[1] for name in sorted(hook.HEAVY)}
+    said = {
+        name: told(project, name, agent_type="scout", agent_id="a")[1] for name in sorted(hook.HEAVY_EVENTS)
+    }
 
     for name, text in said.items():
         assert text == hook.output(name, f"of {name}")
@@ -664,7 +666,7 @@ def test_the_process_ends_with_the_code(project, piped, monkeypatch):
         hook.run()
     assert left.value.code == 0
     with pytest.raises(SystemExit):
-        hook._late(str(project / ".aether"), "Stop", "s")
+        hook._timed_out(str(project / ".aether"), "Stop", "s")
     assert "not done in time" in logged(project)
 
 
@@ -707,7 +709,7 @@ def test_every_captured_payload_goes_through(project):
 
         event = payload.get("hook_event_name", "")
         assert code == 0, name
-        assert event in hook.CONTEXT | hook.PLAIN or said == "", name
+        assert event in hook.CONTEXT_EVENTS | hook.PLAIN_EVENTS or said == "", name
         assert not said.startswith("{") or json.loads(said)["hookSpecificOutput"]["hookEventName"] == event, (
             name
         )

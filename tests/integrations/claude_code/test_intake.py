@@ -12,7 +12,7 @@ from aether.integrations.claude_code import event as claude_code_event
 from aether.integrations.claude_code.event import bounded, entry_of
 from aether.memory.capture import extract
 from aether.messages.sources import claude_code
-from aether.messages.sources.claude_code import identity, is_named, records_claude_hooks
+from aether.messages.sources.claude_code import has_source_id, hook_records, record_identity
 from tests import hook_player
 from tests.redact import corpus
 from tests.tables import rows
@@ -275,12 +275,12 @@ def test_a_field_of_another_type_is_taken_as_it_can_be(field, value):
 
 def noted(entries):
     """What capture notes of entries, as taking in has it."""
-    state, seen, found = extract.begin(), set(), []
+    state, seen, found = extract.new_state(), set(), []
     for entry in entries:
-        for record in records_claude_hooks(entry):
-            if is_named(record) and identity(record) in seen:
+        for record in hook_records(entry):
+            if has_source_id(record) and record_identity(record) in seen:
                 continue
-            seen.add(identity(record))
+            seen.add(record_identity(record))
             found += extract.observe(state, record)
         if entry["event"] == "Stop":
             found += extract.end_turn(state)

@@ -41,7 +41,7 @@ def test_the_same_event_later_has_a_first_again_and_leaves_no_files(tmp_path):
     for index in range(3):
         event.is_first(str(tmp_path), START | {"session_id": str(index)})
     for file in (tmp_path / event.DIRECTORY).iterdir():
-        os.utime(file, (time.time() - event.TOGETHER_SECONDS - 1,) * 2)
+        os.utime(file, (time.time() - event.SAME_EVENT_SECONDS - 1,) * 2)
 
     assert event.is_first(str(tmp_path), START | {"session_id": "0"})
     assert len(list((tmp_path / event.DIRECTORY).iterdir())) == 1

@@ -8,7 +8,7 @@ import os
 import pytest
 
 from aether.integrations.claude_code import transcript
-from aether.integrations.claude_code.transcript import said, task
+from aether.integrations.claude_code.transcript import agent_task, interim_texts
 from tests.tables import rows
 
 
@@ -56,13 +56,13 @@ def file(tmp_path):
 
 
 def texts(path, **more):
-    return [one["text"] for one in said(path, **more)]
+    return [one["text"] for one in interim_texts(path, **more)]
 
 
 def test_what_was_said_on_the_way_is_found_in_order_under_its_own_names(file):
     path = file(asked(1), told(2, "First."), called(3), answered(3), told(5, "Then."), called(6), answered(6))
 
-    assert said(path, message="Done.") == [
+    assert interim_texts(path, message="Done.") == [
         {"text": "First.", "uuid": "u2", "at": "t2", "id": "msg_2"},
         {"text": "Then.", "uuid": "u5", "at": "t5", "id": "msg_5"},
     ]
@@ -97,7 +97,7 @@ def test_what_was_said_before_a_person_broke_off_is_told_with_the_next_turn(file
 def test_what_a_person_typed_meanwhile_is_said_by_the_person_and_ends_no_turn(file):
     path = file(asked(1), told(2, "First."), typed(3, "Use tabs, please."), told(4, "Then."))
 
-    assert [(one["text"], one.get("by")) for one in said(path)] == [
+    assert [(one["text"], one.get("by")) for one in interim_texts(path)] == [
         ("First.", None), ("Use tabs, please.", "user"), ("Then.", None),
     ]  # fmt: skip
     assert texts(file(asked(1), typed(3, "Use tabs.")), message="Use tabs.") == ["Use tabs."]
@@ -125,7 +125,7 @@ def test_a_sub_agents_own_file_is_all_its_own(file):
 
     assert texts(path, message="Found.", agent=True) == ["It is near."]
     assert texts(path) == []
-    assert task(path) == "Find it."
+    assert agent_task(path) == "Find it."
 
 
 def test_lines_written_twice_are_said_once_and_lines_without_a_name_never(file):
@@ -137,7 +137,7 @@ def test_lines_written_twice_are_said_once_and_lines_without_a_name_never(file):
 def test_two_texts_of_one_line_are_told_apart(file):
     both = line("assistant", [{"type": "text", "text": "One."}, {"type": "text", "text": "Two."}], 2)
 
-    found = said(file(asked(1), both))
+    found = interim_texts(file(asked(1), both))
 
     assert [(one["text"], one.get("part")) for one in found] == [("One.", None), ("Two.", 1)]
 
@@ -176,7 +176,7 @@ def test_lines_longer_than_a_block_are_read_whole(file, monkeypatch):
 
 
 def test_no_more_is_said_than_fits(file, monkeypatch):
-    monkeypatch.setattr(transcript, "MOST_SAID", 2)
+    monkeypatch.setattr(transcript, "MOST_TEXTS", 2)
 
     assert texts(file(asked(1), told(2, "a"), told(3, "b"), told(4, "c"))) == ["b", "c"]
 
@@ -187,20 +187,20 @@ def test_where_there_is_no_transcript_nothing_was_said(tmp_path):
 
     for name in ("", "none.jsonl", "d.jsonl", "s.txt", "nul\0.jsonl"):
         path = str(tmp_path / name) if name else ""
-        assert said(path) == []
-        assert task(path) == ""
+        assert interim_texts(path) == []
+        assert agent_task(path) == ""
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "s.jsonl")
 
-    assert said(str(tmp_path / "s.jsonl")) == []
-    assert task(str(tmp_path / "s.jsonl")) == ""
+    assert interim_texts(str(tmp_path / "s.jsonl")) == []
+    assert agent_task(str(tmp_path / "s.jsonl")) == ""
 
 
 @rows("first", ['{"message": {"role": "assistant", "content": "x"}}', "[1]", "{", "", "{}"])
 def test_a_first_line_that_asks_nothing_is_no_task(tmp_path, first):
     (tmp_path / "s.jsonl").write_text(first)
 
-    assert task(str(tmp_path / "s.jsonl")) == ""
+    assert agent_task(str(tmp_path / "s.jsonl")) == ""

@@ -8,7 +8,7 @@ import pytest
 
 from aether.errors import InvalidInput
 from aether.integrations.mcp_server import catalogue
-from aether.integrations.mcp_server.catalogue import GRAPH, MEMORY, chosen, instructions
+from aether.integrations.mcp_server.catalogue import GRAPH, MEMORY, instructions, tools_of
 from aether.tokens.counters import counter
 from tests.tables import rows
 
@@ -19,18 +19,18 @@ OFFICIAL = [
 
 
 def test_the_sets_are_ours_theirs_and_both():
-    assert [tool.name for tool in chosen("graph")] == OFFICIAL
-    assert chosen("all") == (*chosen("memory"), *chosen("graph"))
+    assert [tool.name for tool in tools_of("graph")] == OFFICIAL
+    assert tools_of("all") == (*tools_of("memory"), *tools_of("graph"))
     with pytest.raises(InvalidInput, match="Use memory, graph, all"):
-        chosen("none")
+        tools_of("none")
 
 
-@rows("tool", chosen("all"), ids=lambda tool: tool.name)
+@rows("tool", tools_of("all"), ids=lambda tool: tool.name)
 def test_only_arguments_that_a_tool_has_are_described(tool):
     assert set(tool.arguments) <= set(inspect.signature(tool.do).parameters) - {"home", "progress"}
 
 
-@rows("tool", chosen("all"), ids=lambda tool: tool.name)
+@rows("tool", tools_of("all"), ids=lambda tool: tool.name)
 def test_what_destroys_does_not_claim_to_read(tool):
     assert tool.destroys == tool.name.startswith("delete_")
     assert not (tool.destroys and tool.reads)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from aether.errors import InvalidInput
-from aether.integrations.mcp_server.graph_tools import ENTITY, RELATION, checked, listed
+from aether.integrations.mcp_server.graph_tools import ENTITY, RELATION, array_of, validated
 from tests.tables import rows
 
 ANT = {"name": "ant", "entityType": "insect", "observations": ["It digs."]}
 
 
 def test_what_fits_is_returned_without_other_fields():
-    assert checked([{**ANT, "more": 1}], ENTITY, where="entities") == [ANT]
+    assert validated([{**ANT, "more": 1}], ENTITY, where="entities") == [ANT]
 
 
 @rows(
@@ -27,11 +27,11 @@ def test_what_fits_is_returned_without_other_fields():
 )
 def test_what_does_not_fit_is_named_by_its_place(given, message):
     with pytest.raises(InvalidInput, match=message):
-        checked(given, ENTITY, where="entities")
+        validated(given, ENTITY, where="entities")
 
 
 def test_a_schema_requires_every_field():
-    made = listed(RELATION)
+    made = array_of(RELATION)
 
     assert made["items"]["required"] == ["from", "to", "relationType"]
-    assert listed(ENTITY)["items"]["properties"]["observations"]["items"] == {"type": "string"}
+    assert array_of(ENTITY)["items"]["properties"]["observations"]["items"] == {"type": "string"}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from aether.integrations.mcp_server.results import lean
+from aether.integrations.mcp_server.results import minify
 
 
 def made(value, known=""):
     schema = {"type": "object", "title": "Arguments", "properties": {"title": value}, "required": ["title"]}
-    return lean(schema, {"title": known} if known else {})
+    return minify(schema, {"title": known} if known else {})
 
 
 def test_titles_go_and_a_property_of_that_name_stays():
@@ -45,4 +45,4 @@ def test_a_whole_schema_takes_the_place_of_the_generated_one():
         "type": "array",
         "items": {},
     }
-    assert lean({"type": "object"}, {}) == {"type": "object", "properties": {}}
+    assert minify({"type": "object"}, {}) == {"type": "object", "properties": {}}

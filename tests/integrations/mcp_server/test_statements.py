@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aether.integrations.mcp_server.tools import LEFT_OUT, REPLACED, note_of, stated
+from aether.integrations.mcp_server.tools import LEFT_OUT, REPLACED, notes_on, statement
 from tests.tables import rows
 
 SECRET = "api_key=abcdef1234567890abcdef"
@@ -20,9 +20,9 @@ SECRET = "api_key=abcdef1234567890abcdef"
     ],
 )
 def test_nothing_is_left_out_without_a_word(text, kept, note):
-    assert stated(text) == (kept, note)
+    assert statement(text) == (kept, note)
 
 
 def test_one_note_is_about_all_texts_of_a_value():
-    assert note_of([{"a": "plain", "b": ["<private>x</private>", "<private>y</private>"]}]) == LEFT_OUT
-    assert note_of([]) == ""
+    assert notes_on([{"a": "plain", "b": ["<private>x</private>", "<private>y</private>"]}]) == LEFT_OUT
+    assert notes_on([]) == ""

@@ -1,9 +1,9 @@
-from aether.messages.validate import findings
+from aether.messages.validate import frame_findings
 from tests.tables import rows
 
 
 def told(system, tools, wire):
-    return [(found.code, found.where) for found in findings(system, tools, wire)]
+    return [(found.code, found.where) for found in frame_findings(system, tools, wire)]
 
 
 @rows("system", [None, "", "Be brief.", [{"type": "text", "text": "Be brief."}], 7])

@@ -1,4 +1,4 @@
-from aether.messages.convert import detect_wire
+from aether.messages.convert import detect_format
 from tests.laws.histories import history
 from tests.tables import rows
 
@@ -7,12 +7,12 @@ USER = {"role": "user", "content": "Hi"}
 
 @rows("wire", ["anthropic", "openai", "responses", "gemini"])
 def test_every_wire_is_known_by_its_calls(wire):
-    assert {detect_wire(history(seed, wire, tools=1.0)) for seed in range(20)} == {wire}
+    assert {detect_format(history(seed, wire, tools=1.0)) for seed in range(20)} == {wire}
 
 
 def test_what_any_wire_could_have_said_is_plain():
-    assert {detect_wire(history(seed, "plain")) for seed in range(20)} == {"plain"}
-    assert detect_wire([]) == detect_wire([USER]) == detect_wire([7]) == "plain"
+    assert {detect_format(history(seed, "plain")) for seed in range(20)} == {"plain"}
+    assert detect_format([]) == detect_format([USER]) == detect_format([7]) == "plain"
 
 
 @rows(
@@ -32,7 +32,7 @@ def test_what_any_wire_could_have_said_is_plain():
     ],
 )
 def test_one_sign_is_enough(raw, wire):
-    assert detect_wire([USER, raw]) == wire
+    assert detect_format([USER, raw]) == wire
 
 
 def test_openai_and_anthropic_mixed_are_plain():
@@ -41,13 +41,13 @@ def test_openai_and_anthropic_mixed_are_plain():
         {"role": "user", "content": [{"type": "tool_result"}]},
     ]
 
-    assert detect_wire(mixed) == "plain"
+    assert detect_format(mixed) == "plain"
 
 
 def test_newer_messages_are_of_the_wire_of_those_before_unless_they_say_otherwise():
     said = {"role": "user", "content": "Go on."}
     result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "ok"}]}
 
-    assert detect_wire([said], after="openai") == "openai"
-    assert detect_wire([result], after="openai") == "plain"
-    assert detect_wire([said], after="plain") == "plain"
+    assert detect_format([said], after="openai") == "openai"
+    assert detect_format([result], after="openai") == "plain"
+    assert detect_format([said], after="plain") == "plain"

@@ -1,7 +1,7 @@
 import pytest
 
 from aether.errors import InvalidInput
-from aether.messages.convert import bare, convert, message, read, said, with_text, without_reasoning
+from aether.messages.convert import bare, convert, message, new_message, read, with_text, without_reasoning
 from tests.tables import rows
 
 USE = {"type": "tool_use", "id": "c", "name": "f", "input": {"a": 1}}
@@ -15,7 +15,7 @@ def test_the_wire_is_told_from_the_messages_or_given():
     assert message(raws[0], "anthropic") == read(raws)[0]
 
 
-@rows("act", [read, lambda raws, wire: said("user", "Hi", wire), lambda raws, wire: convert([], wire)])
+@rows("act", [read, lambda raws, wire: new_message("user", "Hi", wire), lambda raws, wire: convert([], wire)])
 def test_there_are_five_wires(act):
     with pytest.raises(
         InvalidInput, match=r"'cohere' is no wire\. Use one of anthropic, openai, responses, gemini, plain"

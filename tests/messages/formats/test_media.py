@@ -1,33 +1,33 @@
-from aether.messages.content import Shown, seen, spelt
-from aether.messages.model import WIRES
+from aether.messages.content import Media, read_media, write_media
+from aether.messages.model import PROVIDER_FORMATS
 from tests.tables import rows
 
-PICTURE = Shown("image/png", "aGk=")
-LINKED = Shown("image/*", url="https://example.org/a.png")
-PDF = Shown("application/pdf", "aGk=")
+PICTURE = Media("image/png", "aGk=")
+LINKED = Media("image/*", url="https://example.org/a.png")
+PDF = Media("application/pdf", "aGk=")
 
 
 @rows("shown", [PICTURE, LINKED])
-@rows("wire", WIRES)
+@rows("wire", PROVIDER_FORMATS)
 def test_pictures_are_said_and_read_in_every_wire(shown, wire):
-    assert seen(spelt(shown, wire)) == shown
+    assert read_media(write_media(shown, wire)) == shown
 
 
 @rows(
     ("shown", "wires"),
     [
-        (PDF, WIRES),
-        (Shown("application/pdf", url="u"), {"anthropic", "responses", "gemini"}),
-        (Shown("audio/wav", "aGk="), {"openai", "plain", "gemini"}),
-        (Shown("audio/wav", url="u"), {"gemini"}),
-        (Shown("video/mp4", "aGk="), {"gemini"}),
+        (PDF, PROVIDER_FORMATS),
+        (Media("application/pdf", url="u"), {"anthropic", "responses", "gemini"}),
+        (Media("audio/wav", "aGk="), {"openai", "plain", "gemini"}),
+        (Media("audio/wav", url="u"), {"gemini"}),
+        (Media("video/mp4", "aGk="), {"gemini"}),
     ],
 )
 def test_other_kinds_are_said_where_there_is_a_word_for_them(shown, wires):
-    said = {wire: spelt(shown, wire) for wire in WIRES}
+    said = {wire: write_media(shown, wire) for wire in PROVIDER_FORMATS}
 
-    assert {wire for wire in WIRES if said[wire]} == set(wires)
-    assert all(seen(block) == shown for block in said.values() if block)
+    assert {wire for wire in PROVIDER_FORMATS if said[wire]} == set(wires)
+    assert all(read_media(block) == shown for block in said.values() if block)
 
 
 @rows(
@@ -42,13 +42,13 @@ def test_other_kinds_are_said_where_there_is_a_word_for_them(shown, wires):
     ],
 )
 def test_what_only_its_provider_can_find_is_not_seen(block):
-    assert seen(block) is None
+    assert read_media(block) is None
 
 
 def test_odd_spellings_are_seen():
-    assert seen({"inline_data": {"mime_type": "image/png", "data": "aGk="}}) == PICTURE
-    assert seen({"file_data": {"mime_type": "image/*", "file_uri": LINKED.url}}) == LINKED
-    assert seen({"type": "image", "image": "data:image/png;base64,aGk="}) == PICTURE
-    assert seen({"type": "document", "source": {"type": "url", "url": "u"}}) == Shown(
+    assert read_media({"inline_data": {"mime_type": "image/png", "data": "aGk="}}) == PICTURE
+    assert read_media({"file_data": {"mime_type": "image/*", "file_uri": LINKED.url}}) == LINKED
+    assert read_media({"type": "image", "image": "data:image/png;base64,aGk="}) == PICTURE
+    assert read_media({"type": "document", "source": {"type": "url", "url": "u"}}) == Media(
         "application/pdf", url="u"
     )

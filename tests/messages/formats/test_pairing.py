@@ -1,6 +1,6 @@
 from aether.messages.convert import read
 from aether.messages.providers import gemini, openai
-from aether.messages.turns import paired
+from aether.messages.turns import with_call_ids
 
 
 def called(*names, **more):
@@ -48,6 +48,6 @@ def test_old_functions_are_paired_and_lost_ids_of_tools_are_not_invented():
 def test_numbering_goes_on_after_the_messages_before():
     before = read([called("a"), answered("a"), called("a", "a")], "gemini")
 
-    assert ids(paired([gemini.message(answered("a", "a"))], after=before)) == [["a#2", "a#3"]]
+    assert ids(with_call_ids([gemini.message(answered("a", "a"))], after=before)) == [["a#2", "a#3"]]
     alone = openai.message({"role": "user", "content": "Hi"})
-    assert paired([alone], after=before) == [alone]
+    assert with_call_ids([alone], after=before) == [alone]

@@ -1,4 +1,4 @@
-from aether.messages.content import is_text, replaced, retold, value_at
+from aether.messages.content import is_text_block, replaced, value_at, with_only_text
 from tests.tables import rows
 
 
@@ -16,7 +16,7 @@ def test_a_value_deep_inside_is_found_and_replaced_in_a_copy():
 def test_a_list_says_a_new_text_once_and_keeps_what_is_no_text():
     listed = [{"type": "image"}, {"type": "text", "text": "a", "x": 1}, 3, {"text": "b"}]
 
-    assert retold(listed, "new") == [{"type": "image"}, {"type": "text", "text": "new", "x": 1}, 3]
+    assert with_only_text(listed, "new") == [{"type": "image"}, {"type": "text", "text": "new", "x": 1}, 3]
 
 
 @rows(
@@ -32,4 +32,4 @@ def test_a_list_says_a_new_text_once_and_keeps_what_is_no_text():
     ],
 )
 def test_text_is_told_from_other_blocks(block, told):
-    assert is_text(block) is told
+    assert is_text_block(block) is told

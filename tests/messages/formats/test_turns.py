@@ -1,10 +1,10 @@
 from aether.messages.convert import read
-from aether.messages.turns import turns
+from aether.messages.turns import turns_for
 
 
 def told(raws, source, wire):
     findings = []
-    return turns(read(raws, source), wire, findings.append), [finding.code for finding in findings]
+    return turns_for(read(raws, source), wire, findings.append), [finding.code for finding in findings]
 
 
 def call(key):

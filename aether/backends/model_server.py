@@ -41,10 +41,10 @@ class Reply(NamedTuple):
     """The JSON object of the reply; empty if it was none."""
     text: str = ""
     retry_after: str = ""
-    trouble: http.Trouble = ""
+    trouble: http.Failure = ""
 
 
-def chosen(explicit: str, *variables: str) -> str:
+def setting_or_environment(explicit: str, *variables: str) -> str:
     """Return `explicit`, else the first of the environment's `variables` that is set, else nothing.
 
     Raises:
@@ -75,10 +75,10 @@ def post(url: str, body: JsonObject, *, headers: Mapping[str, str], timeout_seco
     )
     if found.trouble:
         return Reply(0, {}, found.reason, trouble=found.trouble)
-    return reply(found.status, found.content or found.reason.encode(), found.headers)
+    return parsed_reply(found.status, found.content or found.reason.encode(), found.headers)
 
 
-def reply(status: int, raw: bytes, headers: Mapping[str, str]) -> Reply:
+def parsed_reply(status: int, raw: bytes, headers: Mapping[str, str]) -> Reply:
     """Return the reply that `raw` spells."""
     text = raw.decode("utf-8", "replace")
     try:
@@ -89,7 +89,7 @@ def reply(status: int, raw: bytes, headers: Mapping[str, str]) -> Reply:
     return Reply(status, parsed if isinstance(parsed, dict) else {}, text, asked)
 
 
-def persistent(attempt: Callable[[], Reply], settings: Settings) -> Reply:
+def with_retries(attempt: Callable[[], Reply], settings: Settings) -> Reply:
     """Return the reply of `attempt`, tried again after a pause while the failure may pass.
 
     A timeout is not tried again: the next wait would be as long, and the caller has other architects.
@@ -103,7 +103,7 @@ def persistent(attempt: Callable[[], Reply], settings: Settings) -> Reply:
     return attempt()
 
 
-def too_long(found: Reply) -> bool:
+def is_too_long(found: Reply) -> bool:
     """Return whether the server refused because the prompt does not fit.
 
     >>> too_long(Reply(400, {"error": {"message": "prompt is too long: 9 tokens > 8 maximum"}}))
@@ -111,10 +111,10 @@ def too_long(found: Reply) -> bool:
     """
     if found.status < 400 or found.status in _NOT_ABOUT_LENGTH:
         return False
-    return found.status == 413 or bool(_TOO_LONG.search(said(found)))
+    return found.status == 413 or bool(_TOO_LONG.search(failure_text(found)))
 
 
-def said(found: Reply) -> str:
+def failure_text(found: Reply) -> str:
     """Return the server's own words about a failure, shortened."""
     error = found.body.get("error", found.body.get("message"))
     words = error.get("message") if isinstance(error, dict) else error
@@ -122,7 +122,9 @@ def said(found: Reply) -> str:
     return text if len(text) <= QUOTED_CHARS else text[: QUOTED_CHARS - 1] + "…"
 
 
-def fail(found: Reply, *, where: str, server: str, settings: Settings, fixes: Mapping[int, str]) -> NoReturn:
+def raise_failure(
+    found: Reply, *, where: str, server: str, settings: Settings, fixes: Mapping[int, str]
+) -> NoReturn:
     """Raise the error that `found` means; `fixes` gives the backend's own advice by status.
 
     Raises:
@@ -146,7 +148,7 @@ def fail(found: Reply, *, where: str, server: str, settings: Settings, fixes: Ma
     kind = BackendUnavailable if found.status in {401, 403, 404} else BackendFailed
     pause = f" (it asks to wait {found.retry_after} s)" if found.retry_after else ""
     raise kind(
-        f"the server answered {found.status}{pause}: {said(found)}",
+        f"the server answered {found.status}{pause}: {failure_text(found)}",
         fix=fixes.get(found.status, _general_fix(found.status)),
         where=where,
     )
@@ -161,7 +163,7 @@ def _general_fix(status: int) -> str:
 def _may_pass(found: Reply) -> bool:
     if found.status == 0:
         return found.trouble != "timeout"
-    return (found.status in RETRIED or found.status >= 500) and not too_long(found)
+    return (found.status in RETRIED or found.status >= 500) and not is_too_long(found)
 
 
 def _asked_wait(retry_after: str) -> float:
