@@ -25,6 +25,7 @@ import os
 import random
 import re
 import resource
+import select
 import shlex
 import shutil
 import signal
@@ -34,7 +35,7 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import pytest
 
@@ -44,13 +45,12 @@ SEED = "aether mutants 1"
 # Caps of one mutant and tier: beyond them a seeded choice of its tests is run.
 MOST_TESTS = 300
 MOST_SECONDS = 60.0
-# A first helping of fast tests finds most mutants without collecting the files of all the others.
-FIRST_TESTS = 25
 # A mutant may make a loop endless: it is stopped by the clock, or by the memory that it takes.
 SPARE_SECONDS = 90.0
 MEMORY_BYTES = 6 * 2**30
 # These read the source or start a tree of their own; no mutant can change what they find.
 LEFT_OUT = ("tests/test_architecture.py", "tests/e2e")
+LAST = ("crash", "soak")
 
 COMPARISONS = {
     ast.Eq: [ast.NotEq],
@@ -367,41 +367,26 @@ def rewrite(path: Path, module: ast.Module, chosen: dict[int, list[tuple[int, Mu
 # -- In the process of the tests: this file is a plugin of pytest too ------------------------------
 
 
-def _log(**found: object) -> None:
-    directory = os.environ.get("MUTANT_LOG")
-    if directory:
-        with Path(directory, f"tests-{os.getpid()}.jsonl").open("a", encoding="utf-8") as out:
-            out.write(json.dumps(found) + "\n")
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run the tests of `MUTANT_TESTS` alone, in its order."""
-    if wanted := os.environ.get("MUTANT_TESTS"):
-        order = {test: place for place, test in enumerate(json.loads(Path(wanted).read_text("utf-8")))}
-        config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in order])
-        items[:] = sorted((i for i in items if i.nodeid in order), key=lambda item: order[item.nodeid])
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item):
-    """Log when a test starts, and afterwards its outcome, its seconds and the mutants it reached."""
+    """Log the outcome of a test, its seconds and the mutants it reached."""
     import mutant_switch
 
     mutant_switch.direct = False
     mutant_switch.test = item.nodeid
     mutant_switch.seen.clear()
     item.outcomes = []
-    _log(started=item.nodeid)
     started = time.perf_counter()
     result = yield
-    _log(
-        ended=item.nodeid,
-        seconds=round(time.perf_counter() - started, 3),
-        passed=item.outcomes == ["passed"] * 3,
-        failed="failed" in item.outcomes,
-        reached=sorted(mutant_switch.seen),
-    )
+    if directory := os.environ.get("MUTANT_REACH"):
+        line = {
+            "test": item.nodeid,
+            "seconds": round(time.perf_counter() - started, 3),
+            "passed": item.outcomes == ["passed"] * 3,
+            "failed": "failed" in item.outcomes,
+            "reached": sorted(mutant_switch.seen),
+        }
+        append(Path(directory, f"tests-{os.getpid()}.jsonl"), line)
     return result
 
 
@@ -410,6 +395,80 @@ def pytest_runtest_makereport(item: pytest.Item):
     report = yield
     item.outcomes.append(report.outcome)
     return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """Run a plan, if there is one: each mutant in forks of this process, which has collected the tests once."""
+    if "MUTANT_PLAN" not in os.environ:
+        return None
+    plan = json.loads(Path(os.environ["MUTANT_PLAN"]).read_text("utf-8"))
+    items = {item.nodeid: item for item in session.items}
+    for row in plan["mutants"]:
+        started = used_seconds()
+        if started > plan["seconds"]:
+            break
+        killed = kill(row["number"], [items[test] for test in row["tests"] if test in items], row["expected"])
+        row |= {"killed_by": plan["tier"] if killed else None, **(killed or {})}
+        row |= {"seconds": round(used_seconds() - started, 1), "tests": len(row["tests"])}
+        append(Path(plan["log"]), row)
+    return True
+
+
+def kill(number: int, items: list[pytest.Item], expected: float) -> dict[str, str] | None:
+    """Return the first test that finds a mutant, and how."""
+    while items and (failure := first_failure(number, items, expected)):
+        place, how = failure
+        test, items = items[place], items[place + 1 :]
+        # A test that fails in a process of its own without the mutant as well says nothing about it.
+        if not first_failure(0, [test], expected):
+            return {"test": test.nodeid, "how": how}
+    return None
+
+
+def first_failure(number: int, items: list[pytest.Item], expected: float) -> tuple[int, str] | None:
+    """Run tests with a mutant (0: without one) in a fork; return the place of the first that fails, and how."""
+    reading, writing = os.pipe()
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
+        child = os.fork()
+        if not child:
+            run_in_fork(number, items, writing, directory)
+        os.close(writing)
+        done, until, ended = b"", time.monotonic() + SPARE_SECONDS + 5 * expected, False
+        while b"F" not in done and len(done) < len(items) and not ended and time.monotonic() < until:
+            # A process that the tests left behind may hold the pipe open: the end of the fork counts too.
+            ended = os.waitpid(child, os.WNOHANG) != (0, 0)
+            if select.select([reading], [], [], 0 if ended else 0.2)[0]:
+                done += os.read(reading, 65536)
+        for group_or_process in (os.killpg, os.kill):
+            with contextlib.suppress(ProcessLookupError):
+                group_or_process(child, signal.SIGKILL)
+        if not ended:
+            os.waitpid(child, 0)
+        os.close(reading)
+    passed = done.count(b".")
+    if passed == len(items):
+        return None
+    return passed, "failed" if b"F" in done else "exit" if ended else "timeout"
+
+
+def run_in_fork(number: int, items: list[pytest.Item], writing: int, directory: str) -> NoReturn:
+    """Run tests one after the other, write a dot for each that passes and an F for the first that fails."""
+    import mutant_switch
+
+    try:
+        os.setsid()
+        mutant_switch.active = number
+        os.environ |= {"MUTANT_ACTIVE": str(number), "TMPDIR": directory}
+        tempfile.tempdir = None
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            passed = item.outcomes == ["passed"] * 3
+            os.write(writing, b"." if passed else b"F")
+            if not passed:
+                break
+    finally:
+        os._exit(0)
 
 
 # -- Running the tests ----------------------------------------------------------------------------
@@ -422,11 +481,6 @@ class Tier(NamedTuple):
     environment: dict[str, str]
 
 
-class Run(NamedTuple):
-    code: int | None  # none: stopped by the clock
-    log: list[dict]
-
-
 def tier(name: str, marks: str, written: str) -> Tier:
     """Return a tier whose options are written as on a command line, NAME=VALUE of its environment among them."""
     words = shlex.split(written)
@@ -434,152 +488,137 @@ def tier(name: str, marks: str, written: str) -> Tier:
     return Tier(name, marks, [word for word in words if not re.match(r"[A-Z_]+=", word)], environment)
 
 
-def run_tests(work: Path, tier: Tier, words: list[str], *, seconds: float | None, **variables: str) -> Run:
-    """Run pytest in the mutated tree, and return its exit code and what the plugin logged."""
-    log = Path(tempfile.mkdtemp(dir=work))
+def run_tests(work: Path, tier: Tier, words: list[str], log: Path, **variables: str) -> int:
+    """Run pytest in the mutated tree, and return its exit code."""
     (log / "tmp").mkdir()
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("MUTANT_")},
         **tier.environment,
+        **variables,
         "PYTHONPATH": f"{work / 'tree'}{os.pathsep}{work / 'plugin'}",
         "TMPDIR": str(log / "tmp"),
         "HYPOTHESIS_STORAGE_DIRECTORY": str(log / "hypothesis"),
-        "MUTANT_LOG": str(log),
-        **variables,
     }
-    if "MUTANT_TESTS" not in variables:
-        environment["MUTANT_REACH"] = str(log)
-    options = [
-        "-q",
-        "-p",
-        "mutant_plugin",
-        "-p",
-        "no:randomly",
-        "-p",
-        "no:cacheprovider",
-        "--hypothesis-seed=0",
-    ]
-    if tier.marks:
-        options += ["-m", tier.marks]
+    options = "-q -p mutant_plugin -p no:randomly -p no:cacheprovider --hypothesis-seed=0".split()
+    options += ["-m", tier.marks] if tier.marks else []
     command = [sys.executable, "-m", "pytest", *options, *tier.options, *words]
-    with (log / "output.txt").open("wb") as output:
-        started = subprocess.Popen(
+    with (work / "output.txt").open("ab") as output:
+        return subprocess.run(
             command, cwd=work / "tree", env=environment, stdin=subprocess.DEVNULL, stdout=output,
-            stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
-        try:
-            code = started.wait(seconds)
-        except subprocess.TimeoutExpired:
-            code = None
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(started.pid, signal.SIGKILL)
-            started.wait()
-    lines = [json.loads(line) for path in log.glob("tests-*.jsonl") for line in path.open(encoding="utf-8")]
-    for path in log.glob("process-*.txt"):
-        for line in path.read_text("utf-8").splitlines():
-            number, test = line.split("\t")
-            lines.append({"reached": [int(number)], "by_process_of": test})
-    if not variables.get("MUTANT_TESTS"):
-        shutil.copy(log / "output.txt", work / f"output-{tier.name}.txt")
-    shutil.rmtree(log, ignore_errors=True)
-    return Run(code, lines)
+            stderr=subprocess.STDOUT, check=False,
+        ).returncode  # fmt: skip
 
 
-def reach(work: Path, tiers: list[Tier], words: list[str]) -> dict:
-    """Run each tier once, and return the tests that passed, and which of them reached which mutant."""
-    tests, reached, others = {}, {}, []
+def reach(work: Path, tiers: list[Tier], places: list[str], seconds: float) -> dict:
+    """Return which tests passed and which mutants they reached; runs the places that were not run before."""
+    kept = work / "reach.json"
+    found = {"tests": {}, "reached": {}, "failed": [], "done": [], "left": [], "seconds": 0.0}
+    found |= json.loads(kept.read_text("utf-8")) if kept.exists() else {}
+    found["left"] = []
     for each in tiers:
-        ignored = [f"--ignore={path}" for path in LEFT_OUT]
-        run = run_tests(work, each, [*ignored, *words], seconds=None)
-        for line in run.log:
-            test = line.get("ended")
-            if test and line["passed"]:
-                tests[test] = {"tier": each.name, "seconds": line["seconds"]}
-            elif test and line["failed"]:
-                others.append(test)
-            for number in line.get("reached", []):
-                reached.setdefault(number, set()).add(test or line["by_process_of"])
-        assert run.code in (0, 1), f"pytest ended with {run.code}; see {work}/output-{each.name}.txt"
-    by_number = {number: sorted(test for test in found if test in tests) for number, found in reached.items()}
-    return {"tests": tests, "reached": by_number, "failed_without_mutant": sorted(others)}
+        for place in places:
+            if [each.name, place] in found["done"]:
+                continue
+            if found["seconds"] > seconds:
+                found["left"].append([each.name, place])
+                continue
+            started = used_seconds()
+            with tempfile.TemporaryDirectory(dir=work, ignore_cleanup_errors=True) as log:
+                code = run_tests(work, each, [place], Path(log), MUTANT_REACH=log)
+                assert code in (0, 1, 5), f"pytest ended with {code} in {place}; see {work}/output.txt"
+                collect(Path(log), each, found)
+            found["seconds"] += used_seconds() - started
+            found["done"].append([each.name, place])
+            kept.write_text(json.dumps(found), encoding="utf-8")
+            print(
+                f"{each.name} {place}: {len(found['tests'])} tests, {found['seconds']:.0f} s", file=sys.stderr
+            )
+    return found
 
 
-class Kill(NamedTuple):
-    test: str
-    how: str
+def collect(log: Path, tier: Tier, found: dict) -> None:
+    """Add what one run logged to what was found before."""
+    reached = []
+    for path in log.glob("tests-*.jsonl"):
+        for line in read_rows(path):
+            if line["passed"]:
+                found["tests"][line["test"]] = {"tier": tier.name, "seconds": line["seconds"]}
+            elif line["failed"]:
+                found["failed"].append(line["test"])
+            reached += [(number, line["test"]) for number in line["reached"]]
+    for path in log.glob("process-*.txt"):
+        reached += [line.split("\t") for line in path.read_text("utf-8").splitlines()]
+    for number, test in reached:
+        if test in found["tests"] and test not in (known := found["reached"].setdefault(str(number), [])):
+            known.append(test)
 
 
-def kill(work: Path, tier: Tier, number: int, tests: dict[str, float]) -> Kill | None:
-    """Return the test that finds the mutant, the fastest tests first, or None."""
-    order, first = sorted(tests, key=lambda test: (tests[test], test)), FIRST_TESTS
-    while order:
-        helping = order[:first]
-        found, how = first_failure(work, tier, number, helping, sum(tests[test] for test in helping))
-        alone = [found] if found else helping
-        if how and not first_failure(work, tier, 0, alone, sum(tests[test] for test in alone)).how:
-            return Kill(found or "before the first test", how)
-        # A test that fails without the mutant as well says nothing about it.
-        met = helping.index(found) + 1 if how and found else len(helping)
-        order, first = order[met:], MOST_TESTS
-    return None
-
-
-class Failure(NamedTuple):
-    test: str | None
-    how: str | None
-
-
-def first_failure(work: Path, tier: Tier, number: int, tests: list[str], expected: float) -> Failure:
-    """Run tests with a mutant (0: with none), and return the first that fails and how."""
-    wanted = work / f"wanted-{number}.json"
-    wanted.write_text(json.dumps(tests), encoding="utf-8")
-    files = list(dict.fromkeys(test.split("::")[0] for test in tests))
-    run = run_tests(
-        work,
-        tier,
-        ["--exitfirst", *files],
-        seconds=SPARE_SECONDS + 5 * expected,
-        MUTANT_TESTS=str(wanted),
-        MUTANT_ACTIVE=str(number),
-    )
-    if run.code in (0, 5):
-        return Failure(None, None)
-    failed = [line["ended"] for line in run.log if line.get("failed")]
-    if failed:
-        return Failure(failed[0], "failed")
-    ended = {line.get("ended") for line in run.log}
-    running = [line["started"] for line in run.log if "started" in line and line["started"] not in ended]
-    return Failure(running[0] if running else None, "timeout" if run.code is None else f"exit {run.code}")
-
-
-def within_caps(number: int, tests: dict[str, float]) -> dict[str, float]:
-    """Return the tests that one mutant meets: all, or a seeded choice of them."""
+def within_caps(number: int, tests: dict[str, float]) -> list[str]:
+    """Return the tests that one mutant meets, the fastest first: all, or a seeded choice of them."""
     names = sorted(tests)
     random.Random(f"{SEED} {number}").shuffle(names)
     chosen: dict[str, float] = {}
     for name in names[:MOST_TESTS]:
         if not chosen or sum(chosen.values()) + tests[name] <= MOST_SECONDS:
             chosen[name] = tests[name]
-    return chosen
+    return sorted(chosen, key=lambda name: (chosen[name], name))
 
 
-def outcome(work: Path, tiers: list[Tier], number: int, found: dict) -> dict:
-    """Return which tier kills a mutant and how, and how many tests reach it and meet it."""
-    row = {"killed_by": None, "tests": 0, "met": 0}
+def kill_all(work: Path, tiers: list[Tier], mutants: list[Mutant], found: dict, seconds: float) -> dict:
+    """Run each mutant that is not killed yet against its tests, tier after tier; return a row for each key."""
+    log = work / "kills.jsonl"
     for each in tiers:
-        reaching = {
-            test: found["tests"][test]["seconds"]
-            for test in found["reached"].get(str(number), [])
-            if found["tests"][test]["tier"] == each.name
-        }
-        chosen = within_caps(number, reaching)
-        row["tests"] += len(reaching)
-        row["met"] += len(chosen)
-        result = kill(work, each, number, chosen) if chosen else None
-        if result:
-            return {**row, "killed_by": each.name, "test": result.test, "how": result.how}
-    return row
+        rows = joined(log)
+        plan = []
+        for number, mutant in enumerate(mutants, 1):
+            reaching = {
+                test: found["tests"][test]["seconds"]
+                for test in found["reached"].get(str(number), [])
+                if found["tests"][test]["tier"] == each.name
+            }
+            chosen = within_caps(number, reaching)
+            row = rows.get(mutant.key, {"killed_by": None, "met": {}})
+            if not row["killed_by"] and len(chosen) > row["met"].get(each.name, -1):
+                expected = sum(reaching[test] for test in chosen)
+                plan.append({"id": mutant.key, "tier": each.name, "number": number, "reaching": len(reaching),
+                             "tests": chosen, "expected": expected})  # fmt: skip
+        plan.sort(key=lambda row: row["expected"])
+        spent = sum(row["seconds"] for row in read_rows(log))
+        run_plan(work, each, plan, log, seconds - spent)
+    return joined(log)
+
+
+def run_plan(work: Path, tier: Tier, plan: list[dict], log: Path, seconds: float) -> None:
+    files = sorted({test.split("::")[0] for row in plan for test in row["tests"]})
+    with tempfile.TemporaryDirectory(dir=work, ignore_cleanup_errors=True) as directory:
+        planned = Path(directory) / "plan.json"
+        planned.write_text(
+            json.dumps({"mutants": plan, "tier": tier.name, "log": str(log), "seconds": seconds}),
+            encoding="utf-8",
+        )
+        if files:
+            code = run_tests(work, tier, files, Path(directory), MUTANT_PLAN=str(planned))
+            assert code == 0, f"pytest ended with {code}; see {work}/output.txt"
+        else:
+            for row in plan:
+                append(log, {**row, "tests": 0, "killed_by": None, "seconds": 0.0})
+
+
+def joined(log: Path) -> dict[str, dict]:
+    """Return by key of the mutant who killed it, and how many tests of each tier reach it and meet it."""
+    rows: dict[str, dict] = {}
+    for line in read_rows(log):
+        row = rows.setdefault(line["id"], {"killed_by": None, "reaching": {}, "met": {}})
+        row["reaching"][line["tier"]] = line["reaching"]
+        row["met"][line["tier"]] = line["tests"]
+        if line["killed_by"]:
+            row |= {"killed_by": line["killed_by"], "test": line["test"], "how": line["how"]}
+    return rows
+
+
+def append(path: Path, row: dict) -> None:
+    with path.open("a", encoding="utf-8") as out:
+        out.write(json.dumps(row) + "\n")
 
 
 # -- The result -----------------------------------------------------------------------------------
@@ -607,7 +646,7 @@ def summary(mutants: list[Mutant], rows: dict[str, dict], found: dict, tiers: li
     run = [mutant for mutant in mutants if mutant.key in rows]
     default = [mutant for mutant in run if rows[mutant.key]["killed_by"] == tiers[0].name]
     killed = [mutant for mutant in run if rows[mutant.key]["killed_by"]]
-    reached = [mutant for mutant in run if rows[mutant.key]["tests"]]
+    reached = [mutant for mutant in run if any(rows[mutant.key]["reaching"].values())]
     assert len(reached) > len(run) / 2, "the suite hardly reaches the mutated code"
 
     def of(mutants: list[Mutant], package: str) -> list[Mutant]:
@@ -618,7 +657,7 @@ def summary(mutants: list[Mutant], rows: dict[str, dict], found: dict, tiers: li
         place = f"{mutant.path}:{mutant.line}"
         operator = f"{mutant.operator} {mutant.variant}"
         return {"id": mutant.key, "place": place, "operator": operator, "statement": mutant.statement[:100],
-                "tests": row["tests"]}  # fmt: skip
+                "tests": sum(row["reaching"].values())}  # fmt: skip
 
     return {
         "sampled": len(mutants),
@@ -638,12 +677,13 @@ def summary(mutants: list[Mutant], rows: dict[str, dict], found: dict, tiers: li
         },
         "tests": {
             **Counter(test["tier"] for test in found["tests"].values()),
-            "failed_without_mutant": found["failed_without_mutant"],
+            "failed_without_mutant": sorted(found["failed"]),
+            "not_run": [f"{name} {place}" for name, place in found["left"]],
         },
         "killed_how": dict(Counter(rows[mutant.key]["how"] for mutant in killed)),
         "survivors": [described(mutant) for mutant in run if mutant not in killed],
         "killed_only_by_slow_tests": [described(mutant) for mutant in killed if mutant not in default],
-        "capped": sorted(m.key for m in run if rows[m.key]["met"] < rows[m.key]["tests"]),
+        "capped": sorted(m.key for m in run if rows[m.key]["met"] != rows[m.key]["reaching"]),
         "killed": {mutant.key: rows[mutant.key]["killed_by"] for mutant in killed},
     }
 
@@ -680,15 +720,26 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--work", type=Path, help="directory that keeps the copy and what was found, to go on later"
     )
-    parser.add_argument("--tests", nargs="+", default=["tests"], help="test paths of the reach run")
+    parser.add_argument("--tests", nargs="+", help="test paths (default: all, one directory after the other)")
     parser.add_argument("--one-tier", action="store_true", help="the default tier is the whole suite")
     parser.add_argument(
         "--default", default="", help="options and NAME=VALUE of the default tier, in one word"
     )
     parser.add_argument("--slow", default="", help="options and NAME=VALUE of the slow tier, in one word")
     parser.add_argument("--per-package", type=int, default=20, help="mutants of each package (default: 20)")
-    parser.add_argument("--minutes", type=float, default=60, help="machine time of a side (default: 60)")
+    parser.add_argument("--reach-minutes", type=float, default=40, help="machine time of reach (default: 40)")
+    parser.add_argument("--kill-minutes", type=float, default=20, help="machine time of kill (default: 20)")
     return parser.parse_args()
+
+
+def places_of(tree: Path) -> list[str]:
+    """Return the directories and files of tests, those of the mutated packages first, the slowest last."""
+    names = {
+        path.name for path in (tree / "tests").iterdir() if path.is_dir() and any(path.rglob("test_*.py"))
+    }
+    names |= {path.name for path in (tree / "tests").glob("test_*.py")}
+    order = [*PACKAGES, *sorted(names - {*PACKAGES, *LAST}), *LAST]
+    return [f"tests/{name}" for name in order if name in names and f"tests/{name}" not in LEFT_OUT]
 
 
 def main() -> None:
@@ -699,31 +750,15 @@ def main() -> None:
     default = tier("default", "" if wanted.one_tier else "not slow", wanted.default)
     tiers = [default] if wanted.one_tier else [default, tier("slow", "slow", wanted.slow)]
     with contextlib.ExitStack() as stack:
-        work = wanted.work or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        work = work.resolve()
-        shutil.rmtree(work / "tree", ignore_errors=True)
-        shutil.rmtree(work / "plugin", ignore_errors=True)
+        work = (wanted.work or Path(stack.enter_context(tempfile.TemporaryDirectory()))).resolve()
+        for copied in ("tree", "plugin"):
+            shutil.rmtree(work / copied, ignore_errors=True)
         work.mkdir(parents=True, exist_ok=True)
         mutants = prepare(wanted.tree.resolve(), work, wanted.per_package)
-        found, seconds = reached_once(work, tiers, wanted.tests)
-        done = work / "kills.jsonl"
-        rows = {row["id"]: row for row in read_rows(done)}
-        seconds += sum(row["seconds"] for row in rows.values())
-        for number, mutant in enumerate(mutants, 1):
-            if mutant.key in rows or seconds > 60 * wanted.minutes:
-                continue
-            started = used_seconds()
-            row = {"id": mutant.key, **outcome(work, tiers, number, found)}
-            row["seconds"] = round(used_seconds() - started, 1)
-            seconds += row["seconds"]
-            rows[mutant.key] = row
-            with done.open("a", encoding="utf-8") as out:
-                out.write(json.dumps(row) + "\n")
-            print(
-                f"{number:3} {mutant.path}:{mutant.line} {mutant.operator}: {row}",
-                file=sys.stderr,
-                flush=True,
-            )
+        places = wanted.tests or places_of(wanted.tree)
+        found = reach(work, tiers, places, 60 * wanted.reach_minutes)
+        rows = kill_all(work, tiers, mutants, found, 60 * wanted.kill_minutes)
+        seconds = found["seconds"] + sum(row["seconds"] for row in read_rows(work / "kills.jsonl"))
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=wanted.tree, capture_output=True, text=True, check=True
     )
@@ -732,18 +767,6 @@ def main() -> None:
     results = Path(__file__).parent / "results"
     result |= compared(result, results / "mutants-before.json") if wanted.side != "before" else {}
     report.write(str(Path(__file__).with_stem(f"mutants-{wanted.side}")), result)
-
-
-def reached_once(work: Path, tiers: list[Tier], words: list[str]) -> tuple[dict, float]:
-    """Return what `reach` found in this directory before or finds now, and its machine time."""
-    kept = work / "reach.json"
-    if not kept.exists():
-        started = used_seconds()
-        found = reach(work, tiers, words)
-        found["machine_seconds"] = round(used_seconds() - started, 1)
-        kept.write_text(json.dumps(found), encoding="utf-8")
-    found = json.loads(kept.read_text("utf-8"))
-    return found, found["machine_seconds"]
 
 
 if __name__ == "__main__":
