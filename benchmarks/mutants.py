@@ -131,8 +131,8 @@ def sample(modules: dict[str, ast.Module], package: str, most: int) -> list[Muta
         for line, statement, operator, index, variant, node in candidates(module):
             words = f"{SEED}\0{statement}\0{operator}\0{index}\0{variant}"
             met[words] += 1
-            key = hashlib.sha256(f"{words}\0{met[words]}".encode()).hexdigest()[:16]
-            found.append(Mutant(key, package, path, line, statement, operator, variant, node))
+            digest = hashlib.sha256(f"{words}\0{met[words]}".encode()).hexdigest()[:16]
+            found.append(Mutant(f"{package}-{digest}", package, path, line, statement, operator, variant, node))
     assert len(found) > 10 * most, f"{package}: only {len(found)} candidates"
     return sorted(found, key=lambda mutant: mutant.key)[:most]
 
