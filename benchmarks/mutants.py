@@ -2,7 +2,7 @@
 
 Twenty mutants of each of five packages are sampled by a hash of their statement, so that code which only moved
 gives the same mutants. All of them are put into one copy of the tree, each behind a switch that is chosen
-by the environment and that records which test reached it. The suite runs once to record that (`reach`); then
+by the environment and that records which test reached it. Each tier runs once to record that (`reach`); then
 each mutant meets the tests that reached it, the fastest first (`kill`). Only code in function bodies is
 mutated: what runs at import is reached by every test.
 
@@ -10,7 +10,7 @@ A test that fails, is skipped or errs without a mutant is left out. A kill count
 without the mutant. Tests beyond the caps of a mutant are left out by a seeded choice; such mutants are listed.
 With `--work`, a second call goes on where the first one ended.
 
-Usage: python benchmarks/mutants.py SIDE [--one-tier] [--tree DIR] [--work DIR] [--tests PATH ...] ...
+Usage: python benchmarks/mutants.py before|after [options]; see --help
 """
 
 from __future__ import annotations
@@ -593,8 +593,9 @@ def kill_all(work: Path, tiers: list[Tier], mutants: list[Mutant], found: dict, 
                 plan.append({"id": mutant.key, "tier": each.name, "number": number, "reaching": len(reaching),
                              "tests": chosen, "expected": expected})  # fmt: skip
         plan.sort(key=lambda row: row["expected"])
-        spent = sum(row["seconds"] for row in read_rows(log))
-        run_plan(work, each, plan, log, seconds - spent)
+        started = used_seconds()
+        run_plan(work, each, plan, log, seconds - kill_seconds(work))
+        append(work / "kill_seconds.jsonl", {"seconds": used_seconds() - started})
     return joined(log)
 
 
@@ -612,6 +613,10 @@ def run_plan(work: Path, tier: Tier, plan: list[dict], log: Path, seconds: float
         else:
             for row in plan:
                 append(log, {**row, "tests": 0, "killed_by": None, "seconds": 0.0})
+
+
+def kill_seconds(work: Path) -> float:
+    return sum(row["seconds"] for row in read_rows(work / "kill_seconds.jsonl"))
 
 
 def joined(log: Path) -> dict[str, dict]:
@@ -656,6 +661,7 @@ def summary(mutants: list[Mutant], rows: dict[str, dict], found: dict, tiers: li
     run = [mutant for mutant in mutants if mutant.key in rows]
     default = [mutant for mutant in run if rows[mutant.key]["killed_by"] == tiers[0].name]
     killed = [mutant for mutant in run if rows[mutant.key]["killed_by"]]
+    survived = [mutant for mutant in run if mutant not in killed]
     reached = [mutant for mutant in run if any(rows[mutant.key]["reaching"].values())]
     assert len(reached) > len(run) / 2, "the suite hardly reaches the mutated code"
 
@@ -666,7 +672,7 @@ def summary(mutants: list[Mutant], rows: dict[str, dict], found: dict, tiers: li
         row = rows[mutant.key]
         place = f"{mutant.path}:{mutant.line}"
         operator = f"{mutant.operator} {mutant.variant}"
-        return {"id": mutant.key, "place": place, "operator": operator, "statement": mutant.statement[:100],
+        return {"id": mutant.key, "place": place, "operator": operator, "statement": mutant.statement.removesuffix("\n    pass")[:100],
                 "tests": sum(row["reaching"].values())}  # fmt: skip
 
     return {
@@ -691,9 +697,9 @@ def summary(mutants: list[Mutant], rows: dict[str, dict], found: dict, tiers: li
             "not_run": [f"{name} {place}" for name, place in found["left"]],
         },
         "killed_how": dict(Counter(rows[mutant.key]["how"] for mutant in killed)),
-        "survivors": [described(mutant) for mutant in run if mutant not in killed],
+        "survivors": [described(mutant) for mutant in survived],
         "killed_only_by_slow_tests": [described(mutant) for mutant in killed if mutant not in default],
-        "capped": sorted(m.key for m in run if rows[m.key]["met"] != rows[m.key]["reaching"]),
+        "survivors_capped": [m.key for m in survived if rows[m.key]["met"] != rows[m.key]["reaching"]],
         "killed": {mutant.key: rows[mutant.key]["killed_by"] for mutant in killed},
     }
 
@@ -768,7 +774,7 @@ def main() -> None:
         places = wanted.tests or places_of(wanted.tree)
         found = reach(work, tiers, places, 60 * wanted.reach_minutes)
         rows = kill_all(work, tiers, mutants, found, 60 * wanted.kill_minutes)
-        seconds = found["seconds"] + sum(row["seconds"] for row in read_rows(work / "kills.jsonl"))
+        seconds = found["seconds"] + kill_seconds(work)
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=wanted.tree, capture_output=True, text=True, check=True
     )
