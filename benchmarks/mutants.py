@@ -412,7 +412,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
             break
         killed = kill(row["number"], [items[test] for test in row["tests"] if test in items], row["expected"])
         row |= {"killed_by": plan["tier"] if killed else None, **(killed or {})}
-        row |= {"seconds": round(used_seconds() - started, 1), "tests": len(row["tests"])}
+        row["seconds"] = round(used_seconds() - started, 1)
         append(Path(plan["log"]), row)
     return True
 
@@ -586,9 +586,10 @@ def kill_all(work: Path, tiers: list[Tier], mutants: list[Mutant], found: dict, 
                 for test in found["reached"].get(str(number), [])
                 if found["tests"][test]["tier"] == each.name or (each is not tiers[0] and each.differs)
             }
-            chosen = within_caps(number, reaching)
             row = rows.get(mutant.key, {"killed_by": None, "met": {}})
-            if not row["killed_by"] and len(chosen) > row["met"].get(each.name, -1):
+            met = row["met"].get(each.name)
+            chosen = within_caps(number, {test: reaching[test] for test in reaching.keys() - (met or ())})
+            if not row["killed_by"] and (chosen or met is None):
                 expected = sum(reaching[test] for test in chosen)
                 plan.append({"id": mutant.key, "tier": each.name, "number": number, "reaching": len(reaching),
                              "tests": chosen, "expected": expected})  # fmt: skip
@@ -612,7 +613,7 @@ def run_plan(work: Path, tier: Tier, plan: list[dict], log: Path, seconds: float
             assert code == 0, f"pytest ended with {code}; see {work}/output.txt"
         else:
             for row in plan:
-                append(log, {**row, "tests": 0, "killed_by": None, "seconds": 0.0})
+                append(log, {**row, "killed_by": None, "seconds": 0.0})
 
 
 def kill_seconds(work: Path) -> float:
@@ -620,12 +621,12 @@ def kill_seconds(work: Path) -> float:
 
 
 def joined(log: Path) -> dict[str, dict]:
-    """Return by key of the mutant who killed it, and how many tests of each tier reach it and meet it."""
+    """Return by key of the mutant who killed it, how many tests of each tier reach it, and which it met."""
     rows: dict[str, dict] = {}
     for line in read_rows(log):
         row = rows.setdefault(line["id"], {"killed_by": None, "reaching": {}, "met": {}})
         row["reaching"][line["tier"]] = line["reaching"]
-        row["met"][line["tier"]] = line["tests"]
+        row["met"].setdefault(line["tier"], set()).update(line["tests"])
         if line["killed_by"]:
             row |= {"killed_by": line["killed_by"], "test": line["test"], "how": line["how"]}
     return rows
@@ -699,7 +700,13 @@ def summary(mutants: list[Mutant], rows: dict[str, dict], found: dict, tiers: li
         "killed_how": dict(Counter(rows[mutant.key]["how"] for mutant in killed)),
         "survivors": [described(mutant) for mutant in survived],
         "killed_only_by_slow_tests": [described(mutant) for mutant in killed if mutant not in default],
-        "survivors_capped": [m.key for m in survived if rows[m.key]["met"] != rows[m.key]["reaching"]],
+        "survivors_capped": [
+            mutant.key
+            for mutant in survived
+            if any(
+                len(met) < rows[mutant.key]["reaching"][name] for name, met in rows[mutant.key]["met"].items()
+            )
+        ],
         "killed": {mutant.key: rows[mutant.key]["killed_by"] for mutant in killed},
     }
 
@@ -711,7 +718,10 @@ def compared(now: dict, before: Path) -> dict:
     earlier = json.loads(before.read_text("utf-8"))
 
     def outcomes(result: dict) -> dict[str, bool]:
-        return dict.fromkeys(result["killed"], True) | {row["id"]: False for row in result["survivors"]}
+        """By the digest alone, since code may have moved to another package; not those that occur twice."""
+        found = dict.fromkeys(result["killed"], True) | {row["id"]: False for row in result["survivors"]}
+        times = Counter(key.rpartition("-")[2] for key in found)
+        return {digest: at for key, at in found.items() if times[digest := key.rpartition("-")[2]] == 1}
 
     then, after = outcomes(earlier), outcomes(now)
     both = [key for key in after if key in then]
