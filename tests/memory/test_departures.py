@@ -2,7 +2,8 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
-from aether.memory.snapshots import archive_removed, removed_records
+from aether.memory.snapshots import archive_removed
+from aether.store.patch import diff
 from aether.types import Change
 from tests import homes
 from tests.memory.states import answer
@@ -17,10 +18,16 @@ def memory(*entries, sessions=()):
     return state
 
 
+def removed_records(before, after):
+    """Return what the archive gets when memory `before` becomes `after`."""
+    change = Change({"memory": diff(before, after)})
+    return archive_removed({"memory": before}, change, now=NOW).appends.get("items", [])
+
+
 def test_what_is_there_no_more_goes_to_the_archive():
     one, two = homes.item("one"), homes.item("two")
 
-    records = removed_records(memory(one, two), memory(two), now=NOW)
+    records = removed_records(memory(one, two), memory(two))
 
     assert [(record["item"], record["why"]) for record in records] == [(one, "removed")]
 
@@ -31,10 +38,10 @@ def test_a_session_that_is_there_no_more_goes_to_the_archive_whole():
         "compressed_at": "2026-03-01T12:00:00Z",
     }  # fmt: skip
 
-    [record] = removed_records(memory(sessions=[session]), memory(), now=NOW)
+    [record] = removed_records(memory(sessions=[session]), memory())
 
     assert (record["session"], record["why"]) == (session, "removed")
-    assert removed_records(memory(), memory(sessions=[session]), now=NOW) == []
+    assert removed_records(memory(), memory(sessions=[session])) == []
 
 
 def test_a_change_takes_its_departures_with_it():

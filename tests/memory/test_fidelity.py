@@ -54,7 +54,7 @@ def test_a_decision_that_the_answer_lacks_is_carried_over_verbatim():
         {"content": decision["content"], "relevance_score": 0.8, "type": "decision", "carried": True}
     ]
     assert gated.carried == [{"item_id": "wm1", "content": decision["content"], "why": "decision"}]
-    assert (gated.score, gated.missing_anchors, gated.left_out) == (0.0, [], [])
+    assert (gated.score, gated.missing_identifiers, gated.left_out) == (0.0, [], [])
 
 
 def test_what_the_answer_says_in_other_words_is_kept():
@@ -160,9 +160,9 @@ def test_carried_statements_stay_within_the_cap_and_the_rest_is_named():
     assert 0 < spent <= max(RESTORED_FLOOR_TOKENS, 1_000 * RESTORED_SHARE)
     assert gated.carried[0]["why"] == "protected"
     assert len(gated.carried) + len(gated.left_out) == 41
-    assert "srv_39.py" in gated.missing_anchors
-    assert "5039" in gated.missing_anchors
-    assert "srv_0.py" not in gated.missing_anchors
+    assert "srv_39.py" in gated.missing_identifiers
+    assert "5039" in gated.missing_identifiers
+    assert "srv_0.py" not in gated.missing_identifiers
 
 
 def test_constraints_go_before_decisions_and_relevant_before_others():

@@ -205,7 +205,7 @@ def test_the_answer_of_an_evicted_session_changes_nothing():
     done = ingested(documents, answer()).result.session
     found = {(done["session_id"], done["metadata"]["answer_sha256"]): done}
 
-    again = ingested(documents, answer(), rested=lambda name, digest: found.get((name, digest)))
+    again = ingested(documents, answer(), find_evicted=lambda name, digest: found.get((name, digest)))
 
     assert (again.patches, again.appends, again.result.stored) == ({}, {}, False)
 
@@ -228,7 +228,7 @@ def test_in_the_original_flow_nothing_has_to_be_prepared():
 
     assert texts(after(documents, change)) == ["of a later phase"]
     assert change.result.session["metadata"]["compression_id"] == "phase_1_unprepared"
-    told = "nothing was prepared: the session stands for all items up to phase 1"
+    told = "nothing was prepared: the session covers all items up to phase 1"
     assert told in change.appends["receipts"][0]["notes"]
     assert told not in ingested(worked(), answer()).result.notes
 

@@ -1,7 +1,7 @@
 import pytest
 
 from aether.errors import InvalidInput
-from aether.memory.changes import MAX_PHASE, check_phase, phase_number
+from aether.memory.colony import MAX_PHASE, check_phase, phase_number
 from tests.tables import rows
 
 NOT_PHASES = ["../x", "a/b", "con", "", "x" * 300, "1", -1, 1.0, 1.5, True, False, None, [], MAX_PHASE + 1]

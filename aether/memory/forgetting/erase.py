@@ -152,7 +152,7 @@ def _sha(text: str) -> str:
 def map_strings(value: Any, erase: Rewrite) -> Any:
     """Return `value` with `erase` applied to every string in it, keys included.
 
-    >>> mapped({"a": ["b", 1], "c": {"b": None}}, lambda text: text.replace("b", "*"))
+    >>> map_strings({"a": ["b", 1], "c": {"b": None}}, lambda text: text.replace("b", "*"))
     {'a': ['*', 1], 'c': {'*': None}}
     """
     if isinstance(value, str):

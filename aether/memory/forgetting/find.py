@@ -68,7 +68,7 @@ def find_by_text(documents: Mapping[str, Any], archived: Iterable[JsonObject], t
 
 
 def find_same(targets: Iterable[Target], texts: Iterable[str]) -> list[Target]:
-    """Return those of `targets` that say what one of `texts` says, with these words, or a part of it."""
+    """Return those of `targets` that say what one of `statement_texts` says, with these words, or a part of it."""
     sought = [
         _SearchText(_padded_words(text), frozenset(map(_padded_words, sentences(text)))) for text in texts
     ]
@@ -121,7 +121,7 @@ class _SearchText(NamedTuple):
 def _padded_words(text: str) -> str:
     """Return the words of `text` with blanks around each, so that whole words are compared.
 
-    >>> _joined("Never use tabs!") in _joined("So: never use TABS. Ever.")
+    >>> _padded_words("Never use tabs!") in _padded_words("So: never use TABS. Ever.")
     True
     """
     return f" {' '.join(words(text))} "
