@@ -448,52 +448,46 @@ def search_entries(memory: Mapping[str, Any]) -> Iterator[SearchEntry]:
     place = 0
     for session in _objects_at(memory, "short_term_memory", "sessions"):
         place -= _GAP
-        yield _session_entry(session, place)
+        decisions, outcomes = _objects_at(session, "key_decisions"), _objects_at(session, "outcomes")
+        fields = [
+            (1.0, session.get("summary")),
+            *((DECISION_WEIGHT, each.get("decision")) for each in decisions),
+            *((1.0, each.get("rationale")) for each in decisions),
+            *((1.0, each.get("result")) for each in outcomes),
+            *((1.0, each.get("impact")) for each in outcomes),
+            *((HIGH_VALUE_WEIGHT, each.get("content")) for each in _objects_at(session, "high_value_items")),
+        ]
+        yield _search_entry(
+            "short_term_memory", place, fields, session, id=session.get("session_id") or session.get("id"),
+            type="session", phase=session.get("phase"), at=session.get("compressed_at"),
+        )  # fmt: skip
     for pattern in _objects_at(memory, "long_term_memory", "patterns"):
         place -= _GAP
-        yield _pattern_entry(pattern, place)
+        metadata = pattern.get("metadata")
+        context = metadata.get("context") if isinstance(metadata, dict) else None
+        fields = [(1.0, pattern.get("pattern")), (CONTEXT_WEIGHT, context)]
+        yield _search_entry(
+            "long_term_memory", place, fields, pattern, id=pattern.get("id"), type=pattern.get("type"),
+            at=pattern.get("last_seen"), relevance=pattern.get("confidence"),
+        )  # fmt: skip
 
 
 def _objects_at(holder: Mapping[str, Any], *path: str) -> list[JsonObject]:
+    """Return the objects of the list at `path`; without a list there, none."""
     value: Any = holder
     for key in path:
         value = value.get(key) if isinstance(value, Mapping) else None
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
-def _session_entry(session: JsonObject, place: int) -> SearchEntry:
-    fields = [
-        (1.0, session.get("summary")),
-        *((DECISION_WEIGHT, each.get("decision")) for each in _objects_at(session, "key_decisions")),
-        *((1.0, each.get("rationale")) for each in _objects_at(session, "key_decisions")),
-        *((1.0, each.get("result")) for each in _objects_at(session, "outcomes")),
-        *((1.0, each.get("impact")) for each in _objects_at(session, "outcomes")),
-        *((HIGH_VALUE_WEIGHT, each.get("content")) for each in _objects_at(session, "high_value_items")),
-    ]
-    return _search_entry(
-        "short_term_memory", place, fields, session,
-        id=session.get("session_id") or session.get("id"), type="session", phase=session.get("phase"), at=session.get("compressed_at"),
-    )  # fmt: skip
-
-
-def _pattern_entry(pattern: JsonObject, place: int) -> SearchEntry:
-    metadata = pattern.get("metadata")
-    context = metadata.get("context") if isinstance(metadata, dict) else None
-    return _search_entry(
-        "long_term_memory", place, [(1.0, pattern.get("pattern")), (CONTEXT_WEIGHT, context)], pattern,
-        id=pattern.get("id"), type=pattern.get("type"), at=pattern.get("last_seen"),
-        relevance=pattern.get("confidence"),
-    )  # fmt: skip
-
-
 def _search_entry(
     layer: Layer, place: int, texts: list[tuple[float, Any]], value: JsonObject, *,
     id: Any, type: Any, at: Any, phase: Any = None, relevance: Any = None,
 ) -> SearchEntry:  # fmt: skip
-    said = [(weight, terms(text)) for weight, text in texts if isinstance(text, str)]
-    fields = tuple((weight, marked_terms(each)) for weight, each in said)
+    weighted = [(weight, terms(text)) for weight, text in texts if isinstance(text, str)]
+    fields = tuple((weight, marked_terms(each)) for weight, each in weighted)
     one = Row(
-        id=plain_text(id), marked="", length=sum(each.length for _, each in said), type=plain_text(type),
+        id=plain_text(id), marked="", length=sum(each.length for _, each in weighted), type=plain_text(type),
         phase=plain_text(phase), caste="", at=instant_text(at), relevance=unit_fraction(relevance), labels="", stretch="",
     )  # fmt: skip
     return SearchEntry(layer, place, one, fields, value)

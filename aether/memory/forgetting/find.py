@@ -104,8 +104,10 @@ def _most_alike(asked: frozenset[str], bags: list[frozenset[str]]) -> list[int]:
 
 
 def statement_texts(targets: Iterable[Target]) -> list[str]:
-    """Return the texts of the items and patterns of `targets`."""
-    return [line for target in targets if _is_statement(target) for line in _lines(target)]
+    """Return the texts of the items and patterns of `targets`, which others may repeat."""
+    layers = ("working_memory", "archive", "long_term_memory")
+    statements = (target for target in targets if target.layer in layers and target.type != "session")
+    return [line for target in statements for line in _lines(target)]
 
 
 class _SearchText(NamedTuple):
@@ -137,11 +139,6 @@ def _repeats(lines: list[str], text: _SearchText) -> bool:
 
 def _count(joined: str) -> int:
     return len(joined.split())
-
-
-def _is_statement(target: Target) -> bool:
-    """Return whether a target is one statement that others may repeat: an item or a pattern."""
-    return target.layer in ("working_memory", "archive", "long_term_memory") and target.type != "session"
 
 
 def _lines(target: Target) -> list[str]:
