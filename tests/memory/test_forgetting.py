@@ -33,7 +33,7 @@ def memory_of(*items, sessions=(), graph=None):
     return made | ({"graph": graph} if graph else {})
 
 
-def test_an_id_that_names_nothing_is_said():
+def test_an_unknown_id_is_returned():
     found, unknown = find_by_ids(memory_of(item("a")), [], ["a", "b", "a"])
 
     assert ([one.id for one in found], unknown) == (["a"], ["b"])
@@ -53,7 +53,7 @@ def test_nothing_to_forget_is_no_change():
     assert (done.patches, done.appends, done.result) == ({}, {}, None)
 
 
-def test_what_is_left_adds_up_and_links_nowhere_else():
+def test_after_forgetting_the_totals_are_right_and_no_link_is_dangling():
     linked = item("b", "another", tokens=3) | {"associative_links": [{"target_id": "a", "id": "l"}]}
     before = memory_of(item("a", tokens=2), linked)
     targets, _ = find_by_ids(before, [], ["a"])
@@ -86,16 +86,16 @@ def found(made, archived=(), ids=("a",)):
         "Never use tabs, in SQL - files",
     ],
 )  # fmt: skip
-def test_what_holds_the_words_or_a_longer_part_of_them_says_the_same(text):
+def test_a_text_with_the_words_or_a_longer_part_of_them_is_a_repeat(text):
     assert found(memory_of(item("a", RULE), item("b", text))) == [("a", ""), ("b", "")]
 
 
 @rows("text", ["Never use tabs.", "use tabs", "Never use tabs in MySQL files.", "SQL files", "..."])
-def test_what_says_less_or_something_else_stays(text):
+def test_a_shorter_or_different_text_is_not_a_repeat(text):
     assert found(memory_of(item("a", RULE), item("b", text))) == [("a", "")]
 
 
-def test_a_short_text_is_only_the_same_as_what_says_nothing_else():
+def test_a_short_text_only_matches_whole_texts():
     assert found(memory_of(item("a", "Yes."), item("b", "yes"), item("c", "Yes, go on."))) == [
         ("a", ""),
         ("b", ""),
@@ -127,7 +127,7 @@ def test_a_decision_that_was_cut_from_its_reason_is_still_the_same():
     assert found(made) == [("a", ""), ("s", "summary/1"), ("s", "key_decisions/0")]
 
 
-def test_what_a_session_keeps_word_for_word_is_found_and_other_metadata_is_not():
+def test_verbatim_texts_of_a_session_are_found_and_other_metadata_is_not():
     kept = {
         "protected": [RULE],
         "noted": ["x", RULE],
@@ -182,7 +182,7 @@ def test_a_text_is_found_in_names_observations_and_relations():
     assert held("bob") == [("entity:Bob", ""), ("r", "relation")]
 
 
-def test_what_says_it_in_other_words_is_similar_and_what_goes_is_not():
+def test_a_paraphrase_is_similar_and_a_chosen_target_is_not():
     made = memory_of(
         item("a", "State files must be written atomically."),
         item("b", "Write state files atomically, always."),
@@ -195,13 +195,13 @@ def test_what_says_it_in_other_words_is_similar_and_what_goes_is_not():
     assert [one.id for one in find_similar(made, [], targets)] == ["b"]
 
 
-def test_what_has_no_words_is_similar_to_nothing():
+def test_a_text_without_words_is_not_similar_to_anything():
     made = memory_of(item("a", "..."), item("b", "!!!"))
 
     assert find_similar(made, [], find_by_ids(made, [], ["a"])[0]) == []
 
 
-def test_of_many_only_what_shares_most_is_looked_at_closer(monkeypatch):
+def test_of_many_candidates_only_the_most_alike_are_compared(monkeypatch):
     monkeypatch.setattr(find, "MAX_COMPARED", 1)
     made = memory_of(
         item("a", "State files must be written atomically."),
@@ -228,7 +228,7 @@ def test_a_document_keeps_its_revision_and_has_a_stamp_that_holds():
     assert found == ("good", {"a": NEW}, 7)
 
 
-def test_a_line_of_the_journal_is_mapped_and_sealed_and_its_paths_key_by_key():
+def test_a_journal_line_is_rewritten_and_sealed_and_its_paths_key_by_key():
     line = journal.entry_line(
         journal.Entry(
             3, "2026-03-01", "queen", "undo", f"of revision {OLD} 2",
@@ -247,7 +247,7 @@ def test_a_line_of_the_journal_is_mapped_and_sealed_and_its_paths_key_by_key():
     assert (made["appends"], made["reason"]) == ({"items": [{"item": NEW}]}, f"of revision {OLD} 2")
 
 
-def test_lines_that_do_not_change_stay_byte_for_byte_and_torn_ones_are_mapped_as_they_stand():
+def test_unchanged_lines_keep_their_bytes_and_torn_ones_are_rewritten_as_text():
     data = b'{"a" :1}\n' + b'{"b": "Quorvex"}\n' + b"[1]\n" + b'no json Quorvex\n{"c": "Quorvex'
 
     made = erasure.rewrite_file("telemetry.jsonl", data, erase)
@@ -255,7 +255,7 @@ def test_lines_that_do_not_change_stay_byte_for_byte_and_torn_ones_are_mapped_as
     assert made == b'{"a" :1}\n{"b":"[ERASED]"}\n[1]\nno json [ERASED]\n{"c": "[ERASED]'
 
 
-def test_what_is_no_json_is_mapped_as_text_bytes_that_are_none_included():
+def test_a_file_that_is_not_json_is_rewritten_as_text_with_invalid_bytes():
     assert erasure.rewrite_file("memories/a.json", b'{"Quorvex":\xff', erase) == b'{"[ERASED]":\xff'
     assert erasure.rewrite_file("hook.log", b"Quorvex\n", erase) == b"[ERASED]\n"
     assert erasure.rewrite_file("data/memory.json", b"{Quorvex", erase) == b"{[ERASED]"
@@ -263,7 +263,7 @@ def test_what_is_no_json_is_mapped_as_text_bytes_that_are_none_included():
 
 
 @pytest.mark.parametrize("good", [True, False])
-def test_a_snapshot_and_a_handoff_are_sealed_anew_if_they_were_whole(good):
+def test_an_intact_snapshot_or_handoff_gets_a_new_checksum(good):
     snapshot = snapshots.take_snapshot(
         {"memory": {"a": OLD}}, snapshot_id="s", label="", now=homes.NOW, revision=1
     )
@@ -284,7 +284,7 @@ def test_a_snapshot_and_a_handoff_are_sealed_anew_if_they_were_whole(good):
         assert (made["checksum"], handed["checksum"]) == ("0", "0")
 
 
-def test_digests_of_what_is_erased_follow_it_and_others_are_emptied():
+def test_digests_of_erased_texts_are_replaced_and_others_emptied():
     item = homes.item("one", f"{OLD} is it")
     known = erasure.digests(OLD, erase) | erasure.digests(item, erase)
     after = homes.item("one", f"{NEW} is it")
@@ -300,7 +300,7 @@ def test_digests_of_what_is_erased_follow_it_and_others_are_emptied():
     assert erasure.map_strings(forgotten, erase) == forgotten | {"sha256": ""}
 
 
-def test_what_a_thing_says_is_all_its_texts_and_their_longer_sentences():
+def test_the_texts_of_an_entry_are_yielded_whole_and_in_longer_sentences():
     session = {
         "session_id": "s", "summary": "One. Two sentences that are long enough.", "key_decisions": [{"decision": "D", "rationale": ""}],
         "outcomes": "none", "high_value_items": [None], "metadata": {"protected": ["P"], "context": None},
@@ -330,5 +330,5 @@ def test_a_conversation_is_known_by_the_first_line_of_its_log():
 
 
 @pytest.mark.parametrize("text", ["content", "assistant", "working", "2026-03-01", "observation", "metadata"])
-def test_words_that_files_are_built_of_are_reserved(text):
+def test_words_of_the_file_formats_are_reserved(text):
     assert erasure.is_reserved(text)

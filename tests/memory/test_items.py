@@ -178,14 +178,14 @@ def test_protected_items_are_never_evicted():
 
 
 @pytest.mark.parametrize("entries", [[11], [6, 5]])
-def test_what_is_larger_than_the_limit_is_refused_without_evicting(entries):
+def test_entries_larger_than_the_limit_are_rejected_without_evicting(entries):
     documents = with_items(shipped(capacity=10), "stays")
 
     with pytest.raises(BudgetExceeded, match="11 tokens do not fit into a working memory of 10"):
         add(documents, *({"content": words(each), "type": "x"} for each in entries))
 
 
-def test_what_fills_the_limit_exactly_is_stored():
+def test_an_item_that_fills_the_limit_exactly_is_stored():
     documents = with_items(shipped(capacity=10), "goes")
 
     assert texts(after(documents, add(documents, {"content": words(10), "type": "x"}))) == [words(10)]
@@ -203,7 +203,7 @@ def test_an_access_is_counted_and_never_goes_back_in_time():
     assert done[1]["metadata"]["last_accessed"] == stamp(later(1))
 
 
-def test_an_update_merges_metadata_counts_anew_and_keeps_what_is_not_named():
+def test_an_update_merges_metadata_recounts_and_keeps_the_other_fields():
     documents = with_items(shipped(), "two words", mine=1, gone=2)
     [old] = held(documents)
 
@@ -250,7 +250,7 @@ def test_an_impossible_update_is_refused(updates):
         update(documents, held(documents)[0]["id"], updates)
 
 
-def test_an_update_of_what_is_not_there_is_an_error():
+def test_updating_an_unknown_item_is_an_error():
     with pytest.raises(NotFound, match="'wm_unknown' is not in working memory"):
         update(shipped(), "wm_unknown", {"content": "x"})
 
@@ -288,7 +288,7 @@ def test_clearing_nothing_changes_nothing():
     assert items.clear(shipped()["memory"], now=NOW) == ({}, {}, 0)
 
 
-def test_the_list_begins_with_what_was_used_last():
+def test_the_list_is_sorted_by_last_use():
     documents = with_items(shipped(), "a", "b", "c")
     documents = after(
         documents, items.record_access(documents["memory"], [held(documents)[0]["id"]], now=later(9))
@@ -433,7 +433,7 @@ def test_no_lines_make_no_block():
     assert memory_block([], occasion="prompt", at=MADE_AT) == ""
 
 
-def test_a_block_says_what_it_is_and_when_it_was_made():
+def test_a_block_has_a_notice_its_occasion_and_its_time():
     head, notice, line, tail = memory_block(["use SQLite"], occasion="prompt", at=MADE_AT).splitlines()
 
     assert (head, notice, line, tail) == (
@@ -462,7 +462,7 @@ def test_nothing_of_a_block_comes_through_cleaning(line):
     made.encode()
 
 
-def test_what_closes_nothing_stays_as_it_is():
+def test_text_without_tags_is_not_changed():
     assert neutralize("a < b, <p> and 日本") == "a < b, <p> and 日本"
 
 

@@ -35,7 +35,7 @@ def extract(state, content, **options):
         ("The working directory is clean", "preference"),
     ],
 )
-def test_the_type_is_told_by_whole_words_and_the_first_match_wins(text, expected):
+def test_the_type_follows_from_whole_words_and_the_first_match_wins(text, expected):
     assert pattern_type(text) == expected
 
 
@@ -201,7 +201,7 @@ def test_three_sessions_that_say_the_same_differently_anywhere_make_one_pattern(
         assert each["metadata"]["related_patterns"] == [pattern["id"]]
 
 
-def test_two_sessions_or_one_session_three_times_make_none():
+def test_two_sessions_or_one_session_three_times_make_no_pattern():
     twice = memory(session("s1", decisions=[ATOMIC[0]]), session("s2", decisions=[ATOMIC[1]]))
     within = memory(session("s1", decisions=list(ATOMIC), items=[(ATOMIC[0], 0.5)]))
 
@@ -255,7 +255,7 @@ def test_a_statement_that_fits_two_patterns_stays_with_the_one_that_counted_its_
     assert after == state
 
 
-def test_a_pattern_is_not_made_again_when_its_sessions_are_gone():
+def test_a_pattern_is_not_created_again_after_its_sessions_are_removed():
     state, _ = run(memory(session("s1", items=[("Cap retries at 3", 0.9)])))
     state["short_term_memory"]["sessions"] = [session("s2", items=[("Retries must be capped at 3", 0.9)])]
 
@@ -267,7 +267,7 @@ def test_a_pattern_is_not_made_again_when_its_sessions_are_gone():
     assert [each["session_id"] for each in pattern["metadata"]["evidence"]] == ["s1", "s2"]
 
 
-def test_what_aether_injected_never_counts():
+def test_injected_text_never_counts():
     blocks = [f"<aether-memory layer='long_term'>{text}</aether-memory>" for text in ATOMIC]
     injected = {
         "content": "Use tabs in Makefiles",
@@ -373,7 +373,7 @@ RULE = "Keep every amount as integer cents."
 AMONG_OTHERS = "It rained. VAT amounts are integer cents as well, no floats anywhere. The sea was red."
 
 
-def test_a_rule_said_among_other_things_is_evidence_for_it():
+def test_one_sentence_of_several_is_evidence_for_a_rule():
     state = memory(
         session("s1", items=[(RULE, 0.9)], day=1),
         session("s2", items=[(AMONG_OTHERS, 0.4)], day=2),
@@ -387,7 +387,7 @@ def test_a_rule_said_among_other_things_is_evidence_for_it():
     assert run(state)[0] == state
 
 
-def test_a_pattern_that_exists_gains_what_says_it_among_other_things():
+def test_an_existing_pattern_gains_evidence_from_one_sentence_of_several():
     state, _ = run(memory(session("s1", items=[(RULE, 0.9)])))
     state["short_term_memory"]["sessions"].append(session("s2", items=[(AMONG_OTHERS, 0.9)], day=2))
 
@@ -404,14 +404,14 @@ def test_a_pattern_is_worded_without_bullets_and_lead_ins():
     assert [each["pattern"] for each in patterns_of(state)] == ["use atomic writes"]
 
 
-def test_files_touched_in_every_session_are_no_pattern():
+def test_files_changed_in_every_session_are_not_promoted():
     work = {"content": "Changed src/store/commit.py", "relevance_score": 0.6, "type": "code_change"}
     state = memory(*(session(f"s{at}", items=[dict(work)], day=at + 1) for at in range(3)))
 
     assert run(state)[0] == state
 
 
-def test_what_was_said_with_weight_words_the_pattern_of_two_sessions():
+def test_the_relevant_wording_becomes_the_pattern_of_two_sessions():
     state = memory(
         session("s1", items=[(RULE, 0.9)], day=1),
         session("s2", outcomes=["Amounts are integer cents."], day=2),
@@ -423,7 +423,7 @@ def test_what_was_said_with_weight_words_the_pattern_of_two_sessions():
     assert (pattern["pattern"], pattern["occurrences"]) == (RULE, 2)
 
 
-def test_what_an_agent_says_of_itself_in_every_session_is_no_pattern():
+def test_repeated_self_talk_of_an_agent_is_not_promoted():
     said = "I have gathered comprehensive information."
     state = memory(*(session(f"s{at}", outcomes=[said], day=at + 1) for at in range(3)))
     decided = memory(*(session(f"s{at}", outcomes=["I decided on SQLite."], day=at + 1) for at in range(3)))

@@ -311,7 +311,7 @@ def test_an_older_check_in_that_still_waits_is_kept_as_an_event():
 
 
 @rows("phase", ["../x", "con", "x" * 300, 1.0, True, -1, None])
-def test_what_is_no_phase_number_is_refused_everywhere(phase):
+def test_every_function_rejects_an_invalid_phase_number(phase):
     home = Colony()
     for act in (
         home.start,
@@ -442,7 +442,7 @@ def test_confident_patterns_become_signals_for_the_next_phase():
     assert change.result.signals == tuple(s["id"] for s in deposited)
 
 
-def test_the_roadmap_of_the_next_phase_says_what_it_takes_over():
+def test_the_roadmap_of_the_next_phase_lists_the_inherited_patterns():
     change = adapt(FOUR)
 
     colony = apply(shipped("COLONY_STATE"), change.patches["COLONY_STATE"])
@@ -507,6 +507,6 @@ def test_a_pattern_that_steers_again_renews_its_signal():
     assert again.result.phase == 3
 
 
-def test_adapting_from_what_is_no_phase_is_refused():
+def test_adapting_from_an_invalid_phase_is_rejected():
     with pytest.raises(InvalidInput, match="not a phase"):
         adapt(FOUR, phase="1")

@@ -58,7 +58,7 @@ def test_text_with_a_lone_surrogate_has_a_checksum():
     assert snapshots.checksum({"a": "\ud800"}) != snapshots.checksum({"a": "?"})
 
 
-def test_restoring_leads_back_and_names_what_changes():
+def test_restoring_returns_to_the_saved_state_and_names_the_changed_documents():
     before = documents()
     snapshot = json.loads(json.dumps(taken(before)))
     now = applied(before, machine.transition(before["COLONY_STATE"], "INIT", now=NOW))
@@ -97,7 +97,7 @@ def test_a_document_that_the_snapshot_lacks_stays():
 
 
 @rows("broken", [{}, {"documents": []}, {"documents": {"memory": {}}}, {"documents": {}, "checksum": "0"}])
-def test_a_snapshot_that_is_not_what_was_saved_is_refused(broken):
+def test_a_damaged_snapshot_is_rejected(broken):
     with pytest.raises(CorruptDocument, match="checksum does not match"):
         snapshots.restore(documents(), {"snapshot_id": "snap_1", **broken})
 
@@ -134,7 +134,7 @@ def test_a_clock_that_was_set_back_makes_no_snapshot_older():
         {"revision": "7"}, {"revision": True}, {"label": []},
     ],
 )  # fmt: skip
-def test_what_has_fields_of_other_types_is_no_snapshot(harm):
+def test_a_file_with_fields_of_other_types_is_not_a_snapshot(harm):
     assert snapshots.without_documents({**taken({}), **harm}) is None
     assert snapshots.without_documents([]) is None
     assert snapshots.without_documents(taken({}))["snapshot_id"] == "snap_1"
@@ -153,7 +153,7 @@ def removed_records(before, after):
     return archive_removed({"memory": before}, change, now=NOW).appends.get("items", [])
 
 
-def test_what_is_there_no_more_goes_to_the_archive():
+def test_a_removed_item_moves_to_the_archive():
     one, two = homes.item("one"), homes.item("two")
 
     records = removed_records(memory(one, two), memory(two))
@@ -161,7 +161,7 @@ def test_what_is_there_no_more_goes_to_the_archive():
     assert [(record["item"], record["why"]) for record in records] == [(one, "removed")]
 
 
-def test_a_session_that_is_there_no_more_goes_to_the_archive_whole():
+def test_a_removed_session_moves_to_the_archive_whole():
     session = {
         **answer("s1"), "session_id": "s1", "phase": 1, "compressed_tokens": 3, "metadata": {},
         "compressed_at": "2026-03-01T12:00:00Z",
@@ -173,7 +173,7 @@ def test_a_session_that_is_there_no_more_goes_to_the_archive_whole():
     assert removed_records(memory(), memory(sessions=[session])) == []
 
 
-def test_a_change_takes_its_departures_with_it():
+def test_a_change_gets_the_archive_records_of_the_items_it_removes():
     documents = {"memory": memory(homes.item("one"))}
     gone = Change({"memory": [{"op": "remove", "path": "/working_memory/items/0"}]}, result="done")
 
