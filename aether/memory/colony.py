@@ -44,13 +44,9 @@ MAX_WORKER_CHARS = 200
 
 
 def transition(
-    colony: Mapping[str, Any],
-    new: str,
-    *,
-    now: datetime,
-    trigger: str = "manual",
+    colony: Mapping[str, Any], new: str, *, now: datetime, trigger: str = "manual",
     checkpoint: str | None = None,
-) -> Change:
+) -> Change:  # fmt: skip
     """Return the change that moves the colony to the state `new`; its result is the history entry.
 
     `checkpoint` is the id of the automatic snapshot that was taken before. EXECUTING and VERIFYING lead
@@ -64,13 +60,9 @@ def transition(
 
 
 def follow_route(
-    colony: Mapping[str, Any],
-    route: Sequence[str],
-    *,
-    now: datetime,
-    trigger: str,
+    colony: Mapping[str, Any], route: Sequence[str], *, now: datetime, trigger: str,
     checkpoint: str | None = None,
-) -> Change:
+) -> Change:  # fmt: skip
     """Return the change that moves the colony through every state of `route`; its result is the entries.
 
     Raises:
@@ -149,13 +141,9 @@ def record_checkpoint(colony: Mapping[str, Any], snapshot_id: str) -> Change:
 
 
 def register_worker(
-    colony: Mapping[str, Any],
-    worker_id: str,
-    *,
-    now: datetime,
-    caste: str | None = None,
+    colony: Mapping[str, Any], worker_id: str, *, now: datetime, caste: str | None = None,
     task: str | None = None,
-) -> Change:
+) -> Change:  # fmt: skip
     """Return the change that registers an active worker; its result is the worker.
 
     Registering an active worker again updates its caste and task.
@@ -223,12 +211,9 @@ def detect_crash(colony: Mapping[str, Any], now: datetime) -> Finding | None:
             return None
         code, what = "colony_stuck", f"{status['state']} without a transition for {idle:.0f} s"
     return Finding(
-        "warning",
-        code,
-        f"{DOCUMENT} /colony_status/state",
-        f"{what}.",
+        "warning", code, f"{DOCUMENT} /colony_status/state", f"{what}.",
         "Ignore this if the work is in progress; else recover the colony to PLANNING and start the phase again.",
-    )
+    )  # fmt: skip
 
 
 def recover(colony: Mapping[str, Any], *, now: datetime, checkpoint: str | None = None) -> Change:

@@ -70,12 +70,10 @@ def start_handoff(memory: Mapping[str, Any], phase: int, *, compression_id: str,
     """Return the change that opens a hand-off of the items of `phase`; its result is the record."""
     items = items_up_to(memory, phase)
     record = {
-        "id": compression_id,
-        "phase": phase,
-        "prepared_at": clock.stamp(now),
+        "id": compression_id, "phase": phase, "prepared_at": clock.stamp(now),
         "total_tokens": sum(item["token_count"] for item in items),
         "items": {item["id"]: item_digest(item) for item in items},
-    }
+    }  # fmt: skip
     patch: Patch = [{"op": "add", "path": "/compression/open/-", "value": record}]
     return Change({"memory": patch}, result=record)
 

@@ -155,12 +155,9 @@ def _not_in_future(checked: answers.CheckedAnswer, now: datetime) -> answers.Che
 
 
 def _handoff_and_items(
-    memory: Mapping[str, Any],
-    answer: Mapping[str, Any],
-    phase: int,
-    compression_id: str | None,
+    memory: Mapping[str, Any], answer: Mapping[str, Any], phase: int, compression_id: str | None,
     now: datetime,
-) -> tuple[JsonObject, list[Item]]:
+) -> tuple[JsonObject, list[Item]]:  # fmt: skip
     """Return the hand-off that `answer` answers, and its items; without one, all items to compress."""
     ids = [answer.get(field) for field in ("id", "session_id", "compression_id")]
     ids = [compression_id] if compression_id else ids
@@ -298,25 +295,12 @@ def promote_and_evict(
 
 def _receipt(done: IngestResult, held: Sequence[Item], record: JsonObject, at: str) -> JsonObject:
     session = done.session
+    fields = ("carried", "left_out", "missing", "fidelity", "patterns", "contradictions", "evicted", "notes")
     return {
-        "receipt_id": done.receipt_id,
-        "kind": "compression",
-        "at": at,
-        "compression_id": record["id"],
-        "session_id": session["session_id"],
-        "phase": session["phase"],
-        "architect": session["metadata"]["architect"],
-        "tokens_before": session["original_tokens"],
-        "tokens_after": session["compressed_tokens"],
-        "ratio": session["compression_ratio"],
-        "items": [item["id"] for item in held],
-        "carried": done.carried,
-        "left_out": done.left_out,
-        "missing": done.missing,
-        "fidelity": done.fidelity,
-        "patterns": done.patterns,
-        "contradictions": done.contradictions,
-        "evicted": done.evicted,
-        "notes": done.notes,
+        "receipt_id": done.receipt_id, "kind": "compression", "at": at, "compression_id": record["id"],
+        "session_id": session["session_id"], "phase": session["phase"],
+        "architect": session["metadata"]["architect"], "tokens_before": session["original_tokens"],
+        "tokens_after": session["compressed_tokens"], "ratio": session["compression_ratio"],
+        "items": [item["id"] for item in held], **{field: getattr(done, field) for field in fields},
         "answer_sha256": session["metadata"]["answer_sha256"],
-    }
+    }  # fmt: skip

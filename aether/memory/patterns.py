@@ -142,15 +142,9 @@ def pattern_type(text: str) -> PatternType:
 
 
 def extract_pattern(
-    memory: JsonObject,
-    content: str,
-    *,
-    type: PatternType | None = None,
-    session_id: str,
-    now: datetime,
-    new_id: NewId,
-    confidence: float = NEW_CONFIDENCE,
-) -> Change:
+    memory: JsonObject, content: str, *, type: PatternType | None = None, session_id: str, now: datetime,
+    new_id: NewId, confidence: float = NEW_CONFIDENCE,
+) -> Change:  # fmt: skip
     """Return the change that records `content` of session `session_id` as a pattern; its result is the pattern's id.
 
     An existing pattern with the same meaning gains the session as evidence instead.
@@ -436,15 +430,9 @@ def _statements(memory: JsonObject) -> Iterator[Statement]:
             said = without_lead_in(without_injected(text))
             if fingerprint(said).weights:
                 yield Statement(
-                    said,
-                    at,
-                    session["session_id"],
-                    session["id"],
-                    session.get("phase"),
-                    castes_of(session, entry),
-                    relevance,
-                    order,
-                )
+                    said, at, session["session_id"], session["id"], session.get("phase"),
+                    castes_of(session, entry), relevance, order,
+                )  # fmt: skip
                 order += 1
 
 

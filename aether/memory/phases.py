@@ -79,15 +79,9 @@ def current_phase(colony: Mapping[str, Any], default: int = 1) -> int:
 
 
 def start_phase(
-    colony: Mapping[str, Any],
-    pheromones: Mapping[str, Any],
-    phase: int,
-    *,
-    now: datetime,
-    name: str | None = None,
-    goal: str | None = None,
-    trigger: str = "phase_start",
-) -> Change:
+    colony: Mapping[str, Any], pheromones: Mapping[str, Any], phase: int, *, now: datetime,
+    name: str | None = None, goal: str | None = None, trigger: str = "phase_start",
+) -> Change:  # fmt: skip
     """Return the change that starts `phase`; its result is a `PhaseChange`.
 
     A completed phase is opened again: its PHASE_COMPLETE signal is withdrawn. A check-in that waits is
@@ -149,14 +143,9 @@ def _with_decision(
 
 
 def complete_phase(
-    colony: Mapping[str, Any],
-    pheromones: Mapping[str, Any],
-    phase: int,
-    *,
-    now: datetime,
-    new_id: NewId,
+    colony: Mapping[str, Any], pheromones: Mapping[str, Any], phase: int, *, now: datetime, new_id: NewId,
     trigger: str = "phase_complete",
-) -> Change:
+) -> Change:  # fmt: skip
     """Return the change that completes `phase`; its result is a `PhaseChange`.
 
     A running phase takes the colony to COMPLETED. A phase that was never started may be completed too, for
@@ -184,14 +173,9 @@ def complete_phase(
     own += _roadmap(colony, phase, {"status": "completed", "completed_at": clock.stamp(now)})
     checkin = await_queen_decision(colony, pheromones, phase, now=now, signal_id=new_id("checkin", now, 1))
     boundary = signals.emit(
-        pheromones,
-        signals.PHASE_COMPLETE,
-        f"Phase {phase} is complete",
-        now=now,
-        id=new_id("phase_complete", now, 0),
-        source="colony",
-        phase=phase,
-    )
+        pheromones, signals.PHASE_COMPLETE, f"Phase {phase} is complete", now=now,
+        id=new_id("phase_complete", now, 0), source="colony", phase=phase,
+    )  # fmt: skip
     event = {"event": "phase_completed", "at": clock.stamp(now), "phase": phase, "started": current == phase}
     return join_changes(
         follow_route(colony, route, now=now, trigger=trigger),
@@ -205,12 +189,7 @@ def complete_phase(
 
 
 def await_queen_decision(
-    colony: Mapping[str, Any],
-    pheromones: Mapping[str, Any],
-    phase: int,
-    *,
-    now: datetime,
-    signal_id: str,
+    colony: Mapping[str, Any], pheromones: Mapping[str, Any], phase: int, *, now: datetime, signal_id: str
 ) -> Change:
     """Return the change that leaves `phase` waiting for the Queen; its result is the CHECKIN signal.
 
@@ -230,14 +209,9 @@ def await_queen_decision(
     if _awaits_review(old):
         superseded = [{"event": "checkin_superseded", "at": clock.stamp(now), "checkin": old}]
     signal = signals.emit(
-        pheromones,
-        "CHECKIN",
-        f"Phase {phase} is complete and waits for the Queen",
-        now=now,
-        id=signal_id,
-        source="colony",
-        phase=phase,
-    )
+        pheromones, "CHECKIN", f"Phase {phase} is complete and waits for the Queen", now=now, id=signal_id,
+        source="colony", phase=phase,
+    )  # fmt: skip
     return join_changes(
         Change(_checkin_patch(checkin), {"events": superseded} if superseded else {}),
         signals.withdraw(pheromones, _checkins(pheromones), now=now),
@@ -247,13 +221,9 @@ def await_queen_decision(
 
 
 def decide(
-    colony: Mapping[str, Any],
-    pheromones: Mapping[str, Any],
-    decision: str,
-    *,
-    now: datetime,
+    colony: Mapping[str, Any], pheromones: Mapping[str, Any], decision: str, *, now: datetime,
     note: str | None = None,
-) -> Change:
+) -> Change:  # fmt: skip
     """Return the change that records the Queen's decision; its result is the check-in.
 
     `continue` goes on, `adjust` goes on as she signals, `redo` asks for the phase again; none of them
@@ -411,14 +381,9 @@ class AdaptedPhase(NamedTuple):
 
 
 def adapt_next_phase(
-    memory: Mapping[str, Any],
-    colony: Mapping[str, Any],
-    pheromones: Mapping[str, Any],
-    phase: int,
-    *,
-    now: datetime,
-    new_id: NewId,
-) -> Change:
+    memory: Mapping[str, Any], colony: Mapping[str, Any], pheromones: Mapping[str, Any], phase: int, *,
+    now: datetime, new_id: NewId,
+) -> Change:  # fmt: skip
     """Return the change that adapts the next phase to the patterns of `phase`; its result is an `AdaptedPhase` or None.
 
     The next phase is the first of the roadmap after `phase`, else `phase` + 1. Nothing changes if no pattern

@@ -54,19 +54,12 @@ def build_session(
 ) -> Session:
     """Return the session of `answer`, a checked answer, with tokens counted by `count`."""
     session = {
-        "id": answer["id"],
-        "session_id": answer["session_id"],
-        "phase": phase,
-        "compressed_at": answer["compressed_at"],
-        "original_tokens": original_tokens,
-        "compressed_tokens": 0,
-        "compression_ratio": 0.0,
-        "summary": answer["summary"],
-        "key_decisions": answer["key_decisions"],
-        "outcomes": answer["outcomes"],
-        "high_value_items": answer["high_value_items"],
+        "id": answer["id"], "session_id": answer["session_id"], "phase": phase,
+        "compressed_at": answer["compressed_at"], "original_tokens": original_tokens, "compressed_tokens": 0,
+        "compression_ratio": 0.0, "summary": answer["summary"], "key_decisions": answer["key_decisions"],
+        "outcomes": answer["outcomes"], "high_value_items": answer["high_value_items"],
         "metadata": {"context": "", "related_patterns": [], **metadata},
-    }
+    }  # fmt: skip
     session["compressed_tokens"] = session_tokens(session, count)
     session["compression_ratio"] = compression_ratio(original_tokens, session["compressed_tokens"])
     return cast(Session, session)

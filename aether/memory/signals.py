@@ -36,54 +36,24 @@ PHASE_COMPLETE = "PHASE_COMPLETE"
 # Half-lives in seconds and strengths are those of the original colony; CHECKIN, PHASE_COMPLETE and
 # TOKEN_THRESHOLD hold until they are answered, so they do not decay.
 TYPES: dict[str, SignalType] = {
-    "INIT": {"half_life_seconds": None, "default_strength": 1.0, "effect": "goal: what the colony is for"},
-    "FOCUS": {
-        "half_life_seconds": 3600,
-        "default_strength": 0.7,
-        "effect": "attract: work here first, keep more of it",
-    },
-    "REDIRECT": {
-        "half_life_seconds": 86400,
-        "default_strength": 0.9,
-        "effect": "repel: a constraint, work elsewhere or otherwise",
-    },
-    "FEEDBACK": {
-        "half_life_seconds": 21600,
-        "default_strength": 0.5,
-        "effect": "variable: what the Queen thinks of the work",
-    },
-    "CHECKIN": {
-        "half_life_seconds": None,
-        "default_strength": 1.0,
-        "effect": "boundary: a phase waits for the Queen",
-    },
-    PHASE_COMPLETE: {
-        "half_life_seconds": None,
-        "default_strength": 1.0,
-        "effect": "boundary: a phase is done, its work may be compressed",
-    },
-    "TOKEN_THRESHOLD": {
-        "half_life_seconds": None,
-        "default_strength": 1.0,
-        "effect": "note: working memory passed its threshold, compression is needed",
-    },
+    name: {"half_life_seconds": half_life, "default_strength": strength, "effect": effect}
+    for name, half_life, strength, effect in (
+        ("INIT", None, 1.0, "goal: what the colony is for"),
+        ("FOCUS", 3600, 0.7, "attract: work here first, keep more of it"),
+        ("REDIRECT", 86400, 0.9, "repel: a constraint, work elsewhere or otherwise"),
+        ("FEEDBACK", 21600, 0.5, "variable: what the Queen thinks of the work"),
+        ("CHECKIN", None, 1.0, "boundary: a phase waits for the Queen"),
+        (PHASE_COMPLETE, None, 1.0, "boundary: a phase is done, its work may be compressed"),
+        ("TOKEN_THRESHOLD", None, 1.0, "note: working memory passed its threshold, compression is needed"),
+    )
 }
 
 
 def emit(
-    pheromones: Mapping[str, Any],
-    type: str,
-    context: str,
-    *,
-    now: datetime,
-    id: str,
-    strength: float | None = None,
-    source: str = "queen",
-    caste: str | None = None,
-    colony_state: str | None = None,
-    phase: int | None = None,
-    metadata: Mapping[str, Any] | None = None,
-) -> Change:
+    pheromones: Mapping[str, Any], type: str, context: str, *, now: datetime, id: str,
+    strength: float | None = None, source: str = "queen", caste: str | None = None,
+    colony_state: str | None = None, phase: int | None = None, metadata: Mapping[str, Any] | None = None,
+) -> Change:  # fmt: skip
     """Return the change that deposits one signal; its result is the signal.
 
     `colony_state` is the present state of the colony: while it is EXECUTING, FOCUS and REDIRECT are
@@ -113,13 +83,9 @@ def emit(
     if phase is not None:
         about["phase"] = check_phase(phase)
     signal: Signal = {
-        "id": id,
-        "type": name,
-        "strength": float(given),
-        "created_at": clock.stamp(now),
-        "decay_rate": kind["half_life_seconds"],
-        "metadata": about,
-    }
+        "id": id, "type": name, "strength": float(given), "created_at": clock.stamp(now),
+        "decay_rate": kind["half_life_seconds"], "metadata": about,
+    }  # fmt: skip
     return Change({DOCUMENT: [{"op": "add", "path": "/active_pheromones/-", "value": signal}]}, result=signal)
 
 
@@ -156,12 +122,9 @@ def strength_at(signal: Mapping[str, Any], now: datetime) -> float:
 
 
 def effective_strength(
-    signal: Mapping[str, Any],
-    caste: str | None,
-    now: datetime,
-    *,
+    signal: Mapping[str, Any], caste: str | None, now: datetime, *,
     sensitivities: Mapping[str, Mapping[str, float]],
-) -> float:
+) -> float:  # fmt: skip
     """Return the strength of `signal` at `now` times the sensitivity of `caste`.
 
     `sensitivities` is the document's `caste_sensitivities`; the sensitivity is full for a caste or type that
@@ -172,13 +135,9 @@ def effective_strength(
 
 
 def active_signals(
-    pheromones: Mapping[str, Any],
-    *,
-    now: datetime,
-    caste: str | None = None,
-    types: Collection[str] | None = None,
-    threshold: float = MIN_STRENGTH,
-) -> list[ActiveSignal]:
+    pheromones: Mapping[str, Any], *, now: datetime, caste: str | None = None,
+    types: Collection[str] | None = None, threshold: float = MIN_STRENGTH,
+) -> list[ActiveSignal]:  # fmt: skip
     """Return the signals whose effective strength for `caste` is above `threshold`, strongest first.
 
     Each carries its `current_strength` and `effective_strength`. The order does not depend on the order

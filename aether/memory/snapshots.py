@@ -32,28 +32,19 @@ Upgrade = Callable[[str, Any], Any]
 
 
 def take_snapshot(
-    documents: Mapping[str, Any],
-    *,
-    snapshot_id: str,
-    label: str,
-    now: datetime,
-    revision: int,
+    documents: Mapping[str, Any], *, snapshot_id: str, label: str, now: datetime, revision: int,
     automatic: bool = False,
-) -> Snapshot:
+) -> Snapshot:  # fmt: skip
     """Return the snapshot of `documents` at `revision`; a longer label than `MAX_LABEL_CHARS` is cut.
 
     Raises:
         InvalidInput: a document holds a value that is not JSON.
     """
     return {
-        "snapshot_id": snapshot_id,
-        "label": label[:MAX_LABEL_CHARS],
-        "automatic": automatic,
-        "timestamp": clock.stamp(now),
-        "revision": revision,
-        "documents": dict(documents),
+        "snapshot_id": snapshot_id, "label": label[:MAX_LABEL_CHARS], "automatic": automatic,
+        "timestamp": clock.stamp(now), "revision": revision, "documents": dict(documents),
         "checksum": checksum(documents),
-    }
+    }  # fmt: skip
 
 
 def checksum(documents: Mapping[str, Any]) -> str:
