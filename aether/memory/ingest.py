@@ -109,10 +109,13 @@ def ingest(
         *_promote_and_evict(session["session_id"], now, new_id),
     )
     promoted, evicted = change.result[-2:]
+    notes = [f"{note.where}: {note.message}" for note in checked.findings]
+    if record not in memory["compression"]["open"]:
+        notes.append(f"nothing was prepared: the session covers all items up to phase {record['phase']}")
     done = IngestResult(
         session, True, len(held), gated.carried, gated.left_out, gated.missing_identifiers, gated.score, promoted.created,
         [pair._asdict() for pair in promoted.contradictions],
-        evicted, new_id("receipt", now, 0), [f"{note.where}: {note.message}" for note in checked.findings] + _unprepared(memory, record),
+        evicted, new_id("receipt", now, 0), notes,
     )  # fmt: skip
     at = clock.stamp(now)
     event = {"event": "memory.compressed", "at": at, "receipt_id": done.receipt_id, "phase": phase}
@@ -122,12 +125,6 @@ def ingest(
         "events": [*change.appends.get("events", []), event],
     }
     return Change(change.patches, appends, done)
-
-
-def _unprepared(memory: Mapping[str, Any], record: JsonObject) -> list[str]:
-    if record in memory["compression"]["open"]:
-        return []
-    return [f"nothing was prepared: the session covers all items up to phase {record['phase']}"]
 
 
 def _verbatim_metadata(held: Sequence[Item]) -> JsonObject:
