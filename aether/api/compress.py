@@ -23,7 +23,7 @@ from aether.backends.request import session_request
 from aether.clock import new_id
 from aether.errors import BackendFailed, InvalidInput
 from aether.memory import handoff, ingest, sessions, signals
-from aether.memory.changes import check_phase
+from aether.memory.colony import check_phase
 from aether.memory.fidelity import required_entries
 from aether.memory.handoff import session_room
 from aether.memory.ingest import IngestResult
@@ -151,7 +151,7 @@ def ingest_session(
             documents, compressed_json, phase=phase, now=at, new_id=new_id,
             count=counter_of(documents["memory"]), architect=architect or {}, compression_id=compression_id,
             instruct=instruction,
-            rested=lambda name, digest: evicted_session(load(place), name, digest),
+            find_evicted=lambda name, digest: evicted_session(load(place), name, digest),
         )  # fmt: skip
 
     done = change(place, plan, Author("compress", by=by or "architect", reason=f"phase {phase}"))

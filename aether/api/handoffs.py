@@ -187,7 +187,7 @@ def _with_session(
     return ingest.ingest(
         documents, answer.text, phase=record["phase"], now=now, new_id=new_id, count=count, architect=architect,
         compression_id=record["id"], instruct=instruction, summary=prose,
-        rested=lambda name, digest: evicted_session(snapshot, name, digest),
+        find_evicted=lambda name, digest: evicted_session(snapshot, name, digest),
     )  # fmt: skip
 
 

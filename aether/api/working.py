@@ -207,13 +207,13 @@ def list_working_memory_items(limit: int = 0, *, home: Home = None) -> list[Item
 
 def clear_working_memory(*, home: Home = None) -> int:
     """Move every item to the archive and return how many there were; `undo` brings them back."""
-    from aether.memory.ingest import withdraw_threshold
-
     at = now()
 
     def plan(documents: Mapping[str, Any]) -> Change:
         return chain_changes(
-            documents, lambda state: items.clear(state["memory"], now=at), withdraw_threshold(at)
+            documents,
+            lambda state: items.clear(state["memory"], now=at),
+            lambda state: items.withdraw_threshold(state, now=at),
         )
 
     return int(change(home, plan, Author("clear")).result[0])

@@ -1,9 +1,9 @@
-"""Answers: from the text of an architect to the fields of a session, or to words that say what to mend.
+"""Answers: read the text of an architect into the fields of a session, or reject it with all its faults.
 
-An architect may wrap its JSON in prose or a fence, write several objects, or leave a comma too many;
-exactly one session must be meant. Nothing is believed: token counts are dropped because aether counts
-itself, the phase is the caller's, and a summary that is none is rejected. The text of an
-`InvalidInput` from here can be sent back to the model as it stands: it names every fault at once.
+An architect may wrap its JSON in prose or a fence, write several objects, or leave trailing commas; exactly
+one session must be meant. Token counts of the answer are dropped, the phase is the caller's, and invalid
+summaries are rejected. The text of an `InvalidInput` from here can be sent back to the model unchanged: it
+names every fault at once. `fidelity` compares the session with its items.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from aether.types import Counter, Finding, Handoff, JsonObject
 
 REQUIRED = ("id", "session_id", "compressed_at", "summary", "key_decisions", "outcomes")
 
-# A full working memory is 1.4 MB; what is longer is no session of it.
+# A full working memory is 1.4 MB; a session is shorter.
 MAX_CHARS = 2_000_000
 # A session nests three deep.
 MAX_DEPTH = 32
 # Each opening brace may start an object; prose with more of them than this is not an answer.
 MAX_STARTS = 1_000
-# Mending reads to the end from each start, in Python.
+# The lenient parser reads to the end from each start, in Python.
 MAX_LENIENT_STARTS = 20
 MAX_ID_CHARS = 200
-# Relevance of an item whose architect gave none that can be read.
+# Relevance of an item without a readable one.
 DEFAULT_RELEVANCE = 0.5
 DEFAULT_TYPE = "observation"
 
@@ -41,10 +41,12 @@ _COUNTED_BY_AETHER = frozenset(("original_tokens", "compressed_tokens", "compres
 _KNOWN = frozenset((*REQUIRED, "phase", "high_value_items"))
 _FIX = "Answer again with the whole JSON object and nothing else."
 _PERCENT = lazy(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
+# A string, a bracket, or a comma before a closing bracket.
+_JSON_TOKEN = lazy(r'"(?:[^"\\]++|\\.)*+"|[{}\[\]]|,(?=\s*[}\]])', re.DOTALL)
 
 
 class CheckedAnswer(NamedTuple):
-    """The fields of a session as they may be stored, and what was mended to get there."""
+    """The fields of a session as they may be stored, and the corrections that this took."""
 
     fields: JsonObject
     findings: list[Finding]
@@ -53,27 +55,42 @@ class CheckedAnswer(NamedTuple):
 def unwrap(answer: str | Mapping[str, Any]) -> JsonObject:
     r"""Return the one JSON object that `answer` is or holds.
 
-    Of several objects the one with most of the required fields is meant.
+    Of several objects, the one with most of the required fields is returned.
 
     Raises:
-        InvalidInput: there is none, several could be meant, or it is too large or too deep.
+        InvalidInput: it has no such object, several could be meant, or it is too large or too deep.
 
     >>> unwrap('Here it is:\n```json\n{"summary": "Done.",}\n```')
     {'summary': 'Done.'}
     """
-    text = answer if isinstance(answer, str) else _as_json(answer)
+    if isinstance(answer, str):
+        text = answer
+    else:
+        try:
+            text = json.dumps(dict(answer), ensure_ascii=False, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as reason:
+            raise InvalidInput(
+                f"The answer is not JSON: {reason}.", fix="Pass text, numbers, lists and objects."
+            ) from reason
     if len(text) > MAX_CHARS:
         _reject(
             f"The answer has {len(text)} characters; {MAX_CHARS} are the limit.",
             fix="Write a shorter session.",
         )
     text = text.removeprefix("\ufeff").strip()
-    # A comma too many hides the whole object but not those inside it, hence both readings.
+    # A trailing comma hides the whole object but not those inside it, hence both readings.
     readings = (
         _json_objects(text, _parse_strict, MAX_STARTS),
-        _json_objects(text, _without_trailing_commas, MAX_LENIENT_STARTS),
+        _json_objects(text, _parse_lenient, MAX_LENIENT_STARTS),
     )
-    candidates = max((_with_nested(objects) for objects in readings), key=_best_rank)
+    # Some models write {"session": {…}}: objects one level down count too.
+    candidates = max(
+        (
+            objects + [value for found in objects for value in found.values() if isinstance(value, dict)]
+            for objects in readings
+        ),
+        key=_best_rank,
+    )
     most = _best_rank(candidates)
     if most == 0:
         _reject(
@@ -91,18 +108,16 @@ def check_answer(
     answer: str | Mapping[str, Any], handoff: Handoff | None, phase: int, *,
     count: Counter | None = None, extractive: bool = False,
 ) -> CheckedAnswer:  # fmt: skip
-    """Return what of `answer` may be stored as a session of `phase`.
+    """Return the fields of `answer` that may be stored as a session of `phase`.
 
-    With the hand-off, the summary and the time are also compared with what was handed over. The summary of the
+    With the hand-off, the summary and the time are also compared with its items and time. The summary of the
     `extractive` architect quotes the items by design, so it is only required not to be empty.
 
     Raises:
-        InvalidInput: the answer cannot be stored; the text names every reason.
+        InvalidInput: the answer cannot be stored; the text names every fault.
     """
     given = unwrap(answer)
-    faults: list[str] = [
-        f'{name} is missing: add "{name}".' for name in REQUIRED if name not in given or given[name] is None
-    ]
+    faults = [f'{name} is missing: add "{name}".' for name in REQUIRED if given.get(name) is None]
     findings: list[Finding] = []
     fields: JsonObject = {}
     for name in ("id", "session_id"):
@@ -110,14 +125,15 @@ def check_answer(
     fields["compressed_at"] = _compressed_at(given, handoff, faults, findings)
     fields["phase"] = phase
     if "phase" in given and given["phase"] != phase:
-        _note(findings, "phase", f"{shown(given['phase'])} was corrected to {phase}.")
+        findings.append(corrected("phase", f"{shown(given['phase'])} was corrected to {phase}."))
     fields["summary"] = _summary(given, handoff, faults, count=count, extractive=extractive)
     fields["key_decisions"] = _pairs(given, "key_decisions", "decision", "rationale", faults)
     fields["outcomes"] = _pairs(given, "outcomes", "result", "impact", faults)
     fields["high_value_items"] = _high_value_items(given, faults, findings)
     dropped = sorted(given.keys() - _KNOWN - _COUNTED_BY_AETHER - {"metadata"})
     if dropped:
-        _note(findings, "answer", f"the unknown fields {', '.join(map(shown, dropped))} were left out.")
+        message = f"the unknown fields {', '.join(map(shown, dropped))} were left out."
+        findings.append(corrected("answer", message))
     if faults:
         _reject("\n".join([f"The answer has {len(faults)} fault{'s' * (len(faults) > 1)}:", *faults, ""]))
     return CheckedAnswer(fields, findings)
@@ -127,29 +143,15 @@ def _reject(what: str, *, fix: str = _FIX) -> NoReturn:
     raise InvalidInput(what, fix=fix)
 
 
-def _note(findings: list[Finding], where: str, message: str) -> None:
-    findings.append(
-        Finding("warning", "answer-mended", where, message, "Nothing: the mended value is stored.")
-    )
-
-
-def _as_json(answer: Mapping[str, Any]) -> str:
-    try:
-        return json.dumps(dict(answer), ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as reason:
-        raise InvalidInput(
-            f"The answer is not JSON: {reason}.", fix="Pass text, numbers, lists and objects."
-        ) from reason
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(name)
+def corrected(where: str, message: str) -> Finding:
+    """Return the finding that a value of an answer was corrected."""
+    return Finding("warning", "answer-corrected", where, message, "Nothing: the corrected value is stored.")
 
 
 def _json_objects(
     text: str, parse: Callable[[str, int], tuple[Any, int] | None], starts: int
 ) -> list[JsonObject]:
-    """Return the outermost JSON objects among the first `starts` of `text`, whatever stands around them."""
+    """Return the outermost JSON objects at the first `starts` opening braces of `text`."""
     found: list[JsonObject] = []
     at = text.find("{")
     while at >= 0 and starts > 0:
@@ -162,23 +164,22 @@ def _json_objects(
 
 
 def _parse_strict(text: str, at: int) -> tuple[Any, int] | None:
-    decoder = json.JSONDecoder(parse_constant=_no_constant)
+    def reject(constant: str) -> NoReturn:
+        raise ValueError(constant)
+
     try:
-        return decoder.raw_decode(text, at)
+        return json.JSONDecoder(parse_constant=reject).raw_decode(text, at)
     except RecursionError as reason:
-        raise InvalidInput("The answer nests too deep.", fix="Write the flat session object.") from reason
+        raise InvalidInput("The answer nests too deep.", fix="Write a flat session object.") from reason
     except ValueError:
         return None
 
 
-_JSON_PIECE = lazy(r'"(?:[^"\\]++|\\.)*+"|[{}\[\]]|,(?=\s*[}\]])', re.DOTALL)
-
-
-def _without_trailing_commas(text: str, at: int) -> tuple[Any, int] | None:
-    """Parse the object at `at` after taking out commas that stand before a closing bracket."""
+def _parse_lenient(text: str, at: int) -> tuple[Any, int] | None:
+    """Parse the object at `at` without the commas before closing brackets."""
     kept: list[str] = []
     depth, done = 0, at
-    for piece in _JSON_PIECE.finditer(text, at):
+    for piece in _JSON_TOKEN.finditer(text, at):
         mark = piece.group()
         if mark == ",":
             kept.append(text[done : piece.start()])
@@ -189,12 +190,6 @@ def _without_trailing_commas(text: str, at: int) -> tuple[Any, int] | None:
             parsed = _parse_strict("".join(kept), 0)
             return (parsed[0], piece.end()) if parsed else None
     return None
-
-
-def _with_nested(objects: list[JsonObject]) -> list[JsonObject]:
-    """Return `objects` and those one level down: some models write {"session": {…}}."""
-    inner = [value for found in objects for value in found.values() if isinstance(value, dict)]
-    return objects + inner
 
 
 def _rank(candidate: JsonObject) -> int:
@@ -240,7 +235,8 @@ def _compressed_at(
         return ""
     if handoff and instant < clock.parse(handoff["prepared_at"]):
         # Models invent times; an old one would make this session the first to be evicted.
-        _note(findings, "compressed_at", f"{shown(value)} lies before the hand-off and was set to its time.")
+        message = f"{shown(value)} is before the hand-off and was set to its time."
+        findings.append(corrected("compressed_at", message))
         return handoff["prepared_at"]
     return clock.stamp(instant)
 
@@ -263,7 +259,7 @@ def _summary(
 
 
 def _pairs(given: JsonObject, field: str, said: str, why: str, faults: list[str]) -> list[JsonObject]:
-    """Return the decisions or outcomes; the reason may be empty, but must be there."""
+    """Return the decisions or outcomes; the reason may be empty, but is required."""
     pairs: list[JsonObject] = []
     for where, entry in _entries(given, field, faults):
         if not isinstance(entry, dict):
@@ -317,14 +313,15 @@ def _high_value_items(given: JsonObject, faults: list[str], findings: list[Findi
 
 
 def _relevance(value: Any, where: str, findings: list[Finding]) -> float:
-    """Return a relevance from 0 to 1; what is none is mended and noted."""
+    """Return a relevance from 0 to 1; a correction is added to `findings`."""
     number = _number(value)
     if number is None:
-        _note(findings, where, f"{shown(value)} is no number and was set to {DEFAULT_RELEVANCE}.")
+        message = f"{shown(value)} is not a number and was set to {DEFAULT_RELEVANCE}."
+        findings.append(corrected(where, message))
         return DEFAULT_RELEVANCE
     clamped = min(1.0, max(0.0, number))
     if clamped != number:
-        _note(findings, where, f"{shown(value)} was brought into 0 to 1.")
+        findings.append(corrected(where, f"{shown(value)} was limited to 0 to 1."))
     return clamped
 
 

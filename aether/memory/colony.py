@@ -1,8 +1,8 @@
-"""Colony: the state machine of `COLONY_STATE`, its workers, and what to do when they vanish.
+"""Colony: the state machine of `COLONY_STATE`, its workers, crash recovery, and phase numbers.
 
-The state moves along legal edges only; the way back from a crash is an edge of its own, open to recovery
-alone. Every transition is kept: the newest 100 in the document, older ones in the append-only file
-`history`. Which transitions a phase goes through is decided in `phases`.
+The state moves along legal edges only; the edges back from a crash are open to recovery alone. Every
+transition is kept: the newest 100 in the document, older ones in the append-only file `history`. The
+transitions that a phase goes through are decided in `phases`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from aether import clock
 from aether.errors import InvalidInput, NotFound, shown
 from aether.types import Change, Finding, HistoryEntry, Patch, State, Worker
 
+# Largest whole number that every JSON reader returns exactly (2**53 - 1, RFC 8259 section 6).
+MAX_PHASE = 9_007_199_254_740_991
+
 DOCUMENT = "COLONY_STATE"
 STATES: tuple[State, ...] = get_args(State)
 EDGES: dict[State, tuple[State, ...]] = {
@@ -26,14 +29,14 @@ EDGES: dict[State, tuple[State, ...]] = {
     "COMPLETED": ("IDLE",),
     "FAILED": ("PLANNING",),
 }
-# Without edges of its own, recovery reports success and the colony stays where it crashed.
+# Without these edges, recovery would report success and leave the colony in the state of the crash.
 RECOVERY_EDGES: dict[State, tuple[State, ...]] = {"EXECUTING": ("PLANNING",), "VERIFYING": ("PLANNING",)}
 RECOVERY_TRIGGERS = ("crash_recovery", "timeout_recovery")
-# Work goes on in these; in every other state the list of workers is empty or being gathered.
+# Work is in progress in these states; leaving them dismisses the workers.
 RUNNING: tuple[State, ...] = ("EXECUTING", "VERIFYING")
 # Transitions that stay in the document (facts of the original colony).
 MAX_HISTORY = 100
-# Automatic snapshots that stay; older ones may be pruned (facts of the original colony).
+# Automatic snapshots that are kept; older ones may be pruned (facts of the original colony).
 MAX_AUTOMATIC_SNAPSHOTS = 10
 # Without a transition for half an hour the work counts as stuck (facts of the original colony).
 STUCK_SECONDS = 1800
@@ -41,33 +44,25 @@ MAX_WORKER_CHARS = 200
 
 
 def transition(
-    colony: Mapping[str, Any],
-    new: str,
-    *,
-    now: datetime,
-    trigger: str = "manual",
+    colony: Mapping[str, Any], new: str, *, now: datetime, trigger: str = "manual",
     checkpoint: str | None = None,
-) -> Change:
+) -> Change:  # fmt: skip
     """Return the change that moves the colony to the state `new`; its result is the history entry.
 
     `checkpoint` is the id of the automatic snapshot that was taken before. EXECUTING and VERIFYING lead
     back to PLANNING by a recovery trigger only.
 
     Raises:
-        InvalidInput: there is no such state, or no legal edge to it.
+        InvalidInput: the state is unknown, or no legal edge leads to it.
     """
     change = follow_route(colony, [new], now=now, trigger=trigger, checkpoint=checkpoint)
     return change._replace(result=change.result[0])
 
 
 def follow_route(
-    colony: Mapping[str, Any],
-    route: Sequence[str],
-    *,
-    now: datetime,
-    trigger: str,
+    colony: Mapping[str, Any], route: Sequence[str], *, now: datetime, trigger: str,
     checkpoint: str | None = None,
-) -> Change:
+) -> Change:  # fmt: skip
     """Return the change that moves the colony through every state of `route`; its result is the entries.
 
     Raises:
@@ -85,7 +80,12 @@ def follow_route(
         *({"op": "add", "path": "/state_machine/state_history/-", "value": entry} for entry in entries),
     ]
     if any(step not in RUNNING for step in route):
-        patch += _dismiss_workers(colony)
+        empty: dict[str, Any] = {"workers": [], "workers_registered": 0}
+        patch += [
+            {"op": "replace", "path": f"/colony_status/{field}", "value": value}
+            for field, value in empty.items()
+            if colony["colony_status"][field]
+        ]
     if checkpoint is not None:
         patch += _checkpoint_patch(colony, checkpoint)
     history = [*machine["state_history"], *entries]
@@ -99,7 +99,7 @@ def _entries(
 ) -> list[HistoryEntry]:
     entries: list[HistoryEntry] = []
     for step in route:
-        reached = _checked_step(state, step, trigger)
+        reached = _reached(state, step, trigger)
         entries.append(
             {"from": state, "to": reached, "trigger": trigger, "timestamp": at, "checkpoint": checkpoint}
         )
@@ -107,7 +107,8 @@ def _entries(
     return entries
 
 
-def _checked_step(state: State, new: str, trigger: str) -> State:
+def _reached(state: State, new: str, trigger: str) -> State:
+    """Return the state `new` if a legal edge leads to it."""
     legal = EDGES[state]
     recovery = RECOVERY_EDGES.get(state, ())
     for name in legal + (recovery if trigger in RECOVERY_TRIGGERS else ()):
@@ -123,16 +124,6 @@ def _checked_step(state: State, new: str, trigger: str) -> State:
     raise InvalidInput(f"Invalid transition: {state} -> {new}.", fix=f"{fix}.", where="colony state")
 
 
-def _dismiss_workers(colony: Mapping[str, Any]) -> Patch:
-    status = colony["colony_status"]
-    patch: Patch = []
-    if status["workers"]:
-        patch.append({"op": "replace", "path": "/colony_status/workers", "value": []})
-    if status["workers_registered"]:
-        patch.append({"op": "replace", "path": "/colony_status/workers_registered", "value": 0})
-    return patch
-
-
 def _checkpoint_patch(colony: Mapping[str, Any], snapshot_id: str) -> Patch:
     surplus = len(colony["checkpoints"]["automatic"]) + 1 - MAX_AUTOMATIC_SNAPSHOTS
     return [
@@ -144,22 +135,18 @@ def _checkpoint_patch(colony: Mapping[str, Any], snapshot_id: str) -> Patch:
 def record_checkpoint(colony: Mapping[str, Any], snapshot_id: str) -> Change:
     """Return the change that lists an automatic snapshot, at most the ten newest; its result is the id.
 
-    Which files may then go is decided by `snapshots.expendable`.
+    `snapshots.prunable` decides which files may then be removed.
     """
     return Change({DOCUMENT: _checkpoint_patch(colony, snapshot_id)}, result=snapshot_id)
 
 
 def register_worker(
-    colony: Mapping[str, Any],
-    worker_id: str,
-    *,
-    now: datetime,
-    caste: str | None = None,
+    colony: Mapping[str, Any], worker_id: str, *, now: datetime, caste: str | None = None,
     task: str | None = None,
-) -> Change:
-    """Return the change that puts a worker to work; its result is the worker.
+) -> Change:  # fmt: skip
+    """Return the change that registers an active worker; its result is the worker.
 
-    Registering an active worker again updates what it does.
+    Registering an active worker again updates its caste and task.
 
     Raises:
         InvalidInput: the id is empty or longer than `MAX_WORKER_CHARS`.
@@ -184,10 +171,10 @@ def register_worker(
 
 
 def release_worker(colony: Mapping[str, Any], worker_id: str) -> Change:
-    """Return the change that takes a worker off work; its result is the worker.
+    """Return the change that removes an active worker; its result is the worker.
 
     Raises:
-        NotFound: no such worker is active.
+        NotFound: no active worker has this id.
     """
     at = _place_of(colony, worker_id)
     workers = colony["colony_status"]["workers"]
@@ -207,9 +194,9 @@ def _place_of(colony: Mapping[str, Any], worker_id: str) -> int | None:
 
 
 def detect_crash(colony: Mapping[str, Any], now: datetime) -> Finding | None:
-    """Return a finding where running work has lost its workers or made no transition for half an hour.
+    """Return a finding if running work has lost its workers or made no transition for half an hour.
 
-    A colony that never registered a worker cannot lose one. A clock that went backwards is no crash.
+    A colony that never registered a worker cannot lose one. A clock that was set back is not a crash.
     """
     status, machine = colony["colony_status"], colony["state_machine"]
     if status["state"] not in RUNNING:
@@ -224,19 +211,16 @@ def detect_crash(colony: Mapping[str, Any], now: datetime) -> Finding | None:
             return None
         code, what = "colony_stuck", f"{status['state']} without a transition for {idle:.0f} s"
     return Finding(
-        "warning",
-        code,
-        f"{DOCUMENT} /colony_status/state",
-        f"{what}.",
-        "If the work is still going on, ignore this; else recover the colony to PLANNING and start the phase again.",
-    )
+        "warning", code, f"{DOCUMENT} /colony_status/state", f"{what}.",
+        "Ignore this if the work is in progress; else recover the colony to PLANNING and start the phase again.",
+    )  # fmt: skip
 
 
 def recover(colony: Mapping[str, Any], *, now: datetime, checkpoint: str | None = None) -> Change:
     """Return the change that takes a crashed colony back to PLANNING; its result is the history entry.
 
-    The trigger is `timeout_recovery` where the colony was stuck, else `crash_recovery`. The caller
-    decides that it crashed; memory and signals stay as they are.
+    The trigger is `timeout_recovery` if the colony was stuck, else `crash_recovery`. The caller decides
+    that it crashed; memory and signals are left as they are.
 
     Raises:
         InvalidInput: the colony is not EXECUTING or VERIFYING.
@@ -251,3 +235,35 @@ def recover(colony: Mapping[str, Any], *, now: datetime, checkpoint: str | None 
     found = detect_crash(colony, now)
     trigger = "timeout_recovery" if found and found.code == "colony_stuck" else "crash_recovery"
     return transition(colony, "PLANNING", now=now, trigger=trigger, checkpoint=checkpoint)
+
+
+def check_phase(phase: object) -> int:
+    """Return `phase` if it is a phase number: a whole number from 0 to `MAX_PHASE`.
+
+    Everything else is refused, so that a phase is safe in a file name and equal phases compare equal.
+
+    Raises:
+        InvalidInput: it is not an int, is a bool, is negative, or is too large.
+
+    >>> check_phase(2)
+    2
+    """
+    if isinstance(phase, bool) or not isinstance(phase, int) or not 0 <= phase <= MAX_PHASE:
+        raise InvalidInput(
+            f"{shown(phase)} is not a phase.", fix="Use a whole number, 0 or more.", where="phase"
+        )
+    return phase
+
+
+def phase_number(value: Any) -> int | None:
+    """Return the phase number that a document holds as `value`, or None; files of the original hold text.
+
+    >>> phase_number("7"), phase_number(2), phase_number(True), phase_number("seven")
+    (7, 2, None, None)
+    """
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= len(str(MAX_PHASE)):
+        value = int(value)
+    try:
+        return check_phase(value)
+    except InvalidInput:
+        return None

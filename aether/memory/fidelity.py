@@ -1,10 +1,9 @@
-"""Fidelity: what of a hand-off must survive its compression, and the gate that carries it over.
+"""Fidelity: the gate that restores the required statements of a hand-off in the session made of it.
 
-Must survive: protected statements, word for word; decisions, constraints and open blockers, in other
-words too, but with every path, identifier and number they hang on. What the answer lacks is carried into
-its high-value items verbatim (`carried: true`): protected always, the others within ``CARRY_SHARE`` of
-the target. The law: after the gate every protected text stands in the session, and whatever is still missing
-is named.
+Required are protected statements, word for word, and decisions, constraints and open blockers, in other words
+too, but with all their paths, identifiers and numbers. Statements that the answer lacks are added verbatim to its
+high-value items (`carried: true`): protected ones always, the others within ``RESTORED_SHARE`` of the target.
+Guaranteed: after the gate the session contains every protected text, and the rest of the missing is named.
 """
 
 from __future__ import annotations
@@ -23,23 +22,23 @@ from aether.types import Counter, Handoff, HighValueItem, Item, JsonObject
 
 Why = Literal["protected", "constraint", "decision", "blocker"]
 
-# Share of the target tokens that carried statements may add: a quarter more still compresses by 2.
+# Share of the target tokens that restored statements may add: a quarter more still compresses by 2.
 RESTORED_SHARE = 0.25
 # Below this a hand-off is so short that its decisions may double it.
 RESTORED_FLOOR_TOKENS = 200
 # Keys and brackets of one high-value item as JSON.
 ITEM_TOKENS = 20
-# Share of a statement that one statement of the answer must hold to have kept it.
+# Share of a statement that one statement of the answer must contain to keep it.
 KEPT_AT = 0.6
-# A later solution or outcome is about a blocker when it holds this share of it.
+# A later solution or outcome is about a blocker when it contains this share of it.
 SOLVED_AT = 0.5
-# What is longer is data that mentions a rule, not a rule.
+# A longer text is data that mentions a rule, not a rule.
 STATEMENT_CHARS = 600
-# What is typed as a decision is one as a whole up to this; in a longer text some sentences decide.
+# Up to this length an item of type decision is one statement; in a longer text some sentences decide.
 WHOLE_CHARS = 280
 # A question and its answer decide together.
 QUESTION_PREFIX = "Asked: "
-# DAST: an item above this is of high value; in others a cue word makes no decision of the colony.
+# An item above this relevance is of high value; in others a cue word does not make a decision of the colony.
 HIGH_VALUE = 0.7
 
 _ORDER: dict[Why, int] = {"protected": 0, "constraint": 1, "decision": 2, "blocker": 3}
@@ -54,7 +53,7 @@ _TYPED: dict[str, Why] = {
     "preference": "constraint",
     "blocker": "blocker",
 }
-# What these speak of as failing is what was put right.
+# Items of these types mention failures that were repaired.
 _PAST = frozenset({"solution", "outcome", "decision"})
 _SOLVED = lazy(
     r"\b(?:unblocked|no longer (?:blocked|fails?|failing)|(?:now|again) (?:works?|pass(?:es)?))\b",
@@ -74,21 +73,21 @@ class Required(NamedTuple):
 
 
 class GateResult(NamedTuple):
-    """A session after the gate, and what the gate had to do."""
+    """A session after the gate, and the statements that it lacked."""
 
     session: JsonObject
     carried: list[JsonObject]
-    """What was carried over verbatim: `item_id`, `content` and `why`."""
-    missing_anchors: list[str]
+    """The statements that were added verbatim: `item_id`, `content` and `why`."""
+    missing_identifiers: list[str]
     """Paths, identifiers and numbers of required statements that the session still lacks."""
     score: float
-    """Share of the required statements that the answer itself had kept; 1 where none was required."""
+    """Share of the required statements that the answer had kept; 1 without required statements."""
     left_out: list[JsonObject]
-    """As `carried`: what the answer lacks and the cap had no room for; it stays in the archive only."""
+    """As `carried`: missing statements beyond the limit of tokens; only the archive has them."""
 
 
 def gate(handoff: Handoff, session: Mapping[str, Any], *, count: Counter) -> GateResult:
-    """Return `session` with the required statements of `handoff` that it lacks carried over verbatim."""
+    """Return `session` with the required statements of `handoff` that it lacks added verbatim."""
     needed = required_statements(handoff)
     missing = _missing(needed, session)
     room = max(RESTORED_FLOOR_TOKENS, int(handoff["target_tokens"] * RESTORED_SHARE))
@@ -104,23 +103,29 @@ def gate(handoff: Handoff, session: Mapping[str, Any], *, count: Counter) -> Gat
     items = [*(session.get("high_value_items") or []), *map(_high_value_item, carried)]
     gated = {**session, "high_value_items": items}
     score = 1 - len(missing) / len(needed) if needed else 1.0
-    lost = _lost_identifiers(left_out, "\n".join(_texts(gated)))
+    whole = "\n".join(_texts(gated))
+    named = [
+        name
+        for found in (identifiers(each.content) for each in left_out)
+        for name in (*found.paths, *found.identifiers, *found.numbers, *found.urls)
+    ]
+    lost = [name for name in dict.fromkeys(named) if not _contains_whole(name, whole)]
     return GateResult(gated, [*map(_as_entry, carried)], lost, round(score, 4), [*map(_as_entry, left_out)])
 
 
 def required_statements(handoff: Handoff) -> list[Required]:
-    """Return what of `handoff` must survive, in the order of its items, nothing twice."""
-    said: list[tuple[int, Required]] = []
+    """Return the statements of `handoff` that must survive, in the order of its items, without repeats."""
+    stated: list[tuple[int, Required]] = []
     ends: list[tuple[int, str]] = []
     for at, item in enumerate(handoff["items"]):
         if not item["metadata"].get("injected"):
-            said += ((at, each) for each in _stated(item))
-    if any(each.why == "blocker" for _, each in said):
+            stated += ((at, each) for each in _stated(item))
+    if any(each.why == "blocker" for _, each in stated):
         ends = [(at, text) for at, item in enumerate(handoff["items"]) for text in _solutions(item)]
     solved = index(text for _, text in ends)
     found = list(_protected(handoff))
-    for at, each in said:
-        # A blocker that a later item solves is history.
+    for at, each in stated:
+        # A blocker that a later item solves is not required.
         later = each.why == "blocker" and mentioning(each.content, solved, at_least=SOLVED_AT)
         if not (later and ends[later[-1]][0] > at):
             found.append(each)
@@ -131,7 +136,7 @@ def required_statements(handoff: Handoff) -> list[Required]:
 
 
 def required_entries(handoff: Handoff) -> list[JsonObject]:
-    """Return what must survive as data for an architect: `item_id`, `content` and `why`, what goes first first."""
+    """Return the required statements as data for an architect: `item_id`, `content` and `why`, most important first."""
     ranked = sorted(required_statements(handoff), key=lambda each: (_ORDER[each.why], -each.relevance))
     return [_as_entry(each) for each in ranked]
 
@@ -167,19 +172,19 @@ def _stated(item: Item) -> Iterator[Required]:
     found = [
         (sentence, binding_kind(sentence)) for sentence in sentences(text) if len(sentence) <= STATEMENT_CHARS
     ]
-    told = [
+    stated = [
         (sentence, kind)
         for sentence, kind in found
         if kind and (kind != "blocker" or item["type"] not in _PAST)
     ]
-    for sentence, kind in told:
+    for sentence, kind in stated:
         yield _required(item, without_lead_in(sentence), cast(Why, kind))
-    if why and not told and len(text) <= STATEMENT_CHARS:
+    if why and not stated and len(text) <= STATEMENT_CHARS:
         yield _required(item, text, why)
 
 
 def _solutions(item: Item) -> Iterator[str]:
-    """Yield what `item` says to be solved or reached."""
+    """Yield the sentences of `item` that report a solution or an outcome."""
     for sentence in sentences(without_injected(item["content"])):
         if (
             item["type"] == "solution"
@@ -190,7 +195,7 @@ def _solutions(item: Item) -> Iterator[str]:
 
 
 def _texts(session: Mapping[str, Any]) -> list[str]:
-    """Return every text of `session`, each field for itself."""
+    """Return the text of each field of `session`."""
     return [str(session.get("summary") or ""), *(text for entry in _entries(session) for text in entry)]
 
 
@@ -204,12 +209,12 @@ def _entries(session: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _missing(needed: list[Required], session: Mapping[str, Any]) -> list[Required]:
-    """Return what of `needed` the session lacks; of what is said twice, the first."""
+    """Return those of `needed` that the session lacks; of statements with the same meaning, the first."""
     texts = _texts(session)
     whole = "\n".join(texts)
-    # A decision and its rationale say together what was stated in one sentence.
+    # A decision and its rationale together may repeat one sentence of an item.
     together = [" ".join(entry) for entry in _entries(session) if len(entry) > 1 and all(entry)]
-    # A long field holds any few words somewhere: only its sentences can say the same.
+    # A long field contains any few words somewhere: only its sentences can have the same meaning.
     units = [
         each
         for text in (*texts, *together)
@@ -231,29 +236,21 @@ def _survives(each: Required, whole: str, texts: list[str], kept: Index) -> bool
     if each.why == "protected" or not containing(each.content, kept, at_least=KEPT_AT):
         return False
     found = identifiers(each.content)
-    return all(_contains_whole(anchor, whole) for anchor in (*found.paths, *found.identifiers, *found.urls))
+    return all(_contains_whole(name, whole) for name in (*found.paths, *found.identifiers, *found.urls))
 
 
-def _lost_identifiers(left_out: list[Required], whole: str) -> list[str]:
-    lost: dict[str, None] = {}
-    for each in left_out:
-        found = identifiers(each.content)
-        lost |= dict.fromkeys((*found.paths, *found.identifiers, *found.numbers, *found.urls))
-    return [anchor for anchor in lost if not _contains_whole(anchor, whole)]
-
-
-def _contains_whole(anchor: str, text: str) -> bool:
-    """Return whether `anchor` stands in `text` as a whole: 30 does not stand in 300."""
-    at = text.find(anchor)
+def _contains_whole(name: str, text: str) -> bool:
+    """Return whether `text` contains `name` as a whole: 300 does not contain 30."""
+    at = text.find(name)
     while at >= 0:
-        before, after = text[at - 1 : at], text[at + len(anchor) : at + len(anchor) + 1]
-        if not (_word(before) and _word(anchor[0])) and not (_word(after) and _word(anchor[-1])):
+        before, after = text[at - 1 : at], text[at + len(name) : at + len(name) + 1]
+        if not (_is_word(before) and _is_word(name[0])) and not (_is_word(after) and _is_word(name[-1])):
             return True
-        at = text.find(anchor, at + 1)
+        at = text.find(name, at + 1)
     return False
 
 
-def _word(char: str) -> bool:
+def _is_word(char: str) -> bool:
     return char.isalnum() or char == "_"
 
 

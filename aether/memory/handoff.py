@@ -1,8 +1,8 @@
-"""Hand-offs: exactly what an architect is given, and the record of what was given.
+"""Hand-offs: the items that an architect is given, and the record of them.
 
-A hand-off is open from `prepare` until its session is stored. `memory.compression.open` records which
-items it holds and what they said, so that ingesting removes just those: what arrived meanwhile, or was
-changed meanwhile, stays. The file `compressions/<id>.json` can be made again from that record.
+A hand-off is open from `prepare` until its session is stored. `memory.compression.open` records the ids of
+its items with a digest of each, so that ingesting removes exactly these: items that were added or changed
+meanwhile stay. The file `compressions/<id>.json` can be built again from that record.
 """
 
 from __future__ import annotations
@@ -21,92 +21,89 @@ from aether.text.regex import lazy
 from aether.types import Change, Handoff, Item, JsonObject, Patch
 
 SCHEMA_VERSION = 1
-# As `ids.short_id` makes them of "phase_<n>".
+# The form of the ids that `clock.short_id` makes of "phase_<n>".
 _ID = lazy(r"phase_\d+_[0-9a-f]{8}")
-# They say what matters now; the other types are bookkeeping of the colony.
+# The signals that say what matters now; the other types are bookkeeping of the colony.
 STEERING = ("FOCUS", "REDIRECT", "FEEDBACK")
-# What a person or a rule asked for must survive word for word, whatever an architect thinks of it.
+# Items of these types must survive word for word, like protected ones.
 PROTECTED_TYPES = frozenset({"constraint"})
-# Tokens of about a page: a memory of 1,000 tokens at the usual ratio. Who reads a session has that much room, so what is
-# smaller need not become shorter: the ratio is a target for what is large.
+# About a page, or a memory of 1,000 tokens at the usual ratio. Readers have room for that much, so a smaller
+# session need not become shorter: the ratio is a target for large hand-offs.
 PAGE_TOKENS = 400
 
 
 def items_up_to(memory: Mapping[str, Any], phase: int) -> list[Item]:
-    """Return the items that belong to `phase`, an earlier one, or none."""
+    """Return the items of `phase`, of earlier phases, and without a phase."""
     return [item for item in items_of(memory) if item["metadata"].get("phase", phase) <= phase]
 
 
 def phase_to_compress(documents: Mapping[str, Any]) -> int:
-    """Return the current phase or, where only later phases have items, the first of those."""
+    """Return the current phase or, if only later phases have items, the first of those."""
     current = phases.current_phase(documents["COLONY_STATE"])
-    held = (item["metadata"].get("phase", current) for item in items_of(documents["memory"]))
-    return max(current, min(held, default=0))
+    used = (item["metadata"].get("phase", current) for item in items_of(documents["memory"]))
+    return max(current, min(used, default=0))
 
 
 def item_digest(item: Item) -> str:
-    """Return what changes whenever the words of `item`, its phase or its protection change."""
+    """Return a digest of the type, content, phase and protection of `item`."""
     metadata = item["metadata"]
-    said = [item["type"], item["content"], metadata.get("phase"), bool(metadata.get("protected"))]
-    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
+    fields = [item["type"], item["content"], metadata.get("phase"), bool(metadata.get("protected"))]
+    return hashlib.sha256(json.dumps(fields).encode()).hexdigest()[:16]
 
 
 def session_room(handoff: Mapping[str, Any]) -> int:
-    """Return how many tokens the session of `handoff` may have: its target, or a page where that is less.
+    """Return how many tokens the session of `handoff` may have: its target, but at least a page.
 
-    >>> room({"target_tokens": 40}), room({"target_tokens": 4_000})
+    >>> session_room({"target_tokens": 40}), session_room({"target_tokens": 4_000})
     (400, 4000)
     """
     return max(int(handoff["target_tokens"]), PAGE_TOKENS)
 
 
 def open_handoff(memory: Mapping[str, Any], phase: int) -> JsonObject | None:
-    """Return the record of the hand-off that is open for `phase`, the newest first, or None."""
+    """Return the record of the newest hand-off that is open for `phase`, or None."""
     records: list[JsonObject] = memory["compression"]["open"]
     return next((record for record in reversed(records) if record["phase"] == phase), None)
 
 
 def start_handoff(memory: Mapping[str, Any], phase: int, *, compression_id: str, now: datetime) -> Change:
-    """Return the change that opens a hand-off of the items of `phase`; the result is its record."""
+    """Return the change that opens a hand-off of the items of `phase`; its result is the record."""
     items = items_up_to(memory, phase)
     record = {
-        "id": compression_id,
-        "phase": phase,
-        "prepared_at": clock.stamp(now),
+        "id": compression_id, "phase": phase, "prepared_at": clock.stamp(now),
         "total_tokens": sum(item["token_count"] for item in items),
         "items": {item["id"]: item_digest(item) for item in items},
-    }
+    }  # fmt: skip
     patch: Patch = [{"op": "add", "path": "/compression/open/-", "value": record}]
     return Change({"memory": patch}, result=record)
 
 
 def is_id_used(memory: Mapping[str, Any], compression_id: str) -> bool:
-    """Return whether a hand-off that is open, or a session, has this id."""
+    """Return whether an open hand-off or a session has this id."""
     sessions = memory["short_term_memory"]["sessions"]
     named = [record["id"] for record in memory["compression"]["open"]]
     return compression_id in named or any(compression_id == session["session_id"] for session in sessions)
 
 
 def is_handoff_id(text: object) -> bool:
-    """Return whether `text` is an id that `prepare` made, so that it can only mean that hand-off."""
+    """Return whether `text` has the form of an id of `prepare`, so that it can only name that hand-off."""
     return isinstance(text, str) and _ID.fullmatch(text) is not None
 
 
 def has_unchanged_items(memory: Mapping[str, Any], record: JsonObject) -> bool:
-    """Return whether any item of a hand-off is still in working memory, unchanged since."""
-    wanted = record["items"]
-    return any(item["id"] in wanted and item_digest(item) == wanted[item["id"]] for item in items_of(memory))
+    """Return whether any item of a hand-off is still in working memory, unchanged."""
+    return bool(unchanged_items(memory, record))
 
 
 def close_handoff(memory: Mapping[str, Any], compression_id: str) -> Change:
-    """Return the change that closes a hand-off; nothing where it is not open."""
+    """Return the change that closes a hand-off; it is empty if the hand-off is not open."""
     records = memory["compression"]["open"]
     places = [place for place, record in enumerate(records) if record["id"] == compression_id]
     return Change({"memory": [{"op": "remove", "path": f"/compression/open/{place}"} for place in places]})
 
 
 def unchanged_items(memory: Mapping[str, Any], record: JsonObject) -> list[Item]:
-    """Return the items of a hand-off that are still in working memory, unchanged since."""
+    """Return the items of a hand-off that are still in working memory, unchanged."""
     wanted = record["items"]
     return [
         item for item in items_of(memory) if item["id"] in wanted and item_digest(item) == wanted[item["id"]]
@@ -114,15 +111,15 @@ def unchanged_items(memory: Mapping[str, Any], record: JsonObject) -> list[Item]
 
 
 def later_items(memory: Mapping[str, Any], record: JsonObject) -> list[Item]:
-    """Return the items of a hand-off's phase that it does not hold: they came, or changed, later."""
-    there = {item["id"] for item in unchanged_items(memory, record)}
-    return [item for item in items_up_to(memory, record["phase"]) if item["id"] not in there]
+    """Return the items of a hand-off's phase that were added or changed after it."""
+    included = {item["id"] for item in unchanged_items(memory, record)}
+    return [item for item in items_up_to(memory, record["phase"]) if item["id"] not in included]
 
 
 def build_handoff(
     documents: Mapping[str, Any], record: JsonObject, items: Sequence[Item], *, revision: int, now: datetime
 ) -> Handoff:
-    """Return the hand-off of `record`, without its prompt and checksum (`sealed` adds those)."""
+    """Return the hand-off of `record` without prompt and checksum, which `seal` adds."""
     memory = documents["memory"]
     tokens = sum(item["token_count"] for item in items)
     handoff = {
@@ -143,7 +140,7 @@ def build_handoff(
 
 
 def protected_items(items: Sequence[Item]) -> list[JsonObject]:
-    """Return what must survive word for word, and why."""
+    """Return the statements that must survive word for word, with the reason."""
     kept = []
     for item in items:
         marked = item["metadata"].get("protected")
@@ -154,13 +151,13 @@ def protected_items(items: Sequence[Item]) -> list[JsonObject]:
 
 
 def seal(handoff: Handoff, prompt: JsonObject) -> Handoff:
-    """Return `handoff` with its prompt and the checksum over everything else."""
+    """Return `handoff` with its prompt and a checksum over all of it."""
     whole = {**handoff, "prompt": prompt}
     return cast(Handoff, {**whole, "checksum": _checksum(whole)})
 
 
 def require_intact(handoff: Any, *, where: str) -> Handoff:
-    """Return `handoff`, read from a file, if it is what `sealed` made.
+    """Return `handoff`, read from a file, if its checksum matches.
 
     Raises:
         CorruptDocument: it was changed or cut off.
@@ -171,7 +168,7 @@ def require_intact(handoff: Any, *, where: str) -> Handoff:
             return cast(Handoff, handoff)
     raise CorruptDocument(
         "the hand-off was changed after it was written.",
-        fix='Run "aether memory prepare" again: it is made anew.',
+        fix='Run "aether memory prepare" again, which writes a new one.',
         where=where,
     )
 

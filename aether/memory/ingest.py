@@ -1,8 +1,8 @@
-"""Ingesting: an architect's answer becomes a session, in one transaction or not at all.
+"""Ingesting: store the answer of an architect as a session, in one transaction or not at all.
 
-Checked, held against the fidelity gate, stored once; exactly the prepared items leave working memory for
-the archive; what repeats is promoted; sessions over the limit are evicted after their patterns were
-extracted; a receipt says all of it. What an answer must be is decided in `answers` and `fidelity`.
+The answer is checked (`answers`), passes the fidelity gate (`fidelity`), and is stored once; exactly the
+prepared items move from working memory to the archive; repeated statements are promoted; sessions over the limit are
+evicted after their patterns were extracted; a receipt records all of it.
 """
 
 from __future__ import annotations
@@ -13,74 +13,74 @@ from typing import Any, NamedTuple, cast
 
 from aether import clock
 from aether.errors import Conflict, InvalidInput, shown
-from aether.memory import answers, fidelity, handoff, items, patterns, sessions, signals
+from aether.memory import answers, fidelity, handoff, items, patterns, sessions
 from aether.memory.briefing.sections import session_details
 from aether.memory.capture.notes import RULE_TYPES, noting_agent, shorten
 from aether.memory.changes import chain_changes
-from aether.memory.items import token_usage
-from aether.types import Change, Counter, Finding, Handoff, Item, JsonObject, Session
+from aether.types import Change, Counter, Handoff, Item, JsonObject, Session
 
-# A path and a few names; more files than these were not changed by hand.
+# A path and a few names.
 FILE_CHARS = 200
-MOST_FILES = 100
+# More files than these were not changed by hand.
+MAX_FILES = 100
 
 NewId = Callable[[str, datetime, int], str]
 Step = Callable[[Mapping[str, Any]], Change]
 MakePrompt = Callable[[JsonObject], JsonObject]
-"""Makes the prompt of a hand-off, so that an answer which repeats it is known."""
+"""Makes the prompt of a hand-off, so that an answer that repeats it is recognized."""
 
 FindEvicted = Callable[[str, str], Session | None]
-"""Finds the evicted session that has this id and was made of the answer with this digest."""
+"""Finds the evicted session with this id that was made of the answer with this digest."""
 
 
 class IngestResult(NamedTuple):
-    """What ingesting did."""
+    """The stored session and the effects of storing it."""
 
     session: Session
     stored: bool
-    """False where the very same session was there already."""
+    """False if the same session was stored already."""
     items: int
-    """Items that left working memory for the archive."""
+    """Number of items that moved from working memory to the archive."""
     carried: list[JsonObject]
-    """Statements that the architect had left out and the gate put back, with the reason."""
+    """Required statements that the architect had left out and the gate restored, with the reason."""
     left_out: list[JsonObject]
-    """Statements that the gate had no room for; they stay in the archive only."""
+    """Required statements that the gate had no room for; only the archive has them."""
     missing: list[str]
-    """Paths, names and numbers that went with those."""
+    """Paths, names and numbers of those."""
     fidelity: float
-    """Share of what had to survive that the architect itself had kept."""
+    """Share of the required statements that the architect had kept."""
     patterns: list[str]
-    """Ids of patterns created."""
+    """Ids of created patterns."""
     contradictions: list[JsonObject]
     """Pairs of patterns that cannot both hold."""
     evicted: list[str]
-    """Ids of sessions that the limit pushed into the archive."""
+    """Ids of sessions that the limit moved to the archive."""
     receipt_id: str
     notes: list[str]
-    """What was corrected in the answer, in words."""
+    """The corrections of the answer, in words."""
 
 
 def ingest(
     documents: Mapping[str, Any], answer: str | Mapping[str, Any], *, phase: int, now: datetime, new_id: NewId,
     count: Counter, architect: JsonObject, instruct: MakePrompt, compression_id: str | None = None,
-    rested: FindEvicted = lambda session_id, digest: None, summary: str = "",
+    find_evicted: FindEvicted = lambda session_id, digest: None, summary: str = "",
 ) -> Change:  # fmt: skip
-    """Return the change that stores `answer` as the session of `phase`; its result is an `Ingested`.
+    """Return the change that stores `answer` as the session of `phase`; its result is an `IngestResult`.
 
     `compression_id` names the hand-off that it answers; without it, the answer's own ids do, else it is
-    the one open for the phase. `rested` is asked for a session that is not in short-term memory. `summary`, which
-    the caller has judged, takes the place of the answer's: it may stand for more than the items.
+    the one open for the phase. `find_evicted` looks up evicted sessions. `summary`, checked by the caller, replaces
+    that of the answer, because it may cover more than the items.
 
     Raises:
-        InvalidInput: the answer is rejected, in words that can be sent back to its author.
-        Conflict: something else has its id, the named hand-off is not open any more, or several are open.
+        InvalidInput: the answer is rejected; the text can be sent back to its author.
+        Conflict: its id is used already, the named hand-off is not open any more, or several are open.
     """
     memory = documents["memory"]
     raw = answers.unwrap(answer)
     name, digest = str(raw.get("session_id")), sessions.answer_digest(raw)
-    there = sessions.find_session(memory, name) or rested(name, digest)
-    if there is not None and there["metadata"].get("answer_sha256") == digest:
-        return Change({}, result=already_stored(there))
+    same = sessions.find_session(memory, name) or find_evicted(name, digest)
+    if same is not None and same["metadata"].get("answer_sha256") == digest:
+        return Change({}, result=already_stored(same))
     record, held = _handoff_and_items(memory, raw, phase, compression_id, now)
     built = handoff.build_handoff(documents, record, held, revision=0, now=now)
     given = cast(Handoff, {**built, "prompt": instruct(cast(JsonObject, built))})
@@ -94,7 +94,8 @@ def ingest(
     session = sessions.build_session(
         gated.session, phase=phase, original_tokens=record["total_tokens"], count=count,
         metadata={
-            "compression_id": record["id"], "answer_sha256": digest, "architect": architect, "castes": _castes(held),
+            "compression_id": record["id"], "answer_sha256": digest, "architect": architect,
+            "castes": sorted({item["metadata"]["caste"] for item in held if item["metadata"]["caste"]}),
             **_verbatim_metadata(held),
         },
     )  # fmt: skip
@@ -104,91 +105,65 @@ def ingest(
         lambda state: sessions.count_compression(state["memory"], session),
         lambda state: _archive_items(state["memory"], held, session, record["id"], now),
         lambda state: _close(state["memory"], record["id"]),
-        withdraw_threshold(now),
+        lambda state: items.withdraw_threshold(state, now=now),
         *_promote_and_evict(session["session_id"], now, new_id),
     )
     promoted, evicted = change.result[-2:]
+    notes = [f"{note.where}: {note.message}" for note in checked.findings]
+    if record not in memory["compression"]["open"]:
+        notes.append(f"nothing was prepared: the session covers all items up to phase {record['phase']}")
     done = IngestResult(
-        session, True, len(held), gated.carried, gated.left_out, gated.missing_anchors, gated.score, promoted.created,
+        session, True, len(held), gated.carried, gated.left_out, gated.missing_identifiers, gated.score, promoted.created,
         [pair._asdict() for pair in promoted.contradictions],
-        evicted, new_id("receipt", now, 0), [f"{note.where}: {note.message}" for note in checked.findings] + _unprepared(memory, record),
+        evicted, new_id("receipt", now, 0), notes,
     )  # fmt: skip
-    receipt = _receipt(done, held, record, now)
-    event = {
-        "event": "memory.compressed",
-        "at": clock.stamp(now),
-        "receipt_id": done.receipt_id,
-        "phase": phase,
+    at = clock.stamp(now)
+    event = {"event": "memory.compressed", "at": at, "receipt_id": done.receipt_id, "phase": phase}
+    appends = {
+        **change.appends,
+        "receipts": [_receipt(done, held, record, at)],
+        "events": [*change.appends.get("events", []), event],
     }
-    appends = {**change.appends, "receipts": [receipt], "events": [*change.appends.get("events", []), event]}
     return Change(change.patches, appends, done)
 
 
-def _unprepared(memory: Mapping[str, Any], record: JsonObject) -> list[str]:
-    if record in memory["compression"]["open"]:
-        return []
-    return [f"nothing was prepared: the session stands for all items up to phase {record['phase']}"]
-
-
 def _verbatim_metadata(held: Sequence[Item]) -> JsonObject:
-    """Return what a shorter text would not tell: what was protected, what no person said, files, requests, results, open errors."""
+    """Return the metadata that keeps texts of the items word for word: protected ones, notes, files, requests, results, open errors."""
     marked = [item["content"] for item in held if item["metadata"].get("protected")]
     noted = [item["content"] for item in held if item["type"] in RULE_TYPES and noting_agent(item)]
     files = [shorten(item["content"], FILE_CHARS) for item in held if item["type"] == "code_change"]
-    found = {"protected": marked, "noted": noted, "files": files[-MOST_FILES:], **session_details(held)}
+    found = {"protected": marked, "noted": noted, "files": files[-MAX_FILES:], **session_details(held)}
     return {name: texts for name, texts in found.items() if texts}
 
 
-def _castes(held: Sequence[Item]) -> list[str]:
-    return sorted({item["metadata"]["caste"] for item in held if item["metadata"]["caste"]})
-
-
 def already_stored(session: Session) -> IngestResult:
-    """Return what ingesting does that finds its session stored."""
-    return IngestResult(
-        session,
-        False,
-        0,
-        [],
-        [],
-        [],
-        1.0,
-        [],
-        [],
-        [],
-        "",
-        ["the same answer was stored before: nothing changed"],
-    )
+    """Return the result of ingesting an answer whose session is stored already."""
+    note = "the same answer was stored before: nothing changed"
+    return IngestResult(session, False, 0, [], [], [], 1.0, [], [], [], "", [note])
 
 
 def _not_in_future(checked: answers.CheckedAnswer, now: datetime) -> answers.CheckedAnswer:
-    """Return `checked`, compressed no later than now: a time to come would outlive every real session."""
+    """Return `checked`, compressed no later than now: a session of the future would outlive all others."""
     at, latest = checked.fields["compressed_at"], clock.stamp(now)
     if at <= latest:
         return checked
-    note = Finding(
-        "warning", "answer-mended", "compressed_at", f"{at} is yet to come and was set to now.",
-        "Nothing: the mended value is stored.",
-    )  # fmt: skip
+    note = answers.corrected("compressed_at", f"{at} is in the future and was set to now.")
     return answers.CheckedAnswer({**checked.fields, "compressed_at": latest}, [*checked.findings, note])
 
 
 def _handoff_and_items(
-    memory: Mapping[str, Any],
-    answer: Mapping[str, Any],
-    phase: int,
-    compression_id: str | None,
+    memory: Mapping[str, Any], answer: Mapping[str, Any], phase: int, compression_id: str | None,
     now: datetime,
-) -> tuple[JsonObject, list[Item]]:
-    """Return the hand-off that `answer` answers, and its items; without one, what is there to compress."""
+) -> tuple[JsonObject, list[Item]]:  # fmt: skip
+    """Return the hand-off that `answer` answers, and its items; without one, all items to compress."""
     ids = [answer.get(field) for field in ("id", "session_id", "compression_id")]
     ids = [compression_id] if compression_id else ids
     named = [record for record in memory["compression"]["open"] if record["id"] in ids]
-    gone = compression_id or next(filter(handoff.is_handoff_id, ids), None)
-    if gone and not named:
-        # To take what is open now would archive items that this architect has never seen.
+    closed = compression_id or next(filter(handoff.is_handoff_id, ids), None)
+    if closed and not named:
+        # The hand-off that is open now has items that this architect has never seen.
         raise Conflict(
-            f"the hand-off {shown(gone)} is not open any more: another session answered it.",
+            f"the hand-off {shown(closed)} is not open any more: another session answered it.",
             fix='Prepare again: "aether memory prepare".',
             where="compress",
         )
@@ -205,7 +180,7 @@ def _handoff_and_items(
     if not everything:
         raise InvalidInput(
             f"nothing was prepared for phase {phase}, and working memory has nothing of it.",
-            fix="Use create_short_term_session to store a session that stands for no items.",
+            fix="Use create_short_term_session to store a session without items.",
             where="compress",
         )
     opened = handoff.start_handoff(memory, phase, compression_id=f"phase_{phase}_unprepared", now=now)
@@ -213,7 +188,7 @@ def _handoff_and_items(
 
 
 def _only_open(memory: Mapping[str, Any], phase: int) -> JsonObject | None:
-    """Return the hand-off that is open for `phase`; of several, only one may still hold items."""
+    """Return the hand-off that is open for `phase`; of several, only one may still have items."""
     records = [record for record in memory["compression"]["open"] if record["phase"] == phase]
     holding = [record for record in records if handoff.unchanged_items(memory, record)]
     if len(holding) > 1:
@@ -244,7 +219,7 @@ def _archive_items(
 
 
 def _close(memory: Mapping[str, Any], compression_id: str) -> Change:
-    """Return the change that closes this hand-off and every other one that has no items left."""
+    """Return the change that closes this hand-off and every other one without remaining items."""
     records = memory["compression"]["open"]
     places = [
         place for place, record in enumerate(records)
@@ -255,22 +230,10 @@ def _close(memory: Mapping[str, Any], compression_id: str) -> Change:
     )
 
 
-def withdraw_threshold(now: datetime) -> Step:
-    """Return the step that takes back the note that compression is needed, once it is not."""
-
-    def step(documents: Mapping[str, Any]) -> Change:
-        held = documents["pheromones"]["active_pheromones"]
-        stale = not token_usage(documents["memory"]).needed
-        ids = [signal["id"] for signal in held if stale and signal["type"] == "TOKEN_THRESHOLD"]
-        return signals.withdraw(documents["pheromones"], ids, now=now)
-
-    return step
-
-
 def _promote_and_evict(stored: str, now: datetime, new_id: NewId) -> tuple[Step, Step]:
-    """Return the steps that promote what repeats, then evict the oldest sessions but never the one just stored.
+    """Return the steps that promote repeated statements, then evict the oldest sessions except `stored`.
 
-    However old that one says it is: evicted at once, it would be stored again when it comes again.
+    `stored` is spared however old it claims to be: evicted at once, it would be stored again when it is ingested again.
     """
 
     def promote(documents: Mapping[str, Any]) -> Change:
@@ -297,11 +260,11 @@ def create_session(
     documents: Mapping[str, Any], answer: str | Mapping[str, Any], *, phase: int, now: datetime, new_id: NewId,
     count: Counter,
 ) -> Change:  # fmt: skip
-    """Return the change that stores a session by itself; its result is the session id."""
+    """Return the change that stores a session without items; its result is the session id."""
     raw = answers.unwrap(answer)
     checked = _not_in_future(answers.check_answer(raw, None, phase, count=count), now)
     stated = raw.get("original_tokens")
-    # There are no items to count here: what the caller says it stands for is all there is.
+    # Without items to count, the number that the caller states is used.
     original = int(stated) if isinstance(stated, int | float) and 0 <= stated < 1 << 53 else 0
     session = sessions.build_session(
         checked.fields, phase=phase, original_tokens=original, count=count,
@@ -318,7 +281,7 @@ def create_session(
 def promote_and_evict(
     documents: Mapping[str, Any], session_id: str, *, now: datetime, new_id: NewId
 ) -> Change:
-    """Return the change that promotes what repeats, then moves one session to the archive."""
+    """Return the change that promotes repeated statements, then moves one session to the archive."""
     change = chain_changes(
         documents,
         lambda state: patterns.promote(state["memory"], now=now, new_id=new_id),
@@ -327,27 +290,14 @@ def promote_and_evict(
     return change._replace(result=change.result[-1])
 
 
-def _receipt(done: IngestResult, held: Sequence[Item], record: JsonObject, now: datetime) -> JsonObject:
+def _receipt(done: IngestResult, held: Sequence[Item], record: JsonObject, at: str) -> JsonObject:
     session = done.session
+    fields = ("carried", "left_out", "missing", "fidelity", "patterns", "contradictions", "evicted", "notes")
     return {
-        "receipt_id": done.receipt_id,
-        "kind": "compression",
-        "at": clock.stamp(now),
-        "compression_id": record["id"],
-        "session_id": session["session_id"],
-        "phase": session["phase"],
-        "architect": session["metadata"]["architect"],
-        "tokens_before": session["original_tokens"],
-        "tokens_after": session["compressed_tokens"],
-        "ratio": session["compression_ratio"],
-        "items": [item["id"] for item in held],
-        "carried": done.carried,
-        "left_out": done.left_out,
-        "missing": done.missing,
-        "fidelity": done.fidelity,
-        "patterns": done.patterns,
-        "contradictions": done.contradictions,
-        "evicted": done.evicted,
-        "notes": done.notes,
+        "receipt_id": done.receipt_id, "kind": "compression", "at": at, "compression_id": record["id"],
+        "session_id": session["session_id"], "phase": session["phase"],
+        "architect": session["metadata"]["architect"], "tokens_before": session["original_tokens"],
+        "tokens_after": session["compressed_tokens"], "ratio": session["compression_ratio"],
+        "items": [item["id"] for item in held], **{field: getattr(done, field) for field in fields},
         "answer_sha256": session["metadata"]["answer_sha256"],
-    }
+    }  # fmt: skip

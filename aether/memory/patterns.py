@@ -1,23 +1,17 @@
-"""Patterns: the regularities in long-term memory, each with the sessions that show it.
+"""Patterns: the regularities in long-term memory, their promotion from sessions, and links between entries.
 
-The law: `occurrences` is the number of distinct sessions in `metadata.evidence`, so seeing a session twice
-raises nothing, and a pattern keeps its evidence word for word when the session is evicted. The wording of
-a pattern never changes, because it is what later statements are compared with. Two patterns that
-contradict each other stand side by side, linked both ways. What is promoted is decided in `promotion`.
+Guaranteed: `occurrences` is the number of distinct sessions in `metadata.evidence`, so a session counts once, and a
+pattern keeps its evidence word for word after the session is evicted. The wording of a pattern never changes,
+because later statements are compared with it. Patterns that contradict each other are both kept, linked both ways.
 
-Promotion: what sessions say with weight, or say again and again, becomes a pattern.
+A statement is promoted if it is a high-value item with a relevance above ``HIGH_RELEVANCE``, or if at least
+``REPEATED_SESSIONS`` distinct sessions state it among their high-value items, decisions and outcomes. Of several
+wordings the one that most sessions agree with is kept, among equals the latest. Promoting twice changes nothing; text
+that aether injected never counts; a pattern is created once, even if its sessions are removed.
 
-A statement is promoted when it is a high-value item with a relevance above ``HIGH_RELEVANCE``, or when at
-least ``REPEATED_SESSIONS`` distinct sessions say the same anywhere among their high-value items, decisions
-and outcomes. Of several wordings the one that most sessions agree with is kept, among equals the one
-said last. The laws: promoting twice changes nothing; what aether injected itself never counts; a
-pattern that exists is never made again, also when the sessions that showed it are gone.
-
-Links: typed associations between items, sessions and patterns.
-
-Both ends must exist in a layer. Items and patterns hold their links in `associative_links`, sessions in
-`metadata.associative_links`; a session also lists its patterns in `metadata.related_patterns`. Between
-sessions and patterns a link can be followed from either end. Linking twice changes nothing.
+Both ends of a link must exist in a layer. Items and patterns hold their links in `associative_links`, sessions in
+`metadata.associative_links`; a session also lists its patterns in `metadata.related_patterns`. Linking twice
+changes nothing.
 """
 
 from __future__ import annotations
@@ -39,130 +33,37 @@ from aether.types import Change, JsonObject, Link, Patch, Pattern
 
 NewId = Callable[[str, datetime, int], str]
 
-# The code of the original knew the first three, its schema the next four; the last two are ours.
-LINK_TYPES = (
-    "originated_from", "related_to", "extracted_from",
-    "similar_context", "causal_relationship", "temporal_proximity", "caste_affinity",
-    "contradicts", "supersedes",
-)  # fmt: skip
-# Between two patterns these read the same from either end; the others would say the reverse.
-_MUTUAL = frozenset(("related_to", "similar_context", "temporal_proximity", "caste_affinity", "contradicts"))
-
-
-class _Endpoint(NamedTuple):
-    """One end of a link: what it is, where it stands, what it holds."""
-
-    id: str
-    type: str
-    pointer: str
-    value: Mapping[str, Any]
-
-
-def create_link(
-    memory: JsonObject, source_id: str, target_id: str, link_type: str, *, now: datetime, new_id: NewId
-) -> Change:
-    """Return the change that links `source_id` to `target_id`; its result is the id of the link.
-
-    Raises:
-        InvalidInput: the type is not one of ``LINK_TYPES``, or both ends are the same.
-        NotFound: an end is in no layer.
-    """
-    if link_type not in LINK_TYPES:
-        raise InvalidInput(
-            f"{shown(link_type)} is not a link type.", fix=f"Use one of {', '.join(LINK_TYPES)}."
-        )
-    if source_id == target_id:
-        raise InvalidInput(f"{shown(source_id)} cannot be linked to itself.", fix="Name two different ids.")
-    source, target = _endpoint(memory, source_id), _endpoint(memory, target_id)
-    patch: Patch = []
-    link_id = _add_link(patch, source, target, link_type, link_id=new_id("link", now, 0), now=now)
-    kinds = {source.type, target.type}
-    both_ways = kinds == {"short_term_session", "long_term_pattern"}
-    if both_ways or ("working_memory_item" not in kinds and link_type in _MUTUAL):
-        back_id = _add_link(patch, target, source, link_type, link_id=new_id("link", now, 1), now=now)
-        if both_ways and source.type == "short_term_session":
-            # A session lists the ids of its patterns; the link itself stands in the pattern.
-            link_id = back_id
-    return Change({"memory": patch} if patch else {}, result=link_id)
-
-
-def new_link(link_id: str, target_id: str, target_type: str, link_type: str, *, now: datetime) -> Link:
-    """Return a link as its holder stores it."""
-    return {
-        "link_id": link_id,
-        "target_id": target_id,
-        "target_type": target_type,
-        "link_type": link_type,
-        "created_at": clock.stamp(now),
-    }
-
-
-def relate_patterns(session: Mapping[str, Any], pointer: str, pattern_ids: list[str]) -> Patch:
-    """Return the patch that lists `pattern_ids` in the session at `pointer`; those listed already are left out."""
-    metadata = session.get("metadata")
-    if not isinstance(metadata, dict):
-        return [{"op": "add", "path": f"{pointer}/metadata", "value": {"related_patterns": pattern_ids}}]
-    listed = metadata.get("related_patterns")
-    if not isinstance(listed, list):
-        return [{"op": "add", "path": f"{pointer}/metadata/related_patterns", "value": pattern_ids}]
-    path = f"{pointer}/metadata/related_patterns/-"
-    return [{"op": "add", "path": path, "value": each} for each in pattern_ids if each not in listed]
-
-
-def _endpoint(memory: JsonObject, wanted: str) -> _Endpoint:
-    layers = (
-        ("working_memory", "items", "working_memory_item"),
-        ("short_term_memory", "sessions", "short_term_session"),
-        ("long_term_memory", "patterns", "long_term_pattern"),
-    )
-    for layer, entries, end_type in layers:
-        for at, entry in enumerate(memory[layer][entries]):
-            if entry["id"] == wanted:
-                return _Endpoint(wanted, end_type, f"/{layer}/{entries}/{at}", entry)
-    raise NotFound(
-        f"no item, session or pattern has the id {shown(wanted)}.",
-        fix='Find ids with "aether memory search" or "aether show memory".',
-    )
-
-
-def _add_link(
-    patch: Patch, holder: _Endpoint, target: _Endpoint, link_type: str, *, link_id: str, now: datetime
-) -> str:
-    """Add to `patch` what makes `holder` hold a link to `target`; return the id of that link."""
-    is_session = holder.type == "short_term_session"
-    if is_session and target.type == "long_term_pattern":
-        patch += relate_patterns(holder.value, holder.pointer, [target.id])
-        return link_id
-    pointer, owner = holder.pointer, holder.value
-    if is_session:
-        pointer, owner = f"{pointer}/metadata", owner.get("metadata")  # type: ignore[assignment]
-        if not isinstance(owner, dict):
-            patch.append({"op": "add", "path": pointer, "value": {}})
-            owner = {}
-    links = owner.get("associative_links")
-    if not isinstance(links, list):
-        patch.append({"op": "add", "path": f"{pointer}/associative_links", "value": []})
-        links = []
-    for held in links:
-        if held["target_id"] == target.id and held["link_type"] == link_type:
-            return str(held["link_id"])
-    link = new_link(link_id, target.id, target.type, link_type, now=now)
-    patch.append({"op": "add", "path": f"{pointer}/associative_links/-", "value": link})
-    return link_id
-
-
 MakeId = Callable[[str], str]
 """Makes the next id of a kind."""
 PatternType = Literal["success_pattern", "failure_pattern", "preference", "constraint"]
 PATTERN_TYPES: tuple[PatternType, ...] = ("success_pattern", "failure_pattern", "preference", "constraint")
 
-# facts/aether.md: a new pattern, each further session, and the floor from three sessions on.
+# Facts of the original colony: a new pattern, each further session, and the minimum from three sessions on.
 NEW_CONFIDENCE = 0.7
 CONFIDENCE_PER_SESSION = 0.1
 REPEATED_SESSIONS = 3
 REPEATED_BASE = 0.5
 
-# First match wins. Words, not stems, where the stem also covers another word: "working" is no success.
+# requirements/004: relevance above which one session is enough.
+HIGH_RELEVANCE = 0.8
+# Changed files and commands are work, not a regularity of it.
+WORK_TYPES = frozenset({"code_change", "command", "error", "code_snippet"})
+# A longer entry is data.
+MAX_SENTENCES = 40
+# Remarks of an agent about itself ("I have all I need") are the same in every session.
+_SELF_TALK = lazy(
+    r"(?:i|i['’](?:m|ve|ll|d)|let me)\b(?! (?:decided|chose|prefer|always|never)\b)", re.IGNORECASE
+)
+# The first three are of the code of the original, the next four of its schema, the last two are ours.
+LINK_TYPES = (
+    "originated_from", "related_to", "extracted_from",
+    "similar_context", "causal_relationship", "temporal_proximity", "caste_affinity",
+    "contradicts", "supersedes",
+)  # fmt: skip
+# Links of these types are symmetric, so the other end gets one too.
+_MUTUAL = frozenset(("related_to", "similar_context", "temporal_proximity", "caste_affinity", "contradicts"))
+
+# The first match wins. Words, not stems, if the stem also covers another word: "working" is not a success.
 _TYPE_WORDS: tuple[tuple[PatternType, frozenset[str]], ...] = (
     (
         "failure_pattern",
@@ -186,24 +87,24 @@ _TYPE_WORDS: tuple[tuple[PatternType, frozenset[str]], ...] = (
 
 
 class Statement(NamedTuple):
-    """Something a session says."""
+    """A statement of a session."""
 
     text: str
     session_at: int
     """Position of the session in short-term memory."""
     session_id: str
     link_to: str
-    """The `id` of the session, which links name; `session_id` is what is counted."""
+    """The `id` of the session, for links; sessions are counted by `session_id`."""
     phase: int | None
     castes: tuple[str, ...]
     relevance: float
-    """Above 0 only for high-value items: the other statements have none of their own."""
+    """Above 0 only for high-value items; the other statements have no relevance of their own."""
     order: int = 0
-    """Place among all statements, oldest first."""
+    """Position among all statements, oldest first."""
 
 
 class Contradiction(NamedTuple):
-    """Two patterns that cannot both hold; `pattern_id` is the one that was just created."""
+    """Two patterns that cannot both hold; `pattern_id` is that of the new one."""
 
     pattern_id: str
     other_id: str
@@ -212,11 +113,11 @@ class Contradiction(NamedTuple):
 
 
 class Promotion(NamedTuple):
-    """What an extraction did to long-term memory."""
+    """The effect of an extraction on long-term memory."""
 
     created: list[str]
     supported: list[str]
-    """Patterns that were there and gained evidence."""
+    """Ids of existing patterns that gained evidence."""
     contradictions: list[Contradiction]
 
 
@@ -231,34 +132,25 @@ class Support(NamedTuple):
 
 
 def pattern_type(text: str) -> PatternType:
-    """Return the type of pattern that the words of `text` speak for.
+    """Return the type of pattern that the words of `text` indicate.
 
     >>> pattern_type("Two tests failed"), pattern_type("Debug logs go to stderr")
     ('failure_pattern', 'preference')
     """
-    said = {word.replace("’", "'") for word in words(text)}
-    for kind, cues in _TYPE_WORDS:
-        if said & cues:
-            return kind
-    return "preference"
+    used = {word.replace("’", "'") for word in words(text)}
+    return next((kind for kind, cues in _TYPE_WORDS if used & cues), "preference")
 
 
 def extract_pattern(
-    memory: JsonObject,
-    content: str,
-    *,
-    type: PatternType | None = None,
-    session_id: str,
-    now: datetime,
-    new_id: NewId,
-    confidence: float = NEW_CONFIDENCE,
-) -> Change:
-    """Return the change that records `content`, seen in `session_id`, as a pattern; its result is the pattern's id.
+    memory: JsonObject, content: str, *, type: PatternType | None = None, session_id: str, now: datetime,
+    new_id: NewId, confidence: float = NEW_CONFIDENCE,
+) -> Change:  # fmt: skip
+    """Return the change that records `content` of session `session_id` as a pattern; its result is the pattern's id.
 
-    A pattern that says the same already gains the session as evidence instead.
+    An existing pattern with the same meaning gains the session as evidence instead.
 
     Raises:
-        InvalidInput: nothing remains of the content without injected text, or type or confidence is impossible.
+        InvalidInput: the content is empty without injected text, or type or confidence is invalid.
         NotFound: no session has that id.
     """
     text = without_injected(content).strip()
@@ -295,7 +187,7 @@ def session_statement(memory: JsonObject, session_id: str, text: str) -> Stateme
 
 
 def castes_of(session: Mapping[str, Any], entry: Mapping[str, Any] | None = None) -> tuple[str, ...]:
-    """Return the castes that `entry` of `session` came from, else those of the whole session."""
+    """Return the caste of `entry` of `session`, else the castes of the whole session."""
     own = (entry or {}).get("caste")
     listed = (session.get("metadata") or {}).get("castes") or []
     return (own,) if isinstance(own, str) else tuple(caste for caste in listed if isinstance(caste, str))
@@ -304,18 +196,18 @@ def castes_of(session: Mapping[str, Any], entry: Mapping[str, Any] | None = None
 def matching_pattern(text: str, session_id: str, patterns: list[Pattern], found: Index) -> int | None:
     """Return the position of the pattern that `text` is evidence for, or None.
 
-    One that counts the session already comes first: otherwise a second look at the same session would find
-    another home for what it said, and promotion would not be idempotent.
+    A pattern that counts the session already comes first: otherwise promoting the same session again could
+    assign its statements to another pattern.
     """
     near = implied_by(text, found)
     for at in near:
-        if session_id in counted_sessions(patterns[at]):
+        if session_id in session_ids(patterns[at]):
             return at
     return near[0] if near else None
 
 
-def counted_sessions(pattern: Mapping[str, Any]) -> set[str]:
-    """Return the ids of the sessions that `pattern` counts; one of the original format names them in its links."""
+def session_ids(pattern: Mapping[str, Any]) -> set[str]:
+    """Return the ids of the sessions that `pattern` counts; a pattern of the original format names them in its links."""
     evidence = (pattern.get("metadata") or {}).get("evidence")
     if evidence is not None:
         return {each["session_id"] for each in evidence}
@@ -326,7 +218,7 @@ def counted_sessions(pattern: Mapping[str, Any]) -> set[str]:
 def apply_supports(
     memory: JsonObject, supports: Iterable[Support], *, now: datetime, new_id: NewId
 ) -> Change:
-    """Return the change that gives each support to its pattern, new ones created; its result is a `Promotion`."""
+    """Return the change that adds each support to its pattern, an existing or a new one; its result is a `Promotion`."""
     patterns: list[Pattern] = memory["long_term_memory"]["patterns"]
     ids = count()
 
@@ -344,13 +236,11 @@ def apply_supports(
             fresh.append(pattern)
         else:
             pattern = patterns[support.at]
-            new = _one_per_session(support.statements, counted_sessions(pattern))
-            patch += (
-                _evidence_patch(pattern, f"/long_term_memory/patterns/{support.at}", new, now, make)
-                if new
-                else []
-            )
-            gained += [pattern["id"]] if new else []
+            new = _one_per_session(support.statements, session_ids(pattern))
+            if new:
+                pointer = f"/long_term_memory/patterns/{support.at}"
+                patch += _evidence_patch(pattern, pointer, new, now, make)
+                gained.append(pattern["id"])
         for statement in new:
             related.setdefault(statement.session_at, []).append(pattern["id"])
     contradictions = _link_contradictions(patterns, fresh, patch, now, make)
@@ -365,11 +255,12 @@ def apply_supports(
     return Change({"memory": patch} if patch else {}, result=result)
 
 
-def _one_per_session(statements: list[Statement], counted: set[str]) -> list[Statement]:
+def _one_per_session(statements: list[Statement], known: set[str]) -> list[Statement]:
+    """Return the first statement of each session that is not in `known`."""
     first: dict[str, Statement] = {}
     for statement in statements:
         first.setdefault(statement.session_id, statement)
-    return [statement for session_id, statement in first.items() if session_id not in counted]
+    return [statement for session_id, statement in first.items() if session_id not in known]
 
 
 def _new_pattern(support: Support, statements: list[Statement], now: datetime, make: MakeId) -> Pattern:
@@ -394,7 +285,7 @@ def _new_pattern(support: Support, statements: list[Statement], now: datetime, m
 def _evidence_patch(
     pattern: Pattern, pointer: str, statements: list[Statement], now: datetime, make: MakeId
 ) -> Patch:
-    """Return the patch by which the pattern at `pointer` counts `statements`, one per new session."""
+    """Return the patch that adds `statements`, one per new session, to the pattern at `pointer`."""
     occurrences = pattern["occurrences"] + len(statements)
     values = {
         "occurrences": occurrences,
@@ -415,8 +306,11 @@ def _evidence_patch(
     )
     evidence = [_evidence(each) for each in statements]
     if "evidence" not in metadata:
-        # A pattern of the original format: its links say which sessions it has counted.
-        evidence = _linked_evidence(pattern) + evidence
+        # A pattern of the original format names the sessions that it has counted in its links.
+        linked = sorted(session_ids(pattern))
+        evidence = [
+            {"session_id": each, "phase": None, "text": pattern["pattern"]} for each in linked
+        ] + evidence
     return patch + _append_patch(metadata, "evidence", inner, evidence)
 
 
@@ -429,13 +323,6 @@ def _append_patch(owner: Mapping[str, Any], key: str, pointer: str, values: list
     ]
 
 
-def _linked_evidence(pattern: Pattern) -> list[JsonObject]:
-    return [
-        {"session_id": session_id, "phase": None, "text": pattern["pattern"]}
-        for session_id in sorted(counted_sessions(pattern))
-    ]
-
-
 def _evidence(statement: Statement) -> JsonObject:
     return {"session_id": statement.session_id, "phase": statement.phase, "text": statement.text}
 
@@ -445,7 +332,7 @@ def _session_link(statement: Statement, now: datetime, make: MakeId) -> Link:
 
 
 def _confidence(before: float, further: int, occurrences: int) -> float:
-    """Return the confidence after `further` sessions, `occurrences` in all; rounded, so that 0.1 adds up."""
+    """Return the confidence after `further` sessions of `occurrences` in all; rounded, so that 0.1 adds up."""
     raised = before + CONFIDENCE_PER_SESSION * further
     if occurrences >= REPEATED_SESSIONS:
         raised = max(raised, REPEATED_BASE + CONFIDENCE_PER_SESSION * occurrences)
@@ -455,7 +342,7 @@ def _confidence(before: float, further: int, occurrences: int) -> float:
 def _link_contradictions(
     patterns: list[Pattern], fresh: list[Pattern], patch: Patch, now: datetime, make: MakeId
 ) -> list[Contradiction]:
-    """Link each fresh pattern and what it contradicts both ways; neither loses or gains confidence."""
+    """Link each new pattern and those that it contradicts both ways, without a change of confidence."""
     every = [*patterns, *fresh]
     found = index(pattern["pattern"] for pattern in every if fresh)
     contradictions: list[Contradiction] = []
@@ -482,24 +369,8 @@ def _pattern_link(target: Pattern, now: datetime, make: MakeId) -> Link:
     return new_link(make("link"), target["id"], "long_term_pattern", "contradicts", now=now)
 
 
-# requirements/004: relevance above which one session is enough.
-HIGH_RELEVANCE = 0.8
-
-
-# Files touched and commands run again are work, not a regularity of it.
-WORK_TYPES = frozenset({"code_change", "command", "error", "code_snippet"})
-# A longer entry is data.
-MAX_SENTENCES = 40
-
-
-# What an agent says of itself on the way ("I have all I need") is the same in every session.
-_SELF_TALK = lazy(
-    r"(?:i|i['’](?:m|ve|ll|d)|let me)\b(?! (?:decided|chose|prefer|always|never)\b)", re.IGNORECASE
-)
-
-
 class Repeated(NamedTuple):
-    """A statement that several sessions make."""
+    """A statement that occurs in several sessions."""
 
     statement: str
     sessions: list[str]
@@ -510,9 +381,9 @@ class Repeated(NamedTuple):
 def promote(
     memory: JsonObject, *, now: datetime, new_id: NewId, sessions: Collection[str] | None = None
 ) -> Change:
-    """Return the change that promotes what deserves it; its result is a `Promotion`.
+    """Return the change that promotes weighty and repeated statements; its result is a `Promotion`.
 
-    `sessions` limits what is looked at to the sessions with these ids; by default all are.
+    Only the sessions with the ids `sessions` are read, by default all.
     """
     statements = [
         each
@@ -535,7 +406,7 @@ def promote(
 
 
 def repeated_statements(memory: JsonObject) -> list[Repeated]:
-    """Return what at least ``REPEATED_SESSIONS`` distinct sessions say, promoted or not, most repeated first."""
+    """Return the statements of at least ``REPEATED_SESSIONS`` distinct sessions, promoted or not, most repeated first."""
     found: list[Repeated] = []
     for group in _groups(list(_statements(memory))):
         ordered = sorted(group, key=_order)
@@ -548,7 +419,7 @@ def repeated_statements(memory: JsonObject) -> list[Repeated]:
 
 
 def _statements(memory: JsonObject) -> Iterator[Statement]:
-    """Yield what the sessions say, oldest session first, without what aether injected."""
+    """Yield the statements of the sessions, oldest session first, without injected text."""
     sessions = memory["short_term_memory"]["sessions"]
     by_time = sorted(
         enumerate(sessions), key=lambda numbered: (str(numbered[1]["compressed_at"]), numbered[0])
@@ -559,15 +430,9 @@ def _statements(memory: JsonObject) -> Iterator[Statement]:
             said = without_lead_in(without_injected(text))
             if fingerprint(said).weights:
                 yield Statement(
-                    said,
-                    at,
-                    session["session_id"],
-                    session["id"],
-                    session.get("phase"),
-                    castes_of(session, entry),
-                    relevance,
-                    order,
-                )
+                    said, at, session["session_id"], session["id"], session.get("phase"),
+                    castes_of(session, entry), relevance, order,
+                )  # fmt: skip
                 order += 1
 
 
@@ -578,7 +443,7 @@ def _texts_of(session: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], s
         if not entry.get("injected") and (relevance > HIGH_RELEVANCE or entry.get("type") not in WORK_TYPES):
             content = str(entry.get("content") or "")
             yield entry, content, relevance
-            # What an entry says among other things is evidence too; by itself it was not of high relevance.
+            # Each sentence of an entry is evidence too, but the relevance is that of the whole entry.
             parts = sentences(content)
             yield from ((entry, part, 0.0) for part in parts[:MAX_SENTENCES] if len(parts) > 1)
     for entry in session.get("key_decisions") or []:
@@ -591,21 +456,15 @@ def _order(statement: Statement) -> int:
     return statement.order
 
 
-def _is_promoted(unit: list[Statement], group: list[Statement]) -> bool:
-    """Return whether `group`, worded by `unit`, is repeated often enough or its wording has weight by itself."""
-    repeated = len({each.session_id for each in group}) >= REPEATED_SESSIONS
-    return _has_weight(unit) or (repeated and not _SELF_TALK.match(unit[-1].text))
-
-
 def _has_weight(unit: list[Statement]) -> bool:
     return any(each.relevance > HIGH_RELEVANCE for each in unit)
 
 
 def _groups(statements: list[Statement]) -> Iterator[list[Statement]]:
-    """Yield the statements that say the same, the one that words it best first.
+    """Yield each group of statements with one meaning that is promoted, the best wording first.
 
-    A statement leads those that say the same as itself, alone or among other things, not those that are the same as one of them, so
-    that meaning cannot drift along a chain. Only a group that deserves promotion takes its members away.
+    A group has the statements similar to its first one, not those similar to another member, so that meaning
+    cannot drift along a chain. Only a promoted group takes its members from other groups.
     """
     by_words: dict[str, list[Statement]] = {}
     for statement in statements:
@@ -625,6 +484,106 @@ def _groups(statements: list[Statement]) -> Iterator[list[Statement]]:
             units[at][-1],
             *(one for other in members for one in units[other] if one is not units[at][-1]),
         ]
-        if _is_promoted(units[at], group):
+        repeated = len({each.session_id for each in group}) >= REPEATED_SESSIONS
+        if _has_weight(units[at]) or (repeated and not _SELF_TALK.match(units[at][-1].text)):
             taken.update(members)
             yield group
+
+
+class _Endpoint(NamedTuple):
+    """One end of a link: its id, type, JSON pointer and value."""
+
+    id: str
+    type: str
+    pointer: str
+    value: Mapping[str, Any]
+
+
+def create_link(
+    memory: JsonObject, source_id: str, target_id: str, link_type: str, *, now: datetime, new_id: NewId
+) -> Change:
+    """Return the change that links `source_id` to `target_id`; its result is the id of the link.
+
+    Raises:
+        InvalidInput: the type is not one of ``LINK_TYPES``, or both ends are the same.
+        NotFound: an end is in no layer.
+    """
+    if link_type not in LINK_TYPES:
+        raise InvalidInput(
+            f"{shown(link_type)} is not a link type.", fix=f"Use one of {', '.join(LINK_TYPES)}."
+        )
+    if source_id == target_id:
+        raise InvalidInput(f"{shown(source_id)} cannot be linked to itself.", fix="Name two different ids.")
+    source, target = _endpoint(memory, source_id), _endpoint(memory, target_id)
+    patch: Patch = []
+    link_id = _add_link(patch, source, target, link_type, link_id=new_id("link", now, 0), now=now)
+    kinds = {source.type, target.type}
+    both_ways = kinds == {"short_term_session", "long_term_pattern"}
+    if both_ways or ("working_memory_item" not in kinds and link_type in _MUTUAL):
+        back_id = _add_link(patch, target, source, link_type, link_id=new_id("link", now, 1), now=now)
+        if both_ways and source.type == "short_term_session":
+            # A session lists the ids of its patterns; the pattern holds the link itself.
+            link_id = back_id
+    return Change({"memory": patch} if patch else {}, result=link_id)
+
+
+def new_link(link_id: str, target_id: str, target_type: str, link_type: str, *, now: datetime) -> Link:
+    """Return a link as its holder stores it."""
+    return {
+        "link_id": link_id, "target_id": target_id, "target_type": target_type, "link_type": link_type,
+        "created_at": clock.stamp(now),
+    }  # fmt: skip
+
+
+def relate_patterns(session: Mapping[str, Any], pointer: str, pattern_ids: list[str]) -> Patch:
+    """Return the patch that lists `pattern_ids` in the session at `pointer`, except those listed already."""
+    metadata = session.get("metadata")
+    if not isinstance(metadata, dict):
+        return [{"op": "add", "path": f"{pointer}/metadata", "value": {"related_patterns": pattern_ids}}]
+    listed = metadata.get("related_patterns")
+    if not isinstance(listed, list):
+        return [{"op": "add", "path": f"{pointer}/metadata/related_patterns", "value": pattern_ids}]
+    path = f"{pointer}/metadata/related_patterns/-"
+    return [{"op": "add", "path": path, "value": each} for each in pattern_ids if each not in listed]
+
+
+def _endpoint(memory: JsonObject, wanted: str) -> _Endpoint:
+    layers = (
+        ("working_memory", "items", "working_memory_item"),
+        ("short_term_memory", "sessions", "short_term_session"),
+        ("long_term_memory", "patterns", "long_term_pattern"),
+    )
+    for layer, entries, end_type in layers:
+        for at, entry in enumerate(memory[layer][entries]):
+            if entry["id"] == wanted:
+                return _Endpoint(wanted, end_type, f"/{layer}/{entries}/{at}", entry)
+    raise NotFound(
+        f"no item, session or pattern has the id {shown(wanted)}.",
+        fix='Find ids with "aether memory search" or "aether show memory".',
+    )
+
+
+def _add_link(
+    patch: Patch, holder: _Endpoint, target: _Endpoint, link_type: str, *, link_id: str, now: datetime
+) -> str:
+    """Add to `patch` a link from `holder` to `target`; return the id of that link."""
+    is_session = holder.type == "short_term_session"
+    if is_session and target.type == "long_term_pattern":
+        patch += relate_patterns(holder.value, holder.pointer, [target.id])
+        return link_id
+    pointer, owner = holder.pointer, holder.value
+    if is_session:
+        pointer, owner = f"{pointer}/metadata", owner.get("metadata")  # type: ignore[assignment]
+        if not isinstance(owner, dict):
+            patch.append({"op": "add", "path": pointer, "value": {}})
+            owner = {}
+    links = owner.get("associative_links")
+    if not isinstance(links, list):
+        patch.append({"op": "add", "path": f"{pointer}/associative_links", "value": []})
+        links = []
+    for held in links:
+        if held["target_id"] == target.id and held["link_type"] == link_type:
+            return str(held["link_id"])
+    link = new_link(link_id, target.id, target.type, link_type, now=now)
+    patch.append({"op": "add", "path": f"{pointer}/associative_links/-", "value": link})
+    return link_id

@@ -1,19 +1,14 @@
-"""Phases: what starting and completing one does to the colony and its signals, and the Queen's say.
+"""Phases: start and complete a phase, adapt the next one, and record the Queen's decisions.
 
-Starting and completing take the state machine along its legal edges, however many that are. Completing
-deposits PHASE_COMPLETE, the boundary at which work is compressed, and leaves the phase waiting for the
-Queen. Doing either twice is doing it once.
+Starting and completing take the state machine along its legal edges and are idempotent. Completing deposits
+PHASE_COMPLETE, the boundary at which work is compressed, and leaves the phase waiting for the Queen.
 
-Phase markers: the lines with which an agent says that a phase is over, or that the next begins.
+Adapting deposits the confident patterns of a phase as signals for every worker, and writes them into the
+roadmap of the next phase, for people. Adapting twice from one phase is adapting once.
 
-A phase changes what is compressed and when, so a line counts only where it cannot mean anything else: it
-stands alone, in prose. What stands in a quote, in code, in a list or a table (plans look like that), after a
-line that announces it ("I'll then write:"), or as a question does not count, nor does one that the same text denies.
-
-Adaptation: what the next phase takes over from the patterns that a phase has shown.
-
-Confident patterns of the phase become signals, so that every worker feels them, and are written into the
-roadmap of the next phase, so that a person can read them. Adapting twice from one phase is adapting once.
+An agent completes or starts a phase by a line of its own in prose. Since a phase decides what is compressed and
+when, a line in a quote, code, a list or a table (plans look like that), after an announcement ("I'll then write:"),
+or as a question does not count, and neither does one that the same text denies. The states are in `colony`.
 """
 
 from __future__ import annotations
@@ -27,8 +22,8 @@ from typing import Any, Literal, NamedTuple, get_args
 from aether import clock
 from aether.errors import InvalidInput, shown
 from aether.memory import signals
-from aether.memory.changes import chain_changes, check_phase, join_changes, phase_number
-from aether.memory.colony import DOCUMENT, RUNNING, follow_route
+from aether.memory.changes import chain_changes, join_changes
+from aether.memory.colony import DOCUMENT, RUNNING, check_phase, follow_route, phase_number
 from aether.text.regex import lazy
 from aether.types import (
     Adaptation,
@@ -62,19 +57,19 @@ ROUTES_TO_COMPLETED: dict[State, list[State]] = {
 
 
 class PhaseChange(NamedTuple):
-    """What became of a phase."""
+    """The effect of starting or completing a phase."""
 
     phase: int
     state: State
     """The state of the colony afterwards."""
     changed: bool
-    """False where the phase was already there."""
+    """False if the phase was started or completed already."""
     signals: tuple[str, ...] = ()
     """Ids of the signals that were deposited."""
 
 
 def current_phase(colony: Mapping[str, Any], default: int = 1) -> int:
-    """Return the phase that was started last, or `default` where none was.
+    """Return the phase that was started last, or `default` if no phase was started.
 
     >>> current_phase({"colony_status": {"current_phase": None}})
     1
@@ -84,19 +79,13 @@ def current_phase(colony: Mapping[str, Any], default: int = 1) -> int:
 
 
 def start_phase(
-    colony: Mapping[str, Any],
-    pheromones: Mapping[str, Any],
-    phase: int,
-    *,
-    now: datetime,
-    name: str | None = None,
-    goal: str | None = None,
-    trigger: str = "phase_start",
-) -> Change:
+    colony: Mapping[str, Any], pheromones: Mapping[str, Any], phase: int, *, now: datetime,
+    name: str | None = None, goal: str | None = None, trigger: str = "phase_start",
+) -> Change:  # fmt: skip
     """Return the change that starts `phase`; its result is a `PhaseChange`.
 
-    A phase that was completed is opened again: its PHASE_COMPLETE signal is withdrawn. A check-in that
-    still waits is decided by this act: `redo` for the same phase, else `continue`.
+    A completed phase is opened again: its PHASE_COMPLETE signal is withdrawn. A check-in that waits is
+    decided: `redo` for the same phase, else `continue`.
 
     Raises:
         InvalidInput: `phase` is not a phase number, or another phase is running.
@@ -123,30 +112,27 @@ def start_phase(
         at = status["phases_completed"].index(phase)
         own.append({"op": "remove", "path": f"/colony_status/phases_completed/{at}"})
     own += _roadmap(colony, phase, fields)
-    settled: dict[str, Patch] = {}
-    going: list[str] = []
-    if started and _awaits_review(status["queen_checkin"]):
-        settled, going = _decided_by_start(colony, phase, now), _checkins(pheromones)
+    decided: dict[str, Patch] = {}
+    withdrawn: list[str] = []
+    checkin = status["queen_checkin"]
+    if started and _awaits_review(checkin):
+        decision: Decision = "redo" if checkin["phase"] == phase else "continue"
+        decided = _checkin_patch(_with_decision(checkin, decision, now, f"phase {phase} was started"))
+        withdrawn = _checkins(pheromones)
     if started:
-        going += [s["id"] for s in pheromones["active_pheromones"] if signals.is_phase_complete(s, phase)]
+        withdrawn += [s["id"] for s in pheromones["active_pheromones"] if signals.is_phase_complete(s, phase)]
     return join_changes(
         follow_route(colony, route, now=now, trigger=trigger),
         Change({DOCUMENT: own}),
-        Change(settled),
-        # One withdrawal for all: two would each count the places of a list that the other has shortened.
-        signals.withdraw(pheromones, going, now=now),
+        Change(decided),
+        # One withdrawal for all: of two, the second would use positions of the list before the first.
+        signals.withdraw(pheromones, withdrawn, now=now),
         result=PhaseChange(phase, "EXECUTING", started),
     )
 
 
 def _awaits_review(checkin: Mapping[str, Any] | None) -> bool:
     return checkin is not None and checkin["status"] == "awaiting_review"
-
-
-def _decided_by_start(colony: Mapping[str, Any], phase: int, now: datetime) -> dict[str, Patch]:
-    checkin = colony["colony_status"]["queen_checkin"]
-    decision: Decision = "redo" if checkin["phase"] == phase else "continue"
-    return _checkin_patch(_with_decision(checkin, decision, now, f"phase {phase} was started"))
 
 
 def _with_decision(
@@ -157,21 +143,16 @@ def _with_decision(
 
 
 def complete_phase(
-    colony: Mapping[str, Any],
-    pheromones: Mapping[str, Any],
-    phase: int,
-    *,
-    now: datetime,
-    new_id: NewId,
+    colony: Mapping[str, Any], pheromones: Mapping[str, Any], phase: int, *, now: datetime, new_id: NewId,
     trigger: str = "phase_complete",
-) -> Change:
+) -> Change:  # fmt: skip
     """Return the change that completes `phase`; its result is a `PhaseChange`.
 
-    A running phase takes the colony to COMPLETED. A phase that was never started may be completed too,
-    for those who keep the phases by hand: the state stays, and the event says `started: false`.
+    A running phase takes the colony to COMPLETED. A phase that was never started may be completed too, for
+    those who keep the phases by hand: the state does not change, and the event says `started: false`.
 
     Raises:
-        InvalidInput: `phase` is not a phase number, or it is the one that FAILED.
+        InvalidInput: `phase` is not a phase number, or it FAILED.
     """
     check_phase(phase)
     status = colony["colony_status"]
@@ -192,14 +173,9 @@ def complete_phase(
     own += _roadmap(colony, phase, {"status": "completed", "completed_at": clock.stamp(now)})
     checkin = await_queen_decision(colony, pheromones, phase, now=now, signal_id=new_id("checkin", now, 1))
     boundary = signals.emit(
-        pheromones,
-        signals.PHASE_COMPLETE,
-        f"Phase {phase} is complete",
-        now=now,
-        id=new_id("phase_complete", now, 0),
-        source="colony",
-        phase=phase,
-    )
+        pheromones, signals.PHASE_COMPLETE, f"Phase {phase} is complete", now=now,
+        id=new_id("phase_complete", now, 0), source="colony", phase=phase,
+    )  # fmt: skip
     event = {"event": "phase_completed", "at": clock.stamp(now), "phase": phase, "started": current == phase}
     return join_changes(
         follow_route(colony, route, now=now, trigger=trigger),
@@ -213,12 +189,7 @@ def complete_phase(
 
 
 def await_queen_decision(
-    colony: Mapping[str, Any],
-    pheromones: Mapping[str, Any],
-    phase: int,
-    *,
-    now: datetime,
-    signal_id: str,
+    colony: Mapping[str, Any], pheromones: Mapping[str, Any], phase: int, *, now: datetime, signal_id: str
 ) -> Change:
     """Return the change that leaves `phase` waiting for the Queen; its result is the CHECKIN signal.
 
@@ -238,14 +209,9 @@ def await_queen_decision(
     if _awaits_review(old):
         superseded = [{"event": "checkin_superseded", "at": clock.stamp(now), "checkin": old}]
     signal = signals.emit(
-        pheromones,
-        "CHECKIN",
-        f"Phase {phase} is complete and waits for the Queen",
-        now=now,
-        id=signal_id,
-        source="colony",
-        phase=phase,
-    )
+        pheromones, "CHECKIN", f"Phase {phase} is complete and waits for the Queen", now=now, id=signal_id,
+        source="colony", phase=phase,
+    )  # fmt: skip
     return join_changes(
         Change(_checkin_patch(checkin), {"events": superseded} if superseded else {}),
         signals.withdraw(pheromones, _checkins(pheromones), now=now),
@@ -255,20 +221,16 @@ def await_queen_decision(
 
 
 def decide(
-    colony: Mapping[str, Any],
-    pheromones: Mapping[str, Any],
-    decision: str,
-    *,
-    now: datetime,
+    colony: Mapping[str, Any], pheromones: Mapping[str, Any], decision: str, *, now: datetime,
     note: str | None = None,
-) -> Change:
+) -> Change:  # fmt: skip
     """Return the change that records the Queen's decision; its result is the check-in.
 
-    `continue` goes on, `adjust` goes on with what she signals, `redo` wants the phase again; none of
-    them starts a phase. The CHECKIN signal is withdrawn. The same decision again changes nothing.
+    `continue` goes on, `adjust` goes on as she signals, `redo` asks for the phase again; none of them
+    starts a phase. The CHECKIN signal is withdrawn. The same decision again changes nothing.
 
     Raises:
-        InvalidInput: there is no such decision, or no phase waits for one.
+        InvalidInput: the decision is unknown, or no phase waits for one.
     """
     taken = next((name for name in DECISIONS if name == decision), None)
     if taken is None:
@@ -299,7 +261,7 @@ def _checkins(pheromones: Mapping[str, Any]) -> list[str]:
 
 
 def _roadmap(colony: Mapping[str, Any], phase: int, fields: Mapping[str, Any]) -> Patch:
-    """Return the patch that gives `phase` these fields, in its place by number."""
+    """Return the patch that sets these fields of `phase` in the roadmap, which is sorted by number."""
     roadmap = colony["phases"]["roadmap"]
     for at, entry in enumerate(roadmap):
         if entry["phase"] == phase:
@@ -315,19 +277,9 @@ def _roadmap(colony: Mapping[str, Any], phase: int, fields: Mapping[str, Any]) -
 def planned_phase(phase: int) -> RoadmapPhase:
     """Return the roadmap entry of a phase of which only the number is known."""
     return {
-        "phase": phase,
-        "name": None,
-        "goal": None,
-        "status": "planned",
-        "started_at": None,
-        "completed_at": None,
-        "adaptation": None,
-    }
-
-
-def adapt_roadmap(colony: Mapping[str, Any], phase: int, adaptation: Mapping[str, Any]) -> Patch:
-    """Return the patch that gives `phase` its adaptation."""
-    return _roadmap(colony, phase, {"adaptation": adaptation})
+        "phase": phase, "name": None, "goal": None, "status": "planned", "started_at": None,
+        "completed_at": None, "adaptation": None,
+    }  # fmt: skip
 
 
 _FENCE = lazy(r"^[ ]{0,3}(`{3,}|~{3,}).*?(?:^[ ]{0,3}\1[`~]*\s*$|\Z)", re.DOTALL | re.MULTILINE)
@@ -354,14 +306,14 @@ class PhaseMarker(NamedTuple):
 
 
 def phase_markers(text: str) -> list[PhaseMarker]:
-    r"""Return the phase markers of an agent's message, in their order.
+    r"""Return the lines of an agent's message that complete or start a phase, in their order.
 
-    >>> markers("All tests pass.\n\n**Phase 2 complete**")
-    [Marker(action='complete', phase=2, name='')]
-    >>> markers("- Phase 2: done\n> Phase 2 complete\nIs phase 2 done?")
+    >>> phase_markers("All tests pass.\n\n**Phase 2 complete**")
+    [PhaseMarker(action='complete', phase=2, name='')]
+    >>> phase_markers("- Phase 2: done\n> Phase 2 complete\nIs phase 2 done?")
     []
-    >>> markers('aether: start phase 3 "the importer"')
-    [Marker(action='start', phase=3, name='the importer')]
+    >>> phase_markers('aether: start phase 3 "the importer"')
+    [PhaseMarker(action='start', phase=3, name='the importer')]
     """
     if "phase" not in text.lower():
         return []
@@ -371,38 +323,36 @@ def phase_markers(text: str) -> list[PhaseMarker]:
         marker = (
             None if _NOT_PROSE.match(line) or before.endswith(":") else _marker(_DECORATION.sub("", line))
         )
-        if marker and not _is_denied(marker, text):
+        denied = (
+            marker
+            and marker.action == "complete"
+            and re.search(_DENIED.format(marker.phase), text, re.IGNORECASE)
+        )
+        if marker and not denied:
             found.append(marker)
         before = line.rstrip(" *_") or before
     return found
 
 
 def _marker(line: str) -> PhaseMarker | None:
-    over = _COMPLETE.fullmatch(line)
-    if over:
-        return PhaseMarker("complete", int(over[1] or over[2]))
-    begun = _START.fullmatch(line)
-    return PhaseMarker("start", int(begun[1]), (begun[2] or "").strip()) if begun else None
-
-
-def _is_denied(marker: PhaseMarker, text: str) -> bool:
-    return marker.action == "complete" and bool(re.search(_DENIED.format(marker.phase), text, re.IGNORECASE))
+    if complete := _COMPLETE.fullmatch(line):
+        return PhaseMarker("complete", int(complete[1] or complete[2]))
+    start = _START.fullmatch(line)
+    return PhaseMarker("start", int(start[1]), (start[2] or "").strip()) if start else None
 
 
 def apply_marker(
     documents: Mapping[str, Any], marker: PhaseMarker, *, now: datetime, new_id: NewId
 ) -> Change:
-    """Return the change that completes the running phase, or starts one if none runs; its result is whether one completed.
+    """Return the change that completes the running phase, or starts one if no phase runs; its result is whether one was completed.
 
-    A line about any other phase, or one that the colony refuses, changes nothing.
+    A line about another phase, or one that the colony rejects, changes nothing.
     """
     colony, pheromones = documents["COLONY_STATE"], documents["pheromones"]
     status = colony["colony_status"]
     running = status["current_phase"] if status["state"] in RUNNING else None
     with suppress(InvalidInput):
         if marker.action == "complete" and running == marker.phase:
-            pass  # MOVER
-
             done = complete_and_adapt(documents, marker.phase, now=now, new_id=new_id)
             return done._replace(result=True)
         if marker.action == "start" and running is None and marker.phase not in status["phases_completed"]:
@@ -411,7 +361,7 @@ def apply_marker(
     return Change({}, result=False)
 
 
-# A pattern seen once has exactly 0.7, so only what was seen again steers (facts of the original colony).
+# A pattern seen once has exactly 0.7, so only repeated ones become signals (facts of the original colony).
 MIN_CONFIDENCE = 0.7
 # Strengths of signals that come from memory (facts of the original colony).
 FOCUS_STRENGTH = 0.8
@@ -421,7 +371,7 @@ FOCUS_TYPES = frozenset({"success_pattern", "preference"})
 
 
 class AdaptedPhase(NamedTuple):
-    """What the next phase took over."""
+    """The patterns that the next phase inherited."""
 
     phase: int
     """The phase that was adapted."""
@@ -431,18 +381,13 @@ class AdaptedPhase(NamedTuple):
 
 
 def adapt_next_phase(
-    memory: Mapping[str, Any],
-    colony: Mapping[str, Any],
-    pheromones: Mapping[str, Any],
-    phase: int,
-    *,
-    now: datetime,
-    new_id: NewId,
-) -> Change:
-    """Return the change that carries the patterns of `phase` to the next one; its result is an `Adapted`.
+    memory: Mapping[str, Any], colony: Mapping[str, Any], pheromones: Mapping[str, Any], phase: int, *,
+    now: datetime, new_id: NewId,
+) -> Change:  # fmt: skip
+    """Return the change that adapts the next phase to the patterns of `phase`; its result is an `AdaptedPhase` or None.
 
-    The next phase is the first of the roadmap after `phase`, else `phase` + 1. Where no pattern is
-    confident enough, or this was done before, nothing changes and the result is None.
+    The next phase is the first of the roadmap after `phase`, else `phase` + 1. Nothing changes if no pattern
+    is confident enough, or if it was adapted from `phase` before.
 
     Raises:
         InvalidInput: `phase` is not a phase number.
@@ -451,10 +396,23 @@ def adapt_next_phase(
     after = sorted(entry["phase"] for entry in colony["phases"]["roadmap"] if entry["phase"] > phase)
     following = check_phase(after[0] if after else phase + 1)
     before = next((e["adaptation"] for e in colony["phases"]["roadmap"] if e["phase"] == following), None)
-    patterns = _confident_patterns(memory, phase)
+    patterns: list[Pattern] = [
+        pattern
+        for pattern in memory["long_term_memory"]["patterns"]
+        if pattern["confidence"] > MIN_CONFIDENCE
+        and phase in [phase_number(related) for related in pattern["metadata"].get("related_phases", [])]
+    ]
     if not patterns or (before is not None and before["adapted_from"] == phase):
         return Change({})
     adaptation = _adaptation(patterns, phase, now)
+    # Signals of an earlier phase for the same patterns are withdrawn, so that they do not add up.
+    renewed = {pattern["id"] for pattern in patterns}
+    superseded = [
+        signal["id"]
+        for signal in pheromones["active_pheromones"]
+        if signal["metadata"].get("source") == ADAPTATION_SOURCE
+        and signal["metadata"].get("pattern_id") in renewed
+    ]
     emitted = [
         _pattern_signal(
             pheromones, pattern, now=now, phase=following, id=new_id(_signal_type(pattern).lower(), now, nth)
@@ -462,8 +420,8 @@ def adapt_next_phase(
         for nth, pattern in enumerate(patterns)
     ]
     return join_changes(
-        Change({DOCUMENT: adapt_roadmap(colony, following, adaptation)}),
-        signals.withdraw(pheromones, _superseded_signals(pheromones, patterns), now=now),
+        Change({DOCUMENT: _roadmap(colony, following, {"adaptation": adaptation})}),
+        signals.withdraw(pheromones, superseded, now=now),
         *emitted,
         result=AdaptedPhase(following, adaptation, tuple(change.result["id"] for change in emitted)),
     )
@@ -488,15 +446,6 @@ def complete_and_adapt(documents: Mapping[str, Any], phase: int, *, now: datetim
     return change._replace(result=change.result[0])
 
 
-def _confident_patterns(memory: Mapping[str, Any], phase: int) -> list[Pattern]:
-    return [
-        pattern
-        for pattern in memory["long_term_memory"]["patterns"]
-        if pattern["confidence"] > MIN_CONFIDENCE
-        and phase in [phase_number(related) for related in pattern["metadata"].get("related_phases", [])]
-    ]
-
-
 def _adaptation(patterns: list[Pattern], phase: int, now: datetime) -> Adaptation:
     return {
         "inherited_focus": [p["pattern"] for p in patterns if _signal_type(p) == "FOCUS"],
@@ -513,34 +462,12 @@ def _signal_type(pattern: Pattern) -> str:
 
 
 def _pattern_signal(
-    pheromones: Mapping[str, Any],
-    pattern: Pattern,
-    *,
-    now: datetime,
-    phase: int,
-    id: str,
+    pheromones: Mapping[str, Any], pattern: Pattern, *, now: datetime, phase: int, id: str
 ) -> Change:
-    # No guard of the state here: this is the colony's own memory, not a hand on running work.
+    # Without the guard of the colony's state, because these signals come from its own memory.
     name = _signal_type(pattern)
     return signals.emit(
-        pheromones,
-        name,
-        pattern["pattern"],
-        now=now,
-        id=id,
-        strength=FOCUS_STRENGTH if name == "FOCUS" else REDIRECT_STRENGTH,
-        source=ADAPTATION_SOURCE,
-        phase=phase,
-        metadata={"pattern_id": pattern["id"]},
-    )
-
-
-def _superseded_signals(pheromones: Mapping[str, Any], patterns: list[Pattern]) -> list[str]:
-    """Return the ids of signals that an earlier phase left for the same patterns, lest they add up."""
-    renewed = {pattern["id"] for pattern in patterns}
-    return [
-        signal["id"]
-        for signal in pheromones["active_pheromones"]
-        if signal["metadata"].get("source") == ADAPTATION_SOURCE
-        and signal["metadata"].get("pattern_id") in renewed
-    ]
+        pheromones, name, pattern["pattern"], now=now, id=id,
+        strength=FOCUS_STRENGTH if name == "FOCUS" else REDIRECT_STRENGTH, source=ADAPTATION_SOURCE,
+        phase=phase, metadata={"pattern_id": pattern["id"]},
+    )  # fmt: skip

@@ -1,8 +1,8 @@
 """Short-term memory: compressed sessions of earlier work, the newest ten.
 
 The document is `memory`, its part `short_term_memory`. Guaranteed: `current_sessions` is the number of
-sessions; a session is stored once, whoever asks how often; one that the limit pushes out goes to the
-archive, whole, after its patterns were extracted. What a session must be is decided in `answers`.
+sessions; storing a session twice stores it once; an evicted session moves to the archive whole, after its
+patterns were extracted. `answers` decides which answers of an architect become sessions.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ def find_session(memory: Mapping[str, Any], session_id: str) -> Session | None:
 
 
 def compression_ratio(original: int, compressed: int) -> float:
-    """Return original / compressed, two decimals; 0 where nothing is left.
+    """Return original / compressed, two decimals; 0 if `compressed` is 0.
 
-    >>> ratio(500, 200), ratio(500, 0)
+    >>> compression_ratio(500, 200), compression_ratio(500, 0)
     (2.5, 0.0)
     """
     return round(original / compressed, 2) if compressed else 0.0
 
 
 def answer_digest(answer: Mapping[str, Any]) -> str:
-    """Return what tells two answers apart: a hash of the fields that an architect writes."""
+    """Return a hash of the fields that an architect writes, equal for equal answers."""
     fields = {field: answer.get(field) for field in ANSWER_FIELDS}
     return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
@@ -52,42 +52,39 @@ def answer_digest(answer: Mapping[str, Any]) -> str:
 def build_session(
     answer: JsonObject, *, phase: int, original_tokens: int, count: Counter, metadata: JsonObject
 ) -> Session:
-    """Return the session that `answer`, a checked answer, becomes; the counts are ours."""
+    """Return the session of `answer`, a checked answer, with tokens counted by `count`."""
     session = {
-        "id": answer["id"],
-        "session_id": answer["session_id"],
-        "phase": phase,
-        "compressed_at": answer["compressed_at"],
-        "original_tokens": original_tokens,
-        "compressed_tokens": 0,
-        "compression_ratio": 0.0,
-        "summary": answer["summary"],
-        "key_decisions": answer["key_decisions"],
-        "outcomes": answer["outcomes"],
-        "high_value_items": answer["high_value_items"],
+        "id": answer["id"], "session_id": answer["session_id"], "phase": phase,
+        "compressed_at": answer["compressed_at"], "original_tokens": original_tokens, "compressed_tokens": 0,
+        "compression_ratio": 0.0, "summary": answer["summary"], "key_decisions": answer["key_decisions"],
+        "outcomes": answer["outcomes"], "high_value_items": answer["high_value_items"],
         "metadata": {"context": "", "related_patterns": [], **metadata},
-    }
+    }  # fmt: skip
     session["compressed_tokens"] = session_tokens(session, count)
     session["compression_ratio"] = compression_ratio(original_tokens, session["compressed_tokens"])
     return cast(Session, session)
 
 
 def store_session(memory: Mapping[str, Any], session: Session) -> Change:
-    """Return the change that stores `session`; nothing where the very same one is there already.
+    """Return the change that stores `session`; it is empty if the same session is stored already.
 
     Raises:
         Conflict: another session, an item or a pattern has its id.
     """
-    there = find_session(memory, session["session_id"])
-    if there is not None:
-        if there["metadata"].get("answer_sha256") == session["metadata"].get("answer_sha256"):
-            return Change({}, result=there)
+    same = find_session(memory, session["session_id"])
+    if same is not None:
+        if same["metadata"].get("answer_sha256") == session["metadata"].get("answer_sha256"):
+            return Change({}, result=same)
         raise Conflict(
             f"another session is called {shown(session['session_id'])}.",
             fix="Give this one an id and session_id of its own.",
             where="short_term_memory",
         )
-    for name in sorted({session["id"], session["session_id"]} & _used_ids(memory)):
+    # Ids are unique over all layers, because links and searches only have the id.
+    used = {each[field] for each in sessions_of(memory) for field in ("id", "session_id")}
+    used |= {each["id"] for each in memory["working_memory"]["items"]}
+    used |= {each["id"] for each in memory["long_term_memory"]["patterns"]}
+    for name in sorted({session["id"], session["session_id"]} & used):
         raise Conflict(
             f"{shown(name)} is the id of another session, an item or a pattern.",
             fix="Give this session an id and session_id of its own.",
@@ -100,15 +97,8 @@ def store_session(memory: Mapping[str, Any], session: Session) -> Change:
     return Change({"memory": patch}, result=session)
 
 
-def _used_ids(memory: Mapping[str, Any]) -> set[str]:
-    """Return the ids that are taken, whatever they name: links and searches only have the id."""
-    named = {session[field] for session in sessions_of(memory) for field in ("id", "session_id")}
-    others = (*memory["working_memory"]["items"], *memory["long_term_memory"]["patterns"])
-    return named | {other["id"] for other in others}
-
-
 def count_compression(memory: Mapping[str, Any], session: Session) -> Change:
-    """Return the change that counts the compression that made `session`."""
+    """Return the change that counts the compression of `session` in the metrics."""
     metrics = memory["metrics"]
     done = metrics["total_compressions"] + 1
     total = round(metrics.get("compression_ratio_total", 0.0) + session["compression_ratio"], 2)
@@ -122,21 +112,21 @@ def count_compression(memory: Mapping[str, Any], session: Session) -> Change:
 
 
 def average_ratio(total: float, compressions: int) -> float:
-    """Return the average ratio; it is kept beside its sum, so that undoing a compression keeps it true."""
+    """Return the average ratio; it is stored beside its sum, so that it stays right after an undo."""
     return round(total / compressions, 4) if compressions else 0.0
 
 
 def oldest_session(memory: Mapping[str, Any], *, spared: str | None = None) -> Session | None:
-    """Return the session that was compressed first, by instant and not by text, other than `spared`, or None."""
+    """Return the session that was compressed first, by instant and not by text, except `spared`, or None."""
     others = (session for session in sessions_of(memory) if session["session_id"] != spared)
     return min(others, key=lambda session: clock.parse(session["compressed_at"]), default=None)
 
 
 def evict_session(memory: Mapping[str, Any], session_id: str, *, now: datetime) -> Change:
-    """Return the change that moves one session to the archive; the result is that session.
+    """Return the change that moves one session to the archive; its result is that session.
 
     Raises:
-        NotFound: there is no such session.
+        NotFound: no session has this id.
     """
     ids = [session["session_id"] for session in sessions_of(memory)]
     if session_id not in ids:
@@ -161,7 +151,7 @@ def _count_step(sessions: int) -> JsonObject:
 
 
 def session_text(session: Mapping[str, Any]) -> str:
-    """Return what `session` says as plain text, one statement a line."""
+    """Return the statements of `session` as plain text, one a line."""
     lines = [session["summary"]]
     lines += [
         " — ".join(filter(None, (entry["decision"], entry["rationale"])))
@@ -173,7 +163,7 @@ def session_text(session: Mapping[str, Any]) -> str:
 
 
 def _archive_record(session: Session, now: datetime) -> JsonObject:
-    """Return the archive record of a session: readable and found by search like an item, and whole."""
+    """Return the archive record of a session: an item that search finds, and the whole session."""
     at = session["compressed_at"]
     item = {
         "id": session["session_id"], "type": "session", "content": session_text(session),

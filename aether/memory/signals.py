@@ -1,12 +1,12 @@
-"""Signals: pheromones, typed strengths that fade by half-life until nobody feels them.
+"""Signals: pheromones, typed strengths that decay by half-life.
 
 The document is `pheromones`. Decay is monotone and depends on age alone (decaying by a and then by b
-is decaying by a + b), deposits commute, and nothing vanishes: what fades or is withdrawn moves to the
-append-only file `events`. A clock that went backwards makes a signal fresh, never stronger than it was.
+is decaying by a + b), and deposits commute. No signal is lost: expired and withdrawn ones move to the
+append-only file `events`. A clock that was set back makes a signal fresh, never stronger than it was.
 
     current = strength * 0.5 ** (age / half_life)        effective = current * sensitivity of the caste
 
-Which signals a finished phase causes is decided in `colony`.
+`phases` decides which signals a phase causes.
 """
 
 from __future__ import annotations
@@ -18,76 +18,46 @@ from typing import Any, cast
 
 from aether import clock
 from aether.errors import InvalidInput, shown
-from aether.memory.changes import check_phase, phase_number
+from aether.memory.colony import check_phase, phase_number
 from aether.types import ActiveSignal, Change, JsonObject, Operation, Signal, SignalType
 
 DOCUMENT = "pheromones"
-# What is weaker than this is not felt (facts of the original colony).
+# At this strength and below, a signal is not active (facts of the original colony).
 MIN_STRENGTH = 0.1
-# A caste or type that the table does not list feels a signal fully: a colony may have castes of its
-# own, and a misspelt name must never hide a constraint.
+# The sensitivity of a caste or type that the table does not list: a colony may have castes of its own,
+# and a misspelt name must never hide a constraint.
 FULL_SENSITIVITY = 1.0
-# While work runs, new attraction or repulsion would pull it apart; the original calls this emergence.
+# While work runs, new FOCUS or REDIRECT would disturb it; the original calls this emergence.
 GUARDED_STATE = "EXECUTING"
 GUARDED_TYPES = frozenset({"FOCUS", "REDIRECT"})
-# The boundary signal; files of the original spell it in small letters, or as an event in the metadata.
+# The boundary signal; files of the original spell it in lower case, or as an event in the metadata.
 PHASE_COMPLETE = "PHASE_COMPLETE"
 
 # Half-lives in seconds and strengths are those of the original colony; CHECKIN, PHASE_COMPLETE and
-# TOKEN_THRESHOLD stand until they are answered, so they do not fade.
+# TOKEN_THRESHOLD hold until they are answered, so they do not decay.
 TYPES: dict[str, SignalType] = {
-    "INIT": {"half_life_seconds": None, "default_strength": 1.0, "effect": "goal: what the colony is for"},
-    "FOCUS": {
-        "half_life_seconds": 3600,
-        "default_strength": 0.7,
-        "effect": "attract: work here first, keep more of it",
-    },
-    "REDIRECT": {
-        "half_life_seconds": 86400,
-        "default_strength": 0.9,
-        "effect": "repel: a constraint, work elsewhere or otherwise",
-    },
-    "FEEDBACK": {
-        "half_life_seconds": 21600,
-        "default_strength": 0.5,
-        "effect": "variable: what the Queen thinks of the work",
-    },
-    "CHECKIN": {
-        "half_life_seconds": None,
-        "default_strength": 1.0,
-        "effect": "boundary: a phase waits for the Queen",
-    },
-    PHASE_COMPLETE: {
-        "half_life_seconds": None,
-        "default_strength": 1.0,
-        "effect": "boundary: a phase is done, its work may be compressed",
-    },
-    "TOKEN_THRESHOLD": {
-        "half_life_seconds": None,
-        "default_strength": 1.0,
-        "effect": "note: working memory passed its threshold, compression is needed",
-    },
+    name: {"half_life_seconds": half_life, "default_strength": strength, "effect": effect}
+    for name, half_life, strength, effect in (
+        ("INIT", None, 1.0, "goal: what the colony is for"),
+        ("FOCUS", 3600, 0.7, "attract: work here first, keep more of it"),
+        ("REDIRECT", 86400, 0.9, "repel: a constraint, work elsewhere or otherwise"),
+        ("FEEDBACK", 21600, 0.5, "variable: what the Queen thinks of the work"),
+        ("CHECKIN", None, 1.0, "boundary: a phase waits for the Queen"),
+        (PHASE_COMPLETE, None, 1.0, "boundary: a phase is done, its work may be compressed"),
+        ("TOKEN_THRESHOLD", None, 1.0, "note: working memory passed its threshold, compression is needed"),
+    )
 }
 
 
 def emit(
-    pheromones: Mapping[str, Any],
-    type: str,
-    context: str,
-    *,
-    now: datetime,
-    id: str,
-    strength: float | None = None,
-    source: str = "queen",
-    caste: str | None = None,
-    colony_state: str | None = None,
-    phase: int | None = None,
-    metadata: Mapping[str, Any] | None = None,
-) -> Change:
+    pheromones: Mapping[str, Any], type: str, context: str, *, now: datetime, id: str,
+    strength: float | None = None, source: str = "queen", caste: str | None = None,
+    colony_state: str | None = None, phase: int | None = None, metadata: Mapping[str, Any] | None = None,
+) -> Change:  # fmt: skip
     """Return the change that deposits one signal; its result is the signal.
 
     `colony_state` is the present state of the colony: while it is EXECUTING, FOCUS and REDIRECT are
-    refused, FEEDBACK is not. `metadata` adds the caller's own keys.
+    rejected. `metadata` adds the caller's own keys.
 
     Raises:
         InvalidInput: the type is unknown, the context is empty, the strength is not in (0, 1], the phase
@@ -104,17 +74,18 @@ def emit(
         raise InvalidInput(
             f"{shown(context)} says nothing.", fix="Say in words what the signal is about.", where="signal"
         )
-    said: JsonObject = {**(metadata or {}), "source": source, "caste": caste, "context": context}
+    given = kind["default_strength"] if strength is None else strength
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= 1:
+        raise InvalidInput(
+            f"{shown(given)} is not a strength.", fix="Use a number above 0, at most 1.", where="signal"
+        )
+    about: JsonObject = {**(metadata or {}), "source": source, "caste": caste, "context": context}
     if phase is not None:
-        said["phase"] = check_phase(phase)
+        about["phase"] = check_phase(phase)
     signal: Signal = {
-        "id": id,
-        "type": name,
-        "strength": _checked_strength(kind["default_strength"] if strength is None else strength),
-        "created_at": clock.stamp(now),
-        "decay_rate": kind["half_life_seconds"],
-        "metadata": said,
-    }
+        "id": id, "type": name, "strength": float(given), "created_at": clock.stamp(now),
+        "decay_rate": kind["half_life_seconds"], "metadata": about,
+    }  # fmt: skip
     return Change({DOCUMENT: [{"op": "add", "path": "/active_pheromones/-", "value": signal}]}, result=signal)
 
 
@@ -128,18 +99,10 @@ def _signal_type(pheromones: Mapping[str, Any], given: str) -> tuple[str, Signal
     )
 
 
-def _checked_strength(given: float) -> float:
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= 1:
-        raise InvalidInput(
-            f"{shown(given)} is not a strength.", fix="Use a number above 0, at most 1.", where="signal"
-        )
-    return float(given)
-
-
 def decayed_strength(strength: float, *, age_seconds: float, half_life_seconds: float | None) -> float:
-    """Return what is left of `strength` after `age_seconds`; a negative age counts as none.
+    """Return `strength` after `age_seconds` of decay; a negative age counts as 0.
 
-    >>> decayed(0.8, age_seconds=7200, half_life_seconds=3600)
+    >>> decayed_strength(0.8, age_seconds=7200, half_life_seconds=3600)
     0.2
     """
     if half_life_seconds is None or age_seconds <= 0:
@@ -159,30 +122,23 @@ def strength_at(signal: Mapping[str, Any], now: datetime) -> float:
 
 
 def effective_strength(
-    signal: Mapping[str, Any],
-    caste: str | None,
-    now: datetime,
-    *,
+    signal: Mapping[str, Any], caste: str | None, now: datetime, *,
     sensitivities: Mapping[str, Mapping[str, float]],
-) -> float:
-    """Return the strength of `signal` at `now` as `caste` feels it.
+) -> float:  # fmt: skip
+    """Return the strength of `signal` at `now` times the sensitivity of `caste`.
 
-    `sensitivities` is the document's `caste_sensitivities`; a caste or type it does not list, and no
-    caste at all, feels the signal fully.
+    `sensitivities` is the document's `caste_sensitivities`; the sensitivity is full for a caste or type that
+    it does not list, and without a caste.
     """
-    felt = sensitivities.get(caste, {}) if caste is not None else {}
-    return strength_at(signal, now) * felt.get(signal["type"].upper(), FULL_SENSITIVITY)
+    by_type = sensitivities.get(caste, {}) if caste is not None else {}
+    return strength_at(signal, now) * by_type.get(signal["type"].upper(), FULL_SENSITIVITY)
 
 
 def active_signals(
-    pheromones: Mapping[str, Any],
-    *,
-    now: datetime,
-    caste: str | None = None,
-    types: Collection[str] | None = None,
-    threshold: float = MIN_STRENGTH,
-) -> list[ActiveSignal]:
-    """Return the signals that `caste` feels above `threshold`, strongest first.
+    pheromones: Mapping[str, Any], *, now: datetime, caste: str | None = None,
+    types: Collection[str] | None = None, threshold: float = MIN_STRENGTH,
+) -> list[ActiveSignal]:  # fmt: skip
+    """Return the signals whose effective strength for `caste` is above `threshold`, strongest first.
 
     Each carries its `current_strength` and `effective_strength`. The order does not depend on the order
     of deposit: of two equally strong signals the newer is first, then the smaller id.
@@ -192,9 +148,9 @@ def active_signals(
     for signal in pheromones["active_pheromones"]:
         if wanted is not None and signal["type"].upper() not in wanted:
             continue
-        felt = effective_strength(signal, caste, now, sensitivities=pheromones["caste_sensitivities"])
-        if felt > threshold:
-            strengths = {"current_strength": strength_at(signal, now), "effective_strength": felt}
+        effective = effective_strength(signal, caste, now, sensitivities=pheromones["caste_sensitivities"])
+        if effective > threshold:
+            strengths = {"current_strength": strength_at(signal, now), "effective_strength": effective}
             found.append(cast("ActiveSignal", {**signal, **strengths}))
     return sorted(
         found, key=lambda s: (-s["effective_strength"], -clock.parse(s["created_at"]).timestamp(), s["id"])
@@ -204,27 +160,24 @@ def active_signals(
 def is_phase_complete(signal: Mapping[str, Any], phase: int) -> bool:
     """Return whether `signal` says that `phase` is complete, in our spelling or the original's.
 
-    A signal that names no phase is about whichever phase is asked for, as in the original.
+    A signal without a phase is about every phase, as in the original.
     """
     metadata = signal["metadata"]
-    said = (signal["type"], metadata.get("event"))
+    kinds = (signal["type"], metadata.get("event"))
     about = metadata.get("phase")
-    return any(isinstance(word, str) and word.upper() == PHASE_COMPLETE for word in said) and (
+    return any(isinstance(word, str) and word.upper() == PHASE_COMPLETE for word in kinds) and (
         about is None or phase_number(about) == phase
     )
 
 
 def find_phase_complete(pheromones: Mapping[str, Any], phase: int) -> Signal | None:
     """Return the newest signal that says `phase` is complete, or None."""
-    said: list[Signal] = [s for s in pheromones["active_pheromones"] if is_phase_complete(s, phase)]
-    return max(said, key=lambda s: (clock.parse(s["created_at"]), s["id"]), default=None)
+    found: list[Signal] = [s for s in pheromones["active_pheromones"] if is_phase_complete(s, phase)]
+    return max(found, key=lambda s: (clock.parse(s["created_at"]), s["id"]), default=None)
 
 
 def expire(pheromones: Mapping[str, Any], now: datetime) -> Change:
-    """Return the change that moves faded signals to the file `events`; its result is their ids.
-
-    Faded is what even a caste with full sensitivity no longer feels.
-    """
+    """Return the change that moves the signals of at most `MIN_STRENGTH` to the file `events`; its result is their ids."""
     faded = [s["id"] for s in pheromones["active_pheromones"] if strength_at(s, now) <= MIN_STRENGTH]
     return withdraw(pheromones, faded, now=now, event="signal_expired")
 
@@ -234,13 +187,13 @@ def withdraw(
 ) -> Change:
     """Return the change that moves the signals `ids` to the file `events`; its result is the ids moved.
 
-    An id that is not active is passed over, so withdrawing twice is withdrawing once.
+    An id that is not active is ignored, so withdrawing twice is withdrawing once.
     """
-    going = set(ids)
-    moved = [(at, s) for at, s in enumerate(pheromones["active_pheromones"]) if s["id"] in going]
+    wanted = set(ids)
+    moved = [(at, s) for at, s in enumerate(pheromones["active_pheromones"]) if s["id"] in wanted]
     if not moved:
         return Change({}, result=[])
-    # From the back, so that no removal shifts the place of the next one.
+    # Last first, so that no removal shifts the position of the next one.
     patch: list[Operation] = [
         {"op": "remove", "path": f"/active_pheromones/{at}"} for at, _ in reversed(moved)
     ]

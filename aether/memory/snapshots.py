@@ -1,12 +1,9 @@
-"""Snapshots: exact saved state of the whole colony, and the way back to it.
+"""Snapshots: the exact saved state of the whole colony, and restoring it.
 
 A restore is an ordinary change: a patch from the present documents to those of the snapshot, journalled
 and undoable like any other. Counters follow the snapshot; the list of automatic snapshots does not, or
-the next snapshot would take the name of one that exists. Reading and writing the files is the edge's.
-
-Departures: what leaves memory as a side effect, when the whole of it is taken to another state.
-
-Guaranteed: an item or session that a restore or an undo takes out of memory goes to the archive with it.
+the next snapshot would take the name of one that exists. Guaranteed: items and sessions that a restore or
+an undo removes from memory move to the archive. Files are read and written in `api`.
 """
 
 from __future__ import annotations
@@ -25,39 +22,29 @@ from aether.store.patch import apply, diff
 from aether.types import Change, JsonObject, Snapshot
 
 MAX_LABEL_CHARS = 200
-# What listing and pruning read, and of what type it is.
+# The reason in the archive records of a restore or an undo.
+REMOVED = "removed"
+# The fields that listing and pruning read, with their types.
 _METADATA_TYPES = {"snapshot_id": str, "timestamp": str, "label": str, "automatic": bool, "revision": int}
 
 Upgrade = Callable[[str, Any], Any]
-
-
-def _as_is(_name: str, value: Any) -> Any:
-    return value
+"""Brings a saved document, given its name, to the current version."""
 
 
 def take_snapshot(
-    documents: Mapping[str, Any],
-    *,
-    snapshot_id: str,
-    label: str,
-    now: datetime,
-    revision: int,
+    documents: Mapping[str, Any], *, snapshot_id: str, label: str, now: datetime, revision: int,
     automatic: bool = False,
-) -> Snapshot:
+) -> Snapshot:  # fmt: skip
     """Return the snapshot of `documents` at `revision`; a longer label than `MAX_LABEL_CHARS` is cut.
 
     Raises:
-        InvalidInput: a document holds what is not JSON.
+        InvalidInput: a document holds a value that is not JSON.
     """
     return {
-        "snapshot_id": snapshot_id,
-        "label": label[:MAX_LABEL_CHARS],
-        "automatic": automatic,
-        "timestamp": clock.stamp(now),
-        "revision": revision,
-        "documents": dict(documents),
+        "snapshot_id": snapshot_id, "label": label[:MAX_LABEL_CHARS], "automatic": automatic,
+        "timestamp": clock.stamp(now), "revision": revision, "documents": dict(documents),
         "checksum": checksum(documents),
-    }
+    }  # fmt: skip
 
 
 def checksum(documents: Mapping[str, Any]) -> str:
@@ -74,16 +61,14 @@ def checksum(documents: Mapping[str, Any]) -> str:
 
 
 def restore(
-    documents: Mapping[str, Any], snapshot: Mapping[str, Any], *, current: Upgrade = _as_is
+    documents: Mapping[str, Any], snapshot: Mapping[str, Any], *, current: Upgrade | None = None
 ) -> Change:
     """Return the change that takes `documents` back to `snapshot`; its result is the names that change.
 
-    `current` brings a saved document, given its name, to today's version.
-
-    A document that the snapshot does not hold stays as it is.
+    `current` is applied to each saved document. A document that the snapshot does not hold does not change.
 
     Raises:
-        CorruptDocument: the snapshot is not what was saved.
+        CorruptDocument: the checksum of the snapshot does not match.
         InvalidDocument: it holds a document that the colony does not have.
     """
     where = f"snapshot {shown(snapshot.get('snapshot_id'))}"
@@ -98,7 +83,7 @@ def restore(
                 fix=f"Restore into a colony that has it; this one has {', '.join(documents)}.",
                 where=where,
             )
-        wanted = current(name, value)
+        wanted = current(name, value) if current else value
         if name == DOCUMENT:
             wanted = {**wanted, "checkpoints": documents[name]["checkpoints"]}
         patch = diff(documents[name], wanted)
@@ -108,7 +93,7 @@ def restore(
 
 
 def without_documents(value: Any) -> JsonObject | None:
-    """Return the snapshot `value` without its documents; None where it is not a snapshot of ours."""
+    """Return the snapshot `value` without its documents; None if it is not a snapshot of ours."""
     if not isinstance(value, dict) or any(
         type(value.get(field)) is not kind for field, kind in _METADATA_TYPES.items()
     ):
@@ -121,7 +106,7 @@ def without_documents(value: Any) -> JsonObject | None:
 
 
 def sort_key(snapshot: Mapping[str, Any]) -> tuple[int, datetime, str]:
-    """Return what a snapshot is ordered by, older first: a clock may be set back, a revision never is."""
+    """Return the key that sorts snapshots oldest first: a clock may be set back, a revision never is."""
     return snapshot["revision"], clock.parse(snapshot["timestamp"]), snapshot["snapshot_id"]
 
 
@@ -136,28 +121,15 @@ def prunable(
     return [each for each in automatic[: max(0, len(automatic) - keep)] if each != taken]
 
 
-REMOVED = "removed"
-
-
-def removed_records(
-    before: Mapping[str, Any], after: Mapping[str, Any], *, now: datetime
-) -> list[JsonObject]:
-    """Return the archive records of the items and sessions of memory `before` that are not in `after`."""
-    staying = {item["id"] for item in items.items_of(after)}
-    gone = [item for item in items.items_of(before) if item["id"] not in staying]
-    kept = {session["session_id"] for session in sessions.sessions_of(after)}
-    ended = [each["session_id"] for each in sessions.sessions_of(before) if each["session_id"] not in kept]
-    records = items.archive_records(gone, why=REMOVED, now=now)
-    for name in ended:
-        records += [
-            {**each, "why": REMOVED}
-            for each in sessions.evict_session(before, name, now=now).appends["items"]
-        ]
-    return records
-
-
 def archive_removed(documents: Mapping[str, Any], change: Change, *, now: datetime) -> Change:
-    """Return `change` with the archive records of what it takes out of memory."""
-    memory = documents["memory"]
-    records = removed_records(memory, apply(memory, change.patches.get("memory", [])), now=now)
+    """Return `change` with the archive records of the items and sessions that it removes from memory."""
+    before = documents["memory"]
+    after = apply(before, change.patches.get("memory", []))
+    kept = {item["id"] for item in items.items_of(after)}
+    removed = [item for item in items.items_of(before) if item["id"] not in kept]
+    records = items.archive_records(removed, why=REMOVED, now=now)
+    for session in sessions.sessions_of(before):
+        if sessions.find_session(after, session["session_id"]) is None:
+            evicted = sessions.evict_session(before, session["session_id"], now=now)
+            records += [{**each, "why": REMOVED} for each in evicted.appends["items"]]
     return join_changes(change, Change({}, {"items": records} if records else {}), result=change.result)

@@ -53,11 +53,11 @@ class World(NamedTuple):
 
     @property
     def archived(self):
-        """Ids of the archived items; an archived session is told by its own field."""
+        """Ids of the archived items; an archived session is named by its own field."""
         return [record["item"]["id"] for record in self.archive if "session" not in record]
 
 
-def begin():
+def initial_world():
     """Return a memory that three more items would fill."""
     world = World(shipped(capacity=CAPACITY, sessions=SESSIONS))
     for said in SAID[:3]:
@@ -165,7 +165,7 @@ def changed(world, change):
 
 def lived(journey):
     """Return for each step: the world before it, the step, its change (None if refused), the world after it."""
-    world, told = begin(), []
+    world, steps_done = initial_world(), []
     for step in journey:
         before = repr(world.documents)
         try:
@@ -174,21 +174,21 @@ def lived(journey):
             change = None
         assert repr(world.documents) == before, "no function changes what it is given"
         after = world._replace(moment=world.moment + 1) if change is None else changed(world, change)
-        told.append((world, step, change, after))
+        steps_done.append((world, step, change, after))
         world = after
-    return told
+    return steps_done
 
 
 @JOURNEYS
 @given(journeys())
 def test_memory_fits_its_schema_and_every_derived_value_is_true(journey):
-    told = lived(journey)
+    steps_done = lived(journey)
 
-    for *_, world in told:
+    for *_, world in steps_done:
         assert search.examine(world.documents) == []
         assert world.memory["working_memory"]["current_tokens"] <= CAPACITY
         assert len(world.sessions) <= SESSIONS
-    for name, value in (told[-1][-1] if told else begin()).documents.items():
+    for name, value in (steps_done[-1][-1] if steps_done else initial_world()).documents.items():
         assert check.findings(name, value) == []
 
 
@@ -210,8 +210,8 @@ def test_a_session_that_was_stored_is_in_short_term_memory_or_in_the_archive(jou
     for before, step, change, world in lived(journey):
         if change and change.patches and step[0] in ("ingest", "create"):
             stored += [] if f"s{step[-2]}" in before.sessions else [f"s{step[-2]}"]
-        gone = [record["session"]["session_id"] for record in world.archive if "session" in record]
-        assert sorted(stored) == sorted([*world.sessions, *gone])
+        evicted = [record["session"]["session_id"] for record in world.archive if "session" in record]
+        assert sorted(stored) == sorted([*world.sessions, *evicted])
 
 
 @JOURNEYS
@@ -234,7 +234,7 @@ def test_ingesting_takes_exactly_the_prepared_items(journey, one, two):
 @JOURNEYS
 @given(journeys(), st.integers(1, 2))
 def test_the_same_answer_twice_changes_nothing(journey, phase):
-    world = [begin(), *(after for *_, after in lived(journey))][-1]
+    world = [initial_world(), *(after for *_, after in lived(journey))][-1]
     world = changed(world, _create(world, 9, [("Never push to main", 0.9)]))
 
     for again in (
@@ -294,7 +294,7 @@ def _untouched(value):
 @JOURNEYS
 @given(journeys(), st.sampled_from(["", "Sorry, I cannot help with that.", "Error: 529", None, 5, []]))
 def test_a_rejected_answer_changes_nothing(journey, summary):
-    world = [begin(), *(after for *_, after in lived(journey))][-1]
+    world = [initial_world(), *(after for *_, after in lived(journey))][-1]
     before = repr(world.documents)
 
     with pytest.raises((InvalidInput, Conflict)):  # a conflict where two hand-offs are open

@@ -20,7 +20,7 @@ SAYINGS = (
 
 
 def statements():
-    """Return a strategy of statements: sayings that are alike or opposed, and words mixed anew."""
+    """Return a strategy of statements: sayings that are alike or opposed, and mixed words."""
     mixed = st.lists(st.sampled_from("red green blue tabs never 30 files".split()), min_size=1, max_size=5)
     return st.sampled_from(SAYINGS) | mixed.map(" ".join)
 

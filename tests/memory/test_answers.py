@@ -68,7 +68,7 @@ def test_commas_inside_texts_are_left_alone():
         ({"summary": float("nan")}, "not JSON"),
     ],
 )
-def test_what_holds_no_one_session_is_rejected_in_words(answer, said):
+def test_an_answer_without_exactly_one_session_is_rejected(answer, said):
     with pytest.raises(InvalidInput, match=said):
         unwrap(answer)
 
@@ -101,7 +101,7 @@ def test_all_faults_are_named_at_once():
         assert fault in told
 
 
-def test_an_empty_object_is_told_every_required_field():
+def test_rejecting_an_empty_object_names_every_required_field():
     told = faults({"summary": None})
 
     for name in ("id", "session_id", "compressed_at", "summary", "key_decisions", "outcomes"):
@@ -155,7 +155,7 @@ def test_unknown_fields_are_left_out_and_named():
         ("inf", 0.5, True),
     ],
 )
-def test_a_relevance_is_read_or_mended_with_a_finding(given, kept, noted):
+def test_a_relevance_is_read_or_corrected_with_a_finding(given, kept, noted):
     checked = check_answer(
         changed(high_value_items=[{"content": "x", "relevance_score": given, "type": "fact"}]), None, 1
     )
@@ -193,11 +193,11 @@ def test_an_invented_time_before_the_handoff_is_set_to_it():
     assert checked.findings[0].where == "compressed_at"
 
 
-def test_a_summary_that_is_none_is_a_fault():
+def test_an_invalid_summary_is_rejected():
     assert "summary is a refusal" in faults(changed(summary="I cannot summarise this conversation."))
 
 
-def test_the_extractive_summary_may_quote_what_a_model_may_not_answer():
+def test_the_extractive_summary_may_quote_text_that_a_model_may_not_answer():
     quoted = changed(summary="Error: 500 from the ledger.")
 
     assert "summary is the text of an error" in faults(quoted)

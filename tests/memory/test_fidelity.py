@@ -54,10 +54,10 @@ def test_a_decision_that_the_answer_lacks_is_carried_over_verbatim():
         {"content": decision["content"], "relevance_score": 0.8, "type": "decision", "carried": True}
     ]
     assert gated.carried == [{"item_id": "wm1", "content": decision["content"], "why": "decision"}]
-    assert (gated.score, gated.missing_anchors, gated.left_out) == (0.0, [], [])
+    assert (gated.score, gated.missing_identifiers, gated.left_out) == (0.0, [], [])
 
 
-def test_what_the_answer_says_in_other_words_is_kept():
+def test_a_paraphrase_keeps_a_decision():
     decision = item("wm1", "State files must be written atomically in src/store.py", "decision")
     kept = answer("Use atomic writes for the state files in src/store.py")
 
@@ -132,7 +132,7 @@ def test_of_a_long_decision_its_deciding_sentences_count():
     assert carried(item("wm1", long, "decision")) == ["We decided to rewrite the lexer by hand."]
 
 
-def test_what_is_said_twice_is_carried_once():
+def test_a_repeated_statement_is_carried_once():
     twice = [item("wm1", "Use atomic writes", "decision"), item("wm2", "Writes must be atomic", "decision")]
 
     assert carried(*twice) == ["Use atomic writes"]
@@ -160,9 +160,9 @@ def test_carried_statements_stay_within_the_cap_and_the_rest_is_named():
     assert 0 < spent <= max(RESTORED_FLOOR_TOKENS, 1_000 * RESTORED_SHARE)
     assert gated.carried[0]["why"] == "protected"
     assert len(gated.carried) + len(gated.left_out) == 41
-    assert "srv_39.py" in gated.missing_anchors
-    assert "5039" in gated.missing_anchors
-    assert "srv_0.py" not in gated.missing_anchors
+    assert "srv_39.py" in gated.missing_identifiers
+    assert "5039" in gated.missing_identifiers
+    assert "srv_0.py" not in gated.missing_identifiers
 
 
 def test_constraints_go_before_decisions_and_relevant_before_others():
@@ -199,7 +199,7 @@ def test_an_asked_and_answered_decision_is_kept_by_an_entry_that_says_both():
     assert carried(asked) == [asked["content"]]
 
 
-def test_what_a_solution_speaks_of_as_failing_is_not_open():
+def test_a_failure_mentioned_by_a_solution_is_not_an_open_blocker():
     solution = item("wm1", "The login tests fail on Windows.\nWorked after changes to a.py.", "solution", 0.9)
 
     assert carried(solution) == []
@@ -217,7 +217,7 @@ def test_of_a_longer_decision_that_nothing_marks_the_whole_counts():
     assert carried(item("wm1", long * 2, "decision")) == []
 
 
-def test_demands_name_what_must_survive_in_the_order_in_which_it_goes():
+def test_required_entries_are_sorted_by_importance():
     items = [
         item("wm1", "Use tabs in Makefiles", "decision", 0.8),
         item("wm2", "The moon is full.", protected=True),
@@ -231,7 +231,7 @@ def test_demands_name_what_must_survive_in_the_order_in_which_it_goes():
     ]
 
 
-def test_what_is_carried_has_no_bullet():
+def test_carried_statements_have_no_bullet():
     said = "Notes of the day. " * 20 + "\n- We decided to rewrite the lexer by hand."
 
     assert carried(item("wm1", said, "decision")) == ["We decided to rewrite the lexer by hand."]

@@ -16,7 +16,7 @@ def built(documents, record):
     return handoff.build_handoff(documents, record, given, revision=7, now=NOW)
 
 
-def test_a_phase_has_its_own_items_those_of_earlier_ones_and_those_of_none():
+def test_a_phase_has_its_own_items_earlier_ones_and_those_without_a_phase():
     documents = with_items(shipped(), "none")
     documents = with_items(documents, "earlier", phase=1)
     documents = with_items(documents, "own", phase=2)
@@ -29,7 +29,7 @@ def test_a_phase_has_its_own_items_those_of_earlier_ones_and_those_of_none():
     ]
 
 
-def test_an_open_handoff_records_what_its_items_said():
+def test_an_open_handoff_records_a_digest_of_each_item():
     documents, record = opened(with_items(shipped(), "a b", "c"))
 
     assert record["total_tokens"] == 3
@@ -55,7 +55,7 @@ def test_closing_takes_the_one_that_is_named():
     assert handoff.close_handoff(documents["memory"], "phase_1_a").patches == {"memory": []}
 
 
-def test_a_handoff_no_longer_holds_what_was_reworded_or_left():
+def test_changed_and_removed_items_are_no_longer_part_of_a_handoff():
     documents, record = opened(with_items(shipped(), "same", "reworded", "seen"))
     _, reworded, seen = held(documents)
     for new in (
@@ -82,7 +82,7 @@ def test_an_item_that_moved_or_was_protected_since_is_not_held(changed):
     assert [each["content"] for each in handoff.unchanged_items(documents["memory"], record)] == ["same"]
 
 
-def test_it_says_what_an_architect_must_know():
+def test_a_handoff_has_the_items_signals_and_limits_for_the_architect():
     documents, record = opened(with_items(shipped(), *["word " * 50] * 2))
     felt = emit(documents["pheromones"], "FOCUS", "payments", now=NOW, id="focus_1")
     bookkeeping = emit(documents["pheromones"], "INIT", "goal", now=NOW, id="init_1")
@@ -98,7 +98,7 @@ def test_it_says_what_an_architect_must_know():
     assert [(each["id"], each["effective_strength"]) for each in given["signals"]] == [("focus_1", 0.7)]
 
 
-def test_constraints_and_what_is_marked_are_protected():
+def test_constraints_and_marked_items_are_protected():
     documents = with_items(shipped(), "ordinary")
     documents = with_items(documents, "rule", type="constraint")
     documents = with_items(documents, "marked", protected=True)
@@ -126,7 +126,7 @@ def test_a_sealed_handoff_is_whole_until_it_is_changed():
             handoff.require_intact(changed, where="x.json")
 
 
-def test_what_is_small_need_not_become_smaller_than_a_page():
+def test_a_session_always_has_room_for_a_page():
     assert [handoff.session_room({"target_tokens": tokens}) for tokens in (0, 399, 400, 401)] == [
         400,
         400,

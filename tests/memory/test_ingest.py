@@ -71,7 +71,7 @@ def test_the_prepared_items_become_one_session():
     assert done["memory"]["metrics"]["average_compression_ratio"] == session["compression_ratio"]
 
 
-def test_what_leaves_is_archived_with_the_session_that_replaced_it():
+def test_removed_items_are_archived_with_the_session_that_replaced_them():
     documents = worked()
 
     change = ingested(documents, answer())
@@ -82,7 +82,7 @@ def test_what_leaves_is_archived_with_the_session_that_replaced_it():
     } == {("compressed", "phase_1_test", "phase_1_a")}
 
 
-def test_a_receipt_and_an_event_say_what_was_done():
+def test_a_receipt_and_an_event_record_the_compression():
     documents = worked()
 
     change = ingested(documents, answer())
@@ -133,7 +133,7 @@ def test_another_answer_of_the_same_name_is_refused():
         ingested(done, answer(summary="The colony chose XML."))
 
 
-def test_what_arrived_or_was_reworded_meanwhile_stays():
+def test_items_added_or_changed_meanwhile_stay():
     documents = worked("one", "two", "three")
     second = held(documents)[1]
     reworded = items.update(
@@ -205,7 +205,7 @@ def test_the_answer_of_an_evicted_session_changes_nothing():
     done = ingested(documents, answer()).result.session
     found = {(done["session_id"], done["metadata"]["answer_sha256"]): done}
 
-    again = ingested(documents, answer(), rested=lambda name, digest: found.get((name, digest)))
+    again = ingested(documents, answer(), find_evicted=lambda name, digest: found.get((name, digest)))
 
     assert (again.patches, again.appends, again.result.stored) == ({}, {}, False)
 
@@ -228,7 +228,7 @@ def test_in_the_original_flow_nothing_has_to_be_prepared():
 
     assert texts(after(documents, change)) == ["of a later phase"]
     assert change.result.session["metadata"]["compression_id"] == "phase_1_unprepared"
-    told = "nothing was prepared: the session stands for all items up to phase 1"
+    told = "nothing was prepared: the session covers all items up to phase 1"
     assert told in change.appends["receipts"][0]["notes"]
     assert told not in ingested(worked(), answer()).result.notes
 
@@ -258,7 +258,7 @@ def test_a_rejected_answer_changes_nothing_and_says_why(given):
     assert repr(documents) == before
 
 
-def test_what_must_survive_is_carried_over_and_named():
+def test_missing_required_statements_are_carried_over_and_named():
     documents = with_items(shipped(), "Never push to main", type="constraint")
     documents = opened(documents)
 
@@ -272,7 +272,7 @@ def test_what_must_survive_is_carried_over_and_named():
     assert change.appends["receipts"][0]["carried"] == change.result.carried
 
 
-def test_what_was_mended_is_noted():
+def test_corrections_of_an_answer_are_noted():
     change = ingested(worked(), answer(compressed_at="2020-01-01"))
 
     assert change.result.session["compressed_at"] == stamp(NOW)
@@ -298,14 +298,14 @@ def test_a_session_of_long_ago_can_be_evicted():
     assert names(documents) == ["new"]
 
 
-def test_the_note_that_compression_is_needed_goes_when_it_is_not():
+def test_the_threshold_signal_is_withdrawn_when_compression_is_not_needed():
     noted = emit(shipped()["pheromones"], "TOKEN_THRESHOLD", "full", now=NOW, id="token_threshold_1")
     documents = after(worked("word " * 9, capacity=10), noted)
 
     assert after(documents, ingested(documents, answer()))["pheromones"]["active_pheromones"] == []
 
 
-def test_the_note_that_compression_is_needed_stays_while_it_is():
+def test_the_threshold_signal_stays_while_compression_is_needed():
     noted = emit(shipped()["pheromones"], "TOKEN_THRESHOLD", "full", now=NOW, id="token_threshold_1")
     documents = with_items(worked("old", capacity=10), "word " * 9, at=later(9))
     documents = after(documents, noted)
@@ -397,7 +397,7 @@ def test_a_session_stored_by_itself_touches_nothing_else():
 
 
 @rows(("stated", "stored"), [(None, 0), ("many", 0), (-5, 0), (40.5, 40), (2**80, 0)])
-def test_what_a_session_by_itself_stands_for_is_what_is_said(stated, stored):
+def test_a_session_without_items_has_the_stated_number_of_tokens(stated, stored):
     done = after(shipped(), created(shipped(), answer(original_tokens=stated)))
 
     assert sessions.sessions_of(done["memory"])[0]["original_tokens"] == stored
@@ -427,7 +427,7 @@ def test_a_summary_that_was_judged_takes_the_place_of_the_answers_however_long_i
     assert session["compressed_tokens"] > 60
 
 
-def test_a_session_remembers_what_its_text_would_not_tell():
+def test_a_session_keeps_protected_texts_notes_files_and_errors_verbatim():
     said = [
         ("The format is frozen", "observation", {"metadata": {"protected": True}}),
         ("Always obey", "constraint", {"source": "mcp"}),

@@ -1,7 +1,17 @@
+import copy
+from itertools import pairwise
+
 import pytest
 
 from aether.errors import InvalidInput, NotFound
-from aether.memory.patterns import extract_pattern, pattern_type
+from aether.memory.patterns import (
+    LINK_TYPES,
+    create_link,
+    extract_pattern,
+    pattern_type,
+    promote,
+    repeated_statements,
+)
 from tests.memory.memories import NOW, applied, memory, new_id, patterns_of, session
 from tests.tables import rows
 
@@ -25,7 +35,7 @@ def extract(state, content, **options):
         ("The working directory is clean", "preference"),
     ],
 )
-def test_the_type_is_told_by_whole_words_and_the_first_match_wins(text, expected):
+def test_the_type_follows_from_whole_words_and_the_first_match_wins(text, expected):
     assert pattern_type(text) == expected
 
 
@@ -151,3 +161,361 @@ def test_the_impossible_is_refused(content, options, said):
 def test_an_unknown_session_is_not_evidence():
     with pytest.raises(NotFound, match="'s9'"):
         extract(memory(session("s1")), "Use tabs", session_id="s9")
+
+
+ATOMIC = (
+    "Use atomic writes for state files",
+    "State files must be written atomically",
+    "Always write state files with atomic writes",
+)
+
+
+def run(state, **options):
+    change = promote(state, now=NOW, new_id=new_id, **options)
+    return applied(state, change), change.result
+
+
+def test_a_statement_of_high_relevance_is_promoted_from_one_session():
+    state, result = run(memory(session("s1", items=[("Use atomic writes", 0.81), ("Look at logs", 0.8)])))
+
+    assert [each["pattern"] for each in patterns_of(state)] == ["Use atomic writes"]
+    assert len(result.created) == state["metrics"]["total_pattern_extractions"] == 1
+
+
+def test_three_sessions_that_say_the_same_differently_anywhere_make_one_pattern():
+    state = memory(
+        session("s1", items=[(ATOMIC[0], 0.3)], phase=1, day=1),
+        session("s2", decisions=[ATOMIC[1]], phase=2, day=2),
+        session("s3", outcomes=[ATOMIC[2]], phase=3, day=3),
+    )
+
+    state, _ = run(state)
+
+    (pattern,) = patterns_of(state)
+    assert (pattern["occurrences"], pattern["confidence"]) == (3, 0.9)
+    assert pattern["metadata"]["related_phases"] == [1, 2, 3]
+    assert [(each["session_id"], each["text"]) for each in pattern["metadata"]["evidence"]] == [
+        ("s1", ATOMIC[0]), ("s2", ATOMIC[1]), ("s3", ATOMIC[2]),
+    ]  # fmt: skip
+    for each in state["short_term_memory"]["sessions"]:
+        assert each["metadata"]["related_patterns"] == [pattern["id"]]
+
+
+def test_two_sessions_or_one_session_three_times_make_no_pattern():
+    twice = memory(session("s1", decisions=[ATOMIC[0]]), session("s2", decisions=[ATOMIC[1]]))
+    within = memory(session("s1", decisions=list(ATOMIC), items=[(ATOMIC[0], 0.5)]))
+
+    assert run(twice)[0] == twice
+    assert run(within)[0] == within
+
+
+def test_promoting_twice_changes_nothing():
+    state = memory(
+        *(
+            session(f"s{at}", decisions=[text], items=[("Cap retries at 3", 0.9)])
+            for at, text in enumerate(ATOMIC)
+        )
+    )
+
+    once, _ = run(state)
+    twice, result = run(once)
+
+    assert twice == once
+    assert result.created == result.supported == []
+
+
+def test_the_same_session_taken_in_again_raises_nothing():
+    state, _ = run(memory(session("s1", items=[("Cap retries at 3", 0.9)])))
+    again = session("s1", items=[("Retries are capped at 3", 0.95)])
+    again["id"] = "another"
+    state["short_term_memory"]["sessions"].append(again)
+
+    after, result = run(state)
+
+    assert after == state
+    assert result.supported == []
+
+
+def test_a_statement_that_fits_two_patterns_stays_with_the_one_that_counted_its_session():
+    """A better home that appears later does not count the session a second time."""
+    said = "Write state files with atomic writes and locks"
+    state = memory(session("s1", items=[("Write state files with atomic writes", 0.9)]))
+    state, _ = run(state)
+    state["short_term_memory"]["sessions"].append(session("s2", decisions=[said], day=2))
+    state, first = run(state)
+    better = copy.deepcopy(patterns_of(state)[0])
+    better |= {"id": "better", "pattern": said, "occurrences": 0, "associative_links": []}
+    better["metadata"]["evidence"] = []
+    patterns_of(state).append(better)
+
+    after, second = run(state)
+
+    assert first.supported
+    assert second.supported == []
+    assert after == state
+
+
+def test_a_pattern_is_not_created_again_after_its_sessions_are_removed():
+    state, _ = run(memory(session("s1", items=[("Cap retries at 3", 0.9)])))
+    state["short_term_memory"]["sessions"] = [session("s2", items=[("Retries must be capped at 3", 0.9)])]
+
+    state, result = run(state)
+
+    (pattern,) = patterns_of(state)
+    assert result.created == []
+    assert result.supported == [pattern["id"]]
+    assert [each["session_id"] for each in pattern["metadata"]["evidence"]] == ["s1", "s2"]
+
+
+def test_injected_text_never_counts():
+    blocks = [f"<aether-memory layer='long_term'>{text}</aether-memory>" for text in ATOMIC]
+    injected = {
+        "content": "Use tabs in Makefiles",
+        "relevance_score": 1.0,
+        "type": "decision",
+        "injected": True,
+    }
+    state = memory(*(session(f"s{at}", decisions=[text], items=[injected]) for at, text in enumerate(blocks)))
+
+    assert run(state)[0] == state
+    assert repeated_statements(state) == []
+
+
+def test_other_numbers_and_negations_are_not_the_same_and_contradict():
+    state = memory(
+        session("s1", items=[("Set the timeout to 30", 0.9)]),
+        session("s2", items=[("Set the timeout to 60", 0.9)]),
+        session("s3", items=[("Use global state", 0.9), ("Do not use global state", 0.9)]),
+    )
+
+    state, result = run(state)
+
+    assert len(patterns_of(state)) == 4
+    assert {pattern["confidence"] for pattern in patterns_of(state)} == {0.7}
+    assert {frozenset((each.pattern, each.other)) for each in result.contradictions} == {
+        frozenset(("Set the timeout to 30", "Set the timeout to 60")),
+        frozenset(("Use global state", "Do not use global state")),
+    }
+
+
+def test_the_wording_most_sessions_agree_with_wins_and_among_equals_the_latest():
+    state = memory(*(session(f"s{at}", decisions=[text], day=at + 1) for at, text in enumerate(ATOMIC)))
+
+    state, _ = run(state)
+
+    assert patterns_of(state)[0]["pattern"] == ATOMIC[2]
+
+
+def test_meaning_does_not_drift_along_a_chain():
+    """Two statements of one pattern are each the same as its wording, not only as each other."""
+    words = "alpha beta gamma delta epsilon zeta eta theta".split()
+    texts = [" ".join(words[at : at + 5]) for at in range(4)]
+    state = memory(*(session(f"s{at}", items=[(text, 0.9)]) for at, text in enumerate(texts)))
+
+    state, _ = run(state)
+
+    assert len(patterns_of(state)) > 1
+    assert all(a["pattern"] != b["pattern"] for a, b in pairwise(patterns_of(state)))
+
+
+def test_only_the_named_sessions_are_looked_at():
+    state = memory(
+        session("s1", items=[("Use tabs in Makefiles", 0.9)]), session("s2", items=[("Cap retries", 0.9)])
+    )
+
+    after, _ = run(state, sessions=["s2"])
+
+    assert [each["pattern"] for each in patterns_of(after)] == ["Cap retries"]
+
+
+def test_castes_of_items_are_kept():
+    item = {
+        "content": "Use tabs in Makefiles",
+        "relevance_score": 0.9,
+        "type": "decision",
+        "caste": "builder",
+    }
+
+    state, _ = run(memory(session("s1", items=[item])))
+
+    assert patterns_of(state)[0]["metadata"]["related_castes"] == ["builder"]
+
+
+def test_a_session_of_the_original_format_without_lists_is_read():
+    bare = {"id": "old", "session_id": "old", "compressed_at": "2026-01-01T00:00:00Z", "summary": "x"}
+    state = memory(bare, session("s1", items=[("Use tabs in Makefiles", 0.9)], metadata=None))
+    bare["high_value_items"] = [{"content": "Use tabs in every Makefile", "relevance_score": 0.9}]
+
+    state, _ = run(state)
+
+    assert patterns_of(state)[0]["occurrences"] == 2
+    assert state["short_term_memory"]["sessions"][0]["metadata"]["related_patterns"]
+
+
+def test_detect_names_repeated_statements_with_their_sessions():
+    state = memory(
+        *(
+            session(f"s{at}", decisions=[text, f"Only here {at}"], day=at + 1)
+            for at, text in enumerate(ATOMIC)
+        )
+    )
+    before = copy.deepcopy(state)
+
+    found = repeated_statements(state)
+
+    assert [(each.statement, each.sessions, each.wordings) for each in found] == [
+        (ATOMIC[2], ["s0", "s1", "s2"], list(ATOMIC))
+    ]
+    assert state == before
+
+
+RULE = "Keep every amount as integer cents."
+AMONG_OTHERS = "It rained. VAT amounts are integer cents as well, no floats anywhere. The sea was red."
+
+
+def test_one_sentence_of_several_is_evidence_for_a_rule():
+    state = memory(
+        session("s1", items=[(RULE, 0.9)], day=1),
+        session("s2", items=[(AMONG_OTHERS, 0.4)], day=2),
+        session("s3", outcomes=["The fee is an amount in integer cents too, please no floats."], day=3),
+    )
+
+    state, _ = run(state)
+
+    (pattern,) = patterns_of(state)
+    assert (pattern["pattern"], pattern["occurrences"]) == (RULE, 3)
+    assert run(state)[0] == state
+
+
+def test_an_existing_pattern_gains_evidence_from_one_sentence_of_several():
+    state, _ = run(memory(session("s1", items=[(RULE, 0.9)])))
+    state["short_term_memory"]["sessions"].append(session("s2", items=[(AMONG_OTHERS, 0.9)], day=2))
+
+    state, result = run(state)
+
+    first = next(each for each in patterns_of(state) if each["pattern"] == RULE)
+    assert result.supported == [first["id"]]
+    assert first["occurrences"] == 2
+
+
+def test_a_pattern_is_worded_without_bullets_and_lead_ins():
+    state, _ = run(memory(session("s1", items=[("- And same as always: use atomic writes", 0.9)])))
+
+    assert [each["pattern"] for each in patterns_of(state)] == ["use atomic writes"]
+
+
+def test_files_changed_in_every_session_are_not_promoted():
+    work = {"content": "Changed src/store/commit.py", "relevance_score": 0.6, "type": "code_change"}
+    state = memory(*(session(f"s{at}", items=[dict(work)], day=at + 1) for at in range(3)))
+
+    assert run(state)[0] == state
+
+
+def test_the_relevant_wording_becomes_the_pattern_of_two_sessions():
+    state = memory(
+        session("s1", items=[(RULE, 0.9)], day=1),
+        session("s2", outcomes=["Amounts are integer cents."], day=2),
+    )
+
+    state, _ = run(state)
+
+    (pattern,) = patterns_of(state)
+    assert (pattern["pattern"], pattern["occurrences"]) == (RULE, 2)
+
+
+def test_repeated_self_talk_of_an_agent_is_not_promoted():
+    said = "I have gathered comprehensive information."
+    state = memory(*(session(f"s{at}", outcomes=[said], day=at + 1) for at in range(3)))
+    decided = memory(*(session(f"s{at}", outcomes=["I decided on SQLite."], day=at + 1) for at in range(3)))
+
+    assert run(state)[0] == state
+    assert len(patterns_of(run(decided)[0])) == 1
+
+
+def three_layers():
+    """Return a memory with two entries in every layer."""
+    return memory(
+        session("s1"),
+        {**session("s2"), "metadata": None},
+        items=[{"id": f"wm{at}", "associative_links": []} for at in (1, 2)],
+        patterns=[{"id": f"p{at}", "associative_links": []} for at in (1, 2)],
+    )
+
+
+def link(state, source, target, kind="related_to"):
+    change = create_link(state, source, target, kind, now=NOW, new_id=new_id)
+    return applied(state, change), change
+
+
+def links_of(entry):
+    return [
+        (each["target_id"], each["target_type"], each["link_type"]) for each in entry["associative_links"]
+    ]
+
+
+@rows("kind", LINK_TYPES)
+def test_every_known_type_links_an_item_to_a_pattern(kind):
+    state, change = link(three_layers(), "wm1", "p1", kind)
+
+    assert links_of(state["working_memory"]["items"][0]) == [("p1", "long_term_pattern", kind)]
+    assert state["working_memory"]["items"][0]["associative_links"][0]["link_id"] == change.result
+    assert links_of(state["long_term_memory"]["patterns"][0]) == []
+
+
+@rows(("source", "target"), [("p1", "s1"), ("s1", "p1"), ("s2", "p1")])
+def test_a_session_and_a_pattern_know_each_other(source, target):
+    state, _ = link(three_layers(), source, target, "extracted_from")
+    name = source if source.startswith("s") else target
+
+    sessions = {each["id"]: each for each in state["short_term_memory"]["sessions"]}
+    assert sessions[name]["metadata"]["related_patterns"] == ["p1"]
+    assert links_of(state["long_term_memory"]["patterns"][0]) == [
+        (name, "short_term_session", "extracted_from")
+    ]
+
+
+@pytest.mark.parametrize(("kind", "mutual"), [("contradicts", True), ("supersedes", False)])
+def test_patterns_are_linked_back_where_the_type_reads_both_ways(kind, mutual):
+    state, _ = link(three_layers(), "p1", "p2", kind)
+
+    first, second = state["long_term_memory"]["patterns"]
+    assert links_of(first) == [("p2", "long_term_pattern", kind)]
+    assert links_of(second) == ([("p1", "long_term_pattern", kind)] if mutual else [])
+
+
+def test_sessions_are_linked_in_their_metadata():
+    state, _ = link(three_layers(), "s1", "s2")
+
+    first, second = state["short_term_memory"]["sessions"]
+    assert links_of(first["metadata"]) == [("s2", "short_term_session", "related_to")]
+    assert links_of(second["metadata"]) == [("s1", "short_term_session", "related_to")]
+
+
+@rows(("source", "target"), [("wm1", "wm2"), ("p1", "s1"), ("s1", "p1"), ("s1", "s2"), ("p1", "p2")])
+def test_linking_twice_changes_nothing(source, target):
+    once, first = link(three_layers(), source, target)
+
+    twice, second = link(once, source, target)
+
+    assert twice == once
+    assert second.patches == {}
+    assert second.result == first.result
+
+
+def test_the_result_names_a_link_that_is_stored():
+    state, change = link(three_layers(), "s1", "p1")
+
+    assert state["long_term_memory"]["patterns"][0]["associative_links"][0]["link_id"] == change.result
+
+
+def test_both_ends_must_exist():
+    for source, target in (("wm1", "gone"), ("gone", "wm1")):
+        with pytest.raises(NotFound, match="'gone'"):
+            link(three_layers(), source, target)
+
+
+def test_impossible_links_are_refused():
+    with pytest.raises(InvalidInput, match="not a link type"):
+        link(three_layers(), "wm1", "p1", "friend_of")
+    with pytest.raises(InvalidInput, match="itself"):
+        link(three_layers(), "wm1", "wm1")

@@ -7,6 +7,7 @@ import pytest
 from aether.errors import InvalidInput
 from aether.memory import colony as machine
 from aether.memory import phases, signals
+from aether.memory.phases import PhaseMarker, adapt_next_phase, phase_markers, planned_phase
 from aether.store.patch import apply
 from tests.tables import rows
 
@@ -310,7 +311,7 @@ def test_an_older_check_in_that_still_waits_is_kept_as_an_event():
 
 
 @rows("phase", ["../x", "con", "x" * 300, 1.0, True, -1, None])
-def test_what_is_no_phase_number_is_refused_everywhere(phase):
+def test_every_function_rejects_an_invalid_phase_number(phase):
     home = Colony()
     for act in (
         home.start,
@@ -328,3 +329,184 @@ def test_the_current_phase_is_one_until_a_phase_was_started():
     assert phases.current_phase(home.colony) == 1
     home.start(0)
     assert phases.current_phase(home.colony) == 0
+
+
+@rows(
+    "line",
+    [
+        "Phase 2 complete", "Phase 2 complete.", "**Phase 2 complete!**", "## Phase 2: done", "✅ Phase 2 completed",
+        "Phase 2 is now finished.", "phase 2 – done", "aether: complete phase 2", "_Phase 2 has been completed._",
+        "Phase 2 is complete ✅",
+    ],
+)  # fmt: skip
+def test_a_line_of_its_own_says_that_a_phase_is_over(line):
+    assert phase_markers(f"All tests pass.\n\n{line}\n\nShall I go on?") == [PhaseMarker("complete", 2)]
+
+
+@rows(
+    "text",
+    [
+        "Is phase 2 complete?", "Phase 2 complete?", "Once phase 2 is complete, we deploy.", '"Phase 2 complete"',
+        "`Phase 2 complete`", "> Phase 2 complete", "- Phase 2: done", "1. Phase 2: done", "- [x] Phase 2 complete",
+        "| Phase 2 complete |", "    Phase 2 complete", "\tPhase 2 complete", "```\nPhase 2 complete\n```",
+        "~~~text\nPhase 2 complete\n~~~\nmore", "```\nPhase 2 complete", "I'll then write:\n\nPhase 2 complete",
+        "**When the tests pass, say:**\nPhase 2 complete", "Phase 2 complete\n\nNo: phase 2 is not really complete.",
+        "Phase 2 is almost complete", "Phase two complete", "Phase 2 completes the parser", "Phase 2 done by Friday",
+        "", "phase", "Phase 12345678 complete",
+    ],
+)  # fmt: skip
+def test_quotes_code_plans_questions_and_denials_say_nothing(text):
+    assert phase_markers(text) == []
+
+
+@rows(
+    ("line", "name"),
+    [
+        ('aether: start phase 3 "the importer"', "the importer"), ("aether: start phase 3", ""),
+        ("**aether: start phase 3: hooks**", "hooks"), ("Aether: start phase 3 “Plugin”.", "Plugin"),
+    ],
+)  # fmt: skip
+def test_an_explicit_line_starts_a_phase(line, name):
+    assert phase_markers(line) == [PhaseMarker("start", 3, name)]
+
+
+def test_only_an_explicit_line_starts_one():
+    assert phase_markers("Start phase 3") == phase_markers("Phase 3 started") == []
+
+
+def test_markers_keep_their_order():
+    text = "Phase 2 complete\r\n\r\naether: start phase 3 'x'\r\n"
+
+    assert phase_markers(text) == [PhaseMarker("complete", 2), PhaseMarker("start", 3, "x")]
+
+
+def test_code_before_a_line_does_not_hide_it():
+    assert phase_markers("```\nmake\n```\nPhase 2 complete") == [PhaseMarker("complete", 2)]
+
+
+def test_long_text_without_an_end_takes_no_time():
+    assert phase_markers("phase " + "not " * 50_000) == []
+
+
+def shipped(name):
+    return json.loads((DATA / f"{name}.json").read_text())
+
+
+def pattern(id, type, *, confidence=0.8, phases=(1,)):
+    return {
+        "id": id,
+        "type": type,
+        "pattern": f"text of {id}",
+        "confidence": confidence,
+        "metadata": {"related_phases": list(phases)},
+    }
+
+
+def memory(*patterns):
+    return {"long_term_memory": {"patterns": list(patterns)}}
+
+
+FOUR = memory(
+    pattern("p1", "success_pattern"),
+    pattern("p2", "failure_pattern"),
+    pattern("p3", "preference"),
+    pattern("p4", "constraint", phases=("1", 2)),
+)
+
+
+def adapt(memory, phase=1, colony=None, pheromones=None):
+    ids = iter(range(99))
+    return adapt_next_phase(
+        memory,
+        colony or shipped("COLONY_STATE"),
+        pheromones or shipped("pheromones"),
+        phase,
+        now=NOW,
+        new_id=lambda kind, now, nth: f"{kind}_{next(ids)}_{nth}",
+    )
+
+
+def test_confident_patterns_become_signals_for_the_next_phase():
+    change = adapt(FOUR)
+
+    deposited = apply(shipped("pheromones"), change.patches["pheromones"])["active_pheromones"]
+    assert [(s["type"], s["strength"], s["decay_rate"], s["metadata"]["pattern_id"]) for s in deposited] == [
+        ("FOCUS", 0.8, 3600, "p1"),
+        ("REDIRECT", 0.9, 86400, "p2"),
+        ("FOCUS", 0.8, 3600, "p3"),
+        ("REDIRECT", 0.9, 86400, "p4"),
+    ]
+    assert {(s["metadata"]["source"], s["metadata"]["phase"]) for s in deposited} == {
+        ("memory_adaptation", 2)
+    }
+    assert change.result.signals == tuple(s["id"] for s in deposited)
+
+
+def test_the_roadmap_of_the_next_phase_lists_the_inherited_patterns():
+    change = adapt(FOUR)
+
+    colony = apply(shipped("COLONY_STATE"), change.patches["COLONY_STATE"])
+    assert colony["phases"]["roadmap"] == [
+        {
+            **planned_phase(2),
+            "adaptation": {
+                "inherited_focus": ["text of p1", "text of p3"],
+                "inherited_constraints": ["text of p2", "text of p4"],
+                "success_patterns": ["p1"],
+                "failure_patterns": ["p2"],
+                "adapted_from": 1,
+                "adapted_at": "2026-03-01T10:00:00.000000Z",
+            },
+        }
+    ]
+
+
+def test_the_next_phase_is_the_next_one_planned():
+    colony = shipped("COLONY_STATE")
+    colony["phases"]["roadmap"] = [planned_phase(1), planned_phase(5), planned_phase(9)]
+
+    change = adapt(FOUR, colony=colony)
+
+    assert change.result.phase == 5
+    roadmap = apply(colony, change.patches["COLONY_STATE"])["phases"]["roadmap"]
+    assert [entry["phase"] for entry in roadmap if entry["adaptation"]] == [5]
+
+
+def test_adapting_twice_from_one_phase_is_adapting_once():
+    change = adapt(FOUR)
+    colony = apply(shipped("COLONY_STATE"), change.patches["COLONY_STATE"])
+
+    assert adapt(FOUR, colony=colony) == ({}, {}, None)
+
+
+@rows(
+    "odd",
+    [
+        pattern("p1", "preference", confidence=0.7),
+        pattern("p1", "preference", phases=(2,)),
+        pattern("p1", "preference", phases=("x", None)),
+        {**pattern("p1", "preference"), "metadata": {}},
+    ],
+)
+def test_doubtful_or_foreign_patterns_change_nothing(odd):
+    assert adapt(memory(odd)) == ({}, {}, None)
+
+
+def test_a_pattern_that_steers_again_renews_its_signal():
+    change = adapt(FOUR)
+    colony = apply(shipped("COLONY_STATE"), change.patches["COLONY_STATE"])
+    pheromones = apply(shipped("pheromones"), change.patches["pheromones"])
+
+    again = adapt(
+        memory(pattern("p4", "constraint", phases=(2,))), phase=2, colony=colony, pheromones=pheromones
+    )
+
+    after = apply(pheromones, again.patches["pheromones"])["active_pheromones"]
+    assert sorted(s["metadata"]["pattern_id"] for s in after) == ["p1", "p2", "p3", "p4"]
+    assert [event["signal"]["metadata"]["pattern_id"] for event in again.appends["events"]] == ["p4"]
+    assert again.result.phase == 3
+
+
+def test_adapting_from_an_invalid_phase_is_rejected():
+    with pytest.raises(InvalidInput, match="not a phase"):
+        adapt(FOUR, phase="1")

@@ -71,7 +71,7 @@ def test_another_session_of_the_same_name_is_refused():
         )
 
 
-def test_answers_are_told_apart_by_what_an_architect_writes():
+def test_equal_answers_are_recognized_by_the_fields_of_the_architect():
     same = sessions.answer_digest(answer("a", original_tokens=5, compressed_tokens=7))
 
     assert same == sessions.answer_digest(answer("a"))

@@ -126,14 +126,14 @@ def test_a_clock_that_went_backwards_makes_no_signal_stronger():
     assert signals.strength_at(signal, NOW - timedelta(days=30)) == 0.7
 
 
-def test_a_time_that_is_none_is_refused_by_name():
+def test_an_invalid_time_is_rejected_with_the_name_of_the_signal():
     signal = signals.emit(fresh(), "FOCUS", "x", now=NOW, id="s1").result
 
     with pytest.raises(InvalidInput, match="pheromones 's1'"):
         signals.strength_at({**signal, "created_at": "soon"}, NOW)
 
 
-def test_castes_feel_by_their_sensitivity_and_strangers_fully():
+def test_castes_have_their_sensitivity_and_unknown_ones_full_sensitivity():
     pheromones = fresh()
     table = pheromones["caste_sensitivities"]
     signal = signals.emit(pheromones, "REDIRECT", "x", now=NOW, id="s1", strength=1.0).result
@@ -146,7 +146,7 @@ def test_castes_feel_by_their_sensitivity_and_strangers_fully():
     assert felt == {"builder": 0.7, "watcher": 1.0, "stranger": 1.0, None: 1.0}
 
 
-def test_a_type_of_the_original_spelling_is_felt_alike():
+def test_the_original_spelling_of_a_type_has_the_same_strength():
     pheromones = fresh()
     signal = signals.emit(pheromones, "FOCUS", "x", now=NOW, id="s1", strength=1.0).result
 
@@ -177,7 +177,7 @@ def test_of_two_equally_strong_signals_the_newer_is_first():
     assert [s["id"] for s in signals.active_signals(state, now=NOW + HOUR)] == ["b", "c", "a"]
 
 
-def test_what_is_at_the_threshold_is_not_felt():
+def test_a_signal_at_the_threshold_is_not_active():
     state = emitted(fresh(), "INIT", "faint", strength=0.1)
 
     assert signals.active_signals(state, now=NOW) == []

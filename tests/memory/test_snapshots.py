@@ -8,7 +8,11 @@ import pytest
 from aether.errors import CorruptDocument, InvalidDocument
 from aether.memory import colony as machine
 from aether.memory import snapshots
-from aether.store.patch import apply
+from aether.memory.snapshots import archive_removed
+from aether.store.patch import apply, diff
+from aether.types import Change
+from tests import homes
+from tests.memory.states import answer
 from tests.tables import rows
 
 DATA = Path(__file__).resolve().parents[2] / "data"
@@ -54,7 +58,7 @@ def test_text_with_a_lone_surrogate_has_a_checksum():
     assert snapshots.checksum({"a": "\ud800"}) != snapshots.checksum({"a": "?"})
 
 
-def test_restoring_leads_back_and_names_what_changes():
+def test_restoring_returns_to_the_saved_state_and_names_the_changed_documents():
     before = documents()
     snapshot = json.loads(json.dumps(taken(before)))
     now = applied(before, machine.transition(before["COLONY_STATE"], "INIT", now=NOW))
@@ -93,7 +97,7 @@ def test_a_document_that_the_snapshot_lacks_stays():
 
 
 @rows("broken", [{}, {"documents": []}, {"documents": {"memory": {}}}, {"documents": {}, "checksum": "0"}])
-def test_a_snapshot_that_is_not_what_was_saved_is_refused(broken):
+def test_a_damaged_snapshot_is_rejected(broken):
     with pytest.raises(CorruptDocument, match="checksum does not match"):
         snapshots.restore(documents(), {"snapshot_id": "snap_1", **broken})
 
@@ -130,7 +134,52 @@ def test_a_clock_that_was_set_back_makes_no_snapshot_older():
         {"revision": "7"}, {"revision": True}, {"label": []},
     ],
 )  # fmt: skip
-def test_what_has_fields_of_other_types_is_no_snapshot(harm):
+def test_a_file_with_fields_of_other_types_is_not_a_snapshot(harm):
     assert snapshots.without_documents({**taken({}), **harm}) is None
     assert snapshots.without_documents([]) is None
     assert snapshots.without_documents(taken({}))["snapshot_id"] == "snap_1"
+
+
+def memory(*entries, sessions=()):
+    state = json.loads((Path(__file__).resolve().parents[2] / "data" / "memory.json").read_text())
+    state["working_memory"]["items"] = list(entries)
+    state["short_term_memory"]["sessions"] = list(sessions)
+    return state
+
+
+def removed_records(before, after):
+    """Return what the archive gets when memory `before` becomes `after`."""
+    change = Change({"memory": diff(before, after)})
+    return archive_removed({"memory": before}, change, now=NOW).appends.get("items", [])
+
+
+def test_a_removed_item_moves_to_the_archive():
+    one, two = homes.item("one"), homes.item("two")
+
+    records = removed_records(memory(one, two), memory(two))
+
+    assert [(record["item"], record["why"]) for record in records] == [(one, "removed")]
+
+
+def test_a_removed_session_moves_to_the_archive_whole():
+    session = {
+        **answer("s1"), "session_id": "s1", "phase": 1, "compressed_tokens": 3, "metadata": {},
+        "compressed_at": "2026-03-01T12:00:00Z",
+    }  # fmt: skip
+
+    [record] = removed_records(memory(sessions=[session]), memory())
+
+    assert (record["session"], record["why"]) == (session, "removed")
+    assert removed_records(memory(), memory(sessions=[session])) == []
+
+
+def test_a_change_gets_the_archive_records_of_the_items_it_removes():
+    documents = {"memory": memory(homes.item("one"))}
+    gone = Change({"memory": [{"op": "remove", "path": "/working_memory/items/0"}]}, result="done")
+
+    change = archive_removed(documents, gone, now=NOW)
+
+    assert change.patches == gone.patches
+    assert [record["item"]["id"] for record in change.appends["items"]] == ["one"]
+    assert change.result == "done"
+    assert archive_removed(documents, Change({}), now=NOW).appends == {}

@@ -1,8 +1,9 @@
-"""Erasing: replace a text in everything that one file of a home holds, so that the file stays whole.
+"""Erasing: replace a text in one file of a home so that the file stays valid.
 
-The text is found exactly as it is, in NFC and NFD, and as JSON escapes each of these, also inside a string of JSON. What
-was sealed (documents, hand-offs, snapshots, conversations) is sealed again. A journal line that held the text keeps its
-revision and is marked `erased`; its patches still fit the lines beside it, but `undo` refuses it.
+The text is found exactly as it is, in NFC and NFD, and as JSON escapes each of these, also inside a string of JSON.
+Sealed files (documents, hand-offs, snapshots, conversations) are sealed again. A journal line that contained the text
+keeps its revision and is marked `erased`; its patches still fit the lines around it, but `undo` rejects it. `api.erase`
+chooses the files, and `store.rewrite` exchanges them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from hashlib import sha256
+from itertools import count
 from typing import Any
 
 from aether.errors import AetherError
@@ -31,23 +33,23 @@ IsRelevant = Callable[[bytes], bool]
 
 # A shorter text is part of too many words.
 MIN_CHARS = 6
-# A shorter sentence of a note may be anybody's.
+# A shorter sentence is too common.
 MIN_SENTENCE_CHARS = 20
 MARK = re.compile(r"\[ERASED(?:-\d+)?\]")
-# Schemas do not list these: words of providers' messages, of transcripts, and of the log.
+# Words of provider formats, transcripts and the log, which schemas do not list.
 FORMAT_WORDS = (
     "assistant", "arguments", "function_call_output", "tool_calls", "tool_result", "redacted_thinking", "reasoning",
     "encrypted_content", "signature", "cache_control", "ephemeral", "image_url", "input_text", "output_text", "developer",
     "system", "message", "derived", "conversation", "compaction", "receipt", "access", "edited by hand", "forgetting",
     "checksum", "journal", "stamp", "timestamp", "session_answer", "usage",
 )  # fmt: skip
-# Digests over several texts, kept as evidence only: they are emptied, since a guess of the text could be tried on them.
+# Objects with digests over several texts: these are emptied, since a guess of the text could be tried against them.
 _EVIDENCE = ({"sha256_before", "sha256_after"}, {"id", "layer", "part", "sha256"})
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:\d\d)?)?")
 
 
 def forms(texts: Iterable[str]) -> list[str]:
-    r"""Return each of `texts` in the forms in which it is found, longest first.
+    r"""Return each of `texts` in all searched forms, longest first.
 
     >>> forms(['a"b'])
     ['a\\\\\\"b', 'a\\"b', 'a"b']
@@ -59,25 +61,20 @@ def forms(texts: Iterable[str]) -> list[str]:
 
 
 def pattern_of(texts: Iterable[str]) -> re.Pattern[str]:
-    """Return the pattern that finds `texts` in all their forms; nothing where there are none."""
+    """Return the pattern that finds `texts` in all their forms; it matches nothing without texts."""
     return re.compile("|".join(map(re.escape, forms(texts))) or r"(?!)")
 
 
 def marks(spellings: Iterable[str], *, taken: Iterable[str]) -> dict[str, str]:
-    """Return a mark for each of `spellings`, none of them `taken`: keys and ids that differ must still differ.
+    """Return a mark for each of `spellings` that is not in `taken`: keys and ids that differ must still differ.
 
     >>> marks(["hunter2", "swordfish"], taken=["[ERASED-2]"])
     {'hunter2': '[ERASED]', 'swordfish': '[ERASED-3]'}
     """
-    used, made, number = {*taken}, {}, 0
-    for spelling in dict.fromkeys(spellings):
-        while True:
-            number += 1
-            mark = f"[ERASED-{number}]" if number > 1 else "[ERASED]"
-            if mark not in used:
-                break
-        made[spelling] = mark
-    return made
+    used = {*taken}
+    every = (f"[ERASED-{number}]" if number > 1 else "[ERASED]" for number in count(1))
+    free = (mark for mark in every if mark not in used)
+    return dict(zip(dict.fromkeys(spellings), free, strict=False))
 
 
 @lru_cache(maxsize=1)
@@ -85,20 +82,14 @@ def _reserved() -> str:
     """Return the names and values that schemas fix, one a line."""
     found = {*Entry._fields, *FORMAT_WORDS, *documents.NAMES}
     for name in (*documents.NAMES, "session_answer", "usage"):
-        level = [check.schema(name)]
-        while level:
-            one = level.pop()
-            if isinstance(one, dict):
-                found.update(one.get("properties", ()))
-                found.update(
-                    each for each in [*one.get("enum", ()), one.get("const")] if isinstance(each, str)
-                )
-            level += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+        for part in _objects_in(check.schema(name)):
+            values = (*part.get("properties", ()), *part.get("enum", ()), part.get("const"))
+            found.update(each for each in values if isinstance(each, str))
     return "\n".join(found)
 
 
 def is_reserved(text: str) -> bool:
-    """Return whether `text` is part of a word that the files of a home are built of, or of a moment.
+    """Return whether `text` is part of a word that the formats of a home use, or a time.
 
     >>> is_reserved("memory"), is_reserved("2026-03-01"), is_reserved("hunter2")
     (True, True, False)
@@ -109,7 +100,13 @@ def is_reserved(text: str) -> bool:
 def objects(path: str, data: bytes) -> Iterator[JsonObject]:
     """Yield every JSON object in the file at `path`, the inner ones too."""
     parts = data.splitlines() if path.endswith(".jsonl") else [data] if path.endswith(".json") else []
-    level = [_parsed(part) for part in parts]
+    for part in parts:
+        yield from _objects_in(_parsed(part))
+
+
+def _objects_in(value: Any) -> Iterator[JsonObject]:
+    """Yield `value` and the values in it that are objects."""
+    level = [value]
     while level:
         one = level.pop()
         if isinstance(one, dict):
@@ -122,13 +119,14 @@ def texts_of(entry: Mapping[str, Any]) -> Iterator[str]:
     metadata = entry.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     found = [entry.get("content"), entry.get("pattern"), metadata.get("context")]
-    parts: list[tuple[Any, tuple[str, ...]]] = [(entry.get("evidence"), ("text",))]
+    parts: dict[str, tuple[str, ...]] = {"evidence": ("text",)}
     if "session_id" in entry:
         found += [entry.get("summary"), *(metadata.get("protected") or [])]
-        parts += [(entry.get(part), fields) for part, fields in STATEMENT_FIELDS.items()]
-    for entries, fields in parts:
-        inner = [each for each in entries if isinstance(each, dict)] if isinstance(entries, list) else []
-        found += [each.get(field) for each in inner for field in fields]
+        parts |= STATEMENT_FIELDS
+    for part, fields in parts.items():
+        inner = entry.get(part)
+        objects = [each for each in inner if isinstance(each, dict)] if isinstance(inner, list) else []
+        found += [each.get(field) for each in objects for field in fields]
     for text in found:
         if isinstance(text, str) and text.strip():
             yield text
@@ -136,7 +134,7 @@ def texts_of(entry: Mapping[str, Any]) -> Iterator[str]:
 
 
 def digests(value: Any, erase: Rewrite) -> dict[str, str]:
-    """Return the digests by which receipts and hand-offs know `value`, a text or an item, and what they become."""
+    """Return the digests of `value`, a text or an item, in receipts and hand-offs, each with its replacement."""
     if isinstance(value, str):
         return {_sha(value): _sha(erase(value))}
     try:
@@ -149,27 +147,43 @@ def _sha(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def map_strings(value: Any, erase: Rewrite) -> Any:
-    """Return `value` with `erase` applied to every string in it, keys included.
+def conversation_of(path: str, data: bytes) -> str | None:
+    """Return the id of the conversation whose log is at `path`, or None."""
+    if not path.startswith("conversations/") or not path.endswith(f"/{CONVERSATION}"):
+        return None
+    return (journal.unsealed(data[: data.find(b"\n") + 1]) or {}).get("conversation")
 
-    >>> mapped({"a": ["b", 1], "c": {"b": None}}, lambda text: text.replace("b", "*"))
-    {'a': ['*', 1], 'c': {'*': None}}
+
+def rewrite_file(path: str, data: bytes, erase: Rewrite, concerns: IsRelevant = bool) -> bytes:
+    """Return the file at `path`, relative to its home, with `erase` applied; the same bytes if nothing changes.
+
+    In a file of lines, `erase` is applied to the lines for which `concerns` is true.
     """
-    if isinstance(value, str):
-        return erase(value)
-    if isinstance(value, list):
-        return [map_strings(below, erase) for below in value]
-    if not isinstance(value, dict):
-        return value
-    made = {erase(key): map_strings(below, erase) for key, below in value.items()}
-    for fields in _EVIDENCE:
-        if fields <= made.keys():
-            made |= {field: "" for field in fields if field.startswith("sha256")}
-    return made
+    if path.endswith(".jsonl"):
+        lines = data.splitlines(keepends=True)
+        return b"".join(_line(line, erase) if concerns(line) else line for line in lines)
+    value = _parsed(data) if path.endswith(".json") and not path.startswith("memories/") else None
+    return _raw(data, erase) if value is None else _whole(data, value, erase)
+
+
+def _line(line: bytes, erase: Rewrite) -> bytes:
+    body = journal.sealed_body(line)
+    value = _parsed(line if body is None else body)
+    if value is None or not line.endswith(b"\n"):
+        return _raw(line, erase)
+    is_entry = body is not None and "operation" in value
+    made = _transaction(value, erase) if is_entry else map_strings(value, erase)
+    if made == value:
+        return line
+    if body is None:
+        return files.json_line(made) + b"\n"
+    # A line in which only a digest was emptied can still be undone.
+    held = is_entry and len(MARK.findall(str(made))) > len(MARK.findall(str(value)))
+    return journal.seal_json({**made, "erased": True} if held else made)
 
 
 def _transaction(fields: JsonObject, erase: Rewrite) -> JsonObject:
-    """Return the fields of a journal line, without change in those that the log itself reads."""
+    """Return the fields of a journal line with `erase` applied, except to those that the log reads."""
     made = {
         **fields,
         "by": erase(fields.get("by", "")),
@@ -192,45 +206,6 @@ def _step(step: JsonObject, erase: Rewrite) -> JsonObject:
     return made
 
 
-def rewrite_file(path: str, data: bytes, erase: Rewrite, concerns: IsRelevant = bool) -> bytes:
-    """Return the file at `path`, relative to its home, with `erase` applied; the very bytes if nothing changes.
-
-    Of a file of lines only those are looked at that are of concern.
-    """
-    if path.endswith(".jsonl"):
-        lines = data.splitlines(keepends=True)
-        return b"".join(_line(line, erase) if concerns(line) else line for line in lines)
-    value = _parsed(data) if path.endswith(".json") and not path.startswith("memories/") else None
-    return _raw(data, erase) if value is None else _whole(data, value, erase)
-
-
-def _raw(data: bytes, erase: Rewrite) -> bytes:
-    return erase(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
-
-
-def _parsed(data: bytes) -> Any:
-    try:
-        return files.parse_json(data, where="erasing")
-    except AetherError:
-        return None
-
-
-def _line(line: bytes, erase: Rewrite) -> bytes:
-    body = journal.sealed_body(line)
-    value = _parsed(line if body is None else body)
-    if value is None or not line.endswith(b"\n"):
-        return _raw(line, erase)
-    is_entry = body is not None and "operation" in value
-    made = _transaction(value, erase) if is_entry else map_strings(value, erase)
-    if made == value:
-        return line
-    if body is None:
-        return files.json_line(made) + b"\n"
-    # A line of which only a digest was emptied can still be undone.
-    held = is_entry and len(MARK.findall(str(made))) > len(MARK.findall(str(value)))
-    return journal.seal_json({**made, "erased": True} if held else made)
-
-
 def _whole(data: bytes, value: Any, erase: Rewrite) -> bytes:
     found = documents.parse(data, where="erasing")
     if found.state == "good":
@@ -245,7 +220,7 @@ def _whole(data: bytes, value: Any, erase: Rewrite) -> bytes:
 
 
 def _checksum(before: JsonObject, after: JsonObject) -> Any:
-    """Return the checksum of a snapshot or a hand-off, if it was right before."""
+    """Return the checksum of a snapshot or a hand-off, a new one if it was right before."""
     if "documents" in before:
         whole = before["checksum"] == snapshots.checksum(before["documents"])
         return snapshots.checksum(after["documents"]) if whole else before["checksum"]
@@ -257,8 +232,31 @@ def _checksum(before: JsonObject, after: JsonObject) -> Any:
     return handoff.seal(rest, after["prompt"])["checksum"]  # type: ignore[arg-type]  # whole, as was just seen
 
 
-def conversation_of(path: str, data: bytes) -> str | None:
-    """Return the id of the conversation whose log is at `path`, or None."""
-    if not path.startswith("conversations/") or not path.endswith(f"/{CONVERSATION}"):
+def _raw(data: bytes, erase: Rewrite) -> bytes:
+    return erase(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+
+def _parsed(data: bytes) -> Any:
+    try:
+        return files.parse_json(data, where="erasing")
+    except AetherError:
         return None
-    return (journal.unsealed(data[: data.find(b"\n") + 1]) or {}).get("conversation")
+
+
+def map_strings(value: Any, erase: Rewrite) -> Any:
+    """Return `value` with `erase` applied to every string in it, keys included.
+
+    >>> map_strings({"a": ["b", 1], "c": {"b": None}}, lambda text: text.replace("b", "*"))
+    {'a': ['*', 1], 'c': {'*': None}}
+    """
+    if isinstance(value, str):
+        return erase(value)
+    if isinstance(value, list):
+        return [map_strings(below, erase) for below in value]
+    if not isinstance(value, dict):
+        return value
+    made = {erase(key): map_strings(below, erase) for key, below in value.items()}
+    for fields in _EVIDENCE:
+        if fields <= made.keys():
+            made |= {field: "" for field in fields if field.startswith("sha256")}
+    return made

@@ -1,8 +1,8 @@
-"""Mentions: every place of memory that says something, and which of them say the same.
+"""Find: the places of memory that contain a text or have the meaning of an entry.
 
-One statement is in several places as soon as it was compressed: the archived item, statements of a session and what
-it keeps word for word, a pattern, the prompt that it was part of. Guaranteed: each place is found once, as the
-smallest thing that can be taken out of memory by itself; `forgetting` takes it out.
+A compressed statement is in several places: the archived item, statements and verbatim texts of a session, a pattern,
+the prompt that it was part of. Guaranteed: each place is found once, as the smallest part of memory that `forget` can
+remove by itself.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from aether.text.words import STOPWORDS, sentences, words
 from aether.types import JsonObject
 
 STATEMENT_FIELDS = {"key_decisions": ("decision", "rationale"), "outcomes": ("result", "impact"), "high_value_items": ("content",)}  # fmt: skip
-# What a session keeps of its items word for word, in its metadata.
+# The metadata of a session that keep texts of its items word for word.
 VERBATIM_FIELDS = ("protected", "noted", "files", "open", "asked", "found")
-# Before the name of an entity of the knowledge graph, where an id is asked for.
+# Precedes the name of an entity of the knowledge graph in an id.
 ENTITY = "entity:"
-# A shorter text is in too much by accident: it is only the same as what says nothing else.
+# A shorter text is part of too many others: it only equals a whole text.
 MIN_WORDS = 3
-# A part of a sentence that is shorter may be anybody's.
+# A shorter part of a sentence is too common.
 MIN_PART_WORDS = 5
-# What has fewer of the words that carry the topic is not like it.
+# A similar text contains at least this share of the content words.
 SIMILAR_SHARE = 0.5
-# To look closer at all of a large archive takes long: a millisecond each.
+# A comparison takes a millisecond, so only the most alike of a large archive are compared.
 MAX_COMPARED = 200
 
 
 class Target(NamedTuple):
-    """One place of memory that says something."""
+    """One place of memory with a text."""
 
     id: str
     layer: str
@@ -39,36 +39,35 @@ class Target(NamedTuple):
     type: str
     text: str
     part: str
-    """Which statement of a session or entity, such as `outcomes/2` or `summary/0`; empty for the whole."""
+    """The statement of a session or entity, such as `outcomes/2` or `summary/0`; empty for the whole."""
 
 
 def find_by_ids(
     documents: Mapping[str, Any], archived: Iterable[JsonObject], ids: Iterable[str]
 ) -> tuple[list[Target], list[str]]:
-    """Return what the ids name with all that says the same, and the ids that name nothing.
+    """Return the targets that the ids name with all targets that repeat them, and the ids that name nothing.
 
-    What says the same holds the words of a named item or pattern, or is a sentence or a longer part of it; of a
-    session only the statements that do. With a pattern goes what it was made of: it would come back from that. A
-    session, signal or entity that is named goes by itself.
+    A target repeats an item or pattern if it contains its words, or is a sentence or a longer part of it; of a
+    session only the statements that do. The sources of a pattern are found with it, because it would be promoted
+    from them again. A session, signal or entity is found by itself.
     """
     wanted = list(dict.fromkeys(ids))
-    there = list(archived)
-    whole = [*_whole_targets(documents), *_archived_targets(documents, there)]
+    records = list(archived)
+    whole = [*_whole_targets(documents), *_archived_targets(documents, records)]
     named = [target for target in whole if target.id in wanted]
-    gone = {target.id for target in named}
-    said = [text for target in named for text in _lines(target) if _is_statement(target)]
-    others = (target for target in _all_targets(documents, there) if target.id not in gone)
-    return named + find_same(others, said), [one for one in wanted if one not in gone]
+    known = {target.id for target in named}
+    others = (target for target in _all_targets(documents, records) if target.id not in known)
+    return named + find_same(others, statement_texts(named)), [one for one in wanted if one not in known]
 
 
 def find_by_text(documents: Mapping[str, Any], archived: Iterable[JsonObject], text: str) -> list[Target]:
-    """Return everything that holds `text`, whatever the case of its letters; of sessions and entities only the statements."""
-    sought = text.casefold()
-    return [target for target in _all_targets(documents, archived) if sought in target.text.casefold()]
+    """Return every target that contains `text`, ignoring case; of sessions and entities only the statements."""
+    folded = text.casefold()
+    return [target for target in _all_targets(documents, archived) if folded in target.text.casefold()]
 
 
 def find_same(targets: Iterable[Target], texts: Iterable[str]) -> list[Target]:
-    """Return those of `targets` that say what one of `texts` says, with these words, or a part of it."""
+    """Return those of `targets` that repeat one of `texts`, or a part of it, word for word."""
     sought = [
         _SearchText(_padded_words(text), frozenset(map(_padded_words, sentences(text)))) for text in texts
     ]
@@ -82,85 +81,87 @@ def find_same(targets: Iterable[Target], texts: Iterable[str]) -> list[Target]:
 def find_similar(
     documents: Mapping[str, Any], archived: Iterable[JsonObject], targets: Collection[Target]
 ) -> list[Target]:
-    """Return what says the same as the items and patterns of `targets` in other words."""
-    gone = {(target.id, target.part) for target in targets} | {
-        (target.id, "") for target in targets if not target.part
-    }
+    """Return the targets with the meaning of the items and patterns of `targets` in other words."""
+    known = {(target.id, target.part) for target in targets}
     others = [
         target
         for target in _all_targets(documents, archived)
-        if not {(target.id, target.part), (target.id, "")} & gone
+        if not {(target.id, target.part), (target.id, "")} & known
     ]
-    topics = [frozenset(words(target.text)) for target in others]
+    bags = [frozenset(words(target.text)) for target in others]
     found: dict[Target, None] = {}
     for text in dict.fromkeys(statement_texts(targets)):
-        near = _most_alike(frozenset(words(text)) - STOPWORDS, topics)
+        near = _most_alike(frozenset(words(text)) - STOPWORDS, bags)
         found |= dict.fromkeys(others[near[at]] for at in supporting(text, [others[at].text for at in near]))
     return list(found)
 
 
-def _most_alike(asked: frozenset[str], topics: list[frozenset[str]]) -> list[int]:
-    """Return the places of the `topics` that have enough of the words `asked`, those with the most of them."""
-    shared = [len(asked & topic) for topic in topics]
+def _most_alike(asked: frozenset[str], bags: list[frozenset[str]]) -> list[int]:
+    """Return the positions of the `bags` with enough of the words `asked`, those with most of them first."""
+    shared = [len(asked & bag) for bag in bags]
     near = [at for at, number in enumerate(shared) if asked and number >= SIMILAR_SHARE * len(asked)]
     return sorted(near, key=lambda at: -shared[at])[:MAX_COMPARED]
 
 
 def statement_texts(targets: Iterable[Target]) -> list[str]:
-    """Return what the items and patterns of `targets` say."""
-    return [line for target in targets if _is_statement(target) for line in _lines(target)]
+    """Return the texts of the items and patterns of `targets`, which others may repeat."""
+    layers = ("working_memory", "archive", "long_term_memory")
+    statements = (target for target in targets if target.layer in layers and target.type != "session")
+    return [line for target in statements for line in _lines(target)]
 
 
 class _SearchText(NamedTuple):
-    """A text that is looked for, as its words with blanks around each."""
+    """A text to search for, as its words with blanks around each."""
 
     whole: str
     sentences: frozenset[str]
 
 
 def _padded_words(text: str) -> str:
-    """Return the words of `text` with blanks around each, so that whole words are compared.
+    """Return the words of `text` with blanks around each, for comparing whole words.
 
-    >>> _joined("Never use tabs!") in _joined("So: never use TABS. Ever.")
+    >>> _padded_words("Never use tabs!") in _padded_words("So: never use TABS. Ever.")
     True
     """
     return f" {' '.join(words(text))} "
 
 
-def _repeats(lines: list[str], said: _SearchText) -> bool:
-    if any(line == said.whole or (_count(said.whole) >= MIN_WORDS and said.whole in line) for line in lines):
+def _repeats(lines: list[str], text: _SearchText) -> bool:
+    """Return whether a target of these `lines` repeats `text` or a part of it."""
+    if any(line == text.whole or (_count(text.whole) >= MIN_WORDS and text.whole in line) for line in lines):
         return True
     main = lines[0]
-    if _count(main) >= MIN_WORDS and main in said.sentences:
+    if _count(main) >= MIN_WORDS and main in text.sentences:
         return True
     parts = [line for line in lines if line.strip()]
-    return sum(map(_count, parts)) >= MIN_PART_WORDS and all(line in said.whole for line in parts)
+    return sum(map(_count, parts)) >= MIN_PART_WORDS and all(line in text.whole for line in parts)
 
 
 def _count(joined: str) -> int:
     return len(joined.split())
 
 
-def _is_statement(target: Target) -> bool:
-    """Return whether a target is one statement, which others may repeat: an item or a pattern."""
-    return target.layer in ("working_memory", "archive", "long_term_memory") and target.type != "session"
-
-
 def _lines(target: Target) -> list[str]:
-    """Return the texts of which a target is made."""
+    """Return the texts of a target."""
     is_made = target.layer == "long_term_memory" or target.part.partition("/")[0] in STATEMENT_FIELDS
     return target.text.split("\n") if is_made else [target.text]
 
 
 def _all_targets(documents: Mapping[str, Any], archived: Iterable[JsonObject]) -> Iterator[Target]:
-    """Yield every place once; sessions and entities in their statements."""
+    """Yield every target once; sessions and entities as their statements."""
     for target in (*_whole_targets(documents), *_archived_targets(documents, archived)):
         if target.layer == "graph":
             yield target._replace(text=target.text.partition("\n")[0])
         elif target.layer != "short_term_memory":
             yield target
     yield from _statements(documents)
-    yield from _graph_parts(documents)
+    known = _graph(documents)
+    for entity in known["entities"]:
+        for nth, each in enumerate(entity["observations"]):
+            yield Target(ENTITY + entity["name"], "graph", "observation", each["id"], f"observations/{nth}")
+    for each in known["relations"]:
+        text = f"{each['from']} {each['relationType']} {each['to']}"
+        yield Target(each["id"], "graph", "relation", text, "relation")
 
 
 def _whole_targets(documents: Mapping[str, Any]) -> Iterator[Target]:
@@ -168,28 +169,20 @@ def _whole_targets(documents: Mapping[str, Any]) -> Iterator[Target]:
     for item in items.items_of(memory):
         yield Target(item["id"], "working_memory", item["type"], item["content"], "")
     for session in sessions.sessions_of(memory):
-        yield Target(
-            session["session_id"], "short_term_memory", "session", sessions.session_text(session), ""
-        )
+        text = sessions.session_text(session)
+        yield Target(session["session_id"], "short_term_memory", "session", text, "")
     for pattern in memory["long_term_memory"]["patterns"]:
-        yield Target(
-            pattern["id"], "long_term_memory", pattern["type"], "\n".join(_pattern_texts(pattern)), ""
-        )
+        texts = [pattern["pattern"], pattern["metadata"].get("context")]
+        texts += [each["text"] for each in pattern.get("evidence", [])]
+        text = "\n".join(dict.fromkeys(filter(None, texts)))
+        yield Target(pattern["id"], "long_term_memory", pattern["type"], text, "")
     for signal in documents["pheromones"]["active_pheromones"]:
-        yield Target(
-            signal["id"], "signals", signal["type"], str(signal["metadata"].get("context") or ""), ""
-        )
+        text = str(signal["metadata"].get("context") or "")
+        yield Target(signal["id"], "signals", signal["type"], text, "")
     for entity in _graph(documents)["entities"]:
-        lines = [
-            f"{entity['name']} ({entity['entityType']})",
-            *(each["id"] for each in entity["observations"]),
-        ]
+        lines = [f"{entity['name']} ({entity['entityType']})"]
+        lines += [each["id"] for each in entity["observations"]]
         yield Target(ENTITY + entity["name"], "graph", "entity", "\n".join(lines), "")
-
-
-def _pattern_texts(pattern: Mapping[str, Any]) -> list[str]:
-    said = [pattern["pattern"], pattern["metadata"].get("context") or ""]
-    return list(dict.fromkeys(filter(None, [*said, *(each["text"] for each in pattern.get("evidence", []))])))
 
 
 def _statements(documents: Mapping[str, Any]) -> Iterator[Target]:
@@ -207,21 +200,12 @@ def _statements(documents: Mapping[str, Any]) -> Iterator[Target]:
 
 
 def verbatim_texts(session: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Return what a session keeps of its items word for word, by kind."""
+    """Return the texts of its items that a session keeps word for word, by kind."""
     return {
         name: texts
         for name, texts in session["metadata"].items()
         if name in VERBATIM_FIELDS and isinstance(texts, list)
     }
-
-
-def _graph_parts(documents: Mapping[str, Any]) -> Iterator[Target]:
-    for entity in _graph(documents)["entities"]:
-        for nth, each in enumerate(entity["observations"]):
-            yield Target(ENTITY + entity["name"], "graph", "observation", each["id"], f"observations/{nth}")
-    for each in _graph(documents)["relations"]:
-        text = f"{each['from']} {each['relationType']} {each['to']}"
-        yield Target(each["id"], "graph", "relation", text, "relation")
 
 
 def _graph(documents: Mapping[str, Any]) -> Mapping[str, Any]:

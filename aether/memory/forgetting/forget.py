@@ -1,8 +1,8 @@
-"""Forgetting: take things out of memory, so that nothing finds them any more.
+"""Forgetting: remove targets from memory in one change, so that one undo brings all of them back.
 
-Items, sessions or single statements of them, patterns, signals, entities and relations are removed (`mentions` finds
-them); archived items are hidden by their ids (`memory.forgotten`), because the archive is only appended to. All of it
-is one change, so that one undo brings it back. The text itself stays in the history of the home.
+Targets (`find`) are items, sessions or single statements of them, patterns, signals, entities and relations. Archived
+items are hidden by their ids (`memory.forgotten`), because the archive is only appended to. The text itself stays in the
+history of the home until it is erased (`erasing`).
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from aether import clock
 from aether.memory import graph, items, sessions
 from aether.memory.changes import chain_changes
 from aether.memory.forgetting.find import ENTITY, STATEMENT_FIELDS, Target, verbatim_texts
-from aether.memory.ingest import withdraw_threshold
-from aether.memory.search import derived_change
 from aether.store.patch import diff
 from aether.tokens.count import session_tokens
 from aether.types import Change, Counter, JsonObject
 
+# The reason in the archive records.
 WHY = "forgotten"
 RECEIPT_KIND = "forgetting"
 # Replaces a forgotten line in the prose of a session.
@@ -36,29 +35,26 @@ def forget(
     if not chosen:
         return Change({}, result=None)
     receipt = _receipt(chosen, now, receipt_id)
-
-    def removed(state: Mapping[str, Any]) -> Change:
-        memory, pheromones = state["memory"], state["pheromones"]
-        signals = {target.id for target in chosen if target.layer == "signals"}
-        kept = [signal for signal in pheromones["active_pheromones"] if signal["id"] not in signals]
-        removed_items = [
-            item for item in items.items_of(memory) if item["id"] in _ids(chosen, "working_memory")
-        ]
-        records = items.archive_records(removed_items, why=WHY, now=now)
-        known = state.get(graph.DOCUMENT)
-        return Change(
-            {
-                "memory": diff(memory, _memory_without(memory, chosen, now, count)),
-                "pheromones": diff(pheromones, {**pheromones, "active_pheromones": kept}),
-                **({graph.DOCUMENT: diff(known, _graph_without(known, chosen))} if known else {}),
-            },
-            {"receipts": [receipt], **({"items": records} if records else {})},
-        )
-
-    done = chain_changes(
-        documents, removed, lambda state: derived_change(state, Change({})), withdraw_threshold(now)
+    memory, pheromones, known = documents["memory"], documents["pheromones"], documents.get(graph.DOCUMENT)
+    signals = _ids(chosen, "signals")
+    kept = [signal for signal in pheromones["active_pheromones"] if signal["id"] not in signals]
+    ids = _ids(chosen, "working_memory")
+    removed = [item for item in items.items_of(memory) if item["id"] in ids]
+    patches = {
+        "memory": diff(memory, _memory_without(memory, chosen, now, count)),
+        "pheromones": diff(pheromones, {**pheromones, "active_pheromones": kept}),
+    }
+    if known:
+        patches[graph.DOCUMENT] = diff(known, _graph_without(known, chosen))
+    appends = {"receipts": [receipt]}
+    if removed:
+        appends["items"] = items.archive_records(removed, why=WHY, now=now)
+    change = chain_changes(
+        documents,
+        lambda state: Change(patches, appends),
+        lambda state: items.withdraw_threshold(state, now=now),
     )
-    return done._replace(result=receipt)
+    return change._replace(result=receipt)
 
 
 def _ids(targets: Iterable[Target], layer: str) -> set[str]:
@@ -70,35 +66,34 @@ def _memory_without(
 ) -> JsonObject:
     whole = {target.id for target in chosen if not target.part}
     parts = _parts(chosen)
+    working, short, long = (
+        memory[name] for name in ("working_memory", "short_term_memory", "long_term_memory")
+    )
+    held = [item for item in working["items"] if item["id"] not in whole]
     kept = [
         _session_without(session, parts.get(session["session_id"], set()), count)
-        for session in sessions.sessions_of(memory)
+        for session in short["sessions"]
         if session["session_id"] not in whole
     ]
-    short, long = memory["short_term_memory"], memory["long_term_memory"]
-    working = memory["working_memory"]
-    staying = [pattern for pattern in long["patterns"] if pattern["id"] not in whole]
-    hide = [target.id for target in chosen if target.layer in ("archive", "working_memory")]
+    patterns = [pattern for pattern in long["patterns"] if pattern["id"] not in whole]
+    # A hand-off that contains the text has to be prepared again.
+    records = [record for record in memory["compression"]["open"] if whole.isdisjoint(record["items"])]
     made = {
         **memory,
         "working_memory": {
             **working,
-            "items": [item for item in working["items"] if item["id"] not in whole],
+            "items": held,
+            "current_tokens": sum(item["token_count"] for item in held),
         },
-        "short_term_memory": {**short, "sessions": kept},
-        "long_term_memory": {**long, "patterns": staying},
-        "compression": {
-            **memory["compression"],
-            # A hand-off that holds the text has to be prepared again.
-            "open": [record for record in memory["compression"]["open"] if whole.isdisjoint(record["items"])],
-        },
+        "short_term_memory": {**short, "sessions": kept, "current_sessions": len(kept)},
+        "long_term_memory": {**long, "patterns": patterns},
+        "compression": {**memory["compression"], "open": records},
     }
+    hidden = items.forgotten_ids(memory)
+    hide = [target.id for target in chosen if target.layer in ("archive", "working_memory")]
     if hide:
-        known = memory.get("forgotten", [])
-        made["forgotten"] = [
-            *known,
-            *({"id": one, "at": clock.stamp(now)} for one in hide if one not in items.forgotten_ids(memory)),
-        ]
+        fresh = ({"id": each, "at": clock.stamp(now)} for each in hide if each not in hidden)
+        made["forgotten"] = [*memory.get("forgotten", []), *fresh]
     unlinked: JsonObject = _unlinked(made, whole)
     return unlinked
 
@@ -112,7 +107,7 @@ def _parts(chosen: Iterable[Target]) -> dict[str, set[str]]:
 
 
 def _graph_without(known: Mapping[str, Any], chosen: list[Target]) -> JsonObject:
-    """Return the knowledge graph without the chosen entities, their relations, and other chosen parts."""
+    """Return the knowledge graph without the chosen entities, their relations, and the chosen parts of others."""
     removed = {one.removeprefix(ENTITY) for one in _ids(chosen, "graph")}
     parts = _parts(chosen)
     entities = [
@@ -136,7 +131,7 @@ def _graph_without(known: Mapping[str, Any], chosen: list[Target]) -> JsonObject
 
 
 def _session_without(session: Mapping[str, Any], parts: set[str], count: Counter) -> JsonObject:
-    """Return a session without some of its statements, its tokens counted again."""
+    """Return a session without the statements `parts`, its tokens counted again."""
     if not parts:
         return dict(session)
     made: JsonObject = {**session}
@@ -173,7 +168,7 @@ def _unlinked(value: Any, removed: set[str]) -> Any:
 
 
 def _receipt(chosen: list[Target], now: datetime, receipt_id: str) -> JsonObject:
-    """Return the receipt: the place and the digest of each forgotten text, never the text."""
+    """Return the receipt: the place and the digest of each forgotten text, without the text."""
     return {
         "receipt_id": receipt_id,
         "kind": RECEIPT_KIND,
