@@ -243,7 +243,7 @@ def describe(graph: Mapping[str, Any], name: str) -> Match:
 
     >>> ant = {"name": "ant", "entityType": "insect", "observations": [{"id": "It carries."}]}
     >>> eats = {"from": "ant", "relationType": "eats", "to": "leaf"}
-    >>> print(described({"entities": [ant], "relations": [eats]}, "ant").text)
+    >>> print(describe({"entities": [ant], "relations": [eats]}, "ant").text)
     ant (insect)
     It carries.
     ant eats leaf

@@ -239,7 +239,7 @@ def _listed(tree: _Tree, path: str) -> list[str]:
 def format_size(size: int) -> str:
     """Return `size`, in bytes, as people read it.
 
-    >>> human(512), human(1536), human(5 << 20)
+    >>> format_size(512), format_size(1536), format_size(5 << 20)
     ('512B', '1.5K', '5.0M')
     """
     if size < 1024:
@@ -489,7 +489,7 @@ def compare(
 ) -> Compared:
     """Return how the `texts` in the directory differ from `files`; `stamps` has the checksum of what was last shown.
 
-    >>> compared({"/memories/a": "new"}, {"/memories/a": "old"}, stamps={"/memories/a": checksum("old")}).due
+    >>> compare({"/memories/a": "new"}, {"/memories/a": "old"}, stamps={"/memories/a": checksum("old")}).due
     {'/memories/a': 'new'}
     """
     edited: dict[str, str | None] = {}

@@ -88,7 +88,7 @@ def recall_line(record: Record, *, count: Counter, score: float = 0.0) -> Recall
 def excerpt(text: str, most: int = EXCERPT_CHARS) -> str:
     """Return `text` on one line of at most `most` characters.
 
-    >>> gist("Use  SQLite, because it is one file.", 12)
+    >>> excerpt("Use  SQLite, because it is one file.", 12)
     'Use SQLite,…'
     """
     whole = " ".join(text[: most * 4].split())
@@ -125,7 +125,7 @@ def date_and_age(at: str, now: datetime) -> str:
     """Return the day of a time and how long ago that was.
 
     >>> from datetime import UTC
-    >>> ago("2026-03-01T10:00:00.000000Z", datetime(2026, 3, 4, tzinfo=UTC))
+    >>> date_and_age("2026-03-01T10:00:00.000000Z", datetime(2026, 3, 4, tzinfo=UTC))
     '2026-03-01 (3 days ago)'
     """
     if not at:

@@ -93,7 +93,7 @@ def dates(query: str) -> list[Date]:
 def date_match(date: Date, at: str) -> str:
     """Return "day" or "month" as the time `at` falls on the day or in the month of `date`, else nothing.
 
-    >>> nearness(Date("2023", "10", "13"), "2023-10-13T08:00:00.000000Z")
+    >>> date_match(Date("2023", "10", "13"), "2023-10-13T08:00:00.000000Z")
     'day'
     """
     year, month, day = at[:4], at[5:7], at[8:10]

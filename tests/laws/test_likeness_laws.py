@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from aether.text.similarity import CONTRADICTS_AT, SAME_AT, contradicts, index, nearest, same, similarity
 
-PAIRS = json.loads((Path(__file__).parents[1] / "text" / "likeness_pairs.json").read_text(encoding="utf-8"))
+PAIRS = json.loads((Path(__file__).parents[1] / "text" / "similarity_pairs.json").read_text(encoding="utf-8"))
 
 
 def statements():

@@ -1,12 +1,12 @@
 from aether.text.picking import heaviest_fitting, longest_fitting
 
 
-def fit(sizes, target, leans_on=None):
+def fit(sizes, target, depends_on=None):
     """Return the places kept of clauses of these sizes."""
     return sorted(
         longest_fitting(
             range(len(sizes)), lambda places: sum(sizes[place] for place in places),
-            most=target, tried=40, close=0.01, leans_on=leans_on,
+            most=target, tried=40, close=0.01, depends_on=depends_on,
         )
     )  # fmt: skip
 

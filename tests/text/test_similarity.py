@@ -20,7 +20,7 @@ from aether.text.similarity import (
 )
 from tests.tables import rows
 
-PAIRS = json.loads((Path(__file__).parent / "likeness_pairs.json").read_text(encoding="utf-8"))
+PAIRS = json.loads((Path(__file__).parent / "similarity_pairs.json").read_text(encoding="utf-8"))
 
 
 def judged(a, b):
@@ -141,7 +141,7 @@ def test_the_most_like_comes_first():
     )
 
     assert [each.at for each in near] == [2, 0]
-    assert near[0].likeness == 1.0
+    assert near[0].similarity == 1.0
 
 
 def test_a_rare_stem_keeps_the_search_from_reading_everything():

@@ -112,9 +112,9 @@ class PromptMatch(NamedTuple):
 def parse_prompt(prompt: str) -> PromptQuery | None:
     """Return what `prompt` asks; None where it is a command of the program, or says too little to remember by.
 
-    >>> question("where is commitWithMetadata called?").names
+    >>> parse_prompt("where is commitWithMetadata called?").names
     ('commitwithmetadata',)
-    >>> question("ok, fix it then"), question("/compact keep the plan")
+    >>> parse_prompt("ok, fix it then"), parse_prompt("/compact keep the plan")
     (None, None)
     """
     prompt = clean(prompt)  # what the program itself submits asks nothing

@@ -65,7 +65,7 @@ class Line(NamedTuple):
 def one_line(text: str, most: int) -> str:
     """Return `text` in one line of at most `most` characters, without what aether itself had put into it.
 
-    >>> flat("Use **SQLite**  for now", 100), flat("Use SQLite for now", 14)
+    >>> one_line("Use **SQLite**  for now", 100), one_line("Use SQLite for now", 14)
     ('Use SQLite for now', 'Use SQLite...')
     """
     whole = " ".join(without_injected(text).replace("**", "").split())
@@ -103,7 +103,7 @@ def date_and_age(at: str, *, now: datetime) -> list[str]:
 def format_line(line: Line, *, now: datetime) -> str:
     """Return `line` as it is told: its day, its age where that is great, its text.
 
-    >>> written(Line("rules", "Never push.", "2026-01-01T00:00:00.000000Z"), now=datetime(2026, 3, 1, tzinfo=clock.parse("2026-01-01").tzinfo))
+    >>> format_line(Line("rules", "Never push.", "2026-01-01T00:00:00.000000Z"), now=datetime(2026, 3, 1, tzinfo=clock.parse("2026-01-01").tzinfo))
     '- 2026-01-01 (59 days ago) Never push.'
     """
     day, *age = date_and_age(line.at, now=now) or [""]
@@ -255,7 +255,7 @@ class _Changed(NamedTuple):
 def path_shortener(root: str) -> Callable[[str], str]:
     """Return what tells paths below `root` from there.
 
-    >>> shortener("/home/me/p")("Changed /home/me/p/src/a.py and /srv/home/me/p/b.py")
+    >>> path_shortener("/home/me/p")("Changed /home/me/p/src/a.py and /srv/home/me/p/b.py")
     'Changed src/a.py and /srv/home/me/p/b.py'
     """
     base = root.rstrip("/") + "/"
@@ -396,7 +396,7 @@ class FailedCommand(NamedTuple):
 def effective_parts(command: str) -> list[str]:
     """Return the parts of `command` that do something, without what filters their output.
 
-    >>> working("cd app && go build ./... && echo OK && go test ./... 2>&1 | tail -22; ls")
+    >>> effective_parts("cd app && go build ./... && echo OK && go test ./... 2>&1 | tail -22; ls")
     ['go build ./...', 'go test ./...']
     """
     from aether.messages.shell import only_reads  # a session that ran nothing need not wait for it
@@ -499,7 +499,7 @@ _NUMBER = lazy(r"\d+(?:[.,]\d+)*%?")
 def topic_words(text: str) -> frozenset[str]:
     """Return the words of `text` that say what it is about, as they are written.
 
-    >>> sorted(topic("Never use more than 4 workers"))
+    >>> sorted(topic_words("Never use more than 4 workers"))
     ['more', 'never', 'use', 'worker']
     """
     found = _TOPIC_WORD.findall(text.casefold().replace("’", "'"))

@@ -128,8 +128,8 @@ def _digest(record: Record) -> str:
 def note_key(at: Origin, slot: str) -> str:
     """Return the key of the note that fills `slot` of a record.
 
-    >>> here = Mark(line=3, part=0, uuid="m1", time="", session="s", digest="d", caste="")
-    >>> key(here, "said") == key(here | {"line": 99}, "said"), key(here, "said") == key(here, "fixed")
+    >>> here = Origin(line=3, part=0, uuid="m1", time="", session="s", digest="d", caste="")
+    >>> note_key(here, "said") == note_key(here | {"line": 99}, "said"), note_key(here, "said") == note_key(here, "fixed")
     (True, False)
     """
     name = at["uuid"]
