@@ -1,6 +1,6 @@
+from aether.memory.briefing.block import Line
 from aether.memory.briefing.sections import (
     MOST_SCRATCH,
-    Line,
     changed_files,
     common_root,
     is_scratch,

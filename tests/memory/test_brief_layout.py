@@ -1,5 +1,4 @@
-from aether.memory.briefing.block import HEADINGS, Share, lay_out, longest_fit, rank
-from aether.memory.briefing.sections import Line
+from aether.memory.briefing.block import HEADINGS, Line, Share, lay_out, longest_fit, rank
 from tests.memory.briefs import NOW, at
 
 
@@ -8,9 +7,9 @@ def lines(section, *texts):
 
 
 def test_sections_share_the_order_by_their_first_line_and_their_step():
-    given = {"decided": lines("decided", "d1", "d2", "d3"), "files": lines("files", "f1", "f2", "f3")}
+    given = {"decisions": lines("decisions", "d1", "d2", "d3"), "files": lines("files", "f1", "f2", "f3")}
 
-    order = rank(given, {"decided": Share(0, 2, 9), "files": Share(1, 1, 9)})
+    order = rank(given, {"decisions": Share(0, 2, 9), "files": Share(1, 1, 9)})
 
     assert [line.text for line in order] == ["d1", "f1", "d2", "f2", "f3", "d3"]
 
@@ -41,8 +40,8 @@ def test_a_day_that_all_lines_of_a_section_share_is_told_once_with_its_age():
     old = "2026-01-02T00:00:00.000000Z"
     given = [
         *lines("rules", "Never push.", "Prefer tabs."),
-        Line("decided", "One", old),
-        Line("decided", "Two", old),
+        Line("decisions", "One", old),
+        Line("decisions", "Two", old),
     ]
 
     assert lay_out(given, now=NOW) == [

@@ -1,12 +1,6 @@
 from aether.memory.briefing import sections as briefing_sections
-from aether.memory.briefing.sections import (
-    Line,
-    format_line,
-    newest_items,
-    newest_sessions,
-    one_line,
-    timestamp,
-)
+from aether.memory.briefing.block import Line, format_line, one_line, timestamp
+from aether.memory.briefing.sections import newest_items, newest_sessions
 from tests.memory.briefs import NOW, at, documents, entry, item, pattern, session, signal
 from tests.tables import rows
 

@@ -1,4 +1,4 @@
-from aether.memory.briefing.sections import Line, without_repeats
+from aether.memory.briefing.block import Line, without_repeats
 from tests.memory.briefs import at
 from tests.tables import rows
 
@@ -86,10 +86,10 @@ def test_what_is_replaced_may_have_no_day():
 def test_no_more_lines_are_read_than_are_told():
     unread = iter(
         [
-            Line("asked", "One thing"),
-            Line("asked", "one thing."),
-            Line("asked", "Another"),
-            Line("asked", "Third"),
+            Line("requests", "One thing"),
+            Line("requests", "one thing."),
+            Line("requests", "Another"),
+            Line("requests", "Third"),
         ]
     )
 

@@ -1,5 +1,6 @@
 from aether.memory.briefing import sections
-from aether.memory.briefing.sections import Line, newest_items
+from aether.memory.briefing.block import Line
+from aether.memory.briefing.sections import newest_items
 from tests.memory.briefs import at, documents, entry, item, session
 from tests.tables import rows
 
@@ -22,8 +23,8 @@ def test_requests_are_told_newest_first_without_those_that_only_spur_on():
     )
 
     assert list(sections.requests(items)) == [
-        Line("asked", "SQLite, it is enough (asked: Which database?)", at(3)),
-        Line("asked", "Add a parser for TOML.", at(1)),
+        Line("requests", "SQLite, it is enough (asked: Which database?)", at(3)),
+        Line("requests", "Add a parser for TOML.", at(1)),
     ]
 
 
@@ -77,8 +78,8 @@ def test_decisions_come_from_items_and_sessions_with_their_reasons():
     sessions = [(at(10), session(decisions=decisions))]
 
     assert list(sections.decisions(items, sessions)) == [
-        Line("decided", "We went with SQLite for the index", at(20)),
-        Line("decided", "Use one journal per home - it gives undo", at(10)),
+        Line("decisions", "We went with SQLite for the index", at(20)),
+        Line("decisions", "Use one journal per home - it gives undo", at(10)),
     ]
 
 
