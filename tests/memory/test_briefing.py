@@ -1,8 +1,13 @@
+"""Briefings as a whole: their order, budget, layout and merging."""
+
+from __future__ import annotations
+
 import json
 
 import pytest
 
 from aether.errors import InvalidInput
+from aether.memory.briefing.block import HEADINGS, Line, Share, lay_out, longest_fit, rank, without_repeats
 from aether.memory.briefing.briefing import HINT, MOST_CHARS, STEERING_CHARS, agent_brief, briefing, steering
 from aether.text.cleaning import clean
 from tests.memory.briefs import NOW, at, count, documents, entry, item, pattern, session, signal
@@ -228,3 +233,183 @@ def test_the_summariser_is_told_in_plain_text_what_to_keep():
     for said in ("Ship the parser", "Never push", "Ledger format v3", "a.py", "make test", "no server"):
         assert said in told
     assert steering(documents(), now=NOW) == ""
+
+
+def lines(section, *texts):
+    return [Line(section, text, at(20)) for text in texts]
+
+
+def test_sections_share_the_order_by_their_first_line_and_their_step():
+    given = {"decisions": lines("decisions", "d1", "d2", "d3"), "files": lines("files", "f1", "f2", "f3")}
+
+    order = rank(given, {"decisions": Share(0, 2, 9), "files": Share(1, 1, 9)})
+
+    assert [line.text for line in order] == ["d1", "f1", "d2", "f2", "f3", "d3"]
+
+
+def test_a_section_has_no_more_than_its_share_and_may_be_missing():
+    order = rank({"files": lines("files", "f1", "f2")}, {"files": Share(0, 1, 1), "open": Share(0, 1, 9)})
+
+    assert [line.text for line in order] == ["f1"]
+
+
+def test_lines_stand_by_section_below_its_heading():
+    given = [
+        *lines("files", "/p/a.py (changed, 1x)"),
+        *lines("rules", "Never push."),
+        *lines("goal", "Goal: Ship it"),
+    ]
+
+    assert lay_out(given, now=NOW, root="/p/") == [
+        "2026-02-20 Goal: Ship it",
+        "Constraints and preferences:",
+        "- 2026-02-20 Never push.",
+        "Files changed (below /p/):",
+        "- 2026-02-20 a.py (changed, 1x)",
+    ]
+
+
+def test_a_day_that_all_lines_of_a_section_share_is_told_once_with_its_age():
+    old = "2026-01-02T00:00:00.000000Z"
+    given = [
+        *lines("rules", "Never push.", "Prefer tabs."),
+        Line("decisions", "One", old),
+        Line("decisions", "Two", old),
+    ]
+
+    assert lay_out(given, now=NOW) == [
+        "Constraints and preferences (2026-02-20):",
+        "- Never push.",
+        "- Prefer tabs.",
+        "Decisions (2026-01-02, 58 days ago):",
+        "- One",
+        "- Two",
+    ]
+
+
+def test_lines_of_several_days_or_of_none_say_their_own():
+    given = [
+        *lines("rules", "Never push."),
+        Line("rules", "Prefer tabs.", at(21)),
+        Line("open", "A"),
+        Line("open", "B"),
+    ]
+
+    assert lay_out(given, now=NOW) == [
+        "Constraints and preferences:", "- 2026-02-20 Never push.", "- 2026-02-21 Prefer tabs.",
+        "Open errors and blockers:", "- A", "- B",
+    ]  # fmt: skip
+
+
+def test_without_a_root_files_are_told_by_their_whole_paths():
+    assert lay_out(lines("files", "/p/a.py"), now=NOW) == ["Files changed:", "- 2026-02-20 /p/a.py"]
+
+
+def test_every_section_but_the_goal_has_a_heading():
+    assert [section for section, heading in HEADINGS.items() if not heading] == ["goal"]
+
+
+def test_what_fits_is_the_longest_beginning():
+    given = lines("rules", "one", "two", "three", "four")
+
+    def make(some):
+        return " ".join(line.text for line in some)
+
+    assert longest_fit(given, make, lambda text: len(text) <= 8) == "one two"
+    assert longest_fit(given, make, lambda text: True) == "one two three four"
+    assert longest_fit(given, make, lambda text: False) == ""
+    assert longest_fit([], make, lambda text: True) == ""
+
+
+@rows(
+    ("one", "other"),
+    [
+        ("Never push to main.", "never push to main"),
+        ("Always use atomic writes for state files", "Use atomic writes for state files."),
+        ("Run the unit tests before every commit", "Run unit tests before every commit, please"),
+        ("???", "???"),
+    ],
+)
+def test_what_says_the_same_is_alike(one, other):
+    assert without_repeats([Line("rules", one), Line("rules", other)], most=9) == [Line("rules", one)]
+
+
+@rows(
+    ("one", "other"),
+    [
+        ("Never commit to main", "Never commit to master"),
+        ("Every public function in the parser needs a docstring", "Every public function in the lexer needs a docstring"),
+        ("Edit src/a.py first", "Edit src/b.py first"),
+        ("At most 4 workers", "At most 8 workers"),
+        ("Use floats", "Never use floats"),
+        ("Never use floats", "Never use floats for money in the ledger"),
+        ("???", "!!!"),
+    ],
+)  # fmt: skip
+def test_what_differs_in_a_word_a_name_a_number_or_a_negation_is_not_alike(one, other):
+    assert len(without_repeats([Line("rules", one), Line("rules", other)], most=9)) == 2
+
+
+@rows(
+    ("one", "other", "expected"),
+    [
+        ("At most 4 workers", "At most 8 workers", True),
+        ("Use floats for money", "Never use floats for money", True),
+        ("Don't cache the tokens", "Cache the tokens", True),
+        ("Never use 4 workers", "Use 8 workers", False),
+        ("Edit a.py", "Never edit b.py", False),
+        ("Port 8080 for the api", "Port 8081 for the web", False),
+    ],
+)
+def test_opposed_is_what_differs_only_in_a_negation_or_a_number(one, other, expected):
+    for lines in ([Line("rules", one), Line("rules", other)], [Line("rules", other), Line("rules", one)]):
+        assert (len(without_repeats(lines, most=9, replacing=True)) == 1) is expected
+
+
+def test_of_repetitions_the_newest_stays():
+    lines = [
+        Line("rules", "Use tabs.", at(3)),
+        Line("rules", "use tabs", at(1)),
+        Line("rules", "Be brief.", at(2)),
+    ]
+
+    assert without_repeats(lines, most=9) == [lines[0], lines[2]]
+
+
+def test_the_newer_of_two_that_cannot_both_hold_says_what_it_replaces():
+    lines = [Line("rules", "At most 8 workers", at(3)), Line("rules", "At most 4 workers", at(1))]
+
+    assert without_repeats(lines, most=9, replacing=True) == [
+        lines[0]._replace(note="replaces what was said on 2026-02-01")
+    ]
+    assert without_repeats(lines, most=9) == lines
+
+
+def test_a_note_is_not_overwritten():
+    lines = [
+        Line("rules", "At most 8 workers", at(3), "all projects"),
+        Line("rules", "At most 4 workers", at(2)),
+        Line("rules", "At most 2 workers"),
+    ]
+
+    assert without_repeats(lines, most=9, replacing=True) == lines[:1]
+
+
+def test_what_is_replaced_may_have_no_day():
+    lines = [Line("rules", "At most 8 workers", at(3)), Line("rules", "At most 2 workers")]
+
+    assert without_repeats(lines, most=9, replacing=True)[0].note == "replaces what was said before"
+
+
+def test_no_more_lines_are_read_than_are_told():
+    unread = iter(
+        [
+            Line("requests", "One thing"),
+            Line("requests", "one thing."),
+            Line("requests", "Another"),
+            Line("requests", "Third"),
+        ]
+    )
+
+    assert [line.text for line in without_repeats(unread, most=2)] == ["One thing", "Another"]
+    assert without_repeats([], most=2) == []

@@ -1,15 +1,33 @@
-"""The six commands of the memory tool, with the sentences that models are trained on."""
+"""The memory tool: its six commands, its paths, and the edits of a person in its directory."""
 
 from __future__ import annotations
 
 import pytest
 
+from aether.errors import UnsafePath
 from aether.memory import memory_tool
-from aether.memory.memory_tool import MAX_FILE_BYTES, MAX_VIEW_CHARS, change, format_size, run
+from aether.memory.memory_tool import (
+    MAX_FILE_BYTES,
+    MAX_NAME_BYTES,
+    MAX_PATH_BYTES,
+    MAX_VIEW_CHARS,
+    apply_edits,
+    blocking_path,
+    canonical,
+    change,
+    checksum,
+    compare,
+    format_size,
+    index,
+    run,
+    writable,
+)
 from aether.store.patch import apply
 from tests.tables import rows
 
 A, B = "/memories/a.md", "/memories/dir/b.md"
+
+
 FILES = {A: "one\ntwo\nthree\n", B: "x"}
 
 
@@ -409,3 +427,153 @@ def test_a_command_becomes_a_change_of_the_document():
     assert made.patches["memories"] == [{"op": "remove", "path": "/files/~1memories~1a.md"}]
     assert apply(document, made.patches["memories"])["files"] == made.result.files == {B: "x"}
     assert looked.patches == {}
+
+
+@rows(
+    ("path", "found"),
+    [
+        ("/memories", "/memories"),
+        ("/memories/", "/memories"),
+        ("/memories/./a", "/memories/a"),
+        ("/memories//a//b/", "/memories/a/b"),
+        ("/memories/50% done.md", "/memories/50% done.md"),
+        ("/memories/.hidden/...b", "/memories/.hidden/...b"),
+        ("/memories/später 🐜.md", "/memories/später 🐜.md"),
+        ("/memories/" + "n" * MAX_NAME_BYTES, "/memories/" + "n" * MAX_NAME_BYTES),
+    ],
+)
+def test_a_path_has_one_form(path, found):
+    assert canonical(path) == found
+    assert canonical(found) == found
+
+
+@rows(
+    ("path", "why"),
+    [
+        ("", "does not begin"),
+        ("memories/a", "does not begin"),
+        ("/memoriesother", "does not begin"),
+        ("/Memories/a", "does not begin"),
+        ("//memories/a", "does not begin"),
+        ("/etc/passwd", "does not begin"),
+        ("/memories/../etc/passwd", "leads up"),
+        ("/memories/a/..", "leads up"),
+        ("/memories/%2e%2e/a", "encoded"),
+        ("/memories/%2E%2E/a", "encoded"),
+        ("/memories/..%2fa", "encoded"),
+        ("/memories/%252e%252e/a", "encoded"),
+        ("/memories/a%00", "encoded"),
+        ("/memories/..\\a", "backslash"),
+        ("/memories/a\0b", "control character"),
+        ("/memories/a\nb", "control character"),
+        ("/memories/a\x7fb", "control character"),
+        ("/memories/a\ud800", "surrogate"),
+        ("/memories/con", "keeps for something else"),
+        ("/memories/NUL.txt", "keeps for something else"),
+        ("/memories/com1 .md", "keeps for something else"),
+        ("/memories/a.", "keeps for something else"),
+        ("/memories/a ", "keeps for something else"),
+        ("/memories/.a.0123.aether-tmp", "keeps for something else"),
+        ("/memories/" + "n" * (MAX_NAME_BYTES + 1), "a name of more than"),
+        ("/memories/" + "ü" * (MAX_NAME_BYTES // 2 + 1), "a name of more than"),
+        ("/memories" + "/abcdefg" * (MAX_PATH_BYTES // 8), "is longer than"),
+    ],
+)
+def test_what_leads_out_or_is_no_name_everywhere_is_refused(path, why):
+    with pytest.raises(UnsafePath, match=why):
+        canonical(path)
+
+
+@rows(
+    ("path", "found"),
+    [
+        ("/memories/new", ""),
+        ("/memories/dir/new", ""),
+        ("/memories/new/deep/er", ""),
+        ("/memories/a", "/memories/a"),
+        ("/memories/dir", "/memories/dir"),
+        ("/memories/a/below", "/memories/a"),
+        ("/memories/A", "/memories/a"),
+        ("/memories/DIR/new", "/memories/dir"),
+        ("/memories/u\u0308", "/memories/\u00fc"),
+        ("/memories", "/memories"),
+    ],
+)
+def test_what_is_in_the_way(path, found):
+    known = index(["/memories/a", "/memories/dir/b", "/memories/\u00fc"])
+
+    assert blocking_path(known, path) == found
+
+
+def test_the_root_is_always_in_the_way():
+    assert blocking_path(index([]), "/memories") == "/memories"
+
+
+A = "/memories/a.md"
+
+
+@rows(
+    ("wanted", "there", "last", "edited", "due"),
+    [
+        ("x", "x", None, {}, {}),
+        ("x", "x", "old", {}, {}),
+        ("x", None, None, {}, {A: "x"}),
+        ("x", "old", "old", {}, {A: "x"}),
+        (None, "old", "old", {}, {A: None}),
+        ("x", "mine", "x", {A: "mine"}, {}),
+        ("x", "mine", None, {A: "mine"}, {}),
+        ("x", "mine", "old", {A: "mine"}, {}),
+        (None, "mine", None, {A: "mine"}, {}),
+        (None, "mine", "old", {A: "mine"}, {}),
+        ("x", None, "x", {A: None}, {}),
+        (None, None, "old", {}, {}),
+        ("", None, None, {}, {A: ""}),
+        ("x", "", "x", {A: ""}, {}),
+    ],
+)
+def test_an_edit_is_told_from_what_was_not_shown_yet(wanted, there, last, edited, due):
+    def at(text):
+        return {} if text is None else {A: text}
+
+    stamps = {} if last is None else {A: checksum(last)}
+
+    assert compare(at(wanted), at(there), stamps=stamps) == (edited, due)
+
+
+def test_what_stands_in_the_place_of_a_note_took_it_away():
+    assert compare({A: "x"}, {}, others=[A]) == ({A: None}, {})
+
+
+@rows(
+    ("path", "text"),
+    [
+        ("/memories", "x"),
+        ("/memories/../x", "x"),
+        ("/etc/x", "x"),
+        ("/memories//a", "x"),
+        (A, "\0"),
+        (A, "\ud800"),
+    ],
+)
+def test_what_must_not_be_written_is_not_due(path, text):
+    assert not writable(path, text)
+    assert compare({path: text}, {}) == ({}, {})
+
+
+def test_edits_are_brought_in():
+    document = {"files": {A: "x", "/memories/b": "y"}}
+
+    change = apply_edits(document, {A: "mine", "/memories/b": None, "/memories/c/d": "new"})
+
+    assert apply(document, change.patches["memories"])["files"] == {A: "mine", "/memories/c/d": "new"}
+
+
+def test_an_edit_that_has_no_place_stays_out():
+    document = {"files": {"/memories/dir/b": "y"}}
+
+    change = apply_edits(document, {"/memories/dir": "file", "/memories/N": "1", "/memories/n": "2"})
+
+    assert apply(document, change.patches["memories"])["files"] == {
+        "/memories/dir/b": "y",
+        "/memories/N": "1",
+    }

@@ -1,3 +1,7 @@
+"""The derived values of memory and their check."""
+
+from __future__ import annotations
+
 from aether.memory import items, totals
 from aether.store.patch import apply
 from tests.memory.states import NOW, held, shipped, with_items

@@ -1,4 +1,4 @@
-"""What a prompt calls to mind, and above all what it does not."""
+"""Prompt recall: which entries a prompt matches, and above all which not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Patterns: compiled once, and not before they are needed."""
+"""Regular expressions are compiled once, and not before their first use."""
 
 from __future__ import annotations
 

@@ -1,3 +1,7 @@
+"""The paths, commands, errors, names, numbers and URLs in a text."""
+
+from __future__ import annotations
+
 from aether.text.identifiers import Identifiers, identifiers
 from tests.tables import rows
 

@@ -1,3 +1,7 @@
+"""Edits of one place of a JSON file."""
+
+from __future__ import annotations
+
 import json
 
 import pytest
