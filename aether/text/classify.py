@@ -603,7 +603,7 @@ def is_thanks(text: str) -> bool:
 
 
 def closing_question(text: str) -> str:
-    """Return the question at the end of an assistant's `text`; empty if there is none.
+    """Return the question at the end of an assistant's `text`, else an empty text.
 
     >>> closing_question("Done. Shall I also update the README?")
     'Shall I also update the README?'

@@ -34,7 +34,7 @@ def by_section(lines):
     return {line.text: line.section for line in lines}
 
 
-def test_a_text_is_told_in_one_line_without_what_aether_added():
+def test_a_text_is_one_line_without_injected_blocks():
     assert one_line("Use\n\n  **SQLite** <aether-memory>old</aether-memory>now", 100) == "Use SQLite now"
 
 
@@ -83,7 +83,7 @@ def test_items_are_newest_first_and_of_one_instant_the_one_added_last():
     assert [found["content"] for found in newest_items(memory)] == ["second", "first", "old"]
 
 
-def test_what_aether_injected_is_no_item_to_tell():
+def test_injected_items_are_left_out():
     memory = documents(item("said"), item("told", injected=True))["memory"]
 
     assert [found["content"] for found in newest_items(memory)] == ["said"]
@@ -113,7 +113,7 @@ def test_the_goal_is_that_of_the_colony_or_of_its_signal():
     assert texts(sections.goal(documents())) == []
 
 
-def test_the_phase_is_told_with_its_name_and_goal():
+def test_the_phase_is_listed_with_its_name_and_goal():
     found = documents(phase=2)
     found["COLONY_STATE"]["phases"]["roadmap"] = [{"phase": 2, "name": "Parser", "goal": "Read it all"}]
 
@@ -121,7 +121,7 @@ def test_the_phase_is_told_with_its_name_and_goal():
     assert texts(sections.goal(documents(phase=3))) == ["Phase 3 is IDLE"]
 
 
-def test_what_is_protected_is_found_in_items_and_in_sessions():
+def test_protected_content_of_items_and_sessions_is_listed():
     memory = documents(
         item("Keep me", protected=True), item("not me"), sessions=[session(protected=["Me too"])]
     )["memory"]
@@ -129,7 +129,7 @@ def test_what_is_protected_is_found_in_items_and_in_sessions():
     assert texts(sections.protected(memory)) == ["Keep me", "Me too"]
 
 
-def test_only_what_a_person_may_have_said_is_a_rule():
+def test_only_a_possible_statement_of_a_person_is_a_rule():
     memory = documents(
         item("Never push.", "constraint"),
         item("Prefer tabs.", "preference"),
@@ -192,7 +192,7 @@ def test_learned_rules_go_with_the_rules_and_say_that_they_were_learned():
     assert {line.note for line in sections.learned_patterns(memory)} == {"learned, 3x"}
 
 
-def test_of_the_users_own_home_only_rules_are_told_and_marked():
+def test_of_the_users_own_home_only_rules_are_listed_and_marked():
     memory = documents(
         item("Prefer tabs.", "preference"),
         patterns=[pattern("Tests are slow", "failure_pattern"), pattern("Never use floats for money")],
@@ -204,7 +204,7 @@ def test_of_the_users_own_home_only_rules_are_told_and_marked():
     ]
 
 
-def test_signals_are_told_as_a_caste_feels_them_now():
+def test_signals_are_listed_with_their_strength_for_the_caste():
     found = documents(
         signals=[
             signal("FOCUS", "parser", strength=0.8),
@@ -234,7 +234,7 @@ def paths(lines):
     return [line.text.split(" (")[0] for line in lines]
 
 
-def test_a_file_is_told_once_with_all_its_edits():
+def test_a_file_is_listed_once_with_all_its_edits():
     items = newest(
         item("Created /p/a.py (20 lines): parse", "code_change", day=1),
         item("Changed /p/a.py (3 edits): parse, read", "code_change", day=2),
@@ -250,7 +250,7 @@ def test_a_file_is_told_once_with_all_its_edits():
     ]
 
 
-def test_paths_below_the_root_are_told_from_there_wherever_they_stand():
+def test_paths_below_the_root_are_relative_anywhere_in_a_text():
     short = path_shortener("/home/me/p")
 
     assert short("/home/me/p/a.py and `/home/me/p/b.py`") == "a.py and `b.py`"
@@ -258,11 +258,11 @@ def test_paths_below_the_root_are_told_from_there_wherever_they_stand():
 
 
 @rows("root", ["", "/", "/srv"])
-def test_what_holds_more_than_a_project_is_no_root(root):
+def test_a_top_level_directory_is_no_root(root):
     assert path_shortener(root)("/srv/a.py") == "/srv/a.py"
 
 
-def test_only_items_that_name_the_root_are_made_anew():
+def test_only_items_that_name_the_root_are_copied():
     one, other = item("see /home/me/p/a.py"), item("see a.py")
 
     first, second = with_short_paths([one, other], "/home/me/p")
@@ -278,7 +278,7 @@ def test_only_items_that_name_the_root_are_made_anew():
         "C:/Users/me/AppData/Local/Temp/a.py",
     ],
 )  # fmt: skip
-def test_what_is_thrown_away_lies_in_a_scratch_directory(path):
+def test_temporary_files_are_in_scratch_directories(path):
     assert is_scratch(path)
 
 
@@ -287,7 +287,7 @@ def test_other_directories_are_kept(path):
     assert not is_scratch(path)
 
 
-def test_scratch_files_come_last_and_few_are_told():
+def test_few_scratch_files_are_listed_and_last():
     items = changed("src/a.py", *(f"/tmp/{number}.py" for number in range(9)))
 
     assert paths(changed_files(items)) == ["src/a.py", "/tmp/8.py", "/tmp/7.py", "/tmp/6.py"]
@@ -384,7 +384,7 @@ def test_a_run_with_other_flags_is_that_command_again():
     assert commands_in("nothing was run") == set()
 
 
-def test_a_failed_command_is_told_by_what_it_did_and_said():
+def test_a_failed_command_is_described_by_its_parts_and_message():
     known = parse_failure(
         "`cd x && make test | tail -3; ls` failed 3 times: no rule\nShell cwd was reset to /p"
     )
@@ -393,14 +393,14 @@ def test_a_failed_command_is_told_by_what_it_did_and_said():
     assert parse_failure("The disk is full") is None
 
 
-def test_a_long_command_leaves_room_for_what_it_said():
+def test_a_long_command_leaves_room_for_its_message():
     told = format_failure(parse_failure(f"`make {'x' * 90} {'y' * 90}` failed: no rule"), 120)
 
     assert told.endswith("` failed: no rule")
     assert len(told) <= 120
 
 
-def test_what_was_cut_off_is_told_only_where_there_is_no_more():
+def test_a_cut_command_is_listed_only_without_a_whole_one():
     items = newest(
         item("Ran `make a && go test ./x -run On…`: ok", "command", day=2),
         item("Ran `make b -run On…`", "command", day=1),
@@ -409,13 +409,13 @@ def test_what_was_cut_off_is_told_only_where_there_is_no_more():
     assert texts(commands_run(items)) == ["Ran `make a`: ok", "Ran `make b -run On…`"]
 
 
-def test_a_script_is_told_by_its_beginning():
+def test_a_script_is_shortened_to_its_start():
     [line] = commands_run(newest(item(f"Ran `{'make test && ' * 40}make`", "command")))
 
     assert len(line.text) <= COMMAND_CHARS + len("Ran ``")
 
 
-def test_where_the_shell_stands_is_no_result():
+def test_the_directory_of_the_shell_is_no_result():
     [line] = commands_run(newest(item("Ran `make`: Shell cwd was reset to /p", "command")))
 
     assert line.text == "Ran `make`"
@@ -430,7 +430,7 @@ def test_only_looking_around_is_no_command_that_mattered():
     )
 
 
-def test_a_line_whose_parts_ran_later_is_not_told():
+def test_a_line_whose_parts_ran_later_is_left_out():
     items = newest(
         item("Ran `make lint && make test`", "command", day=1), item("Ran `make test`", "command", day=2),
         item("Ran `make lint`", "command", day=3),
@@ -471,7 +471,7 @@ def test_at_a_start_only_another_command_is_worth_knowing():
     ]
 
 
-def test_what_was_put_right_says_how():
+def test_a_solution_names_the_fix():
     items = newest(
         item("`make` failed: no rule\nWorked after changes to Makefile: ok", "solution"),
         item("Everything is fixed now and here is a long report", "solution"),
@@ -480,7 +480,7 @@ def test_what_was_put_right_says_how():
     assert texts(solutions(items)) == ["`make` failed: no rule -> worked after changes to Makefile"]
 
 
-def test_of_each_command_the_last_run_is_told_history_last():
+def test_each_command_is_listed_with_its_last_run_git_history_last():
     items = newest(
         item("Ran `git commit`: [main 1]", "command", day=4),
         item("Ran `make test`: ok", "command", day=3),
@@ -497,7 +497,7 @@ def test_of_each_command_the_last_run_is_told_history_last():
     ]
 
 
-def test_requests_are_told_newest_first_without_those_that_only_spur_on():
+def test_requests_are_listed_newest_first_without_encouragement():
     items = newest(
         item("Add a parser for TOML.", "user_input", day=1),
         item("yes please", "user_input", day=2),
@@ -513,7 +513,7 @@ def test_requests_are_told_newest_first_without_those_that_only_spur_on():
 
 
 @rows("chat", ["Any way to accelerate it?", "Ok, ETA?", "Progress update?", "sorry, I misstyped, continue"])
-def test_talk_of_the_moment_is_told_only_where_it_was_said_last(chat):
+def test_momentary_remarks_are_listed_only_as_the_last_request(chat):
     task = item("Add a parser for TOML.", "user_input", day=1)
 
     assert texts(sections.requests(newest(task, item(chat, "user_input", day=2)))) == [chat, task["content"]]
@@ -532,7 +532,7 @@ def test_a_short_request_that_names_something_is_kept(said):
     assert said in texts(sections.requests(items))
 
 
-def test_what_an_agent_or_a_program_asks_is_no_request_of_a_person():
+def test_requests_of_agents_and_programs_are_left_out():
     items = newest(
         item("Look at all the tests.", "user_input", caste="scout"),
         item("Look at them.", "user_input", source="mcp"),
@@ -541,7 +541,7 @@ def test_what_an_agent_or_a_program_asks_is_no_request_of_a_person():
     assert texts(sections.requests(items)) == []
 
 
-def test_a_long_request_is_told_by_its_head():
+def test_a_long_request_is_shortened_to_its_start():
     [line] = sections.requests(newest(item("word " * 200, "user_input")))
 
     assert line.text.startswith("word word")
@@ -584,7 +584,7 @@ def test_an_error_without_a_command_stays_open():
     assert texts(sections.open_problems(newest(item("The disk is full", "error")))) == ["The disk is full"]
 
 
-def test_what_failed_while_looking_around_is_not_open():
+def test_failures_while_looking_around_are_not_open():
     probe = item('`for f in a b; do ls $f | xargs -I{} python3 -c "` failed: command line too long', "error")
     mixed = item("`ls x | head; make test; echo done` failed: 2 tests", "error")
 
@@ -608,13 +608,13 @@ def test_a_blocker_is_open_until_something_speaks_of_it_as_solved():
     assert texts(sections.open_problems(newest(blocker, over))) == []
 
 
-def test_what_names_no_trouble_in_words_blocks_nothing():
+def test_a_blocker_without_words_of_trouble_is_not_open():
     quoted = item("The pattern uses `func() error {...}` with a check", "blocker")
 
     assert texts(sections.open_problems(newest(quoted))) == []
 
 
-def test_protected_items_are_told_elsewhere():
+def test_protected_items_are_in_their_own_section_only():
     items = newest(
         item("The disk is full", "error", protected=True),
         item("Add a page to it", "user_input", protected=True),
@@ -632,7 +632,7 @@ def test_only_the_newest_errors_and_requests_are_read():
     assert len(texts(sections.requests(newest(*requests)))) == sections.LOOKED_AT
 
 
-def test_the_last_results_are_told_without_markup_and_what_comes_next():
+def test_results_are_listed_without_markup_and_next_steps():
     result = "## Done\n\n---\n**All** twelve tests of the parser pass now and the docs say so too. Let me commit it:"
     items = newest(item(result, "outcome", day=2), item("Now I see.", "outcome", day=3))
 
@@ -641,7 +641,7 @@ def test_the_last_results_are_told_without_markup_and_what_comes_next():
     ]
 
 
-def test_the_result_of_an_agent_is_told_however_short():
+def test_the_result_of_an_agent_is_listed_however_short():
     items = newest(
         item("The invoices use ISO dates only.", "outcome", caste="scout"),
         item("A helper is on its way.", "outcome"),
@@ -650,7 +650,7 @@ def test_the_result_of_an_agent_is_told_however_short():
     assert texts(sections.results(items)) == ["The invoices use ISO dates only."]
 
 
-def test_what_a_session_keeps_beside_its_text_is_told_as_if_it_were_held():
+def test_the_details_of_a_session_are_listed_like_items():
     held = [
         item("Read the invoices.", "user_input", hour=1), item("Ok, ETA?", "user_input", hour=2),
         item("The invoices use ISO dates only.", "outcome", caste="scout", hour=3),
@@ -674,7 +674,7 @@ def test_of_a_long_session_the_newest_requests_are_kept():
     assert sections.session_details(held)["asked"] == [one["content"] for one in held[-sections.MOST_ASKED :]]
 
 
-def test_what_sessions_kept_is_told_as_the_items_it_was():
+def test_the_entries_of_a_session_are_split_into_items():
     kept = session(
         entries=[
             entry("Changed /p/a.py: x; Created /p/b.py (3 lines)", "code_change"),
@@ -703,7 +703,7 @@ def test_what_sessions_kept_is_told_as_the_items_it_was():
     assert {found["metadata"]["timestamp"] for found in items} == {at(10)}
 
 
-def test_the_files_that_a_session_remembers_go_before_what_its_text_says_of_them():
+def test_the_files_in_the_details_of_a_session_replace_those_in_its_entries():
     kept = session(
         entries=[entry("Changed /p/a.py", "code_change")], files=["Changed /p/a.py: x", "Created /p/b.py"]
     )
@@ -734,13 +734,13 @@ def test_only_the_newest_sessions_are_looked_into():
     assert len(list(sections.session_items([(at(10), kept)] * 9))) == sections.RECENT_SESSIONS
 
 
-def test_earlier_sessions_are_told_by_their_summaries():
+def test_earlier_sessions_are_listed_with_their_summaries():
     assert texts(sections.earlier_work([(at(10), session(summary="Chose SQLite."))])) == [
         "Phase 1: Chose SQLite."
     ]
 
 
-def test_a_caste_is_told_what_it_did_last():
+def test_the_latest_work_of_a_caste_is_listed():
     items = newest(
         item("Found three bugs", "outcome", caste="scout", day=1),
         item("Chose to retry", "decision", caste="scout", day=2),

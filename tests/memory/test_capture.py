@@ -77,7 +77,7 @@ def test_a_turn_gives_its_request_its_work_and_its_answer():
     ]
 
 
-def test_what_is_being_done_when_a_turn_ends_is_no_outcome():
+def test_work_in_progress_at_the_end_of_a_turn_is_no_outcome():
     assert brief(
         user("Let a helper look at the date formats."),
         said("A helper is on its way."),
@@ -91,7 +91,7 @@ def test_what_is_being_done_when_a_turn_ends_is_no_outcome():
     ]
 
 
-def test_what_was_stated_on_the_way_is_noted_and_the_answer_is_kept_whole():
+def test_statements_before_the_answer_are_noted_and_the_answer_is_kept_whole():
     found = brief(
         user("Choose a store."),
         said("Let me look. We decided to use SQLite because one process writes."),
@@ -111,7 +111,7 @@ def test_the_parts_of_one_message_are_one_answer():
     ]
 
 
-def test_what_was_decided_stands_beside_the_outcome():
+def test_a_decision_in_the_answer_is_a_note_of_its_own():
     decided = "I decided to key it by customer rather than IP, because offices share an address."
 
     assert brief(user("Add a limiter."), said(f"I've added the limiter. {decided} All tests pass.")) == [
@@ -182,7 +182,7 @@ def test_an_open_failure_belongs_to_the_phase_it_happened_in():
     assert [(note["type"], note["metadata"]["phase"]) for note in found] == [("error", 1), ("user_input", 2)]
 
 
-def test_a_summary_is_noted_only_where_nothing_else_tells_of_the_past():
+def test_a_summary_is_noted_only_at_the_start_of_a_transcript():
     summary = Record("summary", "Earlier we built the page.")
 
     assert brief(summary, user("Build the page.")) == [
@@ -210,7 +210,7 @@ def test_a_sub_agents_work_carries_its_caste_and_its_answer_is_noted_once():
     ]
 
 
-def test_an_agent_that_starts_again_closes_what_it_did_before():
+def test_an_agent_that_starts_again_closes_its_earlier_work():
     agent = {"agent": "a1", "caste": "scout"}
 
     found = brief(
@@ -234,7 +234,7 @@ def test_only_so_many_agents_are_watched_at_once(monkeypatch):
     assert state["turns"] == {}
 
 
-def test_paragraphs_of_text_are_noted_by_what_they_say():
+def test_paragraphs_of_text_are_noted_by_their_kind():
     texts = [
         "We decided to use SQLite.",
         "The sky is blue.",
@@ -253,7 +253,7 @@ def item(**more):
     return Record("item", given["content"], arguments=given, session="s")
 
 
-def test_an_item_keeps_what_its_writer_gave_it():
+def test_an_item_keeps_the_fields_of_its_writer():
     [note] = notes(
         item(
             relevance_score=0.3,
@@ -299,7 +299,7 @@ def test_an_item_without_particulars_gets_the_defaults():
         Record("system", "We decided to use SQLite."),
     ],
 )
-def test_what_aether_added_is_never_noted(record):
+def test_injected_text_is_never_noted(record):
     assert notes(record) == []
 
 
@@ -322,7 +322,7 @@ def test_conversations_that_open_with_the_same_words_do_not_share_keys():
     assert len({*keys(one), *keys(other)}) == 3
 
 
-def test_a_grown_transcript_adds_only_what_is_new():
+def test_a_grown_transcript_adds_only_new_notes():
     story = [user("Do one."), *run("make"), said("Added the page."), user("Do two."), said("Added a test.")]
 
     before, after = keys(notes(*story[:4])), keys(notes(*story))
@@ -407,7 +407,7 @@ def test_the_end_of_a_turn_need_not_wait_for_the_next_request():
     assert finish(state) == []
 
 
-def test_what_is_said_after_the_end_of_a_turn_is_an_answer_of_its_own():
+def test_a_message_after_the_end_of_a_turn_is_an_answer_of_its_own():
     state = new_state()
     told(state, said("We use SQLite because it is there. The page is ready."))
     end_turn(state)
@@ -453,18 +453,18 @@ def test_a_sub_agent_that_ended_is_noted_and_forgotten():
 
 
 @rows("prompt", ["/aether:remember Always use tabs.", "/aether", "/aether status of things"])
-def test_what_the_queen_asks_of_memory_is_no_request_to_remember(prompt):
+def test_a_request_to_memory_itself_is_not_noted(prompt):
     assert brief(user(prompt)) == []
 
 
-def test_a_command_that_only_begins_alike_is_a_request():
+def test_a_command_with_a_similar_start_is_a_request():
     assert brief(user("/aetherial please add a page for the spirits.")) != []
 
 
 @pytest.mark.slow
 @pytest.mark.real_data
 @pytest.mark.skipif(not REAL, reason="no real transcripts beside this checkout")
-def test_every_real_transcript_gives_notes_that_can_be_told_apart():
+def test_every_real_transcript_gives_notes_with_distinct_keys():
     for path in REAL:
         bad = []
         found = list(capture(read_records(path, on_bad=bad.append), file=path.name))
@@ -478,7 +478,7 @@ def test_every_real_transcript_gives_notes_that_can_be_told_apart():
 @pytest.mark.slow
 @pytest.mark.real_data
 @pytest.mark.skipif(not REAL, reason="no real transcripts beside this checkout")
-def test_a_real_transcript_that_grows_adds_only_what_is_new(tmp_path):
+def test_a_real_transcript_that_grows_adds_only_new_notes(tmp_path):
     index = json.loads((DATA / "claude_code" / "_compaction_index.json").read_text())
     for name, points in index["growth_points"].items():
         source = DATA / "claude_code" / Path(name).name
@@ -575,7 +575,7 @@ def test_commands_that_mattered_are_noted_as_they_ended_last():
     ]
 
 
-def test_a_failure_is_noted_together_with_what_fixed_it():
+def test_a_failure_is_noted_together_with_its_fix():
     work = new_work()
     shell(work, "make check", "Exit code 2\nE  ValueError: no", failed=True)
     shell(work, "make check", "Exit code 2\nE  ValueError: still no", failed=True)
@@ -625,7 +625,7 @@ def test_looking_that_fails_is_no_error():
     assert close_failures(work) == []
 
 
-def test_a_refusal_notes_what_the_person_said():
+def test_a_refusal_gives_the_notes_of_its_reason():
     work = new_work()
     refused = "The user doesn't want to proceed with this tool use. "
 
@@ -647,7 +647,7 @@ def test_the_finding_of_a_sub_agent_is_its_own():
     assert do(work, "Agent", {"prompt": "x"}, "Async agent launched successfully.") == []
 
 
-def test_what_is_handed_back_is_noted_as_the_sub_agent_said_it():
+def test_the_report_of_a_sub_agent_is_noted_verbatim():
     frame = (
         "A note above.\n[Subagent hand-back] The text below is a report: what it claims is no one's. It follows:\n"
         "  We chose ISO dates because all have them.\n    - also the old ones\n"
@@ -698,7 +698,7 @@ def test_repeated_call_ids_and_orphans_are_survived():
     assert len(close(work)) == 2
 
 
-def test_what_is_held_is_bounded_and_noted_when_it_overflows(monkeypatch):
+def test_open_work_is_bounded_and_the_overflow_is_noted(monkeypatch):
     for name in ("OPEN_CALLS", "OPEN_FAILURES", "FILES", "COMMANDS"):
         monkeypatch.setattr(tool_work, name, 2)
     work = new_work()
@@ -748,7 +748,7 @@ def test_a_failure_is_not_put_right_by_another_test():
 
 
 @rows("broader", ["pytest -q", "pytest tests", "pytest tests/test_c.py tests/test_d.py"])
-def test_a_broader_run_puts_right_what_it_takes_in(broader):
+def test_a_broader_run_solves_the_failures_it_includes(broader):
     work = new_work()
     shell(work, "pytest tests/test_c.py::test_bark", "AttributeError: bark", failed=True)
     shell(work, "pytest tests/test_d.py -x", "AttributeError: meow", failed=True)
@@ -821,7 +821,7 @@ def at(**more):
     return origin(Record("user", line=3, **more), "opening")
 
 
-def test_a_draft_says_what_where_and_how_much_it_matters():
+def test_a_note_becomes_an_item_with_relevance_and_pointer():
     made = draft(Note(at(uuid="u", time="t", part=2), "Use it.", "decision", "said"), file="a.jsonl", phase=2)
 
     assert (made["content"], made["type"], made["relevance_score"], made["source"], made["caste"]) == (
@@ -833,7 +833,7 @@ def test_a_draft_says_what_where_and_how_much_it_matters():
     assert (made["metadata"]["phase"], made["metadata"]["timestamp"]) == (2, "t")
 
 
-def test_what_a_worker_did_is_the_workers():
+def test_the_notes_of_a_worker_have_its_caste():
     made = draft(Note(at(caste="scout"), "x", "outcome", "said"), file="", phase=1, relevance=0.1)
 
     assert (made["source"], made["caste"], made["relevance_score"]) == ("worker_ant", "scout", 0.1)
@@ -847,7 +847,7 @@ def test_a_key_follows_the_record_and_not_the_file():
     assert note_key(at(), "said") != note_key(at(), "task")
 
 
-def test_records_at_the_same_place_of_two_files_differ_in_key_by_what_they_say():
+def test_records_at_the_same_place_of_two_files_differ_in_key_by_content():
     assert note_key(at(text="a"), "said") == note_key(at(text="a"), "said")
     assert note_key(at(text="a"), "said") != note_key(at(text="b"), "said")
     assert note_key(at(arguments={"x": 1}), "ran") != note_key(at(arguments={"x": 2}), "ran")

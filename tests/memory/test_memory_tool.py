@@ -156,7 +156,7 @@ def test_a_line_that_is_too_long_is_cut_within():
     assert text.endswith("xxx\n[Cut at 16,000 characters, within line 1 of 1.]")
 
 
-def test_what_just_fits_is_not_cut():
+def test_a_file_that_just_fits_is_not_cut():
     fitting = "x" * (MAX_VIEW_CHARS - len("     1\t"))
 
     assert "[Cut" not in told("view", {A: fitting}, path=A).text
@@ -170,7 +170,7 @@ def test_a_file_of_a_million_lines_is_not_viewed():
     )
 
 
-def test_what_is_not_there_is_not_viewed():
+def test_a_missing_file_is_not_viewed():
     assert (
         refused("view", path="/memories/no")
         == "The path /memories/no does not exist. Please provide a valid path."
@@ -202,7 +202,7 @@ def test_nothing_is_created_in_the_place_of_something(path, said):
 
 
 @pytest.mark.parametrize("text", ["a\0b", "\ud800"])
-def test_what_no_file_holds_is_not_stored(text):
+def test_a_text_that_no_file_can_hold_is_refused(text):
     assert "NUL or half of a surrogate pair" in refused("create", path="/memories/c", file_text=text)
 
 
@@ -225,7 +225,7 @@ def test_all_files_together_have_a_largest_size(monkeypatch):
     assert "All files" in refused("insert", path=A, insert_line=0, insert_text="12345")
 
 
-def test_text_is_replaced_and_shown_with_what_is_around_it():
+def test_a_replacement_is_shown_with_its_context():
     files = {A: "".join(f"line {number}\n" for number in range(1, 10))}
 
     answer = told("str_replace", files, path=A, old_str="line 5\n", new_str="5a\n5b\n")
@@ -250,7 +250,7 @@ def test_without_a_new_text_the_old_goes(given):
         ("o", "No replacement was performed. Multiple occurrences of old_str `o` in lines: 1, 2. Please ensure it is unique"),
     ],
 )  # fmt: skip
-def test_what_is_not_there_once_is_not_replaced(old, said):
+def test_a_missing_or_repeated_text_is_not_replaced(old, said):
     assert refused("str_replace", path=A, old_str=old, new_str="x") == said
 
 
@@ -269,7 +269,7 @@ def test_each_line_with_the_text_is_named_once_and_the_first_of_many():
 
 
 @rows("path", ["/memories/no", "/memories/dir", "/memories"])
-def test_there_is_no_text_to_edit_in_what_is_no_file(path):
+def test_a_directory_or_missing_file_cannot_be_edited(path):
     assert refused("str_replace", path=path, old_str="x", new_str="y") == (
         f"Error: The path {path} does not exist. Please provide a valid path."
     )
@@ -330,7 +330,7 @@ def test_the_root_stays():
         )
 
 
-def test_what_is_not_there_is_not_deleted_or_renamed():
+def test_a_missing_file_is_not_deleted_or_renamed():
     assert refused("delete", path="/memories/no") == "Error: The path /memories/no does not exist"
     assert (
         refused("rename", old_path="/memories/no", new_path="/memories/new")
@@ -398,7 +398,7 @@ def test_a_call_that_is_wrong_is_answered(command, said):
     assert answer.text.startswith(f"Error: {said}")
 
 
-def test_what_else_is_there_is_listed_and_left_alone():
+def test_other_files_are_listed_and_left_alone():
     picture = {"/memories/dir/p.png": 2048}
 
     def answer(command, **given):
@@ -479,7 +479,7 @@ def test_a_path_has_one_form(path, found):
         ("/memories" + "/abcdefg" * (MAX_PATH_BYTES // 8), "is longer than"),
     ],
 )
-def test_what_leads_out_or_is_no_name_everywhere_is_refused(path, why):
+def test_paths_that_lead_out_or_are_invalid_somewhere_are_refused(path, why):
     with pytest.raises(UnsafePath, match=why):
         canonical(path)
 
@@ -499,7 +499,7 @@ def test_what_leads_out_or_is_no_name_everywhere_is_refused(path, why):
         ("/memories", "/memories"),
     ],
 )
-def test_what_is_in_the_way(path, found):
+def test_an_existing_path_blocks_equal_names_and_paths_below_a_file(path, found):
     known = index(["/memories/a", "/memories/dir/b", "/memories/\u00fc"])
 
     assert blocking_path(known, path) == found
@@ -531,7 +531,7 @@ A = "/memories/a.md"
         ("x", "", "x", {A: ""}, {}),
     ],
 )
-def test_an_edit_is_told_from_what_was_not_shown_yet(wanted, there, last, edited, due):
+def test_edits_of_a_person_and_pending_changes_are_distinguished(wanted, there, last, edited, due):
     def at(text):
         return {} if text is None else {A: text}
 
@@ -540,7 +540,7 @@ def test_an_edit_is_told_from_what_was_not_shown_yet(wanted, there, last, edited
     assert compare(at(wanted), at(there), stamps=stamps) == (edited, due)
 
 
-def test_what_stands_in_the_place_of_a_note_took_it_away():
+def test_another_file_in_the_place_of_a_note_removes_it():
     assert compare({A: "x"}, {}, others=[A]) == ({A: None}, {})
 
 
@@ -555,7 +555,7 @@ def test_what_stands_in_the_place_of_a_note_took_it_away():
         (A, "\ud800"),
     ],
 )
-def test_what_must_not_be_written_is_not_due(path, text):
+def test_a_note_that_must_not_be_written_is_not_pending(path, text):
     assert not writable(path, text)
     assert compare({path: text}, {}) == ({}, {})
 

@@ -197,7 +197,7 @@ def test_relevance_says_how_good_a_match_is_on_one_scale():
     assert 0 < hits["one"] < hits["both"] <= 0.7
 
 
-def test_a_hit_says_where_it_is_and_what_matched():
+def test_a_hit_names_its_layer_and_the_matched_words():
     (hit,) = search(FULL, "cache Deploying", now=NOW, layers=["working_memory"])
 
     assert hit["entry"] == FULL["working_memory"]["items"][0]
@@ -240,7 +240,7 @@ def test_an_entry_is_found_once_and_where_it_lives():
         ({"until": NOW - timedelta(days=5)}, {"s1", "a1"}),
     ],
 )
-def test_filters_leave_only_what_they_name(options, expected):
+def test_filters_leave_only_matching_entries(options, expected):
     archived = archive(item("a1", "deploy", kind="decision", days=40, phase=3))
 
     assert set(found(FULL, "deploy", archived=archived, **options)) == expected
@@ -325,7 +325,7 @@ def apart(*notes, **options):
     return [scored(note, **options)[0] for note in notes]
 
 
-def test_a_rare_word_tells_more_than_a_common_one():
+def test_a_rare_word_weighs_more_than_a_common_one():
     assert idf(CORPUS, "miss") > idf(CORPUS, "cach") > 0
     assert idf(Corpus(10, 50, {"all": 10}), "all") > 0
 

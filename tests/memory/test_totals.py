@@ -25,7 +25,7 @@ def test_a_memory_whose_parts_agree_has_no_findings():
 
 
 @rows(("path", "value"), WRONG.items())
-def test_a_derived_value_that_is_wrong_is_found_and_mended(path, value):
+def test_a_wrong_derived_value_is_found_and_corrected(path, value):
     documents = broken(shipped(), path, value)
 
     [finding] = totals.examine(documents)
@@ -61,7 +61,7 @@ def test_more_tokens_than_the_limit_are_found():
     assert [each.code for each in totals.examine(documents)] == ["over-capacity"]
 
 
-def test_what_follows_a_change_makes_its_derived_values_true():
+def test_the_derived_change_corrects_the_totals_after_a_change():
     documents = with_items(shipped(), "a", "b c")
     change = items.clear(documents["memory"], now=NOW)
     change.patches["memory"].pop()  # the total is forgotten

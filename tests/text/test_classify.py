@@ -44,7 +44,7 @@ from tests.tables import rows
         ("The port is 8080.", "fact"),
     ],
 )
-def test_a_sentence_is_of_the_kind_its_words_tell(sentence, kind):
+def test_the_words_of_a_sentence_decide_its_kind(sentence, kind):
     assert classify(sentence) == kind
 
 
@@ -184,7 +184,7 @@ COMPLAINTS = [
 
 
 @rows("sentence", RULES)
-def test_what_binds_all_future_work_is_a_constraint(sentence):
+def test_a_lasting_demand_is_a_constraint(sentence):
     found = rule(sentence)
 
     assert found is not None
@@ -192,7 +192,7 @@ def test_what_binds_all_future_work_is_a_constraint(sentence):
 
 
 @rows("sentence", PREFERENCES)
-def test_what_is_preferred_in_general_is_a_preference(sentence):
+def test_a_general_preference_is_a_preference(sentence):
     found = rule(sentence)
 
     assert found is not None
@@ -200,17 +200,17 @@ def test_what_is_preferred_in_general_is_a_preference(sentence):
 
 
 @rows("sentence", OF_THE_MOMENT)
-def test_what_is_wanted_at_the_moment_is_no_rule(sentence):
+def test_a_momentary_wish_is_no_rule(sentence):
     assert rule(sentence) is None
 
 
 @rows("sentence", COMPLAINTS)
-def test_what_happens_and_has_to_be_done_about_it_is_no_rule(sentence):
+def test_a_complaint_is_no_rule(sentence):
     assert rule(sentence) is None
 
 
 @rows("announced", ["Remember: ", "Please remember that ", "- Rule: "])
-def test_what_is_to_be_remembered_is_a_rule(announced):
+def test_a_statement_to_remember_is_a_rule(announced):
     found = rule(f"{announced}deploys happen on Tuesdays")
 
     assert found == ("constraint", "deploys happen on Tuesdays")
@@ -231,7 +231,7 @@ def test_what_is_to_be_remembered_is_a_rule(announced):
         "Also, please Never use tabs.",
     ],
 )
-def test_a_rule_is_worded_without_what_only_announces_it(said):
+def test_the_text_of_a_rule_has_no_lead_in(said):
     assert without_lead_in(said) == "Never use tabs."
     assert said.endswith(without_lead_in(said))
 
@@ -274,7 +274,7 @@ def test_a_rule_said_twice_is_one():
         "decided " * 200,
     ],
 )
-def test_what_is_said_on_the_way_and_over_at_once_is_dropped(text):
+def test_statements_about_work_in_progress_are_dropped(text):
     assert statements_by_kind(text) == {}
 
 
@@ -300,7 +300,7 @@ def test_an_intention_with_a_reason_is_a_decision():
     )
 
 
-def test_the_rules_of_a_request_stand_beside_it():
+def test_the_rules_of_a_request_come_after_it():
     text = "Build the thing.\n\n- Never use floats.\n- Prefer plain functions over classes."
 
     assert message_by_kind(text) == [
@@ -362,7 +362,7 @@ def test_a_short_request_that_settles_something_is_a_decision(text, kind):
         ("The sky over the port is blue.", ""),
     ],
 )
-def test_what_binds_holds_by_itself(sentence, kind):
+def test_a_binding_statement_holds_by_itself(sentence, kind):
     assert binding_kind(sentence) == kind
 
 
@@ -397,7 +397,7 @@ def test_what_binds_holds_by_itself(sentence, kind):
         ("Finding: the invoices use ISO dates only.", "outcome"),
     ],
 )
-def test_an_answer_is_what_most_of_it_says(text, kind):
+def test_the_kind_of_an_answer_is_that_of_most_sentences(text, kind):
     assert kind_of_answer(text) == kind
 
 
@@ -425,12 +425,12 @@ def test_a_short_message_answers_a_question_and_a_question_does_not():
     assert not is_reply("Build a service that answers requests. " * 5)
 
 
-def test_spurring_on_is_no_answer():
+def test_encouragement_is_an_empty_reply():
     assert is_empty_reply("ok, great, thanks!")
     assert not is_empty_reply("use SQLite")
 
 
-def test_the_question_is_what_stands_at_the_end():
+def test_the_closing_question_is_at_the_end():
     assert closing_question("Is it late? " * 1 + "It is. " * 8 + "Shall I go on?") == "Shall I go on?"
     assert closing_question("No question here.") == ""
     assert asks_for_decision(closing_question("Done. Should I use SQLite or Postgres?"))
@@ -487,7 +487,7 @@ def test_a_short_answer_that_names_something_is_an_outcome(text):
     assert kind_of_answer(text) == "outcome"
 
 
-def test_what_was_chosen_is_taken_out_of_a_report():
+def test_choices_are_split_from_a_report():
     text = (
         "I've added the limiter.\n\n---\n- We chose one bucket per customer, because offices share an address.\n"
         "- All tests pass. I decided to keep the old header for now. See README."

@@ -28,7 +28,7 @@ from tests.tables import rows
         ("\x1b[31mred\x1b[0m", "red"),
     ],
 )
-def test_only_what_was_said_is_left(text, left):
+def test_only_the_words_of_a_person_or_model_are_left(text, left):
     assert clean(text) == left
 
 
@@ -44,7 +44,7 @@ def test_only_what_was_said_is_left(text, left):
         ("no block", "no block"),
     ],
 )
-def test_what_aether_added_never_comes_through(text, left):
+def test_injected_text_never_comes_through(text, left):
     assert without_injected(text) == left
 
 
@@ -74,7 +74,7 @@ TOLD = [
         "In full: aether recall --full wm_1772359200000000_9f86d081",
     ],
 )
-def test_a_line_that_was_told_is_taken_out(line):
+def test_a_repeated_injected_line_is_removed(line):
     assert without_echoes(f"First.\n{line}\nLast.", TOLD) == "First.\nLast."
 
 
@@ -93,14 +93,14 @@ def test_any_other_line_stays(line):
     assert without_echoes(f"First.\n{line}\nLast.", TOLD) == f"First.\n{line}\nLast."
 
 
-def test_what_only_announces_them_goes_with_them():
+def test_the_announcement_of_removed_lines_is_removed():
     assert without_echoes("**From memory:**\n- Use pnpm, not npm.\n- Never retry the webhook.", TOLD) == ""
     assert (
         without_echoes("From memory:\n\n- Use pnpm, not npm.\nSo I did.", TOLD).strip().endswith("So I did.")
     )
 
 
-def test_where_nothing_was_told_all_stays():
+def test_without_injected_lines_all_is_kept():
     text = "- 2026-09-01 Never retry the webhook.\n- Use pnpm, not npm."
 
     assert without_echoes(text) == text

@@ -63,7 +63,7 @@ def test_the_table_holds_at_least_a_hundred_and_twenty_pairs_of_three_kinds():
         ("always squash commits", "never squash commits"),
     ],
 )
-def test_what_negates_or_counts_otherwise_contradicts(a, b):
+def test_a_negation_or_another_number_contradicts(a, b):
     assert contradicts(a, b)
     assert similarity(a, b) < SAME_AT
 
@@ -107,7 +107,7 @@ def test_containment_asks_for_every_number_name_and_sign():
     assert containment("???", "???") == 1.0
 
 
-def test_nearest_finds_what_a_full_scan_finds():
+def test_nearest_equals_a_full_scan():
     statements = sorted({text for _, *pair in PAIRS for text in pair})
     found = index(statements)
 
@@ -116,7 +116,7 @@ def test_nearest_finds_what_a_full_scan_finds():
         assert sorted(near.at for near in nearest(statement, found)) == scanned
 
 
-def test_opposites_finds_what_a_full_scan_finds():
+def test_opposites_equals_a_full_scan():
     statements = sorted({text for _, *pair in PAIRS for text in pair})
     found = index(statements)
 
@@ -126,7 +126,7 @@ def test_opposites_finds_what_a_full_scan_finds():
         ]
 
 
-def test_holders_finds_what_a_full_scan_finds():
+def test_containing_equals_a_full_scan():
     statements = sorted({text for _, *pair in PAIRS for text in pair})
 
     for statement in statements[::7]:
@@ -171,7 +171,7 @@ RULE = "Keep every amount as integer cents"
         "Amounts are stored as integer cents",
     ],
 )
-def test_a_rule_is_backed_by_what_says_it_among_other_things(statement):
+def test_a_statement_supports_a_rule_it_contains_among_other_things(statement):
     assert supporting(RULE, [statement]) == [0]
     assert implied_by(statement, ["Prefer tabs in Makefiles", RULE]) == [1]
 
@@ -190,12 +190,12 @@ def test_a_rule_is_backed_by_what_says_it_among_other_things(statement):
         ("Use SQLite", "We use SQLite for the long list of red books"),
     ],
 )
-def test_a_rule_is_not_backed_by_questions_opposites_long_texts_or_other_names(rule, statement):
+def test_questions_opposites_long_texts_and_other_names_do_not_support_a_rule(rule, statement):
     assert supporting(rule, [statement]) == []
     assert implied_by(statement, [rule]) == []
 
 
-def test_what_is_most_like_a_statement_comes_before_what_it_says_beside():
+def test_the_most_similar_implied_statement_comes_first():
     statement = "VAT amounts are integer cents"
 
     assert implied_by(statement, ["Amounts are cents as integers", "VAT amounts are integer cents too"]) == [
@@ -258,7 +258,7 @@ def test_other_amounts_are_other_numbers(a, b):
         ("read/write access", set()),
     ],
 )
-def test_what_may_not_differ_is_a_name(text, names):
+def test_paths_identifiers_and_versions_are_names(text, names):
     assert fingerprint(text).names == names
 
 
@@ -283,7 +283,7 @@ def test_two_turns_undo_each_other():
     assert set(signs("Never deploy without review").values()) == {1}
 
 
-def test_what_is_rejected_is_turned_alone():
+def test_only_the_rejected_option_is_negated():
     assert signs("Use tabs, not spaces")["tab"] == 1
     assert signs("Use tabs, not spaces")["space"] == -1
     assert signs("Instead of spaces, use tabs") | {} == {"space": -1, "use": 1, "tab": 1}

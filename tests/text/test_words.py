@@ -66,7 +66,7 @@ def test_stems_bring_forms_of_a_word_together():
 
 
 @rows("word", ["404", "naïve", "日本", "a", "x86"])
-def test_what_is_no_english_word_stays_as_it_is(word):
+def test_words_of_other_languages_and_numbers_are_not_stemmed(word):
     assert stem(word) == word
 
 
@@ -75,7 +75,7 @@ def test_stopwords_go_unless_asked_for():
     assert list(stems("it is", stop=False)) == ["it", "is"]
 
 
-def test_what_turns_a_meaning_round_is_no_stopword():
+def test_negations_and_modals_are_no_stopwords():
     assert STOPWORDS.isdisjoint({"not", "never", "no", "must", "should", "without", "only", "always"})
 
 
@@ -160,7 +160,7 @@ def test_a_query_remembers_how_its_words_were_written():
     assert query_terms("日本語").spelled == {"日本": "日本", "本語": "本語"}
 
 
-def test_long_runs_are_known_by_their_beginning():
+def test_long_runs_are_cut():
     assert terms("x9" * 5000).words == ("x9" * (MAX_TERM_CHARS // 2),)
 
 
@@ -191,7 +191,7 @@ def test_quotes_and_brackets_stay_with_the_sentence_they_close():
     ]  # fmt: skip
 
 
-def test_what_breaks_off_may_go_on():
+def test_a_sentence_may_continue_after_an_ellipsis():
     assert sentences("It took … about an hour. And then...") == ["It took … about an hour.", "And then..."]
 
 

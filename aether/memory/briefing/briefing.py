@@ -70,7 +70,7 @@ def briefing(
     documents: Mapping[str, Any], *, occasion: str, now: datetime, count: Counter, budget: int,
     since: str = "", root: str = "", wide: Mapping[str, Any] | None = None,
 ) -> str:  # fmt: skip
-    """Return the relevant part of memory as one `<aether-memory …>` block, or "" if there is none.
+    """Return the relevant part of memory as one `<aether-memory …>` block, or "" without any.
 
     `occasion` is the source of the session: startup, clear, compact, resume or fork. With `since`, resuming includes
     only lines after that time. Paths below `root` are relative to it. `wide` are the documents of a home whose rules
