@@ -80,14 +80,9 @@ _REPORTS = lazy(
 
 
 def model_fault(
-    answer: str,
-    *,
-    given: Collection[str] = (),
-    before: str = "",
-    instruction: str = "",
-    most_tokens: int = 0,
-    count: Counter | None = None,
-) -> str:
+    answer: str, *, given: Collection[str] = (), before: str = "", instruction: str = "",
+    most_tokens: int = 0, count: Counter | None = None,
+) -> str:  # fmt: skip
     """Return why `answer` cannot be the summary of the texts `given`, in words that follow "It"; empty if it can.
 
     `before` is the summary that the new one replaces: it may be repeated, and counts as input. Lengths are compared

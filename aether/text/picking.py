@@ -11,14 +11,9 @@ from heapq import nlargest
 
 
 def longest_fitting(
-    ranking: Sequence[int],
-    size: Callable[[Sequence[int]], int],
-    *,
-    most: int,
-    tried: int,
-    close: float = 0.0,
-    depends_on: Mapping[int, int] | None = None,
-) -> list[int]:
+    ranking: Sequence[int], size: Callable[[Sequence[int]], int], *, most: int, tried: int,
+    close: float = 0.0, depends_on: Mapping[int, int] | None = None,
+) -> list[int]:  # fmt: skip
     """Return the longest front of `ranking` with a size of at most `most`, plus those of the next `tried` that fit too.
 
     The search ends once all but a share `close` of the room is taken. A place is added only after the one it depends on.

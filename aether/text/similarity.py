@@ -646,36 +646,17 @@ _OPPOSITE_PAIRS = """
 enable/activate/switchon : disable/deactivate/switchoff
 allow/permit/accept/approve : forbid/prohibit/ban/disallow/deny/block/reject/refuse
 pass/succeed/success/successful/successfully : fail/failure/break/broke/broken
-keep/kept/retain/preserve : remove/delete/drop/discard/erase
-include : exclude/omit/skip/ignore
-increase/raise/grow : decrease/reduce/lower/shrink
-start/begin : stop/halt
-open : close
-show/display : hide/conceal
-lock : unlock
-fast/quick/quickly : slow/slowly
-safe/safely : unsafe/unsafely
-secure/securely : insecure/insecurely
-stable : unstable
-valid : invalid
-required/mandatory/compulsory : optional
-possible : impossible
-public : private
-mutable : immutable
-sync/synchronous/synchronously : async/asynchronous/asynchronously
-online : offline
-present/exist : absent/missing
-true : false
-automatic/automatically : manual/manually
-strict/strictly : lenient/leniently
-reliable/reliably : unreliable/flaky/flakily
-more : less/fewer
-maximum/max : minimum/min
-first : last
-like/love : dislike/hate
-erlauben/erlaubt : verboten/verbieten
-aktivieren/aktiviert : deaktivieren/deaktiviert
-activer/activez : désactiver/désactivez
+keep/kept/retain/preserve : remove/delete/drop/discard/erase | include : exclude/omit/skip/ignore
+increase/raise/grow : decrease/reduce/lower/shrink | start/begin : stop/halt | open : close
+show/display : hide/conceal | lock : unlock | fast/quick/quickly : slow/slowly
+safe/safely : unsafe/unsafely | secure/securely : insecure/insecurely | stable : unstable
+valid : invalid | required/mandatory/compulsory : optional | possible : impossible | public : private
+mutable : immutable | sync/synchronous/synchronously : async/asynchronous/asynchronously
+online : offline | present/exist : absent/missing | true : false
+automatic/automatically : manual/manually | strict/strictly : lenient/leniently
+reliable/reliably : unreliable/flaky/flakily | more : less/fewer | maximum/max : minimum/min
+first : last | like/love : dislike/hate | erlauben/erlaubt : verboten/verbieten
+aktivieren/aktiviert : deaktivieren/deaktiviert | activer/activez : désactiver/désactivez
 activar/activa : desactivar/desactiva
 включить/включай/включайте : отключить/отключай/отключайте/выключить
 """
@@ -685,45 +666,14 @@ TURNS = frozenset(
 )
 
 _EQUAL = """
-use/utilize/employ/adopt/leverage
-choose/chose/chosen/select/pick/opt
-verify/check/validate
-fix/repair/resolve/solve
-complete/finish/done
-create/generate
-store/save/persist
-write/written/wrote
-fetch/retrieve
-send/sent
-run/ran/execute
-build/built
-make/made
-find/found
-lose/lost
-throw/threw/thrown/raise
-take/took/taken
-give/gave/given
-hold/held
-know/known/knew
-freeze/froze/frozen
-config/configuration/configure
-repo/repository
-database/db
-auth/authentication/authenticate
-directory/dir/folder
-documentation/docs/doc
-environment/env
-parameter/param/argument
-function/func
-limit/cap/restrict
-big/large
-small/tiny
-postgres/postgresql
-javascript/js
-typescript/ts
-python/py
-kubernetes/k8s
-twice/2x
+use/utilize/employ/adopt/leverage choose/chose/chosen/select/pick/opt verify/check/validate
+fix/repair/resolve/solve complete/finish/done create/generate store/save/persist write/written/wrote
+fetch/retrieve send/sent run/ran/execute build/built make/made find/found lose/lost
+throw/threw/thrown/raise take/took/taken give/gave/given hold/held know/known/knew freeze/froze/frozen
+config/configuration/configure repo/repository database/db auth/authentication/authenticate
+directory/dir/folder documentation/docs/doc environment/env parameter/param/argument function/func
+limit/cap/restrict big/large small/tiny postgres/postgresql javascript/js typescript/ts python/py
+kubernetes/k8s twice/2x
 """
 
 PHRASES = tuple(
@@ -793,9 +743,8 @@ LABELS = frozenset(
 
 EQUAL = {word: line.split("/")[0] for line in _EQUAL.split() for word in line.split("/")}
 OPPOSITES = {
-    word.strip(): (side.split("/")[0].strip() if turn > 0 else line.split(":")[0].split("/")[0].strip(), turn)
-    for line in _OPPOSITE_PAIRS.split("\n")
-    if line
-    for side, turn in zip(line.split(":"), (1, -1), strict=True)
-    for word in side.split("/")
+    word: (pair.split(" : ")[0].split("/")[0].strip(), turn)
+    for pair in _OPPOSITE_PAIRS.replace("\n", "|").strip("|").split("|")
+    for side, turn in zip(pair.split(" : "), (1, -1), strict=True)
+    for word in side.strip().split("/")
 }

@@ -118,16 +118,9 @@ def capture(
 def new_state(*, file: str = "", phase: int | None = None, first_phase: int = 1) -> State:
     """Return the state before the first record."""
     return State(
-        file=file,
-        first_phase=first_phase,
-        fixed_phase=phase,
-        boundaries=0,
-        session="",
-        opening="",
-        spoken=False,
-        turns={},
-        texts=[],
-    )
+        file=file, first_phase=first_phase, fixed_phase=phase, boundaries=0, session="", opening="",
+        spoken=False, turns={}, texts=[],
+    )  # fmt: skip
 
 
 def observe(state: State, record: Record) -> list[Draft]:

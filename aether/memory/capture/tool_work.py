@@ -133,7 +133,11 @@ def record_call(work: Work, record: Record, at: Origin) -> None:
     """Record the call of a tool, until it is answered."""
     arguments = record.arguments
     ran = shell_command(arguments) or as_text(arguments.get("code"))
-    if _is_aether(record.tool, ran, arguments):
+    if record.tool == "memory":
+        own = str(arguments.get("path") or arguments.get("old_path") or "").startswith(_MEMORY_FILES)
+    else:
+        own = bool(_AETHER_TOOL.match(record.tool) or _AETHER_COMMAND.search(ran.split("<<", 1)[0]))
+    if own:
         return
     changes = [list(change) for change in file_changes(arguments, ran)]
     text = "" if ran or changes else _described_call(record.tool, arguments)
@@ -174,12 +178,6 @@ def close_failures(work: Work) -> list[Note]:
     notes = [_failure_note(failure) for failure in work["failures"].values()]
     work["failures"] = {}
     return notes
-
-
-def _is_aether(tool: str, command: str, arguments: JsonObject) -> bool:
-    if tool == "memory":
-        return str(arguments.get("path") or arguments.get("old_path") or "").startswith(_MEMORY_FILES)
-    return bool(_AETHER_TOOL.match(tool) or _AETHER_COMMAND.search(command.split("<<", 1)[0]))
 
 
 def _described_call(tool: str, arguments: JsonObject) -> str:
@@ -305,19 +303,14 @@ def _change_note(path: str, change: Change) -> Note:
 
 def _run_note(run: Run) -> Note:
     times = f" ({run['runs']} runs)" if run["runs"] > 1 else ""
-    return Note(
-        run["at"],
-        f"Ran `{run['shown']}`{times}" + (f": {run['ending']}" if run["ending"] else ""),
-        "command",
-        "ran",
-    )
+    end = f": {run['ending']}" if run["ending"] else ""
+    return Note(run["at"], f"Ran `{run['shown']}`{times}{end}", "command", "ran")
 
 
 def _failure_note(failure: Failure) -> Note:
     times = f" {failure['times']} times" if failure["times"] > 1 else ""
-    return Note(
-        failure["at"], f"`{failure['shown']}` failed{times}: {failure['complaint']}", "error", "failed"
-    )
+    content = f"`{failure['shown']}` failed{times}: {failure['complaint']}"
+    return Note(failure["at"], content, "error", "failed")
 
 
 def _solution_note(failure: Failure, call: Call, output: str) -> Note:
