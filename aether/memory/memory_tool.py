@@ -171,18 +171,15 @@ def run(files: Files, command: Mapping[str, Any], *, others: Mapping[str, int] =
     if not isinstance(name, str) or name not in _COMMANDS:
         return _wrong(f"Unknown command {shown(name)}. Use one of {', '.join(_COMMANDS)}")
     act, fields = _COMMANDS[name]
-    given = {"new_str": "", "view_range": None} | {
-        field: value for field, value in command.items() if value is not None
-    }
+    values = {field: value for field, value in command.items() if value is not None}
+    given = {"new_str": "", "view_range": None} | values
     for field, kind in fields.items():
         if type(given.get(field)) is not kind:
             return _wrong(
                 f"The `{field}` parameter of {name} is missing or not {_KINDS[kind]}: {shown(given.get(field))}"
             )
     try:
-        paths = {
-            field: canonical(given[field]) for field in fields if field in ("path", "old_path", "new_path")
-        }
+        paths = {field: canonical(given[field]) for field in fields if field.endswith("path")}
     except UnsafePath as reason:
         return _wrong(str(reason))
     return act(_Tree(files, others), given | paths)
@@ -310,14 +307,12 @@ def _store(tree: _Tree, path: str, text: str, said: str) -> Answer:
         return _wrong(f"The text of {path} holds a NUL or half of a surrogate pair, and was not stored")
     size = len(text.encode())
     if size > MAX_FILE_BYTES:
-        return _wrong(
-            f"{path} would hold {format_size(size)}, the most is {format_size(MAX_FILE_BYTES)}; nothing was changed"
-        )
-    others = sum(len(_bytes(each)) for place, each in tree.files.items() if place != path)
-    if others + size > MAX_TOTAL_BYTES:
-        return _wrong(
-            f"All files would hold {format_size(others + size)}, the most is {format_size(MAX_TOTAL_BYTES)}; delete some first"
-        )
+        most = format_size(MAX_FILE_BYTES)
+        return _wrong(f"{path} would hold {format_size(size)}, the most is {most}; nothing was changed")
+    total = size + sum(len(_bytes(each)) for place, each in tree.files.items() if place != path)
+    if total > MAX_TOTAL_BYTES:
+        most = format_size(MAX_TOTAL_BYTES)
+        return _wrong(f"All files would hold {format_size(total)}, the most is {most}; delete some first")
     return Answer(said, files={**tree.files, path: text})
 
 
