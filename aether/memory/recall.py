@@ -1,4 +1,4 @@
-"""Recall: entries of memory as lines of an index, each with what its full text costs.
+"""Recall: entries of memory as lines of an index, each with the cost of its full text.
 
 Three steps, so that a model pays only for the text it reads: an index of the answers, the neighbours in time of one
 entry, and full texts by id.

@@ -15,7 +15,7 @@ from aether.text.regex import lazy
 from aether.text.words import words
 from aether.types import Counter
 
-# A model counts by another tokenizer, up to a third more than ours; the caller cuts what is a little too long.
+# A model counts by another tokenizer, up to a third more than ours; the caller cuts a small excess.
 SLACK = 1.35
 # A summary of a few words may stand for a few words; only from here on must it be shorter than its input.
 LEAST_COMPARED_TOKENS = 60

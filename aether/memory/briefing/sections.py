@@ -1,6 +1,6 @@
 """Sections: the dated lines of each section of a briefing, the newest first.
 
-*Frame*: the goal, protected content, rules, signals. Who could have said a statement decides whether it is
+*Goal and rules*: the goal, protected content, rules, signals. Who could have said a statement decides whether it is
 a rule: capture types only a person's words as `constraint` or `preference`; such an item of a sub-agent, or one typed
 so by a model architect, is *noted*, and a pattern of long-term memory is marked as learned. Injected text is left out.
 

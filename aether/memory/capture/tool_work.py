@@ -68,7 +68,7 @@ _AETHER_COMMAND = lazy(
 _AETHER_TOOL = lazy(r"mcp__(?:\w*_)?aether", re.IGNORECASE)
 _MEMORY_FILES = "/memories"
 _TRAILER = lazy(r"\n+agentId: .*\Z", re.DOTALL)
-# Claude Code frames what a sub-agent reports, and indents each line of it.
+# Claude Code puts a frame around the report of a sub-agent, and indents each of its lines.
 _REPORT_FRAME = lazy(r"\A.*?^\[Subagent hand-back\][^\n]*\n", re.DOTALL | re.MULTILINE)
 _INDENT = lazy(r"^  ", re.MULTILINE)
 
