@@ -20,7 +20,7 @@ from aether.api.home import Home, change, copied, find, now, read
 from aether.api.memory_tool import directory_updated
 from aether.clock import new_id
 from aether.errors import AetherError, InvalidInput, NotFound, shown
-from aether.memory import search, snapshots
+from aether.memory import snapshots, totals
 from aether.memory.changes import join_changes
 from aether.paths import HOME_NAME, file_name, inside
 from aether.schemas import check, migrations
@@ -223,7 +223,7 @@ def undo(revision: int | None = None, *, home: Home = None) -> LogLine:
 
     def plan(snapshot: Snapshot) -> Change:
         undone = snapshots.archive_removed(snapshot.documents, undo_change(snapshot, chosen), now=at)
-        mended = search.derived_change(snapshot.documents, undone)
+        mended = totals.derived_change(snapshot.documents, undone)
         return join_changes(undone, mended, result=undone.result)
 
     with memory_tool.directory_updated(place):
@@ -238,7 +238,7 @@ def examine(*, home: Home = None) -> list[Finding]:
         raise NotFound("is not a home.", fix='Run "aether init" there.', where=str(place))
     found = [*store_doctor.examine(place), *examine_snapshots(place), *memory_tool.examine_directory(place)]
     if not any(finding.level == "error" for finding in found):
-        found += search.examine(load(place).documents)
+        found += totals.examine(load(place).documents)
     return found
 
 
@@ -248,7 +248,7 @@ def repair(*, home: Home = None) -> list[str]:
     done = store_doctor.repair(place, now=now())
 
     def plan(snapshot: Snapshot) -> Change:
-        return search.repaired(snapshot.documents)
+        return totals.repaired(snapshot.documents)
 
     settings = config.or_default(place)  # a broken config.toml must not keep the rest from being mended
     with memory_tool.directory_updated(place):

@@ -137,7 +137,7 @@ def preview_directory(home: Path) -> DirectoryState:
 
 def write_directory(home: Path, shown: DirectoryState) -> DirectoryState:
     """Return `shown` after writing what the directory does not show yet; the caller is `alone`."""
-    due = compare(shown.files, shown.texts, others=shown.others, stamps=shown.stamps).due
+    due = compare(shown.files, shown.texts, others=shown.others, stamps=shown.stamps).pending
     texts = dict(shown.texts)
     with storage_errors(home, left="What was changed is stored; the next command shows it."):
         for path, text in due.items():

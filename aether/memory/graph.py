@@ -1,8 +1,8 @@
 """The knowledge graph: entities with observations, and relations between them.
 
-The document is `graph`. What each function does to it is the contract of the official memory server of MCP, but for
-one thing: what a single call says twice is stored once. Names are exact; searching is by part of a text, without
-case. A relation may name entities that do not exist. A call that cannot be done in full changes nothing.
+The document is `graph`. The functions follow the contract of the official memory server of MCP, with one exception:
+repetitions within a call are stored once. Names are exact; search matches part of a text, without case. A relation may
+name entities that do not exist. A call that cannot be done in full changes nothing.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from aether.text.words import stems
 from aether.types import Change, JsonObject, Patch
 
 DOCUMENT = "graph"
-# Of the graph as JSON, some 80,000 entities and relations: every command and hook reads it all, which then takes 0.2 s.
+# Of the graph as JSON, about 80,000 entities and relations: every command and hook reads it all, which takes 0.2 s.
 MAX_CHARS = 16_000_000
 
 
 class Entity(TypedDict):
-    """Something that is known by its name."""
+    """A thing with a name, a type and observations."""
 
     name: str
     entityType: str
@@ -33,7 +33,7 @@ class Entity(TypedDict):
 
 # `from` is a word of Python, so the shape is written as a call.
 Relation = TypedDict("Relation", {"from": str, "to": str, "relationType": str})
-"""That one entity stands to another in some way."""
+"""A named relation from one entity to another."""
 
 
 class Graph(TypedDict):
@@ -44,52 +44,52 @@ class Graph(TypedDict):
 
 
 class NewObservations(TypedDict):
-    """What to observe of an entity."""
+    """Observations to add to an entity."""
 
     entityName: str
     contents: list[str]
 
 
 class AddedObservations(TypedDict):
-    """What was new of that."""
+    """The observations of an entity that were new."""
 
     entityName: str
     addedObservations: list[str]
 
 
 class Deletion(TypedDict):
-    """What to forget of an entity."""
+    """Observations to remove from an entity."""
 
     entityName: str
     observations: list[str]
 
 
 class Merged(NamedTuple):
-    """What merging another graph into this one did."""
+    """The counts of a merge of another graph into this one."""
 
     entities: int
     observations: int
-    """Observations that entities which were known already did not have."""
+    """New observations of known entities."""
     relations: int
     known: int
-    """Entities and relations that were there already."""
+    """Entities and relations that existed before."""
 
 
 class Match(NamedTuple):
-    """An entity that answers a question."""
+    """An entity that answers a query."""
 
     name: str
     type: str
     at: str
-    """When something was last learned of it; empty where that is not known."""
+    """The time of its newest observation; empty if unknown."""
     text: str
-    """All that is known of it."""
+    """Its name, type, observations and relations, one a line."""
     share: float
-    """The share of the words asked for that it has."""
+    """The share of the query's words that it has."""
 
 
 def create_entities(graph: Mapping[str, Any], entities: Iterable[Entity], *, now: datetime) -> Change:
-    """Return the change that adds the entities whose names are new; its result is those.
+    """Return the change that adds the entities with new names; its result is those entities.
 
     Raises:
         InvalidInput: the graph would be too large.
@@ -105,7 +105,7 @@ def create_entities(graph: Mapping[str, Any], entities: Iterable[Entity], *, now
 
 
 def create_relations(graph: Mapping[str, Any], relations: Iterable[Relation], *, now: datetime) -> Change:
-    """Return the change that adds the relations that are new; its result is those.
+    """Return the change that adds the new relations; its result is those relations.
 
     Raises:
         InvalidInput: the graph would be too large.
@@ -122,7 +122,7 @@ def create_relations(graph: Mapping[str, Any], relations: Iterable[Relation], *,
 def add_observations(
     graph: Mapping[str, Any], observations: Iterable[NewObservations], *, now: datetime
 ) -> Change:
-    """Return the change that adds to entities what is new of them; its result says of each what that is.
+    """Return the change that adds new observations to entities; its result lists those of each entity.
 
     Raises:
         NotFound: there is no such entity.
@@ -148,23 +148,23 @@ def add_observations(
 
 
 def delete_entities(graph: Mapping[str, Any], names: Iterable[str]) -> Change:
-    """Return the change that removes entities and all relations that touch them; its result is how many went."""
-    gone = set(names)
-    entities = [at for at, entity in enumerate(graph["entities"]) if entity["name"] in gone]
-    touched = [at for at, each in enumerate(graph["relations"]) if gone & {each["from"], each["to"]}]
+    """Return the change that removes entities with all their relations; its result is the number of entities."""
+    named = set(names)
+    entities = [at for at, entity in enumerate(graph["entities"]) if entity["name"] in named]
+    touched = [at for at, each in enumerate(graph["relations"]) if named & {each["from"], each["to"]}]
     patch = [*_remove("entities", at=entities), *_remove("relations", at=touched)]
     return Change({DOCUMENT: patch}, result=len(entities))
 
 
 def delete_observations(graph: Mapping[str, Any], deletions: Iterable[Deletion]) -> Change:
-    """Return the change that removes observations; its result is how many went. What is absent is passed over."""
+    """Return the change that removes observations; its result is their number. Unknown ones are ignored."""
     places = _places(graph)
-    gone: dict[int, set[str]] = {}
+    unwanted: dict[int, set[str]] = {}
     for each in deletions:
         if each["entityName"] in places:
-            gone.setdefault(places[each["entityName"]], set()).update(each["observations"])
+            unwanted.setdefault(places[each["entityName"]], set()).update(each["observations"])
     patch: Patch = []
-    for place, texts in gone.items():
+    for place, texts in unwanted.items():
         held = _observations(graph["entities"][place])
         found = [at for at, text in enumerate(held) if text in texts]
         patch += _remove("entities", place, "observations", at=found)
@@ -172,14 +172,14 @@ def delete_observations(graph: Mapping[str, Any], deletions: Iterable[Deletion])
 
 
 def delete_relations(graph: Mapping[str, Any], relations: Iterable[Relation]) -> Change:
-    """Return the change that removes exactly these relations; its result is how many went."""
-    gone = {_key(relation) for relation in relations}
-    found = [at for at, relation in enumerate(graph["relations"]) if _key(relation) in gone]
+    """Return the change that removes exactly these relations; its result is their number."""
+    unwanted = {_key(relation) for relation in relations}
+    found = [at for at, relation in enumerate(graph["relations"]) if _key(relation) in unwanted]
     return Change({DOCUMENT: _remove("relations", at=found)}, result=len(found))
 
 
 def merge(graph: Mapping[str, Any], other: Graph, *, now: datetime) -> Change:
-    """Return the change that adds what `other` has and `graph` has not; its result counts that.
+    """Return the change that adds everything in `other` that is not in `graph`; its result is a `Merged`.
 
     Raises:
         InvalidInput: the graph would be too large.
@@ -212,19 +212,19 @@ def read_graph(graph: Mapping[str, Any]) -> Graph:
 
 
 def search_nodes(graph: Mapping[str, Any], query: str) -> Graph:
-    """Return the entities with `query` in a name, type or observation, and the relations that touch them."""
+    """Return the entities with `query` in a name, type or observation, and their relations."""
     wanted = query.lower()
     return _with_relations(graph, (entity for entity in graph["entities"] if _holds(entity, wanted)))
 
 
 def open_nodes(graph: Mapping[str, Any], names: Sequence[str]) -> Graph:
-    """Return the entities of these names, and the relations that touch them."""
+    """Return the entities with these names, and their relations."""
     wanted = frozenset(names)
     return _with_relations(graph, (entity for entity in graph["entities"] if entity["name"] in wanted))
 
 
 def matches(graph: Mapping[str, Any], query: str, *, at_least: float) -> list[Match]:
-    """Return the entities with that share of the words of `query`, the most first, of equals the newest."""
+    """Return the entities with that share of the words of `query`: the highest share first, then the newest."""
     asked = set(stems(query))
     found = []
     for match in _descriptions(graph) if asked else ():
@@ -236,14 +236,14 @@ def matches(graph: Mapping[str, Any], query: str, *, at_least: float) -> list[Ma
 
 
 def describe(graph: Mapping[str, Any], name: str) -> Match:
-    """Return all that is known of the entity `name`.
+    """Return the entity `name` with its observations and relations.
 
     Raises:
         NotFound: there is no such entity.
 
     >>> ant = {"name": "ant", "entityType": "insect", "observations": [{"id": "It carries."}]}
     >>> eats = {"from": "ant", "relationType": "eats", "to": "leaf"}
-    >>> print(described({"entities": [ant], "relations": [eats]}, "ant").text)
+    >>> print(describe({"entities": [ant], "relations": [eats]}, "ant").text)
     ant (insect)
     It carries.
     ant eats leaf
@@ -264,7 +264,9 @@ def _descriptions(graph: Mapping[str, Any]) -> Iterator[Match]:
     for entity in graph["entities"]:
         name, kind = entity["name"], entity["entityType"]
         lines = [f"{name} ({kind})", *_observations(entity), *facts.get(name, [])]
-        yield Match(name, kind, _last_learned(entity), "\n".join(lines), 1.0)
+        # A hand edit may leave out the times.
+        times = [entity.get("created_at", ""), *(each.get("at", "") for each in entity["observations"])]
+        yield Match(name, kind, str(max(times)), "\n".join(lines), 1.0)
 
 
 def _add(graph: Mapping[str, Any], values: Iterable[Any], path: str, result: Any) -> Change:
@@ -290,12 +292,12 @@ def _check_size(graph: Mapping[str, Any], change: Change) -> Change:
 
 
 def _remove(*keys: str | int, at: Sequence[int]) -> Patch:
-    # From the end: a removal moves what stands behind it.
+    # From the end: a removal shifts the places after it.
     return [{"op": "remove", "path": pointer(*keys, place)} for place in reversed(at)]
 
 
 def _places(graph: Mapping[str, Any]) -> dict[str, int]:
-    """Return where each entity stands; of two that a hand edit gave one name, the first."""
+    """Return the place of each entity; of two that a hand edit gave one name, the first."""
     return {entity["name"]: at for at, entity in reversed(list(enumerate(graph["entities"])))}
 
 
@@ -312,13 +314,12 @@ def _with_relations(graph: Mapping[str, Any], entities: Iterable[JsonObject]) ->
 
 def _part(entities: Iterable[JsonObject], relations: Iterable[JsonObject]) -> Graph:
     return {
-        "entities": [_entity(entity) for entity in entities],
+        "entities": [
+            {"name": each["name"], "entityType": each["entityType"], "observations": _observations(each)}
+            for each in entities
+        ],
         "relations": [_relation(each) for each in relations],
     }
-
-
-def _entity(stored: Mapping[str, Any]) -> Entity:
-    return {"name": stored["name"], "entityType": stored["entityType"], "observations": _observations(stored)}
 
 
 def _relation(stored: Mapping[str, Any]) -> Relation:
@@ -340,9 +341,3 @@ def _observation(text: str, at: str) -> JsonObject:
 
 def _key(relation: Mapping[str, Any]) -> str:
     return json.dumps([relation["from"], relation["relationType"], relation["to"]], ensure_ascii=False)
-
-
-def _last_learned(stored: Mapping[str, Any]) -> str:
-    """Return when something was last learned of an entity; empty where a hand edit does not say."""
-    times = [stored.get("created_at", ""), *(each.get("at", "") for each in stored["observations"])]
-    return str(max(times))

@@ -1,20 +1,14 @@
-"""The files of the memory tool: notes that a model keeps in `/memories`, and the six commands that it has for them.
+"""The memory tool: notes that a model keeps in `/memories`, by six commands, and the directory that shows them.
 
-The files are data, text by path; a command returns what is said and, where it changes something, the files
-afterwards. What is said are the sentences that models are trained on (Anthropic's `memory_20250818`). A directory is
-there as long as a file is in it. Every path that a command names passes `canonical`, so none leads out of `/memories`;
-every text that is accepted can stand in a file and be read back as it was. How the files get to the disk, and how
-the edits of a person come back, is in `memory_edits` and `operations/memory_directory`.
+The files are data, text by path; a command returns its answer and, if it changes something, the new files. The answers
+are the sentences that models are trained on (Anthropic's `memory_20250818`). A directory exists as long as a file is
+in it. Every path of a command passes `canonical`: it has one form, stays below `/memories`, and is a valid name on
+every system; two paths that some system treats as equal never exist together. Every accepted text can be written to a
+file and read back unchanged.
 
-Paths of the memory tool: what a model may name in `/memories`, and what keeps it from being made.
-
-A path has one form, stays below `/memories`, and is a name on every system; two that some system takes for the same
-never stand beside each other. What lies at a path is `memory_files`' to know.
-
-The directory of the memory tool against the document: what a person edited in it, and what it has yet to show.
-
-A file whose checksum is that of what was last shown was not touched since, however the process ended; any other that
-differs from the document is a person's edit, and wins: what the document said stays in the journal.
+A person may edit the directory: a file with the checksum of its last export is unchanged, however the process ended;
+any other difference from the document is a person's edit, and wins. The previous text remains in the journal. Reading
+and writing the directory is `api.memory_tool`.
 """
 
 from __future__ import annotations
@@ -43,14 +37,14 @@ MAX_PATH_BYTES = 1024
 _ENCODED = lazy(r"%(?:2e|2f|5c|25|00)", re.IGNORECASE)
 
 Index = dict[str, tuple[str, bool]]
-"""What there is, by its path in the letters that all systems tell apart: its path, and whether it is a file."""
+"""Case-folded path -> the existing path, and whether it is a file."""
 
 
 def canonical(path: str) -> str:
     """Return `path` in its one form, without double slashes or one at its end.
 
     Raises:
-        UnsafePath: it does not begin with `/memories`, climbs, or is no name that every system takes.
+        UnsafePath: it is not below `/memories`, or not a valid name on every system.
 
     >>> canonical("/memories//tasks/./today.md/")
     '/memories/tasks/today.md'
@@ -62,22 +56,20 @@ def canonical(path: str) -> str:
         raise _unsafe(path, "holds a backslash or an encoded character")
     names = [name for name in rest if name not in ("", ".")]
     for name in names:
-        _check_name(path, name)
+        if name == "..":
+            raise _unsafe(path, "leads up")
+        if any(unicodedata.category(sign) in ("Cc", "Cs") for sign in name):
+            raise _unsafe(path, "holds a control character or half of a surrogate pair")
+        if name.partition(".")[0].rstrip().lower() in RESERVED or name.endswith((TEMP_SUFFIX, ".", " ")):
+            raise _unsafe(
+                path, f"holds {shown(name)}, which a system or aether itself keeps for something else"
+            )
+        if len(name.encode()) > MAX_NAME_BYTES:
+            raise _unsafe(path, f"holds a name of more than {MAX_NAME_BYTES} bytes")
     whole = "/".join([ROOT, *names])
     if len(whole.encode()) > MAX_PATH_BYTES:
         raise _unsafe(path, f"is longer than {MAX_PATH_BYTES} bytes")
     return whole
-
-
-def _check_name(path: str, name: str) -> None:
-    if name == "..":
-        raise _unsafe(path, "leads up")
-    if any(unicodedata.category(sign) in ("Cc", "Cs") for sign in name):
-        raise _unsafe(path, "holds a control character or half of a surrogate pair")
-    if name.partition(".")[0].rstrip().lower() in RESERVED or name.endswith((TEMP_SUFFIX, ".", " ")):
-        raise _unsafe(path, f"holds {shown(name)}, which a system or aether itself keeps for something else")
-    if len(name.encode()) > MAX_NAME_BYTES:
-        raise _unsafe(path, f"holds a name of more than {MAX_NAME_BYTES} bytes")
 
 
 def _unsafe(path: str, why: str) -> UnsafePath:
@@ -85,7 +77,7 @@ def _unsafe(path: str, why: str) -> UnsafePath:
 
 
 def index(files: Iterable[str]) -> Index:
-    """Return what `in_the_way` looks into: the paths of `files`, and of the directories that they make."""
+    """Return the paths of `files` and of their directories, for `blocking_path`."""
     known: Index = {}
     for each in files:
         known |= {_folded(place): (place, place == each) for place in _with_parents(each)}
@@ -93,9 +85,9 @@ def index(files: Iterable[str]) -> Index:
 
 
 def blocking_path(known: Index, path: str) -> str:
-    """Return what keeps a file or directory from being made at `path`, or "".
+    """Return the existing path that prevents a file or directory at `path`, or "".
 
-    That is one at `path` itself, a file above it, or a name that some systems take for the same.
+    It is `path` itself, a file above it, or a name that some systems treat as equal.
     """
     for place in _with_parents(path):
         found, is_file = known.get(_folded(place), ("", False))
@@ -105,7 +97,7 @@ def blocking_path(known: Index, path: str) -> str:
 
 
 def _with_parents(path: str) -> list[str]:
-    """Return `path` and what it lies in, below the root, the longest first."""
+    """Return `path` and its parent directories below the root, the longest first."""
     names = path.split("/")
     return ["/".join(names[:count]) for count in range(len(names), 2, -1)]
 
@@ -117,45 +109,45 @@ def _folded(path: str) -> str:
 DOCUMENT = "memories"
 # A note, not a data set; the whole text is in the journal at each of its changes.
 MAX_FILE_BYTES = 1 << 20
-# The document is written whole at each fold: this is some thirty milliseconds.
+# The document is written whole at each fold: this takes about thirty milliseconds.
 MAX_TOTAL_BYTES = 16 << 20
-# The tool's description, which the model is given, says that a view is cut here.
+# The tool's description for the model says that a view is cut here.
 MAX_VIEW_CHARS = 16_000
 MAX_VIEW_LINES = 999_999
-# Six digits hold every number up to that.
-_NUMBER_WIDTH = 6
+_NUMBER_WIDTH = len(str(MAX_VIEW_LINES))
 _LEVELS = 2
-# More places than that nobody tells apart by their numbers: a longer old_str does.
+# A longer list of line numbers is no help: the model needs a longer old_str.
 _MOST_NUMBERS = 20
-# Lines above and below a change that are shown with it.
+# Lines shown above and below a change.
 _CONTEXT_LINES = 2
 Files = Mapping[str, str]
 _NO_OTHERS: Mapping[str, int] = MappingProxyType({})
+_NO_STAMPS: Mapping[str, str] = MappingProxyType({})
 
 
 class Answer(NamedTuple):
-    """What the model is told, and what its command makes of the files."""
+    """The answer to the model, and the files after its command."""
 
     text: str
     is_error: bool = False
     files: Files | None = None
-    """The files afterwards; None where nothing changes."""
+    """The new files; None if nothing changes."""
 
 
 class _Tree(NamedTuple):
     files: Files
     others: Mapping[str, int]
-    """Bytes of what else stands in the directory, by path: no notes, never touched."""
+    """Sizes in bytes of the other files in the directory, by path: they are no notes, and never touched."""
 
     def below(self, path: str) -> list[str]:
-        """Return the files at `path` or below it, with what else is there."""
+        """Return all files at `path` or below it."""
         return [each for each in (*self.files, *self.others) if each == path or each.startswith(f"{path}/")]
 
 
 def change(
     document: Mapping[str, Any], command: Mapping[str, Any], *, others: Mapping[str, int] = _NO_OTHERS
 ) -> Change:
-    """Return what `command` changes in the document `memories`; its result is the `Answer`."""
+    """Return the change of `command` to the document `memories`; its result is the `Answer`."""
     answer = run(document["files"], command, others=others)
     if answer.files is None:
         return Change({}, result=answer)
@@ -163,12 +155,12 @@ def change(
 
 
 def replace_files(document: Mapping[str, Any], files: Files) -> Change:
-    """Return the change that makes `files` those of the document."""
+    """Return the change that replaces the files of the document by `files`."""
     return Change({DOCUMENT: diff(document, {**document, "files": dict(files)})})
 
 
 def run(files: Files, command: Mapping[str, Any], *, others: Mapping[str, int] = _NO_OTHERS) -> Answer:
-    """Return what comes of `command`, as the model gave it; one that is wrong is answered, never raised.
+    """Return the answer to `command` as the model gave it; an invalid one is answered with an error, never raised.
 
     >>> run({}, {"command": "create", "path": "/memories/a.md", "file_text": "Ants."}).text
     'File created successfully at: /memories/a.md'
@@ -179,18 +171,15 @@ def run(files: Files, command: Mapping[str, Any], *, others: Mapping[str, int] =
     if not isinstance(name, str) or name not in _COMMANDS:
         return _wrong(f"Unknown command {shown(name)}. Use one of {', '.join(_COMMANDS)}")
     act, fields = _COMMANDS[name]
-    given = {"new_str": "", "view_range": None} | {
-        field: value for field, value in command.items() if value is not None
-    }
+    values = {field: value for field, value in command.items() if value is not None}
+    given = {"new_str": "", "view_range": None} | values
     for field, kind in fields.items():
         if type(given.get(field)) is not kind:
             return _wrong(
                 f"The `{field}` parameter of {name} is missing or not {_KINDS[kind]}: {shown(given.get(field))}"
             )
     try:
-        paths = {
-            field: canonical(given[field]) for field in fields if field in ("path", "old_path", "new_path")
-        }
+        paths = {field: canonical(given[field]) for field in fields if field.endswith("path")}
     except UnsafePath as reason:
         return _wrong(str(reason))
     return act(_Tree(files, others), given | paths)
@@ -221,7 +210,7 @@ def _view(tree: _Tree, given: Mapping[str, Any]) -> Answer:
 
 
 def _listed(tree: _Tree, path: str) -> list[str]:
-    """Return the lines of a directory: the size of each entry and its path, the directory itself first."""
+    """Return the lines of a directory: size and path of each entry, the directory itself first."""
     sizes = {path: 0}
     for each in sorted(tree.below(path)):
         size = tree.others[each] if each in tree.others else len(_bytes(tree.files[each]))
@@ -237,9 +226,9 @@ def _listed(tree: _Tree, path: str) -> list[str]:
 
 
 def format_size(size: int) -> str:
-    """Return `size`, in bytes, as people read it.
+    """Return `size`, in bytes, in readable units.
 
-    >>> human(512), human(1536), human(5 << 20)
+    >>> format_size(512), format_size(1536), format_size(5 << 20)
     ('512B', '1.5K', '5.0M')
     """
     if size < 1024:
@@ -255,7 +244,7 @@ def _view_file(path: str, lines: list[str], wanted: Any) -> Answer:
         if not isinstance(wanted, list | tuple) or [type(each) for each in wanted] != [int, int]:
             return _wrong(f"Invalid `view_range` parameter: {shown(wanted)}. It should be [start, end]")
         first, last = max(1, wanted[0]), len(lines) if wanted[1] == -1 else min(wanted[1], len(lines))
-        # All of an empty file is what a model asks for after it cut one.
+        # A model asks for all of an empty file after it emptied one.
         if first > last and (lines or first > 1):
             return _wrong(
                 f"Invalid `view_range` parameter: {list(wanted)}. It should be within the lines of the file: "
@@ -266,7 +255,7 @@ def _view_file(path: str, lines: list[str], wanted: Any) -> Answer:
 
 
 def _lines(text: str) -> list[str]:
-    r"""Return the lines of `text`, which end at line feeds alone; one that ends the text begins no other.
+    r"""Return the lines of `text`, separated by line feeds only; a final line feed starts no further line.
 
     >>> _lines("a\r\n\nb\n"), _lines("")
     (['a\r', '', 'b'], [])
@@ -282,7 +271,7 @@ def _numbered(lines: list[str], first: int, last: int) -> list[str]:
 
 
 def _cut(lines: list[str], *, first: int = 1, total: int = 0) -> list[str]:
-    """Return as many of `lines` as may be shown at once, and what to do about the others."""
+    """Return as many of `lines` as one view may have, and how to see the others."""
     ends = accumulate(len(line) + 1 for line in lines)
     shown_lines = lines[: sum(end <= MAX_VIEW_CHARS + 1 for end in ends)]
     if len(shown_lines) == len(lines):
@@ -310,7 +299,7 @@ def _create(tree: _Tree, given: Mapping[str, Any]) -> Answer:
 def _clash(path: str, taken: str) -> str:
     if path.startswith(f"{taken}/"):
         return f"The path {taken} is a file, not a directory"
-    return f"{path} cannot be told from {taken} on every system; use another name"
+    return f"{path} equals {taken} on some systems; use another name"
 
 
 def _store(tree: _Tree, path: str, text: str, said: str) -> Answer:
@@ -318,19 +307,17 @@ def _store(tree: _Tree, path: str, text: str, said: str) -> Answer:
         return _wrong(f"The text of {path} holds a NUL or half of a surrogate pair, and was not stored")
     size = len(text.encode())
     if size > MAX_FILE_BYTES:
-        return _wrong(
-            f"{path} would hold {format_size(size)}, the most is {format_size(MAX_FILE_BYTES)}; nothing was changed"
-        )
-    others = sum(len(_bytes(each)) for place, each in tree.files.items() if place != path)
-    if others + size > MAX_TOTAL_BYTES:
-        return _wrong(
-            f"All files would hold {format_size(others + size)}, the most is {format_size(MAX_TOTAL_BYTES)}; delete some first"
-        )
+        most = format_size(MAX_FILE_BYTES)
+        return _wrong(f"{path} would hold {format_size(size)}, the most is {most}; nothing was changed")
+    total = size + sum(len(_bytes(each)) for place, each in tree.files.items() if place != path)
+    if total > MAX_TOTAL_BYTES:
+        most = format_size(MAX_TOTAL_BYTES)
+        return _wrong(f"All files would hold {format_size(total)}, the most is {most}; delete some first")
     return Answer(said, files={**tree.files, path: text})
 
 
 def storable(text: str) -> bool:
-    """Return whether `text` can stand in a file and be read back as text.
+    """Return whether `text` can be written to a file and read back as text.
 
     >>> storable("ants"), storable(chr(0)), storable(chr(0xD800))
     (True, False, False)
@@ -361,13 +348,16 @@ def _str_replace(tree: _Tree, given: Mapping[str, Any]) -> Answer:
         )
     before, _, after = text.partition(old)
     edited = before + new + after
-    return _store(
-        tree, path, edited, _edited(_lines(edited), before.count("\n") + 1, (before + new).count("\n") + 1)
-    )
+    lines = _lines(edited)
+    first = max(1, before.count("\n") + 1 - _CONTEXT_LINES)
+    last = min(len(lines), (before + new).count("\n") + 1 + _CONTEXT_LINES)
+    head = "The memory file has been edited. Here is the snippet showing the change (with line numbers):"
+    snippet = _cut(_numbered(lines, first, last), first=first, total=len(lines))
+    return _store(tree, path, edited, "\n".join([head, *snippet]))
 
 
 def _lines_with(text: str, part: str) -> Iterable[int]:
-    r"""Yield the number of every line of `text` in which `part` begins, once, in one pass.
+    r"""Yield the number of each line of `text` in which an occurrence of `part` starts, once, in one pass.
 
     >>> list(_lines_with("a a\nb\na", "a"))
     [1, 3]
@@ -382,17 +372,11 @@ def _lines_with(text: str, part: str) -> Iterable[int]:
             return
 
 
-def _edited(lines: list[str], first: int, last: int) -> str:
-    first, last = max(1, first - _CONTEXT_LINES), min(len(lines), last + _CONTEXT_LINES)
-    head = "The memory file has been edited. Here is the snippet showing the change (with line numbers):"
-    return "\n".join([head, *_cut(_numbered(lines, first, last), first=first, total=len(lines))])
-
-
 def _insert(tree: _Tree, given: Mapping[str, Any]) -> Answer:
     path, at, added = given["path"], given["insert_line"], given["insert_text"]
     if path not in tree.files:
         return _wrong(f"The path {path} does not exist")
-    lines = _kept_lines(tree.files[path])
+    lines = re.findall(r"[^\n]*\n|[^\n]+", tree.files[path])
     if not 0 <= at <= len(lines):
         return _wrong(
             f"Invalid `insert_line` parameter: {at}. It should be within the range of lines of the file: [0, {len(lines)}]"
@@ -403,20 +387,16 @@ def _insert(tree: _Tree, given: Mapping[str, Any]) -> Answer:
     return _store(tree, path, "".join(lines), f"The file {path} has been edited.")
 
 
-def _kept_lines(text: str) -> list[str]:
-    return re.findall(r"[^\n]*\n|[^\n]+", text)
-
-
 def _delete(tree: _Tree, given: Mapping[str, Any]) -> Answer:
     path = given["path"]
     if path == ROOT:
         return _wrong(f"Cannot delete the {ROOT} directory itself")
-    gone = tree.below(path)
-    if not gone:
+    deleted = tree.below(path)
+    if not deleted:
         return _wrong(f"The path {path} does not exist")
-    return _refuse_foreign(tree, gone) or Answer(
+    return _refuse_foreign(tree, deleted) or Answer(
         f"Successfully deleted {path}",
-        files={place: text for place, text in tree.files.items() if place not in gone},
+        files={place: text for place, text in tree.files.items() if place not in deleted},
     )
 
 
@@ -442,7 +422,7 @@ def _rename(tree: _Tree, given: Mapping[str, Any]) -> Answer:
 
 
 def _rename_error(tree: _Tree, old: str, new: str) -> str:
-    """Return what keeps `old` from being moved to `new`, or ""; what is there already is said first, as elsewhere."""
+    """Return why `old` cannot be renamed to `new`, or ""; an existing destination comes first, as in `create`."""
     if ROOT in (old, new):
         return f"Cannot rename the {ROOT} directory itself"
     moved, inside = tree.below(old), new.startswith(f"{old}/")
@@ -468,32 +448,25 @@ _COMMANDS: dict[str, tuple[_Act, dict[str, type]]] = {
 }
 
 
-_NO_STAMPS: Mapping[str, str] = MappingProxyType({})
-
-
 class Compared(NamedTuple):
-    """Where the directory is not what the document says: text by path, None for no file."""
+    """The differences between directory and document: text by path, None for no file."""
 
     edited: dict[str, str | None]
-    """What a person made of it since it was last shown."""
-    due: dict[str, str | None]
-    """What it has yet to show: nobody touched the file since."""
+    """Edits of a person since the last export."""
+    pending: dict[str, str | None]
+    """Changes of the document still to be exported: nobody edited the file in between."""
 
 
 def compare(
-    files: Files,
-    texts: Files,
-    *,
-    others: Iterable[str] = (),
-    stamps: Mapping[str, str] = _NO_STAMPS,
+    files: Files, texts: Files, *, others: Iterable[str] = (), stamps: Mapping[str, str] = _NO_STAMPS
 ) -> Compared:
-    """Return how the `texts` in the directory differ from `files`; `stamps` has the checksum of what was last shown.
+    """Return how the `texts` in the directory differ from `files`; `stamps` are the checksums of the last export.
 
-    >>> compared({"/memories/a": "new"}, {"/memories/a": "old"}, stamps={"/memories/a": checksum("old")}).due
+    >>> compare({"/memories/a": "new"}, {"/memories/a": "old"}, stamps={"/memories/a": checksum("old")}).pending
     {'/memories/a': 'new'}
     """
     edited: dict[str, str | None] = {}
-    due: dict[str, str | None] = {}
+    pending: dict[str, str | None] = {}
     taken = set(others)
     for path in sorted({*files, *texts, *stamps}):
         wanted, there = files.get(path), texts.get(path)
@@ -502,17 +475,17 @@ def compare(
         if path in taken or checksum(there) != stamps.get(path, ""):
             edited[path] = there
         elif writable(path, wanted):
-            due[path] = wanted
-    return Compared(edited, due)
+            pending[path] = wanted
+    return Compared(edited, pending)
 
 
 def checksum(text: str | None) -> str:
-    """Return what tells one text from another; that of no file is empty."""
+    """Return the checksum of a text; that of no file is empty."""
     return "" if text is None else sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def writable(path: str, text: str | None) -> bool:
-    """Return whether `text` may be written to `path`: a person may have put anything into the document."""
+    """Return whether `text` may be written to `path`; a hand edit may have put anything into the document."""
     try:
         return canonical(path) == path != ROOT and (text is None or storable(text))
     except UnsafePath:
@@ -520,7 +493,7 @@ def writable(path: str, text: str | None) -> bool:
 
 
 def apply_edits(document: Mapping[str, Any], edited: Mapping[str, str | None]) -> Change:
-    """Return the change that brings in what a person `edited`; what has no place beside the other files stays out."""
+    """Return the change that stores the `edited` files; one without a place beside the others is left out."""
     files = {path: text for path, text in document["files"].items() if path not in edited}
     known = index(files)
     for path, text in edited.items():

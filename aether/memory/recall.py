@@ -1,7 +1,7 @@
-"""Recall: entries of memory as lines of an index, each with what its full text costs.
+"""Recall: entries of memory as lines of an index, each with the cost of its full text.
 
-Three steps, so that a model pays only for what it reads: an index of what answers, the neighbours in time
-of one entry, and full texts by id.
+Three steps, so that a model pays only for the text it reads: an index of the answers, the neighbours in time of one
+entry, and full texts by id.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from aether.memory import sessions
 from aether.store.search_index import instant_text
 from aether.types import Counter, JsonObject
 
-# Characters of a gist: what tells entries apart; sixteen to twenty-five tokens.
+# Enough characters to distinguish entries; sixteen to twenty-five tokens.
 EXCERPT_CHARS = 100
 
 
@@ -25,52 +25,45 @@ class RecallLine(NamedTuple):
     layer: str
     type: str
     at: str
-    """When it was, ISO 8601 in UTC; empty where nobody knows."""
+    """Its time, ISO 8601 in UTC; empty if unknown."""
     tokens: int
-    """What its full text costs."""
+    """The cost of its full text."""
     gist: str
-    """Its text on one line, cut."""
+    """Its text on one line, shortened."""
     score: float
-    """How well it answers; 0.0 in a timeline."""
+    """Its score in the search; 0.0 in a timeline."""
 
 
 class Record(NamedTuple):
-    """One entry of memory, wherever it is."""
+    """One entry of memory, of any layer or of the archive."""
 
     id: str
     layer: str
     type: str
     at: str
     text: str
-    """All that it says, one statement a line."""
+    """Its full text, one statement a line."""
     tokens: int
-    """What the text costs; 0 where that was never counted."""
+    """The cost of the text; 0 if it was never counted."""
     value: JsonObject
-    """The entry as it is stored."""
+    """The stored entry."""
 
 
 def records(memory: Mapping[str, Any], archived: Iterable[JsonObject] = ()) -> Iterator[Record]:
     """Yield every entry once: the live ones, then those of the archive `archived` that are not live."""
-    seen: set[str] = set()
-    for record in _live(memory):
-        seen.add(record.id)
-        yield record
-    # Of two records of one item the newer counts; undone and archived again, it is the same item.
-    newest = {str(record["item"].get("id")): record["item"] for record in archived}
-    yield from (item_record(item, "archive") for name, item in newest.items() if name not in seen)
-
-
-def _live(memory: Mapping[str, Any]) -> Iterator[Record]:
-    for item in memory["working_memory"]["items"]:
-        yield item_record(item, "working_memory")
+    live = [item_record(item, "working_memory") for item in memory["working_memory"]["items"]]
     for session in sessions.sessions_of(memory):
         at, text = instant_text(session["compressed_at"]), sessions.session_text(session)
-        yield Record(
-            session["session_id"], "short_term_memory", "session", at, text, 0, dict(session)
-        )  # its own number counts all fields, also those that are not told
+        # The stored token count of a session includes fields that are not part of its text.
+        live.append(Record(session["session_id"], "short_term_memory", "session", at, text, 0, dict(session)))
     for pattern in memory["long_term_memory"]["patterns"]:
         at, text = instant_text(pattern["last_seen"]), pattern["pattern"]
-        yield Record(pattern["id"], "long_term_memory", pattern["type"], at, text, 0, pattern)
+        live.append(Record(pattern["id"], "long_term_memory", pattern["type"], at, text, 0, pattern))
+    yield from live
+    # Of two records of one item the newer counts; undone and archived again, it is the same item.
+    newest = {str(record["item"].get("id")): record["item"] for record in archived}
+    known = {record.id for record in live}
+    yield from (item_record(item, "archive") for name, item in newest.items() if name not in known)
 
 
 def item_record(item: Mapping[str, Any], layer: str) -> Record:
@@ -80,7 +73,7 @@ def item_record(item: Mapping[str, Any], layer: str) -> Record:
 
 
 def recall_line(record: Record, *, count: Counter, score: float = 0.0) -> RecallLine:
-    """Return a record as a line of an index; what was never counted is counted now."""
+    """Return a record as a line of an index; tokens that were never counted are counted now."""
     tokens = record.tokens or count(record.text)
     return RecallLine(record.id, record.layer, record.type, record.at, tokens, excerpt(record.text), score)
 
@@ -88,7 +81,7 @@ def recall_line(record: Record, *, count: Counter, score: float = 0.0) -> Recall
 def excerpt(text: str, most: int = EXCERPT_CHARS) -> str:
     """Return `text` on one line of at most `most` characters.
 
-    >>> gist("Use  SQLite, because it is one file.", 12)
+    >>> excerpt("Use  SQLite, because it is one file.", 12)
     'Use SQLite,…'
     """
     whole = " ".join(text[: most * 4].split())
@@ -96,12 +89,12 @@ def excerpt(text: str, most: int = EXCERPT_CHARS) -> str:
 
 
 def format_line(one: RecallLine) -> str:
-    """Return a line as a model reads it: id, kind, day, cost, gist."""
+    """Return a line as a model reads it: id, kind, day, cost, excerpt."""
     return f"{one.id} · {one.type} · {one.at[:10] or 'undated'} · {one.tokens} tokens · {one.gist}"
 
 
 def fit_lines(lines: Sequence[RecallLine], budget: int, count: Counter) -> list[RecallLine]:
-    """Return the first of `lines` that together, printed, take at most `budget` tokens."""
+    """Return the first of `lines` that together cost at most `budget` tokens when printed."""
     kept: list[RecallLine] = []
     for one in lines:
         budget -= count(format_line(one) + "\n")
@@ -112,9 +105,9 @@ def fit_lines(lines: Sequence[RecallLine], budget: int, count: Counter) -> list[
 
 
 def neighbours(found: Iterable[Record], id: str, *, before: int, after: int) -> list[Record]:
-    """Return the record `id` with its neighbours in time, oldest first; nothing where there is none.
+    """Return the record `id` with its neighbours in time, oldest first; nothing if it does not exist.
 
-    Of equal times the order is that in which they are found.
+    Records of equal time keep their order.
     """
     ordered = sorted(found, key=lambda record: record.at)
     place = next((at for at, record in enumerate(ordered) if record.id == id), None)
@@ -122,10 +115,10 @@ def neighbours(found: Iterable[Record], id: str, *, before: int, after: int) -> 
 
 
 def date_and_age(at: str, now: datetime) -> str:
-    """Return the day of a time and how long ago that was.
+    """Return the day of a time and its age.
 
     >>> from datetime import UTC
-    >>> ago("2026-03-01T10:00:00.000000Z", datetime(2026, 3, 4, tzinfo=UTC))
+    >>> date_and_age("2026-03-01T10:00:00.000000Z", datetime(2026, 3, 4, tzinfo=UTC))
     '2026-03-01 (3 days ago)'
     """
     if not at:

@@ -1,28 +1,17 @@
-"""Search: what the colony knows about something, over the three layers and the archive.
+"""Search: entries of the three layers and the archive that answer a query.
 
-What is named by its id comes first, then what is the query or holds it as a phrase, then the rest by score
-(`ranking`). Every hit holds a word of the query; filters only remove; one entry is found once, where it
-lives now. The archive is asked through a `Source`, so that it may be read or indexed.
+An entry named by its id comes first, then one that equals the query or contains it as a phrase, then the rest by
+score. Every hit contains a word of the query; filters only remove; one entry is found once, in its present layer. The
+archive is asked through a `Source`, so that it may be read or indexed.
 
-Ranking: how well entries answer a query.
-
-For every word asked, an entry has its own BM25 share, or a discounted share of a neighbour that says more
-of it; how often the word stands in the wider surroundings adds a little:
+For every word of the query, an entry scores its own BM25 share, or the discounted share of a neighbour that says more
+about it; the frequency of the word in the wider surroundings adds a little:
 
     score = Σ word: weight · idf · (max over neighbours of NEAR[distance] · bm25 + WIDE · saturated count)
 
-times stated factors for names, dates, recency and relevance. So the answer is found beside the question,
-and the note beside the topic it belongs to. The constants were chosen on three conversations of a public
-set and checked on three others (`benchmarks/search_recall.py`).
-
-Dates that a query asks for: "in May 2023", "on October 13", "2023-10-13".
-
-English month names and ISO dates; what is found lifts what was noted then, and never excludes the rest.
-
-Check-up: whether the parts of memory agree with each other, and the change that makes them agree.
-
-Totals are derived: the sum of the items' tokens, the number of sessions, the average ratio. What a
-schema cannot say (ids that occur twice, links that lead nowhere) is said here.
+times the factors for names, dates, recency and relevance below. So the answer is found beside the question, and the
+note beside its topic. The constants were chosen on three conversations of a public set and checked on three others
+(`benchmarks/search_recall.py`).
 """
 
 from __future__ import annotations
@@ -30,7 +19,6 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections import Counter as Tally
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
@@ -46,202 +34,18 @@ from aether.memory.items import (
     entry_texts,
     search_entries,
 )
-from aether.memory.sessions import average_ratio
-from aether.store.patch import apply, get
 from aether.store.search_index import EMPTY, EVERYTHING, Filter, Query, Source, phrase, plain_text, term_marks
 from aether.store.search_index import term_counts as search_index_term_counts
 from aether.text.regex import lazy
 from aether.text.words import CACHED_TEXTS, UNSPACED, QueryTerms, query_terms
-from aether.types import Change, Finding, JsonObject, Layer, Patch
-
-_MONTHS = "january february march april may june july august september october november december".split()
-_NAMED = lazy(
-    r"\b(?:(?P<before>\d{1,2})(?:st|nd|rd|th)?\s+(?:of\s+)?)?"
-    rf"(?P<month>{'|'.join(name.capitalize() for name in _MONTHS)})\b"
-    r"(?:\s+(?P<after>\d{1,2})(?:st|nd|rd|th)?\b)?(?:,?\s+(?:of\s+)?(?P<year>\d{4})\b)?"
-)
-_ISO = lazy(r"\b(?P<year>\d{4})-(?P<month>\d\d)(?:-(?P<day>\d\d))?\b")
-
-
-class Date(NamedTuple):
-    """A day or a month, of any year where none is said."""
-
-    year: str
-    month: str
-    day: str
-
-
-def dates(query: str) -> list[Date]:
-    """Return the dates that `query` names; months count only when capitalised ("May" is not "may").
-
-    >>> dates("what did we decide on 13 October 2023, and in May?")
-    [Date(year='2023', month='10', day='13'), Date(year='', month='05', day='')]
-    """
-    named = [
-        Date(
-            found["year"] or "",
-            f"{_MONTHS.index(found['month'].lower()) + 1:02}",
-            (found["before"] or found["after"] or "").rjust(2, "0")
-            if found["before"] or found["after"]
-            else "",
-        )
-        for found in _NAMED.finditer(query)
-    ]
-    return named + [Date(found["year"], found["month"], found["day"] or "") for found in _ISO.finditer(query)]
-
-
-def date_match(date: Date, at: str) -> str:
-    """Return "day" or "month" as the time `at` falls on the day or in the month of `date`, else nothing.
-
-    >>> nearness(Date("2023", "10", "13"), "2023-10-13T08:00:00.000000Z")
-    'day'
-    """
-    year, month, day = at[:4], at[5:7], at[8:10]
-    if month != date.month or date.year not in ("", year):
-        return ""
-    return "month" if not date.day else "day" if day == date.day else ""
-
-
-# BM25: notes are short, so that repetition and length say less than in documents (k1 1.2, b 0.75 there).
-K1 = 0.9
-B = 0.25
-# Share of a word that counts from 0, 1, 2 and 3 entries away.
-NEAR = (1.0, 0.5, 0.3, 0.15)
-# Entries on each side that make the wider surroundings, what they add, and the count that gives half of it.
-WIDE_REACH = 6
-WIDE = 0.44
-WIDE_HALF = 1.2
-SHARES = (*NEAR, *[0.0] * (WIDE_REACH + 1 - len(NEAR)))
-# An entry by someone the query names, or under a label it names.
-LABEL_FACTOR = 1.3
-# An entry of a day or month that the query names.
-DATE_FACTORS = {"": 1.0, "month": 1.3, "day": 2.0}
-# The newest entries gain a tenth, halved with every month: enough to order equals.
-RECENCY = 0.1
-RECENCY_HALF_LIFE_DAYS = 30.0
-# Relevance (of a pattern: confidence) moves the score by a tenth up or down.
-CONFIDENCE = 0.2
-
-
-class Corpus(NamedTuple):
-    """What is known of everything that is searched."""
-
-    items: int
-    length: int
-    held: Mapping[str, int]
-    """In how many entries each term stands."""
-
-
-class Question(NamedTuple):
-    """What is asked, ready for comparing."""
-
-    weights: Mapping[str, float]
-    words: frozenset[str]
-    dates: Sequence[Date]
-    now: datetime
-
-
-def term_counts(entry: SearchEntry, marked_terms: Sequence[tuple[str, str, str]]) -> dict[str, float]:
-    """Return how often the entry holds each of the terms it holds, by the weight of the field."""
-    if len(entry.fields) == 1 and entry.fields[0][0] == 1.0:
-        return search_index_term_counts(entry.fields[0][1], marked_terms)
-    found: dict[str, float] = {}
-    for weight, text in entry.fields:
-        for term, times in search_index_term_counts(text, marked_terms).items():
-            found[term] = found.get(term, 0.0) + weight * times
-    return found
-
-
-def idf(corpus: Corpus, term: str) -> float:
-    """Return how much a term tells: the rarer, the more; never less than nothing."""
-    holding = corpus.held.get(term, 0)
-    return math.log(1 + (corpus.items - holding + 0.5) / (holding + 0.5))
-
-
-def full_score(corpus: Corpus, question: Question) -> float:
-    """Return the score of a plain full answer: an average entry that says every known word once."""
-    return sum(
-        weight * idf(corpus, term) for term, weight in question.weights.items() if corpus.held.get(term)
-    )
-
-
-def scores(
-    entries: Sequence[SearchEntry], found: Sequence[Mapping[str, float]], corpus: Corpus, question: Question
-) -> list[float]:
-    """Return the score of each entry, given what each of them holds."""
-    near = _nearby(entries)
-    average = max(1.0, corpus.length / max(1, corpus.items))
-    norms = [K1 * (1 - B + B * entry.row.length / average) for entry in entries]
-    holders: dict[str, list[int]] = {term: [] for term in question.weights}
-    for at, terms in enumerate(found):
-        for term in terms:
-            holders[term].append(at)
-    totals = [0.0] * len(entries)
-    for term, weight in question.weights.items():
-        share = weight * idf(corpus, term)
-        own = {at: found[at][term] * (K1 + 1) / (found[at][term] + norms[at]) for at in holders[term]}
-        said, around = _spread(own, near)
-        for at, value in said.items():
-            wide = around[at] / (around[at] + WIDE_HALF)
-            totals[at] += share * (value + WIDE * wide)
-    return [total * _factor(entry, question) for total, entry in zip(totals, entries, strict=True)]
-
-
-def _nearby(entries: Sequence[SearchEntry]) -> list[list[tuple[int, float]]]:
-    """Return for each entry the others within `WIDE_REACH` in its stretch, as index and share."""
-    near: list[list[tuple[int, float]]] = [[] for _ in entries]
-    order = sorted((entry.place, at, entry.row.stretch) for at, entry in enumerate(entries))
-    for nth, (place, at, stretch) in enumerate(order):
-        for other_place, other, other_stretch in order[nth + 1 : nth + 1 + WIDE_REACH]:
-            distance = other_place - place
-            if distance > WIDE_REACH:
-                break
-            if other_stretch == stretch:
-                near[at].append((other, SHARES[distance]))
-                near[other].append((at, SHARES[distance]))
-    return near
-
-
-def _spread(
-    own: Mapping[int, float], near: Sequence[Sequence[tuple[int, float]]]
-) -> tuple[dict[int, float], dict[int, int]]:
-    """Return what each entry has of a word, itself or from neighbours, and how many around it hold it."""
-    said = dict(own)
-    around = dict.fromkeys(own, 1)
-    for at, value in own.items():
-        for other, share in near[at]:
-            around[other] = around.get(other, 0) + 1
-            passed = value * share
-            if passed >= said.get(other, 0.0):
-                said[other] = passed
-    return said, around
-
-
-def _factor(entry: SearchEntry, question: Question) -> float:
-    row = entry.row
-    factor = 1 + CONFIDENCE * (row.relevance - 0.5)
-    if row.labels and any(question.words.issuperset(label.split()) for label in row.labels.split("|")):
-        factor *= LABEL_FACTOR
-    if question.dates:
-        factor *= max(DATE_FACTORS[date_match(date, row.at)] for date in question.dates)
-    if row.at:
-        days = max(0.0, (question.now.timestamp() - _seconds(row.at)) / 86_400)
-        factor *= 1 + RECENCY * 0.5 ** (days / RECENCY_HALF_LIFE_DAYS)
-    return factor
-
-
-@lru_cache(maxsize=CACHED_TEXTS)
-def _seconds(at: str) -> float:
-    return clock.parse(at).timestamp()
-
+from aether.types import JsonObject, Layer
 
 LIMIT = 20
 LAYERS: tuple[Layer, ...] = get_args(Layer)
 # Relevance by the kind of match: the whole text or the id; the phrase; the words.
 EXACT_RELEVANCE = 1.0
 PHRASE_RELEVANCE = 0.7
-
-# The share of a plain full answer's score that is worth half of what its kind of match can be.
+# The share of a plain full answer's score that gives half of the relevance its kind of match allows.
 _HALFWAY = 0.5
 _DECIMALS = 6
 _ARCHIVED = frozenset({"left_at", "why", "session_id", "compression_id"})
@@ -267,11 +71,11 @@ def search(
     since: datetime | None = None, until: datetime | None = None,
     by_layer: bool = False, context: int = 0,
 ) -> list[JsonObject]:  # fmt: skip
-    """Return the entries that answer `query`, best first, each as a hit that says where and why.
+    """Return the entries that answer `query`, best first, each as a hit with its place and the kind of its match.
 
-    At most `limit` hits (by layer: for each layer; None: all), of the wanted `layers`, `types`, `phase`,
-    `caste` and time (from `since` to before `until`), with `context` neighbours on either side of each.
-    `by_layer` orders them by layer, relevance and time.
+    At most `limit` hits (with `by_layer` for each layer; None: all) of the given `layers`, `types`, `phase`, `caste`
+    and time (from `since` to before `until`), with `context` neighbours on either side of each. `by_layer` orders
+    them by layer, relevance and time.
 
     Raises:
         InvalidInput: the query is blank, or an option has an impossible value.
@@ -285,8 +89,17 @@ def search(
     said = query_terms(query)
     ids = frozenset(plain_text(each) for each in (query.strip(), *query.split()))
     matches = _matches(memory, _Query(query, said, ids, keep, now), archived)
-    wanted = [each for each in matches if _wanted(each.entry, keep, layers)]
-    chosen = _by_layer(wanted, limit) if by_layer else _sorted(wanted)[:limit]
+    chosen = _sorted(each for each in matches if _wanted(each.entry, keep, layers))
+    if by_layer:  # the order fixed by requirement 004: layer, then relevance, then recency
+        chosen.sort(key=lambda match: match.entry.row.at, reverse=True)
+        chosen.sort(key=lambda match: -match.relevance)
+        chosen = [
+            match
+            for layer in LAYERS
+            for match in [each for each in chosen if each.entry.layer == layer][:limit]
+        ]
+    else:
+        chosen = chosen[:limit]
     return _hits(memory, chosen, said, archived, context)
 
 
@@ -306,7 +119,7 @@ def _check(query: object, limit: object, layers: Iterable[str], context: object)
 
 
 class _Query(NamedTuple):
-    """A query in the forms in which its parts are compared."""
+    """A query with its terms, the ids it may name, and its filters."""
 
     query: str
     said: QueryTerms
@@ -332,7 +145,7 @@ def _matches(memory: Mapping[str, Any], ask: _Query, archived: Source) -> list[_
 def _candidates(
     memory: Mapping[str, Any], ask: _Query, archived: Source
 ) -> tuple[list[SearchEntry], list[dict[str, float]], Corpus]:
-    """Return all live entries and the archive's candidates, what each holds, and what is known of all."""
+    """Return all live entries and the archive's candidates, the term counts of each, and the statistics of all."""
     terms = tuple(ask.said.weights)
     marked_terms = term_marks(terms)
     entries = list(search_entries(memory))
@@ -354,7 +167,7 @@ def _candidates(
 
 
 def _tiers(entries: Sequence[SearchEntry], ask: _Query, archived: Source) -> list[int]:
-    """Return the kind of match of each entry; only texts that can hold the phrase are read for it."""
+    """Return the kind of match of each entry; only texts that can contain the phrase are read for it."""
     sequence = phrase(ask.said.sequence)
     single = len(ask.said.sequence) == 1
     maybe = [
@@ -368,14 +181,17 @@ def _tiers(entries: Sequence[SearchEntry], ask: _Query, archived: Source) -> lis
     stored = [entries[at].place for at in maybe if entries[at].layer == "archive"]
     records = archived.read(stored) if stored else {}
     tiers = [_ID if entry.row.id in ask.ids else _WORDS for entry in entries]
-    plainly = _normalized(ask.query)
-    pattern = _phrase_pattern(plainly)
+    wanted = _normalized(ask.query)
+    # Words end where a letter or digit meets none; scripts without spaces have no such ends.
+    before = r"(?<![^\W_])" if _SPACED.match(wanted[:1]) else ""
+    after = r"(?![^\W_])" if _SPACED.match(wanted[-1:]) else ""
+    pattern = re.compile(before + re.escape(wanted) + after)
     for at in maybe:
         entry = entries[at]
         if entry.layer == "archive":
             entry = entry._replace(value=records.get(entry.place, {}).get("item", {}))
         bodies = [_normalized(text) for text in entry_texts(entry)]
-        if plainly in bodies:
+        if wanted in bodies:
             tiers[at] = min(tiers[at], _EXACT)
         elif not single and any(pattern.search(body) for body in bodies):
             tiers[at] = min(tiers[at], _PHRASE)
@@ -383,19 +199,12 @@ def _tiers(entries: Sequence[SearchEntry], ask: _Query, archived: Source) -> lis
 
 
 def _normalized(text: str) -> str:
-    """Return a text without what phrases do not differ by: case, width, white space, outer punctuation."""
+    """Return a text without differences in case, width, white space and outer punctuation."""
     return _OUTSIDE.sub("", " ".join(unicodedata.normalize("NFKC", text).casefold().split()))
 
 
-def _phrase_pattern(plainly: str) -> re.Pattern[str]:
-    # Words end where a letter or digit meets none; scripts without spaces have no such ends.
-    before = r"(?<![^\W_])" if _SPACED.match(plainly[:1]) else ""
-    after = r"(?![^\W_])" if _SPACED.match(plainly[-1:]) else ""
-    return re.compile(before + re.escape(plainly) + after)
-
-
 def _relevance(tier: int, score: float, full: float) -> float:
-    """Return the relevance, which rises with kind and score and nears but never reaches the next kind's."""
+    """Return the relevance, which rises with kind and score and approaches but never reaches the next kind's."""
     if tier <= _EXACT:
         return EXACT_RELEVANCE
     share = score / (score + _HALFWAY * full)
@@ -419,16 +228,6 @@ def _sorted(matches: Iterable[_Match]) -> list[_Match]:
     ordered.sort(key=lambda match: match.entry.row.at, reverse=True)
     ordered.sort(key=lambda match: (match.tier, -match.score))
     return ordered
-
-
-def _by_layer(matches: Iterable[_Match], limit: int | None) -> list[_Match]:
-    """Return the requirement's order: layer, then relevance, then recency, with `limit` for each layer."""
-    ordered = _sorted(matches)
-    ordered.sort(key=lambda match: match.entry.row.at, reverse=True)
-    ordered.sort(key=lambda match: -match.relevance)
-    return [
-        match for layer in LAYERS for match in [each for each in ordered if each.entry.layer == layer][:limit]
-    ]
 
 
 def _hits(
@@ -482,73 +281,171 @@ def _neighbours(items: Mapping[int, JsonObject], place: int, reach: int) -> Json
     }
 
 
-REPAIR = 'Run "aether doctor --repair".'
+# BM25: notes are short, so repetition and length mean less than in documents (k1 1.2, b 0.75 there).
+K1 = 0.9
+B = 0.25
+# Share of a word's score that counts from 0, 1, 2 and 3 entries away.
+NEAR = (1.0, 0.5, 0.3, 0.15)
+# Entries on each side that are the wider surroundings, the score they add, and the count that gives half of it.
+WIDE_REACH = 6
+WIDE = 0.44
+WIDE_HALF = 1.2
+SHARES = (*NEAR, *[0.0] * (WIDE_REACH + 1 - len(NEAR)))
+# An entry by a person or under a label that the query names.
+LABEL_FACTOR = 1.3
+# An entry of a day or month that the query names.
+DATE_FACTORS = {"": 1.0, "month": 1.3, "day": 2.0}
+# The newest entries gain a tenth, halved with every month: enough to order equals.
+RECENCY = 0.1
+RECENCY_HALF_LIFE_DAYS = 30.0
+# Relevance (of a pattern: confidence) moves the score by a tenth up or down.
+CONFIDENCE = 0.2
 
 
-def _totals(memory: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what each derived value should be, by its path."""
-    metrics = memory["metrics"]
-    totals = {
-        "/working_memory/current_tokens": sum(
-            item["token_count"] for item in memory["working_memory"]["items"]
-        ),
-        "/short_term_memory/current_sessions": len(memory["short_term_memory"]["sessions"]),
-    }
-    if "compression_ratio_total" in metrics:
-        ratio = average_ratio(metrics["compression_ratio_total"], metrics["total_compressions"])
-        totals["/metrics/average_compression_ratio"] = ratio
-    return totals
+class Corpus(NamedTuple):
+    """The statistics of all searched entries."""
+
+    items: int
+    length: int
+    held: Mapping[str, int]
+    """The number of entries with each term."""
 
 
-def derived(memory: Mapping[str, Any]) -> Patch:
-    """Return the patch that makes every derived value true; empty where all are."""
-    return [
-        {"op": "replace", "path": path, "value": value}
-        for path, value in _totals(memory).items()
-        if get(memory, path) != value
-    ]
+class Question(NamedTuple):
+    """A query in comparable form."""
+
+    weights: Mapping[str, float]
+    words: frozenset[str]
+    dates: Sequence[Date]
+    now: datetime
 
 
-def derived_change(documents: Mapping[str, Any], change: Change) -> Change:
-    """Return what must follow `change` so that derived values stay true."""
-    return Change({"memory": derived(apply(documents["memory"], change.patches.get("memory", [])))})
-
-
-def examine(documents: Mapping[str, Any]) -> list[Finding]:
-    """Return where the parts of memory disagree."""
-    memory = documents["memory"]
-    found = [
-        Finding(
-            "error",
-            "derived",
-            f"memory#{step['path']}",
-            f"{get(memory, step['path'])}, should be {step['value']}.",
-            REPAIR,
-        )
-        for step in derived(memory)
-    ]
-    items, sessions = memory["working_memory"]["items"], memory["short_term_memory"]["sessions"]
-    patterns = memory["long_term_memory"]["patterns"]
-    ids = Tally(entry["id"] for entry in (*items, *sessions, *patterns))
-    found += [
-        Finding("error", "repeated-id", f"memory#{name}", f"occurs {times} times.", "Give one of them another id.")
-        for name, times in ids.items() if times > 1
-    ]  # fmt: skip
-    usage = memory["working_memory"]
-    if usage["current_tokens"] > usage["max_capacity_tokens"]:
-        found.append(
-            Finding(
-                "error",
-                "over-capacity",
-                "memory#/working_memory",
-                f"{usage['current_tokens']} tokens of {usage['max_capacity_tokens']}.",
-                "Compress it: aether memory compress.",
-            )
-        )
+def term_counts(entry: SearchEntry, marked_terms: Sequence[tuple[str, str, str]]) -> dict[str, float]:
+    """Return the count of each term in the entry, by the weights of its fields; absent terms are left out."""
+    if len(entry.fields) == 1 and entry.fields[0][0] == 1.0:
+        return search_index_term_counts(entry.fields[0][1], marked_terms)
+    found: dict[str, float] = {}
+    for weight, text in entry.fields:
+        for term, times in search_index_term_counts(text, marked_terms).items():
+            found[term] = found.get(term, 0.0) + weight * times
     return found
 
 
-def repaired(documents: Mapping[str, Any]) -> Change:
-    """Return the change that makes every derived value true; the result says in words what it does."""
-    patch = derived(documents["memory"])
-    return Change({"memory": patch}, result=[f"set {step['path']} to {step['value']}" for step in patch])
+def idf(corpus: Corpus, term: str) -> float:
+    """Return the weight of a term: the rarer, the higher; never negative."""
+    holding = corpus.held.get(term, 0)
+    return math.log(1 + (corpus.items - holding + 0.5) / (holding + 0.5))
+
+
+def full_score(corpus: Corpus, question: Question) -> float:
+    """Return the score of a plain full answer: an average entry with every known word once."""
+    return sum(
+        weight * idf(corpus, term) for term, weight in question.weights.items() if corpus.held.get(term)
+    )
+
+
+def scores(
+    entries: Sequence[SearchEntry], found: Sequence[Mapping[str, float]], corpus: Corpus, question: Question
+) -> list[float]:
+    """Return the score of each entry, given its term counts."""
+    near = _nearby(entries)
+    average = max(1.0, corpus.length / max(1, corpus.items))
+    norms = [K1 * (1 - B + B * entry.row.length / average) for entry in entries]
+    holders: dict[str, list[int]] = {term: [] for term in question.weights}
+    for at, terms in enumerate(found):
+        for term in terms:
+            holders[term].append(at)
+    totals = [0.0] * len(entries)
+    for term, weight in question.weights.items():
+        share = weight * idf(corpus, term)
+        own = {at: found[at][term] * (K1 + 1) / (found[at][term] + norms[at]) for at in holders[term]}
+        # The best share of each entry, its own or a neighbour's, and the number of entries around it with the term.
+        best, around = dict(own), dict.fromkeys(own, 1)
+        for at, value in own.items():
+            for other, nearness in near[at]:
+                around[other] = around.get(other, 0) + 1
+                best[other] = max(best.get(other, 0.0), value * nearness)
+        for at, value in best.items():
+            totals[at] += share * (value + WIDE * around[at] / (around[at] + WIDE_HALF))
+    return [total * _factor(entry, question) for total, entry in zip(totals, entries, strict=True)]
+
+
+def _nearby(entries: Sequence[SearchEntry]) -> list[list[tuple[int, float]]]:
+    """Return for each entry the others within `WIDE_REACH` in its stretch, as position and share."""
+    near: list[list[tuple[int, float]]] = [[] for _ in entries]
+    order = sorted((entry.place, at, entry.row.stretch) for at, entry in enumerate(entries))
+    for nth, (place, at, stretch) in enumerate(order):
+        for other_place, other, other_stretch in order[nth + 1 : nth + 1 + WIDE_REACH]:
+            distance = other_place - place
+            if distance > WIDE_REACH:
+                break
+            if other_stretch == stretch:
+                near[at].append((other, SHARES[distance]))
+                near[other].append((at, SHARES[distance]))
+    return near
+
+
+def _factor(entry: SearchEntry, question: Question) -> float:
+    row = entry.row
+    factor = 1 + CONFIDENCE * (row.relevance - 0.5)
+    if row.labels and any(question.words.issuperset(label.split()) for label in row.labels.split("|")):
+        factor *= LABEL_FACTOR
+    if question.dates:
+        factor *= max(DATE_FACTORS[date_match(date, row.at)] for date in question.dates)
+    if row.at:
+        days = max(0.0, (question.now.timestamp() - _seconds(row.at)) / 86_400)
+        factor *= 1 + RECENCY * 0.5 ** (days / RECENCY_HALF_LIFE_DAYS)
+    return factor
+
+
+@lru_cache(maxsize=CACHED_TEXTS)
+def _seconds(at: str) -> float:
+    return clock.parse(at).timestamp()
+
+
+_MONTHS = "january february march april may june july august september october november december".split()
+_NAMED = lazy(
+    r"\b(?:(?P<before>\d{1,2})(?:st|nd|rd|th)?\s+(?:of\s+)?)?"
+    rf"(?P<month>{'|'.join(name.capitalize() for name in _MONTHS)})\b"
+    r"(?:\s+(?P<after>\d{1,2})(?:st|nd|rd|th)?\b)?(?:,?\s+(?:of\s+)?(?P<year>\d{4})\b)?"
+)
+_ISO = lazy(r"\b(?P<year>\d{4})-(?P<month>\d\d)(?:-(?P<day>\d\d))?\b")
+
+
+class Date(NamedTuple):
+    """A day or a month; without a year it is that of any year."""
+
+    year: str
+    month: str
+    day: str
+
+
+def dates(query: str) -> list[Date]:
+    """Return the dates in `query`; months count only when capitalised ("May" is not "may").
+
+    >>> dates("what did we decide on 13 October 2023, and in May?")
+    [Date(year='2023', month='10', day='13'), Date(year='', month='05', day='')]
+    """
+    named = [
+        Date(
+            found["year"] or "",
+            f"{_MONTHS.index(found['month'].lower()) + 1:02}",
+            (found["before"] or found["after"] or "").rjust(2, "0")
+            if found["before"] or found["after"]
+            else "",
+        )
+        for found in _NAMED.finditer(query)
+    ]
+    return named + [Date(found["year"], found["month"], found["day"] or "") for found in _ISO.finditer(query)]
+
+
+def date_match(date: Date, at: str) -> str:
+    """Return "day" or "month" if the time `at` falls on the day or in the month of `date`, else nothing.
+
+    >>> date_match(Date("2023", "10", "13"), "2023-10-13T08:00:00.000000Z")
+    'day'
+    """
+    year, month, day = at[:4], at[5:7], at[8:10]
+    if month != date.month or date.year not in ("", year):
+        return ""
+    return "month" if not date.day else "day" if day == date.day else ""

@@ -1,16 +1,15 @@
-"""Classification: what kind of statement a text makes, known by its words.
+"""Classification: the kind of a statement, recognised by its words.
 
-``classify`` names the kind of one sentence: the first kind of a table that a cue speaks for wins; cues are whole
-words or phrases, never parts of words, so "prefix" is no fix. What nothing speaks for is a fact.
+``classify`` names the kind of one sentence: the first kind in a table with a matching cue wins; cues are whole
+words or phrases, never parts of words, so "prefix" is no fix. A sentence without any cue is a fact.
 
-``rule`` finds what a person wants of all future work. A rule commands, forbids or prefers without an end in sight
-("never …", "… before every commit", "prefer …"). A request of the moment ("I need a medium size", "don't push yet")
-is no rule, however firmly it is put, nor is a complaint ("it never starts, I must restart it every time"). Rules are
-known in English and, in fewer wordings, in German. The law: the wording of a rule is verbatim text, without bullets
-and lead-ins that only announce it.
+``rule`` recognises lasting demands on all future work: a rule commands, forbids or prefers without an end in sight
+("never …", "… before every commit", "prefer …"). A momentary request ("I need a medium size", "don't push yet") is
+no rule, however firm, nor is a complaint ("it never starts, I must restart it every time"). Rules are recognised in
+English and, in fewer wordings, in German. The text of a rule is verbatim, without bullets and lead-ins.
 
-``stated`` and ``told`` find the sentences of a conversation that a colleague would write down. A person's message is
-kept whole; an assistant's is kept where it decides, finds, solves or is stuck, and dropped where it only announces.
+``statements_by_kind`` and ``message_by_kind`` select the sentences of a conversation worth a note: a person's message
+whole, an assistant's sentences that decide, find, solve or report a blocker, and none that only announce work.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ Kind = Literal[
     "decision", "outcome", "preference", "constraint", "solution", "blocker", "fact", "exploration", "chatter"
 ]
 
-# Words that, with nothing else beside them, say nothing that anyone must remember.
+# A sentence of these words alone is not worth remembering.
 CHATTER = frozenset(
     "ok okay yes yeah yep no nope sure thanks thank great good nice cool awesome amazing wow perfect excellent "
     "hello hi hey bye goodbye morning evening welcome please sorry oh ah haha lol hmm well right exactly absolutely "
@@ -38,78 +37,41 @@ CHATTER = frozenset(
 # A sentence with more words than this is about something, whatever its words.
 CHATTER_WORDS = 12
 
-# Order matters: what was fixed names what had failed, and a decision may speak of limits.
-_CUES: tuple[tuple[Kind, str], ...] = (
-    (
-        "exploration",
-        (
-            r"^(?:ok(?:ay)?|now|so|first|next|then|good|great|hmm|alright)?[,.]? ?(?:let me|let's (?:see|look|check|try|start|explore|find|first)|"
-            r"i'll (?:look|check|try|start|see|explore|examine|investigate|read|search|first|now|need)|i(?:'m going| am going| want| need) to (?:look|check|see|"
-            r"understand|explore|examine|find|read)|i will (?:look|check|try|see|explore|examine|first)|looking (?:at|into|for)|checking|searching|trying to|"
-            r"reading|exploring)\b|\b(?:i wonder|not sure|what if|maybe i|perhaps i|might be (?:because|that)|could it be|i suspect)\b"
-        ),
-    ),
-    (
-        "solution",
-        (
-            r"\b(?:fix(?:ed|es)|the fix|to fix|solv(?:ed|es)|solution|resolv(?:ed|es)|workaround|work around|root cause|patched|the (?:cause|reason) (?:is|was)|"
-            r"turn(?:s|ed) out|works? (?:around|by)|corrected|repaired|mitigat(?:ed|es|ion))\b"
-        ),
-    ),
-    (
-        "decision",
-        (
-            r"\b(?:decid(?:e|ed|es|ing)|decisions?|chose|chosen|choose|opt(?:ed)? (?:for|to)|settled on|go(?:ing)? with|went with|we(?:'ll| will) (?:use|keep|go|store|"
-            r"not|ship|make|add|drop|adopt|move)|let's (?:use|go with|keep|drop|adopt|make|not)|agreed (?:to|that|on)|adopt(?:ed)?|instead of|rather than|in favou?r of|"
-            r"switch(?:ed)? (?:to|from)|the plan is|conclu(?:ded|sion)|approved|rejected)\b"
-        ),
-    ),
-    (
-        "constraint",
-        (
-            r"\b(?:must|never|mandatory|forbidden|prohibited|shall not|do not|don't (?:use|add|change|touch|edit|commit|push|modify|remove|delete|ever|forget|write|make|run)|should(?:n't| not)?"
-            r"|may not|required?|requires?|requirements?|constraints?|limited to|at (?:least|most)|no (?:more|less|fewer|later|longer) than|avoid|ensure|make sure|only (?:use|if|when|after|the)|"
-            r"not allowed|has to|have to|needs? to|deadline|always (?:use|run|keep|add|write|check|ask|make|ensure))\b"
-        ),
-    ),
-    (
-        "blocker",
-        (
-            r"\b(?:block(?:ed|er|ers|ing|s)|cannot|can't|unable|fail(?:s|ed|ing|ure|ures)?|errors?|exceptions?|crash(?:es|ed|ing)?|stuck|broken|breaks|broke|"
-            r"timed? ?out|timeout|denied|refused|missing|not found|waiting (?:on|for)|does(?:n't| not) work|did(?:n't| not) work|won't|hangs?|leak(?:s|ed)?|bugs?|regress(?:ion|ed|es)|problem)\b"
-            r"|\b\w*(?:Error|Exception)\b"
-        ),
-    ),
-    (
-        "preference",
-        (
-            r"\b(?:prefer(?:s|red|ence|ences|ably)?|favou?rites?|(?:i|we|you|he|she|they)(?:'d| would) (?:like|love|rather)|(?:i|we|he|she|they) (?:really |always |also )?(?:like|likes|love|loves|hate|hates|dislike|"
-            r"enjoy|enjoys|want|wants)|please (?:use|keep|don't|make|always|never|add|write|call)|dislikes?|would rather|fan of)\b"
-        ),
-    ),
-    (
-        "outcome",
-        (
-            r"\b(?:pass(?:es|ed)?|complet(?:ed|es|e)|finish(?:ed|es)|implement(?:ed|s)|add(?:ed|s)|creat(?:ed|es)|deploy(?:ed|s)|merged?|releas(?:ed|es)|succe(?:ss|eded|eds|ssful|ssfully)|"
-            r"works now|now works|results?|reduc(?:ed|es)|increas(?:ed|es)|improv(?:ed|es)|shipped|measured|remov(?:ed|es)|renam(?:ed|es)|updat(?:ed|es)|wrote|written|built|migrat(?:ed|es)|"
-            r"committed|pushed|published|refactored|replac(?:ed|es)|mov(?:ed|es)|launched|achieved|won|green|verified|confirmed|produc(?:ed|es)|return(?:ed|s)|edited|changed|deleted|installed)\b"
-        ),
-    ),
-)
-# Said of oneself and done: whatever the sentence opens with, this is what it tells.
+# Order matters: a fix names the failure it ended, and a decision may mention limits.
+_CUES: dict[Kind, str] = {
+    "exploration": r"^(?:ok(?:ay)?|now|so|first|next|then|good|great|hmm|alright)?[,.]? ?(?:let me|let's (?:see|look|check|try|start|explore|find|first)|"
+    r"i'll (?:look|check|try|start|see|explore|examine|investigate|read|search|first|now|need)|i(?:'m going| am going| want| need) to (?:look|check|see|"
+    r"understand|explore|examine|find|read)|i will (?:look|check|try|see|explore|examine|first)|looking (?:at|into|for)|checking|searching|trying to|"
+    r"reading|exploring)\b|\b(?:i wonder|not sure|what if|maybe i|perhaps i|might be (?:because|that)|could it be|i suspect)\b",
+    "solution": r"\b(?:fix(?:ed|es)|the fix|to fix|solv(?:ed|es)|solution|resolv(?:ed|es)|workaround|work around|root cause|patched|the (?:cause|reason) (?:is|was)|"
+    r"turn(?:s|ed) out|works? (?:around|by)|corrected|repaired|mitigat(?:ed|es|ion))\b",
+    "decision": r"\b(?:decid(?:e|ed|es|ing)|decisions?|chose|chosen|choose|opt(?:ed)? (?:for|to)|settled on|go(?:ing)? with|went with|we(?:'ll| will) (?:use|keep|go|store|"
+    r"not|ship|make|add|drop|adopt|move)|let's (?:use|go with|keep|drop|adopt|make|not)|agreed (?:to|that|on)|adopt(?:ed)?|instead of|rather than|in favou?r of|"
+    r"switch(?:ed)? (?:to|from)|the plan is|conclu(?:ded|sion)|approved|rejected)\b",
+    "constraint": r"\b(?:must|never|mandatory|forbidden|prohibited|shall not|do not|don't (?:use|add|change|touch|edit|commit|push|modify|remove|delete|ever|forget|write|make|run)|should(?:n't| not)?"
+    r"|may not|required?|requires?|requirements?|constraints?|limited to|at (?:least|most)|no (?:more|less|fewer|later|longer) than|avoid|ensure|make sure|only (?:use|if|when|after|the)|"
+    r"not allowed|has to|have to|needs? to|deadline|always (?:use|run|keep|add|write|check|ask|make|ensure))\b",
+    "blocker": r"\b(?:block(?:ed|er|ers|ing|s)|cannot|can't|unable|fail(?:s|ed|ing|ure|ures)?|errors?|exceptions?|crash(?:es|ed|ing)?|stuck|broken|breaks|broke|"
+    r"timed? ?out|timeout|denied|refused|missing|not found|waiting (?:on|for)|does(?:n't| not) work|did(?:n't| not) work|won't|hangs?|leak(?:s|ed)?|bugs?|regress(?:ion|ed|es)|problem)\b"
+    r"|\b\w*(?:Error|Exception)\b",
+    "preference": r"\b(?:prefer(?:s|red|ence|ences|ably)?|favou?rites?|(?:i|we|you|he|she|they)(?:'d| would) (?:like|love|rather)|(?:i|we|he|she|they) (?:really |always |also )?(?:like|likes|love|loves|hate|hates|dislike|"
+    r"enjoy|enjoys|want|wants)|please (?:use|keep|don't|make|always|never|add|write|call)|dislikes?|would rather|fan of)\b",
+    "outcome": r"\b(?:pass(?:es|ed)?|complet(?:ed|es|e)|finish(?:ed|es)|implement(?:ed|s)|add(?:ed|s)|creat(?:ed|es)|deploy(?:ed|s)|merged?|releas(?:ed|es)|succe(?:ss|eded|eds|ssful|ssfully)|"
+    r"works now|now works|results?|reduc(?:ed|es)|increas(?:ed|es)|improv(?:ed|es)|shipped|measured|remov(?:ed|es)|renam(?:ed|es)|updat(?:ed|es)|wrote|written|built|migrat(?:ed|es)|"
+    r"committed|pushed|published|refactored|replac(?:ed|es)|mov(?:ed|es)|launched|achieved|won|green|verified|confirmed|produc(?:ed|es)|return(?:ed|s)|edited|changed|deleted|installed)\b",
+}  # fmt: skip
+# The speaker reports a choice already made: this decides the kind, however the sentence opens.
 _CHOSE = lazy(
     r"(?<!what )(?<!why )(?<!how )(?<!when )(?<!whether )(?<!if )(?<!once )(?<!that )"
     r"\b(?:i|we)(?:'ve| have)? (?:(?:now|therefore|thus|finally|also) )?(?:decided|chose|chosen|opted|settled on|agreed|went with)\b"
     r"|[,:;] (?:so )?(?:i|we)(?:'ll| will) (?:use|keep|store|go with|adopt|ship) [^?]*\b(?:instead of|rather than|because)\b",
     re.IGNORECASE,
 )
-_TABLE = tuple((kind, lazy(cues, re.IGNORECASE)) for kind, cues in _CUES)
+_TABLE = tuple((kind, lazy(cues, re.IGNORECASE)) for kind, cues in _CUES.items())
 
-# A sentence says what it is near its beginning; the rest of a very long one is data.
+# The cues of a sentence are near its start; the rest of a very long one is data.
 _READ_CHARS = 2_000
-
-
-# As many as a full memory has sentences: what prepares, compresses and judges asks for the same ones in turn.
+# The number of sentences in a full memory: preparing, compressing and checking classify the same ones in turn.
 CACHED_SENTENCES = 32_768
 
 
@@ -123,7 +85,8 @@ def classify(sentence: str) -> Kind:
     ('solution', 'fact')
     """
     sentence = sentence[:_READ_CHARS].replace("’", "'").lstrip("-*+•># \t")
-    if _is_chatter(sentence):
+    said = list(words(sentence))
+    if len(said) <= CHATTER_WORDS and all(word in CHATTER or word in STOPWORDS for word in said):
         return "chatter"
     if states_choice(sentence):
         return "decision"
@@ -134,28 +97,20 @@ def classify(sentence: str) -> Kind:
 
 
 def states_choice(sentence: str) -> bool:
-    """Tell whether whoever speaks says what they chose, however the sentence opens.
+    """Return whether the speaker reports a choice of their own, however the sentence opens.
 
-    >>> tells_choice("Checking the tables, we decided on pgloader."), tells_choice("Let me see what we decided.")
+    >>> states_choice("Checking the tables, we decided on pgloader."), states_choice("Let me see what we decided.")
     (True, False)
     """
     return not sentence.rstrip().endswith("?") and bool(_CHOSE.search(sentence.replace("’", "'")))
 
 
-def _is_chatter(sentence: str) -> bool:
-    said = list(words(sentence))
-    if len(said) > CHATTER_WORDS:
-        return False
-    return all(word in CHATTER or word in STOPWORDS for word in said)
-
-
-# What is longer explains; the rule in it has no clear end.
+# A longer sentence explains; the rule in it has no clear end.
 MOST_CHARS = 300
-# A rule needs somebody or something, and what to do about it.
+# A rule needs a subject and an action.
 LEAST_WORDS = 3
-# What a sentence without a subject is about stands in a short sentence before it.
+# The subject of a sentence without one is in the sentence before it, if that is short.
 SUBJECT_CHARS = 160
-
 # "- ok. And please, note that …" has five; more is no introduction.
 MOST_LEAD_INS = 8
 
@@ -185,11 +140,8 @@ _WANTS = lazy(
     r"|\bplease (?:always|never)\s(?!mind\b)\w|, (?:always|never),? please\W*$",
     re.IGNORECASE,
 )
-# Who wants it remembered wants it to hold.
-_REMEMBER = lazy(
-    r"^\W*(?:please )?(?:remember(?: this)?|rule)(?:\s*:|(?<=remember) that)\s",
-    re.IGNORECASE,
-)
+# A statement to be remembered is meant to last.
+_REMEMBER = lazy(r"^\W*(?:please )?(?:remember(?: this)?|rule)(?:\s*:|(?<=remember) that)\s", re.IGNORECASE)
 _GERMAN_PREFERS = lazy(
     r"^(?:ich |wir )?bevorzug\w+\s\w|^lieber\s.+\b(?:statt|als)\s\w|^(?:ich mag|wir mögen) keine?n?\s\w",
     re.IGNORECASE,
@@ -225,7 +177,7 @@ _BINDS = lazy(
     r"\w.*?\b(?:must(?: not|n't)?|shall(?: not)?|(?:is|are) (?:not allowed|forbidden|mandatory)) (?!have\b|\w+ (?:it|that) up)\w",
     re.IGNORECASE,
 )
-# What happens, and what somebody has to do about it, is no rule.
+# Reports of recurring events, and of the reaction they force on somebody, are no rules.
 _HAPPENS = lazy(
     r"\b(?:never|always) (?!as\b|has\b|is\b|was\b)\w+[^\Wsu]s\b(?!\W+(?:and|before|after)\b)|\bkeeps? \w+ing\b"
     r"|\bi (?:(?:always|still|then|now) )?(?:must|have to|had to|need to)\b(?! (?:be asked|approve|review|confirm|agree)\b)"
@@ -235,7 +187,7 @@ _HAPPENS = lazy(
     r"|\b(?:ich|man) (?:muss|musste)\b|\b\w+t (?:nie|niemals|immer)(?:,|\W*$)",
     re.IGNORECASE,
 )
-# "That must not happen" says nothing without what stands before it; "I must have mixed it up" binds nobody.
+# "That must not happen" means nothing without its context; "I must have mixed it up" binds nobody.
 _NEEDS_CONTEXT = lazy(r"^(?:that|this|these|those|it|they|he|she|i|here|there)\b", re.IGNORECASE)
 _NO_SUBJECT = lazy(r"^(?:must|should|has to|have to|needs? to)\b", re.IGNORECASE)
 _MOMENT = lazy(
@@ -247,7 +199,7 @@ _GERMAN_MOMENT = lazy(
     r"\b(?:jetzt|gerade|heute|morgen|noch nicht|noch kein\w*|vorerst|erst ?mal|diesmal|dieses mal|momentan|im moment|ich (?:brauche|möchte|habe|hab|würde|glaube))\b(?! keine?n?\b)",
     re.IGNORECASE,
 )
-# These have the words of the moment, and speak of all time to come.
+# These contain momentary words, yet refer to the whole future.
 _FOR_GOOD = lazy(
     r"\b(?:from now on|as of now|ab jetzt|von jetzt an|(?:i|we)(?:'d| would) rather)\b", re.IGNORECASE
 )
@@ -258,16 +210,16 @@ _CODE = lazy(r"[{}]|;$|^\S+\(|^\W*[\w.]+ = |^[|$>%]|::|=>|->")
 
 
 class Rule(NamedTuple):
-    """A rule in the words of whoever set it."""
+    """A rule in the words of the person who set it."""
 
     kind: Literal["constraint", "preference"]
     text: str
 
 
 def without_lead_in(sentence: str) -> str:
-    """Return `sentence` without the bullet and the words that only announce what it says.
+    """Return `sentence` without its bullet and introductory words.
 
-    >>> bare("- Keep it short."), bare("And same as always: `make check` has to pass.")
+    >>> without_lead_in("- Keep it short."), without_lead_in("And same as always: `make check` has to pass.")
     ('Keep it short.', '`make check` has to pass.')
     """
     text = sentence.strip()
@@ -277,7 +229,7 @@ def without_lead_in(sentence: str) -> str:
 
 
 def rule(sentence: str) -> Rule | None:
-    """Return the rule that `sentence` sets, or None where it sets none.
+    """Return the rule that `sentence` sets, or None.
 
     >>> rule("Also, never use floats for money."), rule("I need a medium size.")
     (Rule(kind='constraint', text='never use floats for money.'), None)
@@ -288,7 +240,10 @@ def rule(sentence: str) -> Rule | None:
     said = text.replace("’", "'").rstrip("*_ ")
     if len(said) > MOST_CHARS or len(said.split()) < LEAST_WORDS or said.endswith(("?", "？")):
         return None
-    if _is_momentary(said) or _CODE.search(said) or _UNFINISHED.search(said):
+    if _HAPPENS.search(said) or _CODE.search(said) or _UNFINISHED.search(said):
+        return None
+    wanted = _FOR_GOOD.sub("", said)
+    if _MOMENT.search(wanted) or _GERMAN_MOMENT.search(wanted):
         return None
     if _PREFERS.search(said) or _GERMAN_PREFERS.search(said):
         return Rule("preference", text)
@@ -297,36 +252,27 @@ def rule(sentence: str) -> Rule | None:
     return Rule("constraint", text) if binds or _REMEMBER.match(sentence) else None
 
 
-def _is_momentary(said: str) -> bool:
-    """Return whether `said` is of the moment, or tells what happens."""
-    wanted = _FOR_GOOD.sub("", said)
-    return bool(_MOMENT.search(wanted) or _GERMAN_MOMENT.search(wanted) or _HAPPENS.search(said))
-
-
 def rules(said: list[str], text: str) -> list[Rule]:
     """Return the rules among the sentences `said` of `text`, each once.
 
-    A sentence that lacks its subject is taken together with the one before it ("The backup runs nightly. Must
-    not block writers.").
+    A sentence without a subject is joined to the one before it ("The backup runs nightly. Must not block writers.").
     """
     found: dict[str, Rule] = {}
     for at, sentence in enumerate(said):
         if at and _NO_SUBJECT.match(without_lead_in(sentence)) and len(said[at - 1]) <= SUBJECT_CHARS:
-            together = f"{said[at - 1]} {sentence}"
-            one = rule(together) if together in text else rule(sentence)
-        else:
-            one = rule(sentence)
-        if one:
+            joined = f"{said[at - 1]} {sentence}"
+            sentence = joined if joined in text else sentence  # noqa: PLW2901 - the same sentence, made whole
+        if one := rule(sentence):
             found.setdefault(one.text, one)
     return list(found.values())
 
 
-# Shorter sentences lean on their neighbours ("That fixed it.").
+# Shorter sentences depend on their neighbours ("That fixed it.").
 _LEAST_WORDS = 6
 _MOST_CHARS = 600
-# What binds can be said shortly ("Login tests fail on Windows").
+# A binding statement can be short ("Login tests fail on Windows").
 _BINDING_WORDS = 5
-# A person who writes more than this asks for something; what is demanded stands inside.
+# A longer message is a request; its demands are parts of it.
 _SHORT_SENTENCES = 3
 _SHORT_CHARS = 300
 # Sentences beyond this in one message are data.
@@ -342,13 +288,13 @@ _INTENTION = lazy(
     re.IGNORECASE,
 )
 _REASONED = lazy(r"\b(?:because|since|due to|decided|chose|settled)\b", re.IGNORECASE)
-# What is going on while it is said is over when it is read.
+# Work in progress while the sentence is written has ended when it is read.
 _NARRATION = lazy(
     r"^(?:(?:while|once|as soon as|after|before|when)\b[^,]{3,80}, )?(?:(?:now|so|next|meanwhile|currently),? )?"
     r"(?:i'm|i am|we're|we are)(?: (?:now|still|also|just|currently))* \w+ing\b|^still \w+ing\b|\blet me\b|\bneed user\b",
     re.IGNORECASE,
 )
-# So is what others are doing meanwhile, and that it will be told what came of it.
+# So has the work of others in the meantime.
 _UNDER_WAY = lazy(
     r"\b(?:is|are) (?:(?:now|still|already|currently) )?(?:on (?:its|their|the|his|her) way|under ?way)\b"
     r"|\b(?:sub-?agents?|agents?|helpers?|workers?|explorers?|tests?|suite|build|search|tasks?|jobs?|it|they)\b.{0,40}"
@@ -367,7 +313,7 @@ _DOING = lazy(
     r"searching|exploring|investigating|continuing|working|collecting|turning)\b",
     re.IGNORECASE,
 )
-# What is announced with a number, or goes on to tell what was seen, is more than an announcement.
+# An announcement with a number, or with a finding, is more than an announcement.
 _SAYS_MORE = lazy(r"\d|\b(?:but|which|found|shows?|showed|so that|turns? out)\b|: \S", re.IGNORECASE)
 _CHOICE = lazy(
     r"\b(?:prefer|rather|which|or|instead)\b"
@@ -378,7 +324,7 @@ _ENQUIRY = lazy(
     r"\b(?:provide|share|tell me|help you|assist|thoughts|confirm|anything else|would you like (?:me )?to (?:proceed|do)|proceed|go ahead|let me know|what is your|who|when)\b",
     re.IGNORECASE,
 )
-# A failure that is denied or over stands in nobody's way.
+# A failure that is denied or over blocks nobody.
 _OVERCOME = lazy(
     r"\b(?:no|zero|0|without(?: any)?)\s+(?:\w+ )?(?:errors?|failures?|problems?|issues?|exceptions?)\b|"
     r"\b(?:pass(?:es|ed)?|succeed(?:s|ed)|succeeded|confirmed|verified|green)\b",
@@ -386,12 +332,12 @@ _OVERCOME = lazy(
 )
 _SUPPOSED = lazy(r"(?:if|when|whenever|in case)\b", re.IGNORECASE)
 _WAITING = lazy(r"^\W*waiting (?:on|for)\b", re.IGNORECASE)
-# Who would like something now decides nothing for later, nor does who still has to decide.
+# A wish for now decides nothing for later, nor does a decision still to be made.
 _OF_THE_MOMENT = lazy(
     r"\b(?:i'd|i would|want to|need|if you|proceed|go ahead|(?:to|can|could|will|should|please) (?:decide|choose)|feel free|let me know|your (?:decision|call|choice))\b",
     re.IGNORECASE,
 )
-# Headings, questions, announcements and output state nothing; what feels like something is an opinion.
+# Headings, questions, announcements and output state nothing; "feels like" introduces an opinion.
 _NO_STATEMENT = lazy(
     r"[?:]\W*$|^(?:#|[|>]|FAIL\b|FAILED\b|ERROR\b|E  |---)|\bfeels? like\b|[{}]|;$|^\S*\w\(|^\S+:\d+:|\[(?:test|error|info)\]|^make: \*",
     re.IGNORECASE,
@@ -402,7 +348,7 @@ _APPROVAL = lazy(
     r"^\s*(?:y|yes|yep|yeah|yup|sure|ok|okay|k|go|go ahead|go on|do it|do that|please do|sounds good|continue|proceed|lgtm|perfect|great|nice|thanks|thank you|no|nope)\b",
     re.IGNORECASE,
 )
-# What is said for politeness: to whoever did something, and to whoever may ask for something.
+# Politeness: thanks for work done, and offers of help.
 _THANKS = lazy(
     r"\W*(?:(?:(?:many |ok,? |great,? )?thanks(?: a lot| so much| again| a ton)?|thank you(?: (?:very|so) much)?|thx|ty|cheers|"
     r"(?:(?:that|this|it|all)(?:'s| is)? )?(?:looks?|looking|sounds?|seems) (?:\w+ )?(?:good|great|fine|right|nice|ok|perfect)(?: to me| now)?|"
@@ -417,11 +363,11 @@ _OFFERS = lazy(
     r"(?:wie|womit) kann ich (?:\w+ )?helfen)\b",
     re.IGNORECASE,
 )
-# A remark of fewer words that names nothing ("It is noon.") tells nobody anything later.
+# A shorter remark that names nothing ("It is noon.") is of no use later.
 _LEAST_NAMELESS_WORDS = 4
 _NAMES = lazy(r"\b(?:[Nn]o(?:t|ne|thing)?|[Aa]ll|[Bb]oth)\b|\d|`|\w[/_.:-]\w|\w[A-Z]|(?<=\s)[A-Z]")
 NOTED_KINDS = ("decision", "solution", "blocker", "outcome", "constraint", "preference")
-# What an assistant says must be so is a finding about the work; only people demand.
+# A constraint stated by an assistant is a finding about the work; only people demand.
 _NOTED_AS = {
     "decision": "decision",
     "solution": "solution",
@@ -434,7 +380,7 @@ _NOTED_AS = {
 def statements_by_kind(text: str) -> dict[str, list[str]]:
     """Return the sentences of an assistant's `text` worth a note, by kind.
 
-    >>> stated("Let me look. The build failed because the Go version in CI is 1.19. We went with SQLite instead of Postgres.")
+    >>> statements_by_kind("Let me look. The build failed because the Go version in CI is 1.19. We went with SQLite instead of Postgres.")
     {'blocker': ['The build failed because the Go version in CI is 1.19.'], 'decision': ['We went with SQLite instead of Postgres.']}
     """
     found: dict[str, list[str]] = {}
@@ -449,7 +395,7 @@ def statements_by_kind(text: str) -> dict[str, list[str]]:
 
 
 def asserts(text: str) -> bool:
-    """Tell whether an assistant's `text` says how something is, rather than what it looks at next.
+    """Return whether an assistant's `text` states a fact, rather than only its next step.
 
     >>> asserts("There it is. The list returns all sessions, not the newest."), asserts("Let me look at the list of sessions.")
     (True, False)
@@ -461,11 +407,11 @@ def asserts(text: str) -> bool:
 
 
 def message_by_kind(text: str) -> list[tuple[str, str]]:
-    """Return what a person's message says, as item types with their texts: the message, then its rules.
+    """Return the item types and texts of a person's message: the message itself, then its rules.
 
-    A message that holds nothing but rules is those rules.
+    A message of nothing but rules gives those rules alone.
 
-    >>> told("Never commit to main."), told("Add a page. Never commit to main.")
+    >>> message_by_kind("Never commit to main."), message_by_kind("Add a page. Never commit to main.")
     ([('constraint', 'Never commit to main.')], [('user_input', 'Add a page. Never commit to main.'), ('constraint', 'Never commit to main.')])
     """
     said = prose(text)
@@ -475,7 +421,9 @@ def message_by_kind(text: str) -> list[tuple[str, str]]:
         rest = rest.replace(wording, " ", 1)
     if found and not any(map(_has_more, rest.splitlines())):
         return [*found]
-    return [(_kind_of_request(said, text), text), *found]
+    is_short = len(said) <= _SHORT_SENTENCES and len(text) <= _SHORT_CHARS
+    # A short message that settles something is a decision.
+    return [("decision" if is_short and any(map(_settles, said)) else "user_input", text), *found]
 
 
 def _has_more(line: str) -> bool:
@@ -483,13 +431,6 @@ def _has_more(line: str) -> bool:
         bool(without_lead_in(f"{line.strip()} x").removesuffix("x").strip(" -*•+.,:;!"))
         and classify(line) != "chatter"
     )
-
-
-def _kind_of_request(said: list[str], text: str) -> str:
-    """Return the item type of a message beside its rules: a decision where it settles something in a few words."""
-    if len(said) > _SHORT_SENTENCES or len(text) > _SHORT_CHARS:
-        return "user_input"
-    return "decision" if any(map(_settles, said)) else "user_input"
 
 
 def _settles(sentence: str) -> bool:
@@ -501,7 +442,7 @@ def _settles(sentence: str) -> bool:
 
 
 def kind_of_answer(text: str) -> str:
-    """Return the item type of what an assistant said last in a turn; empty where it only tells what is being done.
+    """Return the item type of an assistant's last message in a turn; empty if it only reports work in progress.
 
     >>> kind_of_answer("A helper is on its way. I'll report what it finds."), kind_of_answer("Added the page.")
     ('', 'outcome')
@@ -517,9 +458,9 @@ def kind_of_answer(text: str) -> str:
 
 
 def split_choices(text: str) -> tuple[str, str]:
-    """Return the sentences of an assistant's last message that tell what was chosen, and the rest of it.
+    """Return the sentences of an assistant's last message that report a choice, and the rest of the message.
 
-    >>> choices("Added the limiter. I decided to key it by customer rather than IP. All tests pass.")
+    >>> split_choices("Added the limiter. I decided to key it by customer rather than IP. All tests pass.")
     ('I decided to key it by customer rather than IP.', 'Added the limiter. All tests pass.')
     """
     found = [
@@ -537,7 +478,7 @@ def split_choices(text: str) -> tuple[str, str]:
 
 
 def _is_transient(sentence: str) -> bool:
-    """Return whether `sentence` is over when it is read: it greets, looks around, or tells what is being done."""
+    """Return whether `sentence` is outdated once it is read: a greeting, a look around, work in progress."""
     said = without_lead_in(sentence).replace("’", "'")
     kind = _kind(sentence)
     if kind in ("chatter", "exploration") or _OFFERS.search(said):
@@ -555,15 +496,15 @@ def _is_transient(sentence: str) -> bool:
 
 
 def _kind(sentence: str) -> str:
-    """Return what an assistant's sentence is: what it leaves to others is no decision, nor is a question."""
+    """Return the kind of an assistant's sentence: an offer to decide is no decision, nor is a question."""
     kind = classify(sentence)
     return kind if kind != "decision" or _settles(sentence) else "fact"
 
 
 def binding_kind(sentence: str) -> str:
-    """Return whether `sentence` is a decision, constraint or blocker that holds by itself; empty where it is none.
+    """Return "decision", "constraint" or "blocker" if `sentence` is one that holds by itself, else nothing.
 
-    >>> binding("We decided to rewrite the lexer by hand."), binding("Want me to go ahead?"), binding("FAILED t.py::test_a")
+    >>> binding_kind("We decided to rewrite the lexer by hand."), binding_kind("Want me to go ahead?"), binding_kind("FAILED t.py::test_a")
     ('decision', '', '')
     """
     said = without_lead_in(sentence)
@@ -579,24 +520,21 @@ def binding_kind(sentence: str) -> str:
 
 
 def kind_of_paragraph(text: str) -> str:
-    """Return the item type of a paragraph of plain text; empty where it says nothing."""
-    kinds: list[str] = [_kind_in_prose(sentence) for sentence in prose(text)]
+    """Return the item type of a paragraph of plain text; empty if it is only chatter."""
+    kinds: list[str] = []
+    for sentence in prose(text):
+        kind = _kind(sentence)
+        if kind in ("constraint", "preference"):  # the description of a need is no rule
+            found = rule(sentence)
+            kind = found.kind if found else "fact"
+        kinds.append(kind)
     if kinds and all(kind == "chatter" for kind in kinds):
         return ""
     return next((kind for kind in NOTED_KINDS if kind in kinds), "observation")
 
 
-def _kind_in_prose(sentence: str) -> str:
-    """Return what a sentence of plain text is: what describes a need is no rule."""
-    kind = _kind(sentence)
-    if kind not in ("constraint", "preference"):
-        return kind
-    found = rule(sentence)
-    return found.kind if found else "fact"
-
-
 def is_reply(text: str) -> bool:
-    """Tell whether a person's message says little without the question that it answers.
+    """Return whether a person's message needs the question that it answers to make sense.
 
     >>> is_reply("yes, both"), is_reply("What does it cost?")
     (True, False)
@@ -607,16 +545,16 @@ def is_reply(text: str) -> bool:
 
 
 def asks_for_decision(asked: str) -> bool:
-    """Tell whether the answer to `asked` settles something, rather than tells something.
+    """Return whether the answer to `asked` is a decision, rather than information.
 
-    >>> decides("Shall I use SQLite?"), decides("Could you provide your user id?")
+    >>> asks_for_decision("Shall I use SQLite?"), asks_for_decision("Could you provide your user id?")
     (True, False)
     """
     return bool(_CHOICE.search(asked)) and not _ENQUIRY.search(asked)
 
 
 def is_empty_reply(text: str) -> bool:
-    """Tell whether a message only spurs on or thanks, which asks for nothing.
+    """Return whether a message is only encouragement or thanks, without a request.
 
     >>> is_empty_reply("looks good, ship it"), is_empty_reply("looks good, now push it")
     (True, False)
@@ -625,14 +563,14 @@ def is_empty_reply(text: str) -> bool:
 
 
 def is_thanks(text: str) -> bool:
-    """Tell whether a message only thanks or praises, whatever it was asked."""
+    """Return whether a message only thanks or praises, whatever question came before it."""
     return len(text) <= _REPLY_CHARS and bool(_THANKS.match(text.replace("’", "'")))
 
 
 def closing_question(text: str) -> str:
-    """Return what an assistant's `text` asks at its end, empty where it asks nothing.
+    """Return the question at the end of an assistant's `text`, else an empty text.
 
-    >>> question("Done. Shall I also update the README?")
+    >>> closing_question("Done. Shall I also update the README?")
     'Shall I also update the README?'
     """
     asked = [sentence for sentence in prose(text)[-6:] if sentence.rstrip("*_ ").endswith("?")]
@@ -649,7 +587,7 @@ def _is_self_contained(sentence: str) -> bool:
 
 
 def _intends(said: str) -> bool:
-    """Return whether `said` only tells what is being done or about to be."""
+    """Return whether `said` only reports work in progress or about to start."""
     if states_choice(said):
         return False
     if _NARRATION.search(said) or _WAITING.match(said):

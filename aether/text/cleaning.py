@@ -1,12 +1,12 @@
 """Cleaning: the text that a person or a model wrote, without the machinery around it.
 
-Agents wrap what a person typed in reminders, environment blocks, command tags and caveats; aether itself
-adds marked blocks. None of that was said by anyone. The law: text inside `<aether-memory …>` never
-comes through, however the block is nested or torn; nor does what a person marked as `<private>`.
+Agents wrap a person's text in reminders, environment blocks, command tags and caveats; aether adds marked blocks.
+Guaranteed: no text inside `<aether-memory …>` comes through, however the block is nested or torn, nor does text
+marked as `<private>`.
 
-A model quotes lines of memory without those tags, and a person pastes them. ``without_echoes`` removes such lines,
-because noted again they would be repeated with one more day in front each time. The law: a line that was not
-injected, and bears no id of memory, stays as it is.
+A model quotes lines of memory without those tags, and a person pastes them. ``without_echoes`` removes such lines:
+noted again, they would be repeated with one more day in front each time. A line that was not injected, and has no id
+of memory, is unchanged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Collection
 from aether.redact.redact import INJECTED, without_blocks
 from aether.text.regex import lazy
 
-# Blocks that a program writes into the conversation; the last group are those of Codex.
+# Blocks that a program writes into the conversation; the last two lines are those of Codex.
 _MACHINERY = lazy(
     r"<(system-reminder|local-command-caveat|local-command-stdout|local-command-stderr|bash-stdout|bash-stderr|"
     r"command-contents|ide_selection|ide_opened_file|post-tool-use-hook|user-prompt-submit-hook|session-start-hook|"
@@ -40,7 +40,7 @@ _ESCAPES = lazy(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])
 
 
 def clean(text: str) -> str:
-    """Return what a person or a model said in `text`, and did not mark as private.
+    """Return the words of a person or a model in `text`, without those marked as private.
 
     >>> clean("<system-reminder>be brief</system-reminder>Use SQLite. <aether-memory>old</aether-memory>")
     'Use SQLite.'
@@ -51,12 +51,16 @@ def clean(text: str) -> str:
         text = without_blocks(text)
         text = _MACHINERY.sub("", text)
         text = _TYPED.sub("", text)
-        text = _slash_command(text)
+    if "<command-name>" in text:
+        # A slash command is written as it was typed; without arguments it is not worth a note.
+        name, arguments = _COMMAND.search(text), _COMMAND_ARGUMENTS.search(text)
+        typed = f"{name[1]} {arguments[1]}" if name and arguments and arguments[1] else ""
+        text = typed + _COMMAND_PARTS.sub("", text)
     return _NOTICES.sub("", without_escapes(text)).strip()
 
 
 def without_injected(text: str) -> str:
-    """Return `text` without the blocks that aether added; one that is never closed ends with the text.
+    """Return `text` without the blocks that aether added; an unclosed one ends with the text.
 
     >>> without_injected("a <aether-memory layer='x'>b <aether-memory>c</aether-memory> d</aether-memory> e")
     'a  e'
@@ -75,16 +79,7 @@ def without_escapes(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _slash_command(text: str) -> str:
-    """Write a slash command as it was typed; without arguments it asks for nothing worth a note."""
-    if "<command-name>" not in text:
-        return text
-    name, arguments = _COMMAND.search(text), _COMMAND_ARGUMENTS.search(text)
-    typed = f"{name[1]} {arguments[1]}" if name and arguments and arguments[1] else ""
-    return typed + _COMMAND_PARTS.sub("", text)
-
-
-# How reminders end a line, and what they say of the rest.
+# The end of a line of prompt recall, and its reference to the full text.
 _IDENTIFIED = lazy(
     r"\s*[-*•+>]\s.*\[(?:wm|phase|pattern)_\w+\]\W*\Z|\W*In full: aether recall --full \S+\s*\Z",
     re.IGNORECASE,
@@ -93,29 +88,25 @@ _BULLET = lazy(r"\s*(?:>\s*)?[-*•+]\s+")
 _DAY = lazy(r"\d{4}-\d\d-\d\d(?: \(\d+ days ago\))?:? ")
 
 
-def without_echoes(text: str, told: Collection[str] = ()) -> str:
-    r"""Return `text` without the lines that end in an id of memory, and those that are `told`, as a list or with a day.
+def without_echoes(text: str, injected: Collection[str] = ()) -> str:
+    r"""Return `text` without lines that end in an id of memory or repeat `injected` ones, as a list or with a day.
 
     >>> without_echoes("I know:\n- 2026-11-21 Never retry.\nGo on.", ["- 2026-11-21 Never retry."])
     'Go on.'
     >>> without_echoes("Never retry.\nGo on.", ["- 2026-11-21 Never retry."])
     'Never retry.\nGo on.'
     """
-    known = {_words(line) for line in told if _BULLET.match(line)}
+    known = {_words(line) for line in injected if _BULLET.match(line)}
     if not known and "[" not in text and "In full" not in text:
         return text
     kept: list[str] = []
     for line in text.split("\n"):
-        if not _is_echo(line, known):
+        listed = _BULLET.match(line) or _DAY.match(line.lstrip())
+        if not (_IDENTIFIED.match(line) or (listed and _words(line) in known)):
             kept.append(line)
         elif kept and kept[-1].rstrip(" *_").endswith(":"):
             kept.pop()  # it only announced them
     return "\n".join(kept)
-
-
-def _is_echo(line: str, known: set[str]) -> bool:
-    listed = _BULLET.match(line) or _DAY.match(line.lstrip())
-    return bool(_IDENTIFIED.match(line)) or (bool(listed) and _words(line) in known)
 
 
 def _words(line: str) -> str:

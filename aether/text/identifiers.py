@@ -1,7 +1,6 @@
-"""Anchors: the exact things a statement hangs on, such as paths, commands, errors, names and numbers.
+"""Identifiers: the exact paths, commands, errors, names, numbers and URLs in a text.
 
-An anchor is verbatim text of the statement. What an anchor looks like is decided token by token, so
-the cost is linear in the text whatever it holds.
+Each is verbatim text. Tokens are recognised one by one, so the cost is linear in any text.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from aether.text.regex import lazy
 
 
 class Identifiers(NamedTuple):
-    """What a text names, each verbatim, in order, once."""
+    """The identifiers of a text, each verbatim, in order, once."""
 
     paths: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
@@ -25,9 +24,8 @@ class Identifiers(NamedTuple):
 
 # Longer tokens are data (base64, minified code), not names.
 TOKEN_CHARS = 240
-# An error message longer than this has its point at the front.
+# The point of a longer error message is at its start.
 ERROR_CHARS = 200
-COMMAND_CHARS = 300
 
 # Programs whose name, followed by something like an argument, is a command even without a prompt before it.
 PROGRAMS = frozenset(
@@ -73,7 +71,7 @@ _ERROR_LINE = lazy(
 def identifiers(text: str) -> Identifiers:
     """Return the paths, commands, errors, identifiers, numbers and URLs in `text`.
 
-    >>> anchors("Ran `pytest -q tests/api.py`: 3 failed, KeyError: 'id' in fetch_user")[:4]
+    >>> identifiers("Ran `pytest -q tests/api.py`: 3 failed, KeyError: 'id' in fetch_user")[:4]
     (('tests/api.py',), ('pytest -q tests/api.py',), ("KeyError: 'id' in fetch_user",), ('-q', 'fetch_user'))
     """
     paths: list[str] = []
@@ -108,7 +106,7 @@ def commands(text: str) -> list[str]:
     found = [match.group(1).rstrip() for match in _COMMAND_LINE.finditer(text)]
     found.extend(match.group(1) for match in _TICKED.finditer(text) if _has_program(match.group(1)))
     bare = _TICKED.sub(" ", text) if "`" in text else text
-    # Between words, only what no sentence holds tells a command ("make sure", "find out").
+    # Within prose, only an argument that no sentence has marks a command ("make sure", "find out").
     found.extend(
         match.group(1).rstrip(" .,)")
         for match in _BARE_COMMAND.finditer(bare)

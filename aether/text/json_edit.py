@@ -1,7 +1,7 @@
-"""JSON as text: change one place of a file that people keep by hand, and leave every other byte as it is.
+"""JSON as text: change one place of a file that people edit by hand, and leave every other byte as it is.
 
-What is added looks like what is there: its indentation, its line ends, on one line where all is. Dropping what was
-added gives the text from before. Strict JSON only; `at` is a path of keys and indexes, such as `("hooks", "Stop", 0)`.
+An addition follows the style of the file: its indentation, its line ends, one line if all is on one line. Dropping it
+restores the previous text. Strict JSON only; `at` is a path of keys and indexes, such as `("hooks", "Stop", 0)`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from aether.text.regex import lazy
 Path = Sequence[str | int]
 
 INDENT = "  "
-# With so few brackets no text is nested so deeply that Python could not follow.
+# A text with fewer brackets cannot exceed Python's recursion limit.
 SHALLOW = 100
 _SPACE = lazy(r"[ \t\r\n]*")
 _LINE_START = lazy(r"[ \t]*\Z")
@@ -25,26 +25,26 @@ _STRING = lazy(r'"(?:[^"\\]|\\.)*"')
 
 
 class Span(NamedTuple):
-    """Where a value stands; `parts` are the places of what it holds, the key of a member included."""
+    """The place of a value in the text; `parts` are the places of its members, each with its key."""
 
     start: int
     end: int
     keys: list[str | int]
     parts: list[Span]
     value: Span | None = None
-    """Of a member: where what follows the colon stands."""
+    """Of a member: the place of its value."""
 
 
 def parse(text: str) -> Any:
     """Return the value of `text`.
 
     Raises:
-        ValueError: it is not JSON to the letter: comments, trailing commas and NaN are none.
+        ValueError: it is not strict JSON; comments, trailing commas and NaN are refused.
     """
     try:
         value = json.loads(text, parse_constant=_refuse)
         if text.count("{") + text.count("[") > SHALLOW:
-            _find(text, ())  # what the walk below cannot follow is not changed
+            _find(text, ())  # too deep for the recursion below: refused before anything is changed
     except RecursionError as reason:
         raise ValueError("nested too deeply") from reason
     return value
@@ -55,7 +55,7 @@ def _refuse(word: str) -> Any:
 
 
 def put(text: str, at: Path, value: Any) -> str:
-    """Return `text` with `value` in the place of what is at `at`.
+    """Return `text` with `value` in place of the value at `at`.
 
     >>> put('{"a": 1, "b": 2}', ["a"], None)
     '{"a": null, "b": 2}'
@@ -65,7 +65,7 @@ def put(text: str, at: Path, value: Any) -> str:
 
 
 def add(text: str, at: Path, entries: Iterable[tuple[str | None, Any]]) -> str:
-    """Return `text` with `entries` behind the last of the object or list at `at`; a list's have no keys.
+    """Return `text` with `entries` appended to the object or list at `at`; those of a list have no keys.
 
     >>> add('{"a": 1}', [], [("b", [2])])
     '{"a": 1, "b": [2]}'
@@ -87,9 +87,8 @@ def _filled(text: str, span: Span, entries: Iterable[tuple[str | None, Any]]) ->
     opened, closed = text[span.start], text[span.end - 1]
     outer = _indent_of(text, span.start)
     inner = outer + _unit(text)
-    on_lines = _on_lines(text)
     shown = [_entry(text, key, value, inner) for key, value in entries]
-    if on_lines:
+    if _on_lines(text):
         end = _line_end(text)
         body = f",{end}{inner}".join(shown)
         whole = f"{opened}{end}{inner}{body}{end}{outer}{closed}"
@@ -116,7 +115,7 @@ def drop(text: str, at: Path, index: int) -> str:
 
 
 def drop_key(text: str, at: Path, key: str) -> str:
-    """Return `text` without the member `key`, which is there, of the object at `at`."""
+    """Return `text` without the member `key`, which exists, of the object at `at`."""
     return drop(text, at, _last(_find(text, at).keys, key))
 
 
@@ -159,7 +158,7 @@ def _find(text: str, at: Path) -> Span:
 
 
 def _last(keys: list[str | int], key: str | int) -> int:
-    # Where a key stands twice, every reader takes the last.
+    # Of two equal keys, every reader uses the last.
     return len(keys) - 1 - keys[::-1].index(key)
 
 
@@ -169,10 +168,9 @@ def _after_space(text: str, position: int) -> int:
 
 
 def _span(text: str, start: int) -> Span:
-    sign = text[start]
-    if sign in "{[":
+    if text[start] in "{[":
         return _container(text, start)
-    found = (_STRING if sign == '"' else _SCALAR).match(text, start)
+    found = (_STRING if text[start] == '"' else _SCALAR).match(text, start)
     return Span(start, found.end() if found else start, [], [])
 
 

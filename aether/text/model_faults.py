@@ -1,8 +1,8 @@
-"""Model faults: why the text that a model answered with is not the summary that was asked for.
+"""Model faults: the reasons for which a model's answer is not the requested summary.
 
 A fault is an empty text, a placeholder, a refusal, the text of an error, an echo of the instruction or of the input,
-or a text longer than asked for or than its input. A summary that speaks of errors and refusals is fine: only an
-answer that opens as one, and says little else, is a fault. What a summary leaves out is not judged here.
+or a text longer than requested or than its input. A summary that mentions errors and refusals is fine: only an
+answer that opens as one, and says little else, is a fault. Omissions are checked by `memory.fidelity`.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from aether.text.regex import lazy
 from aether.text.words import words
 from aether.types import Counter
 
-# A model counts by another tokenizer, up to a third more than ours; the caller cuts what is a little too long.
+# A model counts by another tokenizer, up to a third more than ours; the caller cuts a small excess.
 SLACK = 1.35
 # A summary of a few words may stand for a few words; only from here on must it be shorter than its input.
 LEAST_COMPARED_TOKENS = 60
-# Runs of this many words are not repeated by accident, nor by quoting names and numbers.
+# Runs of this many words are not repeated by chance, nor by quoting names and numbers.
 RUN_WORDS = 8
-# An echo holds hardly anything else; a good summary quotes less than half of itself from any single place.
+# An echo contains hardly anything else; a good summary quotes less than half of itself from any single place.
 ECHOED_SHARE = 0.8
 # A shorter summary may well be one sentence of the input.
 LEAST_ECHO_WORDS = 40
 # Shorter inputs cannot be selected from.
 LEAST_INPUT_WORDS = 120
-# Long enough not to be met by accident in an instruction.
+# Too long to be part of an instruction by chance.
 LEAST_INSTRUCTION_CHARS = 40
-# Refusals and errors say why in a few sentences; what goes on after them is about the conversation.
+# Refusals and errors give their reason in a few sentences; a longer text is about the conversation.
 REFUSAL_CHARS = 600
 ERROR_CHARS = 800
 
@@ -72,7 +72,7 @@ _PLACEHOLDER = lazy(
 )
 _ERROR_KEYS = frozenset({"error", "errors", "detail", "exception", "traceback"})
 _FENCED = lazy(r"\A\s*```\w*\s*\n(.*?)\n?```\s*\Z", re.DOTALL)
-# A message of a server, or of a model that refuses, lists nothing and has no headings.
+# The message of a server, or a model's refusal, has no lists and no headings.
 _REPORTS = lazy(
     r"^\s*(?:[-*•] |\d{1,2}[.)] |#{1,6} )|\b(?:we|the (?:user|agent|assistant|team)|they) \w+ed\b",
     re.MULTILINE,
@@ -80,18 +80,13 @@ _REPORTS = lazy(
 
 
 def model_fault(
-    answer: str,
-    *,
-    given: Collection[str] = (),
-    before: str = "",
-    instruction: str = "",
-    most_tokens: int = 0,
-    count: Counter | None = None,
-) -> str:
-    """Return why `answer` cannot be the summary of the texts `given`, in words that follow "It"; empty where it can.
+    answer: str, *, given: Collection[str] = (), before: str = "", instruction: str = "",
+    most_tokens: int = 0, count: Counter | None = None,
+) -> str:  # fmt: skip
+    """Return why `answer` cannot be the summary of the texts `given`, in words that follow "It"; empty if it can.
 
     `before` is the summary that the new one replaces: it may be repeated, and counts as input. Lengths are compared
-    only where a `count` is given; an `instruction` may hold the texts, too.
+    only if a `count` is given; an `instruction` may contain the texts, too.
 
     >>> model_fault("I'm sorry, I can't help with that."), model_fault("Chose SQLite; the tests pass.")
     ('is a refusal', '')
@@ -100,20 +95,22 @@ def model_fault(
     if not text:
         return EMPTY
     plain = text.replace("’", "'")
+    if _PLACEHOLDER.fullmatch(plain) or not any(map(str.isalnum, _MARKUP.sub(" ", plain))):
+        return "says nothing"
+    said = " ".join(text.split())
+    instructs = len(said) >= LEAST_INSTRUCTION_CHARS and said in " ".join(instruction.split())
     return (
-        _nothing(plain)
-        or _error(plain)
-        or _refusal(plain)
-        or _instruction(text, instruction, given)
+        _error(plain)
+        or ("is a refusal" if len(plain) <= REFUSAL_CHARS and _only(_REFUSES, plain) else "")
+        # The instruction may contain the input too, and extraction repeats sentences of that.
+        or (
+            "repeats the instruction"
+            if instructs and not any(said in " ".join(each.split()) for each in given)
+            else ""
+        )
         or (_length(text, (before, *given), most_tokens, count) if count else "")
         or _echo(text, given)
     )
-
-
-def _nothing(text: str) -> str:
-    if _PLACEHOLDER.fullmatch(text) or not any(map(str.isalnum, _MARKUP.sub(" ", text))):
-        return "says nothing"
-    return ""
 
 
 def _error(text: str) -> str:
@@ -121,37 +118,22 @@ def _error(text: str) -> str:
         return "is an HTML page"
     fenced = _FENCED.match(text)
     bare = fenced[1] if fenced else text
-    if bare.lstrip().startswith("{") and _is_error_object(bare):
-        return "is the text of an error"
+    if bare.lstrip().startswith("{"):
+        try:
+            found = json.loads(bare)
+        except (ValueError, RecursionError):
+            found = None
+        if isinstance(found, dict) and (_ERROR_KEYS & found.keys() or found.get("type") == "error"):
+            return "is the text of an error"
     trace = _TRACE.search(text[:ERROR_CHARS])
     if trace and len(text[: trace.start()].split()) < RUN_WORDS:
         return "is a stack trace"
     return "is the text of an error" if len(text) <= ERROR_CHARS and _only(_FAILED, text) else ""
 
 
-def _is_error_object(text: str) -> bool:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(found, dict) and bool(_ERROR_KEYS & found.keys() or found.get("type") == "error")
-
-
 def _only(pattern: re.Pattern[str], text: str) -> bool:
-    """Return whether `text` opens like that, and does not go on to report on a conversation."""
+    """Return whether `text` opens with `pattern` and does not report on a conversation after it."""
     return bool(pattern.match(text)) and not _REPORTS.search(text)
-
-
-def _refusal(text: str) -> str:
-    return "is a refusal" if len(text) <= REFUSAL_CHARS and _only(_REFUSES, text) else ""
-
-
-def _instruction(text: str, instruction: str, given: Iterable[str]) -> str:
-    said = " ".join(text.split())
-    if len(said) < LEAST_INSTRUCTION_CHARS or said not in " ".join(instruction.split()):
-        return ""
-    # The instruction may hold the input too, and repeating a sentence of that is what extraction does.
-    return "" if any(said in " ".join(each.split()) for each in given) else "repeats the instruction"
 
 
 def _length(text: str, given: Iterable[str], most_tokens: int, count: Counter) -> str:
@@ -175,7 +157,7 @@ def _echo(text: str, given: Collection[str]) -> str:
         return ""
     mine = _runs(written)
     least = ECHOED_SHARE * len(mine)
-    # A text with fewer characters than that has fewer words, too.
+    # A text with fewer characters has fewer words, too.
     if any(len(mine & _runs(words(each))) >= least for each in given if len(each) >= least):
         return "copies one message"
     if len(text) < ECHOED_SHARE * sum(map(len, given)):
@@ -187,5 +169,6 @@ def _echo(text: str, given: Collection[str]) -> str:
 
 
 def _runs(said: Iterable[str]) -> set[tuple[str, ...]]:
+    """Return all runs of `RUN_WORDS` consecutive words."""
     listed = list(said)
     return set(zip(*(listed[at:] for at in range(RUN_WORDS)), strict=False))

@@ -11,19 +11,14 @@ from heapq import nlargest
 
 
 def longest_fitting(
-    ranking: Sequence[int],
-    size: Callable[[Sequence[int]], int],
-    *,
-    most: int,
-    tried: int,
-    close: float = 0.0,
-    leans_on: Mapping[int, int] | None = None,
-) -> list[int]:
-    """Return the longest beginning of `ranking` whose size is at most `most`, and what of the `tried` behind it fits too.
+    ranking: Sequence[int], size: Callable[[Sequence[int]], int], *, most: int, tried: int,
+    close: float = 0.0, depends_on: Mapping[int, int] | None = None,
+) -> list[int]:  # fmt: skip
+    """Return the longest front of `ranking` with a size of at most `most`, plus those of the next `tried` that fit too.
 
-    The search ends where all but a share `close` of the room is taken. A place is added only with the one it leans on.
+    The search ends once all but a share `close` of the room is taken. A place is added only after the one it depends on.
 
-    >>> longest([0, 1, 2, 3], lambda places: sum((50, 70, 30, 15)[place] for place in places), most=100, tried=3)
+    >>> longest_fitting([0, 1, 2, 3], lambda places: sum((50, 70, 30, 15)[place] for place in places), most=100, tried=3)
     [0, 2, 3]
     """
     whole = size(ranking)
@@ -34,8 +29,8 @@ def longest_fitting(
     low_size, high_size = size([]), whole
     turn = 0
     while high - low > 1 and low_size < enough:
-        # Measuring is dear, and interpolation needs few measures; every third time by halves, because the end of
-        # a ranking is longer than its front.
+        # Measuring is expensive, and interpolation needs few measures; every third step halves the range, because
+        # the entries at the end of a ranking are longer than those at its front.
         share = (most - low_size) / (high_size - low_size)
         step = (high - low) // 2 if turn % 3 == 2 else int((high - low) * share)
         middle = low + min(high - low - 1, max(1, step))
@@ -49,7 +44,7 @@ def longest_fitting(
     for place in ranking[low : low + tried]:
         if taken >= enough:
             break
-        needed = leans_on.get(place, -1) if leans_on else -1
+        needed = depends_on.get(place, -1) if depends_on else -1
         if needed >= 0 and needed not in places:
             continue
         measured = size([*places, place])
@@ -59,9 +54,9 @@ def longest_fitting(
 
 
 def heaviest_fitting(costs: Iterable[tuple[int, float, int]], *, most: int) -> set[int]:
-    """Return the keys of `costs` (key, weight, tokens) that fit into `most`, the weightiest first, then the newest.
+    """Return the keys of `costs` (key, weight, tokens) that fit into `most`, the heaviest first, then the newest.
 
-    >>> weightiest([(1, 0.5, 60), (2, 0.9, 50), (3, 0.5, 40)], most=100)
+    >>> heaviest_fitting([(1, 0.5, 60), (2, 0.9, 50), (3, 0.5, 40)], most=100)
     {2, 3}
     """
     listed = [one for one in costs if one[2] <= most]

@@ -1,22 +1,21 @@
 """Similarity: whether two statements say the same thing, or opposite things, without a model.
 
-A statement is reduced to a *gist*: weighted stems, each with a sign, and the numbers and names that may
-not differ. ``likeness`` compares topics and halves the score where sign, number or name disagree, so
-that "use X" is never "do not use X", and "timeout 30" never "timeout 60". Symmetric and reflexive,
-exactly: weights are whole numbers.
+A statement is reduced to a *fingerprint*: weighted stems, each with a sign, plus its numbers and names.
+``similarity`` compares the topics and halves the score if a sign, number or name differs, so that "use X" never
+equals "do not use X", nor "timeout 30" "timeout 60". Symmetric and reflexive, exactly: weights are whole numbers.
 
     topic = shared / (shared + (only_a + only_b) / 2 + min(only_a, only_b))
 
-The last term tells a word that was *replaced* (another thing) from a word that was *added* (more detail).
+The last term separates a word that was *replaced* (another thing) from one that was *added* (more detail).
 
-Signs are those of the clause: "never", "avoid" and "disable" turn a clause around, two turns undo each
-other, and what follows "instead of" or ", not" is turned alone. Words behind "because" are
-reasons: they weigh little, and their numbers and negations decide nothing. Numbers are scaled by their
-unit ("1 minute" is "60 seconds"); paths, identifiers, versions and proper names are *names*.
+Signs are those of the clause: "never", "avoid" and "disable" negate a clause, two negations cancel, and the words
+after "instead of" or ", not" are negated alone. Words after "because" are reasons: they weigh little, and their
+numbers and negations decide nothing. Numbers are scaled by their unit ("1 minute" is "60 seconds"); paths,
+identifiers, versions and proper names are *names*.
 
-The word lists at the end are small on purpose: function words of the languages that notes are mostly written in, and
-the verbs and adjectives that instructions are made of. A missing word makes two statements different, which
-loses a repetition; a wrong one would merge statements that differ.
+The word lists at the end are short on purpose: function words of the common languages of notes, and the verbs and
+adjectives of instructions. A missing word makes two statements different, which loses a repetition; a wrong one
+would merge statements that differ.
 """
 
 from __future__ import annotations
@@ -32,46 +31,46 @@ from typing import NamedTuple
 from aether.text.regex import lazy
 from aether.text.words import STOPWORDS, UNSPACED, stem, words
 
-# Tuned on the even half of tests/text/likeness_pairs.json, reported on the odd half.
+# Tuned on the even half of tests/text/similarity_pairs.json, reported on the odd half.
 SAME_AT = 0.72
 # Opposites share less: "enable" and "remove" are words of their own beside the topic.
 CONTRADICTS_AT = 0.55
-# Share of the common topic that must carry the opposite sign; below it only an aside is negated.
+# Share of the common topic that must have the opposite sign; below it only an aside is negated.
 OPPOSED_SHARE = 0.4
-# Share of a statement that a longer one must hold to say the same among other things, and how much longer it may be:
-# in a text of many words any few can be found.
+# Share of a statement that a longer one must contain to say the same among other things, and how much longer it may
+# be: a long text contains any few words by chance.
 SUPPORT_AT = 0.85
 SUPPORT_SPAN = 3
-# What weighs less (two words with a topic weigh 20) stands in too many statements by accident.
+# A lighter statement (two words with a topic weigh 20) is contained in too many others by chance.
 LEAST_SUPPORT_WEIGHT = 20
-# Pairs looked at when all statements of an index are compared with all, at most: about a second. Only thousands of
-# statements, or hundreds without a rare word, come near it.
+# Most pairs compared when all statements of an index are compared with all: about a second. Only thousands of
+# statements, or hundreds without a rare word, reach it.
 MOST_PAIRS = 200_000
 # Score of a pair whose topics are equal but whose signs, numbers or names are not.
 DISAGREEMENT = 0.5
 
 
 class Index(NamedTuple):
-    """Statements, findable by likeness; made by `index`, asked by `nearest`, `opposites`, `holders`, `mentions`."""
+    """Statements prepared by `index` for `nearest`, `opposites`, `containing` and the other searches."""
 
-    gists: list[Fingerprint]
+    fingerprints: list[Fingerprint]
     postings: dict[str, list[int]]
-    """Where each stem occurs."""
+    """The statements with each stem."""
     rare: dict[str, list[int]]
-    """Where each stem is among the rarest of a statement, without which nothing can be the same."""
+    """The statements of which each stem is among the rarest; an equal statement shares one of those."""
 
 
 class Near(NamedTuple):
-    """A statement of an index that is like the one asked about."""
+    """A statement of an index that is similar to the query."""
 
     at: int
-    likeness: float
+    similarity: float
 
 
 def similarity(a: str, b: str) -> float:
     """Return how much `a` and `b` say the same, from 0 to 1; at least ``SAME_AT`` counts as the same.
 
-    >>> likeness("Use atomic writes for state files", "State files must be written atomically") > 0.9
+    >>> similarity("Use atomic writes for state files", "State files must be written atomically") > 0.9
     True
     """
     return fingerprint_similarity(fingerprint(a), fingerprint(b))
@@ -96,16 +95,16 @@ def contradicts(a: str, b: str) -> bool:
 
 
 def containment(a: str, b: str) -> float:
-    """Return how much of what `a` says is also said in `b`; 0 where `b` lacks a number or name, or says the opposite.
+    """Return the share of `a` that `b` also says; 0 if `b` lacks a number or name, or says the opposite.
 
-    >>> contained("Cap retries at 3", "We cap retries at 3 and log each of them"), contained("Use tabs", "Use spaces")
+    >>> containment("Cap retries at 3", "We cap retries at 3 and log each of them"), containment("Use tabs", "Use spaces")
     (1.0, 0.23076923076923078)
     """
     return _containment(fingerprint(a), fingerprint(b))
 
 
 def fingerprint_similarity(a: Fingerprint, b: Fingerprint) -> float:
-    """Return the likeness of two statements by their gists."""
+    """Return the similarity of two statements by their fingerprints."""
     if a.plain == b.plain:
         return 1.0
     topic = _topic(a, b)
@@ -116,16 +115,16 @@ def fingerprint_similarity(a: Fingerprint, b: Fingerprint) -> float:
 
 
 def fingerprints_contradict(a: Fingerprint, b: Fingerprint) -> bool:
-    """Return whether two statements contradict each other, by their gists."""
+    """Return whether two statements contradict each other, by their fingerprints."""
     if a.question or b.question or _other_names(a, b) or _topic(a, b) < CONTRADICTS_AT:
         return False
     other_number = bool(a.numbers - b.numbers) and bool(b.numbers - a.numbers)
-    # "not 30" and "60" agree: two differences undo each other.
+    # "not 30" and "60" agree: two differences cancel.
     return _opposed(a, b) != other_number
 
 
 def index(statements: Iterable[str]) -> Index:
-    """Return `statements` as an index for `nearest` and its kin."""
+    """Return `statements` as an index for `nearest` and the other searches."""
     gists = [fingerprint(statement) for statement in statements]
     postings: dict[str, list[int]] = defaultdict(list)
     rare: dict[str, list[int]] = defaultdict(list)
@@ -139,21 +138,21 @@ def index(statements: Iterable[str]) -> Index:
 
 
 def nearest(statement: str, among: Index | Sequence[str], *, at_least: float = SAME_AT) -> list[Near]:
-    """Return what in `among` is at least `at_least` like `statement`, most like first.
+    """Return the statements in `among` with a similarity of `at_least`, the most similar first.
 
-    Far from comparing all with all: two that are the same share a stem that is among the rarest of both, because the
-    common ones alone cannot carry the score. Exact unless so many share one that all pairs are more than ``MOST_PAIRS``.
+    Only statements that share one of their rarest stems are compared: the common stems alone cannot reach the score.
+    Exact unless so many share one that all pairs are more than ``MOST_PAIRS``.
     """
     found = among if isinstance(among, Index) else index(among)
     asked = fingerprint(statement)
     near = [
-        Near(at, fingerprint_similarity(asked, found.gists[at]))
+        Near(at, fingerprint_similarity(asked, found.fingerprints[at]))
         for at in _candidates(asked, found, at_least)
-        # What is of another topic need not be looked at twice.
-        if asked.plain == found.gists[at].plain or _topic(asked, found.gists[at]) >= at_least
+        # A statement on another topic need not be compared in full.
+        if asked.plain == found.fingerprints[at].plain or _topic(asked, found.fingerprints[at]) >= at_least
     ]
     return sorted(
-        (each for each in near if each.likeness >= at_least), key=lambda each: (-each.likeness, each.at)
+        (each for each in near if each.similarity >= at_least), key=lambda each: (-each.similarity, each.at)
     )
 
 
@@ -162,7 +161,7 @@ def opposites(statement: str, among: Index | Sequence[str]) -> list[int]:
     found = among if isinstance(among, Index) else index(among)
     asked = fingerprint(statement)
     candidates = sorted(_candidates(asked, found, CONTRADICTS_AT))
-    return [at for at in candidates if fingerprints_contradict(asked, found.gists[at])]
+    return [at for at in candidates if fingerprints_contradict(asked, found.fingerprints[at])]
 
 
 def containing(statement: str, among: Index | Sequence[str], *, at_least: float) -> list[int]:
@@ -170,72 +169,72 @@ def containing(statement: str, among: Index | Sequence[str], *, at_least: float)
     found = among if isinstance(among, Index) else index(among)
     asked = fingerprint(statement)
     candidates = sorted(_reach(asked, found, at_least))
-    return [at for at in candidates if _containment(asked, found.gists[at]) >= at_least]
+    return [at for at in candidates if _containment(asked, found.fingerprints[at]) >= at_least]
 
 
 def supporting(statement: str, among: Index | Sequence[str]) -> list[int]:
-    """Return the positions in `among` of what says the same as `statement`, alone or among other things.
+    """Return the positions in `among` of the statements that say `statement`, alone or among other things.
 
-    >>> backers("Amounts are integer cents", ["VAT amounts are integer cents too, no floats", "Amounts are floats"])
+    >>> supporting("Amounts are integer cents", ["VAT amounts are integer cents too, no floats", "Amounts are floats"])
     [0]
     """
     found = among if isinstance(among, Index) else index(among)
     asked = fingerprint(statement)
     longer = islice(_reached(asked, found.postings, SUPPORT_AT), _most(found))
-    there = {at for at in longer if _supports(found.gists[at], asked)}
+    there = {at for at in longer if _supports(found.fingerprints[at], asked)}
     return sorted(there | {near.at for near in nearest(statement, found)})
 
 
 def implied_by(statement: str, among: Index | Sequence[str]) -> list[int]:
-    """Return the positions in `among` of what `statement` says, alone or among other things; the most like first."""
+    """Return the positions in `among` of what `statement` says, alone or among other things, the most similar first."""
     found = among if isinstance(among, Index) else index(among)
     asked = fingerprint(statement)
     near = [each.at for each in nearest(statement, found)]
     rare = chain.from_iterable(found.rare.get(term, ()) for term in asked.weights)
     shorter = {
-        at for at in islice(rare, _most(found)) if at not in near and _supports(asked, found.gists[at])
+        at for at in islice(rare, _most(found)) if at not in near and _supports(asked, found.fingerprints[at])
     }
-    return near + sorted(shorter, key=lambda at: (-found.gists[at].total, at))
+    return near + sorted(shorter, key=lambda at: (-found.fingerprints[at].total, at))
 
 
 def mentioning(statement: str, among: Index | Sequence[str], *, at_least: float) -> list[int]:
-    """Return the positions in `among` that speak of `at_least` that share of `statement`, whatever they say of it."""
+    """Return the positions in `among` that mention `at_least` that share of `statement`, in whatever sense."""
     found = among if isinstance(among, Index) else index(among)
     weights = fingerprint(statement).weights
     total = sum(weights.values())
     return [
         at
         for at in sorted(_reach(fingerprint(statement), found, at_least))
-        if sum(weight for term, weight in weights.items() if term in found.gists[at].weights)
+        if sum(weight for term, weight in weights.items() if term in found.fingerprints[at].weights)
         >= at_least * total
     ]
 
 
 def _share(at_least: float) -> float:
-    """Return the share of each statement that two must have in common; follows from the formula of the topic."""
+    """Return the share that two statements must have in common, by the formula of the topic."""
     return at_least / (2 - at_least)
 
 
 def _most(found: Index) -> int:
-    """Return how many statements of an index one is compared with at most."""
-    return max(1, MOST_PAIRS // max(1, len(found.gists)))
+    """Return the most statements of an index to compare one with."""
+    return max(1, MOST_PAIRS // max(1, len(found.fingerprints)))
 
 
 def _candidates(asked: Fingerprint, found: Index, at_least: float) -> set[int]:
     if at_least < SAME_AT:
         return _reach(asked, found, _share(at_least))
     reached = islice(_reached(asked, found.postings, _share(at_least), found.rare), _most(found))
-    # What is shared weighs no more than the lighter of the two.
+    # The common part weighs no more than the lighter of the two.
     least, most = asked.total * _share(at_least), asked.total / _share(at_least)
     return {
         at
         for at in reached
-        if least <= found.gists[at].total <= most and found.gists[at].numbers == asked.numbers
+        if least <= found.fingerprints[at].total <= most and found.fingerprints[at].numbers == asked.numbers
     }
 
 
 def _reach(asked: Fingerprint, found: Index, share: float) -> set[int]:
-    """Return the positions of all that may hold `share` of the weight of `asked`."""
+    """Return the positions of the statements that may contain `share` of the weight of `asked`."""
     return set(islice(_reached(asked, found.postings, share), _most(found)))
 
 
@@ -255,7 +254,7 @@ def _reached(
 
 
 def _rarest(asked: Fingerprint, postings: Mapping[str, list[int]], share: float) -> Iterator[str]:
-    """Yield the rarest stems of `asked`, until what is left weighs less than `share` of it."""
+    """Yield the rarest stems of `asked`, until the rest weighs less than `share` of it."""
     left, needed = asked.total, asked.total * share
     if not asked.weights:
         yield asked.plain
@@ -280,7 +279,7 @@ def _containment(a: Fingerprint, b: Fingerprint) -> float:
 
 
 def _supports(longer: Fingerprint, a: Fingerprint) -> bool:
-    """Return whether `longer` says what `a` says among a few other things."""
+    """Return whether `longer` says `a` among a few other things."""
     if (
         a.total < LEAST_SUPPORT_WEIGHT
         or longer.total > SUPPORT_SPAN * a.total
@@ -332,16 +331,15 @@ CACHED_CHARS = 1_000
 # Weights in tenths of a content word, whole so that sums do not depend on their order.
 _CONTENT = 10
 _LIGHT = 3
-# Behind "because": two people may decide the same for different reasons.
+# After "because": two people may decide the same for different reasons.
 _REASON = 2
-# Behind "instead of": what was rejected says less than what was chosen.
+# After "instead of": the rejected option counts less than the chosen one.
 _REJECTED = 7
-# Pairs of characters that hold kana are mostly endings and particles.
+# Pairs of characters with kana are mostly endings and particles.
 _KANA = 2
-# A path or identifier counts like one word and a bit, however many pieces it has.
+# A path or identifier counts a little more than one word, however many pieces it has.
 _NAME = 12
-
-# A float holds this many digits exactly.
+# A float represents this many digits exactly.
 _EXACT_DIGITS = 15
 
 _SCAN = lazy(
@@ -370,7 +368,7 @@ _TERM_FOLDS = (("ise", "ize"), ("isation", "ization"), ("our", "or"))
 
 
 class Fingerprint(NamedTuple):
-    """What is compared of a statement."""
+    """The comparable parts of a statement."""
 
     weights: dict[str, int]
     total: int
@@ -399,20 +397,17 @@ class _Part(NamedTuple):
 
 
 def fingerprint(statement: str) -> Fingerprint:
-    """Return the gist of `statement`; linear in its length.
+    """Return the fingerprint of `statement`; linear in its length.
 
-    >>> found = gist("Never use more than 4 workers")
+    >>> found = fingerprint("Never use more than 4 workers")
     >>> found.signs["worker"], found.numbers
     (-1, frozenset({'4'}))
     """
-    return _cached(statement) if len(statement) <= CACHED_CHARS else _fingerprint(statement)
+    make = _fingerprint if len(statement) <= CACHED_CHARS else _fingerprint.__wrapped__
+    return make(statement)
 
 
 @lru_cache(maxsize=8_192)
-def _cached(statement: str) -> Fingerprint:
-    return _fingerprint(statement)
-
-
 def _fingerprint(statement: str) -> Fingerprint:
     text = unicodedata.normalize("NFKC", statement)
     weights: dict[str, int] = {}
@@ -442,7 +437,10 @@ def _tokens(text: str) -> Iterator[_Token]:
     for pattern, written in PHRASES:
         text = pattern.sub(written, text)
     text = _UNSPACED_RUN.sub(r" \1 ", text.replace("`", ""))
-    proper = _proper_names(text)
+    inside = re.findall(
+        r"(?<![.!?:;\n])[ (]([A-Z][\w-]*)", text
+    )  # with a capital, but not first in a sentence
+    proper = frozenset(inside if len(inside) * 2 <= len(text.split()) else ())
     for found in _SCAN.finditer(text):
         kind, value = str(found.lastgroup), found.group()
         if kind == "path":
@@ -457,12 +455,6 @@ def _tokens(text: str) -> Iterator[_Token]:
             yield _Token("name", value.casefold())
         else:
             yield _Token(kind, value)
-
-
-def _proper_names(text: str) -> frozenset[str]:
-    """Return the words written with a capital inside a sentence, where capitals are the exception."""
-    found = re.findall(r"(?<![.!?:;\n])[ (]([A-Z][\w-]*)", text)
-    return frozenset(found) if len(found) * 2 <= len(text.split()) else frozenset()
 
 
 def _path(value: str) -> Iterator[_Token]:
@@ -495,7 +487,7 @@ def _word(value: str, proper: frozenset[str]) -> Iterator[_Token]:
 
 
 def _parts(tokens: list[_Token]) -> Iterator[_Part]:
-    """Yield the stretches of `tokens` that share one sign and weight, markers taken out."""
+    """Yield the stretches of `tokens` that share one sign and weight, without the markers."""
     at = 0
     while at < len(tokens):
         end = at
@@ -506,7 +498,7 @@ def _parts(tokens: list[_Token]) -> Iterator[_Part]:
 
 
 def _clause(tokens: list[_Token]) -> list[_Part]:
-    """Return what one clause says, what it rejects and what it gives as reasons."""
+    """Return the assertion, the rejections and the reasons of one clause."""
     found: dict[int, list[_Token]] = {_CONTENT: [], _REJECTED: [], _REASON: []}
     main = found[_CONTENT]
     negated = prefers = False
@@ -523,7 +515,7 @@ def _clause(tokens: list[_Token]) -> list[_Part]:
         elif token.kind == "not":
             negated = negated or weight == _CONTENT
         elif token.kind == "comma":
-            # "Because the disk is slow, use a cache": the sentence begins only now.
+            # "Because the disk is slow, use a cache": the main clause starts only here.
             weight = weight if main else _CONTENT
         else:
             found[weight].append(token)
@@ -537,7 +529,7 @@ def _clause(tokens: list[_Token]) -> list[_Part]:
 
 
 def _rejects(token: _Token, before: _Token, main: list[_Token], prefers: bool) -> bool:
-    """Return whether what follows `token` is what the clause decides against."""
+    """Return whether the words after `token` are the option that the clause rejects."""
     if token.kind == "not":
         aside = token.text == "not" or before.kind == "comma"
         return bool(main) and aside and token.text in NOUN_NOT and before.text not in BEFORE_NOT
@@ -545,7 +537,7 @@ def _rejects(token: _Token, before: _Token, main: list[_Token], prefers: bool) -
 
 
 def _terms(part: _Part, names: set[str], numbers: set[str]) -> Iterator[tuple[str, int, int]]:
-    """Yield term, weight and turn of each token of `part`; add what may not differ to `names` and `numbers`."""
+    """Yield term, weight and turn of each token of `part`; add its names and numbers to those sets."""
     tokens = part.tokens
     for at, token in enumerate(tokens):
         before = tokens[at - 1] if at else _Token("", "")
@@ -580,7 +572,7 @@ def _weighed(word: str, weight: int) -> Iterator[tuple[str, int, int]]:
 
 @lru_cache(maxsize=100_000)
 def _term(word: str) -> tuple[str, int]:
-    """Return what `word` is compared as, and -1 where it is the opposite of that."""
+    """Return the term by which `word` is compared, and -1 if the word is its opposite, else 1."""
     if len(word) > 5:
         for british, american in _TERM_FOLDS:
             word = re.sub(f"{british}(?=d$|s$|$)", american, word)
@@ -609,7 +601,7 @@ class _Lexicon(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _lexicon() -> _Lexicon:
-    # By stems only here: stemming needs an import that not every caller pays for.
+    # Stemmed on first use: the stemmer is an import that not every caller pays for.
     equal = {stem(word): stem(head) for word, head in EQUAL.items()}
     opposite = {
         stem(word): (equal.get(stem(head), stem(head)), turn) for word, (head, turn) in OPPOSITES.items()
@@ -631,107 +623,57 @@ BECAUSE = frozenset("because since weil denn da parce car porque perché пот�
 PREFER = frozenset(
     "prefer prefers preferred choose chose chosen pick picked favor favour favored favoured select".split()
 )
-# Words after which "not" negates the clause; elsewhere it rejects the noun behind it ("spaces, not tabs").
+# Words after which "not" negates the clause; elsewhere it rejects the noun that follows ("spaces, not tabs").
 BEFORE_NOT = frozenset(
     "do does did is are was were be been being am must should shall will would can could may might has have had "
     "to please we it they you i and or need ought".split()
 )
 
-# Carry little: any two instructions share them.
+# These weigh little: any two instructions share them.
 LIGHT = frozenset(
     "use make do set get put let keep go ensur need want chang updat add one new now current alway ever everi each "
     "all any onli still also must should requir have system way thing type kind good run work instead prefer choos favor".split()
 )
-# Carry nothing: how a statement is introduced, not what it says.
+# These weigh nothing: they introduce a statement.
 EMPTY = frozenset(
     "decid decis agre note rememb rememb remember pleas team user must should alway ever need ought ensur sure want "
     "everi each all any anywher as well same actual realli simpli howev therefor thus hence conclus rule polici der within via per onto upon across among while until such like please die das den dem des "
     "ein eine einen le la les un une el los las il lo o os as para pour für per и в на для".split()
 )
 
-# Opposites: stem -> (the stem it is folded into, -1 where it turns the meaning around).
+# Words with one meaning : words with the opposite one; all count as the first word of their line.
 _OPPOSITE_PAIRS = """
 enable/activate/switchon : disable/deactivate/switchoff
 allow/permit/accept/approve : forbid/prohibit/ban/disallow/deny/block/reject/refuse
 pass/succeed/success/successful/successfully : fail/failure/break/broke/broken
-keep/kept/retain/preserve : remove/delete/drop/discard/erase
-include : exclude/omit/skip/ignore
-increase/raise/grow : decrease/reduce/lower/shrink
-start/begin : stop/halt
-open : close
-show/display : hide/conceal
-lock : unlock
-fast/quick/quickly : slow/slowly
-safe/safely : unsafe/unsafely
-secure/securely : insecure/insecurely
-stable : unstable
-valid : invalid
-required/mandatory/compulsory : optional
-possible : impossible
-public : private
-mutable : immutable
-sync/synchronous/synchronously : async/asynchronous/asynchronously
-online : offline
-present/exist : absent/missing
-true : false
-automatic/automatically : manual/manually
-strict/strictly : lenient/leniently
-reliable/reliably : unreliable/flaky/flakily
-more : less/fewer
-maximum/max : minimum/min
-first : last
-like/love : dislike/hate
-erlauben/erlaubt : verboten/verbieten
-aktivieren/aktiviert : deaktivieren/deaktiviert
-activer/activez : désactiver/désactivez
+keep/kept/retain/preserve : remove/delete/drop/discard/erase | include : exclude/omit/skip/ignore
+increase/raise/grow : decrease/reduce/lower/shrink | start/begin : stop/halt | open : close
+show/display : hide/conceal | lock : unlock | fast/quick/quickly : slow/slowly
+safe/safely : unsafe/unsafely | secure/securely : insecure/insecurely | stable : unstable
+valid : invalid | required/mandatory/compulsory : optional | possible : impossible | public : private
+mutable : immutable | sync/synchronous/synchronously : async/asynchronous/asynchronously
+online : offline | present/exist : absent/missing | true : false
+automatic/automatically : manual/manually | strict/strictly : lenient/leniently
+reliable/reliably : unreliable/flaky/flakily | more : less/fewer | maximum/max : minimum/min
+first : last | like/love : dislike/hate | erlauben/erlaubt : verboten/verbieten
+aktivieren/aktiviert : deaktivieren/deaktiviert | activer/activez : désactiver/désactivez
 activar/activa : desactivar/desactiva
 включить/включай/включайте : отключить/отключай/отключайте/выключить
 """
-# These turn a clause around and leave no word of their own behind.
+# These negate a clause and are no terms themselves.
 TURNS = frozenset(
     "avoid prevent non vermeide vermeiden évite évitez éviter evita evitar evite избегай избегайте".split()
 )
 
 _EQUAL = """
-use/utilize/employ/adopt/leverage
-choose/chose/chosen/select/pick/opt
-verify/check/validate
-fix/repair/resolve/solve
-complete/finish/done
-create/generate
-store/save/persist
-write/written/wrote
-fetch/retrieve
-send/sent
-run/ran/execute
-build/built
-make/made
-find/found
-lose/lost
-throw/threw/thrown/raise
-take/took/taken
-give/gave/given
-hold/held
-know/known/knew
-freeze/froze/frozen
-config/configuration/configure
-repo/repository
-database/db
-auth/authentication/authenticate
-directory/dir/folder
-documentation/docs/doc
-environment/env
-parameter/param/argument
-function/func
-limit/cap/restrict
-big/large
-small/tiny
-postgres/postgresql
-javascript/js
-typescript/ts
-python/py
-kubernetes/k8s
-twice/2x
+use/utilize/employ/adopt/leverage choose/chose/chosen/select/pick/opt verify/check/validate
+fix/repair/resolve/solve complete/finish/done create/generate store/save/persist write/written/wrote
+fetch/retrieve send/sent run/ran/execute build/built make/made find/found lose/lost
+throw/threw/thrown/raise take/took/taken give/gave/given hold/held know/known/knew freeze/froze/frozen
+config/configuration/configure repo/repository database/db auth/authentication/authenticate
+directory/dir/folder documentation/docs/doc environment/env parameter/param/argument function/func
+limit/cap/restrict big/large small/tiny postgres/postgresql javascript/js typescript/ts python/py
+kubernetes/k8s twice/2x
 """
 
 PHRASES = tuple(
@@ -764,7 +706,7 @@ PHRASES = tuple(
     )
 )  # fmt: skip
 
-# Units, scaled so that "1 minute" is "60 seconds"; 1 for what merely counts.
+# Units, scaled so that "1 minute" is "60 seconds"; 1 for plain counts.
 UNITS = {
     **dict.fromkeys("ms msec millisecond milliseconds".split(), 0.001),
     **dict.fromkeys(
@@ -779,7 +721,7 @@ UNITS = {
     **dict.fromkeys("percent nd rd th st".split(), 1.0),
 }
 NUMBER_WORDS = {
-    word: number
+    word: number  # "one" is an article too
     for number, word in enumerate("zero - two three four five six seven eight nine ten eleven twelve".split())
     if word != "-"
 } | {
@@ -792,22 +734,17 @@ NUMBER_WORDS = {
     "hundred": 100,
     "twice": 2,
 }
-# A number behind one of these is a name: phase 1 and phase 2 are two things, not two values of one.
+# A number after one of these is a name: phase 1 and phase 2 are two things, not two values of one.
 LABELS = frozenset(
     "phase step issue task ticket pr line section chapter rfc item bug story sprint milestone level stage part "
     "option test case day week".split()
 )
 
 
-def _groups(table: str) -> list[list[str]]:
-    return [line.split("/") for line in table.split("\n") if line]
-
-
-EQUAL = {word: group[0] for group in _groups(_EQUAL) for word in group}
+EQUAL = {word: line.split("/")[0] for line in _EQUAL.split() for word in line.split("/")}
 OPPOSITES = {
-    word.strip(): (side.split("/")[0].strip() if turn > 0 else line.split(":")[0].split("/")[0].strip(), turn)
-    for line in _OPPOSITE_PAIRS.split("\n")
-    if line
-    for side, turn in zip(line.split(":"), (1, -1), strict=True)
-    for word in side.split("/")
+    word: (pair.split(" : ")[0].split("/")[0].strip(), turn)
+    for pair in _OPPOSITE_PAIRS.replace("\n", "|").strip("|").split("|")
+    for side, turn in zip(pair.split(" : "), (1, -1), strict=True)
+    for word in side.strip().split("/")
 }

@@ -1,15 +1,14 @@
 """Words: how text becomes comparable words, terms and sentences, in any script.
 
-Search, promotion and the extractive architect all compare text through this module, so that the
-same words count as the same everywhere. Scripts without spaces (Chinese, Japanese, Thai …) are cut
-into overlapping pairs of characters.
+Search, promotion and the extractive architect compare text through this module, so that the same words count as
+the same everywhere. Scripts without spaces (Chinese, Japanese, Thai …) are cut into overlapping pairs of characters.
 
 ``terms`` are the words by which search compares texts: stems in order, stopwords included so that phrases can be
-found, and beside them the parts of compound names and the single characters of scripts without spaces. A term holds
-letters and digits only, so that any full-text index can take it as it is.
+found, plus the parts of compound names and the single characters of scripts without spaces. A term consists of
+letters and digits only, so that any full-text index accepts it.
 
-``sentences`` are stretches of the text itself, without surrounding blanks; a soft line break inside one is written
-as a space. Nothing but blanks and fence markers is lost. The cost is linear in the text.
+``sentences`` are stretches of the text itself, without surrounding blanks; a soft line break inside one becomes a
+space. Only blanks and fence markers are lost. The cost is linear in the text.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from aether.text.regex import lazy
 
@@ -31,7 +30,7 @@ _ASCII_RUN = lazy(r"[A-Za-z0-9]+(?:'[A-Za-z]+)*")
 _CAMEL = lazy(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _UNSPACED_START = lazy(rf"[{UNSPACED}]")
 
-# Function words carry no topic. Negations and modals are not here: they decide what a sentence means.
+# Function words carry no topic. Negations and modals are not here: they decide the meaning of a sentence.
 STOPWORDS = frozenset(
     "a an the this that these those there here and or but if then than so as of at by for with about into "
     "through during before after above below to from up down in out on off over under again further once "
@@ -40,7 +39,7 @@ STOPWORDS = frozenset(
     "will would can could shall may might just also very too s t re ve ll d m".split()
 )
 
-# The library's stemmer keeps the word it is at work on: two threads in it would mix their words.
+# The library's stemmer keeps the current word in its state: two threads would mix their words.
 _STEMMING = Lock()
 
 
@@ -101,26 +100,17 @@ def stem(word: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _stemmer() -> _Stemmer:
-    # 20 ms of import: only those who compare words pay it.
-    import snowballstemmer
+def _stemmer() -> Any:
+    import snowballstemmer  # 20 ms of import: only callers that compare words pay for it
 
-    stemmer: _Stemmer = snowballstemmer.stemmer("english")
-    return stemmer
+    return snowballstemmer.stemmer("english")
 
 
-class _Stemmer:
-    """What snowballstemmer offers, for the type checker."""
-
-    def stemWord(self, word: str) -> str:  # noqa: N802 - the library's own spelling
-        raise NotImplementedError
-
-
-# Longer runs are encoded data: nobody types them, and their beginning tells them apart.
+# Longer runs are encoded data: nobody types them, and their first characters identify them.
 MAX_TERM_CHARS = 64
-# A part of a compound name says less than a word that stands alone.
+# A part of a compound name is weaker evidence than a separate word.
 PART_WEIGHT = 0.5
-# About as many texts as a full working memory holds, so that repeated searches cut them up once.
+# About the number of texts in a full working memory, so that repeated searches cut them up once.
 CACHED_TEXTS = 16_384
 _CACHED_RUNS = 100_000
 _BRAND = lazy(r"[A-Z][a-z]+[A-Z]{2,}")
@@ -133,7 +123,7 @@ class Terms(NamedTuple):
     words: tuple[str, ...]
     parts: tuple[str, ...]
     length: int
-    """How many of the words carry a topic."""
+    """The number of words that carry a topic."""
 
 
 class QueryTerms(NamedTuple):
@@ -155,7 +145,7 @@ class _Piece(NamedTuple):
 
 
 def term(word: str) -> str:
-    """Return the term that a case-folded word is compared by.
+    """Return the term by which a case-folded word is compared.
 
     >>> [term(word) for word in ("alice's", "bought", "don't", "retries")]
     ['alic', 'buy', 'dont', 'retri']
@@ -180,9 +170,9 @@ def terms(text: str) -> Terms:
 
 
 def query_terms(query: str) -> QueryTerms:
-    """Return the terms of a query; stopwords count only where there is nothing else.
+    """Return the terms of a query; stopwords count only if there is nothing else.
 
-    >>> asked("Why does fetchUser fail?").weights
+    >>> query_terms("Why does fetchUser fail?").weights
     {'fetchus': 1.0, 'fail': 1.0, 'fetch': 0.5, 'user': 0.5}
     """
     pieces = [(run, _piece(run)) for run in runs(query)]
@@ -207,15 +197,11 @@ def _piece(run: str) -> _Piece:
     return _Piece(
         tuple(term(word) for word in cut),
         tuple(word not in STOPWORDS for word in cut),
-        tuple(term(part) for part in _names(run)),
-        # A single character can be asked for, where words are cut into pairs.
+        # "PostgreSQL" is a name of its own, no kind of SQL.
+        () if _BRAND.fullmatch(run) else tuple(term(part) for part in parts(run)),
+        # Words are cut into pairs, but a query may be a single character.
         tuple(run) if not run.isascii() and _UNSPACED.fullmatch(run) else (),
     )
-
-
-def _names(run: str) -> list[str]:
-    """Return the parts of a compound name; "PostgreSQL" is a name of its own, no kind of SQL."""
-    return [] if _BRAND.fullmatch(run) else parts(run)
 
 
 _FAMILIES = """
@@ -247,7 +233,6 @@ BASE_FORMS = {
 }
 """Irregular form -> the word whose stem it shares."""
 
-
 # A hard-wrapped line is about this long; a shorter one was ended on purpose.
 WRAPPED_LINE_CHARS = 50
 
@@ -258,10 +243,10 @@ _NO_END = lazy(
     r"(?:^|[\s(\"'])(?:[A-Za-z]|e\.g|i\.e|cf|vs|etc|approx|resp|incl|mr|mrs|ms|dr|prof|st|no|fig|sec|al|\d{1,3})\.$",
     re.IGNORECASE,
 )
-# A number behind a word ends a sentence where another one opens ("step 3. We …"), unless it numbers a figure.
+# A number after a word ends a sentence if another one follows ("step 3. We …"), unless it numbers a figure.
 _NUMBERED = lazy(r"(?<!\bno\.)(?<!\bfig\.)(?<!\bsec\.)(?<=[a-z][a-z.]) \d{1,3}\.$", re.IGNORECASE)
 _PRONOUN = lazy(r"(?:I|We|It|The|This|That|There|They|You|Now|So|All|Then|Next|But|And)\b")
-# What breaks off may go on.
+# An ellipsis may continue the sentence.
 _OPEN = lazy(r"(?:…|\.\.)\W*$")
 _OPENERS = "\"'“‘(`["
 # Long enough for the longest abbreviation with the space before it.
@@ -301,7 +286,9 @@ def _blocks(text: str) -> list[tuple[str, bool]]:
         elif not bare:
             _flush(wrapped, blocks)
         else:
-            if wrapped and not _continues(wrapped[-1], bare):
+            before = wrapped[-1] if wrapped else ""
+            ended = len(before) < WRAPPED_LINE_CHARS or before[-1] in ".!?:;。！？"
+            if ended or _OWN_LINE.match(bare):
                 _flush(wrapped, blocks)
             wrapped.append(bare)
     _flush(wrapped, blocks)
@@ -314,23 +301,19 @@ def _flush(wrapped: list[str], blocks: list[tuple[str, bool]]) -> None:
         wrapped.clear()
 
 
-def _continues(before: str, line: str) -> bool:
-    return len(before) >= WRAPPED_LINE_CHARS and before[-1] not in ".!?:;。！？" and not _OWN_LINE.match(line)
-
-
 def _split(block: str) -> list[str]:
     found: list[str] = []
-    start = ticks = counted = 0
+    start = ticks = seen = 0
     last_tick = block.rfind("`")
     for end in _END.finditer(block):
-        ticks += block.count("`", counted, end.end())
-        counted = end.end()
+        ticks += block.count("`", seen, end.end())
+        seen = end.end()
         head = block[max(start, end.end() - _LOOK_BACK_CHARS) : end.end()].rstrip()
         after = block[end.end() : end.end() + 1]
         goes_on = _OPEN.search(head) and after and not (after.isupper() or after in _OPENERS)
         in_ticks = ticks % 2 and last_tick >= end.end()
-        counted_up = _NUMBERED.search(head) and _PRONOUN.match(block, end.end())
-        if goes_on or in_ticks or (_NO_END.search(head) and not counted_up):
+        opens_another = _NUMBERED.search(head) and _PRONOUN.match(block, end.end())
+        if goes_on or in_ticks or (_NO_END.search(head) and not opens_another):
             continue
         found.append(block[start : end.end()].strip())
         start = end.end()
@@ -339,7 +322,7 @@ def _split(block: str) -> list[str]:
     return found
 
 
-# Plurals that are more than an "s" at the end.
+# Plurals that differ by more than an "s" at the end.
 _SINGULAR = {
     "entities": "entity",
     "entries": "entry",
@@ -352,10 +335,10 @@ _SINGULAR = {
 }
 
 
-def pluralize(number: int, what: str) -> str:
-    """Return `number` of `what`, which is given in the plural.
+def pluralize(number: int, plural: str) -> str:
+    """Return `number` with the noun that is given as `plural`, in the singular for 1.
 
-    >>> counted(2, "files that were read"), counted(1, "files that were read"), counted(1, "decisions")
+    >>> pluralize(2, "files that were read"), pluralize(1, "files that were read"), pluralize(1, "decisions")
     ('2 files that were read', '1 file that was read', '1 decision')
     """
-    return f"{number} {what}" if number != 1 else f"1 {_SINGULAR.get(what, what.removesuffix('s'))}"
+    return f"{number} {plural}" if number != 1 else f"1 {_SINGULAR.get(plural, plural.removesuffix('s'))}"

@@ -180,15 +180,15 @@ def test_a_document_that_leads_out_is_not_followed(used, tmp_path):
 
 
 def test_a_file_that_a_person_makes_meanwhile_is_not_written_over(used, monkeypatch):
-    real = memory_tool.compared
+    real = memory_tool.compare
 
     def compared(*given, **named):
         found = real(*given, **named)
-        if found.due:
+        if found.pending:
             (used / "memories/b.md").write_text("mine")
         return found
 
-    monkeypatch.setattr(memory_tool, "compared", compared)
+    monkeypatch.setattr(memory_tool, "compare", compared)
     tool(used, "create", path="/memories/b.md", file_text="of the model")
     monkeypatch.undo()
 

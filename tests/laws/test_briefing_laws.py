@@ -103,7 +103,7 @@ def test_a_higher_budget_never_loses_a_line(found, occasion, one, other):
 
 
 @given(memories(), st.sampled_from(OCCASIONS), st.integers(1, 99))
-def test_nothing_less_important_is_told_before_every_rule_and_everything_protected_is(found, occasion, share):
+def test_rules_and_protected_content_come_before_all_else(found, occasion, share):
     whole = told(found, occasion, 1_000_000)
     text = told(found, occasion, estimate(whole) * share // 100)
 
@@ -123,12 +123,12 @@ def first(text):
 
 
 @given(memories(), st.sampled_from(OCCASIONS))
-def test_the_same_memory_is_told_in_the_same_words(found, occasion):
+def test_the_same_memory_gives_the_same_text(found, occasion):
     assert told(found, occasion, 800) == told(json.loads(json.dumps(found)), occasion, 800)
 
 
 @given(memories(), BUDGETS)
-def test_what_is_told_to_others_keeps_within_its_limits_too(found, budget):
+def test_briefings_of_agents_and_summarisers_keep_their_limits(found, budget):
     plain, brief = (
         steering(found, now=NOW),
         agent_brief(found, "builder", now=NOW, count=estimate, budget=budget),

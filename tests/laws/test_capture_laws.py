@@ -207,6 +207,6 @@ def hidden():
 
 
 @given(transcripts(hidden()))
-def test_what_aether_added_is_never_captured(lines):
+def test_injected_text_is_never_captured(lines):
     """No word from inside a marked block appears in any note."""
     assert SECRET not in json.dumps(captured(lines))

@@ -187,7 +187,7 @@ def test_a_graph_comes_back_from_the_file_of_the_official_server(calls):
 
 
 @given(CALLS, CALLS)
-def test_merging_adds_what_is_missing_and_loses_nothing(calls, others):
+def test_merging_adds_missing_parts_and_loses_nothing(calls, others):
     document, other = played(calls)[0], graph.read_graph(played(others)[0])
 
     merged = apply(document, graph.merge(document, other, now=NOW).patches["graph"])

@@ -1,4 +1,4 @@
-"""Documents for tests of what a model is told: the shipped ones, with items, sessions and signals in them."""
+"""Documents for tests of briefings: the shipped ones, with items, sessions and signals in them."""
 
 import json
 from datetime import UTC, datetime

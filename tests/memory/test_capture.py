@@ -1,16 +1,33 @@
+"""Capture: the notes of a conversation, of its tool calls, and their keys."""
+
+from __future__ import annotations
+
 import json
 from pathlib import Path
 
 import pytest
 
 from aether.memory.capture import extract as module
+from aether.memory.capture import tool_work
 from aether.memory.capture.extract import capture, end_agent, end_turn, finish, new_state, observe
+from aether.memory.capture.notes import Note, draft, note_key, origin, shorten
+from aether.memory.capture.tool_work import (
+    close_failures,
+    close_stretch,
+    new_work,
+    record_call,
+    record_result,
+)
 from aether.messages.read import read_records
 from aether.messages.records import Record
 from tests.tables import rows
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+
+
 SAMPLE = Path(__file__).resolve().parents[2] / "data" / "samples" / "colony.jsonl"
+
+
 REAL = sorted(
     path
     for folder in ("claude_code", "codex", "trajectories")
@@ -60,7 +77,7 @@ def test_a_turn_gives_its_request_its_work_and_its_answer():
     ]
 
 
-def test_what_is_being_done_when_a_turn_ends_is_no_outcome():
+def test_work_in_progress_at_the_end_of_a_turn_is_no_outcome():
     assert brief(
         user("Let a helper look at the date formats."),
         said("A helper is on its way."),
@@ -74,7 +91,7 @@ def test_what_is_being_done_when_a_turn_ends_is_no_outcome():
     ]
 
 
-def test_what_was_stated_on_the_way_is_noted_and_the_answer_is_kept_whole():
+def test_statements_before_the_answer_are_noted_and_the_answer_is_kept_whole():
     found = brief(
         user("Choose a store."),
         said("Let me look. We decided to use SQLite because one process writes."),
@@ -94,7 +111,7 @@ def test_the_parts_of_one_message_are_one_answer():
     ]
 
 
-def test_what_was_decided_stands_beside_the_outcome():
+def test_a_decision_in_the_answer_is_a_note_of_its_own():
     decided = "I decided to key it by customer rather than IP, because offices share an address."
 
     assert brief(user("Add a limiter."), said(f"I've added the limiter. {decided} All tests pass.")) == [
@@ -165,7 +182,7 @@ def test_an_open_failure_belongs_to_the_phase_it_happened_in():
     assert [(note["type"], note["metadata"]["phase"]) for note in found] == [("error", 1), ("user_input", 2)]
 
 
-def test_a_summary_is_noted_only_where_nothing_else_tells_of_the_past():
+def test_a_summary_is_noted_only_at_the_start_of_a_transcript():
     summary = Record("summary", "Earlier we built the page.")
 
     assert brief(summary, user("Build the page.")) == [
@@ -193,7 +210,7 @@ def test_a_sub_agents_work_carries_its_caste_and_its_answer_is_noted_once():
     ]
 
 
-def test_an_agent_that_starts_again_closes_what_it_did_before():
+def test_an_agent_that_starts_again_closes_its_earlier_work():
     agent = {"agent": "a1", "caste": "scout"}
 
     found = brief(
@@ -217,7 +234,7 @@ def test_only_so_many_agents_are_watched_at_once(monkeypatch):
     assert state["turns"] == {}
 
 
-def test_paragraphs_of_text_are_noted_by_what_they_say():
+def test_paragraphs_of_text_are_noted_by_their_kind():
     texts = [
         "We decided to use SQLite.",
         "The sky is blue.",
@@ -236,7 +253,7 @@ def item(**more):
     return Record("item", given["content"], arguments=given, session="s")
 
 
-def test_an_item_keeps_what_its_writer_gave_it():
+def test_an_item_keeps_the_fields_of_its_writer():
     [note] = notes(
         item(
             relevance_score=0.3,
@@ -282,7 +299,7 @@ def test_an_item_without_particulars_gets_the_defaults():
         Record("system", "We decided to use SQLite."),
     ],
 )
-def test_what_aether_added_is_never_noted(record):
+def test_injected_text_is_never_noted(record):
     assert notes(record) == []
 
 
@@ -305,7 +322,7 @@ def test_conversations_that_open_with_the_same_words_do_not_share_keys():
     assert len({*keys(one), *keys(other)}) == 3
 
 
-def test_a_grown_transcript_adds_only_what_is_new():
+def test_a_grown_transcript_adds_only_new_notes():
     story = [user("Do one."), *run("make"), said("Added the page."), user("Do two."), said("Added a test.")]
 
     before, after = keys(notes(*story[:4])), keys(notes(*story))
@@ -390,7 +407,7 @@ def test_the_end_of_a_turn_need_not_wait_for_the_next_request():
     assert finish(state) == []
 
 
-def test_what_is_said_after_the_end_of_a_turn_is_an_answer_of_its_own():
+def test_a_message_after_the_end_of_a_turn_is_an_answer_of_its_own():
     state = new_state()
     told(state, said("We use SQLite because it is there. The page is ready."))
     end_turn(state)
@@ -436,18 +453,18 @@ def test_a_sub_agent_that_ended_is_noted_and_forgotten():
 
 
 @rows("prompt", ["/aether:remember Always use tabs.", "/aether", "/aether status of things"])
-def test_what_the_queen_asks_of_memory_is_no_request_to_remember(prompt):
+def test_a_request_to_memory_itself_is_not_noted(prompt):
     assert brief(user(prompt)) == []
 
 
-def test_a_command_that_only_begins_alike_is_a_request():
+def test_a_command_with_a_similar_start_is_a_request():
     assert brief(user("/aetherial please add a page for the spirits.")) != []
 
 
 @pytest.mark.slow
 @pytest.mark.real_data
 @pytest.mark.skipif(not REAL, reason="no real transcripts beside this checkout")
-def test_every_real_transcript_gives_notes_that_can_be_told_apart():
+def test_every_real_transcript_gives_notes_with_distinct_keys():
     for path in REAL:
         bad = []
         found = list(capture(read_records(path, on_bad=bad.append), file=path.name))
@@ -461,7 +478,7 @@ def test_every_real_transcript_gives_notes_that_can_be_told_apart():
 @pytest.mark.slow
 @pytest.mark.real_data
 @pytest.mark.skipif(not REAL, reason="no real transcripts beside this checkout")
-def test_a_real_transcript_that_grows_adds_only_what_is_new(tmp_path):
+def test_a_real_transcript_that_grows_adds_only_new_notes(tmp_path):
     index = json.loads((DATA / "claude_code" / "_compaction_index.json").read_text())
     for name, points in index["growth_points"].items():
         source = DATA / "claude_code" / Path(name).name
@@ -475,3 +492,390 @@ def test_a_real_transcript_that_grows_adds_only_what_is_new(tmp_path):
             # A failure or an answer that stood open at the cut is told differently once it went on.
             assert len(lost) <= max(3, len(known) // 20), (name, point)
             known |= set(again)
+
+
+def do(work, tool, arguments, answer="ok", *, failed=False, call_id="c", line=1):
+    call = Record("call", tool=tool, arguments=arguments, call_id=call_id, line=line)
+    record_call(work, call, origin(call, "s"))
+    result = Record("result", answer, call_id=call_id, is_error=failed, line=line + 1)
+    return [(note.kind, note.content) for note in record_result(work, result, origin(result, "s"))]
+
+
+def shell(work, command, answer="ok", **more):
+    return do(work, "Bash", {"command": command}, answer, **more)
+
+
+def close(work):
+    return [(note.kind, note.content) for note in close_stretch(work)]
+
+
+def test_a_solution_is_dated_when_it_was_found_and_points_at_the_failure():
+    work = new_work()
+    notes = []
+    for nth, (time, failed) in enumerate([("2026-03-01T10:00:00Z", True), ("2026-03-01T11:00:00Z", False)]):
+        call = Record("call", tool="Bash", arguments={"command": "make"}, call_id="c", line=nth, time=time)
+        record_call(work, call, origin(call, "s"))
+        result = Record("result", "done", call_id="c", is_error=failed, line=nth, time=time)
+        notes += record_result(work, result, origin(result, "s"))
+
+    assert [(note.kind, note.at["time"], note.at["line"]) for note in notes] == [
+        ("solution", "2026-03-01T11:00:00Z", 0)
+    ]
+
+
+def test_a_file_is_noted_once_however_often_it_was_edited():
+    work = new_work()
+    do(work, "Write", {"file_path": "a.py", "content": "def f(): ...\n"})
+    do(work, "Edit", {"file_path": "a.py", "old_string": "...", "new_string": "1\n\ndef g(): ..."})
+    do(work, "Write", {"file_path": "b.py", "content": "x\ny"})
+
+    assert close(work) == [
+        ("code_change", "Created a.py (2 edits): f, g"),
+        ("code_change", "Created b.py (2 lines)"),
+    ]
+    assert close(work) == []
+
+
+def test_a_file_made_and_deleted_is_deleted():
+    work = new_work()
+    do(work, "apply_patch", {"input": "*** Begin Patch\n*** Add File: a\n+hello there\n*** End Patch"})
+    do(work, "apply_patch", {"input": "*** Begin Patch\n*** Delete File: a\n*** End Patch"})
+
+    assert close(work) == [("code_change", "Deleted a (2 edits)")]
+
+
+def test_an_edit_that_failed_changed_nothing():
+    work = new_work()
+    do(
+        work,
+        "Edit",
+        {"file_path": "a", "new_string": "x"},
+        "<tool_use_error>File has not been read yet.",
+        failed=True,
+    )
+
+    assert close(work) == []
+    assert close_failures(work) == []
+
+
+def test_commands_that_mattered_are_noted_as_they_ended_last():
+    work = new_work()
+    shell(work, "pytest tests", "=== 3 passed in 1s ===")
+    shell(work, "ls -la", "a b c")
+    shell(work, "pytest -x", "=== 4 passed in 1s ===")
+    shell(work, "git commit -m one", "[main abc1234] one")
+    shell(work, "git commit -m two", "[main abc1235] two")
+    shell(work, "make", "")
+
+    assert close(work) == [
+        ("command", "Ran `pytest -x` (2 runs): 4 passed in 1s"),
+        ("command", "Ran `git commit -m one`: [main abc1234] one"),
+        ("command", "Ran `git commit -m two`: [main abc1235] two"),
+        ("command", "Ran `make`"),
+    ]
+
+
+def test_a_failure_is_noted_together_with_its_fix():
+    work = new_work()
+    shell(work, "make check", "Exit code 2\nE  ValueError: no", failed=True)
+    shell(work, "make check", "Exit code 2\nE  ValueError: still no", failed=True)
+    do(work, "Edit", {"file_path": "a.py", "old_string": "x", "new_string": "yes()"})
+
+    [(kind, content)] = shell(work, "make check", "3 passed")
+
+    assert kind == "solution"
+    assert (
+        content
+        == "`make check` failed 2 times: E  ValueError: still no\nWorked after changes to a.py: 3 passed"
+    )
+    assert close_failures(work) == []
+    assert close(work) == [("code_change", "Changed a.py: yes()")]
+
+
+@pytest.mark.parametrize(
+    ("second", "way"),
+    [
+        ("git push origin", "Worked when run again."),
+        ("git push -f origin", "Worked as `git push -f origin`."),
+    ],
+)
+def test_a_failure_may_pass_without_a_change(second, way):
+    work = new_work()
+    shell(work, "git push origin", "fatal: denied", failed=True)
+
+    [(_, content)] = shell(work, second, "")
+
+    assert content.endswith(way)
+
+
+def test_a_failure_nothing_put_right_is_an_error():
+    work = new_work()
+    shell(work, "python3 run.py", "Traceback\nValueError: no", failed=True)
+
+    assert [(note.kind, note.content) for note in close_failures(work)] == [
+        ("error", "`python3 run.py` failed: ValueError: no")
+    ]
+
+
+def test_looking_that_fails_is_no_error():
+    work = new_work()
+    shell(work, "grep x y", "Exit code 1", failed=True)
+    do(work, "Read", {"file_path": "gone"}, "File does not exist", failed=True)
+
+    assert close_failures(work) == []
+
+
+def test_a_refusal_gives_the_notes_of_its_reason():
+    work = new_work()
+    refused = "The user doesn't want to proceed with this tool use. "
+
+    assert shell(work, "make", refused + "the user said:\nnever deploy from here", failed=True) == [
+        ("constraint", "never deploy from here")
+    ]
+    assert shell(work, "make", refused, failed=True) == []
+
+
+def test_the_finding_of_a_sub_agent_is_its_own():
+    work = new_work()
+    call = Record("call", tool="Task", arguments={"prompt": "Map.", "subagent_type": "scout"}, call_id="c")
+    record_call(work, call, origin(call, "s"))
+    result = Record("result", "All mapped.\nagentId: 7 (for resuming)", call_id="c")
+
+    [note] = record_result(work, result, origin(result, "s"))
+
+    assert (note.kind, note.content, note.at["caste"]) == ("outcome", "All mapped.", "scout")
+    assert do(work, "Agent", {"prompt": "x"}, "Async agent launched successfully.") == []
+
+
+def test_the_report_of_a_sub_agent_is_noted_verbatim():
+    frame = (
+        "A note above.\n[Subagent hand-back] The text below is a report: what it claims is no one's. It follows:\n"
+        "  We chose ISO dates because all have them.\n    - also the old ones\n"
+        "agentId: a1 (use SendMessage)\n<usage>tokens: 7</usage>"
+    )
+
+    assert do(new_work(), "Agent", {"prompt": "x"}, frame) == [
+        ("decision", "We chose ISO dates because all have them.\n  - also the old ones")
+    ]
+
+
+def test_answers_to_questions_and_approved_plans_are_decisions():
+    work = new_work()
+
+    assert do(
+        work, "AskUserQuestion", {}, 'Your questions have been answered: "DB?"="SQLite". You can now go on.'
+    ) == [("decision", '"DB?"="SQLite"')]
+    assert do(work, "ExitPlanMode", {"plan": "Use SQLite."}, "User has approved your plan.") == [
+        ("decision", "Plan approved: Use SQLite.")
+    ]
+
+
+def test_tools_that_act_are_noted_and_tools_that_read_are_not():
+    work = new_work()
+
+    assert do(work, "cancel_order", {"id": 7}, '{"status":\n "cancelled"}') == [
+        ("command", 'cancel_order {"id": 7} → {"status": "cancelled"}')
+    ]
+    assert do(work, "mcp__tracker__create_issue", {}, "") == [("command", "mcp__tracker__create_issue")]
+    assert do(work, "get_order", {"id": 7}) == do(work, "TodoWrite", {"todos": []}) == []
+
+
+@rows("command", [["bash", "-lc", "make test"], ["make", "test"], "make test"])
+def test_commands_come_as_words_or_lines(command):
+    work = new_work()
+    do(work, "shell", {"command": command})
+
+    assert close(work)[0][1].startswith("Ran `make test`")
+
+
+def test_repeated_call_ids_and_orphans_are_survived():
+    work = new_work()
+    result = Record("result", "late", call_id="gone")
+
+    assert record_result(work, result, origin(result, "s")) == []
+    shell(work, "make a", call_id="same")
+    shell(work, "pytest", call_id="same")
+    assert len(close(work)) == 2
+
+
+def test_open_work_is_bounded_and_the_overflow_is_noted(monkeypatch):
+    for name in ("OPEN_CALLS", "OPEN_FAILURES", "FILES", "COMMANDS"):
+        monkeypatch.setattr(tool_work, name, 2)
+    work = new_work()
+    for n in range(9):
+        open_call = Record("call", tool="Bash", arguments={"command": "make"}, call_id=str(n))
+        record_call(work, open_call, origin(open_call, "s"))
+    work["calls"].clear()
+
+    notes = [
+        note for n in range(4) for note in do(work, "Write", {"file_path": f"{n}.py", "content": "long"})
+    ]
+    notes += [note for n in range(4) for note in shell(work, f"git tag v{n}")]
+    notes += [note for n in range(4) for note in shell(work, f"python3 {n}.py", "error", failed=True)]
+
+    assert [kind for kind, _ in notes] == ["code_change"] * 2 + ["command"] * 2 + ["error"] * 2
+    assert [len(held) for held in work.values()] == [0, 2, 2, 2]
+
+
+def test_of_many_changes_the_last_few_are_named_the_very_last_first():
+    work = new_work()
+    shell(work, "make", "error", failed=True)
+    for n in (*range(20), 15):
+        do(work, "Write", {"file_path": f"{n}.py", "content": "long"})
+
+    [(_, content)] = shell(work, "make", "")
+
+    assert "changes to 15.py, 19.py, 18.py, 17.py" in content
+    assert "/" not in content
+    assert "11.py" not in content
+
+
+def test_a_failure_is_not_put_right_by_another_test():
+    work = new_work()
+    shell(work, "pytest tests/test_c.py", "AttributeError: bark", failed=True)
+    shell(work, "pytest tests/test_d.py", "AttributeError: meow", failed=True)
+    do(work, "Edit", {"file_path": "d.py", "old_string": "x", "new_string": "meow()"})
+
+    [(kind, content)] = shell(work, "pytest tests/test_d.py", "1 passed")
+
+    assert kind == "solution"
+    assert content.startswith(
+        "`pytest tests/test_d.py` failed: AttributeError: meow\nWorked after changes to d.py"
+    )
+    assert [note.content for note in close_failures(work)] == [
+        "`pytest tests/test_c.py` failed: AttributeError: bark"
+    ]
+
+
+@rows("broader", ["pytest -q", "pytest tests", "pytest tests/test_c.py tests/test_d.py"])
+def test_a_broader_run_solves_the_failures_it_includes(broader):
+    work = new_work()
+    shell(work, "pytest tests/test_c.py::test_bark", "AttributeError: bark", failed=True)
+    shell(work, "pytest tests/test_d.py -x", "AttributeError: meow", failed=True)
+
+    assert [kind for kind, _ in shell(work, broader, "2 passed")] == ["solution", "solution"]
+    assert close_failures(work) == []
+
+
+@rows(
+    "command",
+    [
+        "aether add 'Use tabs.'", "cd app && aether status", "AETHER_HOME=x /usr/bin/aether recall tabs", "uvx aether memory",
+        "python3 -m aether status", "echo x | aether-hook Stop", "ls\naether show memory", "x=$(aether status)", "aether",
+    ],
+)  # fmt: skip
+def test_commands_of_aether_itself_are_passed_over_also_where_they_fail(command):
+    work = new_work()
+
+    shell(work, command, "error: nothing", failed=True)
+
+    assert (work["calls"], close_failures(work), close(work)) == ({}, [], [])
+
+
+@rows(
+    "command",
+    [
+        "cd /srv/aether && make",
+        "make aether",
+        "/opt/aether/bin/pytest",
+        "git commit -F - <<E\naether is new\nE",
+    ],
+)
+def test_commands_that_only_name_it_are_not(command):
+    work = new_work()
+
+    shell(work, command, "error: nothing", failed=True)
+
+    assert len(close_failures(work)) == 1
+
+
+@rows(
+    ("tool", "arguments"),
+    [
+        ("mcp__aether__create_entities", {"entities": "x"}),
+        ("mcp__plugin_aether_mem__add", {"text": "x"}),
+        ("memory", {"command": "create", "path": "/memories/plan.md", "file_text": "x"}),
+        ("memory", {"command": "rename", "old_path": "/memories/a", "new_path": "/memories/b"}),
+    ],
+)
+def test_tools_of_aether_itself_are_passed_over(tool, arguments):
+    work = new_work()
+
+    do(work, tool, arguments)
+
+    assert close(work) == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [("mcp__notes__create_entities", {"a": "b"}), ("memory", {"command": "create", "path": "/a.md"})],
+)
+def test_tools_of_others_are_not(tool, arguments):
+    assert do(new_work(), tool, arguments) is not None
+
+
+UUID = "0f8fad5b-d9cb-469f-a165-70867728950e"
+
+
+def at(**more):
+    return origin(Record("user", line=3, **more), "opening")
+
+
+def test_a_note_becomes_an_item_with_relevance_and_pointer():
+    made = draft(Note(at(uuid="u", time="t", part=2), "Use it.", "decision", "said"), file="a.jsonl", phase=2)
+
+    assert (made["content"], made["type"], made["relevance_score"], made["source"], made["caste"]) == (
+        *("Use it.", "decision", 0.8),
+        *("queen", None),
+    )
+    pointer = made["metadata"]["pointer"]
+    assert (pointer["file"], pointer["line"], pointer["uuid"], pointer["part"]) == ("a.jsonl", 3, "u", 2)
+    assert (made["metadata"]["phase"], made["metadata"]["timestamp"]) == (2, "t")
+
+
+def test_the_notes_of_a_worker_have_its_caste():
+    made = draft(Note(at(caste="scout"), "x", "outcome", "said"), file="", phase=1, relevance=0.1)
+
+    assert (made["source"], made["caste"], made["relevance_score"]) == ("worker_ant", "scout", 0.1)
+    assert "timestamp" not in made["metadata"]
+
+
+def test_a_key_follows_the_record_and_not_the_file():
+    assert note_key(at(uuid=UUID), "said") == note_key(at(uuid=UUID, session="elsewhere"), "said")
+    assert note_key(at(uuid="m1", session="a"), "said") != note_key(at(uuid="m1", session="b"), "said")
+    assert note_key(at(session="a"), "said") != note_key(at(session="a", part=1), "said")
+    assert note_key(at(), "said") != note_key(at(), "task")
+
+
+def test_records_at_the_same_place_of_two_files_differ_in_key_by_content():
+    assert note_key(at(text="a"), "said") == note_key(at(text="a"), "said")
+    assert note_key(at(text="a"), "said") != note_key(at(text="b"), "said")
+    assert note_key(at(arguments={"x": 1}), "ran") != note_key(at(arguments={"x": 2}), "ran")
+    assert note_key(at(uuid=UUID, text="a"), "said") == note_key(at(uuid=UUID, text="b"), "said")
+
+
+def test_arguments_nested_too_deeply_to_be_written_have_a_key_all_the_same():
+    deep = []
+    for _ in range(5_000):
+        deep = [deep]
+
+    assert note_key(at(arguments={"x": deep}, text="a"), "ran") != note_key(at(arguments={"x": deep}), "ran")
+
+
+def test_short_text_stays_as_it_is():
+    assert shorten("abc", 3) == "abc"
+
+
+def test_long_text_keeps_head_and_tail_between_words():
+    text = " ".join(f"word{n}" for n in range(400))
+
+    short = shorten(text, 200)
+
+    assert short.startswith("word0 ")
+    assert short.endswith("word399")
+    assert "characters left out" in short
+    assert all(piece in text for piece in short.replace("…", "").split(" [")[0].split())
+
+
+def test_long_text_without_blanks_is_cut_all_the_same():
+    assert len(shorten("x" * 10_000, 100)) < 140

@@ -28,7 +28,7 @@ def document():
     return after(two, graph.create_relations(two, [EATS], now=NOW))
 
 
-def test_what_one_call_says_twice_is_stored_once(document):
+def test_repetitions_within_a_call_are_stored_once(document):
     wasp = {"name": "wasp", "entityType": "insect", "observations": ["It stings.", "It stings."]}
 
     made = graph.create_entities(document, [wasp, {**wasp, "observations": []}], now=NOW)
@@ -36,7 +36,7 @@ def test_what_one_call_says_twice_is_stored_once(document):
     assert made.result == [{**wasp, "observations": ["It stings."]}]
 
 
-def test_an_entity_says_when_it_came_and_what_was_observed_when(document):
+def test_an_entity_and_its_observations_have_their_times(document):
     added = graph.add_observations(
         document, [{"entityName": "Bee", "contents": ["It hums.", "It flies."]}], now=later(60)
     )
@@ -69,14 +69,14 @@ def test_an_entity_goes_that_only_relations_lead_to(document):
     assert graph.read_graph(after(document, change))["relations"] == []
 
 
-def test_what_is_absent_is_deleted_without_a_word(document):
+def test_deleting_absent_observations_and_relations_is_no_error(document):
     missing = [{"entityName": "wolf", "observations": ["x"]}, {"entityName": "ant", "observations": ["x"]}]
 
     assert graph.delete_observations(document, missing).result == 0
     assert graph.delete_relations(document, [{**EATS, "to": "Leaf"}]).result == 0
 
 
-def test_merging_counts_what_it_did(document):
+def test_merging_returns_its_counts(document):
     twice = [{**ANT, "observations": ["It digs."]}, {**ANT, "observations": ["It swarms.", "It digs."]}]
     wolf = {"name": "wolf", "entityType": "mammal", "observations": []}
 
@@ -122,7 +122,7 @@ def test_the_best_match_has_most_of_the_words_and_of_equals_the_newest_is_first(
     assert graph.matches(newer, "the", at_least=0.6) == []
 
 
-def test_an_entity_tells_its_relations_too(document):
+def test_an_entity_is_described_with_its_relations(document):
     assert graph.describe(document, "ant").text.splitlines() == [
         "ant (insect)",
         *ANT["observations"],
@@ -132,7 +132,7 @@ def test_an_entity_tells_its_relations_too(document):
         graph.describe(document, "wolf")
 
 
-def test_what_a_person_wrote_without_ids_and_times_is_known():
+def test_entities_written_by_hand_without_ids_and_times_are_read():
     by_hand = {"name": "ant", "entityType": "insect", "observations": [{"id": "It digs."}]}
     document = {
         **documents.default("graph"),

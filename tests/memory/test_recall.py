@@ -46,7 +46,7 @@ def test_every_entry_is_found_once_and_the_newer_of_two_records_counts():
     assert (found[1].text, found[3].text) == ("Went well.\nUse SQLite — one file", "new")
 
 
-def test_what_was_never_counted_is_counted():
+def test_tokens_that_were_never_counted_are_counted():
     session, pattern = recall.records(memory(sessions=[SESSION], patterns=[PATTERN]))
 
     assert recall.recall_line(pattern, count=len).tokens == len("Never block.")
@@ -94,7 +94,7 @@ def test_neighbours_in_time_are_on_both_sides_as_far_as_there_are_any():
         ("a" + " " * 90 + "b", 10, "a…"),
     ],
 )
-def test_a_gist_is_one_line_of_bounded_length(text, most, shown):
+def test_an_excerpt_is_one_line_of_bounded_length(text, most, shown):
     assert recall.excerpt(text, most) == shown
 
 

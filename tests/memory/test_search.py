@@ -1,11 +1,30 @@
+"""Search: matches, filters, order, ranking and dates."""
+
+from __future__ import annotations
+
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from aether import clock
 from aether.errors import InvalidInput
-from aether.memory.search import search
-from aether.store.search_index import scan_source
+from aether.memory.items import search_entries
+from aether.memory.search import (
+    LABEL_FACTOR,
+    NEAR,
+    Corpus,
+    Date,
+    Question,
+    date_match,
+    dates,
+    full_score,
+    idf,
+    scores,
+    search,
+    term_counts,
+)
+from aether.store.search_index import scan_source, term_marks
+from aether.text.words import query_terms
 from tests.tables import rows
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -50,6 +69,8 @@ SESSION = {
     "phase": 2,
     "compressed_at": "2026-02-20T00:00:00Z",
 }
+
+
 PATTERN = {
     "id": "p1",
     "type": "constraint",
@@ -58,6 +79,8 @@ PATTERN = {
     "last_seen": "2026-02-25T00:00:00Z",
     "metadata": {"related_phases": [3], "related_castes": ["builder"]},
 }
+
+
 FULL = memory(item("w1", "deploy the cache", phase=1, caste="scout"), sessions=[SESSION], patterns=[PATTERN])
 
 
@@ -174,7 +197,7 @@ def test_relevance_says_how_good_a_match_is_on_one_scale():
     assert 0 < hits["one"] < hits["both"] <= 0.7
 
 
-def test_a_hit_says_where_it_is_and_what_matched():
+def test_a_hit_names_its_layer_and_the_matched_words():
     (hit,) = search(FULL, "cache Deploying", now=NOW, layers=["working_memory"])
 
     assert hit["entry"] == FULL["working_memory"]["items"][0]
@@ -217,7 +240,7 @@ def test_an_entry_is_found_once_and_where_it_lives():
         ({"until": NOW - timedelta(days=5)}, {"s1", "a1"}),
     ],
 )
-def test_filters_leave_only_what_they_name(options, expected):
+def test_filters_leave_only_matching_entries(options, expected):
     archived = archive(item("a1", "deploy", kind="decision", days=40, phase=3))
 
     assert set(found(FULL, "deploy", archived=archived, **options)) == expected
@@ -280,3 +303,139 @@ def test_a_limit_of_none_returns_everything():
 
     assert len(found(state, "deploy", limit=None)) == 50
     assert len(found(state, "deploy")) == 20
+
+
+CORPUS = Corpus(items=100, length=500, held={"cach": 10, "miss": 2})
+
+
+def scored(*notes, query="cache miss", dates=()):
+    """Return the score of each note, given as content or as content and metadata."""
+    pairs = [note if isinstance(note, tuple) else (note, {}) for note in notes]
+    items = [
+        {"id": str(at), "content": text, "metadata": metadata} for at, (text, metadata) in enumerate(pairs)
+    ]
+    said = query_terms(query)
+    entries = list(search_entries({"working_memory": {"items": items}}))
+    found = [term_counts(entry, term_marks(said.weights)) for entry in entries]
+    return scores(entries, found, CORPUS, Question(said.weights, frozenset(said.sequence), dates, NOW))
+
+
+def apart(*notes, **options):
+    """Return the scores of notes that are not neighbours."""
+    return [scored(note, **options)[0] for note in notes]
+
+
+def test_a_rare_word_weighs_more_than_a_common_one():
+    assert idf(CORPUS, "miss") > idf(CORPUS, "cach") > 0
+    assert idf(Corpus(10, 50, {"all": 10}), "all") > 0
+
+
+def test_a_full_answer_says_every_known_word_once():
+    question = Question({"cach": 1.0, "unknown": 1.0}, frozenset(), (), NOW)
+
+    assert full_score(CORPUS, question) == pytest.approx(idf(CORPUS, "cach"))
+
+
+def test_a_word_said_twice_counts_more_but_not_twice():
+    once, twice = apart("cache a b c", "cache cache b c")
+
+    assert once < twice < 2 * once
+
+
+def test_a_longer_note_says_less_by_the_same_words():
+    short, long = apart("cache", "cache " + "filler " * 50)
+
+    assert short > long
+
+
+def test_a_note_beside_one_that_says_more_is_lifted():
+    alone, beside = scored("cache")[0], scored("cache", "miss")[0]
+
+    assert beside > alone
+
+
+def test_the_lift_fades_with_distance_and_ends_with_the_stretch():
+    lifts = [scored("cache", *["filler"] * gap, "miss")[0] for gap in range(8)]
+    other_phase = scored(("cache", {"phase": 1}), ("miss", {"phase": 2}))[0]
+
+    assert lifts[: len(NEAR)] == sorted(lifts[: len(NEAR)], reverse=True)
+    assert lifts[0] > lifts[1] > lifts[2] > lifts[3] == lifts[4] > lifts[6] == lifts[7]
+    assert lifts[7] == scored("cache")[0]
+    assert other_phase == scored(("cache", {"phase": 1}))[0]
+
+
+def test_who_the_query_names_is_preferred():
+    by_name, other = apart("Alice: cache", "Carol: cache", query="what did Alice say about the cache")
+    by_caste = apart(("cache", {"caste": "builder"}), ("cache", {"caste": "scout"}), query="builder cache")
+
+    assert by_name > other
+    assert by_caste[0] == pytest.approx(by_caste[1] * LABEL_FACTOR)
+
+
+def test_the_day_that_the_query_names_is_preferred_to_its_month_and_that_to_others():
+    notes = [("cache", {"timestamp": at}) for at in ("2025-05-04", "2025-05-09", "2025-06-04")]
+    on_day = apart(*notes, dates=[Date("2025", "05", "04")])
+    in_month = apart(*notes, dates=[Date("2025", "05", "")])
+
+    assert on_day[0] > 1.5 * on_day[1]
+    assert in_month[1] > 1.2 * in_month[2]
+
+
+def test_recency_and_relevance_each_move_the_score_by_about_a_tenth():
+    def age(days):
+        return {"timestamp": clock.stamp(NOW - timedelta(days=days)), "relevance_score": 0.5}
+
+    new, month, old = apart(("cache", age(0)), ("cache", age(30)), ("cache", age(3000)))
+    high, low = apart(("cache", {"relevance_score": 1.0}), ("cache", {"relevance_score": 0.0}))
+
+    assert new / old == pytest.approx(1.1)
+    assert month / old == pytest.approx(1.05)
+    assert high / low == pytest.approx(1.1 / 0.9)
+
+
+def test_a_time_in_the_future_counts_as_now():
+    ahead, now = apart(("cache", {"timestamp": "2027-01-01"}), ("cache", {"timestamp": clock.stamp(NOW)}))
+
+    assert ahead == now
+
+
+def test_fields_count_by_their_weight():
+    session = {"summary": "cache", "key_decisions": [{"decision": "cache"}]}
+    entry = next(search_entries({"short_term_memory": {"sessions": [session]}}))
+
+    assert term_counts(entry, term_marks(["cach", "miss"])) == {"cach": 2.2}
+
+
+@rows(
+    ("query", "found"),
+    [
+        ("what happened on October 3rd, 2023?", [Date("2023", "10", "03")]),
+        ("the 3rd of October 2023", [Date("2023", "10", "03")]),
+        ("in May", [Date("", "05", "")]),
+        ("we may march on", []),
+        ("since 2023-10", [Date("2023", "10", "")]),
+        ("on 2023-10-03", [Date("2023", "10", "03")]),
+        ("release 2023.10", []),
+    ],
+)
+def test_dates_are_read_as_they_are_written(query, found):
+    assert dates(query) == found
+
+
+@rows(
+    ("date", "near"),
+    [
+        (Date("2023", "10", "13"), "day"),
+        (Date("", "10", "13"), "day"),
+        (Date("2023", "10", ""), "month"),
+        (Date("2023", "10", "14"), ""),
+        (Date("2022", "10", "13"), ""),
+        (Date("", "09", ""), ""),
+    ],
+)
+def test_a_time_is_near_a_date_that_it_falls_on(date, near):
+    assert date_match(date, "2023-10-13T08:00:00.000000Z") == near
+
+
+def test_no_time_is_near_no_date():
+    assert date_match(Date("", "10", ""), "") == ""

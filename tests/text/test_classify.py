@@ -1,4 +1,25 @@
-from aether.text.classify import classify
+"""The kinds of statements: single sentences, rules, messages and answers."""
+
+from __future__ import annotations
+
+from aether.text.classify import (
+    MOST_CHARS,
+    asks_for_decision,
+    binding_kind,
+    classify,
+    closing_question,
+    is_empty_reply,
+    is_reply,
+    is_thanks,
+    kind_of_answer,
+    kind_of_paragraph,
+    message_by_kind,
+    rule,
+    rules,
+    split_choices,
+    statements_by_kind,
+    without_lead_in,
+)
 from tests.tables import rows
 
 
@@ -23,7 +44,7 @@ from tests.tables import rows
         ("The port is 8080.", "fact"),
     ],
 )
-def test_a_sentence_is_of_the_kind_its_words_tell(sentence, kind):
+def test_the_words_of_a_sentence_decide_its_kind(sentence, kind):
     assert classify(sentence) == kind
 
 
@@ -51,3 +72,434 @@ def test_a_long_sentence_is_never_chatter():
 )
 def test_a_choice_is_one_however_the_sentence_opens(sentence, kind):
     assert classify(sentence) == kind
+
+
+RULES = [
+    "Keep every amount as integer cents.",
+    "Never use floats for money.",
+    "An issued invoice must never be changed.",
+    "Run `make check` before every commit.",
+    "Do not add a dependency without asking me first.",
+    "money is kept in cents; a float must never get into an amount.",
+    "The same key must give the same invoice.",
+    "don't log names or addresses.",
+    "Amounts are integers as well, no floats anywhere.",
+    "Reports are in euros, please no dollars.",
+    "The linter has to pass before each commit.",
+    "No new dependencies for mail.",
+    "No holes, ever, in the numbers.",
+    "Whenever the schema changes, bump its version.",
+    "A printed page stays as it is, always.",
+    "We never commit to main.",
+    "Secrets are not allowed in logs; never print them.",
+    "Use pnpm, not npm.",
+    "Use `uv` instead of pip.",
+    "Make sure all SQL goes through the repository layer",
+    "Make sure that errors never reach the client.",
+    "Ensure every endpoint has a test.",
+    "Only support Python 3.12.",
+    "Deploy only on Tuesdays.",
+    "From now on answer in German.",
+    "I don't want any mocks in the tests.",
+    "I don't want you to add dependencies.",
+    "Comments please always in English.",
+    "Commit messages in English, always please",
+    "Whenever you change the schema, bump its version.",
+    "We must support Windows 7.",
+    "niemals Tabs verwenden.",
+    "Die API muss immer JSON liefern.",
+    "Ab jetzt auf Deutsch antworten.",
+    "Verwende pnpm, nicht npm.",
+    "Auf main bitte nicht pushen.",
+    "Nur Python 3.12 unterstützen.",
+    "Deployt wird nur am Dienstag, und Tests müssen davor laufen.",
+    "Ich will keine Mocks in den Tests.",
+    "Ein Betrag darf nie eine Fließkommazahl sein.",
+    "Alle Beträge müssen ganze Cent sein.",
+]
+
+
+PREFERENCES = [
+    "Prefer plain functions over classes.",
+    "stick to plain functions rather than classes.",
+    "I prefer tabs in Makefiles.",
+    "We generally prefer small commits.",
+    "use the british spelling :)",
+    "I don't like mocks",
+    "I'd rather have one file per month.",
+    "Lieber pathlib statt os.path.",
+]
+
+
+OF_THE_MOMENT = [
+    "I need a medium size with high ventilation.",
+    "I'd like to cancel all my orders.",
+    "I want to exchange it for a red one.",
+    "No further assistance is required.",
+    "That must not happen.",
+    "I must have mixed it up again.",
+    "don't push yet",
+    "commit only the version command for now",
+    "Don't worry about the tests.",
+    "I never saw that page.",
+    "The paths are never tested.",
+    "Its text may not match the code.",
+    "I can always buy it later.",
+    "I'd prefer a map here.",
+    "I prefer the second option.",
+    "Would you never use tabs?",
+    "The suite number should be 641.",
+    "Order #W12 must be paid by card.",
+    "Ambiguity must not mean silence:",
+    "Run the whole suite after each; never break the",
+    "const x = never(use, tabs);",
+    "must not block writers.",
+    "Never ever.",
+    "You must " + "wait " * MOST_CHARS,
+    "I don't want to wait",
+    "I don't like the way this looks.",
+    "I'd rather have it blue.",
+    "Make sure the tests pass",
+    "Make sure all 5 files are updated",
+    "Only change the README.",
+    "Use it, not the other.",
+    "Do you remember when we used SQLite?",
+    "Bitte noch nicht pushen.",
+    "Das darf nicht passieren.",
+]
+
+
+COMPLAINTS = [
+    "the server never starts, I must restart it every time",
+    "We have to restart the worker every time",
+    "Every time I run it, it crashes",
+    "Test login fails every time",
+    "The build works, never fails in CI.",
+    "The tests keep failing and I have to restart the server each time.",
+    "In the future we could add caching.",
+    "Der Server startet nie, ich muss ihn immer neu starten.",
+    "Der Server muss neu gestartet werden.",
+    "Der Test schlägt immer fehl.",
+]
+
+
+@rows("sentence", RULES)
+def test_a_lasting_demand_is_a_constraint(sentence):
+    found = rule(sentence)
+
+    assert found is not None
+    assert (found.kind, found.text) == ("constraint", sentence)
+
+
+@rows("sentence", PREFERENCES)
+def test_a_general_preference_is_a_preference(sentence):
+    found = rule(sentence)
+
+    assert found is not None
+    assert found.kind == "preference"
+
+
+@rows("sentence", OF_THE_MOMENT)
+def test_a_momentary_wish_is_no_rule(sentence):
+    assert rule(sentence) is None
+
+
+@rows("sentence", COMPLAINTS)
+def test_a_complaint_is_no_rule(sentence):
+    assert rule(sentence) is None
+
+
+@rows("announced", ["Remember: ", "Please remember that ", "- Rule: "])
+def test_a_statement_to_remember_is_a_rule(announced):
+    found = rule(f"{announced}deploys happen on Tuesdays")
+
+    assert found == ("constraint", "deploys happen on Tuesdays")
+    assert rule("Deploys happen on Tuesdays") is None
+    assert rule("Remember when we deployed on Tuesdays") is None
+
+
+@rows(
+    "said",
+    [
+        "- Never use tabs.",
+        "2. Never use tabs.",
+        "ok. Never use tabs.",
+        "And same as always: Never use tabs.",
+        "Remember that Never use tabs.",
+        "One more thing for the style: Never use tabs.",
+        "Then the style: Never use tabs.",
+        "Also, please Never use tabs.",
+    ],
+)
+def test_the_text_of_a_rule_has_no_lead_in(said):
+    assert without_lead_in(said) == "Never use tabs."
+    assert said.endswith(without_lead_in(said))
+
+
+def test_a_text_that_only_announces_stays():
+    assert without_lead_in("- ") == "-"
+    assert without_lead_in("No floats anywhere.") == "No floats anywhere."
+
+
+def test_a_sentence_without_its_subject_is_taken_with_the_one_before():
+    text = "The backup runs nightly. must not block writers."
+
+    assert [one.text for one in rules(["The backup runs nightly.", "must not block writers."], text)] == [
+        text
+    ]
+    assert (
+        rules(["- The backup runs nightly.", "- must not block writers."], text.replace(" m", "\n- m")) == []
+    )
+    assert rules(["must not block writers."], text) == []
+
+
+def test_a_rule_said_twice_is_one():
+    assert len(rules(["- Never use tabs.", "Never use tabs."], "")) == 1
+
+
+@rows(
+    "text",
+    [
+        "Let me look at the tests.",
+        "I'm waiting on the reviewers so I can merge their findings instead of guessing.",
+        "Now I'll fix the failing build of the parser.",
+        "Waiting for the release to finish before the tests fail again.",
+        "If the fetch fails, the tool shows a manual command.",
+        "Fixed it.",
+        "What was decided about the failing tests here?",
+        "The following tests failed in the second run:",
+        "```\nwe decided to use tabs instead of spaces here\n```",
+        "| decided | to use tabs instead of spaces in this table |",
+        "I prefer the second of these two ways very much.",
+        "decided " * 200,
+    ],
+)
+def test_statements_about_work_in_progress_are_dropped(text):
+    assert statements_by_kind(text) == {}
+
+
+def test_decisions_findings_and_fixes_are_kept_by_kind():
+    said = (
+        "We decided to store cents instead of floats. The root cause was a missing lock in the writer. "
+        "The build fails because Go 1.19 is too old. The type check passed without any errors at last. "
+        "The signature requires a second parameter since last week."
+    )
+
+    assert {kind: len(sentences) for kind, sentences in statements_by_kind(said).items()} == {
+        "decision": 1,
+        "solution": 1,
+        "blocker": 1,
+        "outcome": 1,
+        "observation": 1,
+    }
+
+
+def test_an_intention_with_a_reason_is_a_decision():
+    assert "decision" in statements_by_kind(
+        "I'll use SQLite instead of Postgres because there is one writer."
+    )
+
+
+def test_the_rules_of_a_request_come_after_it():
+    text = "Build the thing.\n\n- Never use floats.\n- Prefer plain functions over classes."
+
+    assert message_by_kind(text) == [
+        ("user_input", text),
+        ("constraint", "Never use floats."),
+        ("preference", "Prefer plain functions over classes."),
+    ]
+
+
+@rows(
+    "text",
+    ["Never commit to main.", "- Never commit to main.", "ok.\nAnd same as always: Never commit to main."],
+)
+def test_a_request_that_is_only_rules_is_those_rules(text):
+    assert message_by_kind(text) == [("constraint", "Never commit to main.")]
+
+
+@rows(
+    "text",
+    ["We need to rebase on main now.", "Empty source repo never tested.", "Must it be green?", "Add a page."],
+)
+def test_tasks_reports_and_questions_set_no_rule(text):
+    assert message_by_kind(text) == [("user_input", text)]
+
+
+@rows(
+    ("text", "kind"),
+    [
+        ("Let's go with SQLite.", "decision"),
+        ("Shall we go with SQLite?", "user_input"),
+        ("I'd like to go with the blue one.", "user_input"),
+        ("I need some time to decide.", "user_input"),
+        ("Add a page. We go with SQLite. It is late. Good luck.", "user_input"),
+        ("We went with SQLite " + "and then " * 100, "user_input"),
+        ("```\nnever\n```", "user_input"),
+    ],
+)
+def test_a_short_request_that_settles_something_is_a_decision(text, kind):
+    assert message_by_kind(text)[0] == (kind, text)
+
+
+@rows(
+    ("sentence", "kind"),
+    [
+        ("- We decided to rewrite the lexer by hand.", "decision"),
+        ("Never deploy without a fresh backup.", "constraint"),
+        ("The deployment is blocked by the schema.", "blocker"),
+        ("If you decide on one of them, feel free to ask.", ""),
+        ("Should we use tabs instead of spaces?", ""),
+        ("The signature requires a second parameter.", ""),
+        ("FAILED tests/test_a.py::test_it - AssertionError: not equal", ""),
+        ("make: *** [Makefile:7: check] Error 1 again", ""),
+        ("This feels like it should be a tracked issue.", ""),
+        ("All tests passed and no errors were found.", ""),
+        ("I'm fixing the failing build right here.", ""),
+        ("If the fetch fails, it shows a manual command.", ""),
+        ("Tests fail.", ""),
+        ("```\nwe decided to use tabs here\n```", ""),
+        ("The sky over the port is blue.", ""),
+    ],
+)
+def test_a_binding_statement_holds_by_itself(sentence, kind):
+    assert binding_kind(sentence) == kind
+
+
+@rows(
+    ("text", "kind"),
+    [
+        ("Added the page and all tests pass.", "outcome"),
+        ("Fixed the crash. The root cause was a lock.", "solution"),
+        ("We decided to use SQLite. We will keep it.", "decision"),
+        ("You're welcome! Feel free to ask if you decide to return it.", "outcome"),
+        ("Great, thanks!", ""),
+        ("", ""),
+        ("A helper is on its way.", ""),
+        ("The agent is looking at the date formats. I'll wait for it.", ""),
+        ("I've launched a sub-agent to look at the date formats.", ""),
+        ("Let me fix the parser. I'll now update the tests.", ""),
+        ("I'm running the tests now.", ""),
+        ("Running the tests.", ""),
+        ("Waiting for the tests.", ""),
+        ("Still waiting on the helper.", ""),
+        ("One moment.", ""),
+        ("A helper is on its way. We decided to use SQLite.", "decision"),
+        ("I'll go with SQLite because there is one writer.", "decision"),
+        ("I'll keep the dates as text.", "outcome"),
+        ("I'm confident the parser reads offsets.", "outcome"),
+        ("We're missing the invoices module.", "outcome"),
+        ("All tests are running green now.", "outcome"),
+        ("Testing is done and the page was added.", "outcome"),
+        ("Running the tests shows 3 failures.", "outcome"),
+        ("The server is running on port 8080.", "outcome"),
+        ("I asked the helper which format they use: ISO.", "outcome"),
+        ("Finding: the invoices use ISO dates only.", "outcome"),
+    ],
+)
+def test_the_kind_of_an_answer_is_that_of_most_sentences(text, kind):
+    assert kind_of_answer(text) == kind
+
+
+@rows(
+    ("text", "kind"),
+    [
+        ("We decided to use SQLite.", "decision"),
+        ("The sky is blue.", "observation"),
+        ("Thanks!", ""),
+        ("```\nx\n```", "observation"),
+        ("Never deploy without a backup.", "constraint"),
+        ("The parser requires two arguments.", "observation"),
+    ],
+)
+def test_a_paragraph_is_typed_by_its_strongest_sentence(text, kind):
+    assert kind_of_paragraph(text) == kind
+
+
+def test_a_short_message_answers_a_question_and_a_question_does_not():
+    assert is_reply("the second one")
+    assert is_reply(
+        "yes, " + "go on with the plan as it stands and write it all down in the usual place please"
+    )
+    assert not is_reply("why?")
+    assert not is_reply("Build a service that answers requests. " * 5)
+
+
+def test_encouragement_is_an_empty_reply():
+    assert is_empty_reply("ok, great, thanks!")
+    assert not is_empty_reply("use SQLite")
+
+
+def test_the_closing_question_is_at_the_end():
+    assert closing_question("Is it late? " * 1 + "It is. " * 8 + "Shall I go on?") == "Shall I go on?"
+    assert closing_question("No question here.") == ""
+    assert asks_for_decision(closing_question("Done. Should I use SQLite or Postgres?"))
+    assert asks_for_decision("WeasyPrint or fpdf2?")
+    assert not asks_for_decision("How can I help you today?")
+    assert not asks_for_decision("Want me to go ahead?")
+    assert not asks_for_decision("Would you like to proceed with this option or the other?")
+
+
+@rows(
+    "opening",
+    ["Looking at step 0. ", "Checking the tables: ", "Let me check the schema. ", "Running it now. "],
+)
+def test_a_decision_is_found_behind_any_opening(opening):
+    text = f"{opening}I decided to use pgloader, because it keeps memory low."
+
+    assert statements_by_kind(text)["decision"][0].endswith(
+        "I decided to use pgloader, because it keeps memory low."
+    )
+
+
+@rows(
+    "text",
+    [
+        "thanks, looks good",
+        "looks good, ship it",
+        "that looks great, thank you!",
+        "Danke, passt!",
+        "well done",
+    ],
+)
+def test_thanks_ask_for_nothing(text):
+    assert is_thanks(text)
+    assert is_empty_reply(text)
+
+
+@rows(
+    "text",
+    ["ship it to production", "great, thanks. Now add tests", "good idea: use sqlite", "looks like a bug"],
+)
+def test_thanks_with_a_request_are_a_request(text):
+    assert not is_empty_reply(text)
+
+
+@rows(
+    "text", ["Hello! How can I help you today?", "It is noon.", "Looked it up.", "Womit kann ich dir helfen?"]
+)
+def test_small_talk_is_no_outcome(text):
+    assert kind_of_answer(text) == ""
+
+
+@rows("text", ["No findings.", "It uses SQLite.", "The answer is 42.", "Added the page."])
+def test_a_short_answer_that_names_something_is_an_outcome(text):
+    assert kind_of_answer(text) == "outcome"
+
+
+def test_choices_are_split_from_a_report():
+    text = (
+        "I've added the limiter.\n\n---\n- We chose one bucket per customer, because offices share an address.\n"
+        "- All tests pass. I decided to keep the old header for now. See README."
+    )
+
+    assert split_choices(text) == (
+        "We chose one bucket per customer, because offices share an address. I decided to keep the old header for now.",
+        "I've added the limiter.\n\n---\n- All tests pass. See README.",
+    )
+
+
+def test_a_report_without_a_choice_stays_as_it_is():
+    text = "\n---\nAdded the limiter, which works rather well.\n- \n"
+
+    assert split_choices(text) == ("", text)

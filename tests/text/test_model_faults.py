@@ -131,7 +131,7 @@ def test_a_summary_as_long_as_its_input_is_a_fault():
     assert model_fault("other words " * 30, **short, count=count) == ""
 
 
-def test_a_long_refusal_that_lists_what_was_done_is_a_summary():
+def test_a_long_refusal_that_lists_finished_work_is_a_summary():
     prose = "I cannot help with the deployment, the user said.\n- the parser was fixed\n- the tests pass"
 
     assert model_fault(prose, **TASK, count=count) == ""
@@ -146,7 +146,7 @@ def test_quoting_one_sentence_is_no_echo_but_copying_a_message_is():
     assert model_fault(copied, **TASK, count=count) == "copies one message"
 
 
-def test_what_it_stands_for_is_counted_only_as_far_as_needed():
+def test_the_input_is_counted_only_as_far_as_needed():
     counted = []
 
     def counting(text):

@@ -1,12 +1,12 @@
 from aether.text.picking import heaviest_fitting, longest_fitting
 
 
-def fit(sizes, target, leans_on=None):
+def fit(sizes, target, depends_on=None):
     """Return the places kept of clauses of these sizes."""
     return sorted(
         longest_fitting(
             range(len(sizes)), lambda places: sum(sizes[place] for place in places),
-            most=target, tried=40, close=0.01, leans_on=leans_on,
+            most=target, tried=40, close=0.01, depends_on=depends_on,
         )
     )  # fmt: skip
 
@@ -29,7 +29,7 @@ def test_a_shorter_one_behind_fills_the_rest():
     assert fit([50, 70, 30, 15], 100) == [0, 2, 3]
 
 
-def test_what_leans_on_a_clause_left_out_stays_out():
+def test_a_clause_that_depends_on_a_dropped_one_is_dropped():
     assert fit([50, 70, 30, 15], 100, {2: 1}) == [0, 3]
 
 
@@ -37,18 +37,16 @@ def test_nothing_is_kept_where_nothing_fits():
     assert fit([50, 70], -5) == []
 
 
-def test_without_a_tolerance_the_beginning_is_the_longest_that_fits():
+def test_without_a_tolerance_the_longest_front_is_found():
     for most in range(0, 1_300, 7):
         sizes = [1 + at * at % 37 for at in range(60)]
-        found = longest_fitting(
-            range(60), lambda places: sum(sizes[place] for place in places), most=most, tried=0
-        )  # noqa: B023
+        found = longest_fitting(range(60), lambda places: sum(sizes[at] for at in places), most=most, tried=0)  # fmt: skip # noqa: B023
 
         assert sum(sizes[: len(found)]) <= most
         assert len(found) == 60 or sum(sizes[: len(found) + 1]) > most
 
 
-def test_the_weightiest_that_fit_are_taken_and_the_newest_of_equals():
+def test_the_heaviest_that_fit_are_taken_and_the_newest_of_equals():
     assert heaviest_fitting([(1, 0.5, 60), (2, 0.9, 50), (3, 0.5, 40), (4, 0.5, 40)], most=100) == {2, 4}
     assert heaviest_fitting([(1, 0.9, 101), (2, 0.1, 100)], most=100) == {2}
     assert heaviest_fitting([], most=100) == set()

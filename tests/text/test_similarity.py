@@ -1,14 +1,20 @@
+"""Which statements are the same, contradict or contain each other, and the fingerprints behind it."""
+
+from __future__ import annotations
+
 import json
 from collections import Counter
 from pathlib import Path
 
 from aether.text import similarity as module
 from aether.text.similarity import (
+    CACHED_CHARS,
     CONTRADICTS_AT,
     SAME_AT,
     containing,
     containment,
     contradicts,
+    fingerprint,
     implied_by,
     index,
     mentioning,
@@ -18,9 +24,10 @@ from aether.text.similarity import (
     similarity,
     supporting,
 )
+from aether.text.words import words
 from tests.tables import rows
 
-PAIRS = json.loads((Path(__file__).parent / "likeness_pairs.json").read_text(encoding="utf-8"))
+PAIRS = json.loads((Path(__file__).parent / "similarity_pairs.json").read_text(encoding="utf-8"))
 
 
 def judged(a, b):
@@ -56,7 +63,7 @@ def test_the_table_holds_at_least_a_hundred_and_twenty_pairs_of_three_kinds():
         ("always squash commits", "never squash commits"),
     ],
 )
-def test_what_negates_or_counts_otherwise_contradicts(a, b):
+def test_a_negation_or_another_number_contradicts(a, b):
     assert contradicts(a, b)
     assert similarity(a, b) < SAME_AT
 
@@ -100,7 +107,7 @@ def test_containment_asks_for_every_number_name_and_sign():
     assert containment("???", "???") == 1.0
 
 
-def test_nearest_finds_what_a_full_scan_finds():
+def test_nearest_equals_a_full_scan():
     statements = sorted({text for _, *pair in PAIRS for text in pair})
     found = index(statements)
 
@@ -109,7 +116,7 @@ def test_nearest_finds_what_a_full_scan_finds():
         assert sorted(near.at for near in nearest(statement, found)) == scanned
 
 
-def test_opposites_finds_what_a_full_scan_finds():
+def test_opposites_equals_a_full_scan():
     statements = sorted({text for _, *pair in PAIRS for text in pair})
     found = index(statements)
 
@@ -119,7 +126,7 @@ def test_opposites_finds_what_a_full_scan_finds():
         ]
 
 
-def test_holders_finds_what_a_full_scan_finds():
+def test_containing_equals_a_full_scan():
     statements = sorted({text for _, *pair in PAIRS for text in pair})
 
     for statement in statements[::7]:
@@ -141,7 +148,7 @@ def test_the_most_like_comes_first():
     )
 
     assert [each.at for each in near] == [2, 0]
-    assert near[0].likeness == 1.0
+    assert near[0].similarity == 1.0
 
 
 def test_a_rare_stem_keeps_the_search_from_reading_everything():
@@ -164,7 +171,7 @@ RULE = "Keep every amount as integer cents"
         "Amounts are stored as integer cents",
     ],
 )
-def test_a_rule_is_backed_by_what_says_it_among_other_things(statement):
+def test_a_statement_supports_a_rule_it_contains_among_other_things(statement):
     assert supporting(RULE, [statement]) == [0]
     assert implied_by(statement, ["Prefer tabs in Makefiles", RULE]) == [1]
 
@@ -183,12 +190,12 @@ def test_a_rule_is_backed_by_what_says_it_among_other_things(statement):
         ("Use SQLite", "We use SQLite for the long list of red books"),
     ],
 )
-def test_a_rule_is_not_backed_by_questions_opposites_long_texts_or_other_names(rule, statement):
+def test_questions_opposites_long_texts_and_other_names_do_not_support_a_rule(rule, statement):
     assert supporting(rule, [statement]) == []
     assert implied_by(statement, [rule]) == []
 
 
-def test_what_is_most_like_a_statement_comes_before_what_it_says_beside():
+def test_the_most_similar_implied_statement_comes_first():
     statement = "VAT amounts are integer cents"
 
     assert implied_by(statement, ["Amounts are cents as integers", "VAT amounts are integer cents too"]) == [
@@ -204,3 +211,144 @@ def test_many_statements_without_a_rare_word_are_compared_with_a_part_of_them(mo
     ]
 
     assert len(nearest("red blue green", statements, at_least=0.1)) == 3
+
+
+def signs(statement):
+    return fingerprint(statement).signs
+
+
+@rows(
+    ("a", "b"),
+    [
+        ("1 minute", "60 seconds"),
+        ("30s", "30 sec"),
+        ("2 kB", "2000"),
+        ("three times", "3x"),
+        ("1,000 files", "1000 files"),
+        ("5_000", "5000"),
+        ("30秒", "30 seconds"),
+        ("v2", "2"),
+    ],
+)
+def test_equal_amounts_are_one_number(a, b):
+    assert fingerprint(a).numbers == fingerprint(b).numbers != frozenset()
+
+
+@rows(
+    ("a", "b"), [("-5", "5"), ("1.5", "15"), ("123456789012345678", "123456789012345679"), ("5 s", "5 min")]
+)
+def test_other_amounts_are_other_numbers(a, b):
+    assert fingerprint(a).numbers != fingerprint(b).numbers
+
+
+@rows(
+    ("text", "names"),
+    [
+        ("edit src/a.py", {"src/a.py"}),
+        ("open /etc/hosts and ~/x", {"/etc/hosts", "~/x"}),
+        ("call fetch_user and getName", {"fetch_user", "getname"}),
+        ("pin 1.26.4 and v0.23.5", {"1.26.4", "0.23.5"}),
+        ("on 2026-03-01", {"2026-03-01"}),
+        ("see https://example.org/x?y=1 for more", {"https://example.org/x?y=1"}),
+        ("pass --dry-run", {"--dry-run"}),
+        ("issue #12 in phase 3", {"#12", "phase 3"}),
+        ("write it in C++", {"C++"}),
+        ("commit a1b2c3d4", {"a1b2c3d4"}),
+        ("use os.path here", {"os.path"}),
+        ("read/write access", set()),
+    ],
+)
+def test_paths_identifiers_and_versions_are_names(text, names):
+    assert fingerprint(text).names == names
+
+
+def test_a_proper_name_inside_a_sentence_is_a_name_unless_everything_is_capital():
+    assert fingerprint("we cache with Redis").names == {"redi"}
+    assert fingerprint("All Words Are Written So").names == frozenset()
+
+
+def test_a_negation_turns_its_whole_clause_and_no_other():
+    assert signs("State files are never shared. Locks are short") == {
+        "state": -1,
+        "file": -1,
+        "share": -1,
+        "lock": 1,
+        "short": 1,
+    }
+    assert signs("never share files but copy logs")["log"] == 1
+
+
+def test_two_turns_undo_each_other():
+    assert set(signs("Never disable caching").values()) == {1}
+    assert set(signs("Never deploy without review").values()) == {1}
+
+
+def test_only_the_rejected_option_is_negated():
+    assert signs("Use tabs, not spaces")["tab"] == 1
+    assert signs("Use tabs, not spaces")["space"] == -1
+    assert signs("Instead of spaces, use tabs") | {} == {"space": -1, "use": 1, "tab": 1}
+    assert signs("Do not prefer tabs over spaces")["space"] == 1
+
+
+def test_a_reason_weighs_little_and_decides_nothing():
+    found = fingerprint("Use locks because 3 writers never wait")
+
+    assert found.numbers == frozenset()
+    assert found.signs["writer"] == 1
+    assert found.weights["writer"] < found.weights["lock"]
+    assert fingerprint("Because disks are slow, cache pages").weights["cach"] == found.weights["lock"]
+
+
+def test_equal_words_are_one_term():
+    assert fingerprint("initialise the colour").weights == fingerprint("initialize the color").weights
+    assert fingerprint("set up the repo").weights == fingerprint("set up the repository").weights
+
+
+def test_a_question_is_marked():
+    assert fingerprint('Use tabs?"').question
+    assert not fingerprint("Use tabs.").question
+
+
+def test_kana_pairs_weigh_less_than_han_pairs():
+    weights = fingerprint("保存する").weights
+
+    assert weights["保存"] > weights["する"]
+
+
+def test_a_long_statement_is_read_too():
+    assert fingerprint("lock " * CACHED_CHARS).weights == fingerprint("lock").weights
+
+
+@rows("table", ["NOT", "WITHOUT", "BUT", "BECAUSE", "PREFER", "TURNS", "LABELS"])
+def test_words_are_written_as_the_text_is_read(table):
+    for word in getattr(module, table):
+        assert word == word.casefold()
+
+
+def test_no_word_means_two_opposite_things():
+    turned = {word for word, (_, turn) in module.OPPOSITES.items() if turn < 0}
+    straight = {word for word, (_, turn) in module.OPPOSITES.items() if turn > 0}
+
+    assert not turned & straight
+    assert not turned & module.NOT
+
+
+def test_every_opposite_folds_into_a_word_that_stays_itself():
+    for word, (head, _) in module.OPPOSITES.items():
+        assert module.OPPOSITES[head] == (head, 1), word
+
+
+def test_equal_words_fold_in_one_step():
+    for word, head in module.EQUAL.items():
+        assert module.EQUAL[head] == head, word
+
+
+def test_markers_written_for_phrases_are_no_words():
+    for _, written in module.PHRASES:
+        if written in "¬⊖∵":
+            assert not list(words(written))
+
+
+def test_units_and_number_words_are_positive_amounts():
+    assert all(scale > 0 for scale in module.UNITS.values())
+    assert all(number >= 0 for number in module.NUMBER_WORDS.values())

@@ -1,3 +1,5 @@
+"""Words, terms, sentences and plurals."""
+
 from __future__ import annotations
 
 import sys
@@ -7,7 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.text import words as module
-from aether.text.words import STOPWORDS, parts, runs, stem, stems, words
+from aether.text.words import (
+    BASE_FORMS,
+    MAX_TERM_CHARS,
+    PART_WEIGHT,
+    STOPWORDS,
+    parts,
+    pluralize,
+    query_terms,
+    runs,
+    sentences,
+    stem,
+    stems,
+    term,
+    terms,
+    words,
+)
 from tests.tables import rows
 
 
@@ -49,7 +66,7 @@ def test_stems_bring_forms_of_a_word_together():
 
 
 @rows("word", ["404", "naïve", "日本", "a", "x86"])
-def test_what_is_no_english_word_stays_as_it_is(word):
+def test_words_of_other_languages_and_numbers_are_not_stemmed(word):
     assert stem(word) == word
 
 
@@ -58,7 +75,7 @@ def test_stopwords_go_unless_asked_for():
     assert list(stems("it is", stop=False)) == ["it", "is"]
 
 
-def test_what_turns_a_meaning_round_is_no_stopword():
+def test_negations_and_modals_are_no_stopwords():
     assert STOPWORDS.isdisjoint({"not", "never", "no", "must", "should", "without", "only", "always"})
 
 
@@ -76,3 +93,163 @@ def test_threads_do_not_mix_their_words():
         sys.setswitchinterval(before)
 
     assert found == [alone] * 8
+
+
+@rows(
+    ("one", "other"),
+    [
+        ("bought", "buys"),
+        ("Caroline's".casefold(), "caroline"),
+        ("children", "child"),
+        ("decided", "decision"),
+    ],
+)
+def test_forms_of_one_word_give_one_term(one, other):
+    assert term(one) == term(other)
+
+
+def test_every_irregular_form_leads_to_a_base_that_leads_no_further():
+    assert BASE_FORMS["bought"] == "buy"
+    assert not set(BASE_FORMS.values()) & set(BASE_FORMS)
+
+
+def test_stopwords_keep_their_place_but_add_no_length():
+    found = terms("the state of the art")
+
+    assert found.words == ("the", "state", "of", "the", "art")
+    assert found.length == 2
+
+
+def test_compound_names_are_found_by_their_parts():
+    assert terms("getUserName fetch_user").words == ("getusernam", "fetch", "user")
+    assert terms("getUserName").parts == ("get", "user", "name")
+    assert query_terms("getUserName").weights["user"] == PART_WEIGHT
+
+
+@rows("name", ["PostgreSQL", "MySQL", "NoSQL"])
+def test_a_proper_name_is_not_found_by_its_last_letters(name):
+    assert terms(name).parts == ()
+
+
+def test_other_names_that_end_in_capitals_are_compound():
+    assert terms("parseJSON HTTPServer getUserID").parts == (
+        "pars",
+        "json",
+        "http",
+        "server",
+        "get",
+        "user",
+        "id",
+    )
+
+
+def test_single_characters_of_scripts_without_spaces_are_terms_of_a_text_only():
+    assert terms("東京都").words == ("東京", "京都")
+    assert terms("東京都").parts == ("東", "京", "都")
+    assert query_terms("東京都").weights == {"東京": 1.0, "京都": 1.0}
+    assert query_terms("都").weights == {"都": 1.0}
+
+
+def test_a_query_of_stopwords_only_asks_for_the_stopwords():
+    assert query_terms("to be or not").weights == {"not": 1.0}
+    assert set(query_terms("to be or").weights) == {"to", "be", "or"}
+
+
+def test_a_query_remembers_how_its_words_were_written():
+    assert query_terms("Retries FAILED").spelled == {"retri": "Retries", "fail": "FAILED"}
+    assert query_terms("日本語").spelled == {"日本": "日本", "本語": "本語"}
+
+
+def test_long_runs_are_cut():
+    assert terms("x9" * 5000).words == ("x9" * (MAX_TERM_CHARS // 2),)
+
+
+def test_text_without_words_has_no_terms():
+    assert terms("!? …") == ((), (), 0)
+    assert query_terms("!?") == ({}, {}, ())
+
+
+def test_every_form_leads_to_a_base_that_is_no_form_itself():
+    assert len(BASE_FORMS) > 100
+    assert set(BASE_FORMS.values()).isdisjoint(BASE_FORMS)
+
+
+def test_forms_that_no_stemmer_brings_together_are_one_term():
+    assert stem("wrote") != stem("written")
+    assert terms("wrote").words == terms("written").words == terms("write").words
+
+
+def test_prose_ends_at_marks_and_not_at_abbreviations():
+    assert sentences("See e.g. Dr. Lee, i.e. section 3.2! Is it v1.4? Yes.") == [
+        "See e.g. Dr. Lee, i.e. section 3.2!", "Is it v1.4?", "Yes.",
+    ]  # fmt: skip
+
+
+def test_quotes_and_brackets_stay_with_the_sentence_they_close():
+    assert sentences('He said "stop." (Then he left.) We went on.') == [
+        'He said "stop."', "(Then he left.)", "We went on.",
+    ]  # fmt: skip
+
+
+def test_a_sentence_may_continue_after_an_ellipsis():
+    assert sentences("It took … about an hour. And then...") == ["It took … about an hour.", "And then..."]
+
+
+def test_a_wrapped_line_goes_on_and_a_short_one_does_not():
+    wrapped = "This line is as long as an editor lets it be before it wraps\nand goes on here"
+
+    assert sentences(wrapped) == [wrapped.replace("\n", " ")]
+    assert sentences("a heading\nand a line") == ["a heading", "and a line"]
+
+
+def test_list_entries_and_paragraphs_are_sentences_of_their_own():
+    text = (
+        "We have the following list of things that must be looked at\n- the first one\n* the second\n\nDone"
+    )
+
+    assert sentences(text) == [
+        "We have the following list of things that must be looked at", "- the first one", "* the second", "Done",
+    ]  # fmt: skip
+
+
+def test_code_is_cut_by_lines_only():
+    assert sentences("Look.\n```py\nx = a. b\n\ny = c! d\n```\nGood. Bye.") == [
+        "Look.", "x = a. b", "y = c! d", "Good.", "Bye.",
+    ]  # fmt: skip
+
+
+def test_scripts_without_blanks_end_at_their_own_marks():
+    assert sentences("これは一。これは二！三") == ["これは一。", "これは二！", "三"]
+
+
+def test_blanks_hold_no_sentence():
+    assert sentences(" \n\t\n") == []
+
+
+def test_a_command_in_ticks_is_not_cut():
+    text = "Ran `go test ./... -run X. Y` twice."
+
+    assert sentences(text + " It passed.") == [text, "It passed."]
+    assert sentences("An odd ` tick. It ends.") == ["An odd ` tick.", "It ends."]
+
+
+def test_a_number_behind_a_word_ends_a_sentence_and_one_that_counts_does_not():
+    assert sentences("Looking at step 0. I decided to use it.") == [
+        "Looking at step 0.",
+        "I decided to use it.",
+    ]
+    assert sentences("1. We do it. See fig. 3. We like it on 3. May.") == [
+        "1. We do it.",
+        "See fig. 3. We like it on 3. May.",
+    ]
+
+
+@rows(
+    ("number", "what", "said"),
+    [
+        (0, "sessions", "0 sessions"), (1, "sessions", "1 session"), (2, "sessions", "2 sessions"),
+        (1, "entries", "1 entry"), (1, "notes of Claude Code", "1 note of Claude Code"),
+    ],
+)  # fmt: skip
+def test_one_thing_is_named_in_the_singular(number, what, said):
+    assert pluralize(number, what) == said

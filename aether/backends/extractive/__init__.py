@@ -46,6 +46,6 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
         ranking,
         lambda places: session_tokens(session(places), count),
         most=request.target_tokens, tried=TRIED, close=CLOSE,
-        leans_on={clause.place: clause.leans_on for clause in clauses},
+        depends_on={clause.place: clause.leans_on for clause in clauses},
     )  # fmt: skip
     return Completion(text=json.dumps(session(chosen), ensure_ascii=False), backend=NAME)

@@ -1,1 +1,1 @@
-"""What a session is given of its memory."""
+"""Briefings: the extract of memory that a session gets."""

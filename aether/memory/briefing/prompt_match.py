@@ -1,15 +1,14 @@
-"""Reminders: what a prompt strongly calls to mind, and nothing that it does not.
+"""Prompt recall: the entries that a prompt strongly matches, and no others.
 
-A reminder that is beside the point costs more than one that is missing, so an entry has to earn its place
-twice: one *passage* of it (a sentence or a line) must answer the prompt, not its many words here and there,
-and the match must be of one of two kinds:
+An irrelevant entry costs more than a missing one, so a match has two conditions: one *passage* of the entry (a
+sentence or a line) must answer the prompt, not words scattered over it, and the match must be of one of two kinds:
 
-- by *name*: it holds an identifier, a file name or a ticket of the prompt that few entries hold;
-- by *words*: it holds at least `LEAST_WORDS` of the prompt's telling words, `LEAST_RARE` of them rare in this memory,
-  and with them at least `COVERAGE` of all that the prompt tells.
+- by *name*: the passage has an identifier, a file name or a ticket of the prompt that few entries have;
+- by *words*: it has at least `LEAST_WORDS` significant words of the prompt, `LEAST_RARE` of them rare in this memory, and
+  with them at least `COVERAGE` of the prompt's weight.
 
-Everyday words of the trade, addresses and pasted pages tell nothing. What the prompt says itself is no news.
-The numbers were measured: `benchmarks/prompt_recall.py`.
+Everyday words of the trade, addresses and pasted pages are not significant. A passage that only repeats the prompt is
+no match. The numbers were measured: `benchmarks/prompt_recall.py`.
 """
 
 from __future__ import annotations
@@ -25,31 +24,31 @@ from aether.text.cleaning import clean
 from aether.text.regex import lazy
 from aether.text.words import STOPWORDS, query_terms, terms
 
-# More reminders than this are a page to read, not a nudge.
+# More matches are a page to read, not a hint.
 MOST_MATCHES = 3
-# Characters: longer prompts are pasted pages; what is wanted stands at their beginning or end.
+# Characters: longer prompts are pasted pages, with the request at their start or end.
 PROMPT_CHARS = 1_200
-# One word says too little; most of what was asked must be in the answer.
+# One word is too little; most of the prompt must be in the answer.
 LEAST_WORDS = 2
 LEAST_RARE = 2
 COVERAGE = 0.6
-# Rare is what at most three entries hold, or three in a hundred.
+# Rare words are in at most three entries, or three in a hundred.
 RARE_ENTRIES = 3
 RARE_SHARE = 0.03
-# New words that a passage must bring: with fewer it only repeats the prompt.
+# New words in a passage: with fewer it only repeats the prompt.
 LEAST_NEWS = 3
 # Entries cut into words, best first: a bound on the time of a prompt.
 LOOKED_AT = 40
 PASSAGE_CHARS = 300
-# What a name weighs beside words: about a word that one entry of a thousand holds.
+# The weight of a name: about that of a word in one entry of a thousand.
 NAME_WEIGHT = 6.0
-# A command that was run says little to a later prompt, and a changed line only where its name is asked for.
+# A past command is of little use to a later prompt, and a changed line only if its name is in the prompt.
 NEVER_MATCHED = frozenset({"command", "observation"})
 ONLY_BY_NAME = frozenset({"code_change", "error"})
-# Said by a person or settled: before what was merely reported.
+# Statements of persons and settled questions before mere reports.
 WEIGHT_OF_TYPE = {"constraint": 1.5, "preference": 1.4, "decision": 1.3, "solution": 1.3, "blocker": 1.2, "success_pattern": 1.2, "failure_pattern": 1.2, "user_input": 0.8, "code_change": 0.7}  # fmt: skip
 
-# Words that everybody who works on programs says all day, as stems: stemming them would take longer than a prompt.
+# Everyday words of programming, as stems: stemming them would take longer than a prompt.
 _EVERYDAY = frozenset(
     """
     abl actual add again all alreadi alway ani anoth answer anyth app ask automat back becaus between branch
@@ -78,7 +77,7 @@ _BRANDS = frozenset(
 _RUN = lazy(r"\S+")
 _LINK = lazy(r"\w://\S|\bwww\.\S")
 _DOTTED = lazy(r"\.\w")
-# What stands before "=" or a JSON colon is a key that a program printed.
+# A token before "=" or a JSON colon is a key that a program printed.
 _TOKEN = lazy(r"[\w./~-]*\w(?![\w./~-])(?!=|[\"']\s*:)")
 _NAME_CHARS = range(5, 80)
 _CAMEL = lazy(r"[a-z0-9][A-Z]")
@@ -90,18 +89,18 @@ _PASSAGES = lazy(r"(?<=[.!?])\s+|\n+")
 
 
 class PromptQuery(NamedTuple):
-    """What a prompt asks, as far as memory can be searched for it."""
+    """The searchable parts of a prompt."""
 
     names: tuple[str, ...]
     """Case-folded names of things."""
     words: tuple[str, ...]
-    """Terms that tell something."""
+    """Significant terms."""
     said: frozenset[str]
     """All terms of the prompt."""
 
 
 class PromptMatch(NamedTuple):
-    """One entry that a prompt calls to mind."""
+    """One entry that a prompt matches."""
 
     record: Record
     passage: str
@@ -110,14 +109,14 @@ class PromptMatch(NamedTuple):
 
 
 def parse_prompt(prompt: str) -> PromptQuery | None:
-    """Return what `prompt` asks; None where it is a command of the program, or says too little to remember by.
+    """Return the searchable parts of `prompt`; None for a command of the program, or if there are too few.
 
-    >>> question("where is commitWithMetadata called?").names
+    >>> parse_prompt("where is commitWithMetadata called?").names
     ('commitwithmetadata',)
-    >>> question("ok, fix it then"), question("/compact keep the plan")
+    >>> parse_prompt("ok, fix it then"), parse_prompt("/compact keep the plan")
     (None, None)
     """
-    prompt = clean(prompt)  # what the program itself submits asks nothing
+    prompt = clean(prompt)  # text that the program itself submits is no request
     if prompt.startswith("/"):
         return None
     if len(prompt) > PROMPT_CHARS:
@@ -125,20 +124,20 @@ def parse_prompt(prompt: str) -> PromptQuery | None:
     plain = _RUN.sub(_unless_address, prompt)
     named = tuple(_names(plain))
     weights = query_terms(plain).weights
-    telling = tuple(
+    significant = tuple(
         one
         for one, weight in weights.items()
         if weight == 1.0 and len(one) > 2 and not one.isdigit() and one not in _EVERYDAY
     )
-    if not named and len(telling) < LEAST_WORDS:
+    if not named and len(significant) < LEAST_WORDS:
         return None
-    return PromptQuery(named, telling, frozenset(weights))
+    return PromptQuery(named, significant, frozenset(weights))
 
 
 def _unless_address(run: re.Match[str]) -> str:
-    """Return a run of signs without spaces, but a space for one that is an address of a page or of a person."""
+    """Return a run without spaces, but a space for the address of a page or of a person."""
     text = run[0]
-    at = text.find("@", 1)  # asked of each run once: one pattern for "a@b.c" takes cubic time on "@@@…"
+    at = text.find("@", 1)  # one search per run: a pattern for "a@b.c" takes cubic time on "@@@…"
     mail = at > 0 and _DOTTED.search(text, at + 2) is not None
     return " " if mail or _LINK.search(text) else text
 
@@ -158,10 +157,10 @@ def match_prompt(
     asked_for: PromptQuery, records: Sequence[Record], *, held: Mapping[str, int] = {}, others: int = 0,
     leave_out: Iterable[str] = (),
 ) -> list[PromptMatch]:  # fmt: skip
-    """Return what `asked_for` strongly calls to mind among `records`, best first, at most `MOST`.
+    """Return the strong matches of `asked_for` among `records`, best first, at most `MOST_MATCHES`.
 
-    `held` says how many of the `others`, entries that are not among `records`, hold each word; the ids
-    `leave_out` are counted with, but not returned.
+    `held` are the counts of each word in the `others`, entries that are not among `records`; the ids `leave_out` are
+    counted, but not returned.
     """
     texts = [record.text.casefold() for record in records]
     starts = {word: _start(word) for word in asked_for.words}
@@ -170,14 +169,14 @@ def match_prompt(
     most = max(RARE_ENTRIES, RARE_SHARE * (len(records) + others))
     total = len(records) + others
     holding = {word: len(found) + held.get(word, 0) for word, found in worded.items()}
-    # A word that memory does not know tells no more than one that a single entry holds.
-    tells = {word: math.log(1 + total / max(1, n)) for word, n in holding.items()}
+    # A word unknown to memory weighs as much as one in a single entry.
+    weights = {word: math.log(1 + total / max(1, n)) for word, n in holding.items()}
     rare = {word for word, n in holding.items() if n <= most}
     names = {name: found for name, found in named.items() if 0 < len(found) <= most}
-    likely = _likely(names, worded, tells)
+    likely = _likely(names, worded, weights)
     out = frozenset(leave_out)
     made = [
-        _best_passage(asked_for, records[at], tells, rare, names)
+        _best_passage(asked_for, records[at], weights, rare, names)
         for at in likely
         if records[at].id not in out and records[at].type not in NEVER_MATCHED
     ]
@@ -186,19 +185,19 @@ def match_prompt(
 
 
 def _start(word: str) -> str:
-    """Return how every form of a stem begins, but for irregular ones: "happi" is of "happy"."""
+    """Return the common start of all regular forms of a stem: "happi" is the stem of "happy"."""
     return word[:-1] if len(word) > 4 else word
 
 
 def _likely(
-    names: Mapping[str, list[int]], worded: Mapping[str, list[int]], tells: Mapping[str, float]
+    names: Mapping[str, list[int]], worded: Mapping[str, list[int]], weights: Mapping[str, float]
 ) -> list[int]:
     """Return the places of the entries that can be a match, best first, at most `LOOKED_AT`."""
     scores: dict[int, float] = {}
     number: dict[int, int] = {}
     for word, found in worded.items():
         for at in found:
-            scores[at] = scores.get(at, 0.0) + tells[word]
+            scores[at] = scores.get(at, 0.0) + weights[word]
             number[at] = number.get(at, 0) + 1
     by_name = {at for found in names.values() for at in found}
     for at in by_name:
@@ -208,23 +207,27 @@ def _likely(
 
 
 def _best_passage(
-    asked_for: PromptQuery, record: Record, tells: Mapping[str, float], rare: set[str],
+    asked_for: PromptQuery, record: Record, weights: Mapping[str, float], rare: set[str],
     names: Mapping[str, list[int]],
 ) -> PromptMatch | None:  # fmt: skip
-    """Return the best passage of a record that answers, None where none does."""
+    """Return the best passage of a record that answers the prompt, or None."""
     best: PromptMatch | None = None
-    whole = sum(tells.values())
+    whole = sum(weights.values())
     passages = _PASSAGES.split(record.text)
     for passage in passages:
         by_name = _named(passage, names)
-        if not by_name and (record.type in ONLY_BY_NAME or not _can_match(passage, tells)):
+        if not by_name and record.type in ONLY_BY_NAME:
+            continue
+        # Cutting a passage into words takes far longer than looking for their starts.
+        folded = passage.casefold()
+        if not by_name and sum(_start(word) in folded for word in weights) < LEAST_WORDS:
             continue
         if len(passages) > 1 and not _is_prose(passage):
             continue
         said = terms(passage)
         inside = {*said.words, *said.parts}
         held = [word for word in asked_for.words if word in inside]
-        worth = sum(tells[word] for word in held)
+        worth = sum(weights[word] for word in held)
         by_words = (
             len(held) >= LEAST_WORDS
             and len(rare.intersection(held)) >= LEAST_RARE
@@ -240,14 +243,8 @@ def _best_passage(
     return best
 
 
-def _can_match(passage: str, words: Iterable[str]) -> bool:
-    """Return whether a passage holds the beginnings of enough words: cutting it up takes far longer."""
-    folded = passage.casefold()
-    return sum(_start(word) in folded for word in words) >= LEAST_WORDS
-
-
 def _named(passage: str, names: Iterable[str]) -> list[str]:
-    """Return which of `names` stand in `passage`, whole."""
+    """Return those of `names` that are in `passage` as whole words."""
     folded = passage.casefold()
     return [
         name for name in names if name in folded and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded)
@@ -255,19 +252,19 @@ def _named(passage: str, names: Iterable[str]) -> list[str]:
 
 
 def _is_prose(passage: str) -> bool:
-    """Return whether somebody says something in a line: most code, logs and tables have no function words."""
+    """Return whether a line is prose: most code, logs and tables have no function words."""
     if _CODE.search(passage):
         return False
     return not passage.isascii() or any(word in STOPWORDS for word in words.words(passage))
 
 
 def _unique(found: Iterable[PromptMatch]) -> list[PromptMatch]:
-    """Return the reminders without those whose passage says what a better one says already."""
+    """Return the matches without those whose passage repeats a better one."""
     kept: list[PromptMatch] = []
-    told: list[frozenset[str]] = []
+    before: list[frozenset[str]] = []
     for one in found:
         said = frozenset(query_terms(one.passage).weights)
-        if all(len(said & other) * 2 <= len(said) for other in told):
+        if all(len(said & other) * 2 <= len(said) for other in before):
             kept.append(one)
-            told.append(said)
+            before.append(said)
     return kept

@@ -1,14 +1,14 @@
 """Capture: from the records of a conversation to the notes that a colleague would have taken.
 
-Noted are requests and demands, decisions and what came of them, errors together with what fixed them, the
-files changed and the commands that mattered in each stretch of work, and the answer that ended a turn.
-Not noted are looking around, file dumps, machinery, what aether itself added, and what a person marked as private.
-Secrets are redacted, whoever brings the records; the key of a note does not tell whether there was one.
+Noted are requests and demands, decisions and their results, errors together with their fixes, the changed files and
+the relevant commands of each stretch of work, and the answer at the end of a turn. Not noted are looking around, file
+dumps, machinery, text that aether added, and text marked as private. Secrets are redacted, whatever the source of the
+records; the key of a note does not reveal whether there was one.
 
-The rules work record by record: `begin` gives a state, `observe` advances it in place and returns the notes
-that are due, `finish` returns those that were still open. The state is plain JSON of bounded size, so a
-hook can keep it between two events. `capture` does all three for a whole transcript. Who is told that a
-turn, or a sub-agent, has ended need not wait for the next request: `end_turn` and `end_agent`.
+The rules work record by record: `new_state` gives a state, `observe` advances it in place and returns the ready notes,
+`finish` returns the notes that were still open. The state is plain JSON of bounded size, so a hook can keep it between
+two events. `capture` does all three for a whole transcript. A host that reports the end of a turn or of a sub-agent
+need not wait for the next request: `end_turn` and `end_agent`.
 """
 
 from __future__ import annotations
@@ -58,18 +58,18 @@ from aether.text.regex import lazy
 ANSWER_CHARS = 2_000
 SUMMARY_CHARS = 6_000
 TASK_CHARS = 400
-# Repeats of one text (re-sent messages, a sub-agent's answer in the call that started it) come soon.
+# Repetitions of one text (re-sent messages, a sub-agent's answer in the call that started it) come soon after it.
 _REMEMBERED_TEXTS = 64
 _REMEMBERED_AGENTS = 64
 DEFAULT_RELEVANCE = 0.5
-# What the Queen asks of memory itself is carried out; noted as well, it would be there twice.
+# A request to memory itself is carried out; noted as well, it would be stored twice.
 _AETHER_PROMPT = lazy(r"/aether(?::\S+)?(?:\s|\Z)")
-# What the store counts for itself; an imported item starts anew.
+# Fields that the store maintains itself; an imported item starts with new ones.
 _KEPT_BY_STORE = frozenset("relevance_score access_count last_accessed source caste pointer".split())
 
 
 class Answer(TypedDict):
-    """What was said last, until it is known whether it ends the turn."""
+    """The last message of an agent, until it is known whether it ends the turn."""
 
     text: str
     message_id: str
@@ -86,7 +86,7 @@ class Turn(TypedDict):
 
 
 class State(TypedDict):
-    """What must be known of the past to judge the next record."""
+    """The part of the past that the next record depends on."""
 
     file: str
     first_phase: int
@@ -94,7 +94,7 @@ class State(TypedDict):
     boundaries: int
     session: str
     opening: str
-    """Stands for the session where the source names none."""
+    """Digest of the first text, used if the source names no session."""
     spoken: bool
     turns: dict[str, Turn]
     """By agent; the main conversation is the empty one."""
@@ -105,7 +105,7 @@ class State(TypedDict):
 def capture(
     records: Iterable[Record], *, file: str = "", phase: int | None = None, first_phase: int = 1
 ) -> Iterator[Draft]:
-    """Yield the notes that `records` give rise to.
+    """Yield the notes of `records`.
 
     The phase of a note is `phase`, or counts up from `first_phase` at every compaction boundary.
     """
@@ -118,20 +118,13 @@ def capture(
 def new_state(*, file: str = "", phase: int | None = None, first_phase: int = 1) -> State:
     """Return the state before the first record."""
     return State(
-        file=file,
-        first_phase=first_phase,
-        fixed_phase=phase,
-        boundaries=0,
-        session="",
-        opening="",
-        spoken=False,
-        turns={},
-        texts=[],
-    )
+        file=file, first_phase=first_phase, fixed_phase=phase, boundaries=0, session="", opening="",
+        spoken=False, turns={}, texts=[],
+    )  # fmt: skip
 
 
 def observe(state: State, record: Record) -> list[Draft]:
-    """Advance `state` by one record and return the notes that are due."""
+    """Advance `state` by one record and return the notes that are ready."""
     notes: list[Draft] = []
     if not state["opening"] and record.text:
         state["opening"] = sha256(record.text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
@@ -155,14 +148,14 @@ def finish(state: State) -> list[Draft]:
     """Close every open stretch of work and return the notes that were waiting for more."""
     notes = _end_of_agents(state) + _end_of_turn(state, "")
     main = state["turns"].pop("", None)
-    return notes + (_new_drafts(state, close_failures(main["work"])) if main else [])
+    return notes + (_new_items(state, close_failures(main["work"])) if main else [])
 
 
 def end_turn(state: State) -> list[Draft]:
     """Return the notes of the main conversation's turn that has just ended.
 
-    What failed stays open, because the next turn may put it right, and so does a question, because the next
-    request may answer it.
+    Failures stay open, because the next turn may fix them, and so does a question, because the next request may answer
+    it.
     """
     answer = _turn(state, "")["answer"]
     notes = _end_of_turn(state, "")
@@ -182,7 +175,7 @@ def _request(state: State, record: Record, at: Origin) -> list[Draft]:
         notes = _end_of_agent(state, record.agent) if record.agent in state["turns"] else []
         first_line = shorten(text, TASK_CHARS)
         return notes + (
-            _new_drafts(state, [Note(at, f"Task: {first_line}", "observation", "task")]) if text else []
+            _new_items(state, [Note(at, f"Task: {first_line}", "observation", "task")]) if text else []
         )
     if not text:
         return []
@@ -191,12 +184,12 @@ def _request(state: State, record: Record, at: Origin) -> list[Draft]:
     notes = _end_of_agents(state) + _end_of_turn(state, "")
     if asked and (asks_for_decision(asked) or not is_thanks(text)):
         kind = "decision" if asks_for_decision(asked) else "user_input"
-        return notes + _new_drafts(
+        return notes + _new_items(
             state, [Note(at, f"Asked: {asked}\nAnswered: {text}", kind, "said", by_person=True)]
         )
     if is_empty_reply(text) or _AETHER_PROMPT.match(text):
         return notes
-    return notes + _new_drafts(state, person_notes(at, message_by_kind(text)))
+    return notes + _new_items(state, person_notes(at, message_by_kind(text)))
 
 
 def _statement(state: State, record: Record, at: Origin) -> list[Draft]:
@@ -206,51 +199,40 @@ def _statement(state: State, record: Record, at: Origin) -> list[Draft]:
     turn = _turn(state, record.agent)
     before = turn["answer"]
     if before and record.message_id and before["message_id"] == record.message_id:
-        turn["answer"] = Answer(
-            text=f"{before['text']}\n\n{text}", message_id=record.message_id, at=before["at"]
-        )
-        notes = []
-    else:
-        turn["answer"] = Answer(text=text, message_id=record.message_id, at=at)
-        notes = _interim_notes(state, before) if before and not before.get("noted") else []
-    return notes
-
-
-def _interim_notes(state: State, answer: Answer) -> list[Draft]:
-    """Note what was stated before the work went on."""
-    return _new_drafts(
-        state,
-        [
-            Note(answer["at"], shorten(" ".join(said), STATEMENT_CHARS), kind, f"stated {kind}")
-            for kind, said in statements_by_kind(answer["text"]).items()
-        ],
-    )
+        whole = f"{before['text']}\n\n{text}"
+        turn["answer"] = Answer(text=whole, message_id=record.message_id, at=before["at"])
+        return []
+    turn["answer"] = Answer(text=text, message_id=record.message_id, at=at)
+    if not before or before.get("noted"):
+        return []
+    # The message before did not end the turn: of that, only the statements are noted.
+    notes = [
+        Note(before["at"], shorten(" ".join(said), STATEMENT_CHARS), kind, f"stated {kind}")
+        for kind, said in statements_by_kind(before["text"]).items()
+    ]
+    return _new_items(state, notes)
 
 
 def _end_of_turn(state: State, agent: str) -> list[Draft]:
     turn = state["turns"].get(agent)
     if turn is None:
         return []
-    notes = _new_drafts(state, close_stretch(turn["work"]))
+    notes = close_stretch(turn["work"])
     answer, turn["answer"] = turn["answer"], None
-    return notes + (_answer_notes(state, answer) if answer and not answer.get("noted") else [])
-
-
-def _answer_notes(state: State, answer: Answer) -> list[Draft]:
-    """Note what ended a turn, and beside it what was decided."""
-    text = answer["text"]
-    kind = kind_of_answer(text)
-    chosen, rest = split_choices(text) if kind and kind != "decision" else ("", text)
-    notes = []
-    if kind and (not chosen or kind_of_answer(rest)):
-        notes.append(Note(answer["at"], shorten(rest, ANSWER_CHARS), kind, "answered"))
-    if chosen:
-        notes.append(Note(answer["at"], shorten(chosen, STATEMENT_CHARS), "decision", "stated decision"))
-    return _new_drafts(state, notes)
+    if answer and not answer.get("noted"):
+        text = answer["text"]
+        kind = kind_of_answer(text)
+        # The choices in the last message of a turn are notes of their own.
+        chosen, rest = split_choices(text) if kind and kind != "decision" else ("", text)
+        if kind and (not chosen or kind_of_answer(rest)):
+            notes.append(Note(answer["at"], shorten(rest, ANSWER_CHARS), kind, "answered"))
+        if chosen:
+            notes.append(Note(answer["at"], shorten(chosen, STATEMENT_CHARS), "decision", "stated decision"))
+    return _new_items(state, notes)
 
 
 def _end_of_agents(state: State) -> list[Draft]:
-    """Close the stretches of all sub-agents: what they did is part of the turn that ends."""
+    """Close the stretches of all sub-agents: their work is part of the turn that ends."""
     notes: list[Draft] = []
     for agent in [agent for agent in state["turns"] if agent]:
         notes += _end_of_agent(state, agent)
@@ -259,25 +241,25 @@ def _end_of_agents(state: State) -> list[Draft]:
 
 def _end_of_agent(state: State, agent: str) -> list[Draft]:
     notes = _end_of_turn(state, agent)
-    return notes + _new_drafts(state, close_failures(state["turns"].pop(agent)["work"]))
+    return notes + _new_items(state, close_failures(state["turns"].pop(agent)["work"]))
 
 
 def _summary(state: State, record: Record, at: Origin) -> list[Draft]:
-    # What a summary stands for has been noted already, unless the transcript begins with it.
+    # The content of a summary has been noted already, unless the transcript starts with it.
     text = _cleaned(record)
     if state["spoken"] or not text:
         return []
-    return _new_drafts(state, [Note(at, shorten(text, SUMMARY_CHARS), "observation", "summary")])
+    return _new_items(state, [Note(at, shorten(text, SUMMARY_CHARS), "observation", "summary")])
 
 
 def _paragraph(state: State, record: Record, at: Origin) -> list[Draft]:
     text = _cleaned(record)
     kind = kind_of_paragraph(text) if text else ""
-    return _new_drafts(state, [Note(at, text, kind, "paragraph")]) if kind else []
+    return _new_items(state, [Note(at, text, kind, "paragraph")]) if kind else []
 
 
 def _item(state: State, record: Record, at: Origin) -> list[Draft]:
-    """Return an item as somebody wrote it, with where it came from added."""
+    """Return an item as written, with its origin added."""
     given = record.arguments
     metadata = as_object(given.get("metadata"))
     text = redact(without_blocks(record.text))
@@ -304,7 +286,7 @@ def _call(state: State, record: Record, at: Origin) -> list[Draft]:
 
 
 def _result(state: State, record: Record, at: Origin) -> list[Draft]:
-    return _new_drafts(state, record_result(_turn(state, record.agent)["work"], record, at))
+    return _new_items(state, record_result(_turn(state, record.agent)["work"], record, at))
 
 
 _HANDLERS: dict[str, Callable[[State, Record, Origin], list[Draft]]] = {
@@ -319,21 +301,21 @@ _HANDLERS: dict[str, Callable[[State, Record, Origin], list[Draft]]] = {
 
 
 def _cleaned(record: Record) -> str:
-    """Return what was said, without what is private or secret, before anything is cut out of it."""
+    """Return the text of a record without machinery, private parts and secrets, before it is shortened."""
     return redact(without_echoes(clean(record.text)).strip())
 
 
-def _new_drafts(state: State, notes: list[Note]) -> list[Draft]:
-    """Return the drafts of `notes`, without texts that were noted a moment ago."""
-    drafts = []
+def _new_items(state: State, notes: list[Note]) -> list[Draft]:
+    """Return the items of `notes`, without texts that were noted shortly before."""
+    made = []
     for note in notes:
         digest = sha256(f"{note.kind}\0{note.content}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
         if digest in state["texts"]:
             continue
         state["texts"] = [*state["texts"][1 - _REMEMBERED_TEXTS :], digest]
         relevance = RULE_RELEVANCE.get(note.kind) if note.by_person else None
-        drafts.append(draft(note, file=state["file"], phase=_phase(state), relevance=relevance))
-    return drafts
+        made.append(draft(note, file=state["file"], phase=_phase(state), relevance=relevance))
+    return made
 
 
 def _phase(state: State) -> int:

@@ -1,9 +1,8 @@
 """Notes: drafts of items, each with the place it came from and a key that never changes.
 
-The key is made of what the source calls the record (where it has no unique name, of where it stands and
-what it says), not of where the file lies or how the note is worded: reading the same transcript again,
-moved or grown, gives the same keys. Long text is shortened to head and tail and says so; `pointer` leads
-to the rest.
+The key is made of the source's name for the record (or, without a unique name, of its place and content), not of the
+path of the file or the wording of the note: reading the same transcript again, moved or grown, gives the same keys.
+Long text is shortened to head and tail and says so; `pointer` leads to the rest.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from aether.types import Item, JsonObject
 SOURCE_MAIN = "queen"
 SOURCE_WORKER = "worker_ant"
 
-# How much a colleague would mind losing it. Above 0.8 one sighting is enough for long-term memory,
-# which is right for what a person demanded and for nothing else.
+# How much a colleague would miss it. Above 0.8 one sighting is enough for long-term memory, which is right for a
+# person's demands and for nothing else.
 RELEVANCE = {
     "constraint": 0.8,
     "preference": 0.75,
@@ -43,7 +42,7 @@ REQUEST_CHARS = 2_400
 STATEMENT_CHARS = 900
 # More rules in one message are a pasted document.
 MOST_RULES = 12
-# Three quarters of a text are kept at its head, where people say what they want.
+# Three quarters of a shortened text are its head, where people state their request.
 HEAD_SHARE = 0.75
 # Ids of this form are unique by themselves; others only within their session.
 _UUID = lazy(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -61,7 +60,7 @@ class Draft(TypedDict):
 
 
 class Origin(TypedDict):
-    """Where a record stands, as long as a note about it may still be written."""
+    """The place of a record, kept as long as a note about it may still be written."""
 
     line: int
     part: int
@@ -69,12 +68,12 @@ class Origin(TypedDict):
     time: str
     session: str
     digest: str
-    """Of what the record says, where its id alone does not tell it from those of other files."""
+    """Digest of the record's content, if its id alone is not unique across files."""
     caste: str
 
 
 class Note(NamedTuple):
-    """Something worth writing down about the record at `at`; `slot` tells its notes apart."""
+    """A fact worth noting about the record at `at`; `slot` distinguishes the notes of one record."""
 
     at: Origin
     content: str
@@ -84,18 +83,18 @@ class Note(NamedTuple):
 
 
 def noting_agent(item: Item) -> str:
-    """Return which caste or program `item` is from, "" where a person may have said it.
+    """Return the caste or program that made `item`, "" if a person may have said it.
 
-    What the Queen says has the default source, as has what is typed in a session.
+    Words of the Queen have the default source, as has text typed in a session.
     """
     metadata = item["metadata"]
     return metadata["caste"] or ("" if metadata["source"] == SOURCE_MAIN else metadata["source"])
 
 
-def person_notes(at: Origin, told: list[tuple[str, str]]) -> list[Note]:
-    """Return the notes of what a person said: the message, and its rules, which outlive it."""
+def person_notes(at: Origin, parts: list[tuple[str, str]]) -> list[Note]:
+    """Return the notes of a person's message and of its rules, which outlive it; `parts` are kinds and texts."""
     notes = []
-    for number, (kind, text) in enumerate(told[: MOST_RULES + 1]):
+    for number, (kind, text) in enumerate(parts[: MOST_RULES + 1]):
         rule = kind in RULE_TYPES
         slot = f"demand {number}" if rule else "said"
         notes.append(
@@ -105,7 +104,7 @@ def person_notes(at: Origin, told: list[tuple[str, str]]) -> list[Note]:
 
 
 def origin(record: Record, session: str) -> Origin:
-    """Return where `record` stands; `session` replaces the id of its session where it has none."""
+    """Return the place of `record`; `session` replaces a missing id of its session."""
     return Origin(
         line=record.line,
         part=record.part,
@@ -120,7 +119,7 @@ def origin(record: Record, session: str) -> Origin:
 def _digest(record: Record) -> str:
     try:
         said = json.dumps([record.text, record.tool, dict(record.arguments)], sort_keys=True)
-    except RecursionError:  # nested deeper than JSON is written: its words have to tell it apart
+    except RecursionError:  # nested too deep for JSON: the text has to distinguish it
         said = json.dumps([record.text, record.tool])
     return sha256(said.encode()).hexdigest()[:16]
 
@@ -128,8 +127,8 @@ def _digest(record: Record) -> str:
 def note_key(at: Origin, slot: str) -> str:
     """Return the key of the note that fills `slot` of a record.
 
-    >>> here = Mark(line=3, part=0, uuid="m1", time="", session="s", digest="d", caste="")
-    >>> key(here, "said") == key(here | {"line": 99}, "said"), key(here, "said") == key(here, "fixed")
+    >>> here = Origin(line=3, part=0, uuid="m1", time="", session="s", digest="d", caste="")
+    >>> note_key(here, "said") == note_key(here | {"line": 99}, "said"), note_key(here, "said") == note_key(here, "fixed")
     (True, False)
     """
     name = at["uuid"]
@@ -140,7 +139,7 @@ def note_key(at: Origin, slot: str) -> str:
 
 
 def draft(note: Note, *, file: str, phase: int, relevance: float | None = None) -> Draft:
-    """Return the item that `note` becomes, without secrets: what was put together may show one that its parts did not."""
+    """Return the item of `note`, without secrets: the joined text may show one that its parts did not."""
     at = note.at
     pointer: JsonObject = {"file": file, "line": at["line"], "key": note_key(at, note.slot)}
     if at["uuid"]:
@@ -161,7 +160,7 @@ def draft(note: Note, *, file: str, phase: int, relevance: float | None = None) 
 
 
 def shorten(text: str, most: int) -> str:
-    """Return `text`, or its head and tail with a note of how much is left out between them.
+    """Return `text`, or its head and tail with the number of characters left out between them.
 
     >>> shorten("a" * 50 + " " + "b" * 70, 40)
     'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa [… 81 characters left out …] bbbbbbbbbb'

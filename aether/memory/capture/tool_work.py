@@ -1,8 +1,8 @@
-"""Work: what an agent does with its tools in one stretch, as few notes as tell it.
+"""Tool work: an agent's tool calls in one stretch of work, in as few notes as possible.
 
-Each file is noted once per stretch however often it was edited, each command that mattered with how it ended
-last, each failure together with the run that later succeeded and the files changed in between. All of it
-is bounded: what is oldest is noted, or forgotten where it never answered.
+Each file is noted once per stretch however often it was edited, each relevant command with its last result, each
+failure together with the run that later succeeded and the files changed in between. All of it is bounded: the oldest
+part is noted early, or dropped if its call was never answered.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from aether.text.cleaning import clean, without_escapes
 from aether.text.regex import lazy
 from aether.types import JsonObject
 
-# An agent has few calls open at a time; more were interrupted and will never answer.
+# An agent has few open calls at a time; more were interrupted and will never be answered.
 OPEN_CALLS = 256
 OPEN_FAILURES = 64
-# A stretch that touches more is a mass change; the oldest are noted when it gets there.
+# A stretch with more is a mass change; the oldest are noted at this limit.
 FILES = 256
 COMMANDS = 128
 CHANGED_SINCE = 8
@@ -43,16 +43,9 @@ ARGUMENT_CHARS = 200
 OUTPUT_CHARS = 160
 
 _AGENTS = {"Task", "Agent"}
-_BOOKKEEPING = {
-    "todowrite",
-    "todo_write",
-    "task_create",
-    "task_update",
-    "update_plan",
-    "spawn_agent",
-    "send_input",
-    "close_agent",
-}
+_BOOKKEEPING = frozenset(
+    "todowrite todo_write task_create task_update update_plan spawn_agent send_input close_agent".split()
+)
 _ACTS = lazy(
     r"(?:^|_)(?:create|update|cancel|book|send|delete|remove|modify|exchange|return|transfer|add|set|insert|replace|append|submit|"
     r"publish|deploy|merge|pay|refund|order|post|write|save|close|assign|move|rename|archive|upload|enable|disable)(?:_|$)"
@@ -67,7 +60,7 @@ _ANSWERED = lazy(
     r"\A.{0,40}(?:questions have been answered|answered your questions):?\s*(.+?)(?:\. You can now|\Z)",
     re.DOTALL,
 )
-# Commands, tools and files of aether: what they say comes from memory, and is not remembered anew.
+# Commands, tools and files of aether: their output comes from memory, and is not noted again.
 _AETHER_COMMAND = lazy(
     r"(?:^|[;&|(`\n])\s*(?:(?:sudo|time|env|exec|command|uvx|uv run|poetry run|python[\d.]* -m)\s+|[A-Za-z_]\w*=\S*\s+)*"
     r"(?:\S*/)?aether(?:-hook)?(?:\s|\Z)"
@@ -75,7 +68,7 @@ _AETHER_COMMAND = lazy(
 _AETHER_TOOL = lazy(r"mcp__(?:\w*_)?aether", re.IGNORECASE)
 _MEMORY_FILES = "/memories"
 _TRAILER = lazy(r"\n+agentId: .*\Z", re.DOTALL)
-# Claude Code frames what a sub-agent reports, and indents each line of it.
+# Claude Code puts a frame around the report of a sub-agent, and indents each of its lines.
 _REPORT_FRAME = lazy(r"\A.*?^\[Subagent hand-back\][^\n]*\n", re.DOTALL | re.MULTILINE)
 _INDENT = lazy(r"^  ", re.MULTILINE)
 
@@ -92,7 +85,7 @@ class Change(TypedDict):
 
 
 class Run(TypedDict):
-    """A command that mattered in this stretch, as it ended last."""
+    """A relevant command of this stretch, with its last result."""
 
     shown: str
     ending: str
@@ -101,7 +94,7 @@ class Run(TypedDict):
 
 
 class Failure(TypedDict):
-    """Something that failed and has not succeeded since."""
+    """A call that failed and has not succeeded since."""
 
     shown: str
     complaint: str
@@ -112,18 +105,18 @@ class Failure(TypedDict):
 
 
 class Call(TypedDict):
-    """A call that has not answered yet."""
+    """A call without an answer so far."""
 
     tool: str
     command: str
     changes: list[list[Any]]
     text: str
-    """What is worth keeping of the arguments of a tool that is neither shell nor editor."""
+    """The noteworthy arguments of a tool that is neither shell nor editor."""
     at: Origin
 
 
 class Work(TypedDict):
-    """What one agent is in the middle of."""
+    """The open work of one agent."""
 
     calls: dict[str, Call]
     failures: dict[str, Failure]
@@ -132,15 +125,19 @@ class Work(TypedDict):
 
 
 def new_work() -> Work:
-    """Return the work of an agent that has done nothing yet."""
+    """Return the work of an agent before its first call."""
     return Work(calls={}, failures={}, files={}, commands={})
 
 
 def record_call(work: Work, record: Record, at: Origin) -> None:
-    """Take note that a tool was called; what comes of it is decided when it answers."""
+    """Record the call of a tool, until it is answered."""
     arguments = record.arguments
     ran = shell_command(arguments) or as_text(arguments.get("code"))
-    if _is_aether(record.tool, ran, arguments):
+    if record.tool == "memory":
+        own = str(arguments.get("path") or arguments.get("old_path") or "").startswith(_MEMORY_FILES)
+    else:
+        own = bool(_AETHER_TOOL.match(record.tool) or _AETHER_COMMAND.search(ran.split("<<", 1)[0]))
+    if own:
         return
     changes = [list(change) for change in file_changes(arguments, ran)]
     text = "" if ran or changes else _described_call(record.tool, arguments)
@@ -155,7 +152,7 @@ def record_call(work: Work, record: Record, at: Origin) -> None:
 
 
 def record_result(work: Work, record: Record, at: Origin) -> list[Note]:
-    """Take note of a tool's answer and return what it settles."""
+    """Record a tool's answer and return the notes that are complete with it."""
     call = work["calls"].pop(record.call_id, None)
     if _REFUSED.search(record.text[:OUTPUT_CHARS]):
         said = _REFUSAL_REASON.search(record.text)
@@ -177,31 +174,21 @@ def close_stretch(work: Work) -> list[Note]:
 
 
 def close_failures(work: Work) -> list[Note]:
-    """Return the failures that nothing put right, and forget them."""
+    """Return the failures that were not fixed, and forget them."""
     notes = [_failure_note(failure) for failure in work["failures"].values()]
     work["failures"] = {}
     return notes
-
-
-def _is_aether(tool: str, command: str, arguments: JsonObject) -> bool:
-    if tool == "memory":
-        return str(arguments.get("path") or arguments.get("old_path") or "").startswith(_MEMORY_FILES)
-    return bool(_AETHER_TOOL.match(tool) or _AETHER_COMMAND.search(command.split("<<", 1)[0]))
 
 
 def _described_call(tool: str, arguments: JsonObject) -> str:
     plan = arguments.get("plan")
     if isinstance(plan, str):
         return shorten(redact(clean(plan)), PLAN_CHARS)
-    if not _acts(tool):
+    name = _CAMEL.sub("_", tool.rsplit("__", 1)[-1]).lower()
+    if name in _BOOKKEEPING or _READS.match(name) or not _ACTS.search(name):
         return ""
     given = json.dumps(redacted(arguments), ensure_ascii=False, default=str) if arguments else ""
     return f"{tool} {shorten(without_blocks(given), ARGUMENT_CHARS)}".strip()
-
-
-def _acts(tool: str) -> bool:
-    name = _CAMEL.sub("_", tool.rsplit("__", 1)[-1]).lower()
-    return name not in _BOOKKEEPING and not _READS.match(name) and bool(_ACTS.search(name))
 
 
 def _failed(work: Work, call: Call, record: Record) -> list[Note]:
@@ -251,13 +238,13 @@ def _agent_report(call: Call, text: str) -> list[Note]:
     found = redact(clean(_INDENT.sub("", found[framed.end() :]) if framed else found))
     if not found or found.startswith("Async agent launched"):
         return []
-    # The sub-agent's own last message is the same text, and is to be the same note.
+    # The sub-agent's own last message is the same text, and gives the same note.
     return [Note(call["at"], shorten(found, FINDING_CHARS), kind_of_answer(found) or "outcome", "found")]
 
 
 def _changed(work: Work, change: FileChange, at: Origin) -> list[Note]:
     for failure in work["failures"].values():
-        # What was changed last is most likely what put it right.
+        # The last change is the most likely fix.
         others = [path for path in failure["changed"] if path != change.path]
         failure["changed"] = [change.path, *others][:CHANGED_SINCE]
     known = work["files"].get(change.path)
@@ -291,7 +278,7 @@ def _ran(work: Work, command: str, output: str, at: Origin) -> list[Note]:
 
 
 def _run_key(command: str) -> str:
-    # Every commit and every push is an event of its own; the tenth run of the tests replaces the ninth.
+    # Every commit and push is an event of its own; the tenth run of the tests replaces the ninth.
     name = command_signature(command)
     return short_command(command) if name.startswith(("git ", "gh ")) else name
 
@@ -316,19 +303,14 @@ def _change_note(path: str, change: Change) -> Note:
 
 def _run_note(run: Run) -> Note:
     times = f" ({run['runs']} runs)" if run["runs"] > 1 else ""
-    return Note(
-        run["at"],
-        f"Ran `{run['shown']}`{times}" + (f": {run['ending']}" if run["ending"] else ""),
-        "command",
-        "ran",
-    )
+    end = f": {run['ending']}" if run["ending"] else ""
+    return Note(run["at"], f"Ran `{run['shown']}`{times}{end}", "command", "ran")
 
 
 def _failure_note(failure: Failure) -> Note:
     times = f" {failure['times']} times" if failure["times"] > 1 else ""
-    return Note(
-        failure["at"], f"`{failure['shown']}` failed{times}: {failure['complaint']}", "error", "failed"
-    )
+    content = f"`{failure['shown']}` failed{times}: {failure['complaint']}"
+    return Note(failure["at"], content, "error", "failed")
 
 
 def _solution_note(failure: Failure, call: Call, output: str) -> Note:
@@ -338,7 +320,7 @@ def _solution_note(failure: Failure, call: Call, output: str) -> Note:
         way = f"as `{shown}`" + (f" {way}" if failure["changed"] else "")
     end = outcome_line(output)
     content = f"{_failure_note(failure).content}\nWorked {way}" + (f": {end}" if end else ".")
-    solved = failure["at"] | {"time": call["at"]["time"]}  # found by the failure, told when it was over
+    solved = failure["at"] | {"time": call["at"]["time"]}  # keyed by the failure, dated by its fix
     return Note(solved, content, "solution", "fixed")
 
 

@@ -1,3 +1,7 @@
+"""Edits of one place of a JSON file."""
+
+from __future__ import annotations
+
 import json
 
 import pytest
@@ -8,7 +12,7 @@ from tests.tables import rows
 LINES = '{\n    "a": 1,\n    "b": [\n        2\n    ]\n}\n'
 
 
-def test_what_is_added_looks_like_what_is_there():
+def test_an_addition_follows_the_style_of_the_file():
     assert add(LINES, (), [("c", {"d": [3]})]) == (
         '{\n    "a": 1,\n    "b": [\n        2\n    ],\n    "c": {\n        "d": [\n            3\n        ]\n    }\n}\n'
     )
@@ -39,19 +43,19 @@ def test_a_part_is_dropped_with_its_comma():
     assert drop("[1 , 2 , 3]", (), 1) == "[1 , 3]"
 
 
-def test_dropping_what_was_added_gives_the_text_from_before():
+def test_dropping_an_addition_restores_the_text():
     assert drop_key(add(LINES, (), [("c", 3)]), (), "c") == LINES
 
 
-def test_a_value_is_replaced_where_it_stands():
+def test_a_value_is_replaced_in_place():
     assert put(LINES, ("b", 0), {"x": 1}) == LINES.replace("2\n", '{\n            "x": 1\n        }\n')
 
 
-def test_where_a_key_stands_twice_the_last_counts():
+def test_of_two_equal_keys_the_last_counts():
     assert put('{"a": 1, "a": 2}', ["a"], 3) == '{"a": 1, "a": 3}'
 
 
-def test_strings_may_hold_what_looks_like_structure():
+def test_strings_may_contain_brackets_and_commas():
     text = '{"a}\\"]": ["{,", "\\\\"], "b": 1}'
 
     assert json.loads(put(text, ["b"], 2)) == {'a}"]': ["{,", "\\"], "b": 2}
@@ -70,7 +74,7 @@ def test_strings_may_hold_what_looks_like_structure():
         "[" * 600 + "]" * 600,
     ],
 )
-def test_what_is_not_json_is_refused(text):
+def test_invalid_json_is_refused(text):
     with pytest.raises(ValueError):
         parse(text)
 

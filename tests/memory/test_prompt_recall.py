@@ -1,4 +1,4 @@
-"""What a prompt calls to mind, and above all what it does not."""
+"""Prompt recall: which entries a prompt matches, and above all which not."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ WEBHOOK = (
         "Stripe webhooks: how often do we retry?",
     ],
 )
-def test_a_question_about_what_was_decided_calls_it_to_mind(prompt):
+def test_a_question_about_a_decision_matches_it(prompt):
     assert called(prompt, memory(WEBHOOK)) == ["m0"]
 
 
@@ -95,7 +95,7 @@ def test_a_name_that_everything_holds_is_not():
     "prompt",
     ['{"parse_header": 3}', "level=info parse_header=yes", "about GitHub and README.md", "tell a.bc"],
 )
-def test_what_programs_print_and_brands_are_no_names(prompt):
+def test_output_of_programs_and_brands_are_no_names(prompt):
     found = parse_prompt(prompt)
 
     assert found is None or found.names == ()
@@ -124,7 +124,7 @@ def test_words_scattered_over_an_entry_are_no_answer():
         ("stripe webhook backoff pagination", ["m0"]),  # three of four
     ],
 )
-def test_most_of_what_a_prompt_tells_must_be_in_the_answer(prompt, told):
+def test_most_significant_words_of_the_prompt_must_be_in_the_answer(prompt, told):
     assert called(prompt, memory(WEBHOOK)) == told
 
 
@@ -139,14 +139,14 @@ def test_the_prompt_itself_is_no_news():
 
 
 @pytest.mark.parametrize("type", ["command", "observation"])
-def test_what_says_little_is_never_called_to_mind(type):
+def test_commands_and_observations_never_match(type):
     assert (
         called("where is parse_header used?", memory("Ran grep for parse_header in the old tree.", type=type))
         == []
     )
 
 
-def test_a_changed_file_is_only_called_to_mind_by_name():
+def test_a_changed_file_matches_only_by_name():
     records = memory(
         "Changed parse_header.py: the stripe webhook retries now wait longer than before.", type="code_change"
     )
@@ -168,7 +168,7 @@ def test_scripts_without_function_words_can_answer_too():
     ]
 
 
-def test_no_more_than_a_few_come_and_none_says_what_another_said():
+def test_matches_are_few_and_without_repetitions():
     texts = ["We keep parse_header because the old client needs it.", "We keep parse_header because the old client needs it now.",
              "The limit inside parse_header is nine kilobytes by contract."]  # fmt: skip
 
@@ -177,21 +177,21 @@ def test_no_more_than_a_few_come_and_none_says_what_another_said():
     assert MOST_MATCHES == 3
 
 
-def test_what_a_person_demanded_comes_before_what_was_reported():
+def test_demands_of_a_person_come_before_reports():
     records = [record("o", "The parse_header step took three minutes in the nightly job.", "outcome"),
                record("c", "Never change parse_header without asking the platform team.", "constraint")]  # fmt: skip
 
     assert called("where is parse_header used?", records) == ["c", "o"]
 
 
-def test_what_is_left_out_is_still_counted():
+def test_entries_left_out_are_still_counted():
     assert called("the stripe webhook retry thing", memory(WEBHOOK), leave_out=["m0"]) == []
     # Common elsewhere, the words tell nothing.
     held = dict.fromkeys(("stripe", "webhook", "retri"), 500)
     assert called("the stripe webhook retry thing", memory(WEBHOOK), held=held, others=600) == []
 
 
-def test_what_the_program_itself_submits_asks_nothing():
+def test_text_submitted_by_the_program_is_no_prompt():
     assert (
         parse_prompt("<task-notification><result>parse_header is wrong</result></task-notification>") is None
     )

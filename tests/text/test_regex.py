@@ -1,4 +1,4 @@
-"""Patterns: compiled once, and not before they are needed."""
+"""Regular expressions are compiled once, and not before their first use."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_pattern_is_compiled_when_it_is_used(compilations):
     assert compilations == [("a+", re.IGNORECASE)]
 
 
-def test_what_a_pattern_was_asked_for_once_is_kept(compilations):
+def test_a_pattern_is_compiled_once(compilations):
     letters = lazy("a+")
 
     assert [letters.sub("b", text) for text in ("caat", "cat", "ct")] == ["cbt", "cbt", "ct"]

@@ -1,3 +1,7 @@
+"""The paths, commands, errors, names, numbers and URLs in a text."""
+
+from __future__ import annotations
+
 from aether.text.identifiers import Identifiers, identifiers
 from tests.tables import rows
 
@@ -53,7 +57,7 @@ def test_identifiers_are_found(name):
     assert identifiers(f"see {name}.").identifiers == (name,)
 
 
-def test_plain_words_and_names_of_people_are_no_anchors():
+def test_plain_words_and_names_of_people_are_no_identifiers():
     assert identifiers("Caroline went home, then Bob slept well") == Identifiers()
 
 
@@ -65,7 +69,7 @@ def test_numbers_keep_their_units_and_urls_stay_whole():
     assert found.paths == found.identifiers == ()
 
 
-def test_every_anchor_is_named_once_in_order():
+def test_every_identifier_is_listed_once_in_order():
     assert identifiers("b.py a.py b.py").paths == ("b.py", "a.py")
 
 

@@ -1,15 +1,33 @@
-"""The six commands of the memory tool, with the sentences that models are trained on."""
+"""The memory tool: its six commands, its paths, and the edits of a person in its directory."""
 
 from __future__ import annotations
 
 import pytest
 
+from aether.errors import UnsafePath
 from aether.memory import memory_tool
-from aether.memory.memory_tool import MAX_FILE_BYTES, MAX_VIEW_CHARS, change, format_size, run
+from aether.memory.memory_tool import (
+    MAX_FILE_BYTES,
+    MAX_NAME_BYTES,
+    MAX_PATH_BYTES,
+    MAX_VIEW_CHARS,
+    apply_edits,
+    blocking_path,
+    canonical,
+    change,
+    checksum,
+    compare,
+    format_size,
+    index,
+    run,
+    writable,
+)
 from aether.store.patch import apply
 from tests.tables import rows
 
 A, B = "/memories/a.md", "/memories/dir/b.md"
+
+
 FILES = {A: "one\ntwo\nthree\n", B: "x"}
 
 
@@ -138,7 +156,7 @@ def test_a_line_that_is_too_long_is_cut_within():
     assert text.endswith("xxx\n[Cut at 16,000 characters, within line 1 of 1.]")
 
 
-def test_what_just_fits_is_not_cut():
+def test_a_file_that_just_fits_is_not_cut():
     fitting = "x" * (MAX_VIEW_CHARS - len("     1\t"))
 
     assert "[Cut" not in told("view", {A: fitting}, path=A).text
@@ -152,7 +170,7 @@ def test_a_file_of_a_million_lines_is_not_viewed():
     )
 
 
-def test_what_is_not_there_is_not_viewed():
+def test_a_missing_file_is_not_viewed():
     assert (
         refused("view", path="/memories/no")
         == "The path /memories/no does not exist. Please provide a valid path."
@@ -175,7 +193,7 @@ def test_a_file_is_created():
         ("/memories/a.md/x", "The path /memories/a.md is a file, not a directory"),
         (
             "/memories/A.MD",
-            "/memories/A.MD cannot be told from /memories/a.md on every system; use another name",
+            "/memories/A.MD equals /memories/a.md on some systems; use another name",
         ),
     ],
 )
@@ -184,7 +202,7 @@ def test_nothing_is_created_in_the_place_of_something(path, said):
 
 
 @pytest.mark.parametrize("text", ["a\0b", "\ud800"])
-def test_what_no_file_holds_is_not_stored(text):
+def test_a_text_that_no_file_can_hold_is_refused(text):
     assert "NUL or half of a surrogate pair" in refused("create", path="/memories/c", file_text=text)
 
 
@@ -207,7 +225,7 @@ def test_all_files_together_have_a_largest_size(monkeypatch):
     assert "All files" in refused("insert", path=A, insert_line=0, insert_text="12345")
 
 
-def test_text_is_replaced_and_shown_with_what_is_around_it():
+def test_a_replacement_is_shown_with_its_context():
     files = {A: "".join(f"line {number}\n" for number in range(1, 10))}
 
     answer = told("str_replace", files, path=A, old_str="line 5\n", new_str="5a\n5b\n")
@@ -232,7 +250,7 @@ def test_without_a_new_text_the_old_goes(given):
         ("o", "No replacement was performed. Multiple occurrences of old_str `o` in lines: 1, 2. Please ensure it is unique"),
     ],
 )  # fmt: skip
-def test_what_is_not_there_once_is_not_replaced(old, said):
+def test_a_missing_or_repeated_text_is_not_replaced(old, said):
     assert refused("str_replace", path=A, old_str=old, new_str="x") == said
 
 
@@ -251,7 +269,7 @@ def test_each_line_with_the_text_is_named_once_and_the_first_of_many():
 
 
 @rows("path", ["/memories/no", "/memories/dir", "/memories"])
-def test_there_is_no_text_to_edit_in_what_is_no_file(path):
+def test_a_directory_or_missing_file_cannot_be_edited(path):
     assert refused("str_replace", path=path, old_str="x", new_str="y") == (
         f"Error: The path {path} does not exist. Please provide a valid path."
     )
@@ -312,7 +330,7 @@ def test_the_root_stays():
         )
 
 
-def test_what_is_not_there_is_not_deleted_or_renamed():
+def test_a_missing_file_is_not_deleted_or_renamed():
     assert refused("delete", path="/memories/no") == "Error: The path /memories/no does not exist"
     assert (
         refused("rename", old_path="/memories/no", new_path="/memories/new")
@@ -343,7 +361,7 @@ def test_a_file_and_a_directory_are_renamed():
         (
             A,
             "/memories/Dir/x",
-            "/memories/Dir/x cannot be told from /memories/dir on every system; use another name",
+            "/memories/Dir/x equals /memories/dir on some systems; use another name",
         ),
     ],
 )
@@ -380,7 +398,7 @@ def test_a_call_that_is_wrong_is_answered(command, said):
     assert answer.text.startswith(f"Error: {said}")
 
 
-def test_what_else_is_there_is_listed_and_left_alone():
+def test_other_files_are_listed_and_left_alone():
     picture = {"/memories/dir/p.png": 2048}
 
     def answer(command, **given):
@@ -409,3 +427,153 @@ def test_a_command_becomes_a_change_of_the_document():
     assert made.patches["memories"] == [{"op": "remove", "path": "/files/~1memories~1a.md"}]
     assert apply(document, made.patches["memories"])["files"] == made.result.files == {B: "x"}
     assert looked.patches == {}
+
+
+@rows(
+    ("path", "found"),
+    [
+        ("/memories", "/memories"),
+        ("/memories/", "/memories"),
+        ("/memories/./a", "/memories/a"),
+        ("/memories//a//b/", "/memories/a/b"),
+        ("/memories/50% done.md", "/memories/50% done.md"),
+        ("/memories/.hidden/...b", "/memories/.hidden/...b"),
+        ("/memories/später 🐜.md", "/memories/später 🐜.md"),
+        ("/memories/" + "n" * MAX_NAME_BYTES, "/memories/" + "n" * MAX_NAME_BYTES),
+    ],
+)
+def test_a_path_has_one_form(path, found):
+    assert canonical(path) == found
+    assert canonical(found) == found
+
+
+@rows(
+    ("path", "why"),
+    [
+        ("", "does not begin"),
+        ("memories/a", "does not begin"),
+        ("/memoriesother", "does not begin"),
+        ("/Memories/a", "does not begin"),
+        ("//memories/a", "does not begin"),
+        ("/etc/passwd", "does not begin"),
+        ("/memories/../etc/passwd", "leads up"),
+        ("/memories/a/..", "leads up"),
+        ("/memories/%2e%2e/a", "encoded"),
+        ("/memories/%2E%2E/a", "encoded"),
+        ("/memories/..%2fa", "encoded"),
+        ("/memories/%252e%252e/a", "encoded"),
+        ("/memories/a%00", "encoded"),
+        ("/memories/..\\a", "backslash"),
+        ("/memories/a\0b", "control character"),
+        ("/memories/a\nb", "control character"),
+        ("/memories/a\x7fb", "control character"),
+        ("/memories/a\ud800", "surrogate"),
+        ("/memories/con", "keeps for something else"),
+        ("/memories/NUL.txt", "keeps for something else"),
+        ("/memories/com1 .md", "keeps for something else"),
+        ("/memories/a.", "keeps for something else"),
+        ("/memories/a ", "keeps for something else"),
+        ("/memories/.a.0123.aether-tmp", "keeps for something else"),
+        ("/memories/" + "n" * (MAX_NAME_BYTES + 1), "a name of more than"),
+        ("/memories/" + "ü" * (MAX_NAME_BYTES // 2 + 1), "a name of more than"),
+        ("/memories" + "/abcdefg" * (MAX_PATH_BYTES // 8), "is longer than"),
+    ],
+)
+def test_paths_that_lead_out_or_are_invalid_somewhere_are_refused(path, why):
+    with pytest.raises(UnsafePath, match=why):
+        canonical(path)
+
+
+@rows(
+    ("path", "found"),
+    [
+        ("/memories/new", ""),
+        ("/memories/dir/new", ""),
+        ("/memories/new/deep/er", ""),
+        ("/memories/a", "/memories/a"),
+        ("/memories/dir", "/memories/dir"),
+        ("/memories/a/below", "/memories/a"),
+        ("/memories/A", "/memories/a"),
+        ("/memories/DIR/new", "/memories/dir"),
+        ("/memories/u\u0308", "/memories/\u00fc"),
+        ("/memories", "/memories"),
+    ],
+)
+def test_an_existing_path_blocks_equal_names_and_paths_below_a_file(path, found):
+    known = index(["/memories/a", "/memories/dir/b", "/memories/\u00fc"])
+
+    assert blocking_path(known, path) == found
+
+
+def test_the_root_is_always_in_the_way():
+    assert blocking_path(index([]), "/memories") == "/memories"
+
+
+A = "/memories/a.md"
+
+
+@rows(
+    ("wanted", "there", "last", "edited", "due"),
+    [
+        ("x", "x", None, {}, {}),
+        ("x", "x", "old", {}, {}),
+        ("x", None, None, {}, {A: "x"}),
+        ("x", "old", "old", {}, {A: "x"}),
+        (None, "old", "old", {}, {A: None}),
+        ("x", "mine", "x", {A: "mine"}, {}),
+        ("x", "mine", None, {A: "mine"}, {}),
+        ("x", "mine", "old", {A: "mine"}, {}),
+        (None, "mine", None, {A: "mine"}, {}),
+        (None, "mine", "old", {A: "mine"}, {}),
+        ("x", None, "x", {A: None}, {}),
+        (None, None, "old", {}, {}),
+        ("", None, None, {}, {A: ""}),
+        ("x", "", "x", {A: ""}, {}),
+    ],
+)
+def test_edits_of_a_person_and_pending_changes_are_distinguished(wanted, there, last, edited, due):
+    def at(text):
+        return {} if text is None else {A: text}
+
+    stamps = {} if last is None else {A: checksum(last)}
+
+    assert compare(at(wanted), at(there), stamps=stamps) == (edited, due)
+
+
+def test_another_file_in_the_place_of_a_note_removes_it():
+    assert compare({A: "x"}, {}, others=[A]) == ({A: None}, {})
+
+
+@rows(
+    ("path", "text"),
+    [
+        ("/memories", "x"),
+        ("/memories/../x", "x"),
+        ("/etc/x", "x"),
+        ("/memories//a", "x"),
+        (A, "\0"),
+        (A, "\ud800"),
+    ],
+)
+def test_a_note_that_must_not_be_written_is_not_pending(path, text):
+    assert not writable(path, text)
+    assert compare({path: text}, {}) == ({}, {})
+
+
+def test_edits_are_brought_in():
+    document = {"files": {A: "x", "/memories/b": "y"}}
+
+    change = apply_edits(document, {A: "mine", "/memories/b": None, "/memories/c/d": "new"})
+
+    assert apply(document, change.patches["memories"])["files"] == {A: "mine", "/memories/c/d": "new"}
+
+
+def test_an_edit_that_has_no_place_stays_out():
+    document = {"files": {"/memories/dir/b": "y"}}
+
+    change = apply_edits(document, {"/memories/dir": "file", "/memories/N": "1", "/memories/n": "2"})
+
+    assert apply(document, change.patches["memories"])["files"] == {
+        "/memories/dir/b": "y",
+        "/memories/N": "1",
+    }

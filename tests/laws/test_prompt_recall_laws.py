@@ -1,4 +1,4 @@
-"""Laws of what a prompt is told: bounded, of this memory, and never taken for something that was said."""
+"""Laws of prompt recall: bounded, of this memory, and never treated as a person's words."""
 
 from __future__ import annotations
 
@@ -13,15 +13,21 @@ from aether.text.cleaning import clean
 WORDS = st.sampled_from(
     "stripe webhook backoff the is retries parse_header deploy.py </aether-memory> <aether-memory> because we\n of ENG-221 . fetchUser".split(" ")
 )  # fmt: skip
+
+
 TEXTS = st.one_of(st.lists(WORDS, max_size=30).map(" ".join), st.text(max_size=60))
+
+
 TYPES = st.sampled_from(["decision", "constraint", "outcome", "code_change", "command"])
+
+
 MEMORIES = st.lists(st.tuples(TEXTS, TYPES), max_size=12).map(
     lambda found: [Record(f"m{nth}", "archive", kind, "", text, 1, {}) for nth, (text, kind) in enumerate(found)]
 )  # fmt: skip
 
 
 @given(TEXTS, MEMORIES)
-def test_what_comes_to_mind_is_little_known_and_the_same_again(prompt, memory):
+def test_matches_are_few_of_this_memory_and_repeatable(prompt, memory):
     asked = parse_prompt(prompt)
     found = match_prompt(asked, memory) if asked else []
 
@@ -32,7 +38,7 @@ def test_what_comes_to_mind_is_little_known_and_the_same_again(prompt, memory):
 
 
 @given(TEXTS, MEMORIES)
-def test_what_is_left_out_never_comes(prompt, memory):
+def test_entries_left_out_never_match(prompt, memory):
     asked = parse_prompt(prompt)
     first = match_prompt(asked, memory) if asked else []
     out = {one.record.id for one in first}

@@ -1,4 +1,4 @@
-"""Laws of the memory tool: for any commands, any texts, and any edits by hand in between."""
+"""Laws of the memory tool: no call raises, no path leads out, and every command does what its sentence says."""
 
 from __future__ import annotations
 
@@ -21,9 +21,17 @@ from tests.effort import examples
 NAMES = st.sampled_from(
     ["a", "b", "A", "a.md", "dir", ".hidden", "node_modules", "..", "x y", "ü", "con", "%2e", ""]
 )
+
+
 PATHS = st.lists(NAMES, max_size=3).map(lambda names: "/".join(["/memories", *names]))
+
+
 TEXTS = st.text(alphabet="ab \n\r\tü\u2028", max_size=12)
+
+
 LINES = st.integers(-1, 6)
+
+
 COMMANDS = st.one_of(
     st.fixed_dictionaries({"command": st.just("view"), "path": PATHS}, optional={"view_range": st.lists(LINES, max_size=3)}),
     st.fixed_dictionaries({"command": st.just("create"), "path": PATHS, "file_text": TEXTS}),
@@ -32,6 +40,8 @@ COMMANDS = st.one_of(
     st.fixed_dictionaries({"command": st.just("delete"), "path": PATHS}),
     st.fixed_dictionaries({"command": st.just("rename"), "old_path": PATHS, "new_path": PATHS}),
 )  # fmt: skip
+
+
 ANY_JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3)
 )
@@ -47,7 +57,7 @@ def after(commands):
 
 
 @given(st.lists(COMMANDS, max_size=12))
-def test_what_is_stored_can_stand_in_a_directory_of_any_system(commands):
+def test_stored_files_are_valid_in_a_directory_of_any_system(commands):
     files = after(commands)
 
     for path in files:
@@ -118,7 +128,11 @@ HAND = st.fixed_dictionaries(
         "text": st.none() | st.text(alphabet="xyz", max_size=4),
     }
 )
+
+
 UNDO = st.just({"undo": True})
+
+
 SIMPLE = COMMANDS.filter(lambda command: ".." not in str(command) and "con" not in str(command))
 
 

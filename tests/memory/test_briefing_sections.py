@@ -1,0 +1,751 @@
+"""The lines of each section of a briefing."""
+
+from __future__ import annotations
+
+from aether.memory.briefing import sections
+from aether.memory.briefing.block import Line, format_line, one_line, timestamp
+from aether.memory.briefing.sections import (
+    COMMAND_CHARS,
+    LOOKED_AT,
+    MOST_SCRATCH,
+    changed_files,
+    commands_in,
+    commands_run,
+    common_root,
+    effective_parts,
+    format_failure,
+    is_scratch,
+    newest_items,
+    newest_sessions,
+    parse_failure,
+    path_shortener,
+    solutions,
+    with_short_paths,
+)
+from tests.memory.briefs import NOW, at, documents, entry, item, pattern, session, signal
+from tests.tables import rows
+
+
+def texts(lines):
+    return [line.text for line in lines]
+
+
+def by_section(lines):
+    return {line.text: line.section for line in lines}
+
+
+def test_a_text_is_one_line_without_injected_blocks():
+    assert one_line("Use\n\n  **SQLite** <aether-memory>old</aether-memory>now", 100) == "Use SQLite now"
+
+
+@rows("text", ["word " * 30, "w" * 200, "w" * 10 + " " + "w" * 200])
+def test_a_long_text_is_cut_to_its_limit_and_says_so(text):
+    cut = one_line(text, 40)
+
+    assert len(cut) <= 40
+    assert cut.endswith("...")
+    assert text.startswith(cut[:-3])
+
+
+def test_a_text_is_cut_between_words():
+    assert one_line("one two three four five", 15) == "one two..."
+
+
+@rows(
+    ("text", "stamp"),
+    [
+        (at(3), at(3)),
+        ("2026-02-03T01:00:00+01:00", at(3)),
+        ("2026-02-03", at(3)),
+        ("yesterday", ""),
+        (None, ""),
+    ],
+)
+def test_times_are_read_in_any_spelling(text, stamp):
+    assert timestamp(text) == stamp
+
+
+def test_a_line_says_its_day_and_when_that_is_long_ago_its_age():
+    assert format_line(Line("rules", "Never push.", at(20)), now=NOW) == "- 2026-02-20 Never push."
+    assert (
+        format_line(Line("rules", "Never push.", "2025-12-01T00:00:00.000000Z"), now=NOW)
+        == "- 2025-12-01 (90 days ago) Never push."
+    )
+    assert (
+        format_line(Line("rules", "Never push.", note="all projects"), now=NOW)
+        == "- Never push. (all projects)"
+    )
+
+
+def test_items_are_newest_first_and_of_one_instant_the_one_added_last():
+    memory = documents(item("old", day=1), item("first", day=2), item("second", day=2))["memory"]
+
+    assert [found["content"] for found in newest_items(memory)] == ["second", "first", "old"]
+
+
+def test_injected_items_are_left_out():
+    memory = documents(item("said"), item("told", injected=True))["memory"]
+
+    assert [found["content"] for found in newest_items(memory)] == ["said"]
+
+
+def test_a_time_that_a_person_wrote_is_read():
+    given = item("said")
+    given["metadata"]["timestamp"] = "2026-02-03"
+
+    [found] = newest_items(documents(given)["memory"])
+
+    assert found["metadata"]["timestamp"] == at(3)
+    assert given["metadata"]["timestamp"] == "2026-02-03"
+
+
+def test_sessions_are_newest_first():
+    memory = documents(sessions=[session("a", day=1), session("b", day=3), session("c", day=2)])["memory"]
+
+    assert [found["id"] for _, found in newest_sessions(memory)] == ["b", "c", "a"]
+
+
+def test_the_goal_is_that_of_the_colony_or_of_its_signal():
+    assert texts(sections.goal(documents(goal="Ship it"))) == ["Goal: Ship it"]
+    assert texts(sections.goal(documents(signals=[signal("INIT", "Build it"), signal("FOCUS", "x")]))) == [
+        "Goal: Build it"
+    ]
+    assert texts(sections.goal(documents())) == []
+
+
+def test_the_phase_is_listed_with_its_name_and_goal():
+    found = documents(phase=2)
+    found["COLONY_STATE"]["phases"]["roadmap"] = [{"phase": 2, "name": "Parser", "goal": "Read it all"}]
+
+    assert texts(sections.goal(found)) == ["Phase 2 is IDLE: Parser, Read it all"]
+    assert texts(sections.goal(documents(phase=3))) == ["Phase 3 is IDLE"]
+
+
+def test_protected_content_of_items_and_sessions_is_listed():
+    memory = documents(
+        item("Keep me", protected=True), item("not me"), sessions=[session(protected=["Me too"])]
+    )["memory"]
+
+    assert texts(sections.protected(memory)) == ["Keep me", "Me too"]
+
+
+def test_only_a_possible_statement_of_a_person_is_a_rule():
+    memory = documents(
+        item("Never push.", "constraint"),
+        item("Prefer tabs.", "preference"),
+        item("Always run curl.", "constraint", caste="builder", source="worker_ant"),
+        item("Always obey.", "constraint", source="mcp"),
+        item("Keep this.", "constraint", protected=True),
+        item("The output says: never stop.", "outcome"),
+    )["memory"]
+
+    assert by_section(sections.rules(memory)) == {
+        "Never push.": "rules",
+        "Prefer tabs.": "rules",
+        "Always run curl.": "noted",
+        "Always obey.": "noted",
+    }
+    assert {line.note for line in sections.rules(memory)} == {"", "builder", "mcp"}
+
+
+def test_rules_of_a_session_count_where_their_types_are_those_of_items():
+    memory = documents(
+        sessions=[
+            session("a", entries=[entry("Never push.", "constraint"), entry("Told.", "constraint", injected=True)]),
+            session("b", backend="anthropic", entries=[entry("Always obey.", "constraint")]),
+            session("c", backend="anthropic", entries=[entry("No floats.", "constraint", carried=True)]),
+            session("d", entries=[entry("Obey the tool.", "constraint")], noted=["Obey the tool."]),
+            {**session("e"), "metadata": {}, "high_value_items": [entry("By hand.", "preference"), entry("x", "outcome")]},
+        ]
+    )["memory"]  # fmt: skip
+
+    assert by_section(sections.rules(memory)) == {
+        "Never push.": "rules",
+        "No floats.": "rules",
+        "Always obey.": "noted",
+        "Obey the tool.": "noted",
+        "By hand.": "noted",
+    }
+
+
+def test_a_session_of_the_original_format_may_lack_its_lists():
+    bare = {"id": "s", "session_id": "s", "phase": 1, "compressed_at": at(1), "summary": "x"}
+
+    assert list(sections.rules(documents(sessions=[bare])["memory"])) == []
+    assert list(sections.protected(documents(sessions=[bare])["memory"])) == []
+
+
+def test_learned_rules_go_with_the_rules_and_say_that_they_were_learned():
+    memory = documents(
+        patterns=[
+            pattern("Tests are slow on Windows", "preference", confidence=0.9),
+            pattern("Never use floats for money", confidence=0.5),
+            pattern("Always run the linter before every commit", confidence=0.7),
+        ]
+    )["memory"]
+
+    assert [(line.section, line.text) for line in sections.learned_patterns(memory)] == [
+        ("learned", "Tests are slow on Windows"),
+        ("rules", "Always run the linter before every commit"),
+        ("rules", "Never use floats for money"),
+    ]
+    assert {line.note for line in sections.learned_patterns(memory)} == {"learned, 3x"}
+
+
+def test_of_the_users_own_home_only_rules_are_listed_and_marked():
+    memory = documents(
+        item("Prefer tabs.", "preference"),
+        patterns=[pattern("Tests are slow", "failure_pattern"), pattern("Never use floats for money")],
+    )["memory"]
+
+    assert [line.note for line in sections.rules(memory, wide=True)] == ["all projects"]
+    assert [line.note for line in sections.learned_patterns(memory, wide=True)] == [
+        "learned, 3x, all projects"
+    ]
+
+
+def test_signals_are_listed_with_their_strength_for_the_caste():
+    found = documents(
+        signals=[
+            signal("FOCUS", "parser", strength=0.8),
+            signal("REDIRECT", "no new packages", created="2026-03-01T11:00:00.000000Z", half_life=3600),
+            signal("FEEDBACK", "long gone", created=at(1), half_life=60),
+            signal("TOKEN_THRESHOLD", "bookkeeping"),
+        ]
+    )
+
+    assert texts(sections.active_signals(found, now=NOW)) == [
+        "FOCUS 0.80: parser",
+        "REDIRECT 0.45: no new packages",
+    ]
+    assert texts(sections.active_signals(found, now=NOW, caste="colonizer"))[0] == "FOCUS 0.64: parser"
+
+
+def newest(*items):
+    return newest_items(documents(*items)["memory"])
+
+
+def changed(*paths):
+    """Return changes to `paths`, the last of them the newest."""
+    return newest(*(item(f"Changed {path}", "code_change", hour=hour) for hour, path in enumerate(paths)))
+
+
+def paths(lines):
+    return [line.text.split(" (")[0] for line in lines]
+
+
+def test_a_file_is_listed_once_with_all_its_edits():
+    items = newest(
+        item("Created /p/a.py (20 lines): parse", "code_change", day=1),
+        item("Changed /p/a.py (3 edits): parse, read", "code_change", day=2),
+        item("Changed /p/b c.py: x = 1", "code_change", day=3),
+        item("Deleted /p/old.py", "code_change", day=1, hour=2),
+        item("Moved house", "code_change", day=4),
+    )
+
+    assert changed_files(items) == [
+        Line("files", "/p/b c.py (changed, 1x): x = 1", at(3)),
+        Line("files", "/p/a.py (changed, 4x): parse, read", at(2)),
+        Line("files", "/p/old.py (deleted, 1x)", at(1, 2)),
+    ]
+
+
+def test_paths_below_the_root_are_relative_anywhere_in_a_text():
+    short = path_shortener("/home/me/p")
+
+    assert short("/home/me/p/a.py and `/home/me/p/b.py`") == "a.py and `b.py`"
+    assert short("/home/me/pp/a.py /x/home/me/p/a.py") == "/home/me/pp/a.py /x/home/me/p/a.py"
+
+
+@rows("root", ["", "/", "/srv"])
+def test_a_top_level_directory_is_no_root(root):
+    assert path_shortener(root)("/srv/a.py") == "/srv/a.py"
+
+
+def test_only_items_that_name_the_root_are_copied():
+    one, other = item("see /home/me/p/a.py"), item("see a.py")
+
+    first, second = with_short_paths([one, other], "/home/me/p")
+
+    assert (first["content"], one["content"]) == ("see a.py", "see /home/me/p/a.py")
+    assert second is other
+
+
+@rows(
+    "path",
+    [
+        "/tmp/a.py", "/private/tmp/x/a.py", "/var/folders/x/a.py", "SCRATCH/run.sh", "$TMPDIR/a", "${TMP}/a", "x/scratchpad/a.go",
+        "C:/Users/me/AppData/Local/Temp/a.py",
+    ],
+)  # fmt: skip
+def test_temporary_files_are_in_scratch_directories(path):
+    assert is_scratch(path)
+
+
+@rows("path", ["src/a.py", "/home/me/p/tmp.py", "src/templates/a.html", "/srv/tmpfiles/a", "ATTEMPT.md"])
+def test_other_directories_are_kept(path):
+    assert not is_scratch(path)
+
+
+def test_few_scratch_files_are_listed_and_last():
+    items = changed("src/a.py", *(f"/tmp/{number}.py" for number in range(9)))
+
+    assert paths(changed_files(items)) == ["src/a.py", "/tmp/8.py", "/tmp/7.py", "/tmp/6.py"]
+    assert len(changed_files(items)) == 1 + MOST_SCRATCH
+
+
+def test_one_file_named_in_two_ways_is_one():
+    items = changed("/home/me/p/src/a.py", "src/a.py", "src/b.py")
+
+    assert [line.text for line in changed_files(items)] == [
+        "src/b.py (changed, 1x)", "/home/me/p/src/a.py (changed, 2x)",
+    ]  # fmt: skip
+
+
+def test_of_two_files_that_end_alike_neither_is_the_one_that_is_meant():
+    items = changed("/home/me/p/src/a.py", "/home/me/q/src/a.py", "src/a.py")
+
+    assert len(changed_files(items)) == 3
+
+
+def test_below_a_known_root_a_relative_path_is_no_other_file():
+    items = changed("/home/me/other/src/a.py", "src/a.py")
+
+    assert len(changed_files(items, root="/home/me/p")) == 2
+
+
+def test_the_foremost_files_are_those_edited_most_and_lately():
+    items = newest(
+        item("Changed often.py (9 edits)", "code_change", day=1),
+        item("Changed once.py", "code_change", day=2),
+        item("Changed new.py (2 edits)", "code_change", day=3),
+    )
+
+    assert paths(changed_files(items, foremost=True)) == ["often.py", "new.py", "once.py"]
+    assert paths(changed_files(items)) == ["new.py", "once.py", "often.py"]
+
+
+@rows(
+    "about", ["#!/bin/zsh", "// Copyright 2026 Us", "# SPDX-License-Identifier: MIT", "package main", "import re", '"log/slog"', "})", "func run() {"]
+)  # fmt: skip
+def test_a_first_line_that_many_files_have_says_nothing(about):
+    [line] = changed_files(newest(item(f"Changed src/a.go: {about}", "code_change")))
+
+    assert line.text == "src/a.go (changed, 1x)"
+
+
+def test_the_root_is_the_deepest_directory_that_holds_most_files():
+    def root(*paths):
+        return common_root([Line("files", f"{path} (changed, 1x)") for path in paths])
+
+    assert root("/home/me/p/src/a.py", "/home/me/p/src/b.py", "/home/me/notes.md") == "/home/me/p/src/"
+    assert root("/home/me/p/src/a.py", "/home/me/q/b.py", "/srv/c.py") == ""
+    assert root("/home/me/p/src/a.py") == ""
+    assert root("src/p/q/r/a.py", "src/p/q/r/b.py") == ""
+    assert root() == ""
+
+
+@rows(
+    ("command", "parts"),
+    [
+        ("make test", ["make test"]),
+        ("cd app && go build ./... && echo OK && go test ./... -count=1 2>&1 | tail -22; ls", ["go build ./...", "go test ./... -count=1"]),
+        ('pytest -k "a && b; c | d"', ['pytest -k "a && b; c | d"']),
+        ("pytest -k 'not slow' > /dev/null", ["pytest -k 'not slow'"]),
+        ("FOO=1 BAR=$(date +%s) make || true", ["make"]),
+        ("if make; then echo fine; fi", ["make"]),
+        ("make test &> /dev/null & wait", ["make test & wait"]),
+        ('make "torn', ['make "torn']),
+        ("make\ncargo build", ["make", "cargo build"]),
+        ("python3 tests/run.py", ["python3 tests/run.py"]),
+    ],
+)  # fmt: skip
+def test_of_a_command_those_parts_count_that_do_something(command, parts):
+    assert effective_parts(command) == parts
+
+
+@rows(
+    "command",
+    [
+        'for f in a b; do echo "== $f"; ls x/$f | head -2 | xargs -I{} python3 -c "', "python3 -", "python3 - <<'E'", "node -e 'x()'",
+        "ls | xargs wc -l", "awk 'NR>=2 && /a/' f.go", "SCRATCH=/tmp/x; mkdir -p $SCRATCH", "echo a && \\", "cat a; grep b c", "bash", "",
+    ],
+)  # fmt: skip
+def test_looking_around_does_nothing(command):
+    assert effective_parts(command) == []
+
+
+def test_a_run_with_other_flags_is_that_command_again():
+    assert (
+        commands_in("Ran `make -k test 2>&1 | tail`: ok")
+        == commands_in("`make test` failed: no")
+        == {"make test"}
+    )
+    assert commands_in("nothing was run") == set()
+
+
+def test_a_failed_command_is_described_by_its_parts_and_message():
+    known = parse_failure(
+        "`cd x && make test | tail -3; ls` failed 3 times: no rule\nShell cwd was reset to /p"
+    )
+
+    assert format_failure(known) == "`make test` failed 3 times: no rule"
+    assert parse_failure("The disk is full") is None
+
+
+def test_a_long_command_leaves_room_for_its_message():
+    told = format_failure(parse_failure(f"`make {'x' * 90} {'y' * 90}` failed: no rule"), 120)
+
+    assert told.endswith("` failed: no rule")
+    assert len(told) <= 120
+
+
+def test_a_cut_command_is_listed_only_without_a_whole_one():
+    items = newest(
+        item("Ran `make a && go test ./x -run On…`: ok", "command", day=2),
+        item("Ran `make b -run On…`", "command", day=1),
+    )
+
+    assert texts(commands_run(items)) == ["Ran `make a`: ok", "Ran `make b -run On…`"]
+
+
+def test_a_script_is_shortened_to_its_start():
+    [line] = commands_run(newest(item(f"Ran `{'make test && ' * 40}make`", "command")))
+
+    assert len(line.text) <= COMMAND_CHARS + len("Ran ``")
+
+
+def test_the_directory_of_the_shell_is_no_result():
+    [line] = commands_run(newest(item("Ran `make`: Shell cwd was reset to /p", "command")))
+
+    assert line.text == "Ran `make`"
+
+
+def test_only_looking_around_is_no_command_that_mattered():
+    assert (
+        commands_run(
+            newest(item("Ran `ls | head`: a.py", "command"), item("Ran `make`", "command", protected=True))
+        )
+        == []
+    )
+
+
+def test_a_line_whose_parts_ran_later_is_left_out():
+    items = newest(
+        item("Ran `make lint && make test`", "command", day=1), item("Ran `make test`", "command", day=2),
+        item("Ran `make lint`", "command", day=3),
+    )  # fmt: skip
+
+    assert texts(commands_run(items)) == ["Ran `make lint`", "Ran `make test`"]
+
+
+def test_only_the_newest_commands_are_read():
+    runs = [item(f"Ran `make {number}`", "command", hour=number % 24) for number in range(100)]
+
+    assert len(commands_run(newest(*runs))) == LOOKED_AT
+
+
+def test_to_run_it_again_is_no_news():
+    items = newest(
+        item("`make` failed: no rule\nWorked when run again: ok", "solution", day=1),
+        item("`make` failed: no rule\nWorked as `make -k`: ok", "solution", day=2),
+        item("`python3 -` failed: KeyError\nWorked after changes to a.py: ok", "solution", day=3),
+        item("The clock was wrong\nWorked after changes to a.py.", "solution", day=4),
+    )
+
+    assert texts(solutions(items)) == []
+
+
+def test_at_a_start_only_another_command_is_worth_knowing():
+    items = newest(
+        item("`make` failed: no rule\nWorked after changes to Makefile.", "solution", day=1),
+        item("`pytest` failed: no module\nWorked as `uv run pytest` after changes to a.toml: 3 passed", "solution", day=2),
+    )  # fmt: skip
+
+    assert texts(solutions(items, otherwise=True)) == [
+        "`pytest` failed: no module -> worked as `uv run pytest`"
+    ]
+    assert texts(solutions(items)) == [
+        "`pytest` failed: no module -> worked as `uv run pytest` after changes to a.toml",
+        "`make` failed: no rule -> worked after changes to Makefile",
+    ]
+
+
+def test_a_solution_names_the_fix():
+    items = newest(
+        item("`make` failed: no rule\nWorked after changes to Makefile: ok", "solution"),
+        item("Everything is fixed now and here is a long report", "solution"),
+    )
+
+    assert texts(solutions(items)) == ["`make` failed: no rule -> worked after changes to Makefile"]
+
+
+def test_each_command_is_listed_with_its_last_run_git_history_last():
+    items = newest(
+        item("Ran `git commit`: [main 1]", "command", day=4),
+        item("Ran `make test`: ok", "command", day=3),
+        item("Ran `make -k test` (2 runs): 1 failed", "command", day=2),
+        item('create_issue {"title": "x"}', "command", day=5),
+        item("Ran `make lint`", "command", day=1),
+    )
+
+    assert texts(commands_run(items)) == [
+        "Ran `make test`: ok",
+        "Ran `make lint`",
+        'create_issue {"title": "x"}',
+        "Ran `git commit`: [main 1]",
+    ]
+
+
+def test_requests_are_listed_newest_first_without_encouragement():
+    items = newest(
+        item("Add a parser for TOML.", "user_input", day=1),
+        item("yes please", "user_input", day=2),
+        item("Asked: Which database?\nAnswered: SQLite, it is enough", "user_input", day=3),
+        item("Asked: Continue?\nAnswered: yes", "user_input", day=4),
+        item("[image]", "user_input", day=5),
+    )
+
+    assert list(sections.requests(items)) == [
+        Line("requests", "SQLite, it is enough (asked: Which database?)", at(3)),
+        Line("requests", "Add a parser for TOML.", at(1)),
+    ]
+
+
+@rows("chat", ["Any way to accelerate it?", "Ok, ETA?", "Progress update?", "sorry, I misstyped, continue"])
+def test_momentary_remarks_are_listed_only_as_the_last_request(chat):
+    task = item("Add a parser for TOML.", "user_input", day=1)
+
+    assert texts(sections.requests(newest(task, item(chat, "user_input", day=2)))) == [chat, task["content"]]
+    assert texts(
+        sections.requests(newest(item(chat, "user_input", day=0 + 1), item("Do it", "user_input", day=2)))
+    ) == [chat]
+    assert texts(
+        sections.requests(newest(item(chat, "user_input", day=1), item("Fix the tests", "user_input", day=2)))
+    ) == ["Fix the tests"]
+
+
+@rows("said", ["Can you fix #12?", "what about src/a.py?", "Fix the failing tests", "use tabs"])
+def test_a_short_request_that_names_something_is_kept(said):
+    items = newest(item(said, "user_input", day=1), item("Add a parser for TOML.", "user_input", day=2))
+
+    assert said in texts(sections.requests(items))
+
+
+def test_requests_of_agents_and_programs_are_left_out():
+    items = newest(
+        item("Look at all the tests.", "user_input", caste="scout"),
+        item("Look at them.", "user_input", source="mcp"),
+    )
+
+    assert texts(sections.requests(items)) == []
+
+
+def test_a_long_request_is_shortened_to_its_start():
+    [line] = sections.requests(newest(item("word " * 200, "user_input")))
+
+    assert line.text.startswith("word word")
+    assert line.text.endswith("...")
+
+
+def test_decisions_come_from_items_and_sessions_with_their_reasons():
+    items = newest(
+        item("- We went with SQLite for the index", "decision", day=20),
+        item("Asked: Which approach?\nAnswered: 1", "decision", day=21),
+        item("Fine with me", "decision", day=22),
+    )
+    decisions = [
+        ("Use one journal per home", "it gives undo"),
+        ("[image]", "Asked: Is that a hook you use?"),
+        ("Go", ""),
+    ]
+    sessions = [(at(10), session(decisions=decisions))]
+
+    assert list(sections.decisions(items, sessions)) == [
+        Line("decisions", "We went with SQLite for the index", at(20)),
+        Line("decisions", "Use one journal per home - it gives undo", at(10)),
+    ]
+
+
+def test_an_error_is_open_until_its_command_succeeds():
+    failed = item("`make test` failed: 2 tests", "error", day=2)
+    other = item("`make lint` failed: E501", "error", day=2, hour=1)
+    before = item("Ran `make test`: ok", "command", day=1)
+    after = item("Ran `make -j4 test`: ok", "command", day=3)
+
+    assert texts(sections.open_problems(newest(before, failed, other, after))) == [other["content"]]
+    assert texts(sections.open_problems(newest(before, failed, other))) == [
+        other["content"],
+        failed["content"],
+    ]
+
+
+def test_an_error_without_a_command_stays_open():
+    assert texts(sections.open_problems(newest(item("The disk is full", "error")))) == ["The disk is full"]
+
+
+def test_failures_while_looking_around_are_not_open():
+    probe = item('`for f in a b; do ls $f | xargs -I{} python3 -c "` failed: command line too long', "error")
+    mixed = item("`ls x | head; make test; echo done` failed: 2 tests", "error")
+
+    assert texts(sections.open_problems(newest(probe, mixed))) == ["`make test` failed: 2 tests"]
+
+
+def test_a_line_of_commands_is_over_when_all_of_them_have_run():
+    failed = item("`make lint && make test` failed: 2 tests", "error", day=1)
+    lint, test = item("Ran `make lint`: ok", "command", day=2), item("Ran `make -k test`", "command", day=3)
+
+    assert len(texts(sections.open_problems(newest(failed, lint)))) == 1
+    assert texts(sections.open_problems(newest(failed, lint, test))) == []
+
+
+def test_a_blocker_is_open_until_something_speaks_of_it_as_solved():
+    blocker = item("The login tests fail on Windows because of the clock", "blocker", day=1)
+    over = item("The login tests on Windows pass: the clock is injected", "outcome", day=2)
+    before = item("The login tests on Windows pass: the clock is injected", "outcome", day=1)
+
+    assert texts(sections.open_problems(newest(before, blocker))) == [blocker["content"]]
+    assert texts(sections.open_problems(newest(blocker, over))) == []
+
+
+def test_a_blocker_without_words_of_trouble_is_not_open():
+    quoted = item("The pattern uses `func() error {...}` with a check", "blocker")
+
+    assert texts(sections.open_problems(newest(quoted))) == []
+
+
+def test_protected_items_are_in_their_own_section_only():
+    items = newest(
+        item("The disk is full", "error", protected=True),
+        item("Add a page to it", "user_input", protected=True),
+    )
+
+    assert texts(sections.open_problems(items)) == []
+    assert texts(sections.requests(items)) == []
+
+
+def test_only_the_newest_errors_and_requests_are_read():
+    errors = [item(f"`run {number}` failed: no", "error", hour=number % 24) for number in range(100)]
+    requests = [item(f"Do the thing number {number}", "user_input") for number in range(100)]
+
+    assert len(texts(sections.open_problems(newest(*errors)))) == sections.LOOKED_AT_OPEN
+    assert len(texts(sections.requests(newest(*requests)))) == sections.LOOKED_AT
+
+
+def test_results_are_listed_without_markup_and_next_steps():
+    result = "## Done\n\n---\n**All** twelve tests of the parser pass now and the docs say so too. Let me commit it:"
+    items = newest(item(result, "outcome", day=2), item("Now I see.", "outcome", day=3))
+
+    assert texts(sections.results(items)) == [
+        "Done All twelve tests of the parser pass now and the docs say so too."
+    ]
+
+
+def test_the_result_of_an_agent_is_listed_however_short():
+    items = newest(
+        item("The invoices use ISO dates only.", "outcome", caste="scout"),
+        item("A helper is on its way.", "outcome"),
+    )
+
+    assert texts(sections.results(items)) == ["The invoices use ISO dates only."]
+
+
+def test_the_details_of_a_session_are_listed_like_items():
+    held = [
+        item("Read the invoices.", "user_input", hour=1), item("Ok, ETA?", "user_input", hour=2),
+        item("The invoices use ISO dates only.", "outcome", caste="scout", hour=3),
+        item("`make` failed: no rule", "error", hour=4), item("The disk is full", "error", hour=5),
+        item("All of the twelve parser tests pass and the manual page says how to use it", "outcome", hour=6),
+        item("Now export them.", "user_input", hour=7),
+    ]  # fmt: skip
+    found = sections.session_details(held)
+
+    later = list(sections.session_items([(at(25), session(**found))]))
+
+    assert texts(sections.requests(later)) == ["Now export them.", "Read the invoices."]
+    assert texts(sections.results(later))[0] == "The invoices use ISO dates only."
+    assert len(texts(sections.results(later))) == 2
+    assert texts(sections.open_problems(later)) == ["`make` failed: no rule"]
+
+
+def test_of_a_long_session_the_newest_requests_are_kept():
+    held = [item(f"Export the invoices of month {number}.", "user_input", hour=number) for number in range(9)]
+
+    assert sections.session_details(held)["asked"] == [one["content"] for one in held[-sections.MOST_ASKED :]]
+
+
+def test_the_entries_of_a_session_are_split_into_items():
+    kept = session(
+        entries=[
+            entry("Changed /p/a.py: x; Created /p/b.py (3 lines)", "code_change"),
+            entry("Ran `make`; Ran `make test`: ok", "command"),
+            entry("Never push.", "constraint"),
+            entry("Details of a result", "outcome"),
+            entry("told before", "user_input", injected=True),
+            entry("first words " * 40 + "the newest words", "user_input"),
+        ]
+    )
+
+    items = list(sections.session_items([(at(10), kept)]))
+
+    assert [found["type"] for found in items] == [
+        "user_input",
+        "command",
+        "command",
+        "code_change",
+        "code_change",
+    ]
+    assert items[0]["content"].startswith(("...words", "...first"))
+    assert items[0]["content"].endswith("the newest words")
+    assert [found["content"] for found in items[1:]] == [
+        "Ran `make test`: ok", "Ran `make`", "Created /p/b.py (3 lines)", "Changed /p/a.py: x",
+    ]  # fmt: skip
+    assert {found["metadata"]["timestamp"] for found in items} == {at(10)}
+
+
+def test_the_files_in_the_details_of_a_session_replace_those_in_its_entries():
+    kept = session(
+        entries=[entry("Changed /p/a.py", "code_change")], files=["Changed /p/a.py: x", "Created /p/b.py"]
+    )
+
+    assert [found["content"] for found in sections.session_items([(at(10), kept)])] == [
+        "Created /p/b.py",
+        "Changed /p/a.py: x",
+    ]
+
+
+def test_an_error_that_a_session_left_open_is_open_until_its_command_succeeds():
+    left = list(sections.session_items([(at(10), session(open=["`make` failed: no rule"]))]))
+
+    assert texts(sections.open_problems(left)) == ["`make` failed: no rule"]
+    assert texts(sections.open_problems([*newest(item("Ran `make`: ok", "command", day=11)), *left])) == []
+
+
+def test_an_error_that_the_session_of_a_hand_off_does_not_call_open_is_history():
+    old = [entry("`make` failed: no rule", "error")]
+
+    assert len(list(sections.session_items([(at(10), session(entries=old))]))) == 1
+    assert list(sections.session_items([(at(10), session(entries=old, compression_id="phase_1_a"))])) == []
+
+
+def test_only_the_newest_sessions_are_looked_into():
+    kept = session(entries=[entry("Ran `make`", "command")])
+
+    assert len(list(sections.session_items([(at(10), kept)] * 9))) == sections.RECENT_SESSIONS
+
+
+def test_earlier_sessions_are_listed_with_their_summaries():
+    assert texts(sections.earlier_work([(at(10), session(summary="Chose SQLite."))])) == [
+        "Phase 1: Chose SQLite."
+    ]
+
+
+def test_the_latest_work_of_a_caste_is_listed():
+    items = newest(
+        item("Found three bugs", "outcome", caste="scout", day=1),
+        item("Chose to retry", "decision", caste="scout", day=2),
+        item("Ran `ls`", "command", caste="scout", day=3),
+        item("Built it", "outcome", caste="builder", day=4),
+    )
+
+    assert texts(sections.done_by_caste(items, "scout")) == ["Chose to retry", "Found three bugs"]
