@@ -86,11 +86,11 @@ def validated(policy: Policy, *, where: str = "policy") -> Policy:
     Raises:
         InvalidInput: one is not; the error names it by its path.
     """
-    for field, key in _KEYS.items():
+    for name, key in _KEYS.items():
         try:
-            check_value(key, getattr(policy, field), called=field)
+            check_value(key, getattr(policy, name), called=name)
         except InvalidInput as reason:
-            raise InvalidInput(reason.what, fix=reason.fix, where=f"{where}.{field}") from reason
+            raise InvalidInput(reason.what, fix=reason.fix, where=f"{where}.{name}") from reason
     if policy.target >= policy.trigger:
         raise InvalidInput(
             f"{policy.target} is not below the trigger, {policy.trigger}: it would fire again at once.",

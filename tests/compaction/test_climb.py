@@ -43,7 +43,7 @@ def test_shortening_is_enough_where_it_is_enough():
     assert found.place == -1
     assert len(found.kept) == len(messages)
     assert found.steps == (f"shorten_results: {len(found.cuts)} results, {saved(found):,} tokens",)
-    assert 10_000 < found.tokens <= 12_000
+    assert 10_000 < found.total <= 12_000
     assert [cut.at for cut in found.cuts] == sorted(found.changed)
 
 
@@ -72,7 +72,7 @@ def test_the_rest_goes_into_a_summary_that_has_its_share():
     assert not found.folded
     assert found.task.said
     assert found.task.max_tokens == found.prose_tokens > 0
-    assert found.tokens + found.prose_tokens <= 8_000 * 0.6
+    assert found.total + found.prose_tokens <= 8_000 * 0.6
     assert found.why[:3] == (1, 12, 0)
 
 
@@ -85,7 +85,7 @@ def test_a_session_of_one_turn_is_compacted_by_its_calls():
 
     assert found.kept[0] == 0
     assert found.kept[-9:] == tuple(range(393, 402))
-    assert 0.5 * 32_000 < found.tokens + found.prose_tokens <= 0.6 * 32_000
+    assert 0.5 * 32_000 < found.total + found.prose_tokens <= 0.6 * 32_000
 
 
 def test_of_what_no_count_holds_the_oldest_goes_and_the_newest_stays_as_far_as_the_goal():
@@ -100,7 +100,7 @@ def test_of_what_no_count_holds_the_oldest_goes_and_the_newest_stays_as_far_as_t
     assert found.why.middle > 20
     one_more = message_tokens(messages[first - 1], count) + message_tokens(messages[first - 2], count)
     room = int(0.25 * 9_600)
-    assert 9_600 - one_more < found.tokens - summary_tokens(found) + room <= 9_600
+    assert 9_600 - one_more < found.total - summary_tokens(found) + room <= 9_600
     assert f"select: {found.why.middle // 2} newer groups kept, as there is room" in found.steps
 
 
@@ -183,7 +183,7 @@ def test_a_summary_that_no_longer_fits_is_made_smaller():
 
     assert (found.place, found.version) == (2, 4)
     assert found.facts.goals == ("Ship it.",)
-    assert found.tokens + found.prose_tokens < 0.85 * 3_000
+    assert found.total + found.prose_tokens < 0.85 * 3_000
 
 
 def test_two_summaries_become_one():
@@ -203,7 +203,7 @@ def test_a_conversation_of_which_nothing_may_go_gets_no_summary():
     found = climb(messages, policy("compact"), window=2_500)
 
     assert found.place == -1
-    assert found.tokens < 0.85 * 2_500
+    assert found.total < 0.85 * 2_500
     assert found.steps == (f"shorten_results: 1 result, {saved(found):,} tokens",)
 
 
@@ -217,7 +217,7 @@ def test_the_newest_answer_is_shortened_only_to_fit_and_what_is_left_is_stalled(
 
     found = climb(messages, policy("compact")._replace(reserve=2_000), window=10_000)
 
-    assert 7_000 < found.tokens <= 8_000
+    assert 7_000 < found.total <= 8_000
 
 
 def test_the_opening_request_is_shortened_before_anything_is_refused():
@@ -242,7 +242,7 @@ def test_the_opening_request_is_shortened_also_where_nothing_goes():
     found = climb(messages, policy("compact"), window=3_000)
 
     assert found.place == -1
-    assert found.tokens <= 1_500
+    assert found.total <= 1_500
 
 
 def test_constraints_take_more_than_their_share_before_they_are_cut():
@@ -259,7 +259,7 @@ def test_constraints_take_more_than_their_share_before_they_are_cut():
 
     assert len(found.facts.constraints) == 60
     assert found.effective.keep_recent_turns < 6
-    assert found.tokens <= 1_500
+    assert found.total <= 1_500
 
 
 def test_facts_that_cannot_fit_go_at_last_and_that_is_said():
@@ -268,7 +268,7 @@ def test_facts_that_cannot_fit_go_at_last_and_that_is_said():
 
     found = climb(messages, policy("compact"), window=1_000)
 
-    assert found.tokens <= 850
+    assert found.total <= 850
     told = [finding.message for finding in found.findings if finding.code == "facts-left-out"]
     assert told == [f"no room for 1 goal, {400 - len(found.facts.constraints)} constraints."]
 
@@ -279,7 +279,7 @@ def test_of_constraints_that_cannot_all_fit_the_newest_stay():
 
     found = climb(messages, policy("compact"), window=1_000)
 
-    assert found.tokens <= 850
+    assert found.total <= 850
     assert found.facts.constraints[-1] == "Never touch the file number 99 of the vendor directory."
     assert len(found.facts.constraints) > 3
 

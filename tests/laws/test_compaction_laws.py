@@ -301,7 +301,7 @@ def test_a_summary_is_carried_and_never_read_as_conversation(case, seed):
         grown = case._replace(messages=[*first.messages, *read(more, case.wire)], window=100_000)
         planned = grown.planned()
         at = first.places.index(None)
-        said = [one for one in planned.said.said if one.at == at] if planned.said else []
+        said = [one for one in planned.selection.said if one.at == at] if planned.selection else []
         assert said == []
         if planned.place >= 0:
             assert planned.version == first.summary.version + 1

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from aether.backends.extractive.session import (
+from aether.backends.extractive.digest import (
     ANSWER_SENTENCES,
     BEFORE,
     HEAD_CHARS,
@@ -77,7 +77,7 @@ def test_changed_files_are_one_line_each_with_what_is_new_in_them():
     )
 
     assert found == [
-        (BEFORE, "carried", "Old line."),
+        (BEFORE, "previous", "Old line."),
         (1, "changed", "b.py: created (zero)"),
         (2, "changed", "a.py: created (one, two)"),
     ]
@@ -104,7 +104,7 @@ def test_files_that_are_not_touched_again_keep_their_place():
     )
 
     assert found == [
-        (BEFORE, "changed", "a.py: changed (one)"), (BEFORE, "carried", "Two."), (BEFORE, "carried", "Three."),
+        (BEFORE, "changed", "a.py: changed (one)"), (BEFORE, "previous", "Two."), (BEFORE, "previous", "Three."),
         (0, "changed", "b.py: created"),
     ]  # fmt: skip
 
@@ -112,7 +112,7 @@ def test_files_that_are_not_touched_again_keep_their_place():
 @pytest.mark.parametrize("previous", ["Done:\n- one\n\n## Head\n2. two", "1. one\ntwo\ntwo"])
 def test_lines_of_the_summary_before_come_first_without_their_marks(previous):
     assert lines(said(0, "Go on with three."), previous=previous) == [
-        (BEFORE, "carried", "one"), (BEFORE, "carried", "two"), (0, "asked", "Go on with three."),
+        (BEFORE, "previous", "one"), (BEFORE, "previous", "two"), (0, "asked", "Go on with three."),
     ]  # fmt: skip
 
 
