@@ -1,9 +1,9 @@
-"""The command backend: any program that reads a task as JSON on stdin and writes the answer on stdout.
+"""The command backend: any program that reads a task as JSON on stdin and writes the answer to stdout.
 
 For a hand-off the answer is session JSON, for a summary (`"task": "summary"`) plain text.
 
-The program runs in a process group of its own, without a shell. Whatever ends the wait (its own end,
-the timeout, Ctrl-C, too much output), nothing of the group stays behind.
+The program runs in a process group of its own, without a shell. However the wait ends (exit, timeout, Ctrl-C, too
+much output), no process of the group is left.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from aether.errors import BackendFailed, BackendUnavailable, InvalidInput, shown
 from aether.types import Counter
 
 NAME = "command"
-# No session comes near this; a program that writes more is not writing one.
+# No session comes near this.
 MAX_OUTPUT_BYTES = 16 * 1024 * 1024
-# The end of stderr says what went wrong; its beginning is mostly greetings.
+# Errors are at the end of stderr.
 STDERR_TAIL_BYTES = 2_000
-# Time to clean up after being asked to end, before being made to.
+# Time to clean up between the request to end and the kill.
 GRACE_SECONDS = 2.0
-# How often a running program is looked at; adds at most this much to its time.
+# Interval at which a running program is checked; adds at most this much to its time.
 _POLL_SECONDS = 0.02
 _BLOCK_BYTES = 64 * 1024
 _WINDOWS = os.name == "nt"
 
 
 def complete(request: Request, *, settings: Settings, count: Counter) -> Completion:
-    """Return what the program writes when it is given the task as data, with `feedback` where there is some.
+    """Return the output of the program for the task as data, with its `feedback` if there is any.
 
     Raises:
         InvalidInput: the command is empty or its quotes do not match.
         BackendUnavailable: there is no such program, or it cannot be run.
         BackendFailed: it failed, wrote nothing or too much, or did not end in time.
     """
-    del count  # nobody bills tokens that a program of the caller's own may have used
+    del count  # the tokens of the caller's own program are not counted
     words = _words(settings.command)
     handoff = request.data | ({"feedback": request.feedback} if request.feedback else {})
     process = _start(words)
@@ -117,7 +117,7 @@ def _start(words: list[str]) -> subprocess.Popen[bytes]:
 
 def _feed(pipe: IO[bytes], data: bytes) -> None:
     rest = memoryview(data)
-    # A program may take what it needs and close; that is not a failure.
+    # A program may close its input early; that is not a failure.
     with suppress(OSError, ValueError):
         while rest:
             rest = rest[pipe.write(rest) :]
@@ -148,7 +148,7 @@ def _wait(
     deadline = time.monotonic() + timeout_seconds
     while time.monotonic() < deadline and not flooded.is_set():
         if process.poll() is not None:
-            # A helper that it left running may hold the pipes; the answer is then already complete.
+            # A child that it left running may hold the pipes; the answer is then already complete.
             for thread in threads:
                 thread.join(max(0.0, min(GRACE_SECONDS, deadline - time.monotonic())))
             return True
@@ -176,7 +176,7 @@ def _signal_group(process: subprocess.Popen[bytes], *, hard: bool) -> None:
                 check=False,
             )
         return
-    # The group carries the id of the program for as long as any of it lives.
+    # The group has the id of the program as long as one of its processes runs.
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL if hard else signal.SIGTERM)
 

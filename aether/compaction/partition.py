@@ -97,7 +97,16 @@ def partition(messages: Sequence[Message], policy: Policy) -> Parts:
         if len(group.members) == 1 and is_earlier_summary(messages[group.members[0]])
     )
     replaced = {found[at].members[0] for at in summaries}
-    asked = [at for at, message in enumerate(messages) if at not in replaced and _has_content(message)]
+    asked = [
+        at
+        for at, message in enumerate(messages)
+        if message.role == "user" and at not in replaced
+        # Text or media of the user, beside results of tools.
+        if any(
+            block.kind in ("media", "other") or (block.kind == "text" and block.text.strip())
+            for block in message.blocks
+        )
+    ]
     opening, newest = (asked[0], asked[-1]) if asked else (-1, -1)
     summary_groups = frozenset(summaries)
     turn = _turns(messages, found, summary_groups)
@@ -126,14 +135,6 @@ def is_earlier_summary(message: Message) -> bool:
     """Return whether `message` is the summary of an earlier compaction."""
     first = message.blocks[0].text if message.blocks else ""
     return first.lstrip().startswith(_HEAD) and is_summary(message)
-
-
-def _has_content(message: Message) -> bool:
-    """Return whether `message` has text or media of the user, beside results of tools."""
-    return message.role == "user" and any(
-        block.kind in ("media", "other") or (block.kind == "text" and block.text.strip())
-        for block in message.blocks
-    )
 
 
 def _turns(messages: Sequence[Message], found: Sequence[Group], summaries: frozenset[int]) -> list[int]:
@@ -279,7 +280,7 @@ def _lines(said: Sequence[RemovedText], previous: str) -> list[_Line]:
 
 
 def cut_prose(prose: str, *, most: int, count: Counter) -> str:
-    """Return the beginning of `prose` of at most `most` tokens, up to the end of a sentence or a line.
+    """Return the head of `prose` of at most `most` tokens, up to the end of a sentence or a line.
 
     >>> cut_prose("One two. Three four. Five.", most=4, count=lambda text: len(text.split()))
     'One two. Three four.'

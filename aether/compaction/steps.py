@@ -351,7 +351,7 @@ def shorten_opening(draft: Draft, *, most: int) -> bool:
 def shorten_text(text: str, *, most: int, count: Counter, tokens: int, pointer: str = "") -> str:
     r"""Return `text` with its middle cut out, so that at most `most` of its `tokens` are left.
 
-    Below the size of the marker, the marker alone is returned, which may have more tokens.
+    With less room than the line about the cut needs, that line alone is returned, which may have more tokens.
 
     >>> shorten_text("one two three four five six " * 9, most=30, count=lambda text: len(text.split()), tokens=54)
     'one two three four\n[… 48 tokens cut]\nfive six'

@@ -1,3 +1,5 @@
+"""Failures of model servers are retried where that may help, and raised with advice where not."""
+
 from datetime import timedelta
 from email.utils import format_datetime
 
@@ -44,7 +46,7 @@ def test_a_posted_body_comes_back_as_a_reply():
     with fakes.serving(ECHO, fakes.says("")) as fake:
         found = model_server.post(fake.url, {"a": "é\ud800"}, headers={}, timeout_seconds=60)
 
-    assert (found.status, found.body, found.trouble) == (200, {"a": "é\ud800"}, "")
+    assert (found.status, found.body, found.failure) == (200, {"a": "é\ud800"}, "")
 
 
 @rows("status", [301, 302, 303, 307, 308])
@@ -180,11 +182,11 @@ def test_the_servers_own_words_are_found_and_shortened(reply, words):
 
 def test_each_failure_says_what_to_do():
     with pytest.raises(BackendUnavailable, match=r"^w: no server answers at s \(refused\)\. Start it\."):
-        failed(model_server.Reply(0, {}, "refused", trouble="unreachable"))
+        failed(model_server.Reply(0, {}, "refused", failure="unreachable"))
     with pytest.raises(BackendFailed, match="Raise the timeout"):
-        failed(model_server.Reply(0, {}, trouble="timeout"))
+        failed(model_server.Reply(0, {}, failure="timeout"))
     with pytest.raises(BackendFailed, match="Try again"):
-        failed(model_server.Reply(0, {}, "gone", trouble="dropped"))
+        failed(model_server.Reply(0, {}, "gone", failure="dropped"))
     with pytest.raises(BackendFailed, match="Correct what it names"):
         failed(model_server.Reply(400, {}, "bad"))
     with pytest.raises(BackendFailed, match="wait a while"):
