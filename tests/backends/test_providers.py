@@ -58,14 +58,14 @@ def test_without_a_key_the_variable_and_the_way_out_are_named():
         ask_anthropic()
 
 
-def test_a_profile_that_is_not_there_is_told(monkeypatch):
+def test_a_missing_profile_is_reported(monkeypatch):
     monkeypatch.setenv("ANTHROPIC_PROFILE", "nobody")
 
     with pytest.raises(BackendUnavailable, match=r"profile cannot be used.*nobody.*Set ANTHROPIC_API_KEY"):
         ask_anthropic()
 
 
-def test_an_identity_that_cannot_be_read_at_the_call_is_told(monkeypatch, tmp_path):
+def test_an_unreadable_identity_is_reported_at_the_call(monkeypatch, tmp_path):
     monkeypatch.setenv("ANTHROPIC_IDENTITY_TOKEN_FILE", str(tmp_path / "missing"))
     monkeypatch.setenv("ANTHROPIC_FEDERATION_RULE_ID", "rule")
     monkeypatch.setenv("ANTHROPIC_ORGANIZATION_ID", "org")
@@ -183,7 +183,7 @@ def test_the_address_may_be_written_with_or_without_the_version(tail):
         assert ask_openai(model="m", base_url=fake.root + tail).text == "{}"
 
 
-def test_openai_itself_is_told_the_room_in_its_own_word(monkeypatch):
+def test_openai_itself_gets_the_limit_in_its_own_parameter(monkeypatch):
     sent = []
 
     def post(url, body, **_more):

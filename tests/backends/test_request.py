@@ -38,7 +38,7 @@ def test_the_instruction_of_a_hand_off_names_its_prompt_and_holds_no_item():
     assert "a very particular note" not in note["text"]
 
 
-def test_a_request_begins_with_the_instruction_and_holds_items_protected_and_signals():
+def test_a_request_starts_with_the_instruction_and_holds_items_protected_and_signals():
     handoff = fakes.handoff(
         fakes.item(1, "a very particular note", relevance=0.9),
         protected=[{"id": "wm_1", "content": "never push to main", "why": "constraint"}],
@@ -239,12 +239,12 @@ def test_a_session_is_found_among_words_fences_and_other_objects():
     assert chunks.find_session(text) == {"summary": "S", "b": {"c": 1}}
 
 
-def test_text_without_a_session_gives_none():
+def test_no_session_is_found_in_other_text():
     for text in ("", "no", '{"summary": 5}', "{" * 5, '{"summary": "cut', json.dumps(["summary"])):
         assert chunks.find_session(text) is None
 
 
-def test_bottomless_nesting_gives_none():
+def test_no_session_is_found_in_bottomless_nesting():
     assert chunks.find_session('{"a":' * 5_000) is None
 
 

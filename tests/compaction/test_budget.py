@@ -84,7 +84,7 @@ def test_a_budget_in_which_nothing_can_be_sent_is_refused(budget, where):
     assert caught.value.where == where
 
 
-def test_a_budget_that_leaves_room_is_taken_as_it_is():
+def test_a_budget_that_leaves_room_is_returned_unchanged():
     budget = ContextBudget(10, reserve=9)
 
     assert checked(budget) is budget
@@ -111,14 +111,14 @@ def test_a_trigger_in_tokens_lowers_ceiling_and_goal():
     assert found.goal < 0.75 * found.ceiling
 
 
-def test_a_reserve_that_leaves_next_to_nothing_is_clamped_and_said():
+def test_a_reserve_that_leaves_too_little_is_clamped_with_a_finding():
     found = bounds(Policy(reserve=1_500), 1_000)
 
     assert (found.reserve, found.limit) == (150, 850)
     assert [finding.code for finding in found.findings] == ["reserve-clamped"]
 
 
-def test_a_reserve_of_half_the_window_is_taken_as_it_is():
+def test_a_reserve_of_half_the_window_is_not_clamped():
     assert bounds(Policy(reserve=1_500), 3_000).limit == 1_500
 
 

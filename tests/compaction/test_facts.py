@@ -196,7 +196,7 @@ def test_positions_out_of_range_and_repeated_ones_do_no_harm():
     assert facts(user(OPENING), positions=[0, 0, 7, -3]).goals == (OPENING,)
 
 
-def test_a_long_request_is_told_by_the_sentences_it_begins_with():
+def test_a_long_request_keeps_its_opening_sentences():
     text = "Import the file. " + "Mind the gap in it. " * 100
 
     (request,) = facts(user(OPENING), user(text), positions=[1]).requests
@@ -212,7 +212,7 @@ def test_a_long_text_without_sentences_is_cut_where_the_room_ends():
     assert goal == "x" * GOAL_CHARS
 
 
-def test_facts_are_the_same_whatever_the_wire():
+def test_facts_are_the_same_in_every_provider_format():
     raws = [
         {"role": "system", "content": "Never sleep."},
         {"role": "user", "content": OPENING},
@@ -247,13 +247,13 @@ def test_merging_loses_nothing_and_repeats_nothing():
     )
 
 
-def test_more_statements_than_can_be_compared_are_only_told_apart_by_their_words():
+def test_too_many_statements_to_compare_are_only_merged_if_equal():
     many = tuple(f"Never use tool {n} in production." for n in range(MOST_COMPARED + 1))
 
     assert merged_facts(Facts(constraints=many), Facts(constraints=many[:5])).constraints == many
 
 
-def test_an_open_call_that_was_carried_is_not_repeated_when_it_is_still_open():
+def test_an_open_call_of_the_previous_summary_is_not_repeated():
     assert merged_facts(Facts(open_calls=("a", "b")), Facts(open_calls=("a",))).open_calls == ("b", "a")
 
 
@@ -299,7 +299,7 @@ def where(at):
 
 
 @rows("wire", PROVIDER_FORMATS)
-def test_a_summary_can_be_told_from_its_message_in_every_wire(wire):
+def test_a_summary_is_read_back_from_its_message_in_every_provider_format(wire):
     summary = Summary(4, Facts(goals=("Ship it.",)), "Done.\n## Files")
 
     message = summary_message(summary, wire)
@@ -308,7 +308,7 @@ def test_a_summary_can_be_told_from_its_message_in_every_wire(wire):
     assert previous_summary([message], [0]) == PreviousSummary(4, summary.facts, summary.prose)
 
 
-def test_the_user_says_it_where_a_response_could_not_stand_there():
+def test_the_summary_has_the_users_role_in_formats_that_need_it():
     assert {wire: summary_role(wire) for wire in PROVIDER_FORMATS} == {
         "anthropic": "user", "gemini": "user", "openai": "assistant", "responses": "assistant", "plain": "assistant",
     }  # fmt: skip
@@ -328,11 +328,11 @@ def test_several_summaries_become_one_in_order():
     assert found.facts.constraints == ("Never a.",)
 
 
-def test_without_summaries_nothing_is_carried():
+def test_without_earlier_summaries_the_previous_summary_is_empty():
     assert previous_summary([], []) == PreviousSummary(0, Facts(), "")
 
 
-def test_facts_of_before_and_of_what_is_removed_stand_together_with_where_it_is():
+def test_earlier_facts_and_new_ones_are_merged_with_a_pointer_to_the_full_text():
     messages = conversation(user("Ship it."), user("Never push to main."), model("Fine."))
     before = PreviousSummary(
         1, Facts(constraints=("Always test the parser.",), lookups=("2 messages in full: line 9",)), ""
@@ -344,7 +344,7 @@ def test_facts_of_before_and_of_what_is_removed_stand_together_with_where_it_is(
     assert found.lookups == ("4 messages in full: line 1 to 9",)
 
 
-def test_where_it_is_is_said_once_and_only_where_it_is_known():
+def test_the_pointer_is_given_once_and_only_if_it_is_known():
     messages = conversation(user("Ship it."), model("Fine."))
     before = PreviousSummary(1, Facts(lookups=("1 messages in full: line 1",)), "")
 
@@ -353,7 +353,7 @@ def test_where_it_is_is_said_once_and_only_where_it_is_known():
     assert facts_of_removed(messages, [], PreviousSummary(0, Facts(), ""), where).lookups == ()
 
 
-def test_what_was_cut_gives_its_facts_too():
+def test_a_shortened_message_gives_its_facts_too():
     messages = conversation(user("Ship it. Never push to main."), model("Fine."))
 
     assert with_facts_of_cut(Facts(goals=("Ship it.",)), messages, 0) == Facts(
@@ -376,11 +376,11 @@ def test_facts_are_sized_as_the_message_they_will_be():
     assert tokens_around("anthropic", count) < 10
 
 
-def test_what_says_nothing_is_not_told():
+def test_empty_texts_are_not_given_to_a_summariser():
     assert removed_texts(conversation(user(" \n"), model("")), [0, 1]) == ()
 
 
-def test_what_was_said_called_and_received_is_told_and_what_was_thought_is_not():
+def test_texts_calls_and_results_are_given_to_a_summariser_without_reasoning():
     messages = conversation(user("Go."), bash("make", "built"), model("Done."))
     messages[3].raw["content"] = "Done."
 
@@ -393,7 +393,7 @@ def test_what_was_said_called_and_received_is_told_and_what_was_thought_is_not()
     )
 
 
-def test_where_it_is_stays_one_line_over_many_compactions():
+def test_the_pointer_stays_one_line_over_many_compactions():
     before = PreviousSummary(
         2,
         Facts(
@@ -442,7 +442,7 @@ def size(facts):
     return len(rendered(Summary(1, facts, "")))
 
 
-def test_what_fits_stays_as_it_is():
+def test_facts_that_fit_are_unchanged():
     assert fit_facts(RICH, count=chars, most=size(RICH)) == (RICH, [])
 
 
@@ -465,7 +465,7 @@ def test_a_little_too_much_costs_only_an_error_that_is_over():
     assert lost == ["1 error that is over"]
 
 
-def test_a_request_that_goes_leaves_its_names():
+def test_a_dropped_request_leaves_its_names():
     kept, lost = fit_facts(RICH, count=chars, most=size(RICH) - 90)
     gone = len(RICH.requests) - len(kept.requests)
 
@@ -475,7 +475,7 @@ def test_a_request_that_goes_leaves_its_names():
     assert lost[-1] == f"{gone} requests"
 
 
-def test_the_oldest_names_go_before_the_newest_and_before_decisions():
+def test_the_oldest_names_are_dropped_before_the_newest_and_before_decisions():
     some = Facts(decisions=RICH.decisions, names=RICH.names)
 
     kept, _ = fit_facts(some, count=chars, most=size(some) - 60)
@@ -485,7 +485,7 @@ def test_the_oldest_names_go_before_the_newest_and_before_decisions():
     assert kept.decisions == RICH.decisions
 
 
-def test_all_names_go_before_a_file():
+def test_all_names_are_dropped_before_a_file():
     some = Facts(files=RICH.files, names=RICH.names)
 
     kept, _ = fit_facts(
@@ -502,7 +502,7 @@ def test_the_newest_pointer_is_never_left_out():
     assert kept.lookups == ("2 messages in full: b",)
 
 
-def test_hashes_go_before_their_files():
+def test_hashes_are_dropped_before_their_files():
     some = Facts(files=(*RICH.files[:2], FileFact("last.py", "read", 1)))
 
     assert fit_facts(some, count=chars, most=size(some) - 1)[0].files == (
@@ -521,13 +521,13 @@ def test_hashes_go_before_their_files():
     )
 
 
-def test_many_that_went_are_counted():
+def test_dropped_entries_are_counted():
     _, lost = fit_facts(RICH, count=chars, most=400)
 
     assert "8 requests" in lost
 
 
-def test_goals_and_constraints_that_alone_are_too_long_keep_their_beginnings():
+def test_goals_and_constraints_that_alone_are_too_long_are_cut_at_the_end():
     long = Facts(goals=("g" * 3_000,), constraints=("Never x.", "c" * 2_000))
 
     kept, lost = fit_facts(long, count=chars, most=1_500)
@@ -596,11 +596,11 @@ def test_small_counts_options_and_plain_words_are_no_names(text):
     assert names_in(text) == []
 
 
-def test_what_was_used_last_stands_at_the_end():
+def test_the_name_used_last_is_at_the_end():
     assert names(user("a_b and c_d"), model("e_f"), user("a_b again")) == ("c_d", "e_f", "a_b")
 
 
-def test_what_stands_elsewhere_is_not_named_twice():
+def test_a_name_in_other_facts_is_not_listed_again():
     assert names(user("a_b and c_d"), besides="we use a_b") == ("c_d",)
 
 
@@ -635,7 +635,7 @@ def test_names_that_are_data_are_left_out():
     assert names_in("x" * 60 + "_" + "y" * 80) == []
 
 
-def test_merging_bounds_what_is_carried_and_drops_the_oldest():
+def test_merging_bounds_the_names_and_drops_the_oldest():
     older = [f"old-{n}" for n in range(MOST_MERGED_NAMES)]
 
     found = merged_names(older, ["new-1", "old-5", "new-1"])

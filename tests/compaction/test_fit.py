@@ -36,7 +36,7 @@ def saved(found):
     return sum(cut.tokens_before - cut.tokens_after for cut in found.cuts)
 
 
-def test_shortening_is_enough_where_it_is_enough():
+def test_nothing_is_removed_if_shortening_is_enough():
     messages = conversation(user("Go."), *(bash("make", LONG_OUTPUT) for _ in range(10)), model("Done."))
 
     found = fit_in(messages, policy("compact"), window=20_000)
@@ -48,7 +48,7 @@ def test_shortening_is_enough_where_it_is_enough():
     assert [cut.at for cut in found.cuts] == sorted(found.changed)
 
 
-def test_explorations_go_next_and_no_model_is_needed():
+def test_explorations_are_dropped_next_and_no_model_is_needed():
     looked = (tool("Read", "x" * 1_500, file_path=f"{at}.py") for at in range(20))
     messages = conversation(
         user("Go."), *looked, *(bash("make", LONG_OUTPUT) for _ in range(4)), model("Done.")
@@ -64,7 +64,7 @@ def test_explorations_go_next_and_no_model_is_needed():
     assert found.facts.lookups[0].endswith("messages in full: line 1 to 40")
 
 
-def test_the_rest_goes_into_a_summary_that_has_its_share():
+def test_the_rest_is_replaced_by_a_summary_that_has_its_share():
     messages = conversation(
         user("Go."),
         *(part for at in range(40) for part in (user(f"Please do {at}. " * 40), model("Done. " * 40))),
@@ -91,7 +91,7 @@ def test_a_session_of_one_turn_is_compacted_by_its_calls():
     assert 0.5 * 32_000 < found.total + found.prose_tokens <= 0.6 * 32_000
 
 
-def test_of_what_no_count_holds_the_oldest_goes_and_the_newest_stays_as_far_as_the_goal():
+def test_of_loose_groups_the_oldest_are_removed_and_the_newest_stay_up_to_the_goal():
     messages = conversation(
         user("Go."), *(bash(f"make {at}", f"built {at} " * 40) for at in range(300)), model("Done.")
     )
@@ -111,7 +111,7 @@ def summary_tokens(found):
     return message_tokens(summary_message(Summary(found.version, found.facts, ""), "anthropic"), count)
 
 
-def test_looking_around_among_what_stays_is_shortened_and_what_was_done_stays_whole():
+def test_kept_exploration_is_shortened_and_kept_work_stays_whole():
     looked = [tool("Read", "x" * 3_000, file_path=f"{at}.py") for at in range(2)]
     done = [bash(f"make {at}", "y" * 3_000) for at in range(60)]
     messages = conversation(
@@ -128,7 +128,7 @@ def test_looking_around_among_what_stays_is_shortened_and_what_was_done_stays_wh
     assert set(builds[1:]).isdisjoint(found.changed)
 
 
-def test_held_results_are_shortened_before_the_summary_is_stunted():
+def test_held_results_are_shortened_before_the_summary_loses_facts():
     decided = [
         model(f"We decided to use variant {at} because it is short. " + "word " * 80) for at in range(60)
     ]
@@ -164,7 +164,7 @@ def test_a_compaction_is_a_worthwhile_step_below_the_trigger():
     assert len(fired) <= 40 / 1.5
 
 
-def test_an_earlier_summary_that_is_all_that_could_go_stays_as_it_is():
+def test_an_earlier_summary_stays_if_nothing_else_could_be_removed():
     summary = summary_message(Summary(3, Facts(goals=("Ship it.",)), "Done so far. " * 20), "anthropic")
     messages = [
         *conversation(user("Ship it.")),
@@ -200,7 +200,7 @@ def test_two_summaries_become_one():
     assert {1, 2}.isdisjoint(found.kept)
 
 
-def test_a_conversation_of_which_nothing_may_go_gets_no_summary():
+def test_a_conversation_of_which_nothing_may_be_removed_gets_no_summary():
     messages = conversation(user("Go."), bash("make", LONG_OUTPUT))
 
     found = fit_in(messages, policy("compact"), window=2_500)
@@ -239,7 +239,7 @@ def test_the_opening_request_is_shortened_before_anything_is_refused():
     assert found.facts.constraints == ("Never use floats.",)
 
 
-def test_the_opening_request_is_shortened_also_where_nothing_goes():
+def test_the_opening_request_is_shortened_also_if_nothing_is_removed():
     messages = conversation(user("Ship it. " * 2_000), user("Now?"))
 
     found = fit_in(messages, policy("compact"), window=3_000)
@@ -265,7 +265,7 @@ def test_constraints_take_more_than_their_share_before_they_are_cut():
     assert found.total <= 1_500
 
 
-def test_facts_that_cannot_fit_go_at_last_and_that_is_said():
+def test_facts_that_cannot_fit_are_dropped_at_last_with_a_finding():
     rules = [user(f"Never touch the file number {at} of the vendor directory.") for at in range(400)]
     messages = conversation(user("Go."), *rules, user("word " * 560), model("Done."))
 
@@ -320,7 +320,7 @@ def test_a_policy_without_prose_asks_nobody_and_gives_the_facts_all_the_room():
     assert found.facts.requests
 
 
-def test_of_the_middle_only_few_messages_may_stay_where_their_number_counts():
+def test_only_few_older_messages_stay_if_their_number_counts():
     messages = conversation(
         user("Go."), *(part for at in range(40) for part in (user(f"Please do {at}."), model("Done.")))
     )
@@ -351,7 +351,7 @@ def spoken(roles, protected):
         ("aaua", (3,), (2, 3), 2),
     ],
 )
-def test_the_summary_stands_after_what_opens_and_is_protected(roles, protected, kept, place):
+def test_the_summary_is_put_after_opening_and_protected_messages(roles, protected, kept, place):
     found = fit_in(
         spoken(roles, protected), policy("compact")._replace(keep_recent_turns=1), window=100_000, goal=1
     )
@@ -359,7 +359,7 @@ def test_the_summary_stands_after_what_opens_and_is_protected(roles, protected, 
     assert (found.kept, found.place) == (kept, place)
 
 
-def test_the_summary_never_stands_between_a_call_and_its_result():
+def test_the_summary_is_never_put_between_a_call_and_its_result():
     call = {"id": "a", "type": "function", "function": {"name": "run", "arguments": "{}"}}
     raws = [
         {"role": "user", "content": "Go."},
@@ -424,7 +424,7 @@ def test_requests_stay_before_anything_else():
     assert draft.steps == ["select: 1 older groups kept for what they say"]
 
 
-def test_what_was_decided_stays_before_small_talk():
+def test_decisions_stay_before_small_talk():
     draft = draft_of(TALK)
 
     assert kept_loose_groups(draft, WINDOW._replace(keep_requests=False, keep_middle=1.0), goal=72) == [2, 3]
@@ -440,7 +440,7 @@ def test_the_newest_stay_as_far_as_there_is_room_and_then_no_older_one():
     assert draft.steps[-1] == "select: 2 newer groups kept, as there is room"
 
 
-def test_what_was_shortened_in_vain_is_whole_again_where_it_stays():
+def test_a_group_that_stays_is_restored_to_its_full_text():
     messages = conversation(
         user("Go."), bash("make", "x" * 4_000), tool("Read", "y" * 4_000, file_path="a.py"), bash("make")
     )
@@ -453,7 +453,7 @@ def test_what_was_shortened_in_vain_is_whole_again_where_it_stays():
     assert draft.tokens[:4] == list(draft.given[:4])
 
 
-def test_what_does_not_fit_whole_may_fit_shortened():
+def test_a_group_that_does_not_fit_whole_may_stay_shortened():
     messages = conversation(user("Go."), bash("make", "x" * 4_000), bash("make", "x" * 4_000), bash("make"))
     draft = draft_of(messages)
 
@@ -514,11 +514,11 @@ def settled(raws, kept, loose):
     return [at for at, is_kept in enumerate(draft.kept) if is_kept]
 
 
-def test_gemini_texts_that_only_their_weight_kept_make_way_for_calls():
+def test_gemini_texts_kept_by_weight_make_way_for_calls():
     assert settled(GEMINI, {0, 1, 3, 5, 6, 7}, loose=[1, 2, 3, 4]) == [0, 5, 6, 7]
 
 
-def test_gemini_calls_go_where_the_text_before_them_must_stay():
+def test_gemini_calls_are_dropped_if_the_text_before_them_must_stay():
     assert settled(GEMINI, {0, 1, 5, 6, 7}, loose=[2, 3, 4]) == [0, 1, 6, 7]
 
 
@@ -586,7 +586,7 @@ def test_a_system_prompt_alone_can_be_too_much():
     assert "system prompt and tool schemas 5000" in refusal([], overhead=5_000).what
 
 
-def test_each_rung_says_its_number_and_its_tokens():
+def test_each_step_reports_its_number_and_its_tokens():
     draft = draft_of(
         conversation(
             user("Go."), thinking("One."), tool("Write", LONG_OUTPUT, content=LONG_OUTPUT), model(LONG_OUTPUT), user("More."), bash("make", LONG_OUTPUT),
@@ -608,7 +608,7 @@ def test_each_rung_says_its_number_and_its_tokens():
     )
 
 
-def test_what_went_is_counted_with_the_tokens_it_had():
+def test_removed_messages_are_counted_with_their_original_tokens():
     draft = draft_of(conversation(user("Go."), *(tool("Read", "x" * 900, path="a.py") for _ in range(4))))
     draft.kept[1:4] = [False] * 3
     gone = sum(draft.given[1:7])
@@ -624,14 +624,14 @@ def test_what_went_is_counted_with_the_tokens_it_had():
     )
 
 
-def test_one_finding_lists_all_that_was_left_out():
+def test_one_finding_lists_all_dropped_facts():
     [found] = fit.fit_findings(draft_of([]), ["8 requests", "3 names"], stalled=0)
 
     assert (found.code, found.message) == ("facts-left-out", "no room for 8 requests, 3 names.")
 
 
 @rows(("lost", "level"), [("2 names", "info"), ("1 decision", "warning"), ("3 decisions", "warning")])
-def test_a_decision_that_is_left_out_is_a_warning(lost, level):
+def test_a_dropped_decision_is_a_warning(lost, level):
     draft = draft_of(conversation(user("Go."), model("Done.")))
 
     (finding,) = fit.fit_findings(draft, ["1 hash of a file", lost], stalled=0)

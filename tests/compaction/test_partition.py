@@ -36,7 +36,7 @@ def pairs(number):
     return [part for at in range(number) for part in (user(f"question {at}"), model(f"answer {at}"))]
 
 
-def test_of_twenty_pairs_fourteen_may_go_beside_the_opening_request():
+def test_of_twenty_pairs_fourteen_may_be_removed_beside_the_opening_request():
     parts, loose = eligible(conversation(*pairs(20)))
 
     assert len({parts.turn[at] for at in loose}) == 14
@@ -52,7 +52,7 @@ def test_of_ten_tool_pairs_six_may_go():
     assert [parts.groups[at].members for at in loose] == [(1 + 2 * at, 2 + 2 * at) for at in range(6)]
 
 
-def test_equal_messages_are_told_apart_by_position():
+def test_equal_messages_are_distinguished_by_position():
     messages = conversation(*[part for _ in range(12) for part in (user("again"), model("same"))])
 
     parts, loose = eligible(messages)
@@ -179,7 +179,7 @@ def test_plain_answers_of_tools_count_as_tool_pairs():
     assert loose == [1, 2]
 
 
-def test_the_newest_words_of_the_user_stay_where_they_stand_beside_results():
+def test_the_newest_text_of_the_user_stays_beside_results():
     use = {"type": "tool_use", "id": "a", "name": "Bash", "input": {"command": "make"}}
     beside = [
         {"type": "tool_result", "tool_use_id": "a", "content": "ok"},
@@ -242,7 +242,7 @@ def count(text):
         ("", False),
     ],
 )
-def test_a_request_is_told_by_whole_words(text, asks):
+def test_a_request_is_recognised_by_whole_words(text, asks):
     assert is_request(text) == asks
 
 
@@ -281,7 +281,7 @@ def test_statements_are_listed_in_the_order_they_were_made():
     assert found == "- We decided to use PostgreSQL because of joins.\n- The build fails on Windows."
 
 
-def test_what_tools_said_is_no_statement():
+def test_results_of_tools_are_not_selected():
     heard = [
         RemovedText(0, "tool", "Bash", "We decided to fail."),
         RemovedText(1, "assistant", "Bash", '{"command": "We must run"}'),
@@ -300,7 +300,7 @@ def test_they_fit_and_the_weightiest_stay():
     assert "never use floats" in found
 
 
-def test_what_the_last_summary_said_stays_before_new_facts():
+def test_sentences_of_the_previous_summary_are_selected_before_new_facts():
     found = select_sentences(
         said(*(f"The row number {at} has four columns." for at in range(50))),
         "- We decided to use SQLite.\n- The table number one has rows.", most=20, count=count,
@@ -309,7 +309,7 @@ def test_what_the_last_summary_said_stays_before_new_facts():
     assert found.startswith("- We decided to use SQLite.\n- The table number one has rows.")
 
 
-def test_the_same_sentence_is_told_once():
+def test_the_same_sentence_is_selected_once():
     assert (
         select_sentences(
             said("The disk is full of logs.", "The disk is full of logs."),

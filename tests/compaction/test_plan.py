@@ -165,7 +165,7 @@ def test_without_growth_since_the_last_time_it_is_not_tried_again():
 # What comes out
 
 
-def test_of_twenty_pairs_the_last_six_stay_and_one_summary_stands_for_the_rest():
+def test_of_twenty_pairs_the_last_six_stay_and_one_summary_replaces_the_rest():
     messages = chat(20)
 
     result = compacted(messages, window=window_for(messages, 0.90), prose="They asked fourteen questions.")
@@ -334,7 +334,7 @@ def test_the_prose_of_before_is_handed_to_the_summariser():
     assert not any("COMPACT-SUMMARY" in one.text for one in found.task.said)
 
 
-def test_a_policy_without_prose_carries_on_what_was_written_before():
+def test_a_policy_without_prose_keeps_the_previous_prose():
     first = compacted(chat(20), window=3_000, prose="The cache was dropped.")
 
     second = compacted([*first.messages, *chat(20)[1:]], "prune-only", window=3_000)
@@ -392,7 +392,7 @@ def test_the_first_decision_is_still_there_after_the_second_compaction():
     assert "5000 dollars" in "".join(message.text for message in messages)
 
 
-def test_what_was_just_added_is_never_what_goes():
+def test_messages_just_added_are_never_removed():
     messages = list(chat(2))
     for at in range(60):
         messages = [*messages, *read([{"role": "user", "content": f"note {at} " * 30}], "openai")]
@@ -439,7 +439,7 @@ def test_an_assistant_message_without_content_is_no_trouble():
     assert result.tokens_after <= 6_500
 
 
-def test_keep_counts_go_down_to_one_before_it_is_given_up():
+def test_keep_counts_are_lowered_to_one_before_a_refusal():
     messages = chat(20, words=500)
 
     assert compacted(messages, window=3_000).effective.keep_recent_turns == 1
@@ -483,7 +483,7 @@ def without(at):
     )
 
 
-def test_what_is_right_passes_with_its_tokens():
+def test_a_correct_result_is_returned_with_its_tokens():
     assert prove(RESULT) == RESULT
     assert RESULT.tokens_after == sum(message_tokens(message, count) for message in RESULT.messages)
 
@@ -503,7 +503,7 @@ def test_what_is_right_passes_with_its_tokens():
         (without(len(RESULT.places) - 4), "lost their call or their result"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_refused(result, what):
+def test_a_broken_guarantee_is_refused(result, what):
     with pytest.raises(AetherError, match=what):
         prove(result)
 

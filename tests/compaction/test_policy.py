@@ -123,11 +123,11 @@ def test_a_target_left_out_is_below_any_trigger(trigger):
         ({"telemetry_enabled": False, "telemetry_exporter": "file"}, "none"),
     ],
 )
-def test_events_go_where_the_settings_point(given, exporter):
+def test_events_are_sent_as_the_settings_say(given, exporter):
     assert CompactConfig(**given).exporter == exporter
 
 
-def test_the_window_is_the_models_own_where_none_is_set():
+def test_the_window_is_the_models_own_if_none_is_set():
     assert CompactConfig(model="gpt-4-turbo").max_context_tokens == 128_000
     assert CompactConfig(model="gpt-4-32k").max_context_tokens == 32_768
     assert CompactConfig(model="gpt-4-32k", max_context_tokens=20_000).max_context_tokens == 20_000
@@ -234,11 +234,11 @@ def test_the_policy_of_requirement_002_is_the_default():
     assert policy.target < policy.trigger
 
 
-def test_a_ladder_without_a_model_is_the_default_of_the_facts_alone():
+def test_a_policy_without_a_model_has_default_facts():
     assert Summary(1, Facts(), "").facts == Facts()
     assert set(SummaryTask._fields) >= {"facts", "max_tokens", "previous", "said", "strategy", "version"}
 
 
-def test_a_receipt_tells_both_ways_which_message_went_where():
+def test_a_receipt_maps_messages_in_both_directions():
     assert {"removed", "places", "protected", "cuts"} <= set(Receipt._fields)
     assert {"places", "cuts", "protected"} <= set(Compacted._fields)

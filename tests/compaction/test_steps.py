@@ -66,7 +66,7 @@ def test_results_are_shortened_oldest_first_and_only_until_the_goal():
     assert draft.cuts[2, 0].pointer == "line 2"
 
 
-def test_steps_are_taken_in_the_order_of_the_policy_and_others_are_not():
+def test_steps_are_taken_in_the_order_of_the_policy_and_no_others():
     draft = draft_of(
         conversation(
             user("Go."), tool("Write", LONG_OUTPUT, content=LONG_OUTPUT), bash("make"), model("Done.")
@@ -93,7 +93,7 @@ def test_kept_results_are_shortened_before_the_newest_and_only_by_a_policy_that_
     assert draft.tokens[4] < draft.tokens[6] <= 1_100
 
 
-def test_what_is_protected_is_not_shortened():
+def test_protected_messages_are_not_shortened():
     messages = conversation(user("Go."), bash("make", LONG_OUTPUT), bash("make", LONG_OUTPUT), model("Done."))
     messages[2].raw["meta"] = {"protected": True}
     draft = draft_of(messages)
@@ -117,7 +117,7 @@ def thinking(text):
     ]
 
 
-def test_reasoning_goes_but_not_that_of_the_turn_that_goes_on():
+def test_reasoning_is_dropped_except_in_the_current_turn():
     draft = draft_of(
         conversation(user("Go."), thinking("One."), user("More."), thinking("Two."), model("Three."))
     )
@@ -133,7 +133,7 @@ def thinking_call():
     return [{**call, "content": [thought, *call["content"]]}, result]
 
 
-def test_a_call_that_is_rewritten_loses_its_reasoning_and_one_of_the_turn_that_goes_on_is_not_rewritten():
+def test_a_rewritten_call_loses_its_reasoning_and_calls_of_the_current_turn_are_not_rewritten():
     draft = draft_of(conversation(user("Go."), thinking_call(), user("More."), thinking_call(), bash("make")))
 
     steps.shorten_groups(draft, ("shorten_arguments",), [1, 3], goal=1)
@@ -157,7 +157,7 @@ def test_cheap_steps_that_cannot_help_are_not_taken():
     assert not steps.cannot_reach(draft, policy("compact"), loose, goal=steps.used_tokens(draft) - 100)
 
 
-def test_explorations_go_oldest_run_first():
+def test_explorations_are_dropped_oldest_run_first():
     looked = [tool("Read", LONG_OUTPUT, file_path=f"{at}.py") for at in range(8)]
     draft = draft_of(
         conversation(user("Go."), *looked[:4], bash("make"), *looked[4:], bash("make"), bash("make"))
@@ -169,7 +169,7 @@ def test_explorations_go_oldest_run_first():
     assert steps.used_tokens(draft) == sum(draft.tokens) - one_run
 
 
-def test_explorations_that_are_not_enough_are_said_to_be_not():
+def test_folding_reports_whether_it_reached_the_goal():
     draft = draft_of(
         conversation(
             user("Go."), *(tool("Read", "x", file_path="a.py") for _ in range(4)), model(LONG_OUTPUT)
@@ -228,7 +228,7 @@ def test_too_many_messages_lower_the_counts_too():
     assert (recent, tools) == (3, 2)
 
 
-def test_what_is_said_between_the_calls_of_the_newest_turn_goes_oldest_first():
+def test_texts_between_the_calls_of_the_newest_turn_are_dropped_oldest_first():
     draft = draft_of(
         conversation(
             user("Go."), *(model(f"step {at} " * 50) for at in range(6)), bash("make"), model("Done.")
@@ -247,7 +247,7 @@ def test_what_is_said_between_the_calls_of_the_newest_turn_goes_oldest_first():
     assert draft.kept[-1]
 
 
-def test_what_stays_is_shortened_only_as_far_as_needed():
+def test_kept_messages_are_shortened_only_as_far_as_needed():
     draft = draft_of(conversation(user("Go."), bash("make", LONG_OUTPUT), bash("make", LONG_OUTPUT)))
     most = steps.used_tokens(draft) - 400
 
@@ -257,7 +257,7 @@ def test_what_stays_is_shortened_only_as_far_as_needed():
     assert most - 150 < steps.used_tokens(draft) <= most
 
 
-def test_at_last_little_more_than_the_markers_stay():
+def test_in_the_end_little_more_than_the_markers_is_left():
     draft = draft_of(
         conversation(
             user("Go."), tool("Write", LONG_OUTPUT, content=LONG_OUTPUT, note=LONG_OUTPUT), model(LONG_OUTPUT)
@@ -272,7 +272,7 @@ def test_at_last_little_more_than_the_markers_stay():
     assert draft.cuts[2, 0].tokens_before == count(LONG_OUTPUT)
 
 
-def test_reasoning_of_older_turns_goes_before_their_words():
+def test_reasoning_of_older_turns_is_dropped_before_their_text():
     draft = draft_of(conversation(user("Go."), thinking("One."), user("More."), model("Two.")))
 
     steps.shorten_harder(draft, [1], most=steps.used_tokens(draft) - 10)
@@ -280,7 +280,7 @@ def test_reasoning_of_older_turns_goes_before_their_words():
     assert draft.messages[1].text == draft.now[1].text == "One."
 
 
-def test_what_a_person_said_is_not_shortened_here():
+def test_text_of_a_person_is_not_shortened():
     draft = draft_of(
         conversation(user(LONG_OUTPUT), model("Yes."), user(LONG_OUTPUT), model("Yes."), user(LONG_OUTPUT))
     )
@@ -404,7 +404,7 @@ def test_arguments_that_are_no_object_stay():
         assert lighter(message, ("call",)) is None
 
 
-def test_what_is_short_or_of_another_kind_or_has_no_place_stays():
+def test_short_texts_and_other_kinds_of_blocks_are_not_shortened():
     short = conversation(tool("Bash", "ok"))[1]
     long = conversation(tool("Bash", LINES))[1]
     odd = read(
@@ -438,7 +438,7 @@ def test_depth_has_an_end():
     assert lighter(message, ("call",)) is None
 
 
-def test_reasoning_goes_and_what_it_led_to_stays():
+def test_reasoning_is_dropped_and_its_text_stays():
     thinking = {"type": "thinking", "thinking": LINES, "signature": "c2ln"}
     said, alone, none = read(
         [{"role": "assistant", "content": [thinking, {"type": "text", "text": "Yes."}]},
@@ -493,13 +493,13 @@ def test_a_call_is_judged_by_its_name_and_its_arguments(name, arguments, only_lo
         (bash("make"), False),
     ],
 )
-def test_what_failed_or_waits_is_no_exploration(messages, only_looks):
+def test_failed_or_open_calls_are_not_exploration(messages, only_looks):
     read_in = conversation(messages)
 
     assert only_explores(read_in, groups(read_in)[0]) == only_looks
 
 
-def test_what_the_user_said_beside_a_result_is_no_exploration():
+def test_text_of_the_user_beside_a_result_is_not_exploration():
     use = {"type": "tool_use", "id": "a", "name": "Read", "input": {"path": "a.py"}}
     beside = [
         {"type": "tool_result", "tool_use_id": "a", "content": "ok"},
@@ -524,7 +524,7 @@ def test_a_run_has_at_least_three_and_ends_where_something_is_done():
     [("Let me look at the loader next.", True), ("Reading it now.", True),
      ("There it is. `findSessions` returns all sessions that match, not the newest.", False)],
 )  # fmt: skip
-def test_a_look_that_found_something_is_not_folded(said, folds):
+def test_a_read_with_a_finding_is_not_exploration(said, folds):
     call, result = tool("Read", "text", file_path="a.py")
     call["content"].insert(0, {"type": "text", "text": said})
     messages = conversation([call, result])

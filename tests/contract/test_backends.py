@@ -299,7 +299,7 @@ def test_a_key_or_model_that_is_not_accepted_is_unavailable_at_once(start, name,
 
 
 @pytest.mark.parametrize("name", ["anthropic", "openai"])
-def test_a_wrong_key_is_told_by_the_name_of_its_variable(start, name):
+def test_a_wrong_key_is_reported_by_the_name_of_its_variable(start, name):
     module, settings, _ = start(name, fakes.says(ANSWER), api_key="sk-wrong")
 
     with pytest.raises(BackendUnavailable, match=f"Check {name.upper()}_API_KEY"):

@@ -159,7 +159,7 @@ def test_a_result_fits_its_limit_by_a_fresh_count(case):
 
 
 @given(cases())
-def test_only_what_cannot_be_taken_away_is_too_much(case):
+def test_a_conversation_is_refused_only_if_its_pinned_messages_are_too_large(case):
     case = case._replace(policy=case.policy._replace(steps=STEPS))
 
     if tried(case) is None:
@@ -297,7 +297,7 @@ def test_what_has_not_grown_is_not_compacted_again(case):
 
 @given(cases(), st.integers(0, 2**32))
 @examples(50)
-def test_a_summary_is_carried_and_never_read_as_conversation(case, seed):
+def test_a_summary_is_handed_on_and_never_read_as_conversation(case, seed):
     case = case._replace(force=True)
     first = tried(case, "The flux capacitor needs 1.21 gigawatts.")
 
@@ -318,7 +318,7 @@ def test_a_summary_is_carried_and_never_read_as_conversation(case, seed):
 
 
 @given(cases())
-def test_equal_messages_are_not_taken_for_one(case):
+def test_equal_messages_are_not_merged(case):
     twin = case.messages[-1]
     if any(block.kind in ("call", "result") for block in twin.blocks):
         return
@@ -398,7 +398,7 @@ def test_a_summary_reads_back_exactly(summary):
 
 
 @given(summaries(), texts())
-def test_what_says_more_than_a_summary_is_none(summary, more):
+def test_text_beside_a_summary_makes_it_invalid(summary, more):
     assume(more.strip())
 
     assert parsed(f"{more}\n{rendered(summary)}") is None
@@ -443,7 +443,7 @@ def test_merging_never_loses_a_goal(older, newer):
 
 @examples(60)
 @given(seeds, wires, st.booleans())
-def test_facts_of_any_history_stand_in_it_and_change_nothing(seed, wire, whole):
+def test_facts_of_any_history_are_verbatim_and_change_nothing(seed, wire, whole):
     raws = history(seed, wire) if whole else broken(seed, wire)
     messages = read(raws, wire)
     before = copy.deepcopy(raws)

@@ -105,7 +105,7 @@ def assert_it_stands(done, version=1):
 
 
 @pytest.mark.parametrize("kind", SUMMARISERS)
-def test_whatever_a_summariser_does_the_facts_stand_over_three_compactions(kind, home):
+def test_whatever_a_summariser_does_the_facts_survive_three_compactions(kind, home):
     options = Options(backend=SUMMARISERS[kind])
     messages, said = talk(), talk()
 
@@ -152,7 +152,7 @@ STEPS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("protocol", [fakes.ANTHROPIC, fakes.OPENAI], ids=lambda protocol: protocol.name)
 @pytest.mark.parametrize("kind", STEPS)
-def test_whatever_a_server_does_the_facts_stand(kind, protocol, home, monkeypatch, tmp_path):
+def test_whatever_a_server_does_the_facts_survive(kind, protocol, home, monkeypatch, tmp_path):
     fakes.without_credentials(monkeypatch, tmp_path)
     with fakes.serving(protocol, *STEPS[kind]) as fake:
         settings = Settings(

@@ -49,7 +49,7 @@ def summary(strategy, *messages, max_tokens=400, **rest):
     return write_summary(task, count=words).split("\n")
 
 
-def test_the_state_of_a_task_stands_under_plain_words():
+def test_the_state_of_a_task_has_plain_headings():
     assert summary("task_state") == [
         "Asked:",
         "- Make the importer fast. Never load whole files.",
@@ -145,7 +145,7 @@ def test_the_summary_before_is_read_again_and_outlives_what_is_new(strategy):
 
 
 @rows("strategy", SUMMARIES)
-def test_nothing_said_is_nothing_written(strategy):
+def test_an_empty_task_gives_an_empty_summary(strategy):
     assert write_summary(summary_task(strategy=strategy) | {"said": []}, count=words) == ""
 
 
@@ -183,7 +183,7 @@ def test_of_a_command_that_ran_again_only_the_last_run_counts():
     assert found.index("- Ran `make`: built") > found.index("Done:")
 
 
-def test_of_thousands_of_lines_the_newest_and_the_carried_are_weighed():
+def test_of_thousands_of_lines_the_newest_and_the_previous_ones_are_weighed():
     many = (
         said(n, f"We decided to keep way{n} for queue q{n}.", "assistant") for n in range(MOST_LINES + 50)
     )
@@ -205,7 +205,7 @@ def test_a_run_that_failed_is_a_problem_and_not_done():
     assert found == ["Problems:", "- Ran `pytest -q`: 1 failed, 3 passed in 0.4s"]
 
 
-def test_the_newest_progress_outlives_what_is_carried():
+def test_the_newest_progress_outlives_that_of_the_previous_summary():
     previous = "Done:\n" + "\n".join(f"- Ran `make part{at}`: part {at} built" for at in range(30))
     found = summary(
         "task_state", call(0, "Bash", command="make last"), said(1, "last part built", "tool", "Bash"),
@@ -221,13 +221,13 @@ def lines(*messages, previous=""):
     return [(line.at, line.sort, line.text) for line in candidate_lines(task)]
 
 
-def test_requests_are_told_by_how_they_begin():
+def test_requests_keep_their_opening():
     assert lines(said(0, "Fix it. Test it. Ship it. Then rest a while."), said(1, "ok, thanks")) == [
         (0, "asked", "Fix it. Test it. Ship it.")
     ]
 
 
-def test_a_request_of_nothing_but_code_is_told_as_it_is():
+def test_a_request_of_nothing_but_code_is_kept_whole():
     assert lines(said(0, "```\nx = {1}\n```")) == [(0, "asked", "``` x = {1} ```")]
 
 
@@ -255,7 +255,7 @@ def test_the_answer_that_ends_a_turn_is_read_whole_up_to_a_bound():
     assert [line[1] for line in found] == ["noted"] * (ANSWER_SENTENCES - 1) + ["asked"]
 
 
-def test_commands_that_matter_are_told_with_their_ending():
+def test_commands_that_matter_are_listed_with_their_outcome():
     found = lines(
         call(0, "Bash", command="cd app && pytest -q 2>&1 | tail -3"), call(0, "Bash", command="ls"),
         call(0, "Bash", command=["bash", "-lc", "make build"]), call(0, "Bash", command=[]),
@@ -283,7 +283,7 @@ def test_changed_files_are_one_line_each_with_what_is_new_in_them():
     ]
 
 
-def test_an_answer_is_told_with_its_question():
+def test_an_answer_is_listed_with_its_question():
     found = lines(
         said(0, "Shall I use gzip or keep it plain?", "assistant"), said(1, "keep it plain"),
         said(2, "Could you tell me the user id?", "assistant"), said(3, "mia_4711"),

@@ -47,7 +47,7 @@ def test_numbers_names_negations_and_anchors_are_terms():
     assert weight.terms["lisbon"] > weight.terms["see"]
 
 
-def test_what_is_said_twice_is_the_topic():
+def test_a_repeated_word_is_the_topic():
     once, twice = (
         weigh("violin lessons cost money")[0],
         weigh("violin lessons cost money", "a violin case")[0],
@@ -133,7 +133,7 @@ def test_what_is_required_comes_first(why, tier):
     assert weigh("The port is 8080.", required=required)[0].tier == tier
 
 
-def test_a_repetition_only_carries_and_of_two_the_required_one_stays():
+def test_a_repetition_is_kept_only_for_dependents_and_of_two_the_required_one_stays():
     required = [{"item_id": "wm_1", "content": "The port is 8080.", "why": "decision"}]
 
     assert [each.tier for each in weigh("The port is 8080.", "The port is 8080.")] == [WORTH, DEPENDENT]
@@ -143,7 +143,7 @@ def test_a_repetition_only_carries_and_of_two_the_required_one_stays():
     ]
 
 
-def test_what_is_protected_is_not_said_again():
+def test_protected_content_is_not_repeated():
     weights = weigh(item("Never push to main.", "constraint"), "Never push to main.", protected=[0])
 
     assert [each.tier for each in weights] == [DEPENDENT]
@@ -190,7 +190,7 @@ def test_news_per_token_comes_first():
     assert ordered([weight("a b"), weight("c d e"), weight("f g", cost=2)]) == [2, 1, 0]
 
 
-def test_what_was_said_falls_behind():
+def test_repeated_terms_fall_behind():
     assert ordered([weight("a b c"), weight("a b c"), weight("d")]) == [0, 2, 1]
 
 
@@ -202,15 +202,15 @@ def test_a_lower_tier_comes_first_whatever_it_costs():
     ]
 
 
-def test_a_clause_brings_what_it_leans_on_with_it():
+def test_a_clause_comes_with_the_clause_it_depends_on():
     assert ordered([weight("a", cost=20), weight("b c d e", leans_on=0), weight("f", cost=4)]) == [2, 0, 1]
 
 
-def test_a_follower_gets_cheaper_once_its_head_is_taken():
+def test_a_dependent_clause_gets_cheaper_once_its_head_is_taken():
     assert ordered([weight("a b c"), weight("d", leans_on=0, cost=2), weight("e")]) == [0, 1, 2]
 
 
-def test_a_carrier_is_taken_only_for_what_leans_on_it():
+def test_some_clauses_are_taken_only_for_their_dependents():
     assert ordered([weight("a", tier=DEPENDENT), weight("b", tier=DEPENDENT), weight("c d", leans_on=1)]) == [
         1,
         2,

@@ -50,7 +50,7 @@ def test_protected_content_is_kept_even_over_the_target():
     assert session_tokens(answer, count) > 50
 
 
-def test_chatter_and_exploration_go_first():
+def test_chatter_and_exploration_are_dropped_first():
     data = handoff("Thanks, great!", "Let me look at the config file again.", *notes(40))
 
     said = "\n".join(texts(session(data)))
@@ -100,7 +100,7 @@ def test_a_signal_decides_between_equals():
     assert "basket" in "".join(texts(session(data, signals=[signal("FOCUS", "basket")])))
 
 
-def test_nothing_to_say_is_said():
+def test_an_empty_handoff_gives_a_summary_that_says_so():
     assert session(handoff())["summary"]
 
 
@@ -127,7 +127,7 @@ def test_ids_and_times_come_from_the_handoff():
     assert session["phase"] == 3
 
 
-def test_decisions_stand_with_their_reasons_and_outcomes_with_their_impact():
+def test_decisions_have_their_reasons_and_outcomes_their_impact():
     session = compose(
         item("We chose SQLite for the store because it needs no server.", "decision"),
         item("All 42 tests passed on Linux, so the release can go out.", "outcome"),
@@ -143,7 +143,7 @@ def test_decisions_stand_with_their_reasons_and_outcomes_with_their_impact():
     assert session["summary"] == "The release went out on Monday."
 
 
-def test_where_all_stands_elsewhere_the_summary_says_the_first_again():
+def test_the_summary_repeats_the_first_statement_if_all_are_in_other_fields():
     session = compose(item("We chose SQLite for the store because it needs no server.", "decision"))
 
     assert session["summary"] == "We chose SQLite for the store because it needs no server."
@@ -210,7 +210,7 @@ def test_what_different_items_say_has_a_line_each():
     assert "The key is gone.\nLet a helper look." in contents(session)
 
 
-def test_what_somebody_else_sums_up_stands_outside_the_summary():
+def test_statements_of_a_summarised_handoff_are_outside_the_summary():
     items = [item("Make it fast.", "user_input"), item("The import takes two seconds.", "outcome")]
 
     assert contents(compose(*items)) == []
@@ -220,7 +220,7 @@ def test_what_somebody_else_sums_up_stands_outside_the_summary():
     assert mine["summary"] == "Make it fast."
 
 
-def test_what_is_highly_relevant_stands_alone():
+def test_highly_relevant_statements_have_entries_of_their_own():
     session = compose(
         item("The port is 8080.", relevance=0.9), "The host is red.", "The disk is blue.", "A. B. C."
     )
@@ -240,7 +240,7 @@ def test_structure_costs_no_more_than_its_share():
     assert "plan 0" in few["summary"]
 
 
-def test_what_is_required_stands_alone_and_an_answer_is_a_decision_with_its_question():
+def test_required_statements_have_entries_of_their_own_and_an_answer_is_a_decision_with_its_question():
     asked = "Asked: Should the import run in one process or in several?\nAnswered: In one, it is simpler."
     required = [
         {"item_id": "wm_0", "content": asked, "why": "decision"},
@@ -268,7 +268,7 @@ def test_speech_that_decides_names_the_speaker():
     ]
 
 
-def test_protected_content_stands_whole_and_injected_is_marked():
+def test_protected_content_is_whole_and_injected_is_marked():
     rule = "  Never, ever\n push (to main)!  "
     session = compose(item(rule, "constraint", 0.9), item("Old news.", injected=True), protected=[0, 1])
 
@@ -278,7 +278,7 @@ def test_protected_content_stands_whole_and_injected_is_marked():
     ]
 
 
-def test_protected_content_without_an_item_stands_too():
+def test_protected_content_without_an_item_is_kept_too():
     data = handoff("The port is 8080.") | {"protected": [{"id": "gone", "content": "Keep it.", "why": "x"}]}
 
     session = compose_session(data, read_clauses(data), [], target_tokens=ROOMY)
@@ -319,7 +319,7 @@ def test_items_are_cut_into_clauses_in_their_order():
     assert [clause.leads for clause in clauses] == [True, False, False, True]
 
 
-def test_who_speaks_is_told_apart_from_what_is_said():
+def test_a_speaker_is_separated_from_the_text():
     clauses = read_clauses(
         handoff("Ann: I have a red cat.", "Bob: A cat?", "Ann: It is old.", "Bob: Fine news, Ann!")
     )
@@ -328,7 +328,7 @@ def test_who_speaks_is_told_apart_from_what_is_said():
     assert [clause.text for clause in clauses] == ["have a red cat.", "A cat?", "It is old.", "Fine news!"]
 
 
-def test_a_head_is_no_speaker_where_it_stands_once_or_is_a_label():
+def test_a_head_that_occurs_once_or_is_a_label_is_not_a_speaker():
     assert said("Lisbon: a city of hills.") == ["Lisbon: a city of hills."]
     assert all(not clause.speaker for clause in read_clauses(handoff("Error: no disk.", "Error: no net.")))
     assert all(
@@ -356,7 +356,7 @@ def test_a_short_decision_stays_in_one_piece_and_a_long_one_does_not():
     assert len(read_clauses(handoff(item("We went left. " * 60, "decision")))) == 60
 
 
-def test_what_is_required_is_never_cut_and_leans_on_its_beginning():
+def test_required_statements_are_never_cut():
     text = "It was late. I fixed it, and it passes now. It holds, which is good."
     required = [
         {
@@ -431,7 +431,7 @@ def test_speech_needs_no_subject_and_no_names():
     assert trim("Melanie has a dog, Jon!", names=names, spoken=True) == "Melanie has a dog!"
 
 
-def test_list_marks_go_unless_nothing_else_is_there():
+def test_list_marks_are_dropped_unless_nothing_else_is_there():
     assert trim("- 2. Keep it short") == "Keep it short"
     assert unbulleted("- ") == "- "
 
@@ -465,7 +465,7 @@ def test_joints_put_the_clauses_together_again():
     assert "".join(piece.joint + piece.text for piece in split_clauses(text)) == text
 
 
-def test_a_clause_says_whether_it_stands_and_what_it_follows():
+def test_a_clause_shows_whether_it_is_independent_and_whether_it_follows():
     stands, follows, leans = (
         split_clauses("I fixed it, and it passes now")[1],
         split_clauses("We left the house which was cold")[1],
