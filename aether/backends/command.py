@@ -52,7 +52,7 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
     threads = [
         Thread(target=_feed, args=(process.stdin, json.dumps(handoff).encode()), daemon=True),
         Thread(target=_collect, args=(process.stdout, output, flooded), daemon=True),
-        Thread(target=_collect_tail, args=(process.stderr, errors), daemon=True),
+        Thread(target=_collect, args=(process.stderr, errors, None), daemon=True),
     ]
     try:
         for thread in threads:
@@ -69,7 +69,12 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
     if not ended:
         raise _failed(f"did not end within {settings.timeout_seconds:g} s and was stopped.", words, tail)
     if process.returncode:
-        raise _failed(f"ended with {_ending(process.returncode)}.", words, tail)
+        end = f"exit code {process.returncode}"
+        if process.returncode < 0:
+            end = f"signal {-process.returncode}"
+            with suppress(ValueError):
+                end = f"signal {signal.Signals(-process.returncode).name}"
+        raise _failed(f"ended with {end}.", words, tail)
     return Completion(text=_text(bytes(output), words, tail), backend=NAME, model=words[0])
 
 
@@ -125,20 +130,16 @@ def _feed(pipe: IO[bytes], data: bytes) -> None:
         pipe.close()
 
 
-def _collect(pipe: IO[bytes], output: bytearray, flooded: Event) -> None:
+def _collect(pipe: IO[bytes], output: bytearray, flooded: Event | None) -> None:
+    """Read everything until `flooded`; without that event only the tail is kept."""
     with suppress(OSError, ValueError):
         while block := pipe.read(_BLOCK_BYTES):
             output.extend(block)
-            if len(output) > MAX_OUTPUT_BYTES:
+            if flooded is None:
+                del output[:-STDERR_TAIL_BYTES]
+            elif len(output) > MAX_OUTPUT_BYTES:
                 flooded.set()
                 return
-
-
-def _collect_tail(pipe: IO[bytes], errors: bytearray) -> None:
-    with suppress(OSError, ValueError):
-        while block := pipe.read(_BLOCK_BYTES):
-            errors.extend(block)
-            del errors[:-STDERR_TAIL_BYTES]
 
 
 def _wait(
@@ -195,14 +196,6 @@ def _text(raw: bytes, words: list[str], tail: str) -> str:
     if not text.strip():
         raise _failed("wrote nothing to stdout.", words, tail)
     return text
-
-
-def _ending(code: int) -> str:
-    if code > 0:
-        return f"exit code {code}"
-    with suppress(ValueError):
-        return f"signal {signal.Signals(-code).name}"
-    return f"signal {-code}"
 
 
 def _failed(what: str, words: list[str], tail: str) -> BackendFailed:

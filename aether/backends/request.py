@@ -69,11 +69,19 @@ def summary_request(task: JsonObject, *, feedback: str = "") -> Request:
     """
     name = SUMMARIES[task["strategy"]]
     text = prompts.render(name, max_tokens=str(task["max_tokens"]))
+    removed = prompts.render(
+        "summaries/removed",
+        facts=prompts.quoted({field: entries} for field, entries in task["facts"].items() if entries),
+        previous=prompts.quoted([{"text": task["previous"]}] if task["previous"] else []),
+        messages=prompts.quoted(
+            {field: value for field, value in said.items() if value != ""} for said in task["said"]
+        ),
+    )
     asked = {"name": name, "sha256": prompt_sha256(task["strategy"]), "text": text}
     return Request(
         task="summary",
         data={**task, "task": "summary", "prompt": asked},
-        prompt=f"{text}\n{_removed(task)}",
+        prompt=f"{text}\n{removed}",
         schema={},
         target_tokens=task["max_tokens"],
         feedback=feedback,
@@ -128,19 +136,6 @@ def item_line(item: JsonObject) -> JsonObject:
         "content": item["content"],
     }
     return line | {"injected": True} if known.get("injected") else line
-
-
-def _removed(task: JsonObject) -> str:
-    previous = [{"text": task["previous"]}] if task["previous"] else []
-    facts = ({name: entries} for name, entries in task["facts"].items() if entries)
-    return prompts.render(
-        "summaries/removed",
-        facts=prompts.quoted(facts),
-        previous=prompts.quoted(previous),
-        messages=prompts.quoted(
-            {name: value for name, value in said.items() if value != ""} for said in task["said"]
-        ),
-    )
 
 
 def _signal_line(signal: JsonObject) -> JsonObject:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from aether.compaction.shapes import Facts, RemovedText, Summary
 from aether.compaction.summary import is_summary, parsed, rendered
 from aether.messages.convert import new_message
-from aether.messages.model import Block, Message, ProviderFormat, Role
+from aether.messages.model import Message, ProviderFormat, Role
 from aether.messages.shell import short_command
 from aether.messages.tool_calls import (
     Call,
@@ -606,16 +606,12 @@ def _uses(messages: Sequence[Message], positions: Iterable[int]) -> Iterator[tup
             elif block.kind in _BY_TOOLS:
                 by_tool -= 1
                 if by_tool < _MOST_BY_TOOL:
-                    yield (_BY_CALL if block.kind == "call" else _BY_TOOL), _ids_in(block)
-
-
-def _ids_in(block: Block) -> list[str]:
-    text = _LISTED.sub(_listed_name, without_injected(_ends(block.text, _HEAD_CHARS)))
-    found = identifiers(text)
-    every = dict.fromkeys((*found.urls, *found.identifiers, *found.numbers, *_COINED.findall(text)))
-    return [
-        name for name in every if _is_name(name) and _ID.fullmatch(name) and not _LINE_NUMBER.fullmatch(name)
-    ]
+                    text = _LISTED.sub(_listed_name, without_injected(_ends(block.text, _HEAD_CHARS)))
+                    found = identifiers(text)
+                    every = (*found.urls, *found.identifiers, *found.numbers, *_COINED.findall(text))
+                    ids = (name for name in dict.fromkeys(every) if _is_name(name) and _ID.fullmatch(name))
+                    weight = _BY_CALL if block.kind == "call" else _BY_TOOL
+                    yield weight, [name for name in ids if not _LINE_NUMBER.fullmatch(name)]
 
 
 def _listed_name(line: re.Match[str]) -> str:

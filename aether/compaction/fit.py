@@ -171,8 +171,12 @@ def fit_conversation(
         draft, loose, goal=limits.goal - run.frame
     ):
         _drop_summaries(draft)
-        summary = _summary_of_folded(run, loose)
-        if summary:
+        summary = _summary_draft(run, run.frame, {})
+        more = _wanted_tokens(run, summary)
+        if more > summary.room and steps.fold_exploration(draft, loose, goal=limits.goal - more):
+            summary = _summary_draft(run, more, {})
+        # A summary that would get less than its fair share needs more removed than exploration.
+        if _fits(run, limits.ceiling, summary.tokens) and _wanted_tokens(run, summary) <= summary.room:
             return _result(run, policy, summary, folded=True)
     return _remove_oldest(run, loose)
 
@@ -187,19 +191,6 @@ def _fits(run: _Fit, most: int, more: int) -> bool:
 def _drop_summaries(draft: Draft) -> None:
     for at in draft.parts.summaries:
         draft.kept[at] = False
-
-
-def _summary_of_folded(run: _Fit, loose: Sequence[int]) -> _SummaryDraft | None:
-    """Return the summary of the folded messages; None if it would get less than its fair share.
-
-    More is folded if the summary needs the room.
-    """
-    summary = _summary_draft(run, run.frame, {})
-    more = _wanted_tokens(run, summary)
-    if more > summary.room and steps.fold_exploration(run.draft, loose, goal=run.limits.goal - more):
-        summary = _summary_draft(run, more, {})
-    fits = _fits(run, run.limits.ceiling, summary.tokens)
-    return summary if fits and _wanted_tokens(run, summary) <= summary.room else None
 
 
 def _remove_oldest(run: _Fit, loose: Sequence[int]) -> FitResult:

@@ -130,8 +130,7 @@ def plan(
     gained = budget.used - found.total
     dropped = len(messages) - len(found.kept) - (found.place >= 0)
     share = max(
-        gained / max(1, budget.used),
-        dropped / max(1, len(messages)) if policy.trigger_messages else 0.0,
+        gained / max(1, budget.used), dropped / max(1, len(messages)) if policy.trigger_messages else 0.0
     )
     too_little = share <= 0 or (not force and share < policy.min_reclaim)
     if budget.used <= limits.limit and too_little:

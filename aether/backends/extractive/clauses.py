@@ -58,7 +58,7 @@ _LEAD_IN = lazy(
 _FILLER = lazy(
     r" (?:really|very|just|actually|definitely|absolutely|totally|honestly|basically|literally|truly|simply|super|quite|kind of|kinda|sort of|of course|for sure|"
     r"as well|after all|in fact)(?=[ ,.!?;]|$)(?! not\b)"
-    r"|,? (?:you know|I mean|I guess|I think|though|too|haha|lol|right now)(?=[.!?]*$)",
+    r"|,? (?:you know|I mean|I guess|I think|though|too|haha|lol|right now)(?=[.!?]*$)"
 )
 _SPEECH_FILLER = lazy(
     r" (?:such(?= an?\b)|even|finally|incredibly|extremely|a (?:little )?bit|these days|at the moment|pretty much|once again)(?=[ ,.!?;]|$)"

@@ -108,7 +108,23 @@ def write_summary(task: JsonObject, *, count: Counter) -> str:
         Clause(place, place, "", line.text, "", classify(line.text), -1, leads=True)
         for place, line in enumerate(lines)
     ]
-    ranking = ordered(weigh_clauses(clauses, _handoff(lines), count=count))
+    # The form that `score` weighs; required statements are in the facts.
+    newest = max((line.at for line in lines), default=0) or 1
+    previous = sum(line.at == BEFORE for line in lines)
+    ages = (
+        place / previous if line.at == BEFORE else 1 + line.at / newest for place, line in enumerate(lines)
+    )
+    items = [
+        {
+            "id": str(place),
+            "type": line.sort,
+            "content": line.text,
+            "metadata": {"relevance_score": _worth(line, age)},
+        }
+        for place, (line, age) in enumerate(zip(lines, ages, strict=True))
+    ]
+    handoff = {"items": items, "protected": [], "signals": [], "required": []}
+    ranking = ordered(weigh_clauses(clauses, handoff, count=count))
 
     def written(places: Sequence[int]) -> str:
         return form.write([lines[place] for place in sorted(places)])
@@ -128,22 +144,6 @@ def _known(facts: JsonObject) -> frozenset[str]:
     # An answered question is there together with its answer.
     plain += [text.removeprefix("Asked: ") for text in plain if text.startswith("Asked: ")]
     return frozenset(sentence for text in plain for sentence in sentences(text))
-
-
-def _handoff(lines: Sequence[Line]) -> JsonObject:
-    """Return lines as a hand-off, which is the form that `score` weighs; facts hold what is required."""
-    newest = max((line.at for line in lines), default=0) or 1
-    previous = sum(line.at == BEFORE for line in lines)
-    items = [
-        {
-            "id": str(place), "type": line.sort, "content": line.text,
-            "metadata": {
-                "relevance_score": _worth(line, place / previous if line.at == BEFORE else 1 + line.at / newest)
-            },
-        }
-        for place, line in enumerate(lines)
-    ]  # fmt: skip
-    return {"items": items, "protected": [], "signals": [], "required": []}
 
 
 def _worth(line: Line, age: float) -> float:
@@ -182,7 +182,12 @@ def _lines(said: Sequence[JsonObject]) -> Iterator[Line]:
         if not text:
             continue
         if one["role"] == "user":
-            yield from _request_lines(one["at"], text, closing_question(before) if is_reply(text) else "")
+            asked = closing_question(before) if is_reply(text) else ""
+            if asked and (asks_for_decision(asked) or not is_empty_reply(text)):
+                sort: Sort = "decided" if asks_for_decision(asked) else "asked"
+                yield _line(one["at"], sort, f"Asked: {asked} Answered: {text}")
+            elif not is_empty_reply(text):
+                yield _line(one["at"], "asked", " ".join(_plain(prose(text))[:REQUEST_SENTENCES]) or text)
             before = ""
         elif one["role"] == "assistant":
             for kind, found in statements_by_kind(text).items():
@@ -191,14 +196,6 @@ def _lines(said: Sequence[JsonObject]) -> Iterator[Line]:
                 if classify(each) not in {"chatter", "exploration"}:
                     yield _line(one["at"], "noted", each)
             before = text
-
-
-def _request_lines(at: int, text: str, question_before: str) -> Iterator[Line]:
-    if question_before and (asks_for_decision(question_before) or not is_empty_reply(text)):
-        sort: Sort = "decided" if asks_for_decision(question_before) else "asked"
-        yield _line(at, sort, f"Asked: {question_before} Answered: {text}")
-    elif not is_empty_reply(text):
-        yield _line(at, "asked", " ".join(_plain(prose(text))[:REQUEST_SENTENCES]) or text)
 
 
 def _ends_of_turns(said: Sequence[JsonObject]) -> set[int]:
