@@ -1,4 +1,4 @@
-"""Laws of compaction, over generated conversations of every wire, policies and windows."""
+"""Laws of compaction and its summaries, over generated conversations of every provider format, policies and windows."""
 
 from __future__ import annotations
 
@@ -364,9 +364,15 @@ def test_a_steady_stream_of_calls_is_not_compacted_at_every_call(wire, share, wi
 
 
 @rows("wire", PROVIDER_FORMATS)
-@pytest.mark.parametrize("named", ["compact", "window", "prune-only"])
-def test_long_conversations_stay_valid_through_several_compactions(wire, named):
-    for seed in range(4):
+@pytest.mark.parametrize(
+    ("named", "seeds"),
+    [
+        ("compact", 1),
+        *(pytest.param(name, 4, marks=pytest.mark.slow) for name in ("compact", "window", "prune-only")),
+    ],
+)
+def test_long_conversations_stay_valid_through_several_compactions(wire, named, seeds):
+    for seed in range(seeds):
         messages = []
         for part in range(3):
             more = history(seed * 10 + part, wire, turns=12, rounds=4, words=8, images=0)
@@ -381,9 +387,7 @@ def test_long_conversations_stay_valid_through_several_compactions(wire, named):
             messages = read([one.raw for one in result.messages], wire)
 
 
-"""Laws of summaries: they read back exactly, fit their room, lose nothing on the way, and never raise."""
-
-
+# Laws of summaries: they read back exactly, fit their room, lose nothing on the way, and never raise.
 wires = st.sampled_from(PROVIDER_FORMATS)
 seeds = st.integers(0, 5_000)
 
