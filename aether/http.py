@@ -41,14 +41,14 @@ class Address(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """An answer of a server: status 0 means that none arrived whole, and `trouble` says why."""
+    """An answer of a server: status 0 means that none arrived whole, and `failure` says why."""
 
     status: int
     content: bytes = b""
     headers: Mapping[str, str] = {}
     reason: str = ""
-    """The server's words for the status, or the library's for the trouble."""
-    trouble: Failure = ""
+    """The server's words for the status, or the library's for the failure."""
+    failure: Failure = ""
 
 
 def address(url: str, *, where: str) -> Address:
@@ -116,11 +116,11 @@ def request(
         ):
             return _reply(response, most_bytes)
     except (httpx2.TimeoutException, TimeoutError):
-        return Reply(0, reason="timed out", trouble="timeout")
+        return Reply(0, reason="timed out", failure="timeout")
     except (httpx2.ConnectError, httpx2.ProxyError, httpx2.InvalidURL, ImportError, ValueError) as failure:
-        return Reply(0, reason=_words(failure), trouble="unreachable")
+        return Reply(0, reason=_words(failure), failure="unreachable")
     except (httpx2.HTTPError, OSError) as failure:
-        return Reply(0, reason=_words(failure), trouble="dropped")
+        return Reply(0, reason=_words(failure), failure="dropped")
 
 
 def _reply(response: httpx2.Response, most_bytes: int) -> Reply:
@@ -131,7 +131,7 @@ def _reply(response: httpx2.Response, most_bytes: int) -> Reply:
         for block in response.iter_bytes() if most_bytes else ():
             content += block
             if len(content) > most_bytes:
-                return Reply(0, reason=f"the answer is larger than {most_bytes} bytes", trouble="dropped")
+                return Reply(0, reason=f"the answer is larger than {most_bytes} bytes", failure="dropped")
     except (httpx2.HTTPError, OSError):
         if response.status_code < 400:
             raise

@@ -18,7 +18,7 @@ import click
 from aether import errors
 from aether.cli.compactctl import compactctl
 from aether.cli.main import BROKEN_PIPE, INTERRUPTED, cli
-from aether.compaction.policies import POLICIES
+from aether.compaction.policy import POLICIES
 from aether.compaction.shapes import Policy
 from aether.store.config import example
 from aether.store.keys import KEYS

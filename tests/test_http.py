@@ -81,7 +81,7 @@ def test_a_body_is_posted_and_the_reply_comes_back():
     with viewers.viewer(204) as found:
         reply = asked(found.url, body=b'{"a": 1}', headers={"Content-Type": "application/json"})
 
-    assert (reply.status, reply.reason, reply.trouble) == (204, "No Content", "")
+    assert (reply.status, reply.reason, reply.failure) == (204, "No Content", "")
     assert found.bodies == [b'{"a": 1}']
 
 
@@ -105,7 +105,7 @@ def test_the_deadline_holds_for_the_whole_answer(step):
         reply = asked(found.url, 0.3, body=b"{}")
         took = time.monotonic() - started
 
-    assert (reply.status, reply.trouble) == (0, "timeout")
+    assert (reply.status, reply.failure) == (0, "timeout")
     assert took < 5
 
 
@@ -114,12 +114,12 @@ def test_the_deadline_holds_for_the_whole_answer(step):
 )
 def test_a_server_that_drips_headers_or_content_does_not_hold_the_caller(before):
     with answering(before, *[b"x"] * 200, pause=0.1) as url:
-        assert asked(url, 0.5).trouble == "timeout"
+        assert asked(url, 0.5).failure == "timeout"
 
 
 def test_a_deadline_that_has_passed_is_a_timeout():
     with viewers.viewer() as found:
-        assert asked(found.url, 1e-9).trouble == "timeout"
+        assert asked(found.url, 1e-9).failure == "timeout"
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_half_an_answer_is_dropped_and_says_why(blocks):
     with answering(*blocks) as url:
         reply = asked(url)
 
-    assert (reply.status, reply.trouble) == (0, "dropped")
+    assert (reply.status, reply.failure) == (0, "dropped")
     assert reply.reason
 
 
@@ -152,7 +152,7 @@ def test_an_endless_answer_is_given_up():
     with answering(b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n" + b"x" * 11) as url:
         reply = asked(url, most_bytes=10)
 
-    assert (reply.trouble, reply.reason) == ("dropped", "the answer is larger than 10 bytes")
+    assert (reply.failure, reply.reason) == ("dropped", "the answer is larger than 10 bytes")
 
 
 def test_a_refusal_before_the_body_was_read_is_still_understood():
@@ -166,14 +166,14 @@ def test_a_server_that_is_not_there_is_unreachable():
 
     reply = asked(found.url, body=b"{}")
 
-    assert reply.trouble == "unreachable"
+    assert reply.failure == "unreachable"
     assert "refused" in reply.reason
 
 
 def test_a_secure_address_is_spoken_to_securely():
     """The loopback server speaks no TLS: the handshake fails, nothing is sent in the clear."""
     with viewers.viewer() as found:
-        assert asked(found.url.replace("http:", "https:"), body=b"secret").trouble == "unreachable"
+        assert asked(found.url.replace("http:", "https:"), body=b"secret").failure == "unreachable"
 
     assert found.bodies == []
 
@@ -204,12 +204,12 @@ def test_a_proxy_can_be_left_out(monkeypatch):
     with answering(b"HTTP/1.1 203 By Proxy\r\nContent-Length: 0\r\n\r\n") as proxy:
         monkeypatch.setenv("http_proxy", proxy)
 
-        assert asked("http://127.0.0.2:1/", proxies=False).trouble == "unreachable"
+        assert asked("http://127.0.0.2:1/", proxies=False).failure == "unreachable"
         monkeypatch.setenv("no_proxy", "127.0.0.2")
-        assert asked("http://127.0.0.2:1/").trouble == "unreachable"
+        assert asked("http://127.0.0.2:1/").failure == "unreachable"
 
 
 def test_a_proxy_of_an_unknown_kind_is_unreachable(monkeypatch):
     monkeypatch.setenv("http_proxy", "gopher://127.0.0.1:1")
 
-    assert asked("http://far.invalid/").trouble == "unreachable"
+    assert asked("http://far.invalid/").failure == "unreachable"

@@ -1,4 +1,4 @@
-"""Backends: who can be asked to complete a request, by the name given to `--architect`."""
+"""Backends: the modules that complete a request, by the name given to `--architect`."""
 
 from __future__ import annotations
 
@@ -20,19 +20,13 @@ __all__ = [
     "summary_request",
 ]
 
-_MODULES = {
-    "extractive": "extractive",
-    "anthropic": "anthropic_api",
-    "openai": "openai_api",
-    "ollama": "ollama",
-    "command": "command",
-}
+_MODULES = frozenset({"extractive", "anthropic", "openai", "ollama", "command"})
 
 
 def backend(spec: str) -> tuple[Backend, dict[str, str]]:
-    """Return the backend that `spec` names, and what to put into its settings.
+    """Return the backend that `spec` names, and the settings that `spec` contains.
 
-    `command:` is followed by the program to run. `manual` is no backend: the operation stops before one.
+    `command:` is followed by the program to run. `manual` is not a backend: the operation stops before one.
 
     Raises:
         InvalidInput: there is no such backend, or the program is missing.
@@ -48,5 +42,5 @@ def backend(spec: str) -> tuple[Backend, dict[str, str]]:
             fix="Use extractive, anthropic, openai, ollama, manual or command:'program'.",
             where="architect",
         )
-    module = cast("Backend", import_module(f"aether.backends.{_MODULES[name]}"))
+    module = cast("Backend", import_module(f"aether.backends.{name}"))
     return module, {"command": command.strip()} if command else {}

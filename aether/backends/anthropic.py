@@ -1,7 +1,7 @@
 """The anthropic backend: the Messages API through the `anthropic` package, with structured output.
 
 The package finds its key, address and profile itself; settings come first. Its own retries are off,
-because `wire` does them alike for every backend.
+because `model_server` does them alike for every backend.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ from aether.backends import dialog, model_server
 from aether.backends.base import Completion, Request, Settings
 from aether.backends.request import strict_schema
 from aether.errors import BackendUnavailable
-from aether.http import Failure
 from aether.types import Counter, JsonObject
 
 if TYPE_CHECKING:
     from anthropic import Anthropic
 
 NAME = "anthropic"
-# The cheapest current model: condensing notes is not what the dear ones are for.
+# The cheapest current model, which is good enough to condense notes.
 DEFAULT_MODEL = "claude-haiku-5-5"
 _FIXES = {
     0: "Check the connection and ANTHROPIC_BASE_URL, or use the extractive backend.",
@@ -53,9 +52,6 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
             {},
         ),
         fixes=_FIXES,
-        input_tokens=settings.window_tokens or dialog.HOSTED_INPUT_TOKENS,
-        answer_tokens=min(dialog.HOSTED_ANSWER_TOKENS, settings.max_output_tokens),
-        room=settings.max_output_tokens,
     )
     with client:
         return dialog.converse(request, model, settings=settings, count=count)
@@ -107,22 +103,21 @@ def _exchange(client: Anthropic, model: str, prompt: str, room: int, form: JsonO
     except anthropic.APIStatusError as refusal:
         answered = refusal.response
     except anthropic.APITimeoutError as reason:
-        return model_server.Reply(0, {}, str(reason), trouble="timeout")
+        return model_server.Reply(0, {}, str(reason), failure="timeout")
     except anthropic.APIConnectionError as reason:
-        return model_server.Reply(0, {}, str(reason.__cause__ or reason), trouble=_trouble(reason))
+        import httpx2
+
+        connected = not isinstance(reason.__cause__, httpx2.ConnectError)
+        return model_server.Reply(
+            0, {}, str(reason.__cause__ or reason), failure="dropped" if connected else "unreachable"
+        )
     return model_server.parsed_reply(answered.status_code, answered.content, answered.headers)
-
-
-def _trouble(reason: Exception) -> Failure:
-    import httpx2
-
-    return "unreachable" if isinstance(reason.__cause__, httpx2.ConnectError) else "dropped"
 
 
 def _read(body: JsonObject) -> dialog.Answer:
     usage = body.get("usage") or {}
     reason = body.get("stop_reason") or "end_turn"
-    # Thinking comes first on current models, so blocks are picked by type, not by place.
+    # Thinking comes first on current models, so blocks are selected by type, not by place.
     texts = [block.get("text", "") for block in body.get("content") or [] if block.get("type") == "text"]
     return dialog.Answer(
         outcome=_OUTCOMES.get(reason, "whole"),

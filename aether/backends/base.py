@@ -1,8 +1,7 @@
-"""Backends: modules that turn a request into text; each one is a module with `NAME` and `complete`.
+"""The interface of backends: a backend is a module with `NAME` and `complete`, which turns a request into text.
 
-A request carries the same task twice: as data, for a backend that works on data (`extractive`), and
-as a rendered prompt, for a backend that reads (a model, a program). What comes back is text that
-nobody has believed yet: judging it belongs to `memory` and `compaction`.
+A request carries the same task twice: as data, for a backend that works on data (`extractive`), and as a rendered
+prompt, for a backend that reads (a model, a program). The answer is unchecked text; `memory` and `api` validate it.
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ class Request(NamedTuple):
     """One task for a backend."""
 
     task: str
-    """What is asked: `session` turns a hand-off into session JSON, `summary` removed messages into plain text."""
+    """`session` turns a hand-off into session JSON, `summary` removed messages into plain text."""
     data: JsonObject
     """The task as data: for `session` the hand-off, for `summary` a `SummaryTask` as JSON."""
     prompt: str
     """The task as words, rendered from a file in `prompts/`; holds the data."""
     schema: JsonObject
-    """JSON Schema of the answer; empty where plain text is asked for."""
+    """JSON Schema of the answer; empty for plain text."""
     target_tokens: int
     """Tokens that the answer should have, by the counter of the home."""
     feedback: str = ""
-    """Why the last answer was rejected, in words for whoever writes the next one."""
+    """Why the last answer was rejected, in words for the next attempt."""
 
 
 class Settings(NamedTuple):
@@ -48,7 +47,7 @@ class Settings(NamedTuple):
 
 
 class Completion(NamedTuple):
-    """What a backend answered, and what it cost."""
+    """The answer of a backend, and its cost."""
 
     text: str
     backend: str

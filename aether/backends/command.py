@@ -1,9 +1,9 @@
-"""The command backend: any program that reads a task as JSON on stdin and writes the answer on stdout.
+"""The command backend: any program that reads a task as JSON on stdin and writes the answer to stdout.
 
 For a hand-off the answer is session JSON, for a summary (`"task": "summary"`) plain text.
 
-The program runs in a process group of its own, without a shell. Whatever ends the wait (its own end,
-the timeout, Ctrl-C, too much output), nothing of the group stays behind.
+The program runs in a process group of its own, without a shell. However the wait ends (exit, timeout, Ctrl-C, too
+much output), no process of the group is left.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from aether.errors import BackendFailed, BackendUnavailable, InvalidInput, shown
 from aether.types import Counter
 
 NAME = "command"
-# No session comes near this; a program that writes more is not writing one.
+# No session comes near this.
 MAX_OUTPUT_BYTES = 16 * 1024 * 1024
-# The end of stderr says what went wrong; its beginning is mostly greetings.
+# Errors are at the end of stderr.
 STDERR_TAIL_BYTES = 2_000
-# Time to clean up after being asked to end, before being made to.
+# Time to clean up between the request to end and the kill.
 GRACE_SECONDS = 2.0
-# How often a running program is looked at; adds at most this much to its time.
+# Interval at which a running program is checked; adds at most this much to its time.
 _POLL_SECONDS = 0.02
 _BLOCK_BYTES = 64 * 1024
 _WINDOWS = os.name == "nt"
 
 
 def complete(request: Request, *, settings: Settings, count: Counter) -> Completion:
-    """Return what the program writes when it is given the task as data, with `feedback` where there is some.
+    """Return the output of the program for the task as data, with its `feedback` if there is any.
 
     Raises:
         InvalidInput: the command is empty or its quotes do not match.
         BackendUnavailable: there is no such program, or it cannot be run.
         BackendFailed: it failed, wrote nothing or too much, or did not end in time.
     """
-    del count  # nobody bills tokens that a program of the caller's own may have used
+    del count  # the tokens of the caller's own program are not counted
     words = _words(settings.command)
     handoff = request.data | ({"feedback": request.feedback} if request.feedback else {})
     process = _start(words)
@@ -52,7 +52,7 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
     threads = [
         Thread(target=_feed, args=(process.stdin, json.dumps(handoff).encode()), daemon=True),
         Thread(target=_collect, args=(process.stdout, output, flooded), daemon=True),
-        Thread(target=_collect_tail, args=(process.stderr, errors), daemon=True),
+        Thread(target=_collect, args=(process.stderr, errors, None), daemon=True),
     ]
     try:
         for thread in threads:
@@ -69,7 +69,12 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
     if not ended:
         raise _failed(f"did not end within {settings.timeout_seconds:g} s and was stopped.", words, tail)
     if process.returncode:
-        raise _failed(f"ended with {_ending(process.returncode)}.", words, tail)
+        end = f"exit code {process.returncode}"
+        if process.returncode < 0:
+            end = f"signal {-process.returncode}"
+            with suppress(ValueError):
+                end = f"signal {signal.Signals(-process.returncode).name}"
+        raise _failed(f"ended with {end}.", words, tail)
     return Completion(text=_text(bytes(output), words, tail), backend=NAME, model=words[0])
 
 
@@ -117,7 +122,7 @@ def _start(words: list[str]) -> subprocess.Popen[bytes]:
 
 def _feed(pipe: IO[bytes], data: bytes) -> None:
     rest = memoryview(data)
-    # A program may take what it needs and close; that is not a failure.
+    # A program may close its input early; that is not a failure.
     with suppress(OSError, ValueError):
         while rest:
             rest = rest[pipe.write(rest) :]
@@ -125,20 +130,16 @@ def _feed(pipe: IO[bytes], data: bytes) -> None:
         pipe.close()
 
 
-def _collect(pipe: IO[bytes], output: bytearray, flooded: Event) -> None:
+def _collect(pipe: IO[bytes], output: bytearray, flooded: Event | None) -> None:
+    """Read everything until `flooded`; without that event only the tail is kept."""
     with suppress(OSError, ValueError):
         while block := pipe.read(_BLOCK_BYTES):
             output.extend(block)
-            if len(output) > MAX_OUTPUT_BYTES:
+            if flooded is None:
+                del output[:-STDERR_TAIL_BYTES]
+            elif len(output) > MAX_OUTPUT_BYTES:
                 flooded.set()
                 return
-
-
-def _collect_tail(pipe: IO[bytes], errors: bytearray) -> None:
-    with suppress(OSError, ValueError):
-        while block := pipe.read(_BLOCK_BYTES):
-            errors.extend(block)
-            del errors[:-STDERR_TAIL_BYTES]
 
 
 def _wait(
@@ -148,7 +149,7 @@ def _wait(
     deadline = time.monotonic() + timeout_seconds
     while time.monotonic() < deadline and not flooded.is_set():
         if process.poll() is not None:
-            # A helper that it left running may hold the pipes; the answer is then already complete.
+            # A child that it left running may hold the pipes; the answer is then already complete.
             for thread in threads:
                 thread.join(max(0.0, min(GRACE_SECONDS, deadline - time.monotonic())))
             return True
@@ -176,7 +177,7 @@ def _signal_group(process: subprocess.Popen[bytes], *, hard: bool) -> None:
                 check=False,
             )
         return
-    # The group carries the id of the program for as long as any of it lives.
+    # The group has the id of the program as long as one of its processes runs.
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL if hard else signal.SIGTERM)
 
@@ -195,14 +196,6 @@ def _text(raw: bytes, words: list[str], tail: str) -> str:
     if not text.strip():
         raise _failed("wrote nothing to stdout.", words, tail)
     return text
-
-
-def _ending(code: int) -> str:
-    if code > 0:
-        return f"exit code {code}"
-    with suppress(ValueError):
-        return f"signal {signal.Signals(-code).name}"
-    return f"signal {-code}"
 
 
 def _failed(what: str, words: list[str], tail: str) -> BackendFailed:

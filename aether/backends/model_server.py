@@ -1,7 +1,7 @@
-"""Exchanges with model servers: JSON over `aether.http`, retries, and failures as our errors.
+"""Model servers: JSON requests over `aether.http`, retries, and failures as our errors.
 
-Which failure is worth a retry, which means that the prompt is too long and which error the caller sees
-is decided here, once, for every backend that talks to a server.
+For every backend that talks to a server, this module decides which failure is worth a retry, which means that the
+prompt is too long and which error the caller sees. The HTTP client itself is in `aether.http`.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ from aether.backends.base import Settings
 from aether.errors import BackendFailed, BackendUnavailable, InvalidInput
 from aether.types import JsonObject
 
-# Request timeout, conflict, too early, rate limit, and everything that is the server's own fault.
+# Request timeout, conflict, too early, rate limit; statuses from 500 on are retried, too.
 RETRIED = frozenset({408, 409, 425, 429})
-# A server that wants a longer pause than this is better reported than waited for.
+# A server that asks for a longer pause is reported instead of waited for.
 LONGEST_WAIT_SECONDS = 60.0
-# Enough of a server's own words to understand it.
+# Enough of a server's message to understand it.
 QUOTED_CHARS = 300
 _TOO_LONG = re.compile(
     r"\bcontext\b|context_length|(?:prompt|input|request|message)s?\b.{0,40}\btoo (?:long|large)",
     re.IGNORECASE | re.DOTALL,
 )
-# With these the server means the key, the model or the pace, whatever words it uses.
+# These are about the key, the model or the pace, whatever the message says.
 _NOT_ABOUT_LENGTH = frozenset({401, 403, 404, 429})
 
 
 class Reply(NamedTuple):
-    """An answer read as JSON: status 0 means that none arrived whole, and `trouble` says why."""
+    """An answer read as JSON: status 0 means that none arrived whole, for the reason in `failure`."""
 
     status: int
     body: JsonObject
-    """The JSON object of the reply; empty if it was none."""
+    """The JSON object of the reply; empty if it is not one."""
     text: str = ""
     retry_after: str = ""
-    trouble: http.Failure = ""
+    failure: http.Failure = ""
 
 
 def setting_or_environment(explicit: str, *variables: str) -> str:
     """Return `explicit`, else the first of the environment's `variables` that is set, else nothing.
 
     Raises:
-        InvalidInput: the value cannot stand in a request, such as a key with a line break inside.
+        InvalidInput: the value cannot be part of a request, such as a key with a line break inside.
     """
     for name, value in (("setting", explicit), *((name, os.environ.get(name, "")) for name in variables)):
         if value.strip():
@@ -62,7 +62,7 @@ def setting_or_environment(explicit: str, *variables: str) -> str:
 
 
 def post(url: str, body: JsonObject, *, headers: Mapping[str, str], timeout_seconds: float) -> Reply:
-    """Return what the server at `url` answers to `body`, or what kept it from answering.
+    """Return the reply of the server at `url` to `body`, or the failure of the exchange.
 
     Raises:
         InvalidInput: `url` is not an http or https address.
@@ -73,13 +73,13 @@ def post(url: str, body: JsonObject, *, headers: Mapping[str, str], timeout_seco
         body=json.dumps(body).encode(),
         headers={"Content-Type": "application/json", "Accept": "application/json", **headers},
     )
-    if found.trouble:
-        return Reply(0, {}, found.reason, trouble=found.trouble)
+    if found.failure:
+        return Reply(0, {}, found.reason, failure=found.failure)
     return parsed_reply(found.status, found.content or found.reason.encode(), found.headers)
 
 
 def parsed_reply(status: int, raw: bytes, headers: Mapping[str, str]) -> Reply:
-    """Return the reply that `raw` spells."""
+    """Return a reply with its body read from `raw`."""
     text = raw.decode("utf-8", "replace")
     try:
         parsed: Any = json.loads(text)
@@ -90,23 +90,27 @@ def parsed_reply(status: int, raw: bytes, headers: Mapping[str, str]) -> Reply:
 
 
 def with_retries(attempt: Callable[[], Reply], settings: Settings) -> Reply:
-    """Return the reply of `attempt`, tried again after a pause while the failure may pass.
+    """Return the reply of `attempt`, retried after a pause while the failure may be temporary.
 
-    A timeout is not tried again: the next wait would be as long, and the caller has other architects.
+    A timeout is not retried: the next wait would be as long, and the caller has other architects.
     """
     for nth in range(settings.max_retries):
         found = attempt()
-        wait = max(_asked_wait(found.retry_after), settings.backoff_seconds * 2**nth)
-        if not _may_pass(found) or wait > LONGEST_WAIT_SECONDS:
+        if found.status == 0:
+            temporary = found.failure != "timeout"
+        else:
+            temporary = (found.status in RETRIED or found.status >= 500) and not is_too_long(found)
+        wait = max(_requested_wait(found.retry_after), settings.backoff_seconds * 2**nth)
+        if not temporary or wait > LONGEST_WAIT_SECONDS:
             return found
         time.sleep(wait)
     return attempt()
 
 
 def is_too_long(found: Reply) -> bool:
-    """Return whether the server refused because the prompt does not fit.
+    """Return whether the server refused the prompt as too long.
 
-    >>> too_long(Reply(400, {"error": {"message": "prompt is too long: 9 tokens > 8 maximum"}}))
+    >>> is_too_long(Reply(400, {"error": {"message": "prompt is too long: 9 tokens > 8 maximum"}}))
     True
     """
     if found.status < 400 or found.status in _NOT_ABOUT_LENGTH:
@@ -115,7 +119,7 @@ def is_too_long(found: Reply) -> bool:
 
 
 def failure_text(found: Reply) -> str:
-    """Return the server's own words about a failure, shortened."""
+    """Return the server's message about a failure, shortened."""
     error = found.body.get("error", found.body.get("message"))
     words = error.get("message") if isinstance(error, dict) else error
     text = words if isinstance(words, str) and words else found.text
@@ -125,21 +129,21 @@ def failure_text(found: Reply) -> str:
 def raise_failure(
     found: Reply, *, where: str, server: str, settings: Settings, fixes: Mapping[int, str]
 ) -> NoReturn:
-    """Raise the error that `found` means; `fixes` gives the backend's own advice by status.
+    """Raise the error for `found`; `fixes` gives the backend's own advice by status.
 
     Raises:
         BackendUnavailable: the server, its key or its model is missing.
         BackendFailed: anything else.
     """
-    if found.trouble == "unreachable":
+    if found.failure == "unreachable":
         raise BackendUnavailable(f"no server answers at {server} ({found.text}).", fix=fixes[0], where=where)
-    if found.trouble == "timeout":
+    if found.failure == "timeout":
         raise BackendFailed(
             f"no answer within {settings.timeout_seconds:g} s.",
             fix="Raise the timeout, take a faster model, or use the extractive backend.",
             where=where,
         )
-    if found.trouble == "dropped":
+    if found.failure == "dropped":
         raise BackendFailed(
             f"the connection to {server} broke before the answer was whole ({found.text}).",
             fix="Try again, or use the extractive backend.",
@@ -147,26 +151,17 @@ def raise_failure(
         )
     kind = BackendUnavailable if found.status in {401, 403, 404} else BackendFailed
     pause = f" (it asks to wait {found.retry_after} s)" if found.retry_after else ""
+    fix = "Correct what it names, or use the extractive backend."
+    if found.status in RETRIED or found.status >= 500:
+        fix = "It was tried again without success; wait a while, or use the extractive backend."
     raise kind(
         f"the server answered {found.status}{pause}: {failure_text(found)}",
-        fix=fixes.get(found.status, _general_fix(found.status)),
+        fix=fixes.get(found.status, fix),
         where=where,
     )
 
 
-def _general_fix(status: int) -> str:
-    if status in RETRIED or status >= 500:
-        return "It was tried again without success; wait a while, or use the extractive backend."
-    return "Correct what it names, or use the extractive backend."
-
-
-def _may_pass(found: Reply) -> bool:
-    if found.status == 0:
-        return found.trouble != "timeout"
-    return (found.status in RETRIED or found.status >= 500) and not is_too_long(found)
-
-
-def _asked_wait(retry_after: str) -> float:
+def _requested_wait(retry_after: str) -> float:
     try:
         return max(0.0, float(retry_after))
     except ValueError:

@@ -1,15 +1,14 @@
 """The ollama backend: a model on this machine or a near one, through Ollama's own chat API.
 
-Ollama silently drops the beginning of a prompt that does not fit. So the window is always asked for,
-truncation is switched off, and what the server says it read is compared with what was sent.
+Ollama silently drops the head of a prompt that does not fit. So every request sets the window and switches
+truncation off, and the number of tokens that the server reports is compared with those sent.
 """
 
 from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from aether.backends import dialog
-from aether.backends import model_server as backends_exchange
+from aether.backends import dialog, model_server
 from aether.backends.base import Completion, Request, Settings
 from aether.backends.request import strict_schema
 from aether.errors import BackendUnavailable
@@ -25,7 +24,7 @@ INPUT_TOKENS = 12_000
 WINDOW_STEP_TOKENS = 4_096
 # Tokenizers count up to this much more than our estimate.
 TOKENIZER_MARGIN = 1.3
-# No tokenizer counts half of what another does: less than this share was read means it was cut.
+# No tokenizer counts half of what another does: a smaller share read means that the prompt was cut.
 LEAST_READ_SHARE = 0.5
 
 
@@ -36,8 +35,8 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
         BackendUnavailable: no model is chosen or pulled, or no server answers.
         BackendFailed: it was reached and failed, or its answer was cut off.
     """
-    server = _server(backends_exchange.setting_or_environment(settings.base_url, "OLLAMA_HOST"))
-    name = backends_exchange.setting_or_environment(settings.model, "AETHER_MODEL")
+    server = _server(model_server.setting_or_environment(settings.base_url, "OLLAMA_HOST"))
+    name = model_server.setting_or_environment(settings.model, "AETHER_MODEL")
     if not name:
         raise BackendUnavailable(
             "no model is chosen.",
@@ -45,15 +44,20 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
             where=NAME,
         )
 
-    def exchange(prompt: str, room: int, form: JsonObject) -> backends_exchange.Reply:
+    def exchange(prompt: str, room: int, form: JsonObject) -> model_server.Reply:
         expected = count(prompt)
-        found = backends_exchange.post(
+        found = model_server.post(
             f"{server}/api/chat",
             _body(name, prompt, room, expected) | form,
             headers={},
             timeout_seconds=settings.timeout_seconds,
         )
-        return _cut_shows(found, expected)
+        # Older servers do not know `truncate`; the number of tokens they report shows that they cut.
+        read = found.body.get("prompt_eval_count")
+        if found.status == 200 and isinstance(read, int) and 0 < read < expected * LEAST_READ_SHARE:
+            words = f"the server read {read} of about {expected} tokens"
+            return model_server.Reply(413, {"error": words}, words)
+        return found
 
     model = dialog.Model(
         name=NAME,
@@ -65,30 +69,28 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
             0: 'Start it with "ollama serve", check OLLAMA_HOST, or use the extractive backend.',
             404: f'Run "ollama pull {name}", or use the extractive backend.',
         },
-        input_tokens=settings.window_tokens or INPUT_TOKENS,
-        answer_tokens=min(ANSWER_TOKENS, settings.max_output_tokens),
-        room=min(2 * ANSWER_TOKENS, settings.max_output_tokens),
+        input_tokens=INPUT_TOKENS,
+        answer_tokens=ANSWER_TOKENS,
+        room=2 * ANSWER_TOKENS,
     )
     return dialog.converse(request, model, settings=settings, count=count)
 
 
 def _server(host: str) -> str:
-    """Return the address that `OLLAMA_HOST` means; it may lack scheme, name or port.
+    """Return the address of a value of `OLLAMA_HOST`, which may lack scheme, name or port.
 
     >>> _server(""), _server("0.0.0.0"), _server("https://box/ollama")
     ('http://127.0.0.1:11434', 'http://127.0.0.1:11434', 'https://box:443/ollama')
     """
     scheme, _, rest = host.rpartition("://")
     address = urlsplit(f"{scheme or 'http'}://{rest}")
-    at, _, port = address.netloc.rpartition(":") if _has_port(address.netloc) else (address.netloc, "", "")
-    # What a server listens on is no address to call.
+    at, port = address.netloc, ""
+    if ":" in at and not at.endswith("]"):
+        at, _, port = at.rpartition(":")
+    # A server may listen on 0.0.0.0, but is not called there.
     at = "127.0.0.1" if at in {"", "0.0.0.0"} else at  # noqa: S104 - replaced, not bound
     port = port or {"http": "80", "https": "443"}.get(scheme, str(DEFAULT_PORT))
     return f"{address.scheme}://{at}:{port}{address.path.rstrip('/')}"
-
-
-def _has_port(netloc: str) -> bool:
-    return ":" in netloc and not netloc.endswith("]")
 
 
 def _body(model: str, prompt: str, room: int, expected: int) -> JsonObject:
@@ -104,15 +106,6 @@ def _body(model: str, prompt: str, room: int, expected: int) -> JsonObject:
             "temperature": 0,
         },
     }
-
-
-def _cut_shows(found: backends_exchange.Reply, expected: int) -> backends_exchange.Reply:
-    # Older servers do not know `truncate`; what they report they read gives them away.
-    read = found.body.get("prompt_eval_count")
-    if found.status == 200 and isinstance(read, int) and 0 < read < expected * LEAST_READ_SHARE:
-        words = f"the server read {read} of about {expected} tokens"
-        return backends_exchange.Reply(413, {"error": words}, words)
-    return found
 
 
 def _read(body: JsonObject) -> dialog.Answer:

@@ -1,14 +1,13 @@
-"""The openai backend: chat completions of OpenAI, and of every server that speaks the same.
+"""The openai backend: chat completions of OpenAI and of every compatible server.
 
-It needs no package of OpenAI. With `OPENAI_BASE_URL` a local server is asked, which may want no key.
+It needs no package of OpenAI. With `OPENAI_BASE_URL` a local server is called, which may need no key.
 """
 
 from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from aether.backends import dialog
-from aether.backends import model_server as backends_exchange
+from aether.backends import dialog, model_server
 from aether.backends.base import Completion, Request, Settings
 from aether.backends.request import strict_schema
 from aether.errors import BackendUnavailable
@@ -33,8 +32,8 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
         BackendFailed: it was reached and failed, refused, or its answer was cut off.
     """
     server = _server(settings)
-    key = backends_exchange.setting_or_environment(settings.api_key, "OPENAI_API_KEY")
-    name = backends_exchange.setting_or_environment(settings.model, "AETHER_MODEL")
+    key = model_server.setting_or_environment(settings.api_key, "OPENAI_API_KEY")
+    name = model_server.setting_or_environment(settings.model, "AETHER_MODEL")
     if server == HOSTED and not key:
         raise BackendUnavailable(
             "OPENAI_API_KEY is not set.",
@@ -48,11 +47,13 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
             where=NAME,
         )
 
-    def exchange(prompt: str, room: int, form: JsonObject) -> backends_exchange.Reply:
+    described = {"name": request.task, "strict": True, "schema": strict_schema(request.schema)}
+
+    def exchange(prompt: str, room: int, form: JsonObject) -> model_server.Reply:
         body = {"model": name, "messages": [{"role": "user", "content": prompt}], **form}
-        # OpenAI's own models refuse `max_tokens`; most other servers know nothing else.
+        # OpenAI's own models refuse `max_tokens`; most other servers know only that.
         body["max_completion_tokens" if server == HOSTED else "max_tokens"] = room
-        return backends_exchange.post(
+        return model_server.post(
             f"{server}/chat/completions",
             body,
             headers={"Authorization": f"Bearer {key}"} if key else {},
@@ -64,29 +65,21 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
         server=server,
         exchange=exchange,
         read=_read,
-        forms=_forms(request),
+        forms=(
+            {"response_format": {"type": "json_schema", "json_schema": described}},
+            {"response_format": {"type": "json_object"}},
+            {},
+        ),
         fixes=_FIXES,
-        input_tokens=settings.window_tokens or dialog.HOSTED_INPUT_TOKENS,
-        answer_tokens=min(dialog.HOSTED_ANSWER_TOKENS, settings.max_output_tokens),
-        room=settings.max_output_tokens,
     )
     return dialog.converse(request, model, settings=settings, count=count)
 
 
 def _server(settings: Settings) -> str:
-    address = (
-        backends_exchange.setting_or_environment(settings.base_url, "OPENAI_BASE_URL") or HOSTED
-    ).rstrip("/")
-    return address if urlsplit(address).path else f"{address}/v1"
-
-
-def _forms(request: Request) -> tuple[JsonObject, ...]:
-    described = {"name": request.task, "strict": True, "schema": strict_schema(request.schema)}
-    return (
-        {"response_format": {"type": "json_schema", "json_schema": described}},
-        {"response_format": {"type": "json_object"}},
-        {},
+    address = (model_server.setting_or_environment(settings.base_url, "OPENAI_BASE_URL") or HOSTED).rstrip(
+        "/"
     )
+    return address if urlsplit(address).path else f"{address}/v1"
 
 
 def _read(body: JsonObject) -> dialog.Answer:

@@ -1,7 +1,7 @@
-"""Requests: a hand-off, or a summary to be written, as a task for a backend, in data and in words.
+"""Requests: a hand-off, or a summary to be written, as a task for a backend, as data and as a prompt.
 
-The instruction in a hand-off file speaks about the file it stands in; the prompt of a request holds
-the same instruction and then the contents, as data between markers.
+The instruction in a hand-off file refers to the file itself; the prompt of a request holds the same instruction, then
+the contents as data between markers. The texts are files in `prompts/`, whose checksums are recorded.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SUMMARIES = {
     "step_ledger": "summaries/step_ledger",
     "requirements_ledger": "summaries/requirements_ledger",
 }
-# What providers accept in a schema for structured output; bounds and titles are refused by some.
+# Keywords that all providers accept in a schema for structured output; some refuse bounds and titles.
 _STRICT_KEYWORDS = ("type", "description", "properties", "items", "enum")
 
 
@@ -40,11 +40,17 @@ def instruction(handoff: JsonObject) -> JsonObject:
 
 
 def session_request(handoff: JsonObject, *, feedback: str = "") -> Request:
-    """Return the request to turn `handoff` into session JSON; `feedback` says what was wrong last time."""
+    """Return the request to turn `handoff` into session JSON; `feedback` says why the last answer was rejected."""
+    contents = prompts.render(
+        "handoff",
+        items=prompts.quoted(map(item_line, handoff["items"])),
+        protected=prompts.quoted(handoff.get("protected", [])),
+        signals=prompts.quoted(map(_signal_line, handoff.get("signals", []))),
+    )
     return Request(
         task="session",
         data=handoff,
-        prompt=f"{instruction(handoff)['text']}\n{_contents(handoff)}",
+        prompt=f"{instruction(handoff)['text']}\n{contents}",
         schema=json.loads(resource(SCHEMA).read_text(encoding="utf-8")),
         target_tokens=handoff["target_tokens"],
         feedback=feedback,
@@ -59,15 +65,23 @@ def prompt_sha256(strategy: str) -> str:
 def summary_request(task: JsonObject, *, feedback: str = "") -> Request:
     """Return the request to write the summary that `task`, a `SummaryTask` as JSON, describes.
 
-    The answer is plain text. A program that is asked is told by `task` and `prompt` in the data what to do.
+    The answer is plain text. For a program, `task` and `prompt` in the data describe the work.
     """
     name = SUMMARIES[task["strategy"]]
     text = prompts.render(name, max_tokens=str(task["max_tokens"]))
+    removed = prompts.render(
+        "summaries/removed",
+        facts=prompts.quoted({field: entries} for field, entries in task["facts"].items() if entries),
+        previous=prompts.quoted([{"text": task["previous"]}] if task["previous"] else []),
+        messages=prompts.quoted(
+            {field: value for field, value in said.items() if value != ""} for said in task["said"]
+        ),
+    )
     asked = {"name": name, "sha256": prompt_sha256(task["strategy"]), "text": text}
     return Request(
         task="summary",
         data={**task, "task": "summary", "prompt": asked},
-        prompt=f"{text}\n{_removed(task)}",
+        prompt=f"{text}\n{removed}",
         schema={},
         target_tokens=task["max_tokens"],
         feedback=feedback,
@@ -85,7 +99,7 @@ def merge_prompt(handoff: JsonObject, sessions: list[JsonObject]) -> str:
 
 
 def copied_fields(handoff: JsonObject) -> dict[str, str]:
-    """Return what every answer copies from its hand-off, as text for a prompt."""
+    """Return the fields that every answer copies from its hand-off, as text for a prompt."""
     return {
         "session_id": handoff["compression_id"],
         "compressed_at": handoff["prepared_at"],
@@ -97,7 +111,7 @@ def copied_fields(handoff: JsonObject) -> dict[str, str]:
 def strict_schema(schema: JsonObject) -> JsonObject:
     """Return `schema` in the form that structured output takes: closed, everything required, no bounds.
 
-    >>> strict({"type": ["integer", "null"], "minimum": 1})
+    >>> strict_schema({"type": ["integer", "null"], "minimum": 1})
     {'type': 'integer'}
     """
     kept: dict[str, Any] = {word: schema[word] for word in _STRICT_KEYWORDS if word in schema}
@@ -113,7 +127,7 @@ def strict_schema(schema: JsonObject) -> JsonObject:
 
 
 def item_line(item: JsonObject) -> JsonObject:
-    """Return what an architect is shown of `item`."""
+    """Return the fields of `item` that an architect is shown."""
     known = item.get("metadata", {})
     line = {
         "id": item["id"],
@@ -122,30 +136,6 @@ def item_line(item: JsonObject) -> JsonObject:
         "content": item["content"],
     }
     return line | {"injected": True} if known.get("injected") else line
-
-
-def _contents(handoff: JsonObject) -> str:
-    return prompts.render(
-        "handoff",
-        items=prompts.quoted(map(item_line, handoff["items"])),
-        protected=prompts.quoted(handoff.get("protected", [])),
-        signals=prompts.quoted(map(_signal_line, handoff.get("signals", []))),
-    )
-
-
-def _removed(task: JsonObject) -> str:
-    previous = [{"text": task["previous"]}] if task["previous"] else []
-    facts = ({name: entries} for name, entries in task["facts"].items() if entries)
-    return prompts.render(
-        "summaries/removed",
-        facts=prompts.quoted(facts),
-        previous=prompts.quoted(previous),
-        messages=prompts.quoted(map(_said_line, task["said"])),
-    )
-
-
-def _said_line(said: JsonObject) -> JsonObject:
-    return {name: value for name, value in said.items() if value != ""}
 
 
 def _signal_line(signal: JsonObject) -> JsonObject:

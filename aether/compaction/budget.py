@@ -1,30 +1,40 @@
-"""The budget of a conversation: what a model's window holds, what is used of it, and when that is too much.
+"""The budget of a conversation: the tokens used of a model's window, the triggers, and the bounds of a compaction.
 
-The ratio is used tokens by the whole window, and may exceed 1; the limit is what may be sent, the window less the
-reserve. What follows when a trigger fires is decided in `plan`.
+The ratio is used tokens by the whole window, and may exceed 1. The bounds are, in tokens:
 
-Bounds: the numbers of tokens that one compaction has to meet, from a policy and a window.
-
-limit    what may be sent: the window less the reserve
-ceiling  from here on a trigger fires; a result stays below, or it would be compacted again at once
+limit    the most that may be sent: the window less the reserve
+ceiling  a trigger fires above it; a result stays below, or it would be compacted again at once
 roomy    a worthwhile step below the ceiling; keep counts are lowered for it, or every other turn would compact again
-goal     what a compaction aims for, so that it is not needed again soon
+goal     the target of a compaction, so that it is not needed again soon
+
+The consequences of a trigger are decided in `plan`.
 """
 
 from __future__ import annotations
 
+from math import ceil
 from typing import NamedTuple
 
 from aether.compaction.shapes import Policy
 from aether.errors import InvalidInput, shown
 from aether.types import Finding
 
+# A reserve of more than half of a window was meant for a larger window; then the answer gets this share of it.
+MOST_RESERVE_SHARE = 0.5
+CLAMPED_RESERVE_SHARE = 0.15
+# A compaction by hand has an effect however empty the window is: 45 % of the used tokens may stay (requirements/002: it
+# removes at least 40 %).
+BY_HAND_SHARE = 0.45
+# Between two compactions there is room for twice the least progress, a tenth of the window by default: else a session
+# whose kept calls nearly fill the window is compacted at almost every call.
+ROOM_OF_PROGRESS = 2
+
 
 class ContextBudget(NamedTuple):
-    """Tokens of one window, by what they are spent on."""
+    """Tokens of one window, by use."""
 
     window: int
-    """Tokens that the model takes, its answer included."""
+    """Size of the window in tokens, the answer included."""
     reserve: int = 0
     """Tokens that stay free for the answer."""
     system: int = 0
@@ -45,17 +55,17 @@ class ContextBudget(NamedTuple):
 
     @property
     def available(self) -> int:
-        """Return the tokens that may still be added; 0 where the limit is reached or passed."""
+        """Return the tokens that may still be added; 0 at or above the limit."""
         return max(0, self.limit - self.used)
 
     @property
     def ratio(self) -> float:
-        """Return what share of the window is used; above 1 where more is used than it has."""
+        """Return the used share of the window, which may exceed 1."""
         return self.used / self.window
 
 
 def checked(budget: ContextBudget) -> ContextBudget:
-    """Return `budget`, having proved that something can be sent at all.
+    """Return `budget` after a check that something can be sent at all.
 
     Raises:
         InvalidInput: the window is not positive, a part is negative, or the reserve leaves nothing.
@@ -79,9 +89,9 @@ def checked(budget: ContextBudget) -> ContextBudget:
 
 
 def fires(budget: ContextBudget, policy: Policy, messages: int) -> str:
-    """Return in words which trigger of `policy` fires for a conversation of so many messages; empty: none.
+    """Return the reason, in words, if a trigger of `policy` fires for a conversation of so many messages; else empty.
 
-    Whatever the triggers say, more than the limit cannot be sent.
+    Above the limit it fires whatever the policy says, because more cannot be sent.
 
     >>> fires(ContextBudget(128_000, messages=108_800), Policy(), messages=9)
     '108800 of 128000 tokens used (85.0 %): the trigger is 85 %'
@@ -100,19 +110,8 @@ def fires(budget: ContextBudget, policy: Policy, messages: int) -> str:
     return ""
 
 
-# A reserve of more than half of a window was meant for a larger window; then the answer gets this share of it.
-MOST_RESERVE_SHARE = 0.5
-CLAMPED_RESERVE_SHARE = 0.15
-# Who asks for a compaction wants to see one, however empty the window is: 45 % of what is used may stay
-# (requirements/002: a compaction by hand takes at least 40 %).
-BY_HAND_SHARE = 0.45
-# Between two compactions there is room for twice the least progress, a tenth of the window by default: else a session
-# whose kept calls nearly fill the window is compacted at almost every call.
-ROOM_OF_PROGRESS = 2
-
-
 class Bounds(NamedTuple):
-    """What one compaction has to meet, in tokens, and `messages` where their number is a trigger."""
+    """The bounds of one compaction in tokens, and in messages if their number is a trigger."""
 
     window: int
     reserve: int
@@ -126,7 +125,7 @@ class Bounds(NamedTuple):
 
 
 def bounds(policy: Policy, window: int) -> Bounds:
-    """Return what a compaction of a conversation in this window has to meet.
+    """Return the bounds of a compaction of a conversation in this window.
 
     Raises:
         InvalidInput: the window is not positive.
@@ -140,28 +139,14 @@ def bounds(policy: Policy, window: int) -> Bounds:
     findings: tuple[Finding, ...] = ()
     if window > 0 and reserve > MOST_RESERVE_SHARE * window:
         reserve = int(CLAMPED_RESERVE_SHARE * window)
-        findings = (_clamped(policy.reserve, reserve, window),)
+        message = f"{policy.reserve} tokens are more than half of a window of {window}; {reserve} are kept free instead."
+        fix = "Set a reserve that suits the window."
+        findings = (Finding("info", "reserve-clamped", "policy.reserve", message, fix),)
     limit = checked(ContextBudget(window, reserve)).limit
     fires_at = min(policy.trigger * window, policy.trigger_tokens or float("inf"))
-    ceiling = max(1, min(limit, _below(fires_at)))
+    ceiling = max(1, min(limit, ceil(fires_at) - 1))
     goal = max(
         1, min(int(policy.target * window), int(ceiling * policy.target / policy.trigger + 1), ceiling)
     )
     roomy = max(goal, ceiling - int(ROOM_OF_PROGRESS * policy.min_progress * window))
     return Bounds(window, reserve, limit, ceiling, roomy, goal, max(0, policy.trigger_messages - 1), findings)
-
-
-def _below(tokens: float) -> int:
-    """Return the largest whole number below `tokens`."""
-    whole = int(tokens)
-    return whole - 1 if whole == tokens else whole
-
-
-def _clamped(asked: int, given: int, window: int) -> Finding:
-    return Finding(
-        "info",
-        "reserve-clamped",
-        "policy.reserve",
-        f"{asked} tokens are more than half of a window of {window}; {given} are kept free instead.",
-        "Set a reserve that suits the window.",
-    )

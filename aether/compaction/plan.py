@@ -1,14 +1,10 @@
-"""The plan of a compaction, and its execution: `plan` decides all that needs no model, `apply` makes the result.
+"""The plan of a compaction, its execution, and the proof of its result.
 
-Between the two, whoever has a summariser may ask it what `Plan.task` says; without one `apply` selects
-sentences itself. The laws: the result fits or `BudgetExceeded` says what cannot be made to; protected content
-is the very same, in its place; every call keeps its results; there is one summary at most; the same input
-gives the same output; what was given is never changed. The rungs themselves are in `ladder`.
-
-Verification: what a compaction promises, proved of each result before it leaves the function.
-
-The proof looks at the messages themselves, not at the groups that the compaction worked with. What fails here
-is a fault of aether, never of the conversation.
+`plan` decides everything that needs no model, `apply` makes the result. Between the two, a summariser may be asked
+for the text that `Plan.task` describes; without one, `apply` selects sentences itself. Every result is verified on the
+messages themselves, not on the groups that the compaction worked with: it fits or `BudgetExceeded` is raised, protected
+messages are identical and in their places, every call keeps its results, there is at most one summary. The same input
+gives the same output, and the input is never changed. The steps are in `fit`.
 """
 
 from __future__ import annotations
@@ -27,97 +23,30 @@ from aether.messages.model import Message, ProviderFormat
 from aether.tokens.count import message_tokens
 from aether.types import Counter, Finding
 
-
-def verified(
-    compacted: Compacted, before: Sequence[Message], *, tokens: Sequence[int], overhead: int, count: Counter,
-    required: Collection[int],
-) -> Compacted:  # fmt: skip
-    """Return `compacted` with its tokens counted, having proved it.
-
-    It fits; what is protected is the very same, in order; nothing is in it twice; every result has the call it
-    had, and the reverse; there is at most one summary; the `required` positions are there; it is not empty.
-
-    Raises:
-        AetherError: it is not so; the error says what is wrong.
-    """
-    after, places = compacted.messages, compacted.places
-    kept = [place for place in places if place is not None]
-    _require(bool(after) and len(after) == len(places), "it is empty")
-    _require(all(one < other for one, other in pairwise(kept)), "the order changed")
-    total = overhead + sum(
-        tokens[place] if place is not None and message is before[place] else message_tokens(message, count)
-        for message, place in zip(after, places, strict=True)
-    )
-    _require(total <= compacted.limit, f"{total} tokens are over the limit of {compacted.limit}")
-    by_place = dict(zip(places, after, strict=True))
-    for position in compacted.protected:
-        found = by_place.get(position)
-        _require(
-            found is not None and found.raw is before[position].raw, f"protected message {position} changed"
-        )
-    for position in required:
-        _require(position in by_place, f"message {position}, which must stay, is gone")
-    _check_summaries(compacted)
-    lost = _lonely(after, places) - _lonely(before, range(len(before)))
-    _require(not lost, f"messages {sorted(map(str, lost))} lost their call or their result")
-    return compacted._replace(tokens_after=total)
-
-
-def _check_summaries(compacted: Compacted) -> None:
-    found = sum(map(is_earlier_summary, compacted.messages))
-    _require(
-        found <= 1 and (compacted.summary is None or found == 1), f"it has {found} summaries instead of one"
-    )
-
-
-def _lonely(messages: Sequence[Message], places: Sequence[int | None]) -> set[int | None]:
-    """Return the places of calls without a result, and of results without a call before them."""
-    waiting: dict[str, list[int | None]] = {}
-    lonely: set[int | None] = set()
-    for place, message in zip(places, messages, strict=True):
-        for block in message.blocks:
-            if block.kind == "call":
-                waiting.setdefault(block.call_id, []).append(place)
-            elif block.kind == "result" and waiting.get(block.call_id):
-                waiting[block.call_id].pop()
-            elif block.kind == "result":
-                lonely.add(place)
-    return lonely.union(*waiting.values())
-
-
-def _require(holds: bool, what: str) -> None:
-    if not holds:
-        raise AetherError(
-            f"the compaction is wrong: {what}.",
-            fix="Nothing was changed. Report this with the conversation's shape; compact with another policy.",
-            where="compaction",
-        )
-
-
 BY_HAND = "asked for"
-# Prose that is written into a message may be escaped, which costs a few tokens more; each try allows fewer.
+# Escaping may add a few tokens to prose in a message; each try allows fewer.
 _TRIES = 4
 _NARROWER = 0.8
 
 
 class LastCompaction(NamedTuple):
-    """What the last compaction of the conversation came to."""
+    """The outcome of the conversation's previous compaction."""
 
     tokens_after: int
 
 
 class Plan(NamedTuple):
-    """What a compaction will do."""
+    """The outcome of planning a compaction; untriggered, it changes nothing."""
 
     messages: tuple[Message, ...]
     policy: Policy
     effective: Policy
-    """The policy with the keep counts and the reserve that it came to."""
+    """The policy with the keep counts and the reserve that were used."""
     bounds: Bounds
     overhead: int
     triggered: bool
     reason: str
-    """Why it is done; empty where nothing is done."""
+    """Reason of the compaction; empty if nothing is done."""
     tokens_before: int
     tokens: tuple[int, ...]
     """By position, as given."""
@@ -127,17 +56,17 @@ class Plan(NamedTuple):
     changed: dict[int, Message] = {}  # noqa: RUF012 - a NamedTuple default, never mutated
     """The messages that stay in another form, by position."""
     place: int = -1
-    """Position before which the summary stands; -1: there is no new summary."""
+    """Position before which the summary is put; -1: there is no new summary."""
     version: int = 0
     facts: Facts = Facts()
     task: SummaryTask | None = None
-    """What to ask a summariser; None: nothing."""
+    """Task for a summariser; None: it is not asked."""
     prose_tokens: int = 0
     """Room for prose in the summary."""
-    carried: str = ""
-    """Prose of the summary before."""
-    said: SummaryTask | None = None
-    """What sentences are selected from where nobody writes prose; None: none are."""
+    previous: str = ""
+    """Prose of the previous summary."""
+    selection: SummaryTask | None = None
+    """Source of selected sentences if nobody writes prose; None: none are selected."""
     protected: tuple[int, ...] = ()
     required: tuple[int, ...] = ()
     why: Kept = Kept()
@@ -147,7 +76,7 @@ class Plan(NamedTuple):
 
     @property
     def wire(self) -> ProviderFormat:
-        """Return how the messages are spelt."""
+        """Return the provider format of the messages."""
         return self.messages[0].wire if self.messages else "plain"
 
 
@@ -163,15 +92,14 @@ def plan(
     last: LastCompaction | None = None,
     pointer: Callable[[int], str] | None = None,
 ) -> Plan:
-    """Return what makes `messages` fit into `window`, or a plan to do nothing where no trigger fires.
+    """Return the plan that makes `messages` fit into `window`; without a trigger it changes nothing.
 
-    `overhead` are the tokens of what is sent beside the messages, system prompt and tool schemas; `tokens` those
-    of each message, where they are known. `force` compacts although no trigger fires; after `last` it takes some
-    growth until one does. `pointer` tells where the full text of the message at a position is kept, in words that
-    a model can use.
+    `overhead` is the tokens sent beside the messages, system prompt and tool schemas; `tokens` those of each message,
+    if they are known. `force` compacts without a trigger. After the `last` compaction some growth is needed before the
+    next one. `pointer` returns the place of the full text of the message at a position, in words that a model can use.
 
     Raises:
-        BudgetExceeded: what must stay does not fit; the error says what that is.
+        BudgetExceeded: the messages that must be kept do not fit; the error names them.
         InvalidInput: the window is not positive, or `tokens` do not belong to `messages`.
     """
     known = tuple(tokens) if tokens is not None else tuple(message_tokens(one, count) for one in messages)
@@ -190,19 +118,25 @@ def plan(
     )  # fmt: skip
     if not reason:
         return idle
-    if not force and budget.used <= limits.limit and _no_progress(idle, last):
+    grown = budget.used - last.tokens_after if last else limits.window
+    if not force and budget.used <= limits.limit and grown < policy.min_progress * limits.window:
         return _idle(idle, "no-progress", "too little was added since the last compaction to try again.")
     if force:
         limits = limits._replace(goal=min(limits.goal, int(BY_HAND_SHARE * budget.used)))
     found = fit_conversation(
         messages, partition(messages, policy), policy, count, limits=limits, overhead=overhead, tokens=known,
-        pointer=pointer or _nowhere,
+        pointer=pointer or (lambda _: ""),
     )  # fmt: skip
-    return _worthwhile(idle, found, reason, force=force)
-
-
-def _nowhere(_: int) -> str:
-    return ""
+    gained = budget.used - found.total
+    dropped = len(messages) - len(found.kept) - (found.place >= 0)
+    share = max(
+        gained / max(1, budget.used), dropped / max(1, len(messages)) if policy.trigger_messages else 0.0
+    )
+    too_little = share <= 0 or (not force and share < policy.min_reclaim)
+    if budget.used <= limits.limit and too_little:
+        what = f"a compaction would take {gained} of {budget.used} tokens, too few for what it costs."
+        return _idle(idle, "not-worthwhile", what)
+    return _triggered(idle, found, reason)
 
 
 def _idle(idle: Plan, code: str, what: str) -> Plan:
@@ -210,54 +144,30 @@ def _idle(idle: Plan, code: str, what: str) -> Plan:
     return idle._replace(findings=(*idle.findings, Finding("info", code, "conversation", what, fix)))
 
 
-def _no_progress(idle: Plan, last: LastCompaction | None) -> bool:
-    grown = idle.tokens_before - last.tokens_after if last else idle.bounds.window
-    return grown < idle.policy.min_progress * idle.bounds.window
-
-
-def _worthwhile(idle: Plan, found: FitResult, reason: str, *, force: bool) -> Plan:
-    """Return the plan for what was found, or none where it brings too little for what it costs."""
-    gained = idle.tokens_before - found.tokens
-    dropped = len(idle.messages) - len(found.kept) - (found.place >= 0)
-    share = max(
-        gained / max(1, idle.tokens_before),
-        dropped / max(1, len(idle.messages)) if idle.policy.trigger_messages else 0.0,
-    )
-    if idle.tokens_before <= idle.bounds.limit and (
-        share <= 0 or (not force and share < idle.policy.min_reclaim)
-    ):
-        what = f"a compaction would take {gained} of {idle.tokens_before} tokens, too few for what it costs."
-        return _idle(idle, "not-worthwhile", what)
+def _triggered(idle: Plan, found: FitResult, reason: str) -> Plan:
     task = found.task if found.prose_tokens >= LEAST_PROSE else None
+    steps = set(idle.policy.steps)
+    same = {field: value for field, value in found._asdict().items() if field in Plan._fields}
     return idle._replace(
-        effective=found.effective._replace(reserve=idle.bounds.reserve),
-        triggered=True,
-        reason=reason,
-        kept=found.kept,
-        changed=found.changed,
-        place=found.place,
-        version=found.version,
-        facts=found.facts,
-        task=task if "summarise" in idle.policy.steps and not found.folded else None,
-        prose_tokens=found.prose_tokens,
-        carried=found.carried,
-        said=task if {"summarise", "select"} & set(idle.policy.steps) else None,
-        protected=found.protected,
-        required=found.required,
-        why=found.why,
-        findings=(*idle.findings, *found.findings),
-        cuts=found.cuts,
-        steps=found.steps,
+        **same
+        | {
+            "effective": found.effective._replace(reserve=idle.bounds.reserve),
+            "triggered": True,
+            "reason": reason,
+            "task": task if "summarise" in steps and not found.folded else None,
+            "selection": task if {"summarise", "select"} & steps else None,
+            "findings": (*idle.findings, *found.findings),
+        }
     )
 
 
 def apply(plan: Plan, prose: str | None) -> Compacted:
-    """Return the conversation as planned, with `prose` in its summary; None: with sentences selected from it.
+    """Return the conversation as planned, with `prose` in its summary; None: with selected sentences.
 
-    Prose that has no room is cut where a sentence ends.
+    Prose that has no room is cut at the end of a sentence.
 
     Raises:
-        AetherError: the result would break a promise of this module, which is a fault of aether.
+        AetherError: the result would break a guarantee of this module, which is a fault of aether.
     """
     if not plan.triggered:
         return Compacted(
@@ -270,39 +180,95 @@ def apply(plan: Plan, prose: str | None) -> Compacted:
     summary = None
     if plan.place >= 0:
         summary, message = _summary(plan, prose)
-        before = sum(at < plan.place for at in plan.kept)
-        entries.insert(before, (None, message))
+        entries.insert(sum(at < plan.place for at in plan.kept), (None, message))
     result = Compacted(
         tuple(message for _, message in entries), plan.wire, True, plan.tokens_before, 0, plan.bounds.limit, summary,
         plan.findings, plan.why, plan.effective, tuple(at for at, _ in entries), plan.cuts, plan.steps, plan.protected,
     )  # fmt: skip
     return verified(
-        result,
-        plan.messages,
-        tokens=plan.tokens,
-        overhead=plan.overhead,
-        count=plan.count,
-        required=plan.required,
-    )
+        result, plan.messages, tokens=plan.tokens, overhead=plan.overhead, count=plan.count, required=plan.required
+    )  # fmt: skip
 
 
 def _summary(plan: Plan, prose: str | None) -> tuple[Summary, Message]:
-    """Return the summary with as much of `prose` as it has room for, and its message."""
-    text = (prose or "").strip() or _selected(plan)
+    """Return the summary with as much of `prose` as fits, and its message."""
+    text = (prose or "").strip()
+    if not text and plan.selection:
+        said, previous = plan.selection.said, plan.previous
+        text = select_sentences(said, previous, most=plan.prose_tokens, count=plan.count)
+    elif not text:
+        text = plan.previous
     bare = Summary(plan.version, plan.facts, "")
     message = summary_message(bare, plan.wire)
     most = message_tokens(message, plan.count) + plan.prose_tokens
     room = plan.prose_tokens
     for _ in range(_TRIES if text and room > 0 else 0):
         full = bare._replace(prose=cut_prose(text, most=room, count=plan.count))
-        spoken = summary_message(full, plan.wire)
-        if message_tokens(spoken, plan.count) <= most:
-            return full, spoken
+        with_prose = summary_message(full, plan.wire)
+        if message_tokens(with_prose, plan.count) <= most:
+            return full, with_prose
         room = int(room * _NARROWER)
     return bare, message
 
 
-def _selected(plan: Plan) -> str:
-    if plan.said is None:
-        return plan.carried
-    return select_sentences(plan.said.said, plan.carried, most=plan.prose_tokens, count=plan.count)
+def verified(
+    compacted: Compacted, before: Sequence[Message], *, tokens: Sequence[int], overhead: int, count: Counter,
+    required: Collection[int],
+) -> Compacted:  # fmt: skip
+    """Return `compacted` with its tokens counted, after proof of every guarantee.
+
+    It is not empty and fits; protected messages are identical and in order; nothing occurs twice; every call keeps its
+    result, and the reverse; there is at most one summary; the `required` positions are present.
+
+    Raises:
+        AetherError: a guarantee is broken; the error names it.
+    """
+    after, places = compacted.messages, compacted.places
+    kept = [place for place in places if place is not None]
+    _require(bool(after) and len(after) == len(places), "it is empty")
+    _require(all(one < other for one, other in pairwise(kept)), "the order changed")
+    total = overhead + sum(
+        tokens[place] if place is not None and message is before[place] else message_tokens(message, count)
+        for message, place in zip(after, places, strict=True)
+    )
+    _require(total <= compacted.limit, f"{total} tokens are over the limit of {compacted.limit}")
+    by_place = dict(zip(places, after, strict=True))
+    for position in compacted.protected:
+        found = by_place.get(position)
+        _require(
+            found is not None and found.raw is before[position].raw, f"protected message {position} changed"
+        )
+    for position in required:
+        _require(position in by_place, f"message {position}, which must stay, is missing")
+    summaries = sum(map(is_earlier_summary, after))
+    _require(
+        summaries <= 1 and (compacted.summary is None or summaries == 1),
+        f"it has {summaries} summaries instead of one",
+    )
+    lost = _unpaired(after, places) - _unpaired(before, range(len(before)))
+    _require(not lost, f"messages {sorted(map(str, lost))} lost their call or their result")
+    return compacted._replace(tokens_after=total)
+
+
+def _unpaired(messages: Sequence[Message], places: Sequence[int | None]) -> set[int | None]:
+    """Return the places of calls without a result, and of results without a call before them."""
+    waiting: dict[str, list[int | None]] = {}
+    unpaired: set[int | None] = set()
+    for place, message in zip(places, messages, strict=True):
+        for block in message.blocks:
+            if block.kind == "call":
+                waiting.setdefault(block.call_id, []).append(place)
+            elif block.kind == "result" and waiting.get(block.call_id):
+                waiting[block.call_id].pop()
+            elif block.kind == "result":
+                unpaired.add(place)
+    return unpaired.union(*waiting.values())
+
+
+def _require(holds: bool, what: str) -> None:
+    if not holds:
+        raise AetherError(
+            f"the compaction is wrong: {what}.",
+            fix="Nothing was changed. Report this with the conversation's shape; compact with another policy.",
+            where="compaction",
+        )

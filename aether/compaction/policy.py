@@ -1,12 +1,8 @@
-"""Policies: named settings of compaction, and the check that a policy makes sense.
+"""Policies: named settings of compaction, and the public settings `CompactConfig` and `CompactPolicy`.
 
-A policy is data, applied in `plan`; nothing ever changes a policy: a result names by `effective` the one that it used.
-Shares are of the window, tokens are whole tokens. The rules are those of the keys in `store.keys`.
-
-`CompactConfig` and `CompactPolicy`: the settings of compaction under the names of requirement 002.
-
-Their fields are rows of the table in `store.keys`; a value that breaks its rule is refused by the name of its field,
-however it was given.
+A policy is data, applied in `plan`, and never changed: the `effective` policy of a result is the one that was used.
+Shares are of the window, tokens are whole tokens. `CompactConfig` and `CompactPolicy` have the names of requirement
+002. Every rule and default is a key of `store.keys`; an invalid value is refused by the name of its field.
 """
 
 from __future__ import annotations
@@ -34,7 +30,7 @@ STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 
 _NAMED = (
     Policy(),
-    # requirements/001: from 70 % on, to half, of which three tenths are older messages kept for their weight.
+    # requirements/001: from 70 % on, to half, of which three tenths are older messages kept by weight.
     Policy("window", trigger=0.70, target=0.50, keep_middle=0.30, keep_requests=True),
     Policy(
         "prune-only",
@@ -61,6 +57,10 @@ _KEYS = {
     name: Key(name, Policy._field_defaults[name], "see docs/compaction.md", rule)
     for name, rule in _OWN.items()
 }
+# A target this far below a low trigger leaves room for several turns before the next compaction.
+TARGET_OF_TRIGGER = 0.75
+SETTINGS = {path: key for path, key in KEYS.items() if key.field}
+"""The settings of compaction by path."""
 
 
 def policy(name: str) -> Policy:
@@ -81,16 +81,16 @@ def policy(name: str) -> Policy:
 
 
 def validated(policy: Policy, *, where: str = "policy") -> Policy:
-    """Return `policy` after a check that each field is allowed and that they go together.
+    """Return `policy` after a check of each field and of their combination.
 
     Raises:
-        InvalidInput: one is not; the error names it by its path.
+        InvalidInput: a field is invalid; the error names it by its path.
     """
-    for field, key in _KEYS.items():
+    for name, key in _KEYS.items():
         try:
-            check_value(key, getattr(policy, field), called=field)
+            check_value(key, getattr(policy, name), called=name)
         except InvalidInput as reason:
-            raise InvalidInput(reason.what, fix=reason.fix, where=f"{where}.{field}") from reason
+            raise InvalidInput(reason.what, fix=reason.fix, where=f"{where}.{name}") from reason
     if policy.target >= policy.trigger:
         raise InvalidInput(
             f"{policy.target} is not below the trigger, {policy.trigger}: it would fire again at once.",
@@ -100,19 +100,13 @@ def validated(policy: Policy, *, where: str = "policy") -> Policy:
     return policy
 
 
-# A target this far below a low trigger leaves room for several turns before the next compaction.
-TARGET_OF_TRIGGER = 0.75
-SETTINGS = {path: key for path, key in KEYS.items() if key.field}
-"""The settings of compaction by path."""
-
-
 def _of(path: str) -> Any:
     return field(default=KEYS[path].default, metadata={"key": KEYS[path]})
 
 
 @dataclass(frozen=True)
 class CompactPolicy:
-    """When a conversation is compacted, and what stays; values out of range raise `InvalidInput`.
+    """The triggers of a compaction and the messages that stay; values out of range raise `InvalidInput`.
 
     It is `Policy` under the names of requirement 002: `policy` returns that.
     """
@@ -141,7 +135,7 @@ class CompactPolicy:
             )
 
     def policy(self) -> Policy:
-        """Return this as the policy that `compaction.plan` takes."""
+        """Return this as a policy for `compaction.plan`."""
         values = {FIELDS.get(one.name, one.name): getattr(self, one.name) for one in fields(self)}
         default = min(Policy().target, TARGET_OF_TRIGGER * self.trigger_pct)
         return Policy(**{**values, "target": self.target_pct or default})
@@ -193,7 +187,7 @@ class CompactConfig:
 
     @property
     def exporter(self) -> str:
-        """Return the exporters of events, `none` where there is none."""
+        """Return the exporters of events, or `none`."""
         if not self.telemetry_enabled:
             return "none"
         if self.telemetry_exporter:
@@ -208,7 +202,7 @@ def _require(settings: CompactPolicy | CompactConfig) -> None:
 
 
 def config_from_values(values: Mapping[str, Any]) -> CompactConfig:
-    """Return the configuration that settings by path make, with defaults for the rest; other settings are left out.
+    """Return the configuration from settings by path, with defaults for the rest; unknown settings are ignored.
 
     Raises:
         InvalidInput: two of them contradict each other.
@@ -220,7 +214,7 @@ def config_from_values(values: Mapping[str, Any]) -> CompactConfig:
 
 
 def config_values(config: CompactConfig) -> dict[str, Any]:
-    """Return every setting of compaction by path as `config` has it."""
+    """Return every setting of `config` by path."""
     return {
         path: getattr(config.policy if path.startswith("policy.") else config, key.field)
         for path, key in SETTINGS.items()

@@ -35,7 +35,7 @@ class Policy(NamedTuple):
     reserve: int = 1500
     """Tokens of the window that stay free for the answer (`hard_cap_buffer`)."""
     keep_recent_turns: int = 6
-    """Turns at the end that stay as they are; a turn is a user message and all that answers it."""
+    """Turns at the end that stay as they are; a turn is a user message with all its answers."""
     keep_tool_pairs: int = 4
     """Tool calls at the end, each with its results, that stay (`keep_tool_io_pairs`)."""
     keep_middle: float = 0.0
@@ -45,32 +45,32 @@ class Policy(NamedTuple):
     protected_roles: tuple[str, ...] = ("system", "developer")
     """Roles whose messages no step may change or drop."""
     protected_flag: str = "protected"
-    """Key of `meta` that protects a message where it is truthy."""
+    """Key of `meta` that protects a message if it is truthy."""
     protected_labels: tuple[str, ...] = ()
     """Values of `meta.label` that protect a message."""
     protected_paths: tuple[str, ...] = ()
     """Glob patterns: tool calls and results about such files are protected."""
     min_reclaim: float = 0.05
-    """Least share of the tokens that must go: less is not worth the prompt cache it costs."""
+    """Least share of the tokens to remove: less is not worth the prompt cache it costs."""
     min_progress: float = 0.05
     """Least growth since the last compaction, as share of the window, before another one is tried."""
     summary_share: float = 0.25
     """Most of the target that the summary may take."""
     strategy: Strategy = "task_state"
-    """What a summary is about; one prompt each."""
+    """The subject of a summary; one prompt each."""
     steps: tuple[Step, ...] = (
         "drop_reasoning", "shorten_results", "shorten_arguments", "fold_exploration", "summarise", "select", "reduce",
     )  # fmt: skip
-    """Rungs of the ladder in order; a policy without `summarise` never asks a model."""
+    """Steps in order; a policy without `summarise` never asks a model."""
 
 
 class Facts(NamedTuple):
-    """What must not depend on prose: the machine fields of a summary. Every text stands verbatim in the input."""
+    """The machine fields of a summary, which must not depend on prose. Every text is verbatim from the input."""
 
     goals: tuple[str, ...] = ()
     """The opening request first, never changed; then each request that revised it, newest last."""
     requests: tuple[str, ...] = ()
-    """What else the person asked for, newest last."""
+    """Other requests of the person, newest last."""
     constraints: tuple[str, ...] = ()
     decisions: tuple[str, ...] = ()
     open_calls: tuple[str, ...] = ()
@@ -79,11 +79,11 @@ class Facts(NamedTuple):
     names: tuple[str, ...] = ()
     """Ids, numbers, URLs, commands and identifiers worth finding again."""
     lookups: tuple[str, ...] = ()
-    """Where the full text of what was removed is, in words for a model."""
+    """The places of the full text of removed messages, in words for a model."""
 
 
 class Summary(NamedTuple):
-    """The message that stands for what was removed."""
+    """The contents of the message that replaces removed ones."""
 
     version: int
     facts: Facts
@@ -91,7 +91,7 @@ class Summary(NamedTuple):
 
 
 class RemovedText(NamedTuple):
-    """One removed message, or the result of one, as a summariser is given it."""
+    """One removed message, or the result of a call, in the form for a summariser."""
 
     at: int
     role: str
@@ -100,15 +100,15 @@ class RemovedText(NamedTuple):
 
 
 class SummaryTask(NamedTuple):
-    """What a summariser is asked."""
+    """The task of a summariser."""
 
     strategy: Strategy
     version: int
     said: tuple[RemovedText, ...]
     previous: str
-    """Prose of the summary before, which the new one replaces."""
+    """Prose of the previous summary, which the new one replaces."""
     facts: Facts
-    """The machine fields that will stand beside the prose, so that it need not repeat them."""
+    """The machine fields beside the prose, which need not repeat them."""
     max_tokens: int
 
 
@@ -119,7 +119,7 @@ class Kept(NamedTuple):
     recent: int = 0
     tool_pairs: int = 0
     middle: int = 0
-    """Older ones that stayed by importance, or because they fitted."""
+    """Older ones that stayed by importance, or because there was room."""
 
 
 class Cut(NamedTuple):
@@ -130,11 +130,11 @@ class Cut(NamedTuple):
     tokens_before: int
     tokens_after: int
     pointer: str
-    """Where the full text is."""
+    """The place of the full text."""
 
 
 class Receipt(NamedTuple):
-    """The record of one compaction: what went, what stayed, why, and how to undo it."""
+    """The record of one compaction: messages removed and kept, the reasons, and the data to undo it."""
 
     conversation_id: str
     step: int
@@ -143,9 +143,9 @@ class Receipt(NamedTuple):
     policy: JsonObject
     """The policy as asked for."""
     effective: JsonObject
-    """What the ladder made of it: keep counts after reduction, window, limit and target in tokens."""
+    """The policy as applied: keep counts after reduction, window, limit and target in tokens."""
     trigger: str
-    """Why it was done, in words."""
+    """The reason of the compaction, in words."""
     note: str
     tokens_before: int
     tokens_after: int
@@ -158,13 +158,13 @@ class Receipt(NamedTuple):
     places: list[int | None]
     """For each message of the result its position before; None for the summary."""
     protected: list[int]
-    """Positions before of what was protected; all of them are in the result."""
+    """Positions before of protected messages; all of them are in the result."""
     cuts: list[JsonObject]
     steps: list[str]
-    """The rungs that were tried, with what each brought, in words."""
+    """The steps taken, each with its savings, in words."""
     summary: JsonObject
     """`version`, `tokens`, `strategy`, `backend`, `model`, `input_tokens`, `output_tokens`, `cost_usd`,
-    `prompt_sha256`, `tries`, `rejected`; empty where there is no summary."""
+    `prompt_sha256`, `tries`, `rejected`; empty without a summary."""
     sha256_before: str
     sha256_after: str
     findings: list[JsonObject]

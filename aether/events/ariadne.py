@@ -70,7 +70,7 @@ def healthy(url: str = "", *, timeout_seconds: float = TIMEOUT_SECONDS) -> bool:
     to = _ingest(url)
     place = to._replace(path=to.path.partition("?")[0].removesuffix("/ingest") + "/healthz")
     found = _status(place, None, timeout_seconds)
-    if found.trouble:
+    if found.failure:
         warn("Ariadne", f"{place} does not answer ({found.reason}).")
     elif found.status != 200:
         warn("Ariadne", f"{place} answered {found.status}.")
@@ -167,9 +167,9 @@ def _post(to: Address, body: bytes, deadline: float) -> str:
     """Return why `body` did not arrive, or nothing; a timeout is tried once more, in the other half of the time."""
     left = deadline - time.monotonic()
     found = _status(to, body, left / 2)
-    if found.trouble == "timeout":
+    if found.failure == "timeout":
         found = _status(to, body, deadline - time.monotonic())
-    if found.trouble:
+    if found.failure:
         return f"{to} does not answer ({found.reason})"
     return "" if found.status in _OK else f"{to} answered {found.status}"
 

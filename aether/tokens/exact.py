@@ -202,9 +202,9 @@ def _download(url: str, timeout_seconds: float) -> bytes:
         redirects=True,
         most_bytes=FETCH_MAX_BYTES,
     )
-    if found.trouble == "dropped":
+    if found.failure == "dropped":
         raise BackendFailed(f"the answer was cut off: {found.reason}.", fix="Try again.", where=url)
-    if found.trouble:
+    if found.failure:
         raise BackendUnavailable(f"cannot be reached: {found.reason}.", fix=again, where=url)
     if found.status >= 300:
         raise BackendFailed(f"the server answered {found.status} {found.reason}.", fix=again, where=url)

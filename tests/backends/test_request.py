@@ -1,10 +1,18 @@
+"""Requests hold the task as data and as a prompt; those too large for a prompt are split and nothing is lost."""
+
+from __future__ import annotations
+
 import json
 
 import jsonschema
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from aether import prompts
-from aether.backends import request
+from aether.backends import chunks, request
+from aether.backends.chunks import split_task, task_tokens
+from aether.backends.request import item_line
 from aether.paths import resource
 from aether.tokens.count import ANSWER_FIELDS
 from tests.backends import fakes
@@ -30,7 +38,7 @@ def test_the_instruction_of_a_hand_off_names_its_prompt_and_holds_no_item():
     assert "a very particular note" not in note["text"]
 
 
-def test_a_request_begins_with_the_instruction_and_holds_items_protected_and_signals():
+def test_a_request_starts_with_the_instruction_and_holds_items_protected_and_signals():
     handoff = fakes.handoff(
         fakes.item(1, "a very particular note", relevance=0.9),
         protected=[{"id": "wm_1", "content": "never push to main", "why": "constraint"}],
@@ -142,3 +150,134 @@ def test_what_is_not_there_takes_no_line_of_the_prompt():
 
     assert "<facts>\n\n</facts>" in made.prompt
     assert "<previous>\n\n</previous>" in made.prompt
+
+
+contents = st.lists(st.text(min_size=1, max_size=300), min_size=1, max_size=12)
+"""Contents of working memory items, of any characters."""
+
+
+def split(*texts, most, **more):
+    items = [fakes.item(nth, text) for nth, text in enumerate(texts)]
+    return chunks.split_handoff(fakes.handoff(*items, **more), most_tokens=most, count=fakes.quarter)
+
+
+def test_what_fits_stays_one_part():
+    (only,) = split("one", "two", most=1000, target=7)
+
+    assert [item["content"] for item in only["items"]] == ["one", "two"]
+    assert only["target_tokens"] == 7
+
+
+def test_parts_share_the_target_by_size():
+    first, second = split("a" * 400, "b" * 400, most=140, target=100)
+
+    assert first["target_tokens"] == second["target_tokens"] == 50
+    assert first["total_tokens"] == 100
+    assert first["item_count"] == 1
+
+
+def test_a_protected_statement_goes_with_its_item_and_a_strange_one_with_the_first_part():
+    kept = [{"id": "wm_1", "content": "b"}, {"id": "elsewhere", "content": "c"}]
+
+    first, second = split("a" * 400, "b" * 400, most=140, protected=kept)
+
+    assert first["protected"] == [kept[1]]
+    assert second["protected"] == [kept[0]]
+
+
+def test_a_large_item_is_cut_at_blanks_and_keeps_its_id():
+    found = split("word " * 500, most=100)
+
+    pieces = [item for part in found for item in part["items"]]
+    assert len(pieces) > 3
+    assert {item["id"] for item in pieces} == {"wm_0"}
+    assert all(item["content"].endswith(" ") for item in pieces)
+    assert all(fakes.quarter(json.dumps(item_line(item), ensure_ascii=False)) <= 100 for item in pieces)
+
+
+@given(contents, st.integers(min_value=30, max_value=400))
+def test_every_character_goes_to_exactly_one_part_in_order(texts, most):
+    """Parts together hold the contents of the items, nothing twice, nothing lost."""
+    found = split(*texts, most=most)
+
+    assert "".join(item["content"] for part in found for item in part["items"]) == "".join(texts)
+
+
+@given(contents, st.integers(min_value=120, max_value=400))
+def test_no_part_of_whole_items_is_larger_than_asked(texts, most):
+    """A part holds at most as many tokens as asked, unless one escaped piece is larger by itself."""
+    for part in split(*texts, most=most):
+        sizes = [fakes.quarter(json.dumps(item_line(item), ensure_ascii=False)) for item in part["items"]]
+        assert sum(sizes) <= most or len(sizes) == 1
+
+
+def test_merging_keeps_order_and_drops_exact_repeats_only():
+    decision = {"decision": "stream", "rationale": "memory"}
+    merged = chunks.merge_sessions(
+        fakes.handoff(),
+        [
+            {"summary": " A. ", "key_decisions": [decision], "outcomes": [{"result": "x", "impact": "1"}]},
+            {"summary": "B.", "key_decisions": [decision | {"decision": "Stream"}, decision]},
+            {
+                "summary": 5,
+                "outcomes": "none",
+                "high_value_items": [{"content": 7}, "text", {"content": "c"}],
+            },
+        ],
+    )
+
+    assert merged["summary"] == "A. B."
+    assert [entry["decision"] for entry in merged["key_decisions"]] == ["stream", "Stream"]
+    assert merged["outcomes"] == [{"result": "x", "impact": "1"}]
+    assert merged["high_value_items"] == [{"content": "c"}]
+    assert (merged["id"], merged["session_id"], merged["phase"]) == ("comp_7", "comp_7", 3)
+
+
+def test_a_session_is_found_among_words_fences_and_other_objects():
+    text = 'See {"a": {"summary": 1}} and {bad\n```json\n{"summary": "S", "b": {"c": 1}}\n```{"summary": "later"}'
+
+    assert chunks.find_session(text) == {"summary": "S", "b": {"c": 1}}
+
+
+def test_no_session_is_found_in_other_text():
+    for text in ("", "no", '{"summary": 5}', "{" * 5, '{"summary": "cut', json.dumps(["summary"])):
+        assert chunks.find_session(text) is None
+
+
+def test_no_session_is_found_in_bottomless_nesting():
+    assert chunks.find_session('{"a":' * 5_000) is None
+
+
+def test_what_fits_is_one_task_as_it_was():
+    task = fakes.summary_task()
+
+    assert split_task(task, most_tokens=1_000, count=len) == [task]
+
+
+def test_no_messages_are_still_one_task():
+    task = fakes.summary_task() | {"said": []}
+
+    assert split_task(task, most_tokens=10, count=len) == [task]
+
+
+@given(st.lists(st.text(max_size=300), max_size=6), st.integers(1, 300))
+def test_every_text_goes_to_one_part_in_order_and_whole(texts, most):
+    task = fakes.summary_task() | {"said": [fakes.said(at, text) for at, text in enumerate(texts)]}
+
+    parts = split_task(task, most_tokens=most, count=len)
+
+    pieces = [piece for part in parts for piece in part["said"]]
+    assert [
+        "".join(piece["text"] for piece in pieces if piece["at"] == at) for at in range(len(texts))
+    ] == texts
+    assert all(part["said"] for part in parts) or not texts
+
+
+def test_a_part_is_no_larger_than_asked_where_a_frame_fits():
+    task = fakes.summary_task(fakes.said(0, "word " * 400), fakes.said(1, "short"))
+
+    parts = split_task(task, most_tokens=300, count=len)
+
+    assert len(parts) > 5
+    assert all(task_tokens(part, len) <= 300 for part in parts)
+    assert task_tokens(task, len) == sum(len(json.dumps(said)) for said in task["said"])

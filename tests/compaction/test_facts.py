@@ -1,8 +1,38 @@
-from aether.compaction.facts import GOAL_CHARS, MOST_COMPARED, REQUEST_CHARS, facts_of, merged_facts
-from aether.compaction.shapes import Facts, Summary
+"""The facts of removed messages are verbatim, outlive every compaction, and are dropped in order where room is short."""
+
+from __future__ import annotations
+
+from aether.compaction.facts import (
+    CUT,
+    GOAL_CHARS,
+    LEAST_CHARS,
+    MOST_COMPARED,
+    MOST_MERGED_NAMES,
+    MOST_NAMES,
+    REQUEST_CHARS,
+    PreviousSummary,
+    facts_of,
+    facts_of_removed,
+    fit_facts,
+    fit_summary,
+    merged_facts,
+    merged_names,
+    names_in,
+    names_of,
+    previous_summary,
+    removed_texts,
+    summary_message,
+    summary_role,
+    tokens_around,
+    with_facts_of_cut,
+)
+from aether.compaction.partition import is_earlier_summary
+from aether.compaction.shapes import Facts, RemovedText, Summary
 from aether.compaction.summary import rendered
-from aether.messages.convert import read
+from aether.messages.convert import new_message, read
+from aether.messages.model import PROVIDER_FORMATS
 from aether.messages.tool_calls import ErrorFact, FileFact
+from aether.tokens.count import message_tokens
 from tests.compaction.conversations import bash, conversation, model, tool, user
 from tests.tables import rows
 
@@ -166,7 +196,7 @@ def test_positions_out_of_range_and_repeated_ones_do_no_harm():
     assert facts(user(OPENING), positions=[0, 0, 7, -3]).goals == (OPENING,)
 
 
-def test_a_long_request_is_told_by_the_sentences_it_begins_with():
+def test_a_long_request_keeps_its_opening_sentences():
     text = "Import the file. " + "Mind the gap in it. " * 100
 
     (request,) = facts(user(OPENING), user(text), positions=[1]).requests
@@ -182,7 +212,7 @@ def test_a_long_text_without_sentences_is_cut_where_the_room_ends():
     assert goal == "x" * GOAL_CHARS
 
 
-def test_facts_are_the_same_whatever_the_wire():
+def test_facts_are_the_same_in_every_provider_format():
     raws = [
         {"role": "system", "content": "Never sleep."},
         {"role": "user", "content": OPENING},
@@ -217,13 +247,13 @@ def test_merging_loses_nothing_and_repeats_nothing():
     )
 
 
-def test_more_statements_than_can_be_compared_are_only_told_apart_by_their_words():
+def test_too_many_statements_to_compare_are_only_merged_if_equal():
     many = tuple(f"Never use tool {n} in production." for n in range(MOST_COMPARED + 1))
 
     assert merged_facts(Facts(constraints=many), Facts(constraints=many[:5])).constraints == many
 
 
-def test_an_open_call_that_was_carried_is_not_repeated_when_it_is_still_open():
+def test_an_open_call_of_the_previous_summary_is_not_repeated():
     assert merged_facts(Facts(open_calls=("a", "b")), Facts(open_calls=("a",))).open_calls == ("b", "a")
 
 
@@ -254,3 +284,394 @@ def test_a_request_whose_room_ends_between_two_sentences_is_cut_there():
 )
 def test_what_only_describes_is_no_decision(sentence, decides):
     assert bool(facts(user(OPENING), model(sentence)).decisions) is decides
+
+
+def count(text):
+    return -(-len(text) // 4)
+
+
+def nowhere(at):
+    return ""
+
+
+def where(at):
+    return f"line {at}"
+
+
+@rows("wire", PROVIDER_FORMATS)
+def test_a_summary_is_read_back_from_its_message_in_every_provider_format(wire):
+    summary = Summary(4, Facts(goals=("Ship it.",)), "Done.\n## Files")
+
+    message = summary_message(summary, wire)
+
+    assert is_earlier_summary(message)
+    assert previous_summary([message], [0]) == PreviousSummary(4, summary.facts, summary.prose)
+
+
+def test_the_summary_has_the_users_role_in_formats_that_need_it():
+    assert {wire: summary_role(wire) for wire in PROVIDER_FORMATS} == {
+        "anthropic": "user", "gemini": "user", "openai": "assistant", "responses": "assistant", "plain": "assistant",
+    }  # fmt: skip
+
+
+def test_several_summaries_become_one_in_order():
+    messages = [
+        summary_message(Summary(2, Facts(goals=("First.",), constraints=("Never a.",)), "One."), "openai"),
+        new_message("user", "Go on.", "openai"),
+        summary_message(Summary(5, Facts(goals=("Second.",)), "Two."), "openai"),
+    ]
+
+    found = previous_summary(messages, [0, 2])
+
+    assert (found.version, found.prose) == (5, "One.\nTwo.")
+    assert found.facts.goals == ("First.", "Second.")
+    assert found.facts.constraints == ("Never a.",)
+
+
+def test_without_earlier_summaries_the_previous_summary_is_empty():
+    assert previous_summary([], []) == PreviousSummary(0, Facts(), "")
+
+
+def test_earlier_facts_and_new_ones_are_merged_with_a_pointer_to_the_full_text():
+    messages = conversation(user("Ship it."), user("Never push to main."), model("Fine."))
+    before = PreviousSummary(
+        1, Facts(constraints=("Always test the parser.",), lookups=("2 messages in full: line 9",)), ""
+    )
+
+    found = facts_of_removed(messages, [1, 2], before, where)
+
+    assert found.constraints == ("Always test the parser.", "Never push to main.")
+    assert found.lookups == ("4 messages in full: line 1 to 9",)
+
+
+def test_the_pointer_is_given_once_and_only_if_it_is_known():
+    messages = conversation(user("Ship it."), model("Fine."))
+    before = PreviousSummary(1, Facts(lookups=("1 messages in full: line 1",)), "")
+
+    assert facts_of_removed(messages, [1], before, where).lookups == ("1 messages in full: line 1",)
+    assert facts_of_removed(messages, [1], PreviousSummary(0, Facts(), ""), nowhere).lookups == ()
+    assert facts_of_removed(messages, [], PreviousSummary(0, Facts(), ""), where).lookups == ()
+
+
+def test_a_shortened_message_gives_its_facts_too():
+    messages = conversation(user("Ship it. Never push to main."), model("Fine."))
+
+    assert with_facts_of_cut(Facts(goals=("Ship it.",)), messages, 0) == Facts(
+        goals=("Ship it.",), constraints=("Never push to main.",)
+    )
+
+
+def test_facts_are_sized_as_the_message_they_will_be():
+    facts = Facts(goals=("Ship it.",), names=tuple(f"name_{at}" for at in range(200)))
+
+    found = fit_summary(facts, 1, "anthropic", count=count, most=150)
+
+    assert (
+        found.tokens
+        == message_tokens(summary_message(Summary(1, found.facts, ""), "anthropic"), count)
+        <= 150
+    )
+    assert found.facts.goals == ("Ship it.",)
+    assert found.lost
+    assert tokens_around("anthropic", count) < 10
+
+
+def test_empty_texts_are_not_given_to_a_summariser():
+    assert removed_texts(conversation(user(" \n"), model("")), [0, 1]) == ()
+
+
+def test_texts_calls_and_results_are_given_to_a_summariser_without_reasoning():
+    messages = conversation(user("Go."), bash("make", "built"), model("Done."))
+    messages[3].raw["content"] = "Done."
+
+    found = removed_texts(messages, [1, 2, 3])
+
+    assert found == (
+        RemovedText(1, "assistant", "Bash", '{"command": "make"}'),
+        RemovedText(2, "tool", "Bash", "built"),
+        RemovedText(3, "assistant", "", "Done."),
+    )
+
+
+def test_the_pointer_stays_one_line_over_many_compactions():
+    before = PreviousSummary(
+        2,
+        Facts(
+            lookups=(
+                "see notes.txt",
+                "13 messages in full: line 55 to 67",
+                "8 messages in full: line 2 to 29",
+            )
+        ),
+        "",
+    )
+    messages = conversation(*(user(f"Please do part {at} of it.") for at in range(4)))
+
+    assert facts_of_removed(messages, [1, 3], before, where).lookups == (
+        "see notes.txt",
+        "23 messages in full: line 1 to 67",
+    )
+    assert (
+        facts_of_removed(messages, [1, 3], before, lambda at: f"line{at}").lookups[-1]
+        == "2 messages in full: line1 to line3"
+    )
+
+
+RICH = Facts(
+    goals=("Build the ledger service.",),
+    requests=tuple(f"Please look at part {n} for ticket T-{n}0001." for n in range(8)),
+    constraints=("Never touch the migrations.",),
+    decisions=tuple(f"We decided on variant {n} because it is short." for n in range(14)),
+    open_calls=("Bash: make test",),
+    files=(
+        FileFact("read.py", "read", 1, "aaaaaaaaaaaa"),
+        FileFact("made.py", "created", 2, "bbbbbbbbbbbb"),
+        FileFact("done.py", "changed", 1),
+    ),
+    errors=(ErrorFact("$ make\nno rule", open=False), ErrorFact("$ tox\nfailed", open=True)),
+    names=tuple(f"name_{n}" for n in range(50)),
+    lookups=("1 message in full: a", "2 messages in full: b"),
+)
+
+
+def chars(text):
+    return len(text)
+
+
+def size(facts):
+    return len(rendered(Summary(1, facts, "")))
+
+
+def test_facts_that_fit_are_unchanged():
+    assert fit_facts(RICH, count=chars, most=size(RICH)) == (RICH, [])
+
+
+@rows("most", range(300, size(RICH), 97))
+def test_the_result_fits_and_what_it_lacks_is_named(most):
+    kept, lost = fit_facts(RICH, count=chars, most=most)
+
+    assert size(kept) <= most or kept == Facts(
+        goals=RICH.goals, constraints=RICH.constraints, lookups=RICH.lookups[-1:]
+    )
+    assert kept.goals == RICH.goals
+    assert kept.constraints == RICH.constraints
+    assert lost
+
+
+def test_a_little_too_much_costs_only_an_error_that_is_over():
+    kept, lost = fit_facts(RICH, count=chars, most=size(RICH) - 1)
+
+    assert kept == RICH._replace(errors=RICH.errors[1:])
+    assert lost == ["1 error that is over"]
+
+
+def test_a_dropped_request_leaves_its_names():
+    kept, lost = fit_facts(RICH, count=chars, most=size(RICH) - 90)
+    gone = len(RICH.requests) - len(kept.requests)
+
+    assert 0 < gone <= 5
+    assert kept.requests == RICH.requests[gone:]
+    assert kept.names == (*(f"T-{n}0001" for n in range(gone)), *RICH.names)
+    assert lost[-1] == f"{gone} requests"
+
+
+def test_the_oldest_names_are_dropped_before_the_newest_and_before_decisions():
+    some = Facts(decisions=RICH.decisions, names=RICH.names)
+
+    kept, _ = fit_facts(some, count=chars, most=size(some) - 60)
+
+    assert 40 <= len(kept.names) < 50
+    assert kept.names == RICH.names[-len(kept.names) :]
+    assert kept.decisions == RICH.decisions
+
+
+def test_all_names_are_dropped_before_a_file():
+    some = Facts(files=RICH.files, names=RICH.names)
+
+    kept, _ = fit_facts(
+        some, count=chars, most=size(Facts(files=tuple(one._replace(sha256="") for one in RICH.files)))
+    )
+
+    assert [file.path for file in kept.files] == ["read.py", "made.py", "done.py"]
+    assert kept.names == ()
+
+
+def test_the_newest_pointer_is_never_left_out():
+    kept, _ = fit_facts(RICH, count=chars, most=1)
+
+    assert kept.lookups == ("2 messages in full: b",)
+
+
+def test_hashes_are_dropped_before_their_files():
+    some = Facts(files=(*RICH.files[:2], FileFact("last.py", "read", 1)))
+
+    assert fit_facts(some, count=chars, most=size(some) - 1)[0].files == (
+        FileFact("read.py", "read", 1), FileFact("made.py", "created", 2, "bbbbbbbbbbbb"), FileFact("last.py", "read", 1),
+    )  # fmt: skip
+
+    bare = Facts(files=(FileFact("made.py", "created", 2),))
+
+    assert fit_facts(some, count=chars, most=size(bare)) == (
+        bare,
+        [
+            "1 hash of a file that was read",
+            "1 hash of a file",
+            "2 files that were read",
+        ],
+    )
+
+
+def test_dropped_entries_are_counted():
+    _, lost = fit_facts(RICH, count=chars, most=400)
+
+    assert "8 requests" in lost
+
+
+def test_goals_and_constraints_that_alone_are_too_long_are_cut_at_the_end():
+    long = Facts(goals=("g" * 3_000,), constraints=("Never x.", "c" * 2_000))
+
+    kept, lost = fit_facts(long, count=chars, most=1_500)
+
+    assert size(kept) <= 1_500
+    assert kept.goals[0].startswith("g" * 300)
+    assert kept.goals[0].endswith(CUT)
+    assert kept.constraints[0] == "Never x."
+    assert lost == ["the ends of goals and constraints"]
+
+
+def test_no_room_at_all_leaves_the_least_of_goals_and_constraints():
+    kept, _ = fit_facts(RICH._replace(goals=("g" * 900,)), count=chars, most=1)
+
+    assert kept == Facts(
+        goals=("g" * LEAST_CHARS + CUT,), constraints=RICH.constraints, lookups=RICH.lookups[-1:]
+    )
+
+
+def test_facts_without_goals_can_become_nothing():
+    assert fit_facts(Facts(names=("a_b",)), count=chars, most=1) == (Facts(), ["1 name"])
+
+
+def test_thousands_of_entries_cost_no_counting_of_what_has_no_room():
+    counted = []
+    many = Facts(requests=tuple(f"Look at part {n} of the ledger again." for n in range(5_000)))
+
+    def count(text):
+        counted.append(len(text))
+        return len(text)
+
+    kept, lost = fit_facts(many, count=count, most=2_000)
+
+    assert kept.requests == many.requests[-len(kept.requests) :]
+    assert len(kept.requests) > 10
+    assert sum(size > 50_000 for size in counted) == 1
+    assert lost[0].endswith(" requests")
+
+
+def names(*parts, besides=""):
+    messages = conversation(*parts)
+    return names_of(messages, range(len(messages)), besides=besides)
+
+
+def _word(n):
+    """Return another word for each number, so that names with it are no series."""
+    return f"item{chr(97 + n % 26)}{chr(97 + n // 26)}"
+
+
+def test_what_people_and_models_name_is_kept_verbatim():
+    found = names(
+        user("Ticket PROJ-4821, limit 35027 ms, see https://x.org/a?b=1"), model("fetch_user is in src/a.py.")
+    )
+
+    assert set(found) == {"PROJ-4821", "35027", "https://x.org/a?b=1", "fetch_user", "src/a.py"}
+
+
+def test_of_what_tools_say_only_what_cannot_be_a_word_counts():
+    found = names(bash("make deploy", "[main 9f3c2ab11d04] fix_it\n  12 lines\nrun-4711 on port 48213"))
+
+    assert set(found) == {"9f3c2ab11d04", "run-4711", "48213"}
+
+
+@rows("text", ["I counted 3 of 12.", "Use -x and --verbose.", "Well, good and done."])
+def test_small_counts_options_and_plain_words_are_no_names(text):
+    assert names_in(text) == []
+
+
+def test_the_name_used_last_is_at_the_end():
+    assert names(user("a_b and c_d"), model("e_f"), user("a_b again")) == ("c_d", "e_f", "a_b")
+
+
+def test_a_name_in_other_facts_is_not_listed_again():
+    assert names(user("a_b and c_d"), besides="we use a_b") == ("c_d",)
+
+
+def test_the_person_counts_more_than_many_ids_of_a_listing():
+    listing = "\n".join(f"{_word(n)}-{n:05}" for n in range(400))
+
+    found = names(user("It is about order W-77123."), tool("list", listing))
+
+    assert len(found) == MOST_NAMES
+    assert "W-77123" in found
+
+
+def test_injected_blocks_and_system_messages_name_nothing():
+    assert (
+        names(
+            user("<aether-memory>secret_name</aether-memory> <system-reminder>other_name</system-reminder>")
+        )
+        == ()
+    )
+
+
+def test_of_a_long_text_both_ends_are_read():
+    found = names(
+        user("first_name " + "word " * 9_000 + " last_name"),
+        tool("t", "id-11111 " + "word " * 9_000 + "id-22222"),
+    )
+
+    assert set(found) == {"first_name", "last_name", "id-11111", "id-22222"}
+
+
+def test_names_that_are_data_are_left_out():
+    assert names_in("x" * 60 + "_" + "y" * 80) == []
+
+
+def test_merging_bounds_the_names_and_drops_the_oldest():
+    older = [f"old-{n}" for n in range(MOST_MERGED_NAMES)]
+
+    found = merged_names(older, ["new-1", "old-5", "new-1"])
+
+    assert len(found) == MOST_MERGED_NAMES
+    assert found[-2:] == ("new-1", "old-5")
+    assert "old-0" not in found
+
+
+def test_of_very_many_answers_of_tools_the_newest_are_read():
+    found = names(user("It is about W-77123."), *(tool("t", f"{_word(at)}-{at:05}") for at in range(400)))
+
+    assert "W-77123" in found
+    assert f"{_word(100)}-00100" in found
+    assert not any(name.endswith("-00099") for name in found)
+
+
+def test_of_what_is_numbered_through_a_few_are_named():
+    code = "\n".join(f"def handler_24_{n}(conn): ..." for n in range(40))
+
+    assert names(tool("Read", code)) == ("handler_24_37", "handler_24_38", "handler_24_39")
+    assert len(names(user("T-10001, T-10002, T-10003 and T-10004"))) == 4
+
+
+def test_merging_keeps_a_few_of_what_is_numbered_through():
+    older = [f"line_{n}" for n in range(9)]
+
+    assert merged_names(older, ["line_9", "T-1"]) == ("line_7", "line_8", "line_9", "T-1")
+
+
+def test_the_times_and_sizes_of_a_listing_are_no_names():
+    listing = "total 53248\n-rw-r--r-- 1 me us 53248 Jan  5 15:43 hello_2345\ndrwxr-xr-x 2 me us 40961 Jan  5 11:44 run-4711"
+
+    assert names(bash("ls -l", listing)) == ("hello_2345", "run-4711")
+
+
+@rows("text", ["It began at 15:43.", "See 569-624 there.", "It takes ~350 of them."])
+def test_clocks_ranges_and_guesses_are_no_names(text):
+    assert names_in(text) == []

@@ -1,9 +1,21 @@
-"""The partition goes by position, counts turns as pairs, and knows what is protected."""
+"""The partition goes by position, counts turns as pairs, and knows what is protected.
+
+What matters most is told by kinds of sentences, whole words and who said it; never by the same input twice differently.
+"""
 
 from __future__ import annotations
 
-from aether.compaction.partition import is_earlier_summary, partition, paths_in_call
-from aether.compaction.shapes import Facts, Policy, Summary
+from aether.compaction.partition import (
+    MOST_SENTENCES,
+    cut_prose,
+    importance,
+    is_earlier_summary,
+    is_request,
+    partition,
+    paths_in_call,
+    select_sentences,
+)
+from aether.compaction.shapes import Facts, Policy, RemovedText, Summary
 from aether.compaction.steps import held_groups, loose_groups
 from aether.compaction.summary import rendered
 from aether.messages.convert import read
@@ -24,7 +36,7 @@ def pairs(number):
     return [part for at in range(number) for part in (user(f"question {at}"), model(f"answer {at}"))]
 
 
-def test_of_twenty_pairs_fourteen_may_go_beside_the_opening_request():
+def test_of_twenty_pairs_fourteen_may_be_removed_beside_the_opening_request():
     parts, loose = eligible(conversation(*pairs(20)))
 
     assert len({parts.turn[at] for at in loose}) == 14
@@ -40,7 +52,7 @@ def test_of_ten_tool_pairs_six_may_go():
     assert [parts.groups[at].members for at in loose] == [(1 + 2 * at, 2 + 2 * at) for at in range(6)]
 
 
-def test_equal_messages_are_told_apart_by_position():
+def test_equal_messages_are_distinguished_by_position():
     messages = conversation(*[part for _ in range(12) for part in (user("again"), model("same"))])
 
     parts, loose = eligible(messages)
@@ -167,7 +179,7 @@ def test_plain_answers_of_tools_count_as_tool_pairs():
     assert loose == [1, 2]
 
 
-def test_the_newest_words_of_the_user_stay_where_they_stand_beside_results():
+def test_the_newest_text_of_the_user_stays_beside_results():
     use = {"type": "tool_use", "id": "a", "name": "Bash", "input": {"command": "make"}}
     beside = [
         {"type": "tool_result", "tool_use_id": "a", "content": "ok"},
@@ -208,3 +220,120 @@ def test_an_empty_conversation_has_no_parts():
     parts = partition([], Policy())
 
     assert (parts.groups, parts.opening, parts.newest, parts.pinned) == ([], -1, -1, frozenset())
+
+
+def count(text):
+    return len(text.split())
+
+
+@rows(
+    ("text", "asks"),
+    [
+        ("Please look at this.", True),
+        ("Create the table.", True),
+        ("I'd like you to implement a cache.", True),
+        ("Can you fix the login?", True),
+        ("It is late, and add a test.", True),
+        ("Never push to main without a review.", True),
+        ("The helper crashed.", False),
+        ("A prefix for it", False),
+        ("We recreate the db nightly", False),
+        ("helpful stuff?", False),
+        ("", False),
+    ],
+)
+def test_a_request_is_recognised_by_whole_words(text, asks):
+    assert is_request(text) == asks
+
+
+def test_requests_and_decisions_matter_more_than_chatter():
+    request, decision, edit, fact, chatter = (
+        importance(conversation(part), newness=0.5)
+        for part in (
+            user("Please create the table."),
+            model("We decided to use PostgreSQL."),
+            tool("Edit", file_path="a.py", old_string="a", new_string="b")[:1],
+            model("The table has four columns."),
+            model("Thanks, sounds good!"),
+        )
+    )
+
+    assert request > decision > edit > fact > chatter
+
+
+def test_of_two_equals_the_newer_matters_more():
+    message = conversation(model("The table has four columns."))
+
+    assert importance(message, newness=1.0) > importance(message, newness=0.0)
+    assert importance([], newness=0.0) == 0.0
+
+
+def said(*texts, role="assistant"):
+    return [RemovedText(at, role, "", text) for at, text in enumerate(texts)]
+
+
+def test_statements_are_listed_in_the_order_they_were_made():
+    found = select_sentences(
+        said("Let me look at the file. We decided to use PostgreSQL because of joins.", "Thanks!", "The build fails on Windows."),
+        "", most=100, count=count,
+    )  # fmt: skip
+
+    assert found == "- We decided to use PostgreSQL because of joins.\n- The build fails on Windows."
+
+
+def test_results_of_tools_are_not_selected():
+    heard = [
+        RemovedText(0, "tool", "Bash", "We decided to fail."),
+        RemovedText(1, "assistant", "Bash", '{"command": "We must run"}'),
+    ]
+
+    assert select_sentences(heard, "", most=100, count=count) == ""
+
+
+def test_they_fit_and_the_weightiest_stay():
+    texts = [f"The table number {at} has four columns." for at in range(50)]
+    found = select_sentences(
+        said(*texts[:25], "We must never use floats for money.", *texts[25:]), "", most=40, count=count
+    )
+
+    assert count(found) <= 40
+    assert "never use floats" in found
+
+
+def test_sentences_of_the_previous_summary_are_selected_before_new_facts():
+    found = select_sentences(
+        said(*(f"The row number {at} has four columns." for at in range(50))),
+        "- We decided to use SQLite.\n- The table number one has rows.", most=20, count=count,
+    )  # fmt: skip
+
+    assert found.startswith("- We decided to use SQLite.\n- The table number one has rows.")
+
+
+def test_the_same_sentence_is_selected_once():
+    assert (
+        select_sentences(
+            said("The disk is full of logs.", "The disk is full of logs."),
+            "The disk is full of logs.",
+            most=99,
+            count=count,
+        ).count("disk")
+        == 1
+    )
+
+
+def test_of_a_very_long_conversation_the_newest_sentences_are_read():
+    texts = [f"The table number {at} has four columns." for at in range(MOST_SENTENCES + 50)]
+
+    found = select_sentences(said(*texts), "", most=10**6, count=count)
+
+    assert found.count("\n") + 1 == MOST_SENTENCES
+    assert "number 50 " in found
+    assert "number 49 " not in found
+
+
+def test_prose_is_cut_where_a_sentence_or_a_line_ends():
+    assert cut_prose("One two three.", most=3, count=count) == "One two three."
+    assert cut_prose("One two. Three four. Five.", most=4, count=count) == "One two. Three four."
+    assert cut_prose("- one two\n- three four\n- five", most=6, count=count) == "- one two\n- three four"
+    assert cut_prose("東京は雨。大阪は晴れ。", most=6, count=len) == "東京は雨。"
+    assert cut_prose("one two three four", most=2, count=count) == ""

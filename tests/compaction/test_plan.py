@@ -1,4 +1,4 @@
-"""Plan and apply, against the requirements, and against what the programs before got wrong."""
+"""A plan is made only where a trigger fires, and its result is proved before it is returned."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pytest
 
 from aether.compaction.facts import summary_message
 from aether.compaction.partition import is_earlier_summary
-from aether.compaction.plan import LastCompaction, apply, plan
+from aether.compaction.plan import LastCompaction, apply, plan, verified
 from aether.compaction.policy import POLICIES, policy
 from aether.compaction.shapes import Facts, Policy, Summary
-from aether.errors import BudgetExceeded, InvalidInput
+from aether.errors import AetherError, BudgetExceeded, InvalidInput
 from aether.messages.convert import read
 from aether.tokens.count import message_tokens
 from tests.compaction.conversations import bash, conversation, model, tool, user
@@ -165,7 +165,7 @@ def test_without_growth_since_the_last_time_it_is_not_tried_again():
 # What comes out
 
 
-def test_of_twenty_pairs_the_last_six_stay_and_one_summary_stands_for_the_rest():
+def test_of_twenty_pairs_the_last_six_stay_and_one_summary_replaces_the_rest():
     messages = chat(20)
 
     result = compacted(messages, window=window_for(messages, 0.90), prose="They asked fourteen questions.")
@@ -334,7 +334,7 @@ def test_the_prose_of_before_is_handed_to_the_summariser():
     assert not any("COMPACT-SUMMARY" in one.text for one in found.task.said)
 
 
-def test_a_policy_without_prose_carries_on_what_was_written_before():
+def test_a_policy_without_prose_keeps_the_previous_prose():
     first = compacted(chat(20), window=3_000, prose="The cache was dropped.")
 
     second = compacted([*first.messages, *chat(20)[1:]], "prune-only", window=3_000)
@@ -392,7 +392,7 @@ def test_the_first_decision_is_still_there_after_the_second_compaction():
     assert "5000 dollars" in "".join(message.text for message in messages)
 
 
-def test_what_was_just_added_is_never_what_goes():
+def test_messages_just_added_are_never_removed():
     messages = list(chat(2))
     for at in range(60):
         messages = [*messages, *read([{"role": "user", "content": f"note {at} " * 30}], "openai")]
@@ -439,7 +439,7 @@ def test_an_assistant_message_without_content_is_no_trouble():
     assert result.tokens_after <= 6_500
 
 
-def test_keep_counts_go_down_to_one_before_it_is_given_up():
+def test_keep_counts_are_lowered_to_one_before_a_refusal():
     messages = chat(20, words=500)
 
     assert compacted(messages, window=3_000).effective.keep_recent_turns == 1
@@ -457,3 +457,69 @@ def test_a_constant_counter_is_enough():
 
     assert result.tokens_after <= 76_800
     assert len(result.messages) < 77
+
+
+MESSAGES = conversation(
+    user("Ship it. " * 20),
+    *(bash(f"make {at}", "built " * 40) for at in range(12)),
+    model("Done."),
+    user("And now?"),
+)
+MESSAGES[4].raw["meta"] = {"protected": True}
+PLAN = plan(MESSAGES, policy("compact"), count, window=900, force=True)
+RESULT = apply(PLAN, None)
+SUMMARY_AT = RESULT.places.index(None)
+
+
+def prove(result, **changes):
+    given = {"tokens": PLAN.tokens, "overhead": 0, "count": count, "required": PLAN.required, **changes}
+    return verified(result, MESSAGES, **given)
+
+
+def without(at):
+    return RESULT._replace(
+        messages=RESULT.messages[:at] + RESULT.messages[at + 1 :],
+        places=RESULT.places[:at] + RESULT.places[at + 1 :],
+    )
+
+
+def test_a_correct_result_is_returned_with_its_tokens():
+    assert prove(RESULT) == RESULT
+    assert RESULT.tokens_after == sum(message_tokens(message, count) for message in RESULT.messages)
+
+
+@rows(
+    ("result", "what"),
+    [
+        (RESULT._replace(messages=(), places=()), "it is empty"),
+        (RESULT._replace(places=RESULT.places[:-1]), "it is empty"),
+        (RESULT._replace(limit=RESULT.tokens_after - 1), "are over the limit"),
+        (RESULT._replace(messages=RESULT.messages[::-1], places=RESULT.places[::-1]), "the order changed"),
+        (RESULT._replace(protected=(1,)), "protected message 1 changed"),
+        (without(RESULT.places.index(0)), "message 0, which must stay, is missing"),
+        (without(len(RESULT.places) - 1), f"message {len(MESSAGES) - 1}, which must stay, is missing"),
+        (without(SUMMARY_AT), "it has 0 summaries instead of one"),
+        (without(len(RESULT.places) - 3), "lost their call or their result"),
+        (without(len(RESULT.places) - 4), "lost their call or their result"),
+    ],
+)  # fmt: skip
+def test_a_broken_guarantee_is_refused(result, what):
+    with pytest.raises(AetherError, match=what):
+        prove(result)
+
+
+def test_a_protected_message_that_is_only_equal_is_not_the_same():
+    at = RESULT.places.index(4)
+    copied = RESULT.messages[at]._replace(raw=dict(RESULT.messages[at].raw))
+    result = RESULT._replace(messages=(*RESULT.messages[:at], copied, *RESULT.messages[at + 1 :]))
+
+    with pytest.raises(AetherError, match="protected message 4 changed"):
+        prove(result)
+
+
+def test_two_summaries_are_refused():
+    second = summary_message(Summary(9, Facts(), "More."), "anthropic")
+    result = RESULT._replace(messages=(*RESULT.messages, second), places=(*RESULT.places, None))
+
+    with pytest.raises(AetherError, match="it has 2 summaries"):
+        prove(result)

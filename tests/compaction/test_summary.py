@@ -81,7 +81,7 @@ def test_a_summary_without_facts_and_prose_is_only_its_frame():
         f"{TEXT}\n{TEXT}",
     ],
 )
-def test_what_quotes_a_summary_or_is_cut_is_none(text):
+def test_a_quoted_or_cut_summary_is_not_read_as_one(text):
     assert parsed(text) is None
 
 

@@ -1,25 +1,32 @@
-"""Laws of compaction, over generated conversations of every wire, policies and windows."""
+"""Laws of compaction and its summaries, over generated conversations of every provider format, policies and windows."""
+
+from __future__ import annotations
 
 import copy
 import json
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from aether.compaction.facts import facts_of, fit_facts, merged_facts
 from aether.compaction.partition import is_earlier_summary, partition
 from aether.compaction.plan import LastCompaction, apply, plan
 from aether.compaction.policy import POLICIES, policy, validated
-from aether.compaction.shapes import Policy
+from aether.compaction.shapes import Facts, Policy, Summary
+from aether.compaction.summary import END, is_summary, parsed, rendered
 from aether.errors import BudgetExceeded
 from aether.messages.convert import bare, convert, read
 from aether.messages.model import PROVIDER_FORMATS, groups
+from aether.messages.tool_calls import calls_of
 from aether.messages.validate import check
 from aether.store.keys import STEPS
+from aether.text.model_faults import model_fault
 from aether.tokens.count import message_tokens
 from tests.effort import examples
 from tests.laws.histories import broken, history
+from tests.laws.summaries import facts, summaries, texts
 from tests.tables import rows
 
 # A text of this many tokens, and a frame of a summary, stay whatever is done.
@@ -152,7 +159,7 @@ def test_a_result_fits_its_limit_by_a_fresh_count(case):
 
 
 @given(cases())
-def test_only_what_cannot_be_taken_away_is_too_much(case):
+def test_a_conversation_is_refused_only_if_its_pinned_messages_are_too_large(case):
     case = case._replace(policy=case.policy._replace(steps=STEPS))
 
     if tried(case) is None:
@@ -290,7 +297,7 @@ def test_what_has_not_grown_is_not_compacted_again(case):
 
 @given(cases(), st.integers(0, 2**32))
 @examples(50)
-def test_a_summary_is_carried_and_never_read_as_conversation(case, seed):
+def test_a_summary_is_handed_on_and_never_read_as_conversation(case, seed):
     case = case._replace(force=True)
     first = tried(case, "The flux capacitor needs 1.21 gigawatts.")
 
@@ -301,7 +308,7 @@ def test_a_summary_is_carried_and_never_read_as_conversation(case, seed):
         grown = case._replace(messages=[*first.messages, *read(more, case.wire)], window=100_000)
         planned = grown.planned()
         at = first.places.index(None)
-        said = [one for one in planned.said.said if one.at == at] if planned.said else []
+        said = [one for one in planned.selection.said if one.at == at] if planned.selection else []
         assert said == []
         if planned.place >= 0:
             assert planned.version == first.summary.version + 1
@@ -311,7 +318,7 @@ def test_a_summary_is_carried_and_never_read_as_conversation(case, seed):
 
 
 @given(cases())
-def test_equal_messages_are_not_taken_for_one(case):
+def test_equal_messages_are_not_merged(case):
     twin = case.messages[-1]
     if any(block.kind in ("call", "result") for block in twin.blocks):
         return
@@ -357,9 +364,15 @@ def test_a_steady_stream_of_calls_is_not_compacted_at_every_call(wire, share, wi
 
 
 @rows("wire", PROVIDER_FORMATS)
-@pytest.mark.parametrize("named", ["compact", "window", "prune-only"])
-def test_long_conversations_stay_valid_through_several_compactions(wire, named):
-    for seed in range(4):
+@pytest.mark.parametrize(
+    ("named", "seeds"),
+    [
+        ("compact", 1),
+        *(pytest.param(name, 4, marks=pytest.mark.slow) for name in ("compact", "window", "prune-only")),
+    ],
+)
+def test_long_conversations_stay_valid_through_several_compactions(wire, named, seeds):
+    for seed in range(seeds):
         messages = []
         for part in range(3):
             more = history(seed * 10 + part, wire, turns=12, rounds=4, words=8, images=0)
@@ -372,3 +385,125 @@ def test_long_conversations_stay_valid_through_several_compactions(wire, named):
             found = [one for one in check(read(raws, wire), wire) if one.level == "error"]
             assert [one for one in found if one.code != "repeated-id"] == []
             messages = read([one.raw for one in result.messages], wire)
+
+
+# Laws of summaries: they read back exactly, fit their room, lose nothing on the way, and never raise.
+wires = st.sampled_from(PROVIDER_FORMATS)
+seeds = st.integers(0, 5_000)
+
+
+def words(text):
+    return len(text.split())
+
+
+@given(summaries())
+def test_a_summary_reads_back_exactly(summary):
+    assert parsed(rendered(summary)) == summary
+
+
+@given(summaries(), texts())
+def test_text_beside_a_summary_makes_it_invalid(summary, more):
+    assume(more.strip())
+
+    assert parsed(f"{more}\n{rendered(summary)}") is None
+    assert parsed(f"{rendered(summary)}\n{more}") is None
+
+
+@given(texts())
+def test_no_text_breaks_the_reader(text):
+    parsed(text)
+    parsed(f"<COMPACT-SUMMARY v1>\n{text}\n{END}")
+
+
+@given(facts(), st.integers(1, 400))
+def test_fitted_facts_fit_or_only_goals_constraints_and_a_pointer_are_left(found, most):
+    kept, lost = fit_facts(found, count=len, most=most)
+
+    assert len(rendered(Summary(1, kept, ""))) <= most or kept == Facts(
+        goals=kept.goals, constraints=kept.constraints, lookups=found.lookups[-1:]
+    )
+    assert (kept == found) == (not lost)
+    assert len(kept.goals) == len(found.goals)
+    assert len(kept.constraints) == len(found.constraints)
+
+
+@given(facts())
+def test_merging_with_nothing_changes_nothing_more_the_second_time(found):
+    once = merged_facts(Facts(), found)
+
+    assert merged_facts(Facts(), once) == once
+    assert merged_facts(once, Facts()) == once
+    assert merged_facts(once, once).constraints == once.constraints
+
+
+@given(facts(), facts())
+def test_merging_never_loses_a_goal(older, newer):
+    both = merged_facts(older, newer)
+
+    assert set(both.goals) == {*older.goals, *newer.goals}
+    assert both.goals[: len(set(older.goals))] == tuple(dict.fromkeys(older.goals))
+    assert {file.path for file in both.files} == {file.path for file in (*older.files, *newer.files)}
+
+
+@examples(60)
+@given(seeds, wires, st.booleans())
+def test_facts_of_any_history_are_verbatim_and_change_nothing(seed, wire, whole):
+    raws = history(seed, wire) if whole else broken(seed, wire)
+    messages = read(raws, wire)
+    before = copy.deepcopy(raws)
+
+    found = facts_of(messages, range(len(messages)))
+
+    assert raws == before
+    assert found == facts_of(messages, range(len(messages)))
+    said = " ".join(" ".join(block.text for message in messages for block in message.blocks).split())
+    spoken = (*found.goals, *found.requests, *found.constraints)
+    plain = [" ".join(text.split()) for text in spoken if not text.startswith("Asked: ")]
+    assert [text for text in plain if text not in said] == []
+    assert [name for name in found.names if " ".join(name.split()) not in said] == []
+
+
+@examples(60)
+@given(seeds, wires)
+def test_every_call_of_a_valid_history_finds_its_own_result(seed, wire):
+    messages = read(history(seed, wire), wire)
+
+    for call in calls_of(messages):
+        if call.result is not None:
+            assert call.at < call.answered_at
+            assert call.result in messages[call.answered_at].blocks
+
+
+@examples(15)
+@given(seeds, st.integers(2, 6))
+def test_goals_and_constraints_survive_twenty_rounds(seed, size):
+    """Each round removes everything but the summary, whose text is all that the next one knows."""
+    asked = ["Build the store for tickets. Never delete a ticket."]
+    text = ""
+    for nth in range(20):
+        rules = [f"Never call service {nth}{digit} without a token." for digit in range(size)]
+        asked += rules
+        raws = [{"role": "assistant", "content": text}] if text else []
+        raws += [{"role": "user", "content": asked[0]}] if not text else []
+        raws += [{"role": "user", "content": f"Please look at part {nth} again. {rule}"} for rule in rules]
+        raws += history(seed + nth, "plain", turns=2)
+        messages = read(raws, "plain")
+        before = [
+            summary for message in messages if is_summary(message) and (summary := parsed(message.text))
+        ]
+        found = facts_of(messages, range(len(messages)))
+        together = merged_facts(before[0].facts, found) if before else found
+        kept, _ = fit_facts(together, count=words, most=400)
+        text = rendered(Summary(nth + 1, kept, "Prose."))
+    last = parsed(text).facts
+
+    assert last.goals[0] == asked[0]
+    assert set(asked[1:]) <= set(last.constraints)
+
+
+@given(texts(), st.lists(texts(), max_size=3))
+def test_any_text_is_judged(prose, said):
+    fault = model_fault(prose, given=said, most_tokens=100, count=words)
+
+    assert bool(fault) or prose.strip()
+    assert json.dumps(fault)

@@ -98,7 +98,7 @@ def test_protected_content_survives_word_for_word(data):
 
 @relaxed
 @given(handoffs(notes()))
-def test_every_word_of_an_answer_stands_in_the_handoff_in_its_order(data):
+def test_every_word_of_an_answer_is_in_the_handoff_in_its_order(data):
     """Every stretch of the answer is a run of words of one sentence, less fillers and clauses."""
     given_words = [list(words(sentence)) for each in data["items"] for sentence in sentences(each["content"])]
     given_words += [list(words(each["metadata"]["context"])) for each in data["signals"]]
@@ -138,7 +138,7 @@ def test_sentences_lose_only_blanks_and_fences(text):
 
 @relaxed
 @given(anything() | notes())
-def test_anchors_stand_in_the_text(text):
+def test_identifiers_are_verbatim_from_the_text(text):
     found = identifiers(text)
 
     assert all(anchor in text for kind in found for anchor in kind)

@@ -1,9 +1,9 @@
-"""The built-in architect and summariser: chooses among what was said, without a model.
+"""The built-in architect and summariser: selects statements from the input, without a model.
 
-Deterministic, offline, and linear in the input. Every statement of the answer stands in the hand-off,
-shortened at most by fillers and whole clauses; protected content stands in it word for word.
+Deterministic, offline, and linear in the input. Every statement of the answer is in the hand-off, shortened at most by
+fillers and whole clauses; protected content is kept word for word.
 
-    hand-off → statements (cut, trim) → weigh (what each would add) → select (most news per token) → compose
+    hand-off → clauses (cut and trimmed) → score (worth per token) → session; removed messages → digest
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from aether.tokens.count import session_tokens
 from aether.types import Counter, JsonObject
 
 NAME = "extractive"
-# Close enough: a hundredth of the target, far inside the tenth that is promised.
+# The search ends within a hundredth of the target; the guarantee is a tenth.
 CLOSE = 0.01
-# Where the next clause is too long, one of these many behind it may still fit.
+# If the next clause is too long, one of these many behind it may still fit.
 TRIED = 40
 
 
 def complete(request: Request, *, settings: Settings, count: Counter) -> Completion:
-    """Return the session or summary that fits the request's target: the statements that say most in least room.
+    """Return the session or summary that fits the request's target: the most informative statements per token.
 
-    Protected content of a hand-off is kept even where it alone is larger than the target.
+    Protected content of a hand-off is kept even if it alone is larger than the target.
     """
     del settings  # nothing to reach
     if request.task == "summary":

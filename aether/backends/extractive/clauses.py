@@ -1,15 +1,9 @@
-"""Statements: a hand-off cut into clauses that can be kept or left out one by one.
+"""Clauses: a hand-off cut into clauses that can be kept or left out one by one.
 
-Each clause is a stretch of one item, cut and trimmed by `trim`. A clause that is no sentence of its own
-leans on another one, and is only ever kept together with it.
-
-Trimming: a sentence without its fillers, and the places where it may be cut into clauses.
-
-Only words that change nothing are dropped: openers, intensifiers, names the speakers call each other,
-asides that name nothing. Negations, limits ("only", "at most"), conditions and contrasts stay with what they
-qualify. Lines that look like code, paths or output are left alone.
-
-Common words: English words that are in every conversation and so say little about this one.
+Each clause is a stretch of one item, trimmed of fillers. A clause that is not a sentence of its own depends on another
+one, and is only kept together with it. Only words without a meaning of their own are dropped: openers, intensifiers,
+names by which speakers address each other, asides that name nothing. Negations, limits ("only", "at most"), conditions
+and contrasts stay with the words that they qualify. Lines that look like code, paths or output are not trimmed.
 """
 
 from __future__ import annotations
@@ -23,25 +17,27 @@ from typing import Any, NamedTuple
 from aether.text.classify import Kind, classify
 from aether.text.identifiers import identifiers
 from aether.text.regex import lazy
-from aether.text.words import sentences, stem
+from aether.text.words import sentences
 
 # A longer stretch without a place to cut is data; it is cut at a blank, else anywhere.
 PIECE_CHARS = 400
 # Shorter ends are parts of names and pairs ("black and white").
 LEAST_WORDS = 2
-
-
-class Piece(NamedTuple):
-    """A clause of a sentence."""
-
-    text: str
-    joint: str = ""
-    """What stood between it and the clause before it."""
-    stands: bool = True
-    """Whether it is a sentence of its own."""
-    follows: bool = False
-    """Whether it says something about the clause right before it, not about the whole sentence."""
-
+# A speaker is named at the head of an item: up to three words in front of a colon.
+SPOKEN_TYPES = frozenset({"observation", "user_input", "message"})
+_SPEAKER = lazy(r"([A-Z][\w.'-]{0,24}(?: [A-Z][\w.'-]{0,24}){0,2}): (?=\S)")
+# These introduce a statement and are not speakers.
+_NO_SPEAKERS = frozenset(
+    "Note Error Warning Fixed Result Results Summary Decision Reason Todo TODO Done Goal Task Outcome Cause Fix Files "
+    "Blocker Solution Constraint Preference Tip Usage Example Problem Answer Question Status Next".split()
+)
+# The openings of items of other types are kept in one piece: requests, decisions, findings.
+CUT_TYPES = frozenset({"observation", "code_change", "command", "error", "code_snippet"})
+# These bind later work: short ones stay in one piece, question, answer and reason together.
+BINDING_TYPES = frozenset({"constraint", "decision", "preference", "blocker"})
+# From here on an item is of high value by itself (prompts/architect.md).
+HIGH_RELEVANCE = 0.7
+_INJECTED = lazy(r"<aether-memory\b.*?(?:</aether-memory>|\Z)", re.DOTALL)
 
 # Code, output and tables; not prose that names code.
 _MACHINE = lazy(r"[{}<>=\\$|]|;$|\w\(|^\s*[@%+]|^\S+\s*$")
@@ -62,7 +58,7 @@ _LEAD_IN = lazy(
 _FILLER = lazy(
     r" (?:really|very|just|actually|definitely|absolutely|totally|honestly|basically|literally|truly|simply|super|quite|kind of|kinda|sort of|of course|for sure|"
     r"as well|after all|in fact)(?=[ ,.!?;]|$)(?! not\b)"
-    r"|,? (?:you know|I mean|I guess|I think|though|too|haha|lol|right now)(?=[.!?]*$)",
+    r"|,? (?:you know|I mean|I guess|I think|though|too|haha|lol|right now)(?=[.!?]*$)"
 )
 _SPEECH_FILLER = lazy(
     r" (?:such(?= an?\b)|even|finally|incredibly|extremely|a (?:little )?bit|these days|at the moment|pretty much|once again)(?=[ ,.!?;]|$)"
@@ -82,13 +78,13 @@ _SUBJECTS = r"(?:I|we|he|she|they|it|you|there|that|this|my|our|his|her|their)\b
 _CUT = lazy(
     rf"(?P<own>; +| [-–—]+ +|,? (?:and|so|because|since|cause) (?={_SUBJECTS})|, +(?={_SUBJECTS}))"
     r"|(?P<follows>,? (?=(?:which|who|whose|because|so that|since|while|especially|including|such as|to help|to make)\b)|: +| and | & )"
-    r"|(?P<lean>, +(?:and |or )?)"
+    r"|(?P<list>, +(?:and |or )?)"
 )
 _CONDITION = lazy(
     r"(?:if|when|whenever|while|since|because|although|though|after|before|as|once|unless|until|even|without|by|to|for|in|on|at|last|this|next)\b",
     re.IGNORECASE,
 )
-# What begins like this changes the meaning of what stands before it.
+# A continuation like this changes the meaning of the words before it.
 _GLUED = lazy(
     r"(?:but|however|not|if|unless|until|except|although|though|even|then|only|never|no|nor|than)\b",
     re.IGNORECASE,
@@ -104,12 +100,119 @@ _VERB = lazy(
 )
 
 
+class Piece(NamedTuple):
+    """A clause of a sentence."""
+
+    text: str
+    joint: str = ""
+    """The text between it and the clause before it."""
+    independent: bool = True
+    """Whether it is a sentence of its own."""
+    follows: bool = False
+    """Whether it says something about the clause right before it, not about the whole sentence."""
+
+
+class Clause(NamedTuple):
+    """The smallest unit that is kept or left out."""
+
+    place: int
+    item: int
+    speaker: str
+    text: str
+    joint: str
+    """The text between it and the clause before it of the same sentence."""
+    kind: Kind
+    leans_on: int
+    """Place of the clause that it depends on; -1: none."""
+    leads: bool
+    """Whether it opens its item."""
+    required: str = ""
+    """Why it must be kept: constraint, decision or blocker; empty if it need not be."""
+
+
+class _Item(NamedTuple):
+    """The text of one item, and its speaker."""
+
+    number: int
+    item: Mapping[str, Any]
+    speaker: str
+    text: str
+    required: list[tuple[str, str]]
+    """The statements of it that must be kept, and why."""
+
+
+def read_clauses(handoff: Mapping[str, Any]) -> list[Clause]:
+    """Return the clauses of the items of `handoff` in order, without protected and injected content.
+
+    Statements that the hand-off names as `required` are never cut.
+    """
+    protected = {entry.get("id") for entry in handoff["protected"]}
+    required: dict[str, list[tuple[str, str]]] = {}
+    for entry in handoff.get("required", ()):
+        required.setdefault(entry["item_id"], []).append((" ".join(entry["content"].split()), entry["why"]))
+    items = [
+        (number, item)
+        for number, item in enumerate(handoff["items"])
+        if item["id"] not in protected and not item["metadata"].get("injected")
+    ]
+    texts = [_INJECTED.sub(" ", item["content"]) for _, item in items]
+    heads = [
+        _SPEAKER.match(text) if item["type"] in SPOKEN_TYPES else None
+        for (_, item), text in zip(items, texts, strict=True)
+    ]
+    times = Counter(head.group(1) for head in heads if head)
+    names = frozenset(name for name in times if times[name] > 1) - _NO_SPEAKERS
+    clauses: list[Clause] = []
+    for (number, item), text, head in zip(items, texts, heads, strict=True):
+        speaker = head.group(1) if head and head.group(1) in names else ""
+        said = text[head.end() :] if head and speaker else text
+        _cut(clauses, _Item(number, item, speaker, said, required.get(item["id"], [])), names)
+    return clauses
+
+
+def _cut(clauses: list[Clause], said: _Item, names: frozenset[str]) -> None:
+    item = said.item
+    high = item["metadata"].get("relevance_score", 0.5) > HIGH_RELEVANCE
+    quoted = not said.speaker and (high or item["type"] not in CUT_TYPES)
+    rule = quoted and item["type"] in BINDING_TYPES and len(said.text) <= PIECE_CHARS
+    leads = True
+    before = ""
+    for sentence in [said.text] if rule else sentences(said.text):
+        text = " ".join(sentence.split())
+        plain = unbulleted(text)
+        required = (one for one in said.required if plain in one[0] or one[0] in plain)
+        content, why = next(required, ("", ""))
+        kind = classify(sentence)
+        if rule or (kind == "constraint" and not said.speaker):
+            text = unbulleted(text)  # word for word, as it was meant
+        else:
+            text = trim(text, names=names, spoken=bool(said.speaker))
+        if not text:
+            continue
+        kind = "chatter" if classify(text) == "chatter" else kind
+        # A required statement stays one.
+        goes_on = bool(why) and content == before
+        before = content
+        binding = not said.speaker and kind in {"constraint", "decision"}
+        uncut = bool(why) or binding or (quoted and (rule or leads or kind == "blocker"))
+        first = len(clauses)
+        for piece in split_clauses(text, whole=uncut):
+            place = len(clauses)
+            leans_on = place - 1 if goes_on or piece.follows else -1 if piece.independent else first
+            joint = " " if goes_on and place == first else piece.joint
+            opens = leads and place == first
+            clauses.append(
+                Clause(place, said.number, said.speaker, piece.text, joint, kind, leans_on, opens, why)
+            )
+        leads = leads and kind in {"chatter", "exploration"}
+
+
 def trim(sentence: str, *, names: frozenset[str] = frozenset(), spoken: bool = False) -> str:
-    """Return `sentence` without fillers; empty where nothing is left.
+    """Return `sentence` without fillers; empty if nothing is left.
 
-    The subject "I" goes too where the speaker is named beside the sentence (`spoken`).
+    The subject "I" is dropped, too, if the speaker is named beside the sentence (`spoken`).
 
-    >>> trimmed("Wow, thanks! I really just fixed the flaky test (at last).")
+    >>> trim("Wow, thanks! I really just fixed the flaky test (at last).")
     'I fixed the flaky test.'
     """
     text = unbulleted(_BLANKS.sub(" ", sentence).strip())
@@ -143,9 +246,9 @@ def is_machine_text(text: str) -> bool:
 
 
 def split_clauses(text: str, *, whole: bool = False) -> list[Piece]:
-    """Return the clauses of a trimmed sentence; one clause where `whole` is asked for.
+    """Return the clauses of a trimmed sentence; with `whole` as one clause.
 
-    >>> [piece.text for piece in pieces("We moved to Lisbon, where it rains less, and she joined a choir.")]
+    >>> [piece.text for piece in split_clauses("We moved to Lisbon, where it rains less, and she joined a choir.")]
     ['We moved to Lisbon', 'where it rains less', 'she joined a choir.']
     """
     if len(text) > PIECE_CHARS:
@@ -156,12 +259,12 @@ def split_clauses(text: str, *, whole: bool = False) -> list[Piece]:
         return _headed(text)
     found: list[Piece] = []
     start, joint = 0, ""
-    stands, follows = True, False
+    independent, follows = True, False
     held = bool(_CONDITION.match(text))
     quoted = [found.span() for found in _QUOTED.finditer(text)]
     for cut in _CUT.finditer(text):
         if held and cut.group().startswith(","):
-            held = False  # the comma that ends a leading condition
+            held = False  # this comma ends a leading condition
             continue
         head, rest = text[start : cut.start()], text[cut.end() :]
         if _is_within(cut.start(), quoted):
@@ -170,25 +273,25 @@ def split_clauses(text: str, *, whole: bool = False) -> list[Piece]:
             continue
         if not found and not _VERB.search(head):
             continue
-        found.append(Piece(head, joint, stands, follows))
+        found.append(Piece(head, joint, independent, follows))
         start, joint = cut.end(), cut.group()
-        stands, follows = cut.lastgroup == "own", cut.lastgroup == "follows"
-    found.append(Piece(text[start:], joint, stands, follows))
+        independent, follows = cut.lastgroup == "own", cut.lastgroup == "follows"
+    found.append(Piece(text[start:], joint, independent, follows))
     return [piece for piece in found if piece.text]
 
 
 def _headed(text: str) -> list[Piece]:
-    """Return what a line is about, and what it says of it: "Ran `make`" and its output."""
+    """Return the head of a line and the rest, such as "Ran `make`" and its output."""
     quoted = [found.span() for found in _QUOTED.finditer(text)]
     for cut in _COLON.finditer(text):
         head, rest = text[: cut.start()], text[cut.end() :]
         if rest and not _is_within(cut.start(), quoted) and any(identifiers(head)[:4]):
-            return [Piece(head), Piece(rest, cut.group(), stands=False, follows=True)]
+            return [Piece(head), Piece(rest, cut.group(), independent=False, follows=True)]
     return [Piece(text)]
 
 
 def _is_within(place: int, spans: list[tuple[int, int]]) -> bool:
-    return any(begin < place < end for begin, end in spans)
+    return any(start < place < end for start, end in spans)
 
 
 def _chunks(text: str) -> list[Piece]:
@@ -198,7 +301,7 @@ def _chunks(text: str) -> list[Piece]:
         rest = len(text) - start > PIECE_CHARS
         blank = text.rfind(" ", start + PIECE_CHARS // 2, start + PIECE_CHARS) if rest else len(text)
         end = blank if blank > 0 else start + PIECE_CHARS
-        found.append(Piece(text[start:end], joint, stands=not found))
+        found.append(Piece(text[start:end], joint, independent=not found))
         joint = " " if text[end : end + 1] == " " else ""
         start = end + len(joint)
     return found
@@ -206,7 +309,7 @@ def _chunks(text: str) -> list[Piece]:
 
 @lru_cache(maxsize=64)
 def _called(names: frozenset[str]) -> re.Pattern[str]:
-    """Return what finds one of `names`, or the short form of one, where it only calls the other."""
+    """Return the pattern of one of `names`, or a short form of one, as an address."""
     shorts = {name[:length] for name in names for length in range(3, len(name) + 1)}
     called = "|".join(re.escape(short) for short in sorted(shorts, key=lambda short: (-len(short), short)))
     return re.compile(rf",? (?:{called})(?=[!.?]*$|[!,])|(?<=[Tt]hanks) (?:{called})\b|^(?:{called})[,!] ")
@@ -215,138 +318,3 @@ def _called(names: frozenset[str]) -> re.Pattern[str]:
 def _aside(found: re.Match[str]) -> str:
     named = identifiers(found.group())
     return found.group() if any(named) or any(letter.isupper() for letter in found.group()[2:]) else ""
-
-
-# Who speaks, at the head of an item: up to three words in front of a colon.
-SPOKEN_TYPES = frozenset({"observation", "user_input", "message"})
-_SPEAKER = lazy(r"([A-Z][\w.'-]{0,24}(?: [A-Z][\w.'-]{0,24}){0,2}): (?=\S)")
-# These introduce a statement; they do not say it.
-_NO_SPEAKERS = frozenset(
-    "Note Error Warning Fixed Result Results Summary Decision Reason Todo TODO Done Goal Task Outcome Cause Fix Files "
-    "Blocker Solution Constraint Preference Tip Usage Example Problem Answer Question Status Next".split()
-)
-# The openings of other items are kept in one piece: what was asked, decided, found.
-CUT_TYPES = frozenset({"observation", "code_change", "command", "error", "code_snippet"})
-# These bind whoever goes on from here: short ones stay in one piece, question, answer and reason together.
-BINDING_TYPES = frozenset({"constraint", "decision", "preference", "blocker"})
-# From here on an item is of high value by itself (prompts/architect.md).
-HIGH_RELEVANCE = 0.7
-_INJECTED = lazy(r"<aether-memory\b.*?(?:</aether-memory>|\Z)", re.DOTALL)
-
-
-class Clause(NamedTuple):
-    """The smallest thing that is kept or left out."""
-
-    place: int
-    item: int
-    speaker: str
-    text: str
-    joint: str
-    """What stood between it and the clause before it, where that was of the same sentence."""
-    kind: Kind
-    leans_on: int
-    """Place of the clause it cannot stand without; -1 for none."""
-    leads: bool
-    """Whether it opens its item."""
-    required: str = ""
-    """Why it must survive: constraint, decision or blocker; empty where it need not."""
-
-
-class _Said(NamedTuple):
-    """What one item says, and who says it."""
-
-    number: int
-    item: Mapping[str, Any]
-    speaker: str
-    text: str
-    required: list[tuple[str, str]]
-    """What of it must survive, and why."""
-
-
-def read_clauses(handoff: Mapping[str, Any]) -> list[Clause]:
-    """Return the clauses of the items of `handoff` in order, without protected and injected content.
-
-    Where the hand-off names what is `required`, those statements are never cut.
-    """
-    protected = {entry.get("id") for entry in handoff["protected"]}
-    required: dict[str, list[tuple[str, str]]] = {}
-    for entry in handoff.get("required", ()):
-        required.setdefault(entry["item_id"], []).append((" ".join(entry["content"].split()), entry["why"]))
-    items = [
-        (number, item)
-        for number, item in enumerate(handoff["items"])
-        if item["id"] not in protected and not item["metadata"].get("injected")
-    ]
-    texts = [_INJECTED.sub(" ", item["content"]) for _, item in items]
-    heads = [
-        _SPEAKER.match(text) if item["type"] in SPOKEN_TYPES else None
-        for (_, item), text in zip(items, texts, strict=True)
-    ]
-    times = Counter(head.group(1) for head in heads if head)
-    names = frozenset(name for name in times if times[name] > 1) - _NO_SPEAKERS
-    clauses: list[Clause] = []
-    for (number, item), text, head in zip(items, texts, heads, strict=True):
-        speaker = head.group(1) if head and head.group(1) in names else ""
-        said = text[head.end() :] if head and speaker else text
-        _cut(clauses, _Said(number, item, speaker, said, required.get(item["id"], [])), names)
-    return clauses
-
-
-def _cut(clauses: list[Clause], said: _Said, names: frozenset[str]) -> None:
-    quoted = not said.speaker and _is_quoted(said.item)
-    rule = quoted and said.item["type"] in BINDING_TYPES and len(said.text) <= PIECE_CHARS
-    leads = True
-    before = ""
-    for sentence in [said.text] if rule else sentences(said.text):
-        text = " ".join(sentence.split())
-        plain = unbulleted(text)
-        required = (one for one in said.required if plain in one[0] or one[0] in plain)
-        content, why = next(required, ("", ""))
-        kind = classify(sentence)
-        if rule or (kind == "constraint" and not said.speaker):
-            text = unbulleted(text)  # word for word, as it was meant
-        else:
-            text = trim(text, names=names, spoken=bool(said.speaker))
-        if not text:
-            continue
-        kind = "chatter" if classify(text) == "chatter" else kind
-        # What was required as one statement stays one.
-        goes_on = bool(why) and content == before
-        before = content
-        told = not said.speaker and kind in {"constraint", "decision"}
-        uncut = bool(why) or told or (quoted and (rule or leads or kind == "blocker"))
-        first = len(clauses)
-        for piece in split_clauses(text, whole=uncut):
-            place = len(clauses)
-            leans_on = place - 1 if goes_on or piece.follows else -1 if piece.stands else first
-            joint = " " if goes_on and place == first else piece.joint
-            opens = leads and place == first
-            clauses.append(
-                Clause(place, said.number, said.speaker, piece.text, joint, kind, leans_on, opens, why)
-            )
-        leads = leads and kind in {"chatter", "exploration"}
-
-
-def _is_quoted(item: Mapping[str, Any]) -> bool:
-    return item["type"] not in CUT_TYPES or item["metadata"].get("relevance_score", 0.5) > HIGH_RELEVANCE
-
-
-# Grouped as they come to mind: doing, saying and feeling, praising, time and amount, empty nouns.
-_WORDS = (
-    "get got getting go going gone went come came make made making take took taking give gave given put keep kept let use used using try tried trying "
-    "start started begin began need want wanted like love loved enjoy enjoyed look looked looking see saw seen find found know knew think thought feel felt "
-    "say said tell told talk talking hear heard ask asked mean guess hope hoping wish believe seem seems sound sounds remember forget wonder happen happened "
-    "help helped helping show showed work working works set check share shared sharing bring brought leave left turn turned become became stay keep continue "
-    "live move pick choose call run do done able ready sure "
-    "good great nice cool awesome amazing wonderful fantastic incredible lovely beautiful perfect best better happy glad excited exciting fun proud special "
-    "important interesting hard easy big small little new old nice real different same right wrong true main own whole full free "
-    "thanks thank please sorry welcome congrats yes yeah no wow hey hi hello okay bye "
-    "really very much many lot lots bit more most less least quite pretty super always often sometimes usually still already yet ever maybe perhaps even "
-    "actually definitely totally absolutely probably especially exactly just only almost together around away back "
-    "time times day days today tonight week weekend year years now then soon later lately recently ago long last next first second once again while "
-    "thing things something anything everything nothing stuff way ways kind sort type part side point case lot place one two some any every each all both "
-    "someone anyone everyone people person guys folks man life world end idea reason chance moment "
-    "far such another other others else than whatever gonna wanna gotta since until however though although instead must need there's here's "
-    "don't doesn't didn't can't won't isn't it's that's i'm i've i'll i'd you're you've you'll he's she's we're we've they're let's what's how's".split()
-)
-COMMON = frozenset(map(stem, _WORDS))

@@ -1,143 +1,281 @@
-"""Extractive summaries: the lines of removed messages that say most, in the form of each strategy.
+"""Digest: the lines of removed messages that say most, in the form of each summary strategy.
 
-Deterministic and offline: the same task gives the same text, never more than its `max_tokens`. Nothing is
-written that was not said, but for the words that name a form ("open", "Done").
+Candidate lines are the sentences that decide, find, solve, finish or are stuck, the answer that ended a turn, the
+files that tools changed and the outcome of the commands that matter. Lines of the previous summary come first and
+count more, because they were selected before. Deterministic and offline: the same task gives the same text, of at most
+`max_tokens`, and nothing is added but the words that name a form ("open", "Done"). The ranking is that of `score`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
-from aether.backends.extractive.clauses import Clause
+from aether.backends.extractive.clauses import Clause, is_machine_text, unbulleted
 from aether.backends.extractive.score import ordered, weigh_clauses
-from aether.backends.extractive.session import BEFORE, CHANGE, RAN, Line, Sort, candidate_lines
-from aether.messages.shell import reports_failure
-from aether.text.classify import classify
+from aether.messages.shell import is_notable, outcome_line, reports_failure, short_command
+from aether.messages.tool_calls import file_changes, shell_command
+from aether.text.classify import (
+    asks_for_decision,
+    classify,
+    closing_question,
+    is_empty_reply,
+    is_reply,
+    prose,
+    statements_by_kind,
+)
+from aether.text.cleaning import clean, without_injected
 from aether.text.picking import longest_fitting
 from aether.text.regex import lazy
 from aether.text.words import sentences
 from aether.types import Counter, JsonObject
 
-# How much sooner a line is taken, as relevance: what was chosen once, then what binds, then what tells.
+Sort = Literal["asked", "decided", "solved", "blocked", "done", "noted", "ran", "changed", "previous"]
+
+# Worth of a line, as relevance: lines of the previous summary first, then what binds, then what informs.
 WORTH: Mapping[Sort, float] = {
-    "carried": 0.9, "decided": 0.8, "blocked": 0.7, "solved": 0.7, "asked": 0.6, "done": 0.5, "changed": 0.5,
+    "previous": 0.9, "decided": 0.8, "blocked": 0.7, "solved": 0.7, "asked": 0.6, "done": 0.5, "changed": 0.5,
     "ran": 0.3, "noted": 0.3,
 }  # fmt: skip
-# The newest message against the oldest: what came last is where the work stands.
+# The newest message against the oldest: the newest shows the present state.
 RECENCY = 0.3
-# Of what is carried, what was done is worth what it was when it was new, and less the older it is: the newest progress
-# tells where the work stands. What was decided or found holds on.
+# Progress in the previous summary is worth what it was when new, less with its age; decisions and findings keep their
+# worth.
 _PROGRESS: Mapping[str, float] = {"outcome": 0.5, "fact": 0.3, "chatter": 0.0}
-# Where the next line is too long, one of these many behind it may still fit.
+# If the next line is too long, one of these many behind it may still fit.
 TRIED = 20
-# Lines that are weighed, the newest: of more, none would be read anyway.
+# Newest lines that are weighed: more would not fit into any summary.
 MOST_LINES = 2_000
 PARTS = " :: "
 NOTHING = "-"
+# A longer text was pasted; the words about it are before and after it.
+HEAD_CHARS, TAIL_CHARS = 6_000, 2_000
+# Sentences read of the answer that ends a turn, which says what came of it, and of a request.
+ANSWER_SENTENCES = 12
+REQUEST_SENTENCES = 3
+LINE_CHARS = 400
+NAMES = 12
+# Position that no message has: lines of the previous summary come before all messages.
+BEFORE = -1
+RAN = "Ran `"
+CHANGE = lazy(r"(\S+): (created|changed|deleted)(?: \((.*)\))?", re.DOTALL)
 
+_SORTS: dict[str, Sort] = {
+    "decision": "decided", "solution": "solved", "blocker": "blocked", "outcome": "done", "observation": "noted",
+}  # fmt: skip
 _REASON = lazy(r",? (?:because|since|so that|in order to|due to)\b ?")
+_MARK = lazy(r"^(?:\d{1,5}\. |- )")
+_HEADING = lazy(r"^(?:#{1,6} .*|[A-Z][\w ]{0,20}:)$")
+# The harness announces the output of a command.
+_OUTPUT = lazy(r"^(?:Output|Stdout|Stderr):[ \t]*$", re.MULTILINE | re.IGNORECASE)
+# Headings and politeness: a few words without a verb or a number, and announcements of current work.
+_SAYS_NOTHING = lazy(
+    r"(?:[A-Z][a-z]+ ?){1,4}$|(?i:(?:good|great|nice|perfect|excellent)\b[\w ]{0,30}[.!]$|"
+    r"(?:now )?(?:i'm|i am|we're|we are) (?:now |still |currently )?(?:waiting|looking|checking|reading|running)\b|(?:step|phase|part) \d{1,3}\W*$)"
+)
+# A person stopped it: nothing ran.
+_REFUSED = lazy(r"\s*(?:The user doesn't want to|\[Request interrupted|Permission )")
+
+
+class Line(NamedTuple):
+    """One line that a summary may hold."""
+
+    at: int
+    sort: Sort
+    text: str
 
 
 class _Form(NamedTuple):
-    """What a strategy takes, how it makes lines of its own of it, and how it writes them."""
+    """The form of a strategy: the lines it takes, how it rewrites them, and how it writes them."""
 
     takes: frozenset[Sort]
     write: Callable[[Sequence[Line]], str]
     made: Callable[[Sequence[Line]], list[Line]] = list
     repeats: bool = False
-    """Whether it also tells what the facts beside it say already."""
+    """Whether it also repeats the facts beside it."""
 
 
 def write_summary(task: JsonObject, *, count: Counter) -> str:
-    """Return the summary that `task` asks for; empty where nothing was said that belongs there."""
+    """Return the summary that `task` asks for; empty if no line belongs there."""
     form = _FORMS[task["strategy"]]
     known = frozenset[str]() if form.repeats else _known(task["facts"])
     made = form.made(candidate_lines(task))
     lines = [line for line in made if line.sort in form.takes and not known.issuperset(sentences(line.text))]
     lines = [line for line in lines[:-MOST_LINES] if line.at == BEFORE] + lines[-MOST_LINES:]
-    ranking = ordered(
-        weigh_clauses([_clause(*each) for each in enumerate(lines)], _handoff(lines), count=count)
+    clauses = [
+        Clause(place, place, "", line.text, "", classify(line.text), -1, leads=True)
+        for place, line in enumerate(lines)
+    ]
+    # The form that `score` weighs; required statements are in the facts.
+    newest = max((line.at for line in lines), default=0) or 1
+    previous = sum(line.at == BEFORE for line in lines)
+    ages = (
+        place / previous if line.at == BEFORE else 1 + line.at / newest for place, line in enumerate(lines)
     )
-    return _fitting(lines, ranking, form.write, most=task["max_tokens"], count=count)
+    items = [
+        {
+            "id": str(place),
+            "type": line.sort,
+            "content": line.text,
+            "metadata": {"relevance_score": _worth(line, age)},
+        }
+        for place, (line, age) in enumerate(zip(lines, ages, strict=True))
+    ]
+    handoff = {"items": items, "protected": [], "signals": [], "required": []}
+    ranking = ordered(weigh_clauses(clauses, handoff, count=count))
+
+    def written(places: Sequence[int]) -> str:
+        return form.write([lines[place] for place in sorted(places)])
+
+    # The one right behind the front is known to be too long.
+    return written(
+        longest_fitting(
+            ranking, lambda places: count(written(places)), most=task["max_tokens"], tried=1 + TRIED
+        )
+    )
 
 
 def _known(facts: JsonObject) -> frozenset[str]:
-    """Return the sentences that stand in the facts already."""
+    """Return the sentences that are in the facts already."""
     texts = (*facts["goals"], *facts["constraints"], *facts["decisions"], *facts["requests"])
     plain = [" ".join(text.split()) for text in texts]
-    # A question that was answered stands there with its answer.
+    # An answered question is there together with its answer.
     plain += [text.removeprefix("Asked: ") for text in plain if text.startswith("Asked: ")]
     return frozenset(sentence for text in plain for sentence in sentences(text))
 
 
-def _clause(place: int, line: Line) -> Clause:
-    return Clause(place, place, "", line.text, "", classify(line.text), -1, leads=True)
-
-
-def _handoff(lines: Sequence[Line]) -> JsonObject:
-    newest = max((line.at for line in lines), default=0) or 1
-    carried = sum(line.at == BEFORE for line in lines)
-    return {
-        "items": [
-            {
-                "id": str(place),
-                "type": line.sort,
-                "content": line.text,
-                "metadata": {
-                    "relevance_score": _worth(
-                        line, place / carried if line.at == BEFORE else 1 + line.at / newest
-                    )
-                },
-            }
-            for place, line in enumerate(lines)
-        ],
-        "protected": [],
-        "signals": [],
-        # What must survive stands in the facts.
-        "required": [],
-    }
-
-
 def _worth(line: Line, age: float) -> float:
-    """Return how much a line is worth; `age` is 0 for the oldest that is carried, 1 for what came after, 2 for the newest."""
+    """Return the worth of a line; `age` is 0 for the oldest of the previous summary, 1 for the oldest message, 2 for the newest."""
     worth, new = WORTH[line.sort], age - 1
-    if line.sort == "carried":
+    if line.sort == "previous":
         ran = line.text.startswith(RAN)
         worth = WORTH["ran"] if ran else _PROGRESS.get(classify(line.text), worth)
-        return worth if worth == WORTH["carried"] else worth + RECENCY * new
+        return worth if worth == WORTH["previous"] else worth + RECENCY * new
     return worth + RECENCY * max(0.0, new)
 
 
-def _fitting(
-    lines: Sequence[Line],
-    ranking: Sequence[int],
-    write: Callable[[Sequence[Line]], str],
-    *,
-    most: int,
-    count: Counter,
-) -> str:
-    """Return what is written of the longest beginning of `ranking` that fits, and of what fits behind it."""
+def candidate_lines(task: JsonObject) -> list[Line]:
+    """Return the candidate lines for the summary that `task` asks for, in order, each once."""
+    before = []
+    for line in task["previous"].split("\n"):
+        text = _MARK.sub("", line.strip()).strip()
+        if text and not _HEADING.match(text):
+            before.append(Line(BEFORE, "changed" if CHANGE.fullmatch(text) else "previous", text))
+    known = {change[1]: change for line in before if (change := CHANGE.fullmatch(line.text))}
+    changed = _changes(known, task["said"])
+    again = {line.text.partition(": ")[0] for line in changed}
+    lines = [line for line in before if line.sort != "changed" or line.text.partition(": ")[0] not in again]
+    found: dict[str, Line] = {}
+    for line in sorted([*lines, *_lines(task["said"]), *changed], key=lambda line: line.at):
+        found.setdefault(line.text, line)
+    return list(found.values())
 
-    def written(places: Sequence[int]) -> str:
-        return write([lines[place] for place in sorted(places)])
 
-    # The one right behind the front is known to be too long.
-    return written(
-        longest_fitting(ranking, lambda places: count(written(places)), most=most, tried=1 + TRIED)
-    )
+def _lines(said: Sequence[JsonObject]) -> Iterator[Line]:
+    yield from _command_lines(said)
+    last = _ends_of_turns(said)
+    before = ""
+    for nth, one in enumerate(said):
+        text = clean(without_injected(_ends(one["text"]))) if not one["tool"] else ""
+        if not text:
+            continue
+        if one["role"] == "user":
+            asked = closing_question(before) if is_reply(text) else ""
+            if asked and (asks_for_decision(asked) or not is_empty_reply(text)):
+                sort: Sort = "decided" if asks_for_decision(asked) else "asked"
+                yield _line(one["at"], sort, f"Asked: {asked} Answered: {text}")
+            elif not is_empty_reply(text):
+                yield _line(one["at"], "asked", " ".join(_plain(prose(text))[:REQUEST_SENTENCES]) or text)
+            before = ""
+        elif one["role"] == "assistant":
+            for kind, found in statements_by_kind(text).items():
+                yield from (_line(one["at"], _SORTS[kind], each) for each in _informative(found))
+            for each in _informative(prose(text))[:ANSWER_SENTENCES] if nth in last else ():
+                if classify(each) not in {"chatter", "exploration"}:
+                    yield _line(one["at"], "noted", each)
+            before = text
+
+
+def _ends_of_turns(said: Sequence[JsonObject]) -> set[int]:
+    """Return the places of the model's last text before each text of a person, and at the end."""
+    found: set[int] = set()
+    last = -1
+    for nth, one in enumerate(said):
+        if one["role"] == "user" and last >= 0:
+            found.add(last)
+            last = -1
+        elif one["role"] == "assistant" and not one["tool"]:
+            last = nth
+    return found | {last}
+
+
+def _plain(found: Iterable[str]) -> list[str]:
+    """Return the sentences that state something, without the marks of a list and of emphasis."""
+    bare = (unbulleted(" ".join(sentence.split())).replace("**", "") for sentence in found)
+    return [one for one in bare if not is_machine_text(one) and not one.endswith(":")]
+
+
+def _informative(found: Iterable[str]) -> list[str]:
+    """Return the plain ones of an assistant's sentences without headings and politeness."""
+    return [one for one in _plain(found) if not _SAYS_NOTHING.match(one)]
+
+
+def _line(at: int, sort: Sort, text: str) -> Line:
+    one = " ".join(text.split())
+    return Line(at, sort, one if len(one) <= LINE_CHARS else one[: LINE_CHARS - 1] + "…")
+
+
+def _ends(text: str) -> str:
+    return text if len(text) <= HEAD_CHARS + TAIL_CHARS else f"{text[:HEAD_CHARS]}\n\n{text[-TAIL_CHARS:]}"
+
+
+def _command_lines(said: Sequence[JsonObject]) -> Iterator[Line]:
+    """Yield the commands that matter with their outcome; a result belongs to the oldest open call of its tool."""
+    waiting: dict[str, list[str]] = {}
+    for one in said:
+        if one["tool"] and one["role"] != "tool":
+            waiting.setdefault(one["tool"], []).append(shell_command(_arguments(one["text"])))
+        elif waiting.get(one["tool"]):
+            ran = waiting[one["tool"]].pop(0)
+            if ran and is_notable(ran) and not _REFUSED.match(one["text"]):
+                end = outcome_line(_OUTPUT.sub("", without_injected(_ends(one["text"]))))
+                yield _line(one["at"], "ran", f"{RAN}{short_command(ran)}`" + (f": {end}" if end else ""))
+
+
+def _changes(before: Mapping[str, re.Match[str]], said: Iterable[JsonObject]) -> list[Line]:
+    """Return one line for each changed file, with the names that all its changes added, also those `before`."""
+    found: dict[str, tuple[int, str, dict[str, None]]] = {}
+    for one in said:
+        if not one["tool"] or one["role"] == "tool":
+            continue
+        arguments = _arguments(one["text"])
+        for change in file_changes(arguments, shell_command(arguments)):
+            action, names = "", dict[str, None]()
+            if change.path in found:
+                _, action, names = found.pop(change.path)
+            elif known := before.get(change.path):
+                action, names = known[2], dict.fromkeys((known[3] or "").split(", "))
+            action = action if action == "created" and change.action == "changed" else change.action
+            found[change.path] = (one["at"], action, names | dict.fromkeys(change.names))
+    lines = []
+    for path, (at, action, names) in found.items():
+        about = ", ".join(list(filter(None, names))[-NAMES:])
+        lines.append(Line(at, "changed", f"{path}: {action}" + (f" ({about})" if about else "")))
+    return lines
+
+
+def _arguments(text: str) -> JsonObject:
+    try:
+        found: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    return found if isinstance(found, dict) else {"input": text}
 
 
 def _bullets(lines: Sequence[Line]) -> str:
     return "\n".join(f"- {line.text}" for line in lines)
-
-
-def _state(lines: Sequence[Line]) -> str:
-    """Return the lines under plain words for what they say, in order within each."""
-    found: dict[str, list[Line]] = {head: [] for head in _HEADS}
-    for line in lines:
-        found[_head(line)].append(line)
-    return "\n".join(f"{head}:\n{_bullets(some)}" for head, some in found.items() if some)
 
 
 _HEADS = ("Asked", "Decided", "Found", "Changed", "Done", "Problems")
@@ -146,64 +284,64 @@ _BY_SORT: Mapping[Sort, str] = {
     "ran": "Done", "changed": "Changed",
 }  # fmt: skip
 _BY_KIND: Mapping[str, str] = {
-    "decision": "Decided",
-    "blocker": "Problems",
-    "outcome": "Done",
-    "solution": "Found",
-}
+    "decision": "Decided", "blocker": "Problems", "outcome": "Done", "solution": "Found",
+}  # fmt: skip
+
+
+def _state(lines: Sequence[Line]) -> str:
+    """Return the lines under plain headings, in order within each."""
+    found: dict[str, list[Line]] = {head: [] for head in _HEADS}
+    for line in lines:
+        found[_head(line)].append(line)
+    return "\n".join(f"{head}:\n{_bullets(some)}" for head, some in found.items() if some)
 
 
 def _head(line: Line) -> str:
-    if line.text.startswith(RAN) and line.sort in ("carried", "ran"):
-        command, _, end = line.text.removeprefix(RAN).partition("`: ")
-        return "Problems" if reports_failure(command, end) else _BY_SORT["ran"]
+    if line.text.startswith(RAN) and line.sort in ("previous", "ran"):
+        ran, _, end = line.text.removeprefix(RAN).partition("`: ")
+        return "Problems" if reports_failure(ran, end) else _BY_SORT["ran"]
     return _BY_SORT.get(line.sort) or _BY_KIND.get(classify(line.text), "Found")
 
 
-def _outlined(lines: Sequence[Line]) -> list[Line]:
+def _present_state(lines: Sequence[Line]) -> list[Line]:
     """Return `lines` as the present state: the last run of each command, one line for each changed file.
 
-    Of a file whose path is all that is known there is none: that stands in the facts.
+    A file of which only the path is known is left out: it is in the facts.
     """
     names: dict[str, dict[str, None]] = {}
     found: list[Line] = []
     for line in lines:
         if line.text.startswith(RAN):
-            command = line.text.partition("`: ")[0]
-            found = [one for one in found if one.text.partition("`: ")[0] != command]
-        told = CHANGE.fullmatch(line.text) if line.sort == "changed" else None
-        if told is None:
+            ran = line.text.partition("`: ")[0]
+            found = [one for one in found if one.text.partition("`: ")[0] != ran]
+        change = CHANGE.fullmatch(line.text) if line.sort == "changed" else None
+        if change is None:
             found.append(line)
-        elif told[3]:
-            name = told[1].rpartition("/")[2]
+        elif change[3]:
+            name = change[1].rpartition("/")[2]
             known = names.setdefault(name, {})
-            known.update(dict.fromkeys(told[3].split(", ")))
+            known.update(dict.fromkeys(change[3].split(", ")))
             found = [one for one in found if not (one.sort == "changed" and one.text.startswith(f"{name}: "))]
-            found.append(line._replace(text=f"{name}: {told[2]} ({', '.join(known)})"))
+            found.append(line._replace(text=f"{name}: {change[2]} ({', '.join(known)})"))
     return found
 
 
-def _steps(lines: Sequence[Line]) -> str:
-    return "\n".join(f"{nth}. {_step(line)}" for nth, line in enumerate(lines, start=1))
+def _numbered(lines: Sequence[Line]) -> str:
+    asked = ("Asked: " if line.sort == "asked" else "" for line in lines)
+    return "\n".join(
+        f"{nth}. {mark}{line.text}"
+        for nth, (mark, line) in enumerate(zip(asked, lines, strict=True), start=1)
+    )
 
 
-def _step(line: Line) -> str:
-    return f"Asked: {line.text}" if line.sort == "asked" else line.text
-
-
-def _plain(lines: Sequence[Line]) -> str:
+def _as_written(lines: Sequence[Line]) -> str:
     return "\n".join(line.text for line in lines)
 
 
 def _decisions(lines: Sequence[Line]) -> list[Line]:
-    """Return each decision as a line of the log: where it was taken, what, and why."""
-    return [
-        line if line.at == BEFORE else line._replace(text=_decision(line)) for line in lines if _decides(line)
-    ]
-
-
-def _decides(line: Line) -> bool:
-    return line.sort == "decided" or PARTS in line.text
+    """Return each decision as a line of the log: its position, the decision, and its reason."""
+    logged = [line for line in lines if line.sort == "decided" or PARTS in line.text]
+    return [line if line.at == BEFORE else line._replace(text=_decision(line)) for line in logged]
 
 
 def _decision(line: Line) -> str:
@@ -214,12 +352,10 @@ def _decision(line: Line) -> str:
 
 
 def _requirements(lines: Sequence[Line]) -> list[Line]:
-    """Return each request with the last thing that came of it; nothing here proves that one is met."""
+    """Return each request with its last result; nothing here proves that one is met."""
     found: list[Line] = []
     for line in lines:
-        if line.at == BEFORE:
-            found.append(line if PARTS in line.text else line._replace(text=_requirement(line.text, "")))
-        elif line.sort == "asked":
+        if line.sort == "asked" or line.at == BEFORE:
             found.append(line)
         elif line.sort in {"done", "solved", "ran"} and found and found[-1].sort == "asked":
             asked = found[-1].text.partition(PARTS)[0]
@@ -233,10 +369,10 @@ def _requirement(asked: str, evidence: str) -> str:
 
 _EVERY: frozenset[Sort] = frozenset(WORTH)
 _FORMS: Mapping[str, _Form] = {
-    "task_state": _Form(_EVERY, _state, _outlined),
+    "task_state": _Form(_EVERY, _state, _present_state),
     "brief": _Form(_EVERY - {"ran", "changed"}, _bullets),
-    "decision_log": _Form(frozenset({"carried", "decided"}), _plain, _decisions, repeats=True),
-    "code_delta": _Form(frozenset({"carried", "changed", "blocked", "solved"}), _plain, repeats=True),
-    "step_ledger": _Form(_EVERY - {"noted"}, _steps),
-    "requirements_ledger": _Form(frozenset({"carried", "asked"}), _plain, _requirements, repeats=True),
+    "decision_log": _Form(frozenset({"previous", "decided"}), _as_written, _decisions, repeats=True),
+    "code_delta": _Form(frozenset({"previous", "changed", "blocked", "solved"}), _as_written, repeats=True),
+    "step_ledger": _Form(_EVERY - {"noted"}, _numbered),
+    "requirements_ledger": _Form(frozenset({"previous", "asked"}), _as_written, _requirements, repeats=True),
 }

@@ -1,14 +1,12 @@
-"""Weighing: what each clause would add to a session, and what it would cost.
+"""Score: how much each clause would add to a session for its tokens, and the order in which clauses are kept.
 
-What a clause adds is the sum over its terms: rare words count more than common ones, numbers and names
-more than words, and anchors (paths, commands, errors, identifiers) by their length, because they are useless in part.
-The sum is scaled by what the item and the sentence are, by relevance, and by the signals that are active.
+A clause adds the sum over its terms: rare words count more than common ones, numbers and names more than words, and
+identifiers (paths, commands, errors) by their length, because they are useless in part. The sum is scaled by the type
+of the item and the kind of the sentence, by relevance, and by the active signals.
 
-Selection: in which order clauses are worth keeping, by the news each adds per token.
-
-Greedy: take the clause whose new terms weigh most per token, count its terms as said, repeat. A term said
-once more is worth a fraction of the time before, so repetition falls behind by itself. A clause comes with the
-clause it leans on. The cost is that of a heap: n log n.
+The order is greedy: take the clause whose new terms weigh most per token, count its terms as said, repeat. A repeated
+term is worth a fraction of the first use, so repetition falls behind by itself. A clause comes with the clause that it
+depends on. The cost is that of a heap: n log n.
 """
 
 from __future__ import annotations
@@ -21,99 +19,37 @@ from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from aether.backends.extractive.clauses import BINDING_TYPES, COMMON, HIGH_RELEVANCE, Clause
+from aether.backends.extractive.clauses import BINDING_TYPES, HIGH_RELEVANCE, Clause
 from aether.text.identifiers import identifiers
 from aether.text.regex import lazy
 from aether.text.words import STOPWORDS, sentences, stem, stems, words
 from aether.types import Counter
 
-# What saying a thing again is worth, against saying it first.
+# Worth of a repeated term, as a share of its first use.
 REPEATED = 0.2
 
 
-# Tiers: lower ones come first, whatever they cost.
-FRAMES, RULES, DECIDES, BLOCKS, TOUCHED, BINDS, OPENS, WORTH, FILLS, CARRIES = range(10)
-"""Says what it was all for and what came of it; must survive, in this order; names a file that was changed; was meant to last; says what its item is for; is worth keeping; fills up what is left; is kept only where something leans on it."""
+# Tiers, lower ones first, whatever they cost: purpose and results; required, in this order; a changed file; binding; the
+# purpose of an item; worth keeping; filler; kept only if another clause depends on it.
+FRAMES, RULES, DECIDES, BLOCKS, TOUCHED, BINDS, OPENS, WORTH, FILLS, DEPENDENT = range(10)
 
-
-class Weight(NamedTuple):
-    """What a clause would add, and what it costs."""
-
-    tier: int
-    factor: float
-    cost: int
-    terms: dict[str, float]
-    leans_on: int
-
-
-def ordered(weights: Sequence[Weight]) -> list[int]:
-    """Return the places of `weights` in the order in which they are worth keeping."""
-    said: dict[str, float] = defaultdict(lambda: 1.0)
-    leaning: dict[int, list[int]] = defaultdict(list)
-    for place, weight in enumerate(weights):
-        if weight.leans_on >= 0:
-            leaning[weight.leans_on].append(place)
-    chosen: dict[int, None] = {}
-    heap = [(*_rank(place, weights, chosen, said), place) for place in range(len(weights))]
-    heap = [rank for rank in heap if rank[0] < CARRIES]
-    heapq.heapify(heap)
-    while heap:
-        place = heapq.heappop(heap)[2]
-        if place in chosen:
-            continue
-        rank = (*_rank(place, weights, chosen, said), place)
-        if heap and rank > heap[0]:
-            heapq.heappush(heap, rank)
-            continue
-        for taken in _chain(place, weights, chosen):
-            chosen[taken] = None
-            for term in weights[taken].terms:
-                said[term] *= REPEATED
-            # What leans on it costs less from now on: it need not bring it along.
-            for follower in leaning[taken]:
-                if follower not in chosen and weights[follower].tier < CARRIES:
-                    heapq.heappush(heap, (*_rank(follower, weights, chosen, said), follower))
-    return list(chosen)
-
-
-def _rank(
-    place: int, weights: Sequence[Weight], chosen: Container[int], said: Mapping[str, float]
-) -> tuple[int, float]:
-    gain = 0.0
-    cost = 0
-    for link in _chain(place, weights, chosen):
-        weight = weights[link]
-        gain += weight.factor * sum(worth * said[term] for term, worth in weight.terms.items())
-        cost += weight.cost
-    return weights[place].tier, -gain / cost
-
-
-def _chain(place: int, weights: Sequence[Weight], chosen: Container[int]) -> list[int]:
-    """Return `place` behind everything it leans on that is not chosen yet."""
-    links = []
-    while place >= 0 and place not in chosen:
-        links.append(place)
-        place = weights[place].leans_on
-    return links[::-1]
-
-
-# Worth of one new term. A common word says a third of a rare one; what is exact says more than either.
+# Worth of one new term. A common word says a third of a rare one; exact ones say more than either.
 RARE = 1.0
 COMMON_WORD = 0.3
 NUMBER = 1.2
 NAME = 1.6
 NEGATION = 0.5
-# An anchor must win against the words that its length displaces: worth per character, and at least this.
+# An identifier must win against the words that its length displaces: worth per character, and at least this.
 IDENTIFIER_PER_CHAR = 0.5
 IDENTIFIER = 2.0
-# What is said again and again is the topic: worth per natural logarithm of the number of clauses with the term.
+# A frequent term is the topic: worth per natural logarithm of the number of clauses with the term.
 TOPIC = 0.2
 # A statement costs more than its words: the end mark, the break in the text, the reader's turn of mind. Without this,
 # scraps win against statements. A clause that continues another one costs its joint.
 STATEMENT_TOKENS = 5
 JOINT_TOKENS = 1
 
-# How much sooner a kind of item, or of sentence, is kept: decisions and constraints first, plain remarks last.
+# Factor of a type of item, or a kind of sentence: decisions and constraints first, plain remarks last.
 TYPE_FACTORS: Mapping[str, float] = {
     "constraint": 2.0, "decision": 1.6, "preference": 1.5, "solution": 1.5, "blocker": 1.5, "error": 1.4, "code_change": 1.5,
     "outcome": 1.3, "task_result": 1.3, "user_input": 1.4, "command": 1.1, "code_snippet": 0.7,
@@ -122,7 +58,7 @@ KIND_FACTORS: Mapping[str, float] = {
     "decision": 1.2, "constraint": 1.2, "preference": 1.05, "solution": 1.2, "blocker": 1.15, "outcome": 1.1, "fact": 1.0,
     "exploration": 0.5, "chatter": 0.2,
 }  # fmt: skip
-# In speech, a question says less than its answer, and a remark on what the other one said less than news.
+# In speech, a question says less than its answer, and a remark on the other speaker less than news.
 QUESTION = 0.55
 ANSWER = 1.2
 REMARK = 0.7
@@ -130,31 +66,31 @@ REMARK = 0.7
 RELEVANCE_AT_ZERO = 0.5
 # A matching signal of full strength makes a clause weigh this much more.
 STEERED = 2.0
-# The newest item weighs this much more than the oldest: what came last is where the work stands.
+# The newest item weighs this much more than the oldest: it shows the present state.
 RECENCY = 0.1
 
-# What an item of these types opens with is what it is for.
+# The opening of an item of these types states its purpose.
 LEADING_TYPES = frozenset({"constraint", "decision", "preference", "user_input", "code_change"})
-# What these speak of as failing is what was put right.
+# The failures that these mention were fixed.
 PAST_TYPES = frozenset({"solution", "outcome"})
 RESULT_TYPES = frozenset({"outcome", "task_result"})
-# What a worker reports with these was sent for; nobody else in the session has seen how it came about.
+# Reports of workers: nobody else in the session has seen the work.
 REPORT_TYPES = RESULT_TYPES | {"solution", "blocker"}
-# Who speaks where no worker does.
+# The source of items that no worker wrote.
 QUEEN = "queen"
 # A summary needs the purpose and the last result; two more are outcomes.
 LAST_RESULTS = 3
 FRAME_CHARS = 240
-# "Done." says nothing.
+# "Done." says too little.
 LEAST_FRAME_WORDS = 2
 REQUEST_TYPES = frozenset({"user_input", "user_request", "request"})
 # The opening of these names the file: which files were changed is never left out.
 FILE_TYPES = frozenset({"code_change"})
-# What an item of high relevance says in a sentence of these kinds binds whoever goes on from here.
+# A sentence of these kinds in an item of high relevance binds later work.
 BINDING_KINDS = frozenset({"constraint", "decision", "blocker"})
-# What a person asks for in words of these kinds binds too.
+# A request of a person in sentences of these kinds binds, too.
 ASKED_KINDS = frozenset({"constraint", "decision", "preference"})
-# What the fidelity gate asks for comes first, in its order.
+# Statements that the fidelity gate requires come first, in its order.
 REQUIRED = {"constraint": RULES, "decision": DECIDES, "blocker": BLOCKS}
 _NEGATIONS = frozenset(
     "not no never none cannot can't don't doesn't didn't won't isn't wasn't without nor neither".split()
@@ -167,6 +103,35 @@ _REMARK = lazy(
     r"(?:you|your|that|that's|this|sounds|it sounds|it's|glad|hope|can't wait|keep|enjoy|have)\b",
     re.IGNORECASE,
 )
+# English words of every conversation, which say little about this one: doing, saying and feeling, praising, time and amount, empty nouns.
+_WORDS = (
+    "get got getting go going gone went come came make made making take took taking give gave given put keep kept let use used using try tried trying "
+    "start started begin began need want wanted like love loved enjoy enjoyed look looked looking see saw seen find found know knew think thought feel felt "
+    "say said tell told talk talking hear heard ask asked mean guess hope hoping wish believe seem seems sound sounds remember forget wonder happen happened "
+    "help helped helping show showed work working works set check share shared sharing bring brought leave left turn turned become became stay keep continue "
+    "live move pick choose call run do done able ready sure "
+    "good great nice cool awesome amazing wonderful fantastic incredible lovely beautiful perfect best better happy glad excited exciting fun proud special "
+    "important interesting hard easy big small little new old nice real different same right wrong true main own whole full free "
+    "thanks thank please sorry welcome congrats yes yeah no wow hey hi hello okay bye "
+    "really very much many lot lots bit more most less least quite pretty super always often sometimes usually still already yet ever maybe perhaps even "
+    "actually definitely totally absolutely probably especially exactly just only almost together around away back "
+    "time times day days today tonight week weekend year years now then soon later lately recently ago long last next first second once again while "
+    "thing things something anything everything nothing stuff way ways kind sort type part side point case lot place one two some any every each all both "
+    "someone anyone everyone people person guys folks man life world end idea reason chance moment "
+    "far such another other others else than whatever gonna wanna gotta since until however though although instead must need there's here's "
+    "don't doesn't didn't can't won't isn't it's that's i'm i've i'll i'd you're you've you'll he's she's we're we've they're let's what's how's".split()
+)
+COMMON = frozenset(map(stem, _WORDS))
+
+
+class Weight(NamedTuple):
+    """The worth of a clause, and its cost."""
+
+    tier: int
+    factor: float
+    cost: int
+    terms: dict[str, float]
+    leans_on: int
 
 
 def weigh_clauses(clauses: Sequence[Clause], handoff: Mapping[str, Any], *, count: Counter) -> list[Weight]:
@@ -176,7 +141,7 @@ def weigh_clauses(clauses: Sequence[Clause], handoff: Mapping[str, Any], *, coun
     said = [tuple(words(clause.text)) for clause in clauses]
     terms = [_terms(clause.text, its) for clause, its in zip(clauses, said, strict=True)]
     spread = Tally(term for its in terms for term in its)
-    # What is protected is in the session already.
+    # Protected content is in the session already.
     seen = {
         tuple(words(sentence)) for entry in handoff["protected"] for sentence in sentences(entry["content"])
     }
@@ -187,14 +152,14 @@ def weigh_clauses(clauses: Sequence[Clause], handoff: Mapping[str, Any], *, coun
     for clause, its_words, its_terms in zip(clauses, said, terms, strict=True):
         topical = {term: worth * (1 + TOPIC * math.log(spread[term])) for term, worth in its_terms.items()}
         factor = _factor(clause, items) * _steering(clause, its_terms, signals)
-        # Of two that say the same, the required one is kept.
+        # Of two equal clauses, the required one is kept.
         again = its_words in met if clause.required else its_words in seen or its_words in wanted
         tier = (
-            CARRIES
+            DEPENDENT
             if not its_words or again
             else _tier(clause, items[clause.item], named="required" in handoff)
         )
-        if tier < CARRIES and not clause.required and clause.place in frame:
+        if tier < DEPENDENT and not clause.required and clause.place in frame:
             tier = FRAMES
         seen.add(its_words)
         if clause.required:
@@ -205,7 +170,7 @@ def weigh_clauses(clauses: Sequence[Clause], handoff: Mapping[str, Any], *, coun
 
 
 def _frame(clauses: Sequence[Clause], items: Sequence[Mapping[str, Any]]) -> set[int]:
-    """Return the places of what the stretch was for and what came of it last: the summary is made of them."""
+    """Return the places of the first request and the last results: the summary is made of them."""
     opening = [
         clause
         for clause in clauses
@@ -218,12 +183,12 @@ def _frame(clauses: Sequence[Clause], items: Sequence[Mapping[str, Any]]) -> set
 
 
 def is_result(item: Mapping[str, Any]) -> bool:
-    """Return whether `item` says what came of the work, rather than asks how to go on."""
+    """Return whether `item` states a result of the work, rather than asks how to go on."""
     return item["type"] in RESULT_TYPES and not _asks(item["content"])
 
 
 def is_report(item: Mapping[str, Any]) -> bool:
-    """Return whether `item` says what a worker found or did."""
+    """Return whether `item` is the report of a worker."""
     by = item["metadata"]
     return item["type"] in REPORT_TYPES and bool(by.get("caste") or by.get("source", QUEEN) != QUEEN)
 
@@ -242,8 +207,8 @@ def _terms(text: str, said: Sequence[str]) -> dict[str, float]:
         for root in stems(found.group()):
             terms[root] = NAME
     named = identifiers(text)
-    for anchor in (*named.paths, *named.commands, *named.errors, *named.identifiers, *named.urls):
-        terms[f"={anchor}"] = max(IDENTIFIER, IDENTIFIER_PER_CHAR * len(anchor))
+    for name in (*named.paths, *named.commands, *named.errors, *named.identifiers, *named.urls):
+        terms[f"={name}"] = max(IDENTIFIER, IDENTIFIER_PER_CHAR * len(name))
     return terms
 
 
@@ -267,25 +232,24 @@ def _tier(clause: Clause, item: Mapping[str, Any], *, named: bool) -> int:
     if clause.required:
         return REQUIRED.get(clause.required, RULES)
     if clause.kind == "chatter":
-        return FILLS if clause.speaker else CARRIES
+        return FILLS if clause.speaker else DEPENDENT
     opens = clause.leads and item["type"] in LEADING_TYPES
     if clause.speaker or clause.leans_on >= 0:
         return OPENS if opens else WORTH
     if opens and item["type"] in FILE_TYPES:
         return TOUCHED
+    high = item["metadata"].get("relevance_score", 0.5) > HIGH_RELEVANCE
+    past = clause.kind == "blocker" and item["type"] in PAST_TYPES
     binds = (
         (item["type"] in REQUEST_TYPES and clause.kind in ASKED_KINDS)
         or (clause.leads and is_report(item))
-        # Where it is known what must survive, nothing else binds.
-        or (not named and _binds(clause, item))
+        # If the hand-off names the required statements, nothing else binds.
+        or (
+            not named
+            and (item["type"] in BINDING_TYPES or (high and clause.kind in BINDING_KINDS and not past))
+        )
     )
     return BINDS if binds else OPENS if opens else WORTH
-
-
-def _binds(clause: Clause, item: Mapping[str, Any]) -> bool:
-    high = item["metadata"].get("relevance_score", 0.5) > HIGH_RELEVANCE
-    past = clause.kind == "blocker" and item["type"] in PAST_TYPES
-    return item["type"] in BINDING_TYPES or (high and clause.kind in BINDING_KINDS and not past)
 
 
 def _signal(signal: Mapping[str, Any]) -> tuple[str, float, frozenset[str]]:
@@ -300,7 +264,7 @@ def _signal(signal: Mapping[str, Any]) -> tuple[str, float, frozenset[str]]:
 def _steering(
     clause: Clause, terms: Mapping[str, float], signals: Sequence[tuple[str, float, frozenset[str]]]
 ) -> float:
-    """Return how much the active signals raise a clause: by the share of their words that it holds."""
+    """Return how much the active signals raise a clause: by the share of their words in it."""
     raised = 1.0
     for kind, strength, wanted in signals:
         shared = sum(root in terms for root in wanted)
@@ -310,3 +274,54 @@ def _steering(
             continue
         raised += STEERED * strength * shared / len(wanted)
     return raised
+
+
+def ordered(weights: Sequence[Weight]) -> list[int]:
+    """Return the places of `weights` in the order in which they are worth keeping."""
+    said: dict[str, float] = defaultdict(lambda: 1.0)
+    dependents: dict[int, list[int]] = defaultdict(list)
+    for place, weight in enumerate(weights):
+        if weight.leans_on >= 0:
+            dependents[weight.leans_on].append(place)
+    chosen: dict[int, None] = {}
+    heap = [(*_rank(place, weights, chosen, said), place) for place in range(len(weights))]
+    heap = [rank for rank in heap if rank[0] < DEPENDENT]
+    heapq.heapify(heap)
+    while heap:
+        place = heapq.heappop(heap)[2]
+        if place in chosen:
+            continue
+        rank = (*_rank(place, weights, chosen, said), place)
+        if heap and rank > heap[0]:
+            heapq.heappush(heap, rank)
+            continue
+        for taken in _chain(place, weights, chosen):
+            chosen[taken] = None
+            for term in weights[taken].terms:
+                said[term] *= REPEATED
+            # A clause that depends on it costs less from now on.
+            for follower in dependents[taken]:
+                if follower not in chosen and weights[follower].tier < DEPENDENT:
+                    heapq.heappush(heap, (*_rank(follower, weights, chosen, said), follower))
+    return list(chosen)
+
+
+def _rank(
+    place: int, weights: Sequence[Weight], chosen: Container[int], said: Mapping[str, float]
+) -> tuple[int, float]:
+    gain = 0.0
+    cost = 0
+    for link in _chain(place, weights, chosen):
+        weight = weights[link]
+        gain += weight.factor * sum(worth * said[term] for term, worth in weight.terms.items())
+        cost += weight.cost
+    return weights[place].tier, -gain / cost
+
+
+def _chain(place: int, weights: Sequence[Weight], chosen: Container[int]) -> list[int]:
+    """Return `place` behind every clause that it depends on and that is not chosen yet."""
+    links = []
+    while place >= 0 and place not in chosen:
+        links.append(place)
+        place = weights[place].leans_on
+    return links[::-1]

@@ -1,17 +1,25 @@
+"""Clauses are ordered by the news that each adds per token."""
+
+from __future__ import annotations
+
 from aether.backends.extractive.clauses import read_clauses
 from aether.backends.extractive.score import (
     BINDS,
     BLOCKS,
-    CARRIES,
+    COMMON,
     DECIDES,
+    DEPENDENT,
     FILLS,
     FRAMES,
     OPENS,
     RULES,
     TOUCHED,
     WORTH,
+    Weight,
+    ordered,
     weigh_clauses,
 )
+from aether.text.words import stem
 from tests.backends.extractive.handoffs import count, handoff, item, signal
 from tests.tables import rows
 
@@ -39,7 +47,7 @@ def test_numbers_names_negations_and_anchors_are_terms():
     assert weight.terms["lisbon"] > weight.terms["see"]
 
 
-def test_what_is_said_twice_is_the_topic():
+def test_a_repeated_word_is_the_topic():
     once, twice = (
         weigh("violin lessons cost money")[0],
         weigh("violin lessons cost money", "a violin case")[0],
@@ -70,7 +78,7 @@ def test_in_speech_answers_count_more_and_questions_and_remarks_less():
 @rows(
     ("text", "type", "relevance", "tier"),
     [
-        ("Thanks!", "observation", 0.5, CARRIES),
+        ("Thanks!", "observation", 0.5, DEPENDENT),
         ("The port is 8080.", "observation", 0.5, WORTH),
         ("The port is 8080.", "error", 0.5, WORTH),
         ("The port is 8080.", "outcome", 0.5, FRAMES),
@@ -79,7 +87,7 @@ def test_in_speech_answers_count_more_and_questions_and_remarks_less():
         ("Never push to main.", "user_input", 0.5, FRAMES),
         ("Never push to main.", "observation", 0.5, WORTH),
         ("Never push to main.", "observation", 0.8, BINDS),
-        ("...", "decision", 0.9, CARRIES),
+        ("...", "decision", 0.9, DEPENDENT),
     ],
 )
 def test_tiers_follow_what_an_item_is_and_says(text, type, relevance, tier):
@@ -125,20 +133,20 @@ def test_what_is_required_comes_first(why, tier):
     assert weigh("The port is 8080.", required=required)[0].tier == tier
 
 
-def test_a_repetition_only_carries_and_of_two_the_required_one_stays():
+def test_a_repetition_is_kept_only_for_dependents_and_of_two_the_required_one_stays():
     required = [{"item_id": "wm_1", "content": "The port is 8080.", "why": "decision"}]
 
-    assert [each.tier for each in weigh("The port is 8080.", "The port is 8080.")] == [WORTH, CARRIES]
+    assert [each.tier for each in weigh("The port is 8080.", "The port is 8080.")] == [WORTH, DEPENDENT]
     assert [each.tier for each in weigh("The port is 8080.", "The port is 8080.", required=required)] == [
-        CARRIES,
+        DEPENDENT,
         DECIDES,
     ]
 
 
-def test_what_is_protected_is_not_said_again():
+def test_protected_content_is_not_repeated():
     weights = weigh(item("Never push to main.", "constraint"), "Never push to main.", protected=[0])
 
-    assert [each.tier for each in weights] == [CARRIES]
+    assert [each.tier for each in weights] == [DEPENDENT]
 
 
 def test_focus_and_feedback_raise_what_they_name():
@@ -172,3 +180,48 @@ def test_a_weak_signal_raises_less():
 def test_where_it_is_known_what_must_survive_nothing_else_of_a_decision_binds():
     assert weigh(item("The port is 8080.", "decision"), required=[])[0].tier == OPENS
     assert weigh(item("Never push to main.", "user_input", 0.5), required=[])[0].tier == FRAMES
+
+
+def weight(terms, cost=5, tier=WORTH, factor=1.0, leans_on=-1):
+    return Weight(tier, factor, cost, dict.fromkeys(terms.split(), 1.0), leans_on)
+
+
+def test_news_per_token_comes_first():
+    assert ordered([weight("a b"), weight("c d e"), weight("f g", cost=2)]) == [2, 1, 0]
+
+
+def test_repeated_terms_fall_behind():
+    assert ordered([weight("a b c"), weight("a b c"), weight("d")]) == [0, 2, 1]
+
+
+def test_a_lower_tier_comes_first_whatever_it_costs():
+    assert ordered([weight("a b c"), weight("d", cost=50, tier=BINDS), weight("e f g h", tier=FILLS)]) == [
+        1,
+        0,
+        2,
+    ]
+
+
+def test_a_clause_comes_with_the_clause_it_depends_on():
+    assert ordered([weight("a", cost=20), weight("b c d e", leans_on=0), weight("f", cost=4)]) == [2, 0, 1]
+
+
+def test_a_dependent_clause_gets_cheaper_once_its_head_is_taken():
+    assert ordered([weight("a b c"), weight("d", leans_on=0, cost=2), weight("e")]) == [0, 1, 2]
+
+
+def test_some_clauses_are_taken_only_for_their_dependents():
+    assert ordered([weight("a", tier=DEPENDENT), weight("b", tier=DEPENDENT), weight("c d", leans_on=1)]) == [
+        1,
+        2,
+    ]
+
+
+def test_equal_clauses_keep_their_order():
+    assert ordered([weight("a"), weight("b"), weight("c")]) == [0, 1, 2]
+    assert ordered([]) == []
+
+
+def test_common_words_are_stems_and_topics_are_not_among_them():
+    assert {stem("going"), stem("wonderful")} <= COMMON
+    assert not {stem(word) for word in ("violin", "database", "timeout", "adoption")} & COMMON

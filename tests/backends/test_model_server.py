@@ -1,3 +1,5 @@
+"""Failures of model servers are retried where that may help, and raised with advice where not."""
+
 from datetime import timedelta
 from email.utils import format_datetime
 
@@ -44,7 +46,7 @@ def test_a_posted_body_comes_back_as_a_reply():
     with fakes.serving(ECHO, fakes.says("")) as fake:
         found = model_server.post(fake.url, {"a": "é\ud800"}, headers={}, timeout_seconds=60)
 
-    assert (found.status, found.body, found.trouble) == (200, {"a": "é\ud800"}, "")
+    assert (found.status, found.body, found.failure) == (200, {"a": "é\ud800"}, "")
 
 
 @rows("status", [301, 302, 303, 307, 308])
@@ -55,7 +57,7 @@ def test_a_redirect_is_not_followed(status):
     assert (found.status, len(fake.requests)) == (status, 1)
 
 
-def test_an_error_without_a_body_is_told_by_its_status():
+def test_an_error_without_a_body_shows_its_status():
     with fakes.serving(ECHO, fakes.raw("", 503)) as fake:
         found = model_server.post(fake.url, {}, headers={}, timeout_seconds=60)
 
@@ -65,7 +67,7 @@ def test_an_error_without_a_body_is_told_by_its_status():
 @pytest.mark.parametrize(
     "url", ["", "127.0.0.1:80", "file:///etc/passwd", "http://", "http://a b", "http://h:port", "http://h\n"]
 )
-def test_what_is_no_web_address_is_refused(url):
+def test_an_invalid_web_address_is_refused(url):
     with pytest.raises(InvalidInput, match="not the address of a server, http or https"):
         model_server.post(url, {}, headers={}, timeout_seconds=1)
 
@@ -123,12 +125,12 @@ def test_a_pause_that_makes_no_sense_is_the_usual_one(naps, asked):
 
 
 @pytest.mark.parametrize("status", [200, 400, 401, 404, 413])
-def test_what_cannot_pass_is_not_tried_again(naps, status):
+def test_permanent_failures_are_not_retried(naps, status):
     assert model_server.with_retries(attempts(model_server.Reply(status, {})), Settings()).status == status
     assert naps == []
 
 
-def test_a_server_error_about_the_length_is_not_tried_again(naps):
+def test_a_server_error_about_the_length_is_not_retried(naps):
     words = {"error": "the input length exceeds the context length"}
 
     found = model_server.with_retries(attempts(model_server.Reply(500, words)), Settings())
@@ -180,11 +182,11 @@ def test_the_servers_own_words_are_found_and_shortened(reply, words):
 
 def test_each_failure_says_what_to_do():
     with pytest.raises(BackendUnavailable, match=r"^w: no server answers at s \(refused\)\. Start it\."):
-        failed(model_server.Reply(0, {}, "refused", trouble="unreachable"))
+        failed(model_server.Reply(0, {}, "refused", failure="unreachable"))
     with pytest.raises(BackendFailed, match="Raise the timeout"):
-        failed(model_server.Reply(0, {}, trouble="timeout"))
+        failed(model_server.Reply(0, {}, failure="timeout"))
     with pytest.raises(BackendFailed, match="Try again"):
-        failed(model_server.Reply(0, {}, "gone", trouble="dropped"))
+        failed(model_server.Reply(0, {}, "gone", failure="dropped"))
     with pytest.raises(BackendFailed, match="Correct what it names"):
         failed(model_server.Reply(400, {}, "bad"))
     with pytest.raises(BackendFailed, match="wait a while"):

@@ -1,4 +1,4 @@
-"""`CompactConfig` and `CompactPolicy`: their rules, and the words in which a broken value is refused."""
+"""Named policies make sense, and settings out of range are refused by the name of their field."""
 
 from __future__ import annotations
 
@@ -7,10 +7,21 @@ import math
 import pytest
 
 from aether.backends import backend
-from aether.compaction.policy import SETTINGS, CompactConfig, CompactPolicy, config_from_values, config_values
-from aether.compaction.shapes import Policy
+from aether.compaction.policy import (
+    POLICIES,
+    SETTINGS,
+    STRATEGIES,
+    CompactConfig,
+    CompactPolicy,
+    config_from_values,
+    config_values,
+    policy,
+    validated,
+)
+from aether.compaction.shapes import Compacted, Facts, Policy, Receipt, Summary, SummaryTask
 from aether.errors import InvalidInput
 from aether.store.keys import BACKENDS
+from tests.tables import rows
 
 
 @pytest.mark.parametrize(
@@ -112,11 +123,11 @@ def test_a_target_left_out_is_below_any_trigger(trigger):
         ({"telemetry_enabled": False, "telemetry_exporter": "file"}, "none"),
     ],
 )
-def test_events_go_where_the_settings_point(given, exporter):
+def test_events_are_sent_as_the_settings_say(given, exporter):
     assert CompactConfig(**given).exporter == exporter
 
 
-def test_the_window_is_the_models_own_where_none_is_set():
+def test_the_window_is_the_models_own_if_none_is_set():
     assert CompactConfig(model="gpt-4-turbo").max_context_tokens == 128_000
     assert CompactConfig(model="gpt-4-32k").max_context_tokens == 32_768
     assert CompactConfig(model="gpt-4-32k", max_context_tokens=20_000).max_context_tokens == 20_000
@@ -144,3 +155,90 @@ def test_a_configuration_is_built_of_settings_and_gives_them_back():
     assert values.keys() == SETTINGS.keys()
     assert (values["storage.path"], values["policy.keep_recent_turns"]) == ("there", 9)
     assert config_values(config_from_values({**values, "store.fold_bytes": 7})) == values
+
+
+@rows("name", sorted(POLICIES))
+def test_every_named_policy_is_valid_and_knows_its_name(name):
+    assert validated(policy(name)).name == name
+
+
+def test_the_named_ones_are_those_of_the_requirements():
+    assert (
+        policy("compact").trigger,
+        policy("compact").keep_recent_turns,
+        policy("compact").keep_tool_pairs,
+    ) == (0.85, 6, 4)
+    assert (policy("window").trigger, policy("window").keep_requests, policy("window").keep_middle) == (
+        0.70,
+        True,
+        0.30,
+    )
+    assert "summarise" not in policy("prune-only").steps
+    assert {policy(strategy).strategy for strategy in STRATEGIES} == set(STRATEGIES)
+
+
+def test_an_unknown_policy_is_refused_with_the_known_ones():
+    with pytest.raises(InvalidInput, match=r"'nonsense' is not a policy\. Use one of compact, window"):
+        policy("nonsense")
+
+
+@pytest.mark.parametrize(
+    ("settings", "path", "words"),
+    [
+        ({"trigger": 0}, "policy.trigger", "must|is not below"),
+        ({"trigger": 1.01}, "policy.trigger", "must|is not below"),
+        ({"trigger": "0.85"}, "policy.trigger", "must|is not below"),
+        ({"trigger": True}, "policy.trigger", "must|is not below"),
+        ({"target": 0.85}, "policy.target", "0.85 is not below the trigger, 0.85"),
+        ({"target": 0}, "policy.target", "must|is not below"),
+        ({"trigger": 0.5}, "policy.target", "must|is not below"),
+        ({"trigger_tokens": -1}, "policy.trigger_tokens", "must|is not below"),
+        ({"trigger_messages": 1.5}, "policy.trigger_messages", "must|is not below"),
+        ({"reserve": -1}, "policy.reserve", "must|is not below"),
+        ({"keep_recent_turns": 0}, "policy.keep_recent_turns", "must|is not below"),
+        ({"keep_tool_pairs": True}, "policy.keep_tool_pairs", "must|is not below"),
+        ({"keep_middle": -0.1}, "policy.keep_middle", "must|is not below"),
+        ({"summary_share": 0.0}, "policy.summary_share", "must|is not below"),
+        ({"min_reclaim": 2}, "policy.min_reclaim", "must|is not below"),
+        ({"strategy": "nonsense"}, "policy.strategy", "must|is not below"),
+        ({"name": " "}, "policy.name", "must|is not below"),
+        ({"name": 7}, "policy.name", "must|is not below"),
+        ({"protected_flag": ""}, "policy.protected_flag", "must|is not below"),
+        ({"protected_roles": ("queen",)}, "policy.protected_roles", r"\[0\]"),
+        ({"protected_labels": "spec"}, "policy.protected_labels", "must|is not below"),
+        ({"protected_paths": ("",)}, "policy.protected_paths", "must|is not below"),
+        ({"steps": ()}, "policy.steps", "must|is not below"),
+        ({"steps": ("summarise", "guess")}, "policy.steps", r"\[1\]"),
+        ({"steps": ("reduce", "reduce")}, "policy.steps", r"\[1\]"),
+    ],
+)  # fmt: skip
+def test_a_policy_that_makes_no_sense_is_refused_by_its_path(settings, path, words):
+    with pytest.raises(InvalidInput, match=words) as refused:
+        validated(Policy()._replace(**settings))
+
+    assert refused.value.where == path
+
+
+def test_the_policy_of_requirement_002_is_the_default():
+    policy = Policy()
+
+    assert (policy.trigger, policy.reserve, policy.keep_recent_turns, policy.keep_tool_pairs) == (
+        0.85,
+        1500,
+        6,
+        4,
+    )
+    assert (policy.protected_roles, policy.protected_flag, policy.strategy) == (
+        ("system", "developer"), "protected", "task_state",
+    )  # fmt: skip
+    assert policy.target < policy.trigger
+
+
+def test_a_policy_without_a_model_has_default_facts():
+    assert Summary(1, Facts(), "").facts == Facts()
+    assert set(SummaryTask._fields) >= {"facts", "max_tokens", "previous", "said", "strategy", "version"}
+
+
+def test_a_receipt_maps_messages_in_both_directions():
+    assert {"removed", "places", "protected", "cuts"} <= set(Receipt._fields)
+    assert {"places", "cuts", "protected"} <= set(Compacted._fields)
