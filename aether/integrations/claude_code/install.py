@@ -474,7 +474,7 @@ def own_server() -> JsonObject:
 
 def plugin_directory() -> Path:
     """Return the directory of the plugin, which is a marketplace of itself as well."""
-    return Path(__file__).parents[1] / "integrations" / "claude_code" / "plugin"
+    return Path(__file__).with_name("plugin")
 
 
 def make_home(named: Home = None) -> tuple[Path, bool]:

@@ -1,4 +1,4 @@
-"""The hook process: whatever comes in, it ends well, says only what it may, and loses nothing."""
+"""The hook process: any input ends well, the output has the shape of its event, and no event is lost."""
 
 from __future__ import annotations
 
@@ -488,8 +488,8 @@ def test_a_reader_that_goes_away_is_no_failure(project):
 def test_what_is_not_done_in_time_ends_with_a_line_in_the_log(project):
     (project / ".aether" / "config.toml").write_text("[claude]\ndeadline_seconds = 0.3\n")
     code = (
-        "import time\nfrom aether.integrations.claude_code import hook, replies\n"
-        "replies.reply = lambda *a, **k: time.sleep(60)\nhook.run()"
+        "import time\nfrom aether.integrations.claude_code import hook, reply\n"
+        "reply.reply = lambda *a, **k: time.sleep(60)\nhook.run()"
     )
 
     found = process(
@@ -537,10 +537,10 @@ def test_the_host_does_not_wait_longer_for_an_event_that_took_long_to_be_kept(pr
 def test_an_event_that_is_kept_late_is_kept(project):
     (project / ".aether" / "config.toml").write_text("[claude]\ndeadline_seconds = 0.1\n")
     code = (
-        "import time\nfrom aether.integrations.claude_code import hook, intake, replies\nreal = intake.entry_of\n"
-        "replies.reply = lambda *a, **k: ''\n"
+        "import time\nfrom aether.integrations.claude_code import hook, event, reply\nreal = event.entry_of\n"
+        "reply.reply = lambda *a, **k: ''\n"
         "def slow(*given, **more):\n    time.sleep(2.5)\n    return real(*given, **more)\n"
-        "intake.entry_of = slow\nhook.run()"
+        "event.entry_of = slow\nhook.run()"
     )
 
     found = process(project, {"hook_event_name": "Stop", "cwd": str(project), "last_assistant_message": "Done."}, code=code)  # fmt: skip
@@ -600,8 +600,8 @@ def test_streams_that_were_closed_before_are_no_failure(project, piped, monkeypa
 def test_code_that_holds_the_interpreter_is_ended_too(project):
     (project / ".aether" / "config.toml").write_text("[claude]\ndeadline_seconds = 0.2\n")
     code = (
-        "import re, signal\nfrom aether.integrations.claude_code import hook, replies\nhook.GRACE_SECONDS = 0.3\n"
-        "replies.reply = lambda *a, **k: re.match('(a+)+$', 'a' * 60 + 'b')\nhook.run()"
+        "import re, signal\nfrom aether.integrations.claude_code import hook, reply\nhook.GRACE_SECONDS = 0.3\n"
+        "reply.reply = lambda *a, **k: re.match('(a+)+$', 'a' * 60 + 'b')\nhook.run()"
     )
 
     found = process(project, {"hook_event_name": "Stop", "cwd": str(project)}, code=code, timeout=60)
@@ -666,7 +666,7 @@ def test_the_process_ends_with_the_code(project, piped, monkeypatch):
         hook.run()
     assert left.value.code == 0
     with pytest.raises(SystemExit):
-        hook._timed_out(str(project / ".aether"), "Stop", "s")
+        hook._time_out(str(project / ".aether"), "Stop", "s")
     assert "not done in time" in logged(project)
 
 
@@ -750,3 +750,64 @@ def test_what_hooks_kept_without_its_secrets_is_not_imported_again(project, tmp_
     said = (home / "data" / "memory.json").read_text() + (home / "data" / "journal.jsonl").read_text()
     assert "<REDACTED>" in said
     assert not [secret for secret in (TOKEN, "NIGHTJAR", "OMEGA") if secret in said]
+
+
+# Every event that Claude Code knows, and what we may print for it.
+EVENTS = dict.fromkeys(
+    "PreToolUse PostToolUse PostToolUseFailure PostToolBatch Notification UserPromptExpansion SessionEnd Stop "
+    "StopFailure SubagentStop PostCompact PreModelSwitch PostModelSwitch PermissionRequest PermissionDenied Setup "
+    "TeammateIdle TaskCreated TaskCompleted Elicitation ElicitationResult ConfigChange WorktreeCreate WorktreeRemove "
+    "InstructionsLoaded CwdChanged FileChanged DirectoryAdded MessageDisplay SomethingNew".split(),
+    "nothing",
+) | {
+    "SessionStart": "context",
+    "UserPromptSubmit": "context",
+    "SubagentStart": "context",
+    "PreCompact": "plain",
+}
+
+
+@rows(("event", "shape"), EVENTS.items(), ids=EVENTS)
+def test_each_event_prints_what_it_may(event, shape):
+    said = hook.output(event, "Use SQLite.")
+
+    if shape == "context":
+        inner = {"hookEventName": event, "additionalContext": "Use SQLite."}
+        assert json.loads(said) == {"hookSpecificOutput": inner}
+    else:
+        assert said == ("Use SQLite." if shape == "plain" else "")
+
+
+@rows("event", ["SessionStart", "PreCompact"])
+@rows("text", ["", "  \n "])
+def test_nothing_to_tell_prints_nothing(event, text):
+    assert hook.output(event, text) == ""
+
+
+@pytest.mark.parametrize("text", ['{"decision": "block"}', "\n {a"])
+def test_a_text_that_would_be_read_as_json_is_not(text):
+    assert hook.output("PreCompact", text).startswith("- ")
+
+
+@rows("event", ["SessionStart", "PreCompact"])
+@rows("line", ["words of a memory", "🎉" * 60, '"\\\n'])
+def test_a_text_that_is_too_long_loses_lines_and_keeps_the_one_that_closes(event, line):
+    said = hook.output(event, "\n".join(["<aether-memory>", *[line] * 4000, "</aether-memory>"]))
+    told = json.loads(said)["hookSpecificOutput"]["additionalContext"] if event == "SessionStart" else said
+
+    assert 8_500 < hook.length_of(said) <= hook.MOST_CHARS < hook.LIMIT_CHARS
+    assert told.startswith("<aether-memory>")
+    assert told.endswith("</aether-memory>")
+
+
+@pytest.mark.parametrize("text", ["x" * 9_000, "x" * 9_000 + "\n "])
+def test_a_line_that_does_not_fit_is_not_told(text):
+    assert hook.output("SessionStart", text) == ""
+
+
+def test_a_torn_character_does_not_end_the_process():
+    assert hook.output("PreCompact", "torn \ud83d").encode("utf-8") == b"torn ?"
+
+
+def test_characters_are_counted_as_claude_code_counts_them():
+    assert hook.length_of("a漢🎉") == 4

@@ -1,9 +1,14 @@
+"""The status of an installation: what is installed, whether it runs, and what keeps it from working."""
+
+from __future__ import annotations
+
 import json
 import os
 from pathlib import Path
 
 import pytest
 
+from aether.api import hook_sessions
 from aether.errors import NotFound
 from aether.integrations.claude_code import health, install
 from aether.integrations.claude_code.health import pause, program_problem, resume, status
@@ -180,7 +185,7 @@ def test_a_line_for_all_that_is_silent_here_is_no_problem_where_ones_own_works(p
 def test_the_session_heard_of_last_is_told(project, home):
     sessions = home / "hooks" / "sessions"
     sessions.mkdir(parents=True)
-    known = dict.fromkeys(health.session_of.__globals__["Session"].__required_keys__)
+    known = dict.fromkeys(hook_sessions.Session.__required_keys__)
     for name, at in (("old", "2026-03-01"), ("new", "2026-03-02")):
         (sessions / f"{name}.json").write_text(json.dumps({**known, "at": at, "first_source": "startup"}))
     (sessions / "broken.json").write_text("{")

@@ -1,3 +1,7 @@
+"""Rescue: transcripts become items of their own project before Claude Code deletes them."""
+
+from __future__ import annotations
+
 import json
 import os
 import shutil
