@@ -16,7 +16,7 @@ from aether.cli.compactctl import compactctl
 from tests.cli import stage
 
 ROOT = Path(__file__).parents[1]
-CHECKED = ["aether/cli"]
+CHECKED = ["aether/cli", "aether/events", "aether/integrations"]
 # Each banned term, and the words that say it plainly.
 BANNED = {
     "tell|tells|told|telling": "say, report, print",

@@ -261,7 +261,6 @@ def test_a_viewer_that_is_not_there_is_not_healthy(capsys):
 PROGRAM = """
 import sys
 from aether.events.exporters import exporter
-from aether.events.events import plain
 from tests.events.samples import compaction
 one = exporter("ariadne", url=sys.argv[1], timeout_seconds=float(sys.argv[2]))
 for event in compaction(): one.emit(event)

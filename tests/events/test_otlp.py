@@ -177,8 +177,8 @@ def test_the_reason_of_a_refusal_is_told(extra, step, reason, capsys):
         sent(otlp(found.url, timeout_seconds=PATIENT), [summary()])
 
     said = capsys.readouterr().err
-    assert f"{found.url} did not take them (" in said
-    assert reason in said.partition(" did not take them")[2]
+    assert f"{found.url} did not accept them (" in said
+    assert reason in said.partition(" did not accept them")[2]
 
 
 @pytest.mark.extras
@@ -230,8 +230,14 @@ def test_the_environment_says_where_the_collector_is(extra, monkeypatch):
 
 
 @pytest.mark.extras
-def test_without_anything_said_the_collector_is_on_this_machine(extra):
-    assert module._endpoint("") == "http://localhost:4318/v1/traces"
+def test_by_default_the_collector_is_on_this_machine(extra, monkeypatch, capsys):
+    monkeypatch.setattr(module, "BATCH_SPANS", 1)
+    one = otlp()
+
+    late = one._send([summary()], 0.0)
+    one.close()
+
+    assert late.trouble == "http://localhost:4318/v1/traces took too long"
 
 
 @pytest.mark.extras

@@ -178,7 +178,7 @@ def test_a_line_for_all_that_is_silent_here_is_no_problem_where_ones_own_works(p
     (silent,) = status().problems
     install.install("local")
 
-    assert "aether-hook is not there" in silent
+    assert "aether-hook does not exist" in silent
     assert status().problems == []
 
 
@@ -243,7 +243,7 @@ def test_a_program_that_does_not_work_is_told(script, monkeypatch, body, words):
 def test_a_program_that_is_not_there_or_none_is_told(tmp_path):
     (tmp_path / "text").write_text("no program")
 
-    assert "is not there" in program_problem([str(tmp_path / "none")])
+    assert "does not exist" in program_problem([str(tmp_path / "none")])
     assert "cannot be started" in program_problem([str(tmp_path / "text")])
 
 

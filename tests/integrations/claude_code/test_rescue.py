@@ -101,7 +101,7 @@ def test_of_a_directory_that_is_gone_nobody_can_tell_whose_it_was(here, config, 
     (done,) = rescue_rescue(everywhere=everywhere)
 
     assert (done.state, done.items, contents(here)) == ("skipped", 0, [])
-    assert f"{here / 'gone'} is gone." in done.reason
+    assert f"{here / 'gone'} no longer exists." in done.reason
     assert f'aether import "{done.path}"' in done.reason
 
 

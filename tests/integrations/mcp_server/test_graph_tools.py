@@ -1,4 +1,4 @@
-"""The nine tools of the official memory server: their answers as text and as values, and what is too long."""
+"""The nine tools of the official memory server: shapes, answers as text and as values, and long graphs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import pytest
 from aether.api import graph
 from aether.errors import InvalidInput
 from aether.integrations.mcp_server import graph_tools as tools
+from aether.integrations.mcp_server.graph_tools import ENTITY, RELATION, array_of, validated
 from aether.integrations.mcp_server.results import RESULT_CHARS
+from tests.tables import rows
 
 ANT = {"name": "ant", "entityType": "insect", "observations": ["It digs."]}
 EATS = {"from": "ant", "to": "leaf", "relationType": "eats"}
@@ -102,7 +104,7 @@ def test_the_relations_of_a_few_entities_may_be_what_is_too_long(home):
     assert len(answer.text) <= RESULT_CHARS
     assert [entity["name"] for entity in answer.data["entities"]] == ["ant", "bee"]
     assert 0 < len(answer.data["relations"]) < 400
-    assert "Not all is known of what is shown" in answer.note
+    assert "Some observations or relations are left out" in answer.note
 
 
 def test_one_entity_with_too_many_observations_is_cut_too(home):
@@ -154,3 +156,29 @@ def test_a_name_that_would_fill_an_answer_is_refused(home):
     with pytest.raises(InvalidInput, match="at most 2,000"):
         tools.add_observations([{"entityName": "a" * 300_000, "contents": []}], home=home)
     tools.create_entities([{**ANT, "name": "a" * 2_000, "observations": ["x" * 2_001]}], home=home)
+
+
+def test_what_fits_is_returned_without_other_fields():
+    assert validated([{**ANT, "more": 1}], ENTITY, where="entities") == [ANT]
+
+
+@rows(
+    ("given", "message"),
+    [
+        ("ant", "entities: is 'ant'"),
+        (["ant"], r"entities\[0\]: is 'ant'. Use an object with name, entityType, observations"),
+        ([ANT, {**ANT, "name": 5}], r"entities\[1\]: name is 5. Use a text"),
+        ([{**ANT, "observations": "x"}], "Use an array of texts"),
+        ([{**ANT, "observations": [1]}], "Use an array of texts"),
+    ],
+)
+def test_what_does_not_fit_is_named_by_its_place(given, message):
+    with pytest.raises(InvalidInput, match=message):
+        validated(given, ENTITY, where="entities")
+
+
+def test_a_schema_requires_every_field():
+    made = array_of(RELATION)
+
+    assert made["items"]["required"] == ["from", "to", "relationType"]
+    assert array_of(ENTITY)["items"]["properties"]["observations"]["items"] == {"type": "string"}

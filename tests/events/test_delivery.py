@@ -1,3 +1,7 @@
+"""Delivery: at once or by a thread; events are lost only with a count, and a failure reaches nobody."""
+
+from __future__ import annotations
+
 import os
 import subprocess
 import sys
@@ -9,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from aether.events import delivery
-from aether.events.delivery import BackgroundExporter, SendResult
+from aether.events.delivery import BackgroundExporter, DirectExporter, SendResult, warn
 from tests.events.samples import summary
 from tests.events.viewers import eventually
 
@@ -124,7 +128,7 @@ def test_what_send_could_not_deliver_is_counted_and_said_once(capsys):
 
     assert one.lost == 3
     assert capsys.readouterr().err == (
-        "[test] 1 event(s) lost: nobody listens. Further losses are counted, not told.\n"
+        "[test] 1 event(s) lost: nobody listens. Further losses are counted, not reported.\n"
     )
     one.close()
 
@@ -223,13 +227,13 @@ def run(code, *arguments):
 def test_a_process_that_ends_at_once_still_sends(tmp_path):
     code = """
 import sys
-from aether.events.delivery import Background, Sent
+from aether.events.delivery import BackgroundExporter, SendResult
 from tests.events.samples import summary
 def send(events, deadline):
     with open(sys.argv[1], "a") as out:
         out.write("".join(event.payload["summary"] for event in events))
-    return Sent()
-one = Background("test", send)
+    return SendResult()
+one = BackgroundExporter("test", send)
 for letter in "abc": one.emit(summary(letter))
 """
     run(code, str(tmp_path / "out"))
@@ -242,7 +246,7 @@ def test_a_forked_child_sends_what_is_its_own_and_nothing_twice(tmp_path):
     """The fork happens while the thread of the parent sends, with an event waiting."""
     code = """
 import os, sys, threading
-from aether.events.delivery import Background, Sent
+from aether.events.delivery import BackgroundExporter, SendResult
 from tests.events.samples import summary
 begun = threading.Event()
 release = threading.Event()
@@ -251,9 +255,9 @@ def send(events, deadline):
     if os.getpid() == parent: release.wait(10)
     with open(sys.argv[1], "a") as out:
         out.writelines(event.payload["summary"] + "\\n" for event in events)
-    return Sent()
+    return SendResult()
 parent = os.getpid()
-one = Background("test", send)
+one = BackgroundExporter("test", send)
 one.emit(summary("first")); begun.wait(10); one.emit(summary("waiting"))
 child = os.fork()
 if not child:
@@ -263,3 +267,41 @@ os.waitpid(child, 0); release.set()
     run(code, str(tmp_path / "out"))
 
     assert sorted((tmp_path / "out").read_text().split()) == ["child", "first", "waiting"]
+
+
+def test_each_event_is_handed_on_at_once():
+    taken = []
+    one = DirectExporter("callback", taken.append)
+
+    one.emit(summary("a"))
+    assert [event.payload for event in taken] == [{"summary": "a"}]
+    one.flush()
+    one.close()
+    assert len(taken) == 1
+
+
+def test_what_fails_is_counted_and_said_once(capsys):
+    one = DirectExporter("callback", lambda event: 1 / 0)
+
+    for _ in range(3):
+        one.emit(summary())
+
+    assert one.lost == 3
+    assert capsys.readouterr().err == "[callback] an event was lost: ZeroDivisionError: division by zero\n"
+
+
+def test_an_interrupt_passes():
+    def interrupted(event):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        DirectExporter("callback", interrupted).emit(summary())
+
+
+@pytest.mark.parametrize("stream", [None, open(__file__, encoding="utf-8")])  # noqa: SIM115 - closed below
+def test_without_a_stderr_nothing_is_said(monkeypatch, stream):
+    if stream:
+        stream.close()
+    monkeypatch.setattr(sys, "stderr", stream)
+
+    assert warn("Ariadne", "is away") is None

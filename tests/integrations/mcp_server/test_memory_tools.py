@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 
+import aether
 from aether.api import graph, working
+from aether.api.colony import start_phase
+from aether.api.home import read
 from aether.errors import InvalidInput, NotFound
 from aether.integrations.mcp_server import tools
 from aether.integrations.mcp_server.results import RESULT_CHARS
+from aether.integrations.mcp_server.tools import (
+    LEFT_OUT,
+    REPLACED,
+    compress,
+    handoff_text,
+    notes_on,
+    statement,
+)
+from aether.memory import handoff
 from aether.text.cleaning import without_injected
+from tests.tables import rows
 
 SAID = "Use SQLite for the index, because it is one file."
 
@@ -88,7 +104,7 @@ def test_a_signal_says_what_was_left_out_and_needs_something_that_is_left(home):
 
     assert "left out" in made
     assert "mine" not in tools.signals(home=home).text
-    with pytest.raises(InvalidInput, match="only what is private"):
+    with pytest.raises(InvalidInput, match="all of it is private"):
         tools.signals("emit", context="<private>all of it</private>", home=home)
 
 
@@ -182,7 +198,7 @@ def test_a_timeline_marks_the_entry_among_its_neighbours(home):
     shown = [line for line in text.splitlines() if " · " in line]
     assert [each in line for each, line in zip(ids[1:4], shown, strict=True)] == [True] * 3
     assert [line.startswith("> ") for line in shown] == [False, True, False]
-    with pytest.raises(InvalidInput, match="too many"):
+    with pytest.raises(InvalidInput, match="too many neighbours"):
         tools.timeline(ids[2], before=51, home=home)
 
 
@@ -201,7 +217,7 @@ def test_whole_documents_are_given_in_parts(home):
 
 
 def test_signals_are_emitted_felt_and_without_secrets(home):
-    assert tools.signals(home=home).text == "No signal is felt."
+    assert tools.signals(home=home).text == "No signal is active."
 
     made = tools.signals("emit", type="REDIRECT", context="not password=hunter2hunter2", home=home)
 
@@ -248,5 +264,135 @@ def test_signals_and_names_that_are_long_leave_an_answer_in_its_bounds(home):
     felt = tools.signals(home=home).text
 
     assert len(felt) <= RESULT_CHARS
-    assert "weaker ones are felt besides." in felt
+    assert "weaker ones are active besides." in felt
     assert len(tools.recall("queue", home=home).text) <= RESULT_CHARS
+
+
+@pytest.fixture
+def filled(home):
+    """A home in phase 2 with two items of it."""
+    start_phase(2, home=home)
+    for content in ("Use SQLite, because it is one file.", "The tests pass after the fix."):
+        aether.add_working_memory_item(content, "decision", 0.9, home=home, metadata={"phase": 2})
+    return home
+
+
+def session_of(home):
+    """Return what a model would answer to the hand-off that is open."""
+    text = compress("prepare", home=home).text
+    shape = json.loads(re.search(r"```\n(\{.*?\n\})\n```", text, re.DOTALL)[1])
+    decided = [{"decision": "Use SQLite", "rationale": "it is one file"}]
+    return {
+        **shape,
+        "summary": "SQLite it is.",
+        "key_decisions": decided,
+        "outcomes": [],
+        "high_value_items": [],
+    }
+
+
+def stored(home):
+    return read(home).documents["memory"]["short_term_memory"]["sessions"]
+
+
+def test_at_once_it_needs_no_model(filled):
+    told = []
+
+    text = compress(home=filled, progress=told.append).text
+
+    assert re.match(r"Session \S+ of phase 2: 2 items, \d+ tokens became \d+\.", text)
+    assert told == ["asking extractive"]
+    assert len(stored(filled)) == 1
+
+
+def test_where_there_is_nothing_to_compress_that_is_said(home):
+    assert "Working Memory is empty" in compress(home=home).text
+    assert "Working Memory is empty" in compress("prepare", home=home).text
+
+
+def test_preparing_gives_the_instruction_the_items_and_the_file(filled):
+    text = compress("prepare", home=filled).text
+
+    assert "You are the architect" in text
+    assert "Use SQLite, because it is one file." in text
+    assert handoff_text(2, filled)[1] in text
+    assert compress("prepare", phase=2, home=filled).text == text
+
+
+def test_a_long_hand_off_comes_in_parts(home):
+    for n in range(30):
+        aether.add_working_memory_item(f"{n}: " + "A long story. " * 100, "outcome", home=home)
+
+    first, second = (compress("prepare", part=part, home=home).text for part in (1, 2))
+
+    assert len(first) < RESULT_CHARS + 500
+    assert "action=prepare, phase=1, part=2" in first
+    assert second != first
+
+
+@pytest.mark.parametrize("form", [json.dumps, lambda session: session])
+@pytest.mark.parametrize("phase", [None, 2])
+def test_the_session_that_a_model_wrote_is_stored_once(filled, form, phase):
+    session = session_of(filled)
+
+    first = compress("ingest", session=form(session), phase=phase, home=filled).text
+    again = compress("ingest", session=form(session), phase=phase, home=filled).text
+
+    assert "2 items" in first
+    assert "had to survive were added word for word" in first
+    assert "stored already" in again
+    assert stored(filled)[0]["metadata"]["architect"]["backend"] == "mcp"
+
+
+def test_the_phase_is_that_of_the_hand_off_although_another_runs_by_now(filled):
+    session = session_of(filled)
+    kept = {"content": "The tests pass after the fix.", "relevance_score": 0.9, "type": "decision"}
+    session["high_value_items"] = [kept, {**kept, "content": "Use SQLite, because it is one file."}]
+    del session["phase"]
+    aether.complete_phase(2, home=filled)
+    start_phase(3, home=filled)
+
+    text = compress("ingest", session=session, home=filled).text
+
+    assert "of phase 2" in text
+    assert "word for word" not in text
+
+
+def test_a_session_that_is_none_is_refused_with_what_to_do(filled):
+    with pytest.raises(InvalidInput, match="session is missing"):
+        compress("ingest", home=filled)
+    with pytest.raises(InvalidInput, match=r"session is \[\{'summary'.*one JSON object"):
+        compress("ingest", session=[{"summary": "x"}], home=filled)
+    for session in ("I would rather not.", {}, "{}"):
+        with pytest.raises(InvalidInput, match="no complete JSON object with id, session_id"):
+            compress("ingest", session=session, home=filled)
+    assert stored(filled) == []
+
+
+def test_a_small_memory_may_become_a_page(filled):
+    text = compress("prepare", home=filled).text
+
+    assert f"should have about {handoff.PAGE_TOKENS} tokens" in text
+
+
+SECRET = "api_key=abcdef1234567890abcdef"
+
+
+@rows(
+    ("text", "kept", "note"),
+    [
+        ("plain", "plain", ""),
+        ("a <private> b", "a <private> b", ""),
+        ("a <aether-memory> b", "a ‹aether-memory> b", ""),
+        ("a <private>b</private>", "a ", LEFT_OUT),
+        (SECRET, "api_key=<REDACTED>", REPLACED),
+        (f"<private>b</private>{SECRET}", "api_key=<REDACTED>", f"{LEFT_OUT} {REPLACED}"),
+    ],
+)
+def test_nothing_is_left_out_without_a_word(text, kept, note):
+    assert statement(text) == (kept, note)
+
+
+def test_one_note_is_about_all_texts_of_a_value():
+    assert notes_on([{"a": "plain", "b": ["<private>x</private>", "<private>y</private>"]}]) == LEFT_OUT
+    assert notes_on([]) == ""
