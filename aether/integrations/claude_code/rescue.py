@@ -79,11 +79,9 @@ def rescue(
             fix="Leave out --home and unset AETHER_HOME, or leave out --all.",
             where="home",
         )
-    if everywhere:
-        home_of = lambda directory: project.home_of(directory) if directory else ""  # noqa: E731 - one of two
-    else:
-        home_of = _own_home(find(home), named=named)
-    placed = [_placed(one, home_of(one.directory)) for one in transcripts(older_than=older_than)]
+    own = None if everywhere else find(home)
+    found = transcripts(older_than=older_than)
+    placed = [_placed(one, _home_of(one.directory, own, named=named)) for one in found]
     # A file that names no directory is reported if it lies beside one that is imported.
     beside = {_folder(one) for one in placed if one.home}
     wanted = [
@@ -111,17 +109,18 @@ def _report(progress: Callable[[str], None], which: str, records: int, items: in
     progress(f"{which}, {records} records read, {items} items stored")
 
 
-def _own_home(place: Path, *, named: bool) -> Callable[[str], str]:
-    """Return a function that gives `place` for directories of its project; a `named` home is that of the project here."""
-    here = project.root_of(os.getcwd())
+def _home_of(directory: str, own: Path | None, *, named: bool) -> str:
+    """Return the home for a session's directory, or nothing; with `own` only that home, and for its project only.
 
-    def home_of(directory: str) -> str:
-        if not directory:
-            return ""
-        is_ours = project.root_of(directory) == here if named else project.home_of(directory) == str(place)
-        return str(place) if is_ours else ""
-
-    return home_of
+    A `named` home is that of the project in the current directory.
+    """
+    if not directory or own is None:
+        return project.home_of(directory) if directory else ""
+    if named:
+        is_own = project.root_of(directory) == project.root_of(os.getcwd())
+    else:
+        is_own = project.home_of(directory) == str(own)
+    return str(own) if is_own else ""
 
 
 def _folder(one: Transcript) -> str:
