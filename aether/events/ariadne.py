@@ -53,8 +53,14 @@ def ariadne(url: str = "", *, timeout_seconds: float = TIMEOUT_SECONDS) -> Backg
         forms, spoilt = _forms(events, arrived)
         lost, trouble = 0, ""
         for body, spans in posts(forms):
-            if failed := _post(to, body, deadline):
-                lost, trouble = lost + spans, trouble or failed
+            # One post gets half of the time; after a timeout it is sent once more in the other half.
+            found = _status(to, body, (deadline - time.monotonic()) / 2)
+            if found.trouble == "timeout":
+                found = _status(to, body, deadline - time.monotonic())
+            if found.trouble:
+                lost, trouble = lost + spans, trouble or f"{to} does not answer ({found.reason})"
+            elif found.status not in _OK:
+                lost, trouble = lost + spans, trouble or f"{to} answered {found.status}"
         if len(arrived) > REMEMBERED_TRACES:
             arrived.clear()
         if not lost:
@@ -155,17 +161,6 @@ def posts(forms: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
             held.append(form)
             size += len(form) + 1
     return
-
-
-def _post(to: Address, body: bytes, deadline: float) -> str:
-    """Return why `body` did not arrive, or nothing; after a timeout it is sent once more, in the other half of the time."""
-    left = deadline - time.monotonic()
-    found = _status(to, body, left / 2)
-    if found.trouble == "timeout":
-        found = _status(to, body, deadline - time.monotonic())
-    if found.trouble:
-        return f"{to} does not answer ({found.reason})"
-    return "" if found.status in _OK else f"{to} answered {found.status}"
 
 
 def _status(to: Address, body: bytes | None, timeout_seconds: float) -> Reply:

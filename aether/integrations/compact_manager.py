@@ -193,7 +193,14 @@ class CompactManager:
                 counter=count, counter_name=f"{type(token_estimator).__name__} (the caller's own)"
             )
         if summarizer is not None:
-            options = options._replace(backend=_summariser(summarizer, self.config.policy))
+
+            def ask(dialog: list[JsonObject], most: int, strategy: str) -> str:
+                messages = [Message(each["role"], each["content"]) for each in dialog]
+                return summarizer.summarize(
+                    messages, most, dataclasses.replace(self.config.policy, strategy=strategy)
+                )
+
+            options = options._replace(backend=ask)
         self._options = options
 
     def preflight(
@@ -340,11 +347,3 @@ def _exporter(config: CompactConfig, given: Exporter | EventSink | None) -> Expo
         )
 
     return callback(put, rules=redaction_rules(config))
-
-
-def _summariser(own: Summarizer, policy: CompactPolicy) -> Callable[[list[JsonObject], int, str], str]:
-    def ask(dialog: list[JsonObject], most: int, strategy: str) -> str:
-        messages = [Message(each["role"], each["content"]) for each in dialog]
-        return own.summarize(messages, most, dataclasses.replace(policy, strategy=strategy))
-
-    return ask

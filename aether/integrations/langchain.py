@@ -82,7 +82,9 @@ def compaction_middleware(
 def _fitted(
     conversation_id: str, request: Any, *, model: str | None, window: int | None, policy: str | Policy, options: Options
 ) -> list[Any]:  # fmt: skip
-    spelled = _spelled(request.messages)
+    from langchain_core.messages import convert_to_openai_messages
+
+    spelled = [_with_meta(convert_to_openai_messages([message]), message) for message in request.messages]
     raws = [raw for several in spelled for raw in several]
     done = compact.preflight(
         conversation_id, raws, model=model or _name(request.model), window=window, policy=policy, system=request.system_prompt,
@@ -92,14 +94,8 @@ def _fitted(
     return _own(spelled, request.messages, [message.raw for message in repaired])
 
 
-def _spelled(messages: Sequence[Any]) -> list[list[JsonObject]]:
-    """Return each message in OpenAI's format: several of them for one with results of tools."""
-    from langchain_core.messages import convert_to_openai_messages
-
-    return [_with_meta(convert_to_openai_messages([message]), message) for message in messages]
-
-
 def _with_meta(found: Any, message: Any) -> list[JsonObject]:
+    """Return the forms of a message in OpenAI's format, several for one with results of tools, with our `meta`."""
     # Results come first: they answer the message before, and LangChain puts the text ahead of them.
     results_first = sorted(found, key=lambda raw: raw["role"] != "tool")
     raws: list[JsonObject] = json.loads(json.dumps(results_first, default=str))

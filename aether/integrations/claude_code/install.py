@@ -215,23 +215,18 @@ def _applied(plan: _Plan, *, shared: bool, dry_run: bool) -> FileChange:
                 fix="Try again.",
                 where=str(path),
             )
-        kept = (
-            _back_up(path, before) if before is not None and after is not None and not plan.obsolete else ""
-        )
+        if before is not None and after is not None and not plan.obsolete:
+            # Outside of any project, or it would be committed.
+            backup = _backups() / f"{_backup_prefix(path)}{clock.now():%Y%m%dT%H%M%S%fZ}"
+            backup.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_whole(backup, before)
+            done = done._replace(backup=str(backup))
         _write(path, after, shared=shared)
         for copy in plan.obsolete:
             copy.unlink()
         with contextlib.suppress(OSError):  # it holds others, or does not exist
             _backups().rmdir()
-    return done._replace(backup=kept)
-
-
-def _back_up(path: Path, data: bytes) -> str:
-    """Back up `data`, the content of the file at `path`, outside of any project, and return the path of the backup."""
-    backup = _backups() / f"{_backup_prefix(path)}{clock.now():%Y%m%dT%H%M%S%fZ}"
-    backup.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    write_whole(backup, data)
-    return str(backup)
+    return done
 
 
 def _backups() -> Path:

@@ -163,36 +163,28 @@ def _directory_of(path: Path) -> str:
             line = file.readline(LINE_BYTES)
             if not line:
                 break
-            if found := _directory_in(line):
-                return found
+            try:
+                directory = json.loads(line)["cwd"]
+                os.path.realpath(directory)  # raises for a text that cannot be a path
+            except (ValueError, LookupError, TypeError, RecursionError, OSError):
+                continue
+            if os.path.isabs(directory):  # else it was written on another machine
+                return str(directory)
     return ""
-
-
-def _directory_in(line: bytes) -> str:
-    try:
-        record = json.loads(line)
-        directory = record["cwd"]
-        os.path.realpath(directory)  # raises for a text that cannot be a path
-        # A path that is relative here was written on another machine.
-        return directory if os.path.isabs(directory) else ""
-    except (ValueError, LookupError, TypeError, RecursionError, OSError):
-        return ""
 
 
 def cleanup_days(directory: str) -> float:
     """Return after how many days Claude Code deletes the transcripts of sessions in `directory`."""
     root = Path(directory or "/")
     files = [install.settings_path(scope, project=root) for scope in ("local", "project", "user")]
-    days = (_setting(file) for file in (files if directory else files[2:]))
-    return next((each for each in days if each is not None), CLEANUP_DAYS)
-
-
-def _setting(path: Path) -> float | None:
-    try:
-        found: Any = json.loads(path.read_bytes())["cleanupPeriodDays"]
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return None
-    return found if isinstance(found, (int, float)) and not isinstance(found, bool) and found >= 0 else None
+    for file in files if directory else files[2:]:
+        try:
+            days: Any = json.loads(file.read_bytes())["cleanupPeriodDays"]
+        except (OSError, ValueError, LookupError, TypeError, RecursionError):
+            continue
+        if isinstance(days, (int, float)) and not isinstance(days, bool) and days >= 0:
+            return days
+    return CLEANUP_DAYS
 
 
 def _rescued(one: Transcript, report: Callable[[int, int], None], *, dry_run: bool) -> Transcript:

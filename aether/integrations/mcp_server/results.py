@@ -64,24 +64,20 @@ def minify(schema: JsonObject, known: Mapping[str, str | JsonObject]) -> JsonObj
     """Return a schema of arguments without titles and nulls; `known` has descriptions, or whole schemas, by name.
 
     >>> count = {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None, "title": "Count"}
-    >>> lean({"type": "object", "properties": {"count": count}}, {"count": "How many"})
+    >>> minify({"type": "object", "properties": {"count": count}}, {"count": "How many"})
     {'type': 'object', 'properties': {'count': {'type': 'integer', 'description': 'How many'}}}
     """
     made: JsonObject = {key: value for key, value in schema.items() if key != "title"}
     made["properties"] = {}
     for name, value in schema.get("properties", {}).items():
         about = known.get(name, "")
-        bare = {key: below for key, below in _optional(value).items() if key != "title"}
+        kinds = [kind for kind in value.get("anyOf", []) if kind != {"type": "null"}]
+        bare = {
+            key: below for key, below in value.items() if key != "anyOf" and (key, below) != ("default", None)
+        }
+        bare = kinds[0] | bare if len(kinds) == 1 else bare | ({"anyOf": kinds} if kinds else {})
+        bare.pop("title", None)
         made["properties"][name] = (
             about if isinstance(about, dict) else bare | ({"description": about} if about else {})
         )
     return made
-
-
-def _optional(value: JsonObject) -> JsonObject:
-    kinds = [kind for kind in value.get("anyOf", []) if kind != {"type": "null"}]
-    bare = {key: below for key, below in value.items() if (key, below) != ("default", None)}
-    if len(kinds) != 1:
-        return {**bare, "anyOf": kinds} if kinds else bare
-    del bare["anyOf"]
-    return {**kinds[0], **bare}

@@ -165,7 +165,12 @@ def compress(
         return _ingested(session, phase, home)
     chosen = _current(home) if phase is None else phase
     if action == "prepare":
-        return _prepared(chosen, part, home)
+        text, path = handoff_text(chosen, home)
+        if not path:
+            return Answer(text)
+        text = part_of(text, part, ask=f"compress, action=prepare, phase={chosen}")
+        after = "When you have read all of it, write the session JSON and call compress with action=ingest."
+        return Answer(f"{text}\n{after} The hand-off is also in the file {path}.")
     done = api_compress.compress(chosen, architect=BUILT_IN, home=home, progress=progress)
     return Answer(_result_text(done.ingested) if done.ingested else done.prepared.reason)
 
@@ -178,15 +183,6 @@ def handoff_text(phase: int, home: Path) -> tuple[str, str]:
     handoff = handoffs.read_handoff(made.path)
     given = cast(JsonObject, {**handoff, "target_tokens": session_room(handoff)})
     return session_request(given).prompt, str(made.path)
-
-
-def _prepared(phase: int, part: int, home: Path) -> Answer:
-    text, path = handoff_text(phase, home)
-    if not path:
-        return Answer(text)
-    shown = part_of(text, part, ask=f"compress, action=prepare, phase={phase}")
-    after = "When you have read all of it, write the session JSON and call compress with action=ingest."
-    return Answer(f"{shown}\n{after} The hand-off is also in the file {path}.")
 
 
 def _ingested(session: Any, phase: int | None, home: Path) -> Answer:
