@@ -237,7 +237,7 @@ def budget(moment: Moment, *, should_compress: bool) -> Event:
 def colony_event(record: JsonObject, session_id: str) -> Event:
     """Return the event of a record of `data/events.jsonl`; objects in it are the payload.
 
-    >>> of_colony({"event": "phase_completed", "at": "2026-03-01T10:15:00Z", "phase": 2}, "colony").name
+    >>> colony_event({"event": "phase_completed", "at": "2026-03-01T10:15:00Z", "phase": 2}, "colony").name
     'memory.phase_completed'
     """
     properties: JsonObject = {}
@@ -293,7 +293,7 @@ def json_line(value: JsonObject) -> bytes:
 def json_value(value: Any, *, string_chars: int = STRING_CHARS, depth: int = MAX_DEPTH) -> Any:
     """Return a copy of `value` that is JSON without nulls, its strings cut at `string_chars`.
 
-    >>> plain({"a": [None, float("inf"), 1], 2: None, 3: (1.5, True)})
+    >>> json_value({"a": [None, float("inf"), 1], 2: None, 3: (1.5, True)})
     {'a': ['inf', 1], '3': [1.5, True]}
     """
     if isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
@@ -313,7 +313,7 @@ def json_value(value: Any, *, string_chars: int = STRING_CHARS, depth: int = MAX
 def truncate(text: str, most: int) -> str:
     """Return `text`, or its start and a mark, `most` characters together.
 
-    >>> cut("a" * 20, 18)
+    >>> truncate("a" * 20, 18)
     'aaa... [truncated]'
     """
     return text if len(text) <= most else text[: max(0, most - len(CUT))] + CUT[:most]

@@ -37,7 +37,7 @@ ROLES: tuple[str, ...] = get_args(MessageRole)
 KINDS: tuple[str, ...] = get_args(MessageType)
 SUMMARY_ID = "compressed_summary"
 
-# Words that make a message of a user an instruction (requirement 001), as words: "prefix" is none.
+# Words that make a message of a user an instruction (requirement 001), as whole words: not "prefix".
 _INSTRUCTION = re.compile(r"\b(?:please|help|create|implement|fix)\b", re.IGNORECASE)
 _CODE = re.compile(r"```|\b(?:def|class) ")
 # Priorities by kind, and what is added for it; importance fades to a tenth over a day (requirement 001).
@@ -115,7 +115,7 @@ def classify(
     Raises:
         InvalidInput: the caller gave an unknown field.
 
-    >>> classified("user", "The helper crashed").message_type, classified("user", "Fix it?").message_type
+    >>> classify("user", "The helper crashed").message_type, classify("user", "Fix it?").message_type
     ('context', 'instruction')
     """
     if isinstance(given, MessageMetadata):

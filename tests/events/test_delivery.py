@@ -51,7 +51,7 @@ def test_an_event_is_sent_at_once_without_a_flush():
     one.close()
 
 
-def test_what_waits_while_a_batch_is_sent_goes_in_the_next_one_in_order():
+def test_events_that_wait_for_a_batch_go_in_the_next_one_in_order():
     batches, release = [], threading.Event()
     one = BackgroundExporter("test", holder(release, batches))
     one.emit(summary("0"))
@@ -119,7 +119,7 @@ def test_a_send_that_raises_loses_its_batch_and_not_the_thread(capsys):
     assert "[test] 1 event(s) lost: RuntimeError: poison." in capsys.readouterr().err
 
 
-def test_what_send_could_not_deliver_is_counted_and_said_once(capsys):
+def test_undelivered_events_are_counted_and_reported_once(capsys):
     one = BackgroundExporter("test", lambda events, deadline: SendResult(len(events), "nobody listens"))
 
     for _ in range(3):
@@ -133,7 +133,7 @@ def test_what_send_could_not_deliver_is_counted_and_said_once(capsys):
     one.close()
 
 
-def test_send_is_told_until_when_it_may_take():
+def test_send_gets_its_deadline():
     told = []
     one = BackgroundExporter(
         "test", lambda events, deadline: told.append(deadline) or SendResult(), timeout_seconds=1.5
@@ -146,7 +146,7 @@ def test_send_is_told_until_when_it_may_take():
     assert before <= told[0] - 1.5 <= time.monotonic()
 
 
-def test_what_comes_after_the_end_is_lost(capsys):
+def test_an_event_after_the_end_is_lost(capsys):
     batches = []
     one = BackgroundExporter("test", taker(batches))
     one.close()
@@ -242,7 +242,7 @@ for letter in "abc": one.emit(summary(letter))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_a_forked_child_sends_what_is_its_own_and_nothing_twice(tmp_path):
+def test_a_forked_child_sends_its_own_events_and_none_twice(tmp_path):
     """The fork happens while the thread of the parent sends, with an event waiting."""
     code = """
 import os, sys, threading
@@ -280,7 +280,7 @@ def test_each_event_is_handed_on_at_once():
     assert len(taken) == 1
 
 
-def test_what_fails_is_counted_and_said_once(capsys):
+def test_failures_are_counted_and_reported_once(capsys):
     one = DirectExporter("callback", lambda event: 1 / 0)
 
     for _ in range(3):
@@ -299,7 +299,7 @@ def test_an_interrupt_passes():
 
 
 @pytest.mark.parametrize("stream", [None, open(__file__, encoding="utf-8")])  # noqa: SIM115 - closed below
-def test_without_a_stderr_nothing_is_said(monkeypatch, stream):
+def test_without_a_stderr_nothing_is_printed(monkeypatch, stream):
     if stream:
         stream.close()
     monkeypatch.setattr(sys, "stderr", stream)

@@ -38,7 +38,7 @@ def told(event):
 
 
 @rows("event", samples.every(), ids=lambda event: event.name)
-def test_an_event_says_what_the_table_promises(event):
+def test_an_event_has_the_properties_of_the_table(event):
     must, may = told(event)
 
     assert must <= event.properties.keys() <= may
@@ -79,7 +79,7 @@ def test_a_window_of_unknown_size_is_never_full():
     }  # fmt: skip
 
 
-def test_what_does_not_apply_is_left_out():
+def test_optional_properties_are_left_out():
     made = events.trigger_decision(
         events.Moment("t", "s"), triggered=False, reason="usage_pct < trigger_pct", policy={}
     )
@@ -87,7 +87,7 @@ def test_what_does_not_apply_is_left_out():
     assert made.properties.keys() == {"t_est", "max", "triggered", "reason", "policy"}
 
 
-def test_a_manual_compaction_tells_its_note():
+def test_a_manual_compaction_has_its_note():
     made = events.trigger_decision(
         samples.MOMENT, triggered=True, reason="manual", policy={}, note="before lunch"
     )
@@ -95,7 +95,7 @@ def test_a_manual_compaction_tells_its_note():
     assert made.properties["note"] == "before lunch"
 
 
-def test_the_text_of_a_summary_stands_in_the_payload_only():
+def test_the_text_of_a_summary_is_in_the_payload_only():
     made = samples.summary("the plan")
 
     assert made.payload == {"summary": "the plan"}
@@ -109,7 +109,7 @@ def test_a_failure_is_an_error_event():
     assert (made.status, made.properties["fallback"]) == ("error", "pruning-only")
 
 
-def test_what_a_builder_is_given_is_copied():
+def test_arguments_of_a_builder_are_copied():
     kept = {"pinned": 1}
     made = events.pruned_messages(samples.MOMENT, pruned_count=1, kept=kept, tokens_before=8, tokens_after=2)
 
@@ -119,7 +119,7 @@ def test_what_a_builder_is_given_is_copied():
     assert made.properties["reduction_pct"] == 0.75
 
 
-def test_the_text_of_a_signal_stands_in_the_payload_only():
+def test_the_text_of_a_signal_is_in_the_payload_only():
     record = samples.colony_records()[3]
 
     made = events.colony_event({"revision": 4, "nth": 0, **record}, "colony-shop")
@@ -156,7 +156,7 @@ def test_a_record_has_the_common_fields_first_and_the_payload_last():
     assert list(made)[-1] == "payload"
 
 
-def test_a_property_cannot_take_the_place_of_what_names_the_event():
+def test_a_property_cannot_replace_the_name_or_time_of_the_event():
     made = record(Event("window.budget", "t", "s", {"ts": "other", "event": "other", "status": "other"}))
 
     assert (made["ts"], made["event"], made["status"]) == ("t", "window.budget", "ok")
@@ -170,7 +170,7 @@ def test_long_strings_are_cut_with_a_mark():
     assert truncate("abcdef", 3) == "..."
 
 
-def test_what_lies_too_deep_is_told_as_text():
+def test_values_nested_too_deep_become_text():
     deep = []
     for _ in range(50):
         deep = [deep]
@@ -200,27 +200,27 @@ def test_preflights_with_one_id_in_two_conversations_are_two():
     assert span_id(here) != span_id(there)
 
 
-def test_without_a_preflight_every_event_stands_by_itself():
+def test_without_a_preflight_no_event_has_a_parent():
     events = samples.compaction(samples.MOMENT._replace(preflight=""))
 
     assert {parent_id(event) for event in events} == {""}
     assert len({span_id(event) for event in events}) == len(events)
 
 
-def test_the_example_of_the_page_is_what_is_written():
+def test_the_example_of_the_page_is_true():
     page = (Path(__file__).parents[2] / "docs" / "observability.md").read_text(encoding="utf-8")
     shown = json.loads(page.partition("```json\n")[2].partition("```")[0])
 
     assert list(record(samples.compaction()[-1]).items()) == list(shown.items())
 
 
-def test_an_event_went_well_and_holds_nothing_private_unless_said():
+def test_an_event_is_ok_and_has_no_payload_by_default():
     made = Event("window.budget", "2026-03-01T10:15:00.000000Z", "s1", {})
 
     assert (made.status, made.payload) == ("ok", None)
 
 
-def test_an_exporter_takes_events_sends_what_waits_and_lets_go():
+def test_the_exporter_none_accepts_every_call():
     one: Exporter = exporter("none")
 
     assert (one.emit(Event("x", "", "", {})), one.flush(), one.close()) == (None, None, None)

@@ -70,7 +70,7 @@ def test_console_and_file_and_viewer_get_the_same_events(tmp_path, capsys):
         ({"kind": "console", "timeout_seconds": float("nan")}, "nan is not a timeout"),
     ],
 )
-def test_what_cannot_be_is_refused_before_anything_is_sent(settings, words):
+def test_invalid_settings_are_rejected_at_once(settings, words):
     with pytest.raises(InvalidInput, match=words):
         exporter(**settings)
 
@@ -80,7 +80,7 @@ def test_a_file_that_cannot_be_written_is_refused_at_once(tmp_path):
         exporter("file", path=tmp_path)
 
 
-def test_secrets_are_gone_before_any_exporter_sees_the_event():
+def test_no_exporter_gets_a_secret():
     seen = []
     event = events.error(
         MOMENT._replace(session_id=f"run {SECRET}"), error_type="X", message=f"key {SECRET}", fallback="none"
@@ -93,7 +93,7 @@ def test_secrets_are_gone_before_any_exporter_sees_the_event():
     assert "<REDACTED>" in seen[0].session_id
 
 
-def test_the_event_of_the_caller_keeps_what_it_had():
+def test_the_event_of_the_caller_is_unchanged():
     event = summary(SECRET)
 
     redacted_copy(event)
@@ -133,7 +133,7 @@ def test_without_redaction_the_first_event_is_preceded_by_a_warning():
     assert seen[1].payload == {"summary": SECRET}
 
 
-def test_texts_can_be_left_at_home(tmp_path):
+def test_payloads_can_be_left_out(tmp_path):
     one = exporter("file", path=tmp_path / "events.jsonl", content=False)
 
     one.emit(summary("the plan"))
@@ -142,7 +142,7 @@ def test_texts_can_be_left_at_home(tmp_path):
     assert kept(tmp_path)[0]["summary_tokens"] == 1_500
 
 
-def test_what_cannot_be_redacted_does_not_leave(monkeypatch, capsys):
+def test_an_event_that_cannot_be_redacted_is_not_exported(monkeypatch, capsys):
     seen = []
     monkeypatch.setattr("aether.events.exporters.redacted", lambda value, rules: 1 / 0)
 
@@ -163,7 +163,7 @@ def test_an_exporter_that_fails_keeps_no_other_from_its_events(capsys):
     assert len(seen) == 1
 
 
-def test_a_callback_that_fails_is_said_once(capsys):
+def test_a_failing_callback_is_reported_once(capsys):
     one = callback(lambda event: 1 / 0)
 
     one.emit(summary())
@@ -239,7 +239,7 @@ def test_each_event_is_one_line_and_only_the_owner_may_read_it(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_what_was_there_stays(tmp_path):
+def test_existing_lines_stay(tmp_path):
     path = tmp_path / "events.jsonl"
     file(path).emit(summary("first"))
 

@@ -101,7 +101,7 @@ def test_a_decision_of_the_first_message_survives_compression_after_compression(
     assert "Recent: " in made.get_conversation_summary("c")
 
 
-def test_what_was_just_added_is_always_there(manager):
+def test_the_newest_message_is_always_in_the_context(manager):
     """Defect 4: a message was removed by the very call that added it."""
     made = manager(600)
     for nth in range(30):
@@ -146,7 +146,7 @@ def test_a_context_never_exceeds_its_limit(limit, manager):
     assert context[-1].content.startswith("Part 29")
 
 
-def test_each_model_is_sent_what_its_window_holds(manager):
+def test_each_model_gets_a_context_that_fits_its_window(manager):
     """Defect 14: 4096 for every model. A larger window has the whole conversation again."""
     made = manager(1000)
     talk(made, 40)
@@ -160,7 +160,7 @@ def test_each_model_is_sent_what_its_window_holds(manager):
     assert made.get_context_for_model("c", "some-model-nobody-knows")
 
 
-def test_what_cannot_fit_is_said_and_not_sent_empty(manager):
+def test_a_context_that_cannot_fit_raises_and_is_not_sent_empty(manager):
     """Defect 7: a message of 2000 tokens in a window of 1000 gave an empty context, and nothing showed it."""
     made = manager(1000)
     made.add_message("c", "system", "a law of many words " * 400)
@@ -336,7 +336,7 @@ def test_texts_are_counted_by_script():
 
 
 @rows("name", [None, "", 7])
-def test_what_is_no_name_of_a_conversation_is_refused(name):
+def test_an_invalid_name_of_a_conversation_is_rejected(name):
     with pytest.raises(InvalidInput, match="conversation_id must be a text"):
         ContextManager().add_message(name, "user", "Hi.")
 
@@ -412,7 +412,7 @@ def test_messages_are_classified_by_words_not_by_parts_of_words(role, content, k
     assert (found.message_type, found.priority, found.is_permanent) == (kind, priority, permanent)
 
 
-def test_what_the_caller_says_is_kept():
+def test_metadata_of_the_caller_is_kept():
     """The original overwrote the caller's metadata (defect 12)."""
     given = {"priority": 0.95, "message_type": "error", "context_tags": ["a"]}
 
@@ -470,7 +470,7 @@ def test_a_budget_is_never_below_nothing():
     assert budget.used_tokens == 0
 
 
-def test_a_conversation_gives_what_is_asked_for():
+def test_a_conversation_gives_messages_by_role_and_range():
     conversation = Conversation("c", ConversationMetadata("c"))
     for role, text in (("system", "a"), ("user", "b"), ("assistant", "c")):
         conversation.add_message(said(role, text, tokens=2))

@@ -558,9 +558,9 @@ def own_positions(groups: Any) -> list[tuple[int, int]]:
 def is_own_handler(handler: object) -> bool:
     """Return whether aether made a handler, in this version or an earlier one.
 
-    >>> is_ours({"type": "command", "command": "/venv/bin/aether-hook", "args": ["Stop"]})
+    >>> is_own_handler({"type": "command", "command": "/venv/bin/aether-hook", "args": ["Stop"]})
     True
-    >>> is_ours({"type": "command", "command": "echo aether-hook"})
+    >>> is_own_handler({"type": "command", "command": "echo aether-hook"})
     False
     """
     return bool(program_of(handler))
@@ -624,7 +624,7 @@ def unmerge_server(text: str, before: str = "", *, where: str = "") -> str:
 def is_own_server(server: Any) -> bool:
     """Return whether an MCP server is `aether mcp`.
 
-    >>> is_our_server({"command": "/venv/bin/aether", "args": ["mcp"]}), is_our_server({"command": "other"})
+    >>> is_own_server({"command": "/venv/bin/aether", "args": ["mcp"]}), is_own_server({"command": "other"})
     (True, False)
     """
     if not isinstance(server, dict) or not isinstance(server.get("command"), str):

@@ -195,7 +195,7 @@ def _listed(names: list[str]) -> str:
 def array_of(fields: Fields) -> JsonObject:
     """Return the JSON schema of an array of objects with these fields.
 
-    >>> listed({"to": "Where it ends"})["items"]["properties"]
+    >>> array_of({"to": "Where it ends"})["items"]["properties"]
     {'to': {'type': 'string', 'description': 'Where it ends'}}
     """
     text: JsonObject = {"type": "string"}

@@ -318,7 +318,7 @@ class Statement(NamedTuple):
 def statement(text: str) -> Statement:
     """Return the part of `text` that is stored, and a note on the rest.
 
-    >>> stated("Use SQLite. <private>It is mine.</private>")
+    >>> statement("Use SQLite. <private>It is mine.</private>")
     Statement(text='Use SQLite. ', note="What is marked as private, or as aether's own memory, was left out.")
     """
     public = without_whole_blocks(text)

@@ -83,7 +83,7 @@ def everything(directory):
     "data", [None, b"", b" \n", b"{}", b"{ }\n", SETTINGS, b"\xef\xbb\xbf{}", b'{"hooks":{"Stop":[]}}\n']
 )
 @pytest.mark.parametrize("scope", install.SCOPES)
-def test_taking_out_gives_the_bytes_from_before(project, tmp_path, scope, data):
+def test_removing_gives_the_bytes_from_before(project, tmp_path, scope, data):
     if data is not None:
         path = install.settings_path(scope, project=project)
         path.parent.mkdir(exist_ok=True)
@@ -133,13 +133,13 @@ def test_a_dry_run_shows_the_change_and_makes_none(project):
     assert "-" in taken_out.diff
 
 
-def test_taking_out_where_nothing_is_changes_nothing(project):
+def test_removing_without_an_installation_changes_nothing(project):
     assert uninstall(project=project)[0].change == "unchanged"
     settings(project, b'{"hooks": {"Stop": []}}')
     assert uninstall(project=project)[0].change == "unchanged"
 
 
-def test_what_was_edited_since_is_kept_when_ours_is_taken_out(project):
+def test_later_edits_stay_when_ours_is_removed(project):
     path = settings(project, SETTINGS)
     install_install(project=project)
     path.write_bytes(path.read_bytes().replace(b'"opus"', b'"sonnet"'))
@@ -171,7 +171,7 @@ def test_a_file_that_holds_only_ours_goes_even_if_it_was_rewritten(project):
     assert not path.parent.exists()
 
 
-def test_after_an_upgrade_taking_out_still_gives_the_bytes_from_before(project, monkeypatch):
+def test_after_an_upgrade_removing_still_gives_the_bytes_from_before(project, monkeypatch):
     path = install.settings_path("local", project=project)
     path.parent.mkdir()
     path.write_bytes(SETTINGS)
@@ -188,7 +188,7 @@ def test_after_an_upgrade_taking_out_still_gives_the_bytes_from_before(project, 
     assert path.read_bytes() == SETTINGS
 
 
-def test_a_backup_is_its_owners_alone_and_that_of_another_project_is_not_taken(project, tmp_path):
+def test_a_backup_is_its_owners_alone_and_that_of_another_project_is_not_used(project, tmp_path):
     other = tmp_path / "other"
     (other / ".git").mkdir(parents=True)
     settings(other, b'{"hooks": {}, "model": "haiku"}')
@@ -205,7 +205,7 @@ def test_a_backup_is_its_owners_alone_and_that_of_another_project_is_not_taken(p
 
 
 @needs_posix
-def test_a_link_to_nothing_is_one_again_when_ours_is_taken_out(project, tmp_path):
+def test_a_dangling_link_is_one_again_when_ours_is_removed(project, tmp_path):
     path = settings(project)
     path.parent.mkdir()
     path.symlink_to(tmp_path / "dotfiles.json")
@@ -329,7 +329,7 @@ def test_the_scope_is_the_one_that_works_on_this_machine(monkeypatch, advice):
     assert install.default_scope() == ("local" if advice else "project")
 
 
-def test_what_is_shared_by_committing_says_nothing_of_this_machine(project, monkeypatch):
+def test_shared_files_name_nothing_of_this_machine(project, monkeypatch):
     monkeypatch.setattr(install, "can_serve", lambda: True)
     monkeypatch.setattr(install, "own_script", lambda name: f"/venv/{name}")
 
@@ -397,7 +397,7 @@ def test_a_home_that_was_made_is_kept_out_of_commits(project, monkeypatch):
     assert (place / ".gitignore").read_text() == "*\n"
 
 
-def test_what_git_is_told_to_ignore_already_stays(project, monkeypatch):
+def test_an_existing_gitignore_stays(project, monkeypatch):
     monkeypatch.chdir(project)
     (project / ".aether").mkdir()
     (project / ".aether" / ".gitignore").write_text("lock\n")
@@ -414,7 +414,7 @@ def test_whether_the_server_can_run_is_whether_its_package_is_there(monkeypatch)
     assert install.can_serve() == bool(install.importlib.util.find_spec("mcp"))
 
 
-def test_the_plugin_is_where_it_is_said_to_be():
+def test_the_plugin_directory_holds_the_plugin():
     assert (install.plugin_directory() / ".claude-plugin" / "plugin.json").is_file()
 
 
@@ -456,7 +456,7 @@ def test_a_process_ends_itself_before_claude_code_ends_it(event):
 
 
 @rows("words", WORDS, ids=lambda words: words[0])
-def test_what_was_made_is_known_as_ours_and_tells_what_it_starts(words):
+def test_a_handler_of_aether_is_recognised_with_its_program(words):
     assert {tuple(program_of(handler)) for handler in handlers(own_groups(words)).values()} == {tuple(words)}
 
 
@@ -480,7 +480,7 @@ def test_a_program_of_windows_is_known():
         {"command": "timeout 5 aether-hook Stop"}, {"command": "aether", "args": ["status", "Stop"]}, {"command": ""},
     ],
 )  # fmt: skip
-def test_what_others_made_is_not_ours(handler):
+def test_a_foreign_handler_is_not_ours(handler):
     assert not is_own_handler(handler)
 
 
@@ -535,7 +535,7 @@ def test_a_program_is_on_path_where_its_bare_name_is_ours_in_every_shell(
     assert is_on_path("aether") == everywhere
 
 
-def test_what_is_missing_on_path_is_told_with_how_to_put_it_there(monkeypatch):
+def test_programs_missing_on_path_are_reported_with_the_fix(monkeypatch):
     there = {"aether", "aether-hook"}
     monkeypatch.setattr(install, "is_on_path", lambda name: name in there)
     monkeypatch.setattr(install, "own_script", lambda name: f"/a venv/{name}")
@@ -551,7 +551,7 @@ def test_what_is_missing_on_path_is_told_with_how_to_put_it_there(monkeypatch):
         assert path_advice().endswith("ln -s '/a venv/aether' '/a venv/aether-hook' ~/.local/bin/")
 
 
-def test_where_there_is_no_script_none_is_linked(monkeypatch):
+def test_without_a_script_no_link_is_proposed(monkeypatch):
     monkeypatch.setattr(install, "own_script", lambda name: "")
 
     assert "ln -s" not in path_advice()
@@ -646,11 +646,11 @@ def test_merging_twice_is_merging_once(text):
     assert merge(once, WANTED) == once
 
 
-def test_taking_out_gives_the_text_from_before():
+def test_removing_gives_the_text_from_before():
     assert unmerge(merge(TEXT, WANTED)) == TEXT
 
 
-def test_what_was_empty_before_stays_empty_where_that_is_known():
+def test_an_object_that_was_empty_before_stays_empty_if_that_is_known():
     before = '{"hooks": {"Stop": []}}'
 
     assert unmerge(merge(before, WANTED), before) == before
@@ -661,7 +661,7 @@ def test_nothing_of_ours_is_nothing_to_take_out():
     assert unmerge('{"hooks": {}}') == '{"hooks": {}}'
 
 
-def test_an_older_entry_is_brought_up_to_date_where_it_stands():
+def test_an_older_entry_is_updated_in_its_place():
     older = merge(TEXT, own_groups(["/old/aether-hook"]))
     older = older.replace('"timeout": 5', '"timeout": 50')
 
@@ -724,7 +724,7 @@ def test_several_of_ours_become_one():
     assert len(own_positions(hooks_of(text)["Stop"])) == 1
 
 
-def test_what_is_odd_but_not_ours_is_left():
+def test_odd_entries_of_others_stay():
     text = '{"hooks": {"Odd": "no list", "Stop": [3, {"hooks": 4}, {"matcher": "x"}]}}'
 
     assert unmerge(merge(text, WANTED)) == text
@@ -737,7 +737,7 @@ def test_what_is_odd_but_not_ours_is_left():
         ('{"hooks": null}', "hooks is"), ('{"hooks": {"Stop": {}}}', "hooks.Stop is"),
     ],
 )  # fmt: skip
-def test_what_claude_code_would_not_read_is_refused(text, words):
+def test_settings_that_claude_code_cannot_read_are_rejected(text, words):
     with pytest.raises(InvalidDocument, match=words) as refused:
         merge(text, WANTED, where="settings.json")
 
@@ -745,7 +745,7 @@ def test_what_claude_code_would_not_read_is_refused(text, words):
 
 
 @rows("before", ["", '{"mcpServers": {}}', '{"mcpServers": {"other": {"command": "x"}}, "a": 1}'])
-def test_a_server_is_put_in_once_and_taken_out(before):
+def test_a_server_is_added_once_and_removed(before):
     text = merge_server(before, SERVER)
 
     assert parse_settings(text)["mcpServers"]["aether"] == SERVER
@@ -766,18 +766,18 @@ def test_a_server_of_that_name_that_is_not_ours_is_its_owners():
     assert unmerge_server(text) == text
 
 
-def test_our_server_is_taken_out_under_another_name():
+def test_our_server_is_removed_under_another_name():
     text = '{"mcpServers": {"mem": {"command": "/x/python", "args": ["-P", "-m", "aether", "mcp"]}}}'
 
     assert unmerge_server(text) == "{}"
 
 
 @rows("server", [None, {}, {"command": 3}, {"command": "aether"}, {"command": "aether", "args": 3}])
-def test_what_is_not_our_server(server):
+def test_foreign_servers_are_not_ours(server):
     assert not is_own_server(server)
 
 
-def test_what_a_person_added_to_a_handler_of_ours_stays():
+def test_additions_of_a_person_to_a_handler_stay():
     value = json.loads(merge("", WANTED))
     mine = value["hooks"]["Stop"][0]["hooks"][0]
     mine |= {"command": "/old/aether-hook", "timeout": 99, "statusMessage": "Remembering", "async": True}
@@ -844,7 +844,7 @@ def test_every_command_line_is_one_that_aether_has(path):
 
 
 @rows("path", COMMANDS, ids=lambda path: path.stem)
-def test_a_command_may_run_what_it_tells_and_no_more(path):
+def test_a_command_may_run_its_command_lines_and_no_others(path):
     head, body = parts(path)
     allowed = re.findall(r"Bash\((aether [^:)]+)", head["allowed-tools"])
 
@@ -855,7 +855,7 @@ def test_a_command_may_run_what_it_tells_and_no_more(path):
 
 
 @rows("path", COMMANDS, ids=lambda path: path.stem)
-def test_what_a_person_types_is_never_put_into_a_shell(path):
+def test_the_arguments_of_a_command_never_reach_a_shell(path):
     """Claude Code runs lines with `!` itself, arguments pasted in: quotes and $() in them would be run."""
     head, body = parts(path)
 
@@ -871,7 +871,7 @@ def test_what_a_person_types_is_never_put_into_a_shell(path):
 @pytest.mark.skipif(
     not CLAUDE, reason="the real Claude Code is not here (AETHER_TEST_CLAUDE, or claude on PATH)"
 )
-def test_the_real_claude_code_finds_nothing_amiss(tmp_path):
+def test_the_real_claude_code_accepts_the_plugin(tmp_path):
     environment = {
         "PATH": os.environ["PATH"], "HOME": str(tmp_path), "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "DISABLE_AUTOUPDATER": "1", "HTTPS_PROXY": "http://127.0.0.1:9",

@@ -75,7 +75,7 @@ def test_each_event_calls_its_operations(home, calls, event, given, done, said):
     assert calls == done
 
 
-def test_a_prompt_is_answered_with_what_matches_it(home, calls):
+def test_a_prompt_gets_the_matching_memory(home, calls):
     assert reply(home, "UserPromptSubmit", prompt="Which database?") == "recalled"
     assert [(name, 400 in given, "s" in given) for name, *given in calls] == [("prompt_recall", True, True)]
 
@@ -88,14 +88,14 @@ def test_a_prompt_is_answered_with_what_matches_it(home, calls):
         ("recall", "UserPromptSubmit", {"prompt": "x"}),
     ],
 )
-def test_what_is_switched_off_is_not_told(home, calls, key, event, given):
+def test_a_disabled_setting_gives_no_text(home, calls, key, event, given):
     (home / "config.toml").write_text(f"[claude]\n{key} = false\n")
 
     assert reply(home, event, **given) == ""
     assert [name for name, *_ in calls if name != "drain"] == []
 
 
-def test_what_stays_in_the_spool_is_noted(home, calls, monkeypatch):
+def test_entries_left_in_the_spool_are_logged(home, calls, monkeypatch):
     monkeypatch.setattr(drain, "drain", lambda home: Drained(0, [], compression_needed=False, left="locked"))
     noted = []
 
@@ -136,7 +136,7 @@ def test_it_is_not_compressed_where_it_is_switched_off_late_or_not_full(home, mo
     assert asked == []
 
 
-def test_what_waits_is_taken_in_for_real(home):
+def test_waiting_entries_are_drained(home):
     put(home, entry("UserPromptSubmit", prompt="Please always use SQLite for the state.", prompt_id="p1"))
 
     reply(home, "SubagentStop")
@@ -144,7 +144,7 @@ def test_what_waits_is_taken_in_for_real(home):
     assert "SQLite" in str(working.list_working_memory_items(home=home))
 
 
-def test_what_a_hook_does_of_itself_is_not_what_undo_takes_back(home):
+def test_undo_does_not_revert_changes_of_a_hook(home):
     asked = str(working.add_working_memory_item("Never use tabs.", "constraint", home=home))
     put(home, entry("UserPromptSubmit", prompt="Please always use SQLite for the state.", prompt_id="p1"))
 
@@ -204,7 +204,7 @@ def test_where_nothing_can_be_written_all_are_first(tmp_path):
     assert [claude_code_reply.is_first(str(tmp_path / "other"), START) for _ in range(2)] == [True, True]
 
 
-def test_what_another_sweeps_away_is_no_trouble(tmp_path, monkeypatch):
+def test_a_mark_that_another_process_removes_is_no_failure(tmp_path, monkeypatch):
     claude_code_reply.is_first(str(tmp_path), START)
     (file,) = (tmp_path / claude_code_reply.DIRECTORY).iterdir()
     os.utime(file, (1, 1))
@@ -241,7 +241,7 @@ def test_elsewhere_nothing_is_swept_away_and_nothing_is_made(tmp_path):
     assert [path.name for path in (tmp_path / "data").iterdir()] == ["memory.json"]
 
 
-def test_what_was_said_in_the_future_counts_no_more(tmp_path):
+def test_a_mark_from_the_future_is_ignored(tmp_path):
     claude_code_reply.is_first(str(tmp_path), START)
     (file,) = (tmp_path / claude_code_reply.DIRECTORY).iterdir()
     os.utime(file, (time.time() + 3_600,) * 2)

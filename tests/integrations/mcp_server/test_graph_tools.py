@@ -31,7 +31,7 @@ def test_each_answers_with_the_same_as_text_and_as_a_value(home):
     assert tools.search_nodes("SWARM", home=home) == tools.open_nodes(["ant"], home=home) == found
 
 
-def test_what_was_left_out_is_told_beside_what_is_stored(home):
+def test_left_out_text_is_reported_beside_the_stored_entries(home):
     texts = ["keep <private>x</private>", "use `<private>` here"]
 
     made = tools.create_entities([{**ANT, "observations": texts}], home=home)
@@ -71,12 +71,12 @@ def test_deleting_says_that_it_succeeded(home):
     assert all(answer.data == {"success": True, "message": answer.text} for answer in answers)
 
 
-def test_what_is_missing_in_an_argument_is_named(home):
+def test_a_missing_field_of_an_argument_is_named(home):
     with pytest.raises(InvalidInput, match=r"entities\[0\]: entityType is None"):
         tools.create_entities([{"name": "ant"}], home=home)
 
 
-def test_a_graph_that_is_too_long_is_cut_and_says_what_is_left_out(home):
+def test_a_long_graph_is_cut_and_names_the_entities_left_out(home):
     many = [
         {"name": f"entity {n}", "entityType": "thing", "observations": ["It is one of many." * 5]}
         for n in range(300)
@@ -95,7 +95,7 @@ def test_a_graph_that_is_too_long_is_cut_and_says_what_is_left_out(home):
     assert answer.data["note"] == answer.note
 
 
-def test_the_relations_of_a_few_entities_may_be_what_is_too_long(home):
+def test_many_relations_of_a_few_entities_are_cut(home):
     tools.create_entities([ANT, {**ANT, "name": "bee"}], home=home)
     tools.create_relations([{**EATS, "to": f"leaf {n} of the tree"} for n in range(400)], home=home)
 
@@ -137,7 +137,7 @@ def test_relations_have_the_room_that_entities_leave(home):
     assert answer.data["relations"] == [{**EATS, "from": "0"}]
 
 
-def test_what_is_stored_is_echoed_as_far_as_an_answer_has_room(home):
+def test_stored_entries_are_echoed_as_far_as_an_answer_has_room(home):
     many = [{"name": f"entity {n}", "entityType": "thing", "observations": ["x" * 200]} for n in range(300)]
 
     answer = tools.create_entities(many, home=home)
@@ -158,7 +158,7 @@ def test_a_name_that_would_fill_an_answer_is_refused(home):
     tools.create_entities([{**ANT, "name": "a" * 2_000, "observations": ["x" * 2_001]}], home=home)
 
 
-def test_what_fits_is_returned_without_other_fields():
+def test_valid_values_are_returned_without_other_fields():
     assert validated([{**ANT, "more": 1}], ENTITY, where="entities") == [ANT]
 
 
@@ -172,7 +172,7 @@ def test_what_fits_is_returned_without_other_fields():
         ([{**ANT, "observations": [1]}], "Use an array of texts"),
     ],
 )
-def test_what_does_not_fit_is_named_by_its_place(given, message):
+def test_an_invalid_value_is_named_by_its_place(given, message):
     with pytest.raises(InvalidInput, match=message):
         validated(given, ENTITY, where="entities")
 

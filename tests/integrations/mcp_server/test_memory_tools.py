@@ -38,7 +38,7 @@ def remembered(home, content=SAID, **options):
     return tools.remember(content, home=home, **options).text.split()[2].rstrip(".")
 
 
-def test_what_is_remembered_is_an_item_that_says_where_it_is_from(home):
+def test_remember_stores_an_item_with_its_source(home):
     added = remembered(home, type="decision", caste="builder")
 
     (item,) = items(home)
@@ -50,7 +50,7 @@ def test_what_is_remembered_is_an_item_that_says_where_it_is_from(home):
     assert "protected" not in item["metadata"]
 
 
-def test_a_model_may_say_what_it_is_worth_and_that_it_must_stay(home):
+def test_a_model_may_set_relevance_and_protection(home):
     remembered(home, type="my own kind", relevance=0.3, protected=True)
     remembered(home, "Something else.", type="my own kind")
 
@@ -68,7 +68,7 @@ def test_secrets_are_replaced_and_the_answer_says_so(home):
     assert "Secrets" not in tools.remember(SAID, home=home).text
 
 
-def test_what_was_left_out_is_told(home):
+def test_left_out_text_is_reported(home):
     answer = tools.remember("foo <private>bar</private> baz is important", home=home)
 
     assert [item["content"] for item in items(home)] == ["foo  baz is important"]
@@ -91,7 +91,7 @@ def test_a_tag_that_is_never_closed_is_text(home, said):
     assert "left out" not in answer.text
 
 
-def test_a_lone_tag_of_aethers_own_begins_no_block_later(home):
+def test_a_lone_tag_of_aethers_own_opens_no_block_later(home):
     added = remembered(home, "Mark it with <aether-memory occasion= tags. The parser must keep attributes.")
 
     (item,) = items(home)
@@ -99,7 +99,7 @@ def test_a_lone_tag_of_aethers_own_begins_no_block_later(home):
     assert "must keep attributes." in tools.get([added], home=home).text
 
 
-def test_a_signal_says_what_was_left_out_and_needs_something_that_is_left(home):
+def test_a_signal_reports_left_out_text_and_needs_a_rest(home):
     made = tools.signals("emit", context="the queue <private>mine</private>", home=home).text
 
     assert "left out" in made
@@ -108,7 +108,7 @@ def test_a_signal_says_what_was_left_out_and_needs_something_that_is_left(home):
         tools.signals("emit", context="<private>all of it</private>", home=home)
 
 
-def test_what_is_held_just_so_is_not_stored_again(home):
+def test_an_equal_item_is_not_stored_again(home):
     first = remembered(home, type="decision")
 
     answer = tools.remember(SAID, type="decision", home=home)
@@ -117,7 +117,7 @@ def test_what_is_held_just_so_is_not_stored_again(home):
     assert len(items(home)) == 1
 
 
-def test_what_differs_in_kind_in_source_or_in_that_it_must_stay_is_stored(home):
+def test_an_item_of_other_type_source_or_protection_is_stored(home):
     working.add_working_memory_item(SAID, "decision", home=home)
     for options in ({"type": "decision"}, {"type": "outcome"}, {"type": "decision", "protected": True}):
         remembered(home, **options)
@@ -136,7 +136,7 @@ def test_an_id_that_nothing_has_is_answered_with_a_tool_and_no_command(home):
     assert "Take ids from recall." in str(refused.value)
 
 
-def test_what_aether_said_itself_is_not_remembered(home):
+def test_blocks_of_aether_are_not_remembered(home):
     remembered(home, "<aether-memory>old</aether-memory>It is new.<private>For me.</private>")
 
     with pytest.raises(InvalidInput, match="own memory"):
@@ -180,7 +180,7 @@ def test_recalling_finds_entities_of_the_graph(home):
         tools.get(["entity:wolf"], home=home)
 
 
-def test_where_nothing_answers_that_is_said(home):
+def test_recall_says_when_nothing_matches(home):
     assert tools.recall("zebra", home=home).text.startswith("Nothing in memory")
 
 
@@ -216,7 +216,7 @@ def test_whole_documents_are_given_in_parts(home):
         tools.get([], home=home)
 
 
-def test_signals_are_emitted_felt_and_without_secrets(home):
+def test_signals_are_emitted_and_listed_without_secrets(home):
     assert tools.signals(home=home).text == "No signal is active."
 
     made = tools.signals("emit", type="REDIRECT", context="not password=hunter2hunter2", home=home)
@@ -305,7 +305,7 @@ def test_at_once_it_needs_no_model(filled):
     assert len(stored(filled)) == 1
 
 
-def test_where_there_is_nothing_to_compress_that_is_said(home):
+def test_compress_says_when_there_is_nothing_to_compress(home):
     assert "Working Memory is empty" in compress(home=home).text
     assert "Working Memory is empty" in compress("prepare", home=home).text
 
@@ -358,7 +358,7 @@ def test_the_phase_is_that_of_the_hand_off_although_another_runs_by_now(filled):
     assert "word for word" not in text
 
 
-def test_a_session_that_is_none_is_refused_with_what_to_do(filled):
+def test_an_invalid_session_is_rejected_with_the_fix(filled):
     with pytest.raises(InvalidInput, match="session is missing"):
         compress("ingest", home=filled)
     with pytest.raises(InvalidInput, match=r"session is \[\{'summary'.*one JSON object"):

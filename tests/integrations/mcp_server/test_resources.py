@@ -63,7 +63,7 @@ def test_a_client_reads_them_by_address(filled):
 
 
 @pytest.mark.extras
-def test_what_is_long_says_how_to_read_on_but_the_graph_is_whole(filled):
+def test_a_long_resource_names_the_next_call_but_the_graph_is_whole(filled):
     long = aether.add_working_memory_item("zebra " * 8_000, "outcome", home=filled)
     graph.create_entities([{**ANT, "name": f"ant {n}" + "x" * 500} for n in range(100)], home=filled)
 
@@ -88,7 +88,7 @@ def test_with_the_official_tools_there_is_only_the_graph(home):
 
 
 @pytest.mark.extras
-def test_what_is_not_there_is_an_error_with_words(home):
+def test_a_missing_resource_is_an_error_with_a_message(home):
     servers = pytest.importorskip(
         "tests.integrations.mcp_server.servers", reason="no mcp package to serve with"
     )
@@ -134,7 +134,7 @@ def test_without_a_word_from_claude_code_it_is_the_current_directory(tmp_path, m
     assert served_home(None) == tmp_path / ".aether"
 
 
-def test_a_home_that_only_holds_what_hooks_put_there_is_made_whole(project):
+def test_a_home_with_files_of_hooks_only_is_created(project):
     (project / ".aether" / "hooks" / "spool").mkdir(parents=True)
 
     assert (served_home(None) / "data" / "memory.json").exists()

@@ -30,7 +30,7 @@ def test_a_line_that_is_too_long_is_cut_in_the_middle():
 
 
 @rows("part", [0, 2, -1])
-def test_a_part_that_is_none_is_refused(part):
+def test_an_unknown_part_is_rejected(part):
     with pytest.raises(InvalidInput, match="Use 1 to 1"):
         part_of("short", part, ask="")
 
@@ -52,7 +52,7 @@ def test_titles_go_and_a_property_of_that_name_stays():
     }
 
 
-def test_what_may_be_left_out_is_not_said_to_be_null():
+def test_an_optional_argument_has_no_null():
     value = {"anyOf": [{"type": "string", "enum": ["a"]}, {"type": "null"}], "default": None}
 
     assert made(value)["properties"]["title"] == {"type": "string", "enum": ["a"]}
