@@ -351,10 +351,10 @@ class ContextManager:
         home: str | PathLike[str] | None = None,
         count: Counter | None = None,
     ) -> None:
-        if default_context_size < 1:
-            raise _wrong("default_context_size", default_context_size, "at least 1")
-        if not 0 < compression_threshold <= 1:
-            raise _wrong("compression_threshold", compression_threshold, "above 0 and at most 1")
+        _require(default_context_size >= 1, "default_context_size", default_context_size, "at least 1")
+        _require(
+            0 < compression_threshold <= 1, "compression_threshold", compression_threshold, "above 0 and at most 1"
+        )  # fmt: skip
         self.default_context_size = default_context_size
         self.compression_threshold = compression_threshold
         self._home = home
@@ -437,8 +437,7 @@ class ContextManager:
         Raises:
             InvalidInput: the ratio is not between 0 and 1.
         """
-        if not 0 < target_ratio < 1:
-            raise _wrong("target_ratio", target_ratio, "between 0 and 1")
+        _require(0 < target_ratio < 1, "target_ratio", target_ratio, "between 0 and 1")
         held = self._find(conversation_id)
         if held is None:
             return False
@@ -528,11 +527,10 @@ class ContextManager:
         }
 
     def _create(self, conversation_id: str, size: int | None) -> _Held:
-        if not (isinstance(conversation_id, str) and conversation_id):
-            raise _wrong("conversation_id", conversation_id, "a text that is not empty")
+        valid = isinstance(conversation_id, str) and bool(conversation_id)
+        _require(valid, "conversation_id", conversation_id, "a text that is not empty")
         size = self.default_context_size if size is None else size
-        if size < 1:
-            raise _wrong("model_context_size", size, "at least 1")
+        _require(size >= 1, "model_context_size", size, "at least 1")
         nothing = tally([], wire="plain", count=self._count)
         metadata = ConversationMetadata(conversation_id, context_window_size=size)
         held = _Held(Conversation(conversation_id, metadata), _Raws([], nothing), _Raws([], nothing))
@@ -618,7 +616,3 @@ def _size(held: _Held) -> int:
 def _summary(held: _Held) -> str:
     """Return the text of the summary in the context; empty without one."""
     return next((str(raw["content"]) for raw in held.context.raws if "meta" not in raw), "")
-
-
-def _wrong(name: str, value: object, wanted: str) -> InvalidInput:
-    return InvalidInput(f"{name} must be {wanted}, got {shown(value)}.", fix="Correct it.", where=name)
