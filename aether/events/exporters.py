@@ -65,8 +65,22 @@ def exporter(
         )
     if kind == "none":
         return NO_EXPORTER
+    if kind == "console":
+        made: Exporter = console()
+    elif kind == "file":
+        if not path:
+            raise InvalidInput("has no path.", fix="Name the file to append to.", where="exporter 'file'")
+        made = file(path)
+    elif kind == "ariadne":
+        from aether.events.ariadne import ariadne
+
+        made = ariadne(url, timeout_seconds=timeout_seconds)
+    else:
+        from aether.events.otlp import otlp
+
+        made = otlp(url, timeout_seconds=timeout_seconds)
     content = kind != "otlp" if content is None else content
-    return screened(_made(kind, url, path, timeout_seconds), kind=kind, content=content, rules=rules)
+    return screened(made, kind=kind, content=content, rules=rules)
 
 
 def callback(function: Callable[[Event], None], *, rules: Rules | None = DEFAULT) -> Exporter:
@@ -116,22 +130,6 @@ def redacted_copy(event: Event, *, rules: Rules | None = DEFAULT, content: bool 
         properties=redacted(event.properties, rules),
         payload=redacted(event.payload, rules),
     )
-
-
-def _made(kind: Kind, url: str, path: str | os.PathLike[str], timeout_seconds: float) -> Exporter:
-    if kind == "console":
-        return console()
-    if kind == "file":
-        if not path:
-            raise InvalidInput("has no path.", fix="Name the file to append to.", where="exporter 'file'")
-        return file(path)
-    if kind == "ariadne":
-        from aether.events.ariadne import ariadne
-
-        return ariadne(url, timeout_seconds=timeout_seconds)
-    from aether.events.otlp import otlp
-
-    return otlp(url, timeout_seconds=timeout_seconds)
 
 
 def _all(actions: Iterable[Callable[[], None]]) -> None:

@@ -52,9 +52,7 @@ def otlp(url: str = "", *, timeout_seconds: float = TIMEOUT_SECONDS) -> Backgrou
         from opentelemetry.sdk.trace.export import SpanExportResult
     except ImportError as reason:
         raise BackendUnavailable(
-            "opentelemetry is not installed.",
-            fix="Run: pip install 'aether-memory[otel]'",
-            where=WHERE,
+            "opentelemetry is not installed.", fix="Run: pip install 'aether-memory[otel]'", where=WHERE
         ) from reason
     endpoint = (
         str(address(url, where=WHERE)) if url else None if any(map(os.environ.get, _VARIABLES)) else URL

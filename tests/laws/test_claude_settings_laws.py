@@ -103,7 +103,7 @@ def test_removing_is_the_inverse(text):
 
 
 def empties(value):
-    """Return whether we were put into something empty: what blank stood in it is not told by the merged text."""
+    """Return whether we were put into something empty: the merged text does not show its blanks."""
     hooks = value.get("hooks")
     return value == {} or hooks == {} or (hooks and any(hooks.get(event) == [] for event in EVENTS))
 

@@ -208,18 +208,15 @@ def output(event: str, text: str) -> str:
     # A lone surrogate would end the process while it prints.
     text = text.encode("utf-8", "replace").decode("utf-8")
     if event in CONTEXT_EVENTS:
+        return _fitted(text, lambda kept: _context(event, kept))
+    if event in PLAIN_EVENTS:  # a plain text that starts with a brace would be read as JSON
+        return _fitted(text, lambda kept: f"- {kept}" if kept.lstrip().startswith("{") else kept)
+    return ""
 
-        def shape(kept: str) -> str:
-            context = {"hookEventName": event, "additionalContext": kept}
-            return json.dumps({"hookSpecificOutput": context}, ensure_ascii=False)
 
-        return _fitted(text, shape)
-    # A plain text that starts with a brace would be read as JSON.
-    return (
-        _fitted(text, lambda kept: f"- {kept}" if kept.lstrip().startswith("{") else kept)
-        if event in PLAIN_EVENTS
-        else ""
-    )
+def _context(event: str, text: str) -> str:
+    context = {"hookEventName": event, "additionalContext": text}
+    return json.dumps({"hookSpecificOutput": context}, ensure_ascii=False)
 
 
 def _fitted(text: str, shape: Callable[[str], str]) -> str:
