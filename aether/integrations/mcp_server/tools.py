@@ -65,8 +65,11 @@ def remember(
     """
     kept, note = _required(content, where="content")
     left_out = f" {note}" if note else ""
-    if held := _held(kept, type, protected, home):
-        return Answer(f"Remembered already, as {held}; nothing was stored.{left_out}")
+    for item in items_of(api_home.read(home).documents["memory"]):
+        about = item["metadata"]
+        same = about.get("source") == SOURCE and (item["content"], item["type"]) == (kept, type)
+        if same and (about.get("protected") or not protected):
+            return Answer(f"Remembered already, as {item['id']}; nothing was stored.{left_out}")
     worth = RELEVANCE.get(type, RELEVANCE["observation"]) if relevance is None else relevance
     added = working.add_working_memory_item(
         kept, type, worth, source=SOURCE, caste=caste, metadata={"protected": True} if protected else None, home=home
@@ -75,15 +78,6 @@ def remember(
     if added.compression_needed:
         text += " Working memory is nearly full: call compress."
     return Answer(text)
-
-
-def _held(content: str, type: str, protected: bool, home: Path) -> str:
-    """Return the id of an item that a model stored with this text and type, protected if this one is; else nothing."""
-    for item in items_of(api_home.read(home).documents["memory"]):
-        own = item["metadata"].get("source") == SOURCE and (item["content"], item["type"]) == (content, type)
-        if own and (item["metadata"].get("protected") or not protected):
-            return item["id"]
-    return ""
 
 
 def recall(query: str, limit: int = 10, *, home: Path) -> Answer:
