@@ -1,1 +1,1 @@
-"""Events: what happened, carried away by exporters that never get in the way of the work."""
+"""Events, and the exporters that send them without ever delaying or breaking the work."""

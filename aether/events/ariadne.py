@@ -1,8 +1,8 @@
 """The Ariadne exporter: events as spans of one trace per conversation, posted to the viewer's `/ingest`.
 
-Everything of ours stands under `data`, for the viewer strips what it does not know: a post is
-`{"batch": [trace and span forms]}`, its times end in Z, nothing in it is null, and it is never larger than the
-viewer takes. A larger batch goes in several posts; one event that alone is too large has its strings cut.
+Everything of aether is under `data`, for the viewer removes unknown keys. A post is `{"batch": [trace and span forms]}`,
+with times in Z, without nulls, and never larger than the viewer accepts. A larger batch goes in several posts; a single
+event that is too large has its strings cut.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ URL = "http://localhost:5175/ingest"
 BODY_BYTES = 256 * 1024
 # It cuts longer names.
 NAME_CHARS = 1024
-# So long is the string that remains of an event which is too large with longer ones.
+# The length to which strings of an event that is too large are cut at most.
 SHORTEST_CHARS = 64
-# Conversations whose trace is known to have arrived; telling a trace again does no harm.
+# Conversations whose trace is known to have arrived; sending a trace again does no harm.
 REMEMBERED_TRACES = 1000
 _AROUND = (b'{"batch":[', b"]}")
 _OK = range(200, 300)
@@ -51,18 +51,27 @@ def ariadne(url: str = "", *, timeout_seconds: float = TIMEOUT_SECONDS) -> Backg
 
     def send(events: Sequence[Event], deadline: float) -> SendResult:
         forms, spoilt = _forms(events, arrived)
-        sent = _post_all(to, forms, deadline)
+        lost, trouble = 0, ""
+        for body, spans in posts(forms):
+            # One post gets half of the time; after a timeout it is sent once more in the other half.
+            found = _status(to, body, (deadline - time.monotonic()) / 2)
+            if found.trouble == "timeout":
+                found = _status(to, body, deadline - time.monotonic())
+            if found.trouble:
+                lost, trouble = lost + spans, trouble or f"{to} does not answer ({found.reason})"
+            elif found.status not in _OK:
+                lost, trouble = lost + spans, trouble or f"{to} answered {found.status}"
         if len(arrived) > REMEMBERED_TRACES:
             arrived.clear()
-        if not sent.lost:
+        if not lost:
             arrived.update(event.session_id for event in events)
-        return SendResult(sent.lost + spoilt, sent.trouble or "an event has no time or is too large")
+        return SendResult(lost + spoilt, trouble or "an event has no time or is too large")
 
     return BackgroundExporter("Ariadne", send, timeout_seconds=timeout_seconds)
 
 
 def healthy(url: str = "", *, timeout_seconds: float = TIMEOUT_SECONDS) -> bool:
-    """Return whether the viewer at `url` answers its `/healthz` with 200; if not, stderr says why.
+    """Return whether the viewer at `url` answers `/healthz` with 200; if not, print why on stderr.
 
     Raises:
         InvalidInput: `url` is not an http or https address.
@@ -83,10 +92,10 @@ def _ingest(url: str) -> Address:
 
 
 def span(event: Event, *, string_chars: int = STRING_CHARS) -> JsonObject:
-    """Return `event` as the viewer's span: an instant, so it ends when it starts.
+    """Return `event` as the viewer's span, which ends when it starts.
 
     Raises:
-        InvalidInput: its time is none.
+        InvalidInput: its time is invalid.
     """
     at = clock.stamp(clock.parse(event.at))
     parent = {"parent_id": parent} if (parent := parent_id(event)) else {}
@@ -99,7 +108,7 @@ def span(event: Event, *, string_chars: int = STRING_CHARS) -> JsonObject:
 
 
 def trace(event: Event) -> JsonObject:
-    """Return the trace of the conversation of `event`, begun at it."""
+    """Return the trace of the conversation of `event`, started at its time."""
     return {
         "type": "trace", "trace_id": trace_id(event.session_id),
         "name": truncate(event.session_id, NAME_CHARS) or "conversation",
@@ -108,22 +117,22 @@ def trace(event: Event) -> JsonObject:
 
 
 def _forms(events: Sequence[Event], arrived: set[str]) -> tuple[list[bytes], int]:
-    """Return the forms of `events`, each trace before its first span, and how many events had none."""
-    forms, told, spoilt = [], set(arrived), 0
+    """Return the forms of `events`, each trace before its first span, and the number of unsendable events."""
+    forms, known, spoilt = [], set(arrived), 0
     for event in events:
         try:
             form = _fitting(event)
-            new = [] if event.session_id in told else [json_line(trace(event))]
+            new = [] if event.session_id in known else [json_line(trace(event))]
         except (AetherError, ValueError, RecursionError):
             spoilt += 1
             continue
-        told.add(event.session_id)
+        known.add(event.session_id)
         forms += [*new, form]
     return forms, spoilt
 
 
 def _fitting(event: Event) -> bytes:
-    """Return the span of `event`, its strings cut so far that one post can hold it."""
+    """Return the span of `event`, its strings cut until it fits into one post."""
     most = BODY_BYTES - sum(map(len, _AROUND))
     chars = STRING_CHARS
     form = json_line(span(event))
@@ -136,46 +145,26 @@ def _fitting(event: Event) -> bytes:
 
 
 def posts(forms: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
-    """Yield bodies that the viewer takes, with the number of spans in each.
+    """Yield bodies that the viewer accepts, with the number of spans in each.
 
     >>> list(posts([b'{"type":"trace"}', b'{"type":"span"}']))
     [(b'{"batch":[{"type":"trace"},{"type":"span"}]}', 1)]
     """
-    begin, end = _AROUND
+    start, end = _AROUND
     held: list[bytes] = []
-    size = len(begin) + len(end)
+    size = len(start) + len(end)
     for form in chain(forms, (None,)):
         if held and (form is None or size + len(form) + 1 > BODY_BYTES):
-            yield begin + b",".join(held) + end, sum(not one.startswith(b'{"type":"trace"') for one in held)
-            held, size = [], len(begin) + len(end)
+            yield start + b",".join(held) + end, sum(not one.startswith(b'{"type":"trace"') for one in held)
+            held, size = [], len(start) + len(end)
         if form is not None:
             held.append(form)
             size += len(form) + 1
     return
 
 
-def _post_all(to: Address, forms: list[bytes], deadline: float) -> SendResult:
-    lost, trouble = 0, ""
-    for body, spans in posts(forms):
-        failed = _post(to, body, deadline)
-        lost += spans if failed else 0
-        trouble = trouble or failed
-    return SendResult(lost, trouble)
-
-
-def _post(to: Address, body: bytes, deadline: float) -> str:
-    """Return why `body` did not arrive, or nothing; a timeout is tried once more, in the other half of the time."""
-    left = deadline - time.monotonic()
-    found = _status(to, body, left / 2)
-    if found.failure == "timeout":
-        found = _status(to, body, deadline - time.monotonic())
-    if found.failure:
-        return f"{to} does not answer ({found.reason})"
-    return "" if found.status in _OK else f"{to} answered {found.status}"
-
-
 def _status(to: Address, body: bytes | None, timeout_seconds: float) -> Reply:
-    """Return the reply without its content; a viewer is near, so no proxy is asked."""
+    """Return the reply without its content; the viewer is near, so no proxy is used."""
     headers = {} if body is None else {"Content-Type": "application/json"}
     return request(
         to, timeout_seconds=timeout_seconds, body=body, headers=headers, proxies=False, most_bytes=0

@@ -1,13 +1,9 @@
-"""Direct exporters: each event is handed on at once, and no failure reaches the work that it tells of.
+"""Delivery of events: at once, or by a thread from a bounded queue; a failure never reaches the work it reports.
 
-For what takes microseconds: a line on stderr, a line in a file, a function of the caller. What needs a
-network is `background`.
-
-Background exporters: events wait in a bounded queue, and a thread of their own sends them.
-
-`emit` never waits. The thread sends as soon as something is there, and takes all that waits at once. A full
-queue drops its oldest event; what was dropped or could not be delivered is counted, and said once. `flush`,
-`close` and the end of the interpreter wait for the timeout at most. A forked child has a queue of its own.
+A direct exporter is for a line on stderr, a line in a file or a function of the caller, which take microseconds. A
+background exporter is for a network: `emit` never waits, a thread sends all waiting events as soon as there are some, a
+full queue drops its oldest event, and `flush`, `close` and the end of the interpreter wait for the timeout at most. A
+forked child has a queue of its own. Lost events are counted, and reported once on stderr.
 """
 
 from __future__ import annotations
@@ -25,21 +21,26 @@ from typing import NamedTuple
 
 from aether.events.events import Event
 
+# A compaction is six events: these are minutes of work while a server hangs, and a few megabytes.
+QUEUE_EVENTS = 10_000
+# Requirement 002: an exporter delays nobody for longer.
+TIMEOUT_SECONDS = 2.0
+
 
 class DirectExporter:
-    """An exporter that gives each event to `put` at once; what `put` raises is counted, and said once."""
+    """An exporter that gives each event to `put` at once; exceptions are counted, and reported once."""
 
     def __init__(self, name: str, put: Callable[[Event], None]) -> None:
         self.name = name
         self.lost = 0
-        """Events that were not handed on."""
+        """Events that were not delivered."""
         self._put = put
 
     def emit(self, event: Event) -> None:
-        """Hand `event` on."""
+        """Deliver `event`."""
         try:
             self._put(event)
-        except Exception as reason:  # noqa: BLE001 - telling of the work must not end the work
+        except Exception as reason:  # noqa: BLE001 - an exporter must not end the work
             self.lost += 1
             if self.lost == 1:
                 warn(self.name, f"an event was lost: {type(reason).__name__}: {reason}")
@@ -48,33 +49,21 @@ class DirectExporter:
         """Do nothing: nothing waits."""
 
     def close(self) -> None:
-        """Do nothing: nothing is held."""
-
-
-def warn(who: str, what: str) -> None:
-    """Write one line to stderr, if there is one: `[Ariadne] …`."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write(f"[{who}] {what}\n")
-
-
-# A compaction is six events: this is the work of minutes at a server that hangs, and a few megabytes.
-QUEUE_EVENTS = 10_000
-# requirements/002: an exporter holds nobody up for longer.
-TIMEOUT_SECONDS = 2.0
+        """Do nothing: nothing is open."""
 
 
 class SendResult(NamedTuple):
-    """What became of some events."""
+    """The result of sending some events."""
 
     lost: int = 0
     trouble: str = ""
-    """Why they were lost, in words."""
+    """Why they were lost."""
 
 
 class BackgroundExporter:
-    """An exporter whose `send` gets, in a thread, what was emitted, and the instant at which it must be done.
+    """An exporter whose `send` gets, in a thread, the emitted events and a deadline.
 
-    `send(events, deadline)` may block until `deadline` (`time.monotonic`) and says what it could not deliver.
+    `send(events, deadline)` may block until `deadline` (`time.monotonic`) and returns the events that it lost.
     """
 
     def __init__(
@@ -96,14 +85,14 @@ class BackgroundExporter:
         _OPEN.add(self)
 
     def _renew(self) -> None:
-        """Begin with nothing: at first, and in a forked child, where the thread is gone and a lock may be held."""
+        """Start with an empty queue, also in a forked child, which has no thread and perhaps a held lock."""
         self._waiting: deque[Event] = deque()
         self._changed = threading.Condition()
         self._busy = False
         self._thread: threading.Thread | None = None
 
     def emit(self, event: Event) -> None:
-        """Queue `event`; it is on its way at once."""
+        """Queue `event` for the thread, which sends it at once."""
         with self._changed:
             if self._closed:
                 self._lose(1, "it came after the exporter was closed")
@@ -121,7 +110,7 @@ class BackgroundExporter:
         self._wait(self.timeout_seconds)
 
     def close(self) -> None:
-        """Flush, and end the thread; what is emitted afterwards is lost."""
+        """Flush, and end the thread; later events are lost."""
         self._end(self.timeout_seconds)
 
     def _end(self, seconds: float) -> None:
@@ -161,7 +150,7 @@ class BackgroundExporter:
                 self._changed.notify_all()
 
     def _taken(self) -> list[Event]:
-        """Return all that waits as soon as something does; nothing once the exporter is closed."""
+        """Return all waiting events as soon as there are some; none once the exporter is closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closed)
             events = list(self._waiting)
@@ -172,14 +161,20 @@ class BackgroundExporter:
     def _lose(self, count: int, why: str) -> None:
         first, self.lost = not self.lost, self.lost + count
         if first:
-            warn(self.name, f"{count} event(s) lost: {why}. Further losses are counted, not told.")
+            warn(self.name, f"{count} event(s) lost: {why}. Further losses are counted, not reported.")
+
+
+def warn(who: str, words: str) -> None:
+    """Write one line to stderr: `[Ariadne] …`."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write(f"[{who}] {words}\n")
 
 
 _OPEN: weakref.WeakSet[BackgroundExporter] = weakref.WeakSet()
 
 
 def _close_all() -> None:
-    """Send what waits anywhere; all exporters together take no longer than the slowest may."""
+    """Flush and close all exporters, together within the longest of their timeouts."""
     left = list(_OPEN)
     deadline = time.monotonic() + max((one.timeout_seconds for one in left), default=0.0)
     for one in left:

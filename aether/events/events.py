@@ -1,19 +1,10 @@
-"""Events: something that happened, said once; an exporter carries it away.
+"""Events: one thing that happened, as a value; its builders, and the JSON record in which every exporter sends it.
 
-The names are those of facts that other programs watch for: `compact.*` for compaction, `window.*` for the
-context manager, `memory.*` for the colony. What an event holds is redacted before any exporter sees it.
-
-Names: every event that aether tells of, what it says, and the functions that build it.
-
-Builders take plain values and return an `Event`; they read no clock. Each event says what `Moment` holds
-beside its own properties. Shares (`usage_pct`, `compression_ratio`, `reduction_pct`) are 0.85 for 85 %.
-Texts of a conversation stand in the payload and nowhere else, so that an exporter can leave them out.
-
-Records: an event as one JSON object, the form in which every exporter sends or writes it.
-
-A record holds nothing but JSON: no null, no number that JSON cannot write, no key that is not text; a long
-string is cut. Ids of traces and spans follow from the event alone, so the same event is the same span in
-every tracer and however often it is sent.
+The names are those that other programs watch for: `compact.*` for compaction, `window.*` for the context manager,
+`memory.*` for the colony. Builders take plain values and read no clock. Shares (`usage_pct`, `compression_ratio`,
+`reduction_pct`) are 0.85 for 85 %. Texts of a conversation are in the payload only, so that an exporter can leave them
+out. A record holds nothing but JSON without nulls, long strings cut; ids of traces and spans follow from the event
+alone, so the same event is the same span in every tracer. `exporters` redacts an event before it leaves.
 """
 
 from __future__ import annotations
@@ -34,26 +25,26 @@ class Event(NamedTuple):
     at: str
     """UTC, as `clock.stamp` writes it."""
     session_id: str
-    """The conversation, or the compression, that it happened to."""
+    """The conversation, or the compression, that it is about."""
     properties: JsonObject
     payload: JsonObject | None = None
-    """What is large or private: the text of a summary."""
+    """Large or private values, such as the text of a summary."""
     status: Literal["ok", "error"] = "ok"
 
 
 class Exporter(Protocol):
-    """Whoever carries events away. No method ever raises or waits for longer than its timeout."""
+    """A destination of events. No method raises, or waits for longer than its timeout."""
 
     def emit(self, event: Event) -> None:
-        """Take one event; it may be sent later."""
+        """Accept one event; it may be sent later."""
         ...
 
     def flush(self) -> None:
-        """Send what is waiting."""
+        """Send the waiting events."""
         ...
 
     def close(self) -> None:
-        """Send what is waiting and let go of everything."""
+        """Send the waiting events and release everything."""
         ...
 
 
@@ -71,11 +62,11 @@ MEMORY = "memory."
 
 
 class EventDoc(NamedTuple):
-    """What one kind of event means: a row of the table in docs/observability.md."""
+    """One kind of event: a row of the table in docs/observability.md."""
 
     when: str
     properties: tuple[str, ...] = ()
-    """Beside those of every event; one that ends in `?` is there only where it applies."""
+    """Beside those of every event; one that ends in `?` is optional."""
     payload: str = ""
 
 
@@ -112,14 +103,14 @@ EVENTS: Mapping[str, EventDoc] = {
     MEMORY + "signal_expired": EventDoc("a signal faded", ("signal_id", "signal_type"), payload="signal"),
     MEMORY + "signal_withdrawn": EventDoc("a signal was taken back", ("signal_id", "signal_type"), payload="signal"),
 }  # fmt: skip
-# Of what an event of the colony holds whole, these words say what it is about without telling its text.
+# The fields of an object in the colony's events that identify it without its text.
 _SUMMARY_FIELDS = ("id", "type", "phase", "status")
-# What names an event stands on the event itself.
+# Fields of a colony's record that are no properties.
 _RECORD_FIELDS = frozenset({"event", "at", "revision", "nth"})
 
 
 class Moment(NamedTuple):
-    """When and where something happened: what every event says."""
+    """When and where something happened: the properties of every event."""
 
     at: str
     """UTC, as `clock.stamp` writes it."""
@@ -156,7 +147,7 @@ def trigger_decision(
     pruned_count: int | None = None,
     note: str = "",
 ) -> Event:
-    """Return the event that it was decided whether to compact; `note` is what a manual one was given."""
+    """Return the event that it was decided whether to compact; `note` is that of a manual compaction."""
     optional = {
         "kept": None if kept is None else dict(kept),
         "pruned_count": pruned_count,
@@ -196,7 +187,7 @@ def pruned_messages(
 
 
 def error(moment: Moment, *, error_type: str, message: str, fallback: str) -> Event:
-    """Return the event that a step failed; `fallback` says what was done instead, `none` if nothing was."""
+    """Return the event that a step failed; `fallback` names the step in its place, or is `none`."""
     made = _event(moment, ERROR, error_type=error_type, message=message, fallback=fallback)
     return made._replace(status="error")
 
@@ -213,11 +204,11 @@ def archival(moment: Moment, *, step: int, storage_adapter: str, place: str) -> 
     )  # fmt: skip
 
 
-def redaction_disabled(moment: Moment, what: str) -> Event:
-    """Return the warning that `what`, an exporter or a storage, is given texts unredacted."""
+def redaction_disabled(moment: Moment, receiver: str) -> Event:
+    """Return the warning that `receiver`, an exporter or a storage, gets texts without redaction."""
     return _event(
         moment, REDACTION_DISABLED, severity="high",
-        message=f"Redaction is off: secrets in the conversation reach {what}.",
+        message=f"Redaction is off: secrets in the conversation reach {receiver}.",
     )  # fmt: skip
 
 
@@ -244,9 +235,9 @@ def budget(moment: Moment, *, should_compress: bool) -> Event:
 
 
 def colony_event(record: JsonObject, session_id: str) -> Event:
-    """Return the event that a record of `data/events.jsonl` tells of; what it holds whole is the payload.
+    """Return the event of a record of `data/events.jsonl`; objects in it are the payload.
 
-    >>> of_colony({"event": "phase_completed", "at": "2026-03-01T10:15:00Z", "phase": 2}, "colony").name
+    >>> colony_event({"event": "phase_completed", "at": "2026-03-01T10:15:00Z", "phase": 2}, "colony").name
     'memory.phase_completed'
     """
     properties: JsonObject = {}
@@ -268,14 +259,14 @@ def _event(moment: Moment, name: str, **properties: Any) -> Event:
 
 
 def _share(part: int, whole: int) -> float:
-    # Four places tell 0.85 from 0.8499; a window of unknown size is never full.
+    # Four places separate 0.85 from 0.8499; a window of unknown size is never full.
     return round(part / whole, 4) if whole > 0 else 0.0
 
 
-# The viewer cuts longer strings itself (facts of its /ingest contract), and a post that holds one is needlessly large.
+# The viewer cuts longer strings itself, and a post that holds one is needlessly large.
 STRING_CHARS = 102_400
 CUT = "... [truncated]"
-# Deeper than any event; what lies below is told as text rather than by an endless descent.
+# Deeper than any event; values below become text.
 MAX_DEPTH = 32
 
 
@@ -302,7 +293,7 @@ def json_line(value: JsonObject) -> bytes:
 def json_value(value: Any, *, string_chars: int = STRING_CHARS, depth: int = MAX_DEPTH) -> Any:
     """Return a copy of `value` that is JSON without nulls, its strings cut at `string_chars`.
 
-    >>> plain({"a": [None, float("inf"), 1], 2: None, 3: (1.5, True)})
+    >>> json_value({"a": [None, float("inf"), 1], 2: None, 3: (1.5, True)})
     {'a': ['inf', 1], '3': [1.5, True]}
     """
     if isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
@@ -320,9 +311,9 @@ def json_value(value: Any, *, string_chars: int = STRING_CHARS, depth: int = MAX
 
 
 def truncate(text: str, most: int) -> str:
-    """Return `text`, or its beginning and a mark, `most` characters together.
+    """Return `text`, or its start and a mark, `most` characters together.
 
-    >>> cut("a" * 20, 18)
+    >>> truncate("a" * 20, 18)
     'aaa... [truncated]'
     """
     return text if len(text) <= most else text[: max(0, most - len(CUT))] + CUT[:most]
@@ -336,7 +327,7 @@ def trace_id(session_id: str) -> str:
 def span_id(event: Event) -> str:
     """Return the id of the span of one event: 16 hex digits.
 
-    The estimate that opens a preflight takes the preflight's own, so that its other events can name it.
+    The estimate of a preflight has the preflight's own id, so that its other events can name it.
     """
     preflight = event.properties.get("preflight")
     if preflight and event.name == TOKEN_ESTIMATE:
@@ -345,7 +336,7 @@ def span_id(event: Event) -> str:
 
 
 def parent_id(event: Event) -> str:
-    """Return the id of the span that `event` belongs under; empty where it stands by itself."""
+    """Return the id of the parent span of `event`; empty without one."""
     if not event.properties.get("preflight") or event.name == TOKEN_ESTIMATE:
         return ""
     return _of_preflight(event)

@@ -1,11 +1,8 @@
-"""Exporters: the one place where a kind becomes an exporter, and where everything is redacted before it leaves.
+"""Exporters: the one place that makes an exporter of a kind, and redacts every event before it leaves.
 
-An exporter from here never raises and never waits for longer than its timeout. What it is given is copied
-and redacted first; with `rules=None` it is not, and then the first event is preceded by a warning.
-
-The console exporter: each event is one line of JSON on stderr.
-
-The file exporter: each event is one line of JSON, appended to a file that only its owner may read.
+An exporter from here never raises and never waits for longer than its timeout. It gets a redacted copy of each event;
+with `rules=None` the copy is not redacted, and a warning comes before the first event. The console and the file are
+written here, the exporters over a network are `ariadne` and `otlp`.
 """
 
 from __future__ import annotations
@@ -49,12 +46,12 @@ def exporter(
 ) -> Exporter:
     """Return the exporter of `kind`.
 
-    `url` is where the viewer or collector is, empty for its usual place on this machine; `path` the file that
-    the kind `file` appends to. `content` says whether payloads, which hold texts, are exported; None: by every
-    kind but `otlp`. `rules` say what is redacted; None: nothing.
+    `url` is the address of the viewer or collector, empty for its usual one on this machine; `path` the file of the
+    kind `file`. With `content` payloads, which hold texts, are exported; None: by every kind but `otlp`. `rules` are
+    those of redaction; None: no redaction.
 
     Raises:
-        InvalidInput: there is no such kind, or the address, path or timeout cannot be.
+        InvalidInput: the kind is unknown, or the address, path or timeout is invalid.
         BackendUnavailable: the kind needs a package that is not installed.
         StorageFailed: the file cannot be written.
     """
@@ -68,17 +65,31 @@ def exporter(
         )
     if kind == "none":
         return NO_EXPORTER
+    if kind == "console":
+        made: Exporter = console()
+    elif kind == "file":
+        if not path:
+            raise InvalidInput("has no path.", fix="Name the file to append to.", where="exporter 'file'")
+        made = file(path)
+    elif kind == "ariadne":
+        from aether.events.ariadne import ariadne
+
+        made = ariadne(url, timeout_seconds=timeout_seconds)
+    else:
+        from aether.events.otlp import otlp
+
+        made = otlp(url, timeout_seconds=timeout_seconds)
     content = kind != "otlp" if content is None else content
-    return screened(_made(kind, url, path, timeout_seconds), kind=kind, content=content, rules=rules)
+    return screened(made, kind=kind, content=content, rules=rules)
 
 
 def callback(function: Callable[[Event], None], *, rules: Rules | None = DEFAULT) -> Exporter:
-    """Return the exporter that calls `function` with each event; what it raises is counted, and said once."""
+    """Return the exporter that calls `function` with each event; its exceptions are counted, and reported once."""
     return screened(DirectExporter("callback", function), kind="callback", rules=rules)
 
 
 def fan_out(exporters: Iterable[Exporter]) -> Exporter:
-    """Return one exporter that hands everything to each of `exporters`, whatever befalls the others."""
+    """Return one exporter that gives every event to each of `exporters`, even if others fail."""
     each = tuple(exporters)
 
     def emit(event: Event) -> None:
@@ -94,7 +105,7 @@ def fan_out(exporters: Iterable[Exporter]) -> Exporter:
 def screened(
     inner: Exporter, *, kind: str = "custom", content: bool = True, rules: Rules | None = DEFAULT
 ) -> Exporter:
-    """Return `inner` so that it sees redacted copies only, without payload unless `content`, and cannot raise."""
+    """Return an exporter that gives `inner` redacted copies, without payload unless `content`, and never raises."""
     warned: list[bool] = []
 
     def put(event: Event) -> None:
@@ -110,7 +121,7 @@ def screened(
 
 
 def redacted_copy(event: Event, *, rules: Rules | None = DEFAULT, content: bool = True) -> Event:
-    """Return a copy of `event` that may leave: redacted, and without payload unless `content`."""
+    """Return a redacted copy of `event`, without payload unless `content`."""
     event = event if content else event._replace(payload=None)
     if rules is None:
         return event
@@ -121,26 +132,6 @@ def redacted_copy(event: Event, *, rules: Rules | None = DEFAULT, content: bool 
     )
 
 
-def _made(kind: Kind, url: str, path: str | os.PathLike[str], timeout_seconds: float) -> Exporter:
-    if kind == "console":
-        pass  # MOVER
-
-        return console()
-    if kind == "file":
-        pass  # MOVER
-
-        if not path:
-            raise InvalidInput("has no path.", fix="Name the file to append to.", where="exporter 'file'")
-        return file(path)
-    if kind == "ariadne":
-        from aether.events.ariadne import ariadne
-
-        return ariadne(url, timeout_seconds=timeout_seconds)
-    from aether.events.otlp import otlp
-
-    return otlp(url, timeout_seconds=timeout_seconds)
-
-
 def _all(actions: Iterable[Callable[[], None]]) -> None:
     for action in actions:
         with contextlib.suppress(Exception):
@@ -148,7 +139,7 @@ def _all(actions: Iterable[Callable[[], None]]) -> None:
 
 
 def console() -> DirectExporter:
-    """Return an exporter to stderr; whatever stderr is when the event happens."""
+    """Return an exporter that writes each event as a line of JSON to the stderr of that moment."""
     return DirectExporter("console", _write)
 
 
@@ -159,7 +150,7 @@ def _write(event: Event) -> None:
 
 
 def file(path: str | os.PathLike[str]) -> DirectExporter:
-    """Return an exporter that appends to the file at `path`, and makes it and its directory if need be.
+    """Return an exporter that appends lines of JSON to the file at `path`, which only its owner may read.
 
     Several processes may share the file: each line is one write.
 
@@ -184,7 +175,7 @@ def _append(path: Path, data: bytes) -> None:
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600)
     try:
         if os.write(handle, data) != len(data):
-            os.write(handle, b"\n")  # what follows shall not be glued to the torn line
+            os.write(handle, b"\n")  # the next line must not join the torn one
             raise OSError("only a part of it was written")
     finally:
         os.close(handle)

@@ -1,8 +1,8 @@
 """The OTLP exporter: events as spans for any OpenTelemetry collector, over HTTP with protobuf.
 
-There is no standard for compaction: the attributes are `gen_ai.conversation.id` and `gen_ai.request.model`
-where the GenAI conventions have a name, `aether.compaction.*`, `aether.window.*` and `aether.memory.*` else.
-The spans are made here, whole: the provider and the context of the process are neither used nor changed.
+There is no standard for compaction: the attributes are `gen_ai.conversation.id` and `gen_ai.request.model`, the names of
+the GenAI conventions, and `aether.compaction.*`, `aether.window.*` and `aether.memory.*` for the rest. The spans are
+made here, whole: the provider and the context of the process are neither used nor changed.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ WHERE = "exporter 'otlp'"
 URL = "http://localhost:4318/v1/traces"
 # As many as OpenTelemetry's own processor sends at once; collectors limit the size of a request.
 BATCH_SPANS = 512
-# Of what the library says of a failure: an address and an error fit, a page of HTML does not.
+# Characters of the library's words for a failure: enough for an address and an error, not for a page of HTML.
 REASON_CHARS = 300
 _AREAS = {"compact": "compaction"}
-# Properties that have a name in the GenAI conventions, or stand elsewhere in the span.
+# Properties that have a name in the GenAI conventions, or are elsewhere in the span.
 _NAMED = {"model": "gen_ai.request.model"}
 _ELSEWHERE = frozenset({"session_id", "preflight"})
 _VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -39,8 +39,8 @@ _VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT
 def otlp(url: str = "", *, timeout_seconds: float = TIMEOUT_SECONDS) -> BackgroundExporter:
     """Return the exporter to the collector at `url`, the full address of its traces.
 
-    Where `url` is empty, OpenTelemetry's own environment variables say it, else the usual port of this machine;
-    headers, certificates and compression are always theirs to say.
+    If `url` is empty, OpenTelemetry's own environment variables decide, else the usual port of this machine is used;
+    those variables always set headers, certificates and compression.
 
     Raises:
         BackendUnavailable: opentelemetry is not installed.
@@ -52,11 +52,11 @@ def otlp(url: str = "", *, timeout_seconds: float = TIMEOUT_SECONDS) -> Backgrou
         from opentelemetry.sdk.trace.export import SpanExportResult
     except ImportError as reason:
         raise BackendUnavailable(
-            "opentelemetry is not installed.",
-            fix="Run: pip install 'aether-memory[otel]'",
-            where=WHERE,
+            "opentelemetry is not installed.", fix="Run: pip install 'aether-memory[otel]'", where=WHERE
         ) from reason
-    endpoint = _endpoint(url)
+    endpoint = (
+        str(address(url, where=WHERE)) if url else None if any(map(os.environ.get, _VARIABLES)) else URL
+    )
     # A library does not print; without a handler of the host's, logging would write every failure to stderr.
     logging.getLogger("opentelemetry").addHandler(logging.NullHandler())
     exporter = OTLPSpanExporter(endpoint=endpoint, timeout=timeout_seconds)
@@ -79,7 +79,7 @@ def otlp(url: str = "", *, timeout_seconds: float = TIMEOUT_SECONDS) -> Backgrou
             with _captured_logs() as words:
                 failed = exporter.export(batch) is not SpanExportResult.SUCCESS
             if failed:
-                lost, trouble = lost + len(batch), f"{to} did not take them{_reason(words)}"
+                lost, trouble = lost + len(batch), f"{to} did not accept them{_reason(words)}"
         return SendResult(lost, trouble)
 
     return BackgroundExporter("OTLP", send, timeout_seconds=timeout_seconds)
@@ -87,7 +87,7 @@ def otlp(url: str = "", *, timeout_seconds: float = TIMEOUT_SECONDS) -> Backgrou
 
 @contextmanager
 def _captured_logs() -> Iterator[list[str]]:
-    """Yield what the library logs in this thread meanwhile: only there does it say why an export failed."""
+    """Yield the messages that the library logs in this thread meanwhile: only they explain a failed export."""
     words: list[str] = []
     thread = threading.get_ident()
 
@@ -105,15 +105,9 @@ def _captured_logs() -> Iterator[list[str]]:
 
 
 def _reason(words: list[str]) -> str:
-    """Return the first of `words` in brackets: those after it tell of giving up."""
-    said = " ".join(words[0].split()).rstrip(".") if words else ""
-    return f" ({truncate(redact(said), REASON_CHARS)})" if said else ""
-
-
-def _endpoint(url: str) -> str | None:
-    if url:
-        return str(address(url, where=WHERE))
-    return None if any(map(os.environ.get, _VARIABLES)) else URL
+    """Return the first of `words` in brackets: the later ones are about giving up."""
+    reason = " ".join(words[0].split()).rstrip(".") if words else ""
+    return f" ({truncate(redact(reason), REASON_CHARS)})" if reason else ""
 
 
 def _span(event: Event, resource: Any) -> Any:
@@ -126,7 +120,8 @@ def _span(event: Event, resource: Any) -> Any:
             int(trace_id(event.session_id), 16), int(span, 16), is_remote=False, trace_flags=sampled
         )
 
-    at = _nanoseconds(event.at)
+    instant = clock.parse(event.at)
+    at = int(instant.timestamp()) * 1_000_000_000 + instant.microsecond * 1000  # exact, unlike a float
     parent = parent_id(event)
     failed = Status(StatusCode.ERROR, str(event.properties.get("message", "")))
     return ReadableSpan(
@@ -137,17 +132,17 @@ def _span(event: Event, resource: Any) -> Any:
 
 
 def attributes(event: Event) -> dict[str, Any]:
-    """Return what `event` says as attributes of a span; objects are spelt out with dots.
+    """Return the properties of `event` as attributes of a span; keys of objects are joined by dots.
 
     >>> attributes(Event("compact.archival", "2026-03-01T10:15:00.000000Z", "s1", {"step": 1, "model": "m"}))
     {'gen_ai.conversation.id': 's1', 'aether.compaction.step': 1, 'gen_ai.request.model': 'm'}
     """
     area = event.name.partition(".")[0]
     prefix = f"aether.{_AREAS.get(area, area)}"
-    said = {key: value for key, value in event.properties.items() if key not in _ELSEWHERE}
+    kept = {key: value for key, value in event.properties.items() if key not in _ELSEWHERE}
     if event.payload:
-        said["payload"] = event.payload
-    flat = _flat(json_value(said), prefix)
+        kept["payload"] = event.payload
+    flat = _flat(json_value(kept), prefix)
     return {"gen_ai.conversation.id": event.session_id} | {
         _NAMED.get(name.removeprefix(f"{prefix}."), name): value for name, value in flat
     }
@@ -161,8 +156,3 @@ def _flat(value: Any, name: str) -> Iterator[tuple[str, Any]]:
         yield name, [str(one) for one in value]  # an attribute's list has one type
     else:
         yield name, value
-
-
-def _nanoseconds(at: str) -> int:
-    instant = clock.parse(at)
-    return int(instant.timestamp()) * 1_000_000_000 + instant.microsecond * 1000

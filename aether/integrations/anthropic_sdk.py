@@ -1,10 +1,10 @@
 """The Anthropic SDK: the arguments of `messages.create`, made to fit before they are sent.
 
     answer = client.messages.create(**compacted("user-42", {"model": …, "max_tokens": …, "messages": messages}))
-    answered("user-42", answer)  # what it cost corrects the next count
+    answered("user-42", answer)  # its usage corrects the next count
 
-The caller keeps the whole list and goes on appending to it; what was compacted once is not compacted again. The SDK
-itself is not imported: with `client`, the token-count endpoint is asked through it, once for each request.
+The caller keeps the whole list and goes on appending to it; a compacted part is not compacted again. The SDK itself is
+not imported: with `client`, its token-count endpoint is asked once for each request.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from aether.messages.validate import repair
 from aether.tokens.count import message_tokens, system_tokens, tools_tokens
 from aether.types import Counter, JsonObject
 
-# What the endpoint counts of a request; other arguments cost nothing.
+# The arguments that the endpoint counts; others cost nothing.
 _COUNTED = ("model", "messages", "system", "tools", "tool_choice", "thinking")
 
 # The parts of a usage that are input: Anthropic leaves the cached ones out of the first.
@@ -43,12 +43,12 @@ def compacted(
 ) -> JsonObject:
     """Return `request`, the arguments of `messages.create`, with messages that fit the model's window.
 
-    System prompt and tools are counted, and `max_tokens` stays free for the answer. With `client` the messages are
-    counted by the provider's own count of this request.
+    System prompt and tools are counted, and `max_tokens` stays free for the answer. With `client` the provider's own
+    count of this request is used.
 
     Raises:
-        BudgetExceeded: what must stay does not fit.
-        InvalidInput: a message is none.
+        BudgetExceeded: the protected messages do not fit.
+        InvalidInput: a message is invalid.
     """
     place = options.record or conversations.place(home)
     chosen = named(policy) if isinstance(policy, str) else policy
@@ -70,9 +70,9 @@ def compacted(
 
 
 def answered(conversation_id: str, answer: Any, *, home: Home = None) -> bool:
-    """Learn from what the `answer` of `messages.create` says that its request cost; return whether it did.
+    """Correct later counts by the usage in the `answer` of `messages.create`, and return whether that was possible.
 
-    Nothing is learned without a home, or where the provider had counted already.
+    Nothing is corrected without a home, or if the provider has counted already.
     """
     usage = getattr(answer, "usage", None)
     tokens = [getattr(usage, name, None) or 0 for name in _INPUT]
@@ -80,20 +80,20 @@ def answered(conversation_id: str, answer: Any, *, home: Home = None) -> bool:
 
 
 def _sendable(messages: list[JsonObject]) -> list[JsonObject]:
-    """Return messages as the provider takes them: no half of a pair, and nothing of aether's own."""
-    mended = repair(convert.read(messages, "anthropic"), "anthropic").messages
-    return [convert.bare(message.raw) for message in mended]
+    """Return messages in the provider's format: no half of a pair, and no `meta` of aether."""
+    repaired = repair(convert.read(messages, "anthropic"), "anthropic").messages
+    return [convert.bare(message.raw) for message in repaired]
 
 
 def _exact(client: Any, request: Mapping[str, Any], count: Counter) -> Counter:
-    """Return `count` times what the endpoint says of the request for what `count` says of it."""
+    """Return `count` scaled so that it gives the endpoint's count of the request."""
     asked = {name: request[name] for name in _COUNTED if name in request}
     exact = client.messages.count_tokens(**asked).input_tokens
-    counted = sum(
+    estimated = sum(
         message_tokens(message, count) for message in convert.read(request["messages"], "anthropic")
     )
-    counted += system_tokens(request.get("system"), count) + tools_tokens(request.get("tools"), count)
-    return partial(_scaled, count, exact / max(1, counted))
+    estimated += system_tokens(request.get("system"), count) + tools_tokens(request.get("tools"), count)
+    return partial(_scaled, count, exact / max(1, estimated))
 
 
 def _scaled(count: Counter, factor: float, text: str) -> int:

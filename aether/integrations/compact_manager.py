@@ -1,9 +1,9 @@
 """The compaction manager of requirement 002: `preflight` before a model call, `manual_compact` when asked.
 
-It holds configuration only; what was done stands on disk, and each method is one operation. Messages are dicts of
-any provider, or `Message` objects; those that stay come back as the very objects they were. Before anything is
-changed, the exact conversation is kept in the home, or in `.compact/` where there is none; the redacted copies that
-`storage` gets are beside it, so that a place for copies that fails costs an event and not the conversation.
+It holds configuration only; the state is on disk, and each method is one call of `api`. Messages are dicts of any
+provider, or `Message` objects; kept ones come back as the very objects they were. Before a change the exact
+conversation is stored in the home, or in `.compact/` without a home. The redacted copies for `storage` come on top, so a
+failing storage costs an event and not the conversation.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ SummarizationError = BackendFailed
 
 ROLES = ("system", "developer", "assistant", "user", "tool")
 DEFAULT_SESSION = "default"
-# How a file or a variable may say that a message is protected.
+# The texts of a file or a variable that mean true.
 _TRUE = ("true", "yes", "on", "1")
 
 
 @dataclass(frozen=True)
 class Message:
-    """One message; calls and results of tools stand in `meta` as OpenAI spells them.
+    """One message; calls and results of tools are in `meta` in OpenAI's format.
 
     Raises:
-        InvalidInput: there is no such role.
+        InvalidInput: the role is unknown.
     """
 
     role: str
@@ -61,7 +61,7 @@ class Message:
     def __post_init__(self) -> None:
         if self.role not in ROLES:
             raise InvalidInput(
-                f"{shown(self.role)} is no role.", fix=f"Use one of {', '.join(ROLES)}.", where="role"
+                f"unknown role {shown(self.role)}.", fix=f"Use one of {', '.join(ROLES)}.", where="role"
             )
 
     def is_protected(self, flag: str = "protected") -> bool:
@@ -75,7 +75,7 @@ class Message:
 
 
 def mark_protected(content: str | JsonObject, label: str | None = None, **meta: Any) -> Any:
-    """Return a message of the developer that no compaction changes or drops; of a message, the same one protected.
+    """Return a developer message that no compaction changes or drops; for a message, a protected copy of it.
 
     >>> mark_protected("Never deploy on a Friday.", label="policy").meta
     {'protected': True, 'label': 'policy'}
@@ -108,13 +108,13 @@ class CompactionResult:
 
     messages: list[Any]
     summary: Any
-    """The message that stands for what was removed; None where there is none."""
+    """The summary of the removed messages; None without one."""
     was_triggered: bool
     tokens_before: int
     tokens_after: int
     pruned_count: int
     kept: dict[str, int]
-    """How many messages stayed for which reason: `pinned`, `recent_turns`, `tool_pairs`, `middle`."""
+    """Kept messages by reason: `pinned`, `recent_turns`, `tool_pairs`, `middle`."""
     policy_applied: CompactPolicy
     """The policy with the keep counts that were used."""
     findings: list[Finding]
@@ -138,15 +138,15 @@ class Summarizer(Protocol):
     """A caller's own summariser."""
 
     def summarize(self, messages: list[Message], max_tokens: int, policy: CompactPolicy) -> str:
-        """Return what stands for `messages`."""
+        """Return the summary of `messages`."""
         ...
 
 
 class EventSink(Protocol):
-    """A caller's own exporter, as requirement 002 has it."""
+    """A caller's own exporter in the form of requirement 002."""
 
     def emit_event(self, event_type: str, properties: JsonObject, payload: JsonObject | None = None) -> Any:
-        """Take one event."""
+        """Accept one event."""
         ...
 
 
@@ -163,8 +163,8 @@ class CompactManager:
     with `emit_event`, `summarizer` an object with `summarize`. Neither a key nor a network is needed.
 
     Raises:
-        InvalidInput: the configuration of the file or the environment is not allowed.
-        NotFound: there is no such file.
+        InvalidInput: the configuration of the file or the environment is invalid.
+        NotFound: the file does not exist.
         BackendUnavailable: a package that the configuration asks for is missing.
     """
 
@@ -193,7 +193,14 @@ class CompactManager:
                 counter=count, counter_name=f"{type(token_estimator).__name__} (the caller's own)"
             )
         if summarizer is not None:
-            options = options._replace(backend=_summariser(summarizer, self.config.policy))
+
+            def ask(dialog: list[JsonObject], most: int, strategy: str) -> str:
+                messages = [Message(each["role"], each["content"]) for each in dialog]
+                return summarizer.summarize(
+                    messages, most, dataclasses.replace(self.config.policy, strategy=strategy)
+                )
+
+            options = options._replace(backend=ask)
         self._options = options
 
     def preflight(
@@ -205,13 +212,13 @@ class CompactManager:
         tools: Any = None,
         wire: ProviderFormat | None = None,
     ) -> CompactionResult:
-        """Return `messages` as they may be sent: the same, or compacted where the trigger fires.
+        """Return messages that fit: the same, or compacted ones if the trigger fires.
 
-        `system` and `tools` are what the request holds beside them; they are counted and never changed.
+        `system` and `tools` are the rest of the request; they are counted and never changed.
 
         Raises:
-            InsufficientBudgetError: what is protected does not fit; nothing was changed.
-            InvalidInput: a message is none.
+            InsufficientBudgetError: the protected messages do not fit; nothing was changed.
+            InvalidInput: a message is invalid.
         """
         raws = as_dicts(messages)
         done = compact.preflight(
@@ -230,7 +237,7 @@ class CompactManager:
         tools: Any = None,
         wire: ProviderFormat | None = None,
     ) -> CompactionResult:
-        """Return `messages` compacted whether a trigger fires or not; `note` says why in event and receipt.
+        """Return compacted messages even if no trigger fires; `note` is the reason in event and receipt.
 
         Raises:
             InsufficientBudgetError, InvalidInput: as `preflight`.
@@ -244,9 +251,9 @@ class CompactManager:
         return self._result(done, messages, raws)
 
     def before_model_call(self, ctx: Any) -> Any:
-        """Put what may be sent into `ctx.messages`, and return `ctx`.
+        """Replace `ctx.messages` by messages that fit, and return `ctx`.
 
-        Read are `ctx.session_id`, `messages`, `tools` and `system_prompt`, where it has them.
+        `ctx.session_id`, `tools` and `system_prompt` are used if it has them.
 
         Raises:
             InsufficientBudgetError, InvalidInput: as `preflight`; nothing too large is ever sent on.
@@ -257,33 +264,33 @@ class CompactManager:
         return ctx
 
     def after_model_call(self, ctx: Any) -> Any:
-        """Learn from `ctx.usage`, what the provider reports of the call, where there is one, and return `ctx`."""
+        """Correct the count by `ctx.usage`, the provider's report of the call, if there is one, and return `ctx`."""
         usage = getattr(ctx, "usage", None)
         if usage is not None:
             self.record_usage(getattr(ctx, "session_id", None) or DEFAULT_SESSION, usage)
         return ctx
 
     def record_usage(self, session_id: str, usage: int | Mapping[str, Any]) -> bool:
-        """Learn from the `usage` that a provider reports of what `preflight` let through; return whether it did.
+        """Correct the count by the provider's `usage` of the last `preflight`; return whether that was possible.
 
         `usage` is the number of input tokens, cached ones included, or the usage object of the answer. Nothing is
-        learned without a home, a model in the configuration, or with the caller's own counter.
+        corrected without a home or a model in the configuration, or with the caller's own counter.
         """
         return compact.answered(session_id, usage, home=self._options.record)
 
     def budget(self, messages: Sequence[Any], *, system: Any = None, tools: Any = None) -> TokenBudget:
-        """Return what a request of these parts costs, by the counter of this manager."""
+        """Return the tokens of a request with these parts, by the counter of this manager."""
         count = self._options.counter or counting(self.config.model, place=self._options.record).count
-        counted: dict[str, int] = {}
+        tokens: dict[str, int] = {}
         for message in read(as_dicts(messages)):
             part = message.raw.get("role")
             part = part if part in ("system", "developer") else ""
-            counted[part] = counted.get(part, 0) + message_tokens(message, count)
+            tokens[part] = tokens.get(part, 0) + message_tokens(message, count)
         return TokenBudget(
-            system_tokens(system, count) + counted.get("system", 0),
-            counted.get("developer", 0),
+            system_tokens(system, count) + tokens.get("system", 0),
+            tokens.get("developer", 0),
             tools_tokens(tools, count),
-            counted.get("", 0),
+            tokens.get("", 0),
         )
 
     def _result(
@@ -327,7 +334,7 @@ def _same(raw: JsonObject) -> JsonObject:
 
 
 def _exporter(config: CompactConfig, given: Exporter | EventSink | None) -> Exporter | None:
-    """Return the caller's exporter so that it sees redacted copies and cannot get in the way."""
+    """Return the caller's exporter, wrapped so that it gets redacted copies and cannot raise."""
     if given is None:
         return None
     if hasattr(given, "emit"):
@@ -340,11 +347,3 @@ def _exporter(config: CompactConfig, given: Exporter | EventSink | None) -> Expo
         )
 
     return callback(put, rules=redaction_rules(config))
-
-
-def _summariser(own: Summarizer, policy: CompactPolicy) -> Callable[[list[JsonObject], int, str], str]:
-    def ask(said: list[JsonObject], most: int, strategy: str) -> str:
-        messages = [Message(each["role"], each["content"]) for each in said]
-        return own.summarize(messages, most, dataclasses.replace(policy, strategy=strategy))
-
-    return ask

@@ -1,14 +1,10 @@
-"""The context manager of requirement 001: whole conversations, and of each what fits a model's window.
+"""The context manager of requirement 001: whole conversations, and of each a context that fits a model's window.
 
-From a share of the window on, what is old is summarised, what matters of the middle stays, and all that is recent
-stays word for word, as do the opening request and what is permanent. The conversation itself is never shortened: a
-model with a larger window is sent more of it, one with a smaller window less, each time from the same messages. With
-a home, conversations outlive the process.
-
-What a conversation of the context manager is made of: messages with a type and a weight, and budgets.
-
-The names and numbers are those of requirement 001. A message's importance is worked out when it is asked for, so
-that it fades with time; what a caller says about a message is never overwritten by what its words look like.
+From a share of the window on, old messages are summarised, important ones of the middle stay, and the recent ones, the
+opening request and permanent messages stay word for word. The conversation itself is never shortened: each model's
+context is made from the same messages. With a home, conversations outlive the process. Names and numbers are those of
+requirement 001. A message's importance is computed on demand, so that it fades with time; metadata of the caller is
+never overwritten by a guess from the words.
 """
 
 from __future__ import annotations
@@ -41,7 +37,7 @@ ROLES: tuple[str, ...] = get_args(MessageRole)
 KINDS: tuple[str, ...] = get_args(MessageType)
 SUMMARY_ID = "compressed_summary"
 
-# Words that make a message of a user an instruction (requirement 001), as words: "prefix" is none.
+# Words that make a message of a user an instruction (requirement 001), as whole words: not "prefix".
 _INSTRUCTION = re.compile(r"\b(?:please|help|create|implement|fix)\b", re.IGNORECASE)
 _CODE = re.compile(r"```|\b(?:def|class) ")
 # Priorities by kind, and what is added for it; importance fades to a tenth over a day (requirement 001).
@@ -68,15 +64,6 @@ class MessageMetadata(NamedTuple):
 _NOTHING_SAID = MessageMetadata()
 
 
-def _stripped(content: Any) -> str:
-    text = content.strip() if isinstance(content, str) else ""
-    if not text:
-        raise InvalidInput(
-            f"Message content cannot be empty, got {shown(content)}.", fix="Give it text.", where="content"
-        )
-    return text
-
-
 @dataclass(frozen=True)
 class Message:
     """One message; `Message(role="user", content="test")` is enough.
@@ -93,7 +80,14 @@ class Message:
     metadata: MessageMetadata = _NOTHING_SAID
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "content", _stripped(self.content))
+        text = self.content.strip() if isinstance(self.content, str) else ""
+        if not text:
+            raise InvalidInput(
+                f"Message content cannot be empty, got {shown(self.content)}.",
+                fix="Give it text.",
+                where="content",
+            )
+        object.__setattr__(self, "content", text)
         if self.timestamp.tzinfo is None:
             object.__setattr__(self, "timestamp", self.timestamp.replace(tzinfo=UTC))
         _require(self.role in ROLES, "role", self.role, f"one of {', '.join(ROLES)}")
@@ -104,7 +98,7 @@ class Message:
 
     @property
     def importance_score(self) -> float:
-        """Return its importance now."""
+        """Return its present importance."""
         return importance(self, now=clock.now())
 
 
@@ -116,12 +110,12 @@ def _require(holds: bool, name: str, value: Any, wanted: str) -> None:
 def classify(
     role: str, content: str, given: Mapping[str, Any] | MessageMetadata | None = None
 ) -> MessageMetadata:
-    """Return the metadata of a new message: what its role and words say, under what the caller gave.
+    """Return the metadata of a new message: the caller's values, and guesses from role and words for the rest.
 
     Raises:
         InvalidInput: the caller gave an unknown field.
 
-    >>> classified("user", "The helper crashed").message_type, classified("user", "Fix it?").message_type
+    >>> classify("user", "The helper crashed").message_type, classify("user", "Fix it?").message_type
     ('context', 'instruction')
     """
     if isinstance(given, MessageMetadata):
@@ -147,7 +141,7 @@ def _kind(role: str, content: str) -> MessageType:
 
 
 def importance(message: Message, *, now: datetime) -> float:
-    """Return how much a message matters at `now`, from 0 to 1."""
+    """Return the importance of a message at `now`, from 0 to 1."""
     metadata = message.metadata
     score = min(1.0, metadata.priority + _ADDED.get(metadata.message_type, 0.0))
     if metadata.is_permanent:
@@ -166,7 +160,7 @@ def importance(message: Message, *, now: datetime) -> float:
 
 @dataclass
 class ContextBudget:
-    """Tokens that a context may have, and how many it has."""
+    """Tokens that a context may have, and those that it has."""
 
     max_tokens: int
     used_tokens: int = 0
@@ -175,17 +169,17 @@ class ContextBudget:
 
     @property
     def available_tokens(self) -> int:
-        """Return how many more tokens there is room for."""
+        """Return the number of free tokens."""
         return max(0, self.max_tokens - self.used_tokens - self.safety_margin)
 
     @property
     def over_tokens(self) -> int:
-        """Return by how many tokens it is over."""
+        """Return the number of tokens above the maximum."""
         return max(0, self.used_tokens - self.max_tokens)
 
     @property
     def usage_percentage(self) -> float:
-        """Return the share that is used, at most 1; `over_tokens` says what is beyond."""
+        """Return the used share, at most 1; `over_tokens` has the rest."""
         return min(1.0, self.used_tokens / self.max_tokens) if self.max_tokens else 0.0
 
     @property
@@ -207,7 +201,7 @@ class ContextBudget:
 
 
 class ContextWindow(NamedTuple):
-    """What a model is sent, and how full it makes the window."""
+    """The messages for a model, and how far they fill its window."""
 
     messages: tuple[Message, ...]
     budget: ContextBudget
@@ -230,7 +224,7 @@ class ConversationMetadata:
 
 @dataclass
 class Conversation:
-    """All messages under one id, the oldest first; compression takes none of them away."""
+    """All messages under one id, the oldest first; compression removes none of them."""
 
     id: str
     metadata: ConversationMetadata
@@ -254,7 +248,7 @@ class Conversation:
         return self.messages[start:end]
 
     def clear_messages(self, keep_system: bool = True) -> None:
-        """Take all messages away, but those of the system if `keep_system`."""
+        """Remove all messages, except those of the system if `keep_system`."""
         self.messages = self.get_messages_by_role("system") if keep_system else []
 
     @property
@@ -264,7 +258,7 @@ class Conversation:
 
 
 def raw_of(message: Message, earlier: Sequence[JsonObject] = ()) -> JsonObject:
-    """Return a message as a plain one, with what is known about it under `meta`.
+    """Return a message in the plain format, with its metadata under `meta`.
 
     A `tool_call` has its text as arguments; a `tool_result` answers the oldest open call of its tool in `earlier`.
 
@@ -303,7 +297,7 @@ def _answered(message: Message, earlier: Sequence[JsonObject]) -> str:
 
 
 def message_of(raw: JsonObject) -> Message:
-    """Return the message that `raw_of` made `raw` of, with the text that stands there now."""
+    """Return the message that `raw_of` has turned into `raw`, with its present text."""
     meta = raw["meta"]
     calls = raw.get("tool_calls")
     content = calls[0]["function"]["arguments"] if calls else raw["content"]
@@ -313,21 +307,21 @@ def message_of(raw: JsonObject) -> Message:
     return Message(role, content, meta["id"], clock.parse(meta["at"]), meta["tokens"], metadata)
 
 
-# Tokens that stay free beside a context (requirement 001), and the most of a small window that they may be.
+# Tokens that stay free beside a context (requirement 001), and the largest share of a small window for them.
 SAFETY_MARGIN, MOST_MARGIN = 100, 0.1
 SUMMARY_PRIORITY = 0.8
 # Where a threshold is lowered, the target must follow, or every message would compress again.
 TARGET_OF_THRESHOLD = 0.7
-# With fewer messages that may go there is nothing to compress (requirement 001).
+# With fewer removable messages nothing is compressed (requirement 001).
 LEAST_MESSAGES = 3
-# How much of which messages a summary in words shows (requirement 001).
+# The messages that a summary in words shows, and the characters of each (requirement 001).
 RECENT, RECENT_CHARS = 3, 100
 PLAIN_RECENT, PLAIN_RECENT_CHARS = 5, 80
 
 
 @dataclass
 class _Raws:
-    """Messages as they are sent, and what they cost."""
+    """Messages in the sent form, and their tokens."""
 
     raws: list[JsonObject]
     sums: Tally
@@ -335,7 +329,7 @@ class _Raws:
 
 @dataclass
 class _Held:
-    """One conversation: all of it, and the context as it was last compressed."""
+    """One conversation: all of it, and its context since the last compression."""
 
     conversation: Conversation
     whole: _Raws
@@ -343,7 +337,7 @@ class _Held:
 
 
 class ContextManager:
-    """Conversations and what of them is sent.
+    """Conversations and their contexts.
 
     Raises:
         InvalidInput: the size or the threshold is out of range.
@@ -357,10 +351,10 @@ class ContextManager:
         home: str | PathLike[str] | None = None,
         count: Counter | None = None,
     ) -> None:
-        if default_context_size < 1:
-            raise _wrong("default_context_size", default_context_size, "at least 1")
-        if not 0 < compression_threshold <= 1:
-            raise _wrong("compression_threshold", compression_threshold, "above 0 and at most 1")
+        _require(default_context_size >= 1, "default_context_size", default_context_size, "at least 1")
+        _require(
+            0 < compression_threshold <= 1, "compression_threshold", compression_threshold, "above 0 and at most 1"
+        )  # fmt: skip
         self.default_context_size = default_context_size
         self.compression_threshold = compression_threshold
         self._home = home
@@ -373,7 +367,7 @@ class ContextManager:
         """Return a new conversation for windows of `model_context_size` tokens.
 
         Raises:
-            Conflict: there is one of that id; it stays as it is.
+            Conflict: there is one with that id; it stays as it is.
         """
         if self._find(conversation_id) is not None:
             raise Conflict(
@@ -390,12 +384,12 @@ class ContextManager:
         content: str,
         metadata: Mapping[str, Any] | MessageMetadata | None = None,
     ) -> Message:
-        """Return the new message, added to the conversation, which is made where it is missing.
+        """Return the new message, added to the conversation, which is created if it is missing.
 
-        Where the context reaches the threshold it is compressed; the conversation keeps every message.
+        A context that reaches the threshold is compressed; the conversation keeps every message.
 
         Raises:
-            InvalidInput: the role, the content or the metadata cannot be.
+            InvalidInput: the role, the content or the metadata is invalid.
         """
         message = Message(role, content, metadata=classify(role, content, metadata))
         held = self._find(conversation_id)
@@ -408,20 +402,20 @@ class ContextManager:
         held.conversation.add_message(message)
         held.whole.raws.append(raw)
         held.context.raws.append(raw)
-        with contextlib.suppress(BudgetExceeded):  # it is stored; whoever asks for the context is told
+        with contextlib.suppress(BudgetExceeded):  # it is stored; get_context_for_model raises
             self._compress(held, self._policy(), force=False)
         return message
 
     def get_context_for_model(
         self, conversation_id: str, model_key: str | None = None, max_tokens: int | None = None
     ) -> list[Message]:
-        """Return what fits the window of a model, in order: the whole conversation, or the context, or less.
+        """Return messages that fit the window of a model, in order: the whole conversation, or the context, or less.
 
-        `max_tokens` overrides the window that the model is known to have; without both it is the conversation's own.
-        Add the message that is to be answered first: it is part of what is counted.
+        `max_tokens` overrides the known window of the model; without both it is the conversation's own. Add the message
+        to be answered first, so that it is counted.
 
         Raises:
-            BudgetExceeded: what must stay does not fit; nothing too large is ever returned.
+            BudgetExceeded: the protected messages do not fit; nothing too large is ever returned.
         """
         held = self._find(conversation_id)
         if held is None:
@@ -443,15 +437,14 @@ class ContextManager:
         Raises:
             InvalidInput: the ratio is not between 0 and 1.
         """
-        if not 0 < target_ratio < 1:
-            raise _wrong("target_ratio", target_ratio, "between 0 and 1")
+        _require(0 < target_ratio < 1, "target_ratio", target_ratio, "between 0 and 1")
         held = self._find(conversation_id)
         if held is None:
             return False
         free = [raw for raw in held.context.raws if not raw.get("meta", {}).get("protected")]
         if len(free) < LEAST_MESSAGES:
             return False
-        target = target_ratio * self._counted(held.context).total / _size(held)
+        target = target_ratio * self._tally(held.context).total / _size(held)
         chosen = self._policy()
         chosen = chosen._replace(target=min(target, chosen.trigger * TARGET_OF_THRESHOLD))
         try:
@@ -460,11 +453,11 @@ class ContextManager:
             return False
 
     def estimate_tokens(self, text: str) -> int:
-        """Return about how many tokens `text` has."""
+        """Return an estimate of the tokens of `text`."""
         return self._count(text)
 
     def get_conversation_summary(self, conversation_id: str) -> str | None:
-        """Return what the conversation is about: its summary and its newest messages; None where it is empty."""
+        """Return its summary and its newest messages as one text; None for an empty conversation."""
         held = self._find(conversation_id)
         if held is None or not held.conversation.messages:
             return None
@@ -487,7 +480,7 @@ class ContextManager:
         return ContextWindow(messages, self._budget(held), found or None, whole)
 
     def clear_conversation(self, conversation_id: str, keep_system: bool = True) -> None:
-        """Take the messages of a conversation away, but those of the system if `keep_system`."""
+        """Remove the messages of a conversation, except those of the system if `keep_system`."""
         held = self._find(conversation_id)
         if held is None:
             return
@@ -499,7 +492,7 @@ class ContextManager:
             self._store(conversation_id, kept)
 
     def delete_conversation(self, conversation_id: str) -> bool:
-        """Return whether there was such a conversation; it is no longer used. What is in a home stays there."""
+        """Drop a conversation, and return whether it existed; its history in a home stays."""
         known = self._find(conversation_id) is not None
         if known and self._home is not None:
             conversations.clear_context(conversation_id, home=self._home)
@@ -512,7 +505,7 @@ class ContextManager:
         return sorted({*self._conversations, *(name for name in stored if self._find(name))})
 
     def get_conversation_stats(self, conversation_id: str) -> JsonObject:
-        """Return the numbers of a conversation and its context; nothing for an unknown one."""
+        """Return the numbers of a conversation and its context; empty for an unknown one."""
         held = self._find(conversation_id)
         if held is None:
             return {}
@@ -534,11 +527,10 @@ class ContextManager:
         }
 
     def _create(self, conversation_id: str, size: int | None) -> _Held:
-        if not (isinstance(conversation_id, str) and conversation_id):
-            raise _wrong("conversation_id", conversation_id, "a text that is not empty")
+        valid = isinstance(conversation_id, str) and bool(conversation_id)
+        _require(valid, "conversation_id", conversation_id, "a text that is not empty")
         size = self.default_context_size if size is None else size
-        if size < 1:
-            raise _wrong("model_context_size", size, "at least 1")
+        _require(size >= 1, "model_context_size", size, "at least 1")
         nothing = tally([], wire="plain", count=self._count)
         metadata = ConversationMetadata(conversation_id, context_window_size=size)
         held = _Held(Conversation(conversation_id, metadata), _Raws([], nothing), _Raws([], nothing))
@@ -546,7 +538,7 @@ class ContextManager:
         return held
 
     def _find(self, conversation_id: str) -> _Held | None:
-        """Return a conversation: the one held, else the one in the home."""
+        """Return a conversation: the one in memory, else the one in the home."""
         if conversation_id in self._conversations or self._home is None:
             return self._conversations.get(conversation_id)
         context = conversations.context(conversation_id, home=self._home)
@@ -568,16 +560,16 @@ class ContextManager:
         target = min(window.target, TARGET_OF_THRESHOLD * self.compression_threshold)
         return window._replace(trigger=self.compression_threshold, target=target, reserve=SAFETY_MARGIN)
 
-    def _counted(self, held: _Raws) -> Tally:
+    def _tally(self, held: _Raws) -> Tally:
         held.sums = tally(held.raws, wire="plain", count=self._count, before=held.sums)
         return held.sums
 
     def _budget(self, held: _Held) -> ContextBudget:
-        used = self._counted(held.context).total
+        used = self._tally(held.context).total
         return ContextBudget(_size(held), used, self.compression_threshold, SAFETY_MARGIN)
 
     def _compress(self, held: _Held, chosen: Policy, *, force: bool) -> bool:
-        """Put the compressed context in the place of the present one; return whether there is another one now."""
+        """Replace the context by a compressed one, and return whether it changed."""
         raws = held.context.raws
         if self._home is None:
             raws = self._smaller(held.context, chosen, _size(held), force=force)
@@ -592,24 +584,24 @@ class ContextManager:
         return changed
 
     def _smaller(self, held: _Raws, chosen: Policy, window: int, *, force: bool = False) -> list[JsonObject]:
-        sums = self._counted(held)
+        sums = self._tally(held)
         done = plan(sums.messages, chosen, self._count, window=window, tokens=sums.tokens, force=force)
         if not done.triggered:
             return held.raws
         return [message.raw for message in apply(done, None).messages]
 
     def _view(self, held: _Held, window: int) -> list[JsonObject]:
-        """Return the most of the conversation that fits a window: all of it, else its context, else less."""
+        """Return the largest part of the conversation that fits a window: all of it, else its context, else less."""
         limit = window - min(SAFETY_MARGIN, int(MOST_MARGIN * window))
         for known in (held.whole, held.context):
-            if self._counted(known).total <= limit:
+            if self._tally(known).total <= limit:
                 return known.raws
         chosen = self._policy()._replace(reserve=window - limit)
         chosen = chosen._replace(trigger=min(chosen.trigger, limit / window))
         return self._smaller(held.context, chosen, window)
 
     def _message(self, raw: JsonObject) -> Message:
-        """Return a message of a context; its summary as one of the system's."""
+        """Return a message of a context; its summary as a system message."""
         if "meta" in raw:
             return message_of(raw)
         metadata = MessageMetadata("compression", "system", priority=SUMMARY_PRIORITY, is_permanent=True)
@@ -622,9 +614,5 @@ def _size(held: _Held) -> int:
 
 
 def _summary(held: _Held) -> str:
-    """Return the text of the summary in the context; empty where there is none."""
+    """Return the text of the summary in the context; empty without one."""
     return next((str(raw["content"]) for raw in held.context.raws if "meta" not in raw), "")
-
-
-def _wrong(name: str, value: object, wanted: str) -> InvalidInput:
-    return InvalidInput(f"{name} must be {wanted}, got {shown(value)}.", fix="Correct it.", where=name)

@@ -1,8 +1,8 @@
-"""LangChain: a middleware that sends a model what fits, and leaves the messages of the agent's state whole.
+"""LangChain: a middleware that sends a model messages that fit, and leaves the agent's state whole.
 
     agent = create_agent(model, tools, middleware=[compaction_middleware(window=128_000)])
 
-Messages that stay are the very objects of the state, with their ids and all that LangChain keeps in them.
+Kept messages are the very objects of the state, with their ids and all of LangChain's own fields.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def compaction_middleware(
     options: Options = DEFAULT_OPTIONS,
     home: Home = None,
 ) -> Any:
-    """Return an `AgentMiddleware` that compacts what each call of the model is sent.
+    """Return an `AgentMiddleware` that compacts the messages of each call of the model.
 
     The conversation is the thread of the run unless named; `model` is the agent's own, `window` that model's.
 
@@ -64,7 +64,7 @@ def compaction_middleware(
             compact.answered(conversation_id or _thread(), usage, home=options.record or home)
 
     class Compaction(AgentMiddleware):
-        """Compacts before each call of the model, and learns from what it cost; it holds configuration only."""
+        """Compacts before each call of the model, and corrects the count by its usage; it holds configuration only."""
 
         def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
             response = handler(fitted(request))
@@ -82,28 +82,24 @@ def compaction_middleware(
 def _fitted(
     conversation_id: str, request: Any, *, model: str | None, window: int | None, policy: str | Policy, options: Options
 ) -> list[Any]:  # fmt: skip
-    spelled = _spelled(request.messages)
+    from langchain_core.messages import convert_to_openai_messages
+
+    spelled = [_with_meta(convert_to_openai_messages([message]), message) for message in request.messages]
     raws = [raw for several in spelled for raw in several]
     done = compact.preflight(
         conversation_id, raws, model=model or _name(request.model), window=window, policy=policy, system=request.system_prompt,
         tools=_tools(request.tools), wire="openai", options=options,
     )  # fmt: skip
-    mended = repair(convert.read(done.messages, "openai"), "openai").messages
-    return _own(spelled, request.messages, [message.raw for message in mended])
-
-
-def _spelled(messages: Sequence[Any]) -> list[list[JsonObject]]:
-    """Return each message as OpenAI spells it: in several where it holds results of tools."""
-    from langchain_core.messages import convert_to_openai_messages
-
-    return [_with_meta(convert_to_openai_messages([message]), message) for message in messages]
+    repaired = repair(convert.read(done.messages, "openai"), "openai").messages
+    return _own(spelled, request.messages, [message.raw for message in repaired])
 
 
 def _with_meta(found: Any, message: Any) -> list[JsonObject]:
+    """Return the forms of a message in OpenAI's format, several for one with results of tools, with our `meta`."""
     # Results come first: they answer the message before, and LangChain puts the text ahead of them.
     results_first = sorted(found, key=lambda raw: raw["role"] != "tool")
     raws: list[JsonObject] = json.loads(json.dumps(results_first, default=str))
-    # What is protected says so in LangChain's own place for what is not sent.
+    # The mark of a protected message is in LangChain's field for values that are not sent.
     meta = message.additional_kwargs.get(convert.META)
     if isinstance(meta, dict):
         for raw in raws:
@@ -114,7 +110,7 @@ def _with_meta(found: Any, message: Any) -> list[JsonObject]:
 def _own(
     spelled: Sequence[list[JsonObject]], messages: Sequence[Any], kept: Sequence[JsonObject]
 ) -> list[Any]:
-    """Return what was kept as LangChain's messages: the very ones of the state where nothing of them was changed."""
+    """Return the kept messages as LangChain's: the very ones of the state unless they were changed."""
     owner = {id(raw): at for at, raws in enumerate(spelled) for raw in raws}
     found: list[Any] = []
     for at, group in groupby(kept, key=lambda raw: owner.get(id(raw))):
@@ -134,7 +130,7 @@ def _message(raw: JsonObject) -> Any:
 
 
 def _usage(response: Any) -> int:
-    """Return the input tokens that the answer reports, cached ones included; 0 where it reports none."""
+    """Return the input tokens that the answer reports, cached ones included; 0 without a report."""
     for message in getattr(response, "result", ()):
         usage = getattr(message, "usage_metadata", None)
         if usage:
@@ -154,7 +150,7 @@ def _name(model: Any) -> str:
 
 
 def _thread() -> str:
-    """Return the thread that the run is of, as its checkpointer knows it."""
+    """Return the run's thread id, as its checkpointer knows it."""
     from langchain_core.runnables.config import ensure_config
 
     thread = ensure_config().get("configurable", {}).get("thread_id")

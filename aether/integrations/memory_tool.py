@@ -2,8 +2,8 @@
 
     runner = client.beta.messages.tool_runner(…, tools=[AetherMemoryTool()])
 
-Each command is one call of `operations.memory_files.memory_tool`; what the model got wrong goes back to it as an error.
-The classes are made when they are first asked for, because the SDK takes most of a second to import.
+Each command is one call of `aether.api.memory_tool`; a wrong command goes back to the model as an error. The classes are
+made at their first use, because the SDK takes most of a second to import.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ def __getattr__(name: str) -> Any:
 
 
 def _answer(command: Any, home: Home) -> str:
-    """Return what the model is told of `command`, an object of the SDK.
+    """Return the text of the answer to `command`, an object of the SDK.
 
     Raises:
-        ToolError: it is an error, which the SDK marks as one.
+        ToolError: the answer is an error.
     """
     try:
-        said = memory_tool(command.model_dump(), home=home)
+        answer = memory_tool(command.model_dump(), home=home)
     except AetherError as reason:
         raise _tool_error(f"Error: {reason}") from reason
-    if said.is_error:
-        raise _tool_error(said.text)
-    return said.text
+    if answer.is_error:
+        raise _tool_error(answer.text)
+    return answer.text
 
 
 def _tool_error(text: str) -> Exception:
@@ -66,7 +66,7 @@ def _classes() -> dict[str, Any]:
         ) from reason
 
     class AetherMemoryTool(BetaAbstractMemoryTool):
-        """The memory tool over the home that is named, or found when a command comes."""
+        """The memory tool over the named home, else over the one found at each command."""
 
         def __init__(self, home: Home = None, **given: Any) -> None:
             super().__init__(**given)
@@ -78,11 +78,11 @@ def _classes() -> dict[str, Any]:
         view = create = str_replace = insert = delete = rename = _run
 
         def clear_all_memory(self) -> str:
-            """Remove every file and say how many there were; `undo` brings them back."""
+            """Remove every file and return a line with their number; `undo` brings them back."""
             return _cleared(self.home)
 
     class AsyncAetherMemoryTool(BetaAsyncAbstractMemoryTool):
-        """The same for the asynchronous client; the disk is waited for in a thread."""
+        """The same for the asynchronous client; disk access is in a thread."""
 
         def __init__(self, home: Home = None, **given: Any) -> None:
             super().__init__(**given)
@@ -94,7 +94,7 @@ def _classes() -> dict[str, Any]:
         view = create = str_replace = insert = delete = rename = _run
 
         async def clear_all_memory(self) -> str:
-            """Remove every file and say how many there were; `undo` brings them back."""
+            """Remove every file and return a line with their number; `undo` brings them back."""
             return await to_thread(_cleared, self.home)
 
     return {"AetherMemoryTool": AetherMemoryTool, "AsyncAetherMemoryTool": AsyncAetherMemoryTool}

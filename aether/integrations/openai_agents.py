@@ -1,13 +1,13 @@
-"""The OpenAI Agents SDK: a session whose history survives, and a filter that sends what fits.
+"""The OpenAI Agents SDK: a session with a durable history, and a filter that sends messages that fit.
 
     session = AetherSession("user-42")
     run_config = RunConfig(call_model_input_filter=compaction_filter(session))
     await Runner.run(agent, "Hello", session=session, run_config=run_config)
 
-The session keeps every item in `conversations/<id>/history.jsonl`; the filter compacts what is sent and leaves the
-history whole. A call without its output, or an output without its call, as a killed run leaves them, is kept and
-never sent. Disk and summariser work in a thread, so that the event loop goes on. The SDK itself is not imported
-here: its session is a protocol, and the filter is given the objects that it returns.
+The session keeps every item in `conversations/<id>/history.jsonl`; the filter compacts the input of a call and leaves
+the history whole. A call without its output, or an output without its call, as a killed run leaves them, is kept and
+never sent. Disk and summariser work in a thread, so that the event loop goes on. The SDK itself is not imported: its
+session is a protocol, and the filter gets the objects that it returns.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from aether.messages.validate import repair
 from aether.types import JsonObject
 
 Filter = Callable[[Any], Awaitable[Any]]
-# Ends the name under which is recorded what is sent, where that is not what the session holds.
+# Suffix of the conversation that records sent items which differ from those of the session.
 AS_SENT = " (as sent)"
 
 
 class AetherSession:
-    """The SDK's `Session`: a conversation of the home, or of `.compact/` where there is none.
+    """The SDK's `Session`: a conversation of the home, or of `.compact/` without a home.
 
-    Several processes may use one session at once. With `compaction_filter` no `limit` is needed: what it cuts off is
-    not in the summary.
+    Several processes may use one session at once. With `compaction_filter` no `limit` is needed: the items that it cuts
+    off are not in the summary.
     """
 
     def __init__(self, session_id: str, *, home: Home = None, session_settings: Any = None) -> None:
@@ -46,12 +46,12 @@ class AetherSession:
         self.home = conversations.place(home)
 
     async def get_items(self, limit: int | None = None) -> list[JsonObject]:
-        """Return what is live: the newest summary and what was said since; the newest `limit` items of it."""
+        """Return the context: the newest summary and the items since; with `limit` the newest items of it."""
         limit = getattr(self.session_settings, "limit", None) if limit is None else limit
         items = await asyncio.to_thread(conversations.context, self.session_id, home=self.home)
         if limit is None:
             return items
-        # An output whose call was cut off is refused by the server, and the SDK would send it.
+        # The SDK would send an output whose call was cut off, and the server rejects it.
         return _sendable(items[-limit:] if limit > 0 else [])
 
     async def add_items(self, items: Sequence[Any]) -> None:
@@ -59,11 +59,11 @@ class AetherSession:
         await asyncio.to_thread(conversations.add_messages, self.session_id, list(items), home=self.home)
 
     async def pop_item(self) -> JsonObject | None:
-        """Take the newest item back and return it; the history keeps it."""
+        """Remove the newest item and return it; the history keeps it."""
         return await asyncio.to_thread(conversations.pop_message, self.session_id, home=self.home)
 
     async def clear_session(self) -> None:
-        """Begin anew; the history keeps everything."""
+        """Start again without items; the history keeps everything."""
         await asyncio.to_thread(conversations.clear_context, self.session_id, home=self.home)
 
     async def get_history(self) -> list[JsonObject]:
@@ -80,12 +80,12 @@ def compaction_filter(
     options: Options = DEFAULT_OPTIONS,
     home: Home = None,
 ) -> Filter:
-    """Return the `call_model_input_filter` of a run that keeps what is sent within the model's window.
+    """Return the `call_model_input_filter` of a run that keeps each input within the model's window.
 
     `session` is the run's own, or, without one, an id to record compactions under. `model` is the agent's unless
-    given, `window` that model's. What is sent and is not what the session holds, as with a `session_input_callback`,
-    a limit, or a nested hand-off, is compacted beside it, and the session stays as it is. Where what must stay does
-    not fit, the run ends with `BudgetExceeded` and nothing is sent.
+    given, `window` that model's. Input that differs from the session's items, as with a `session_input_callback`, a
+    limit, or a nested hand-off, is compacted beside the session, which stays as it is. If the protected items do not
+    fit, the run ends with `BudgetExceeded` and nothing is sent.
     """
     own = session if isinstance(session, str) else session.session_id
     beside = own if isinstance(session, str) else own + AS_SENT
@@ -110,12 +110,12 @@ def compaction_filter(
         stored = [] if own == beside else conversations.context(own, home=record)
         unsaved = _behind(stored, items) if stored else None
         if unsaved is not None:
-            # Another process may have compacted it just now; or what is not saved yet is too large to stay as it is.
+            # Another process may have compacted it just now; or the unsaved items are too large to stay.
             with contextlib.suppress(Conflict, BudgetExceeded):
                 return preflight(data, own, stored, unsaved)
         with contextlib.suppress(Conflict):
             return preflight(data, beside, conversations.resume(beside, items, home=record))
-        # Many runs at once are in each other's way: this one is recorded by itself.
+        # Many runs at once conflict: this one is recorded by itself.
         return preflight(data, f"{beside} {short_id('run')}", items)
 
     async def call(data: Any) -> Any:
@@ -126,9 +126,9 @@ def compaction_filter(
 
 
 def usage_hooks(session: AetherSession | str, *, home: Home = None) -> Any:
-    """Return `RunHooks` by which the counts of this session's models are corrected by what their answers report.
+    """Return `RunHooks` that correct the counts of this session's models by the usage in their answers.
 
-    Without a home nothing is learned.
+    Without a home nothing is corrected.
 
     Raises:
         BackendUnavailable: openai-agents is not installed.
@@ -146,7 +146,7 @@ def usage_hooks(session: AetherSession | str, *, home: Home = None) -> Any:
             compact.answered(own, tokens, home=record)
 
     class Usage(RunHooks):
-        """Learns after each call of a model; it holds configuration only."""
+        """Corrects the count after each call of a model; it holds configuration only."""
 
         async def on_llm_end(self, _context: Any, _agent: Any, response: Any) -> None:
             await asyncio.to_thread(learned, response.usage.input_tokens)
@@ -155,7 +155,7 @@ def usage_hooks(session: AetherSession | str, *, home: Home = None) -> Any:
 
 
 def _continued(given: list[Any], seen: list[tuple[list[Any], list[JsonObject]]]) -> list[Any]:
-    """Return `given` with what was compacted before, earlier in the same run, compacted again in the same way."""
+    """Return `given` with the items that were compacted earlier in the same run replaced by the compacted ones."""
     for before, after in seen:
         if given[: len(before)] == before:
             return [*after, *given[len(before) :]]
@@ -163,20 +163,20 @@ def _continued(given: list[Any], seen: list[tuple[list[Any], list[JsonObject]]])
 
 
 def _behind(stored: list[JsonObject], items: list[JsonObject]) -> list[JsonObject] | None:
-    """Return what stands in `items` behind what is stored; None where they do not begin with that.
+    """Return the part of `items` after the stored ones; None if they do not start with those.
 
-    The SDK leaves out what a killed run left open, and stores some items only after the model answered.
+    The SDK leaves out open calls of a killed run, and stores some items only after the model's answer.
     """
-    for known, said in ((stored, items), (_sendable(stored), _sendable(items))):
-        if said[: len(known)] == known:
-            return said[len(known) :]
+    for known, given in ((stored, items), (_sendable(stored), _sendable(items))):
+        if given[: len(known)] == known:
+            return given[len(known) :]
     return None
 
 
 def _sendable(items: Sequence[JsonObject]) -> list[JsonObject]:
-    """Return items as a server takes them: no half of a pair, and nothing of aether's own."""
-    mended = repair(convert.read(items, "responses"), "responses").messages
-    return [convert.bare(message.raw) for message in mended]
+    """Return items in the server's format: no half of a pair, and no `meta` of aether."""
+    repaired = repair(convert.read(items, "responses"), "responses").messages
+    return [convert.bare(message.raw) for message in repaired]
 
 
 def _model(agent: Any) -> str:
@@ -186,7 +186,7 @@ def _model(agent: Any) -> str:
 
 
 def _tools(agent: Any) -> list[JsonObject]:
-    """Return the schemas of the agent's own tools, as they are sent."""
+    """Return the schemas of the agent's own tools in the sent form."""
     return [
         {
             "type": "function",

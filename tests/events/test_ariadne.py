@@ -31,7 +31,7 @@ def sent(found, events, *, timeout_seconds=PATIENT):
     return one
 
 
-def test_every_event_arrives_whole_in_a_viewer_that_strips_what_it_does_not_know():
+def test_every_event_arrives_whole_in_a_viewer_that_strips_unknown_keys():
     """Defect 18 of the original: nothing ever arrived, for the batch had another name and the fields were stripped."""
     with viewers.viewer() as found:
         one = sent(found, every())
@@ -44,7 +44,7 @@ def test_every_event_arrives_whole_in_a_viewer_that_strips_what_it_does_not_know
         assert span["status"] == event.status
 
 
-def test_what_is_posted_has_no_key_that_the_viewer_would_strip():
+def test_posts_have_no_key_that_the_viewer_would_strip():
     with viewers.viewer() as found:
         sent(found, every())
 
@@ -73,7 +73,7 @@ def test_one_conversation_is_one_trace_and_its_compaction_one_tree():
     assert {span["parent_id"] for span in first[1:]} == {first[0]["span_id"]}
 
 
-def test_a_trace_is_told_before_its_spans_and_once():
+def test_a_trace_is_sent_once_and_before_its_spans():
     with viewers.viewer() as found:
         one = ariadne(found.url, timeout_seconds=PATIENT)
         for event in compaction():
@@ -84,7 +84,7 @@ def test_a_trace_is_told_before_its_spans_and_once():
     assert [form["type"] for form in found.forms] == ["trace"] + ["span"] * len(compaction())
 
 
-def test_a_trace_that_did_not_arrive_is_told_again(capsys):
+def test_a_trace_that_did_not_arrive_is_sent_again(capsys):
     with viewers.viewer(500, TAKES) as found:
         one = ariadne(found.url, timeout_seconds=PATIENT)
         one.emit(compaction()[0])
@@ -115,7 +115,7 @@ def test_a_time_in_another_zone_is_written_in_utc_with_z():
     assert found.spans[0]["started_at"] == found.spans[0]["ended_at"] == "2026-03-01T10:15:00.000000Z"
 
 
-def test_an_event_that_cannot_be_told_takes_no_other_with_it(capsys):
+def test_an_unsendable_event_loses_no_other(capsys):
     huge = {str(nth): nth for nth in range(30_000)}
     with viewers.viewer() as found:
         one = sent(
@@ -137,7 +137,7 @@ def test_names_and_strings_are_cut_where_the_viewer_cuts_them():
     assert len(found.traces[0]["name"]) == 1024
 
 
-def test_a_summary_in_a_wide_script_is_cut_to_what_a_post_can_hold():
+def test_a_summary_in_a_wide_script_is_cut_to_fit_a_post():
     with viewers.viewer() as found:
         one = sent(found, [summary("記" * 102_400)])
 
@@ -226,7 +226,7 @@ def test_nobody_listens(capsys):
 
 
 @rows("url", ["file:///etc/passwd", "localhost:5175", "http://me:word@localhost/ingest"])
-def test_only_http_addresses_are_taken(url):
+def test_only_http_addresses_are_accepted(url):
     with pytest.raises(InvalidInput):
         ariadne(url)
 
@@ -243,7 +243,7 @@ def test_the_path_may_be_left_out(end):
 
 
 @rows(("step", "words"), [(503, "/healthz answered 503."), (404, "/healthz answered 404."), (200, "")])
-def test_health_is_what_the_viewer_says(step, words, capsys):
+def test_health_is_the_answer_of_the_viewer(step, words, capsys):
     with viewers.viewer(step) as found:
         assert healthy(found.url) is (step == 200)
 
@@ -261,14 +261,13 @@ def test_a_viewer_that_is_not_there_is_not_healthy(capsys):
 PROGRAM = """
 import sys
 from aether.events.exporters import exporter
-from aether.events.events import plain
 from tests.events.samples import compaction
 one = exporter("ariadne", url=sys.argv[1], timeout_seconds=float(sys.argv[2]))
 for event in compaction(): one.emit(event)
 """
 
 
-def test_a_process_that_ends_at_once_delivers_what_it_told():
+def test_a_process_that_ends_at_once_delivers_its_events():
     with viewers.viewer() as found:
         ran = subprocess.run(
             [sys.executable, "-c", PROGRAM, found.url, str(PATIENT)], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True

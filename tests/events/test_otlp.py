@@ -172,17 +172,17 @@ def test_a_collector_that_fails_costs_its_events_and_nothing_else(extra, step, c
 
 @pytest.mark.extras
 @pytest.mark.parametrize(("step", "reason"), [(400, "400"), (403, "403")])
-def test_the_reason_of_a_refusal_is_told(extra, step, reason, capsys):
+def test_the_reason_of_a_rejection_is_reported(extra, step, reason, capsys):
     with viewers.collector(step) as found:
         sent(otlp(found.url, timeout_seconds=PATIENT), [summary()])
 
     said = capsys.readouterr().err
-    assert f"{found.url} did not take them (" in said
-    assert reason in said.partition(" did not take them")[2]
+    assert f"{found.url} did not accept them (" in said
+    assert reason in said.partition(" did not accept them")[2]
 
 
 @pytest.mark.extras
-def test_that_nobody_listens_is_told(extra, capsys):
+def test_a_missing_collector_is_reported(extra, capsys):
     with viewers.collector() as found:
         pass
 
@@ -192,7 +192,7 @@ def test_that_nobody_listens_is_told(extra, capsys):
 
 
 @pytest.mark.extras
-def test_what_is_late_is_not_tried_and_counted(extra, monkeypatch):
+def test_late_batches_are_counted_and_not_sent(extra, monkeypatch):
     monkeypatch.setattr(module, "BATCH_SPANS", 1)
     one = otlp("http://127.0.0.1:9/v1/traces")
 
@@ -209,7 +209,7 @@ def test_a_failure_without_words_has_no_reason_and_a_long_one_is_cut():
     assert "hunter2" not in module._reason(["https://a:hunter2@b refused"])
 
 
-def test_what_other_threads_log_is_no_reason():
+def test_messages_of_other_threads_are_no_reason():
     with module._captured_logs() as words:
         other = threading.Thread(target=logging.getLogger("opentelemetry").warning, args=("elsewhere",))
         other.start()
@@ -230,12 +230,18 @@ def test_the_environment_says_where_the_collector_is(extra, monkeypatch):
 
 
 @pytest.mark.extras
-def test_without_anything_said_the_collector_is_on_this_machine(extra):
-    assert module._endpoint("") == "http://localhost:4318/v1/traces"
+def test_by_default_the_collector_is_on_this_machine(extra, monkeypatch, capsys):
+    monkeypatch.setattr(module, "BATCH_SPANS", 1)
+    one = otlp()
+
+    late = one._send([summary()], 0.0)
+    one.close()
+
+    assert late.trouble == "http://localhost:4318/v1/traces took too long"
 
 
 @pytest.mark.extras
-def test_only_http_addresses_are_taken(extra):
+def test_only_http_addresses_are_accepted(extra):
     with pytest.raises(InvalidInput):
         otlp("grpc://localhost:4317")
 
@@ -256,7 +262,7 @@ def test_the_provider_of_the_process_is_not_touched():
     assert len(found.forms) == 1
 
 
-def test_what_an_attribute_cannot_hold_is_spelt_out_or_told_as_text():
+def test_objects_are_flattened_and_lists_become_texts():
     made = attributes(
         Event("window.budget", MOMENT.at, "s", {"a": {"b": {"c": 1}}, "list": [1, "x"], "none": None})
     )

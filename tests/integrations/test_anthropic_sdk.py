@@ -90,7 +90,7 @@ def request(messages, **given):
     return {"model": MODEL, "max_tokens": 500, "messages": messages, "system": "You are kind.", **given}
 
 
-def test_what_fits_is_sent_as_it_is(home):
+def test_a_request_that_fits_is_sent_unchanged(home):
     asked = request(turn(0)[:3], temperature=1)
 
     assert compacted("s", asked, window=WINDOW, home=home) == asked
@@ -153,7 +153,7 @@ def test_online_the_provider_counts(home, client, server):
     assert server.asked[0][1].keys() == {"model", "messages", "system"}
 
 
-def test_what_a_crash_left_open_and_what_is_ours_is_not_sent(home):
+def test_open_calls_and_metadata_of_aether_are_not_sent(home):
     law = {"role": "user", "content": "Never on a Friday.", "meta": {"protected": True}}
     messages = [law, turn(0)[1], {"role": "user", "content": "Go on."}]
 
@@ -164,7 +164,7 @@ def test_what_a_crash_left_open_and_what_is_ours_is_not_sent(home):
     assert [one for one in check(convert.read(sent, "anthropic"), "anthropic") if one.level == "error"] == []
 
 
-def test_what_cannot_fit_is_said(home):
+def test_a_request_that_cannot_fit_raises(home):
     with pytest.raises(BudgetExceeded):
         compacted("s", request([{"role": "user", "content": "word " * 20_000}]), window=WINDOW, home=home)
 
@@ -177,7 +177,7 @@ def test_without_a_home_and_a_window_it_works_too(tmp_path, monkeypatch):
     assert sent["messages"] == turn(0)[:1]
 
 
-def test_what_the_provider_reports_corrects_the_next_count(home, client):
+def test_the_usage_of_the_provider_corrects_the_next_count(home, client):
     sent = compacted("s", request(turn(0)[:3]), home=home)
     before = tokens.counting(MODEL, place=home).factor
 

@@ -113,7 +113,7 @@ def test_a_long_thread_fits_and_the_state_stays_whole(home):
     assert model.sent[-1][1].content == "Look at part 0."
 
 
-def test_what_stays_is_the_very_message_of_the_state(home):
+def test_kept_messages_are_those_of_the_state(home):
     model = Scripted()
     agent = agent_with(model, home)
     for nth in range(20):
@@ -129,7 +129,7 @@ def test_what_stays_is_the_very_message_of_the_state(home):
 
 
 @pytest.mark.slow
-def test_another_process_goes_on_from_what_was_compacted(home):
+def test_another_process_continues_from_the_compacted_context(home):
     """What was compacted is recorded: nothing is summarised twice because the agent was started anew."""
     model = Scripted()
     agent = agent_with(model, home)
@@ -243,7 +243,7 @@ def test_a_message_of_the_user_that_holds_results_of_tools_is_one_message(count,
     assert sorted(opened) == sorted(answered)
 
 
-def test_what_the_provider_reports_corrects_the_next_count(home):
+def test_the_usage_of_the_provider_corrects_the_next_count(home):
     model = Scripted(model_name="some-model", costs=1.5)
     agent = agent_with(model, home)
     for nth in range(4):
@@ -285,7 +285,7 @@ def test_halves_of_pairs_are_never_sent(home):
     assert "nobody" not in str(model.sent[0])
 
 
-def test_what_cannot_fit_is_not_sent(home):
+def test_messages_that_cannot_fit_are_not_sent(home):
     model = Scripted()
 
     with pytest.raises(BudgetExceeded):
@@ -294,7 +294,7 @@ def test_what_cannot_fit_is_not_sent(home):
     assert model.sent == []
 
 
-def test_a_window_is_the_models_own_where_none_is_given(home):
+def test_a_window_is_the_models_own_by_default(home):
     middleware = compaction_middleware(home=home)
     agent = create_agent(Scripted(), [read], middleware=[middleware], checkpointer=InMemorySaver())
     for nth in range(25):

@@ -109,7 +109,7 @@ def test_it_can_be_waited_for(sdk, home):
     assert asyncio.run(use()) == "All memory cleared: 5 files."
 
 
-def test_without_the_sdk_the_caller_is_told(monkeypatch):
+def test_without_the_sdk_the_error_says_what_to_install(monkeypatch):
     integration._classes.cache_clear()
     monkeypatch.setitem(sys.modules, "anthropic.tools", None)
     monkeypatch.setitem(sys.modules, "anthropic", None)

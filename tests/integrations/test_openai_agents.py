@@ -178,7 +178,7 @@ def test_without_a_session_the_filter_goes_on_from_what_it_compacted(home):
     assert len(calls) == len(set(calls))
 
 
-def test_what_a_killed_run_left_open_is_kept_and_never_sent(home):
+def test_open_calls_of_a_killed_run_are_kept_and_never_sent(home):
     session = AetherSession("s", home=home)
     call = {"type": "function_call", "call_id": "lost", "name": "read_file", "arguments": "{}"}
     stray = {"type": "function_call_output", "call_id": "nobody", "output": "stray"}
@@ -229,7 +229,7 @@ asyncio.run(play(agent, AetherSession("s", home={str(home)!r}), ["Go on."] * 20)
     assert model.calls[0].input[0] == {"role": "user", "content": "Go on."}
 
 
-def test_what_cannot_fit_ends_the_run_and_is_not_sent(home):
+def test_items_that_cannot_fit_end_the_run_and_are_not_sent(home):
     session = AetherSession("s", home=home)
     model = turns(1)
     with pytest.raises(BudgetExceeded):
@@ -238,7 +238,7 @@ def test_what_cannot_fit_ends_the_run_and_is_not_sent(home):
     assert model.calls == ()
 
 
-def test_items_are_taken_back_and_begun_anew(home):
+def test_items_can_be_popped_and_cleared(home):
     async def run():
         session = AetherSession("s", home=home)
         await session.add_items([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}])
@@ -286,7 +286,7 @@ def test_the_limit_of_the_session_settings_holds(home):
     assert asyncio.run(run()) == [{"role": "user", "content": "b"}]
 
 
-def test_the_window_is_the_models_own_where_none_is_given(home):
+def test_the_window_is_the_models_own_by_default(home):
     """A model without a name has the smallest window that is known."""
     session = AetherSession("s", home=home)
     model = turns(12)
@@ -414,7 +414,7 @@ def test_a_hand_off_keeps_each_item_once(nested, home):
     ],
     ids=["the newest", "more than the session holds", "a limit"],
 )  # fmt: skip
-def test_what_is_not_what_the_session_holds_is_compacted_beside_it(given, home):
+def test_input_that_differs_from_the_session_is_compacted_beside_it(given, home):
     session, model = AetherSession("s", home=home), turns(12)
 
     async def run():
@@ -466,7 +466,7 @@ def test_a_run_that_is_always_overtaken_is_recorded_by_itself(home, monkeypatch)
     assert names[2].startswith("s" + AS_SENT + " run_")
 
 
-def test_an_item_that_is_taken_back_in_a_run_is_said_once_more(home):
+def test_an_item_that_is_popped_in_a_run_is_sent_once_more(home):
     """The runner takes items back before it tries again."""
     session, model = AetherSession("s", home=home), turns(10)
 
@@ -484,7 +484,7 @@ def test_an_item_that_is_taken_back_in_a_run_is_said_once_more(home):
     assert sum("content" in item for item in conversations.full_history("s", home=home)) == 10 * 3
 
 
-def test_what_a_provider_reports_corrects_the_next_count(home):
+def test_the_usage_of_a_provider_corrects_the_next_count(home):
     session = AetherSession("s", home=home)
     model = ScriptedModel(
         [[assistant_message(f"Answer {nth}.")] for nth in range(4)],

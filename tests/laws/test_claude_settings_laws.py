@@ -89,12 +89,12 @@ def test_merging_twice_is_merging_once(text):
 
 
 @given(written)
-def test_merging_over_an_older_version_is_merging_anew(text):
+def test_merging_over_an_older_version_is_merging_once(text):
     assert merge(merge(text, OLDER), WANTED) == merge(text, WANTED)
 
 
 @given(written)
-def test_taking_out_is_the_inverse(text):
+def test_removing_is_the_inverse(text):
     back = unmerge(merge(text, WANTED), text)
 
     assert json.loads(back) == json.loads(text)
@@ -103,13 +103,13 @@ def test_taking_out_is_the_inverse(text):
 
 
 def empties(value):
-    """Return whether we were put into something empty: what blank stood in it is not told by the merged text."""
+    """Return whether we were put into something empty: the merged text does not show its blanks."""
     hooks = value.get("hooks")
     return value == {} or hooks == {} or (hooks and any(hooks.get(event) == [] for event in EVENTS))
 
 
 @given(written, written)
-def test_what_is_changed_between_is_kept(text, other):
+def test_edits_between_merging_and_removing_stay(text, other):
     """A person edits what is not ours; taking out leaves exactly their edit."""
     merged = json.loads(merge(text, WANTED))
     edit = json.loads(other)
@@ -133,7 +133,7 @@ strewn = st.lists(
 
 
 @given(strewn)
-def test_ours_are_taken_out_wherever_they_are_and_renewed_as_one(groups):
+def test_ours_are_removed_in_any_place_and_renewed_as_one(groups):
     text = json.dumps({"hooks": {"Stop": groups}}, indent=2)
 
     left = json.loads(unmerge(text, '{"hooks": {"Stop": []}}'))["hooks"]["Stop"]
@@ -150,7 +150,7 @@ def foreign(groups):
 
 
 @given(listed)
-def test_a_server_is_put_in_once_and_taken_out(text):
+def test_a_server_is_added_once_and_removed(text):
     before = json.loads(text)
     merged = merge_server(text, SERVER)
 

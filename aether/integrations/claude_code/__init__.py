@@ -1,1 +1,1 @@
-"""Claude Code: hooks that capture a session and tell it what is remembered, and the plugin that brings them."""
+"""Claude Code: hooks that capture a session and give it the memory of earlier ones, and the plugin that installs them."""

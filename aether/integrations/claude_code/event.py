@@ -1,25 +1,19 @@
-"""Intake: what is kept of an event, as a small entry without secrets.
+"""The spool entry of a hook's event: small, and without secrets.
 
-An entry holds what capture can use at most, so a tool's output of fifty megabytes costs little; of a longer text its
-beginning and its end are kept. Cut first and redacted then, with more around the cut than is kept, so that no secret
-is torn into two harmless halves. Left out are `<private>` blocks, what aether itself told the model, and everything
-about private paths. On this path every import is paid for by every tool call of a session.
-
-Once: of several hook processes for one event, one answers.
-
-Where aether is installed twice, as a plugin and in the settings say, Claude Code starts each at the same time. All
-of them keep the event, which is then taken in once; but what each printed would stand before the model as often.
+An entry holds the most that capture can use, so a tool's output of fifty megabytes costs little; a longer text keeps
+its start and its end. Texts are cut first and redacted then, with more around the cut than is kept, so that no secret
+is torn into two harmless halves. `<private>` blocks, aether's own output and everything about private paths are left
+out. A hook gets a structure of the tool's own where the transcript has a text: `response_text` makes the same text of
+both, so that the notes do not depend on the source. Every tool call of a session pays for each import here.
 """
 
 from __future__ import annotations
 
+import json
 import os
-import time
-from hashlib import sha256
+import re
 
-from aether.integrations.claude_code.reply import QUESTIONS_ANSWERED, is_failure, response_text
 from aether.redact.redact import is_private, redact, redacted, without_blocks
-from aether.store.spool import is_real
 
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
 
@@ -28,52 +22,54 @@ if TYPE_CHECKING:
 
     from aether.types import JsonObject
 
-# Characters. A request or an answer of this length is a pasted document; its rules stand at either end.
+# Characters of the start and of the end. A longer request or answer is a pasted document, with its rules at either end.
 TEXT_CHARS = (15_000, 5_000)
-# One text said on the way, and all of them together: the last of them, where it is more.
+# One text of the assistant between two calls, and all of them together: the last of them, if there are more.
 INTERIM_CHARS = (4_000, 1_000)
 ALL_INTERIM_CHARS = 200_000
 SUMMARY_CHARS = (40_000, 20_000)
 # The most that aether.messages.shell reads of an output, and aether.messages.tool_calls of a new text.
 OUTPUT_CHARS = (4_200, 4_200)
 INPUT_CHARS = (20_000, 0)
-# All texts of one input together, and how far into it is looked: it is a tool's arguments, not a document.
+# All texts of one input together, and how far the input is read: it is a tool's arguments, not a document.
 ALL_INPUT_CHARS = 100_000
 MOST_ENTRIES = 200
 MOST_DEPTH = 8
 MOST_CALLS = 64
 NAME_CHARS = 200
 PATH_CHARS = 4_096
-# What is redacted beside what is kept: as much as the longest private key has.
+# Characters that are redacted around a cut: as many as the longest private key has.
 SLACK_CHARS = 1 << 14
 
-# Tools that only look, and lists of what is to be done: nothing is ever noted about them.
+# Tools that change nothing, and to-do lists: no note is ever made of them.
 READ_ONLY_TOOLS = frozenset(
     "Read Grep Glob LS NotebookRead TodoRead TodoWrite WebSearch WebFetch BashOutput KillShell KillBash ToolSearch "
     "TaskCreate TaskUpdate TaskList TaskGet TaskOutput TaskStop Skill ListMcpResourcesTool ReadMcpResourceTool".split()
 )
 AGENT_TOOLS = frozenset({"Task", "Agent"})
-# Fields that are kept as they are, by event: the field's name in the entry and in the payload.
+# Fields of an entry with those of the payload that they come from: short names, and texts.
 _NAME_FIELDS = {
-    "prompt_id": "prompt_id",
-    "source": "source",
-    "reason": "reason",
-    "trigger": "trigger",
-    "task": "task_id",
-}
-_TEXT_FIELDS = {"prompt": "prompt", "message": "last_assistant_message", "subject": "task_subject"} | {
-    "description": "task_description",
+    "prompt_id": "prompt_id", "source": "source", "reason": "reason", "trigger": "trigger", "task": "task_id"
+}  # fmt: skip
+_TEXT_FIELDS = {
+    "prompt": "prompt", "message": "last_assistant_message", "subject": "task_subject", "description": "task_description",
     "task_text": "task_text",
-}
+}  # fmt: skip
 _TOOLS = frozenset({"PostToolUse", "PostToolUseFailure"})
 KEPT_EVENTS = _TOOLS | frozenset(
     "SessionStart UserPromptSubmit PostToolBatch SubagentStart SubagentStop TaskCompleted PreCompact PostCompact Stop "
     "SessionEnd".split()
 )
+# A response that is nested deeper, or dumped longer, gives no note.
+_RESPONSE_DEPTH = 8
+_DUMPED_CHARS = 20_000
+_RESPONSE_TEXTS = ("content", "result", "output", "message", "text")
+# How Claude Code starts the response when a person has chosen.
+QUESTIONS_ANSWERED = "Your questions have been answered"
 
 
 def entry_of(payload: JsonObject, *, private: str = "") -> JsonObject | None:
-    """Return what is kept of the event that `payload` tells of; None where that is nothing.
+    """Return the entry of the event in `payload`; None if nothing of it is kept.
 
     `private` are the patterns of `claude.private_paths`.
 
@@ -105,7 +101,7 @@ def entry_of(payload: JsonObject, *, private: str = "") -> JsonObject | None:
 
 
 def bounded(text: str, head: int, tail: int) -> str:
-    r"""Return `text` without what is private or secret, cut to `head` characters of its beginning and `tail` of its end.
+    r"""Return `text` without what is private or secret, cut to its first `head` and last `tail` characters.
 
     >>> bounded("a" * 30 + " " + "b" * 47, 4, 4)
     'aaaa\n[… 70 characters left out …]\nbbbb'
@@ -121,7 +117,7 @@ def bounded(text: str, head: int, tail: int) -> str:
 
 
 def _interim(said: Any) -> list[JsonObject]:
-    """Return what was said before the last message, the texts bounded, as many from the end as may be kept."""
+    """Return the texts before the last message, each bounded, as many from the end as may be kept."""
     kept, left = [], ALL_INTERIM_CHARS
     for one in reversed(said if isinstance(said, list) else []):
         text = bounded(_text(one, "text"), *INTERIM_CHARS) if isinstance(one, dict) else ""
@@ -136,7 +132,7 @@ def _interim(said: Any) -> list[JsonObject]:
 
 
 def _cut(text: str, most: int) -> str:
-    """Return the beginning of `text`; where redaction left less, without its last word, which the cut may have torn."""
+    """Return the start of `text`; if redaction left less, without its last word, which the cut may have torn."""
     if len(text) > most:
         return text[:most]
     return text[: max(text.rfind(" "), text.rfind("\n"), 0)]
@@ -153,7 +149,7 @@ def _calls(payload: JsonObject, private: str) -> list[JsonObject]:
 
 
 def _call(payload: JsonObject, private: str, *, failed: bool) -> JsonObject | None:
-    """Return what is kept of a call and its answer; None where it is private, or tells nothing."""
+    """Return the entry of a call and its response; None if it is private, or of a tool that is never noted."""
     tool, given = _name(payload, "tool_name"), payload.get("tool_input")
     given = given if isinstance(given, dict) else {}
     if (
@@ -166,7 +162,11 @@ def _call(payload: JsonObject, private: str, *, failed: bool) -> JsonObject | No
     most = (
         OUTPUT_CHARS if tool not in AGENT_TOOLS and not answer.startswith(QUESTIONS_ANSWERED) else TEXT_CHARS
     )
-    call: JsonObject = {"tool": tool, "input": _input(given), "output": bounded(answer, *most)}
+    call: JsonObject = {
+        "tool": tool,
+        "input": _trimmed(redacted(_shortened(given, [ALL_INPUT_CHARS + SLACK_CHARS], MOST_DEPTH))),
+        "output": bounded(answer, *most),
+    }
     if failed or is_failure(payload.get("tool_response")):
         call["failed"] = True
     if name := _name(payload, "tool_use_id"):
@@ -174,15 +174,8 @@ def _call(payload: JsonObject, private: str, *, failed: bool) -> JsonObject | No
     return call
 
 
-def _input(given: JsonObject) -> JsonObject:
-    """Return the arguments of a call, redacted, with texts as long as capture reads them."""
-    cut = _shortened(given, [ALL_INPUT_CHARS + SLACK_CHARS], MOST_DEPTH)
-    trimmed: JsonObject = _trimmed(redacted(cut))
-    return trimmed
-
-
 def _shortened(value: Any, left: list[int], depth: int) -> Any:
-    """Return `value` with its texts cut where they, or all together, are too long; `left` is counted down."""
+    """Return `value` with its texts cut if they, or all together, are too long; `left` is counted down."""
     if isinstance(value, str):
         text = without_blocks(value)[: min(INPUT_CHARS[0] + SLACK_CHARS, left[0])]
         left[0] -= len(text)
@@ -212,44 +205,50 @@ def _name(payload: JsonObject, field: str, most: int = NAME_CHARS) -> str:
     return redact(_text(payload, field)[:most])  # whoever names an agent may put anything there
 
 
-# Those of one event start together; on a busy machine the last is some seconds behind. The same event again, such
-# as a second compaction of one turn, takes longer to come.
-SAME_EVENT_SECONDS = 5.0
-DIRECTORY_NAME = "answering"
-DIRECTORY = os.path.join("hooks", DIRECTORY_NAME)
-# What tells one event from another; the process that asks is another when a session is resumed once more.
-_EVENT_FIELDS = ("hook_event_name", "session_id", "prompt_id", "prompt", "agent_id", "source", "trigger")
+def response_text(response: Any) -> str:
+    r"""Return the text of a tool's response.
 
-
-def is_first(home: str, payload: dict[str, object]) -> bool:
-    """Return whether no other process has said so for the event of `payload` within the last seconds.
-
-    Where nothing can be written, all are: told twice is better than not at all.
+    >>> response_text({"stdout": "12 passed", "stderr": "slow", "interrupted": False})
+    '12 passed\nslow'
+    >>> response_text([{"type": "text", "text": "done"}]), response_text({"type": "create", "filePath": "a.py", "content": "x"})
+    ('done', 'The file a.py has been created.')
     """
-    asking = os.environ.get("CLAUDE_PID") or os.getppid()
-    told = "\0".join([str(payload.get(field)) for field in _EVENT_FIELDS] + [str(asking)])
-    directory = os.path.join(home, DIRECTORY)
-    name = os.path.join(directory, sha256(told.encode("utf-8", "replace")).hexdigest())
-    try:
-        os.makedirs(directory, mode=0o700, exist_ok=True)
-        if not is_real(home, DIRECTORY_NAME):
-            return True  # elsewhere nothing is made, and nothing swept away
-        _sweep(directory)
-        os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    except FileExistsError:
-        return not os.path.isdir(directory)
-    except OSError:
-        return True
-    return True
+    if not isinstance(response, dict):
+        return _flat(response, _RESPONSE_DEPTH)
+    if "stdout" in response or "stderr" in response:
+        return "\n".join(filter(None, [_text(response, "stdout"), _text(response, "stderr")]))
+    if path := _text(response, "filePath"):
+        return f"The file {path} has been {'created' if response.get('type') == 'create' else 'updated'}."
+    if isinstance(response.get("answers"), dict):
+        pairs = ", ".join(f'"{asked}"="{_flat(chosen, 1)}"' for asked, chosen in response["answers"].items())
+        return f"{QUESTIONS_ANSWERED}: {pairs}. You can now continue with these answers in mind."
+    named = next(
+        (response[name] for name in _RESPONSE_TEXTS if isinstance(response.get(name), str | list)), None
+    )
+    if named is not None:
+        return _flat(named, _RESPONSE_DEPTH)
+    return json.dumps(response, ensure_ascii=False)[:_DUMPED_CHARS]
 
 
-def _sweep(directory: str) -> None:
-    """Remove what was said longer ago."""
-    now = time.time()
-    for entry in os.scandir(directory):
-        try:
-            # Also what the future says: the clock was set back since.
-            if abs(now - entry.stat(follow_symlinks=False).st_mtime) > SAME_EVENT_SECONDS:
-                os.unlink(entry.path)
-        except FileNotFoundError:
-            continue  # another removed it
+def is_failure(response: Any) -> bool:
+    r"""Return whether a response itself reports that the tool failed.
+
+    >>> is_failure({"isError": True}), is_failure("Exit code 1\nno such file"), is_failure("1 error found")
+    (True, True, False)
+    """
+    if isinstance(response, dict):
+        return response.get("isError") is True or response.get("is_error") is True
+    head = response[:80].lstrip() if isinstance(response, str) else ""
+    return bool(re.match(r"Exit code -?[1-9]|<tool_use_error>|Error: ", head))
+
+
+def _flat(content: Any, depth: int) -> str:
+    """Return the texts of content blocks as one."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list) and depth:
+        return "\n".join(text for text in (_flat(part, depth - 1) for part in content) if text)
+    if isinstance(content, dict) and depth:
+        image = content.get("type") == "image"
+        return "[image]" if image else _flat(content.get("text", content.get("content", "")), depth - 1)
+    return ""

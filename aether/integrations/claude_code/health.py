@@ -1,6 +1,6 @@
-"""What there is of aether in Claude Code: installed where, whether it runs, and what came of it.
+"""The health of an installation in Claude Code, and pausing it: settings, program, waiting events, last session.
 
-Everything is only read; the program is run once, on an event that says nothing.
+`status` only reads; the program of the hooks is run once, on an event that is kept nowhere. `install` changes settings.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from aether import project
 from aether.api.home import find
@@ -25,84 +25,83 @@ from aether.store import spool
 from aether.store.files import make_directory, storage_errors
 from aether.types import JsonObject
 
-# Far above what starting takes anywhere; a program that is stuck is named, not waited for.
+# Far above any start-up time; a program that is stuck is reported.
 RUN_SECONDS = 10
 PLUGIN = "aether"
 BARE_COMMAND = (install.PROGRAM,)
-# No event of Claude Code's: nothing is kept of it.
+# Not an event of Claude Code, so nothing of it is kept.
 PROBE_EVENT = "Check"
 
 
 class Installed(NamedTuple):
-    """What of ours stands in one settings file."""
+    """The entries of aether in one settings file."""
 
     scope: str
     path: str
     events: list[str]
     programs: list[list[str]]
-    """The words that start the program; more than one where entries of several environments stand there."""
+    """The commands that start the program; several if entries of several environments are there."""
     hooks_disabled: bool
     """Whether this file switches all hooks off."""
     plugin: bool
-    """Whether it enables our plugin."""
+    """Whether it enables the plugin."""
     problem: str
 
 
 class Report(NamedTuple):
-    """What `aether claude status` tells."""
+    """The report of `aether claude status`."""
 
     installed: list[Installed]
     servers: list[str]
-    """Scopes whose MCP servers have ours; `plugin` where it is enabled, for it brings its own."""
+    """Scopes with the MCP server of aether; `plugin` if it is enabled, for it brings its own."""
     home: str
-    """The project's home; empty where there is none."""
+    """The project's home; empty if it has none."""
     paused: bool
     waiting: int
-    """Entries of hooks that were not taken in yet."""
+    """Entries of hooks that are not drained yet."""
     last_session: JsonObject | None
-    """The session heard of last: session, at, first_source."""
+    """The newest session that a hook has seen: session, at, first_source."""
     log: list[str]
-    """The last lines of hook.log of these days: what went wrong."""
+    """The last lines of hook.log of these days: failures of hooks."""
     path: str
-    """What does not work because our programs are not on PATH in every shell; empty where they are."""
+    """What fails because the programs are not on PATH in every shell; empty if they are."""
     problems: list[str]
-    """What keeps it from working, each with what to do."""
+    """Each problem with its fix."""
 
 
 def status(home: Path | None = None, *, start: Path | None = None) -> Report:
-    """Return how aether is installed in Claude Code, for a session started in `start`, else here."""
+    """Return the state of the installation for a session that is started in `start`, else here."""
     at = install.project_directory(start)
-    place, astray = _place(home, start)
+    try:
+        place, problems = str(home or home_of_project(str(start or Path.cwd()))), []
+    except UnsafePath as reason:
+        place, problems = os.devnull, [str(reason)]  # a home without content
     paths = {scope: install.settings_path(scope, project=at) for scope in install.SCOPES}
     installed = [
         _installed(scope, path)
         for scope, path in paths.items()
         if scope == "user" or not install.is_user_settings(path)
     ]
-    there = os.path.isdir(place)
+    found = [
+        (str(known["at"]), path.stem, known["first_source"])
+        for path in Path(place).glob("hooks/sessions/*.json")
+        if (known := find_session(Path(place), path.stem)) is not None
+    ]
     report = Report(
         installed,
         [
-            *[scope for scope in install.SCOPES if _serves(scope, at)],
+            *[scope for scope in install.SCOPES if _has_server(scope, at)],
             *(["plugin"] if any(one.plugin for one in installed) else []),
         ],
-        place if there else "",
+        place if os.path.isdir(place) else "",
         is_paused(place),
         len(spool.waiting(place)),
-        _last_session(Path(place)),
+        dict(zip(("at", "session", "first_source"), max(found), strict=True)) if found else None,
         recent_log(Path(place)),
         install.path_advice(),
         [],
     )
-    return report._replace(problems=[*astray, *_problems(report), *config_problems(Path(place))])
-
-
-def _place(home: Path | None, start: Path | None) -> tuple[str, list[str]]:
-    """Return where the home is, and why it is not used."""
-    try:
-        return str(home or home_of_project(str(start or Path.cwd()))), []
-    except UnsafePath as reason:
-        return os.devnull, [str(reason)]  # nothing is in there
+    return report._replace(problems=[*problems, *_problems(report), *config_problems(Path(place))])
 
 
 def _installed(scope: str, path: Path) -> Installed:
@@ -128,8 +127,8 @@ def _installed(scope: str, path: Path) -> Installed:
     )  # fmt: skip
 
 
-def _serves(scope: str, project: Path) -> bool:
-    """Return whether the MCP servers of `scope` have ours; those of one person in one project stand with the user's."""
+def _has_server(scope: str, project: Path) -> bool:
+    """Return whether the MCP servers of `scope` include that of aether; the local ones are in the user's file."""
     try:
         found = json.loads(install.server_path(scope, project=project).read_bytes())
         servers = (found["projects"][str(project)] if scope == "local" else found)["mcpServers"].values()
@@ -152,7 +151,7 @@ def _problems(report: Report) -> list[str]:
             )
     called = [(one.scope, tuple(words)) for one in hooked for words in one.programs]
     called += [("plugin", BARE_COMMAND)] if plugin else []
-    # A line for all is silent where the program is not on PATH: no matter where another line works.
+    # The shared line is silent if the program is not on PATH: no problem while another line works.
     heard = [each for each in called if each[1] != BARE_COMMAND or shutil.which(install.PROGRAM)] or called
     places = list(dict.fromkeys(place for place, _ in heard))
     if len(places) > 1:
@@ -161,33 +160,33 @@ def _problems(report: Report) -> list[str]:
             'Run "aether claude uninstall" for all but one.'
         )
     found += [
-        f"{one.path}: disableAllHooks is true. Take it out." for one in report.installed if one.hooks_disabled
+        f"{one.path}: disableAllHooks is true. Remove it." for one in report.installed if one.hooks_disabled
     ]
     found += [
         words for program in sorted({words for _, words in heard}) if (words := program_problem(program))
     ]
     if not report.home:
-        found.append('This project has no home. Run "aether init", or let the first session make it.')
+        found.append('This project has no home. Run "aether init", or start a session, which creates it.')
     if report.paused:
         found.append('Paused: nothing is captured. Run "aether claude resume".')
     return found
 
 
 def program_problem(words: Sequence[str]) -> str:
-    """Return what is wrong with the program that `words` start; nothing where it runs."""
+    """Return the problem of the program that `words` start; empty if it runs."""
     shown = " ".join(words)
     fix = 'Run "aether claude install" again, from the environment that has aether.'
     if words[0] == install.PROGRAM:
-        fix = "Start Claude Code where it is on PATH."
+        fix = "Start Claude Code with it on PATH."
     with tempfile.TemporaryDirectory() as nowhere:
         environment = {**os.environ, "AETHER_AUTO_INIT": project.OFF, "AETHER_HOME": nowhere}
         try:
-            done = subprocess.run(  # noqa: S603 - what the settings would start anyway
+            done = subprocess.run(  # noqa: S603 - the settings would start it anyway
                 [*words, PROBE_EVENT], input=b"{}", capture_output=True, cwd=nowhere, env=environment,
                 timeout=RUN_SECONDS, check=False,
             )  # fmt: skip
         except FileNotFoundError:
-            return f"{shown} is not there. {fix}"
+            return f"{shown} does not exist. {fix}"
         except OSError as reason:
             return f"{shown} cannot be started ({reason.strerror or reason}). {fix}"
         except subprocess.TimeoutExpired:
@@ -199,7 +198,7 @@ def program_problem(words: Sequence[str]) -> str:
 
 
 def paused_file(home: str | os.PathLike[str]) -> Path:
-    """Return the file whose presence means that hooks capture and tell nothing."""
+    """Return the file whose presence pauses the hooks."""
     return Path(home) / "hooks" / "paused"
 
 
@@ -209,7 +208,7 @@ def is_paused(home: str | os.PathLike[str]) -> bool:
 
 
 def pause(home: Path) -> Path:
-    """Let the hooks of `home` capture and tell nothing, and return it."""
+    """Pause the hooks of `home`, so that they capture and print nothing, and return it."""
     place, file = find(home), paused_file(home)
     with storage_errors(file):
         make_directory(file.parent)
@@ -218,20 +217,8 @@ def pause(home: Path) -> Path:
 
 
 def resume(home: Path) -> Path:
-    """Let the hooks of `home` work again, and return it."""
+    """Resume the hooks of `home`, and return it."""
     place = find(home)
     with storage_errors(place):
         paused_file(place).unlink(missing_ok=True)
     return place
-
-
-def _last_session(home: Path) -> JsonObject | None:
-    found: list[tuple[str, str, Any]] = []
-    for path in (home / "hooks" / "sessions").glob("*.json"):
-        known = find_session(home, path.stem)
-        if known is not None:
-            found.append((str(known["at"]), path.stem, known["first_source"]))
-    if not found:
-        return None
-    at, session, source = max(found)
-    return {"session": session, "at": at, "first_source": source}

@@ -1,18 +1,9 @@
-"""Claude Code's settings: our hooks and MCP server put into files that people keep, and taken out again.
+"""Installing in Claude Code: hooks and MCP server put into settings files that people keep, and removed again.
 
-Before a file is changed, what it was is kept in the directory of the user; writing is atomic and goes through symlinks; a file that
-somebody else changes meanwhile is left to them. Putting in twice changes nothing the second time, and taking out
-gives the bytes from before (`claude_merging` holds what makes that so).
-
-Merging into settings of Claude Code: our hooks and our MCP server in a text, and the text without them.
-
-Pure: texts in, texts out. Every byte that is not ours stays as it is; merging twice is merging once; and a text
-without what was merged into it is the text from before.
-
-The handlers of Claude Code's hooks: which events aether asks for, and how each is called.
-
-One table, from which the plugin's `hooks/hooks.json` and the entries of `settings.json` are made. Only what can give
-a note or needs an answer is asked for: for a tool that merely reads, no process is started.
+One table, `EVENTS`, makes the entries of `settings.json` and the plugin's `hooks/hooks.json`; only events that give a
+note or need an answer are in it. Merging is pure, text to text: every byte of others stays, merging twice is merging
+once, and removing gives the bytes from before. A file is backed up in the user's own directory before it is changed,
+written atomically through symlinks, and left alone if somebody else changes it meanwhile.
 """
 
 from __future__ import annotations
@@ -42,16 +33,17 @@ from aether.text import json_edit
 from aether.types import JsonObject
 
 PROGRAM, COMMAND = "aether-hook", "aether"
-# Where there are no scripts. A session stands in a project whose own files must not be imported: hence -P.
+# How to start the package without scripts. -P: the files of the session's project must not be imported.
 MODULE_ARGUMENTS = ("-P", "-m", "aether")
+SERVER = "aether"
 # Seconds after which Claude Code ends the process: above the program's own deadlines (4, 12 and 27 at most until the
-# event is kept), so that only one that is stuck is ended from outside.
+# event is kept), so that only a stuck one is ended from outside.
 LIGHT_SECONDS = 5
 HEAVY_SECONDS = 15
 COMPACTING_SECONDS = 30
 # A person waits for the end of a session; it only writes one small file.
 LAST_SECONDS = 2
-# Tools that change something, run something or bring an answer; aether's own MCP tools are no news to it.
+# Tools that change or run something or bring an answer; not aether's own MCP tools.
 TOOLS = (
     "^(Bash|PowerShell|Monitor|Edit|Write|MultiEdit|NotebookEdit|Task|Agent|SendMessage|ExitPlanMode|AskUserQuestion"
     "|mcp__(?!aether__|plugin_aether_).+)$"
@@ -59,7 +51,7 @@ TOOLS = (
 
 
 class EventHook(NamedTuple):
-    """How one event is asked for."""
+    """The hook of one event: its time limit, and the tools it is for."""
 
     seconds: int
     matcher: str = ""
@@ -78,18 +70,350 @@ EVENTS = {
     "TaskCompleted": EventHook(LIGHT_SECONDS),
     "SessionEnd": EventHook(LAST_SECONDS),
 }
-# A shell line that is silent where the program is missing: for files that others use too.
+# A shell line that is silent if the program is missing: for files that are shared.
 _GUARDED = re.compile(r"\Acommand -v .+ && exec .*aether.* (\w+); exit 0\Z", re.DOTALL)
+EMPTY = "{}\n"
+# The keys of a handler that aether sets.
+HANDLER_KEYS = ("type", "command", "args", "timeout")
+SCOPES = ("project", "local", "user")
+# Of the digest of a path: enough to distinguish some thousand projects.
+PATH_DIGEST_CHARS = 12
+# For files of a project; settings of one person may be read by their owner only, as Claude Code makes them.
+SHARED_MODE = 0o644
+# For shared files: it names nothing of this machine.
+SHARED_SERVER: JsonObject = {"command": COMMAND, "args": ["mcp"]}
+BYTE_ORDER_MARK = "\ufeff"
+# The memory of a project is not part of it, and must not be committed by accident.
+GITIGNORE = b"*\n"
+_Merge = Callable[[str], str]
+_Unmerge = Callable[[str, str], str]
+
+
+class FileChange(NamedTuple):
+    """The change of one file; in a dry run, the planned one."""
+
+    path: str
+    change: str
+    """`created`, `changed`, `removed` or `unchanged`."""
+    backup: str
+    """The path of the backup; empty if there is none."""
+    diff: str
+
+
+class _Plan(NamedTuple):
+    """A file's bytes before and after; `None` means no file."""
+
+    path: Path
+    before: bytes | None
+    after: bytes | None
+    obsolete: tuple[Path, ...] = ()
+    """Backups with the same bytes that the file itself will have."""
+
+
+def install(
+    scope: str = "project", *, project: Path | None = None, dry_run: bool = False
+) -> list[FileChange]:
+    """Put our hooks into the settings of `scope`, with the MCP server for a project, and return the changes.
+
+    A user's servers are in a file that Claude Code rewrites all the time; only its own command adds to that.
+
+    Raises:
+        InvalidDocument: a file is not JSON, or not in the form of Claude Code; nothing was changed.
+        Conflict: somebody else changed a file meanwhile.
+        StorageFailed: a file cannot be read or written.
+    """
+    plans = []
+    for path, merge, _ in _files(scope, project):
+        before = _read(path)
+        text = _text(path, before)
+        plans.append(_Plan(path, before, _bytes(merge(text), like=before)))
+    return [_applied(plan, shared=scope == "project", dry_run=dry_run) for plan in plans]
+
+
+def uninstall(
+    scope: str = "project", *, project: Path | None = None, dry_run: bool = False
+) -> list[FileChange]:
+    """Remove our hooks and our MCP server from the files of `scope`, and return the changes.
+
+    Raises:
+        InvalidDocument: a file is not JSON; nothing was changed.
+        Conflict: somebody else changed a file meanwhile.
+        StorageFailed: a file cannot be read or written.
+    """
+    plans = [_plan_out(path, merge, unmerge) for path, merge, unmerge in _files(scope, project)]
+    return [_applied(plan, shared=scope == "project", dry_run=dry_run) for plan in plans]
+
+
+def _files(scope: str, project: Path | None) -> list[tuple[Path, _Merge, _Unmerge]]:
+    path = settings_path(scope, project=project)
+    if scope != "user" and is_user_settings(path):
+        raise InvalidInput(
+            "this project's settings would be those of the user.",
+            fix="Use --user, or go into a project.",
+            where=str(path),
+        )
+    groups = wanted_groups(scope)
+    files: list[tuple[Path, _Merge, _Unmerge]] = [
+        (
+            path,
+            lambda text: merge(text, groups, where=str(path)),
+            lambda text, before: unmerge(text, before, where=str(path)),
+        )
+    ]
+    servers = server_path(scope, project=project)
+    if scope == "project" and (can_serve() or servers.exists()):
+        files.append(
+            (
+                servers,
+                lambda text: merge_server(text, SHARED_SERVER, where=str(servers)),
+                lambda text, before: unmerge_server(text, before, where=str(servers)),
+            )
+        )
+    return files
+
+
+def _plan_out(path: Path, merge: _Merge, unmerge: _Unmerge) -> _Plan:
+    present = _read(path)
+    text = _text(path, present)
+    if not text.strip() or unmerge(text, "") == text:
+        return _Plan(path, present, present)
+    earlier, copies = _clean_backup(path, unmerge)
+    before = _text(path, earlier)
+    if merge(before) == text:
+        after = earlier
+    else:
+        without = unmerge(text, before)
+        # A file that aether made and nobody else uses is removed.
+        after = None if earlier is None and not parse_settings(without) else _bytes(without, like=present)
+    return _Plan(path, present, after, tuple(copy for copy, data in copies if data == after))
+
+
+def _clean_backup(path: Path, unmerge: _Unmerge) -> tuple[bytes | None, list[tuple[Path, bytes]]]:
+    """Return the newest backup without our entries, if there is one, and all backups."""
+    names = sorted(_backups().glob(f"{_backup_prefix(path)}*"), reverse=True)
+    copies = [(name, name.read_bytes()) for name in names]
+    for name, data in copies:
+        with contextlib.suppress(InvalidDocument):
+            text = _text(name, data)
+            if not text.strip() or unmerge(text, "") == text:
+                return data, copies
+    return None, copies
+
+
+def _applied(plan: _Plan, *, shared: bool, dry_run: bool) -> FileChange:
+    path, before, after = plan.path, plan.before, plan.after
+    if before == after:
+        return FileChange(str(path), "unchanged", "", "")
+    change = "created" if before is None else "removed" if after is None else "changed"
+    done = FileChange(str(path), change, "", _diff(plan))
+    if dry_run:
+        return done
+    with _disk(path):
+        if _read(path) != before:
+            raise Conflict(
+                "was changed by somebody else meanwhile. Nothing was written.",
+                fix="Try again.",
+                where=str(path),
+            )
+        if before is not None and after is not None and not plan.obsolete:
+            # Outside of any project, or it would be committed.
+            backup = _backups() / f"{_backup_prefix(path)}{clock.now():%Y%m%dT%H%M%S%fZ}"
+            backup.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_whole(backup, before)
+            done = done._replace(backup=str(backup))
+        _write(path, after, shared=shared)
+        for copy in plan.obsolete:
+            copy.unlink()
+        with contextlib.suppress(OSError):  # it holds others, or does not exist
+            _backups().rmdir()
+    return done
+
+
+def _backups() -> Path:
+    return claude_directory() / "aether-backups"
+
+
+def _backup_prefix(path: Path) -> str:
+    """Return the prefix of the names of a file's backups."""
+    place = hashlib.sha256(os.fsencode(os.path.abspath(path))).hexdigest()[:PATH_DIGEST_CHARS]
+    return f"{path.name}-{place}-"
+
+
+def _write(path: Path, data: bytes | None, *, shared: bool) -> None:
+    target = Path(os.path.realpath(path))  # a link to settings elsewhere stays a link
+    if data is None:
+        target.unlink()
+        with contextlib.suppress(OSError):  # it holds other files
+            if path.parent.name == ".claude" and path.parent != claude_directory():
+                path.parent.rmdir()
+        return
+    mode = target.stat().st_mode & 0o7777 if target.exists() else SHARED_MODE if shared else None
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(target, data)
+    if mode is not None:
+        target.chmod(mode)
+
+
+def _read(path: Path) -> bytes | None:
+    with _disk(path):
+        try:
+            return path.read_bytes()
+        except FileNotFoundError:
+            return None
+
+
+@contextlib.contextmanager
+def _disk(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except AetherError:
+        raise
+    except OSError as reason:
+        raise StorageFailed(
+            f"{reason.strerror or reason}. Nothing was changed.",
+            fix="Make it a readable and writable file, then try again.",
+            where=str(path),
+        ) from reason
+
+
+def _text(path: Path, data: bytes | None) -> str:
+    try:
+        return (data or b"").decode("utf-8").removeprefix(BYTE_ORDER_MARK)
+    except UnicodeDecodeError as reason:
+        raise InvalidDocument(
+            "is not UTF-8 text. Nothing was changed.", fix="Convert it to UTF-8.", where=str(path)
+        ) from reason
+
+
+def _bytes(text: str, *, like: bytes | None) -> bytes:
+    mark = BYTE_ORDER_MARK if (like or b"").startswith(BYTE_ORDER_MARK.encode()) else ""
+    return f"{mark}{text}".encode()
+
+
+def _diff(plan: _Plan) -> str:
+    old, new = (_text(plan.path, data).splitlines(keepends=True) for data in (plan.before, plan.after))
+    lines = difflib.unified_diff(old, new, f"{plan.path} (now)", f"{plan.path} (then)")
+    return "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
+    )
+
+
+def read_settings(path: Path) -> JsonObject:
+    """Return the settings in a file, empty without one.
+
+    Raises:
+        InvalidDocument: it is not JSON.
+        StorageFailed: it cannot be read.
+    """
+    text = _text(path, _read(path))
+    return parse_settings(text, where=str(path)) if text.strip() else {}
+
+
+def claude_directory() -> Path:
+    """Return the directory in which Claude Code keeps its settings and transcripts."""
+    return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path("~/.claude").expanduser())
+
+
+def project_directory(start: Path | None = None) -> Path:
+    """Return the directory whose `.claude/` counts for sessions that are started in `start`, else here.
+
+    Claude Code reads only that of the directory it is started in: most likely the nearest one above with a `.claude/`,
+    up to the top of the checkout; else that top.
+    """
+    here = Path(os.path.realpath(start or Path.cwd()))
+    above = [here, *here.parents]
+    tops = [at for at, path in enumerate(above) if (path / ".git").exists()]
+    within = above[: tops[0] + 1] if tops else [here]
+    user = os.path.realpath(claude_directory())
+    return next(
+        (path for path in within if (path / ".claude").is_dir() and str(path / ".claude") != user), within[-1]
+    )
+
+
+def default_scope() -> str:
+    """Return the scope that works on this machine: project if the programs are on PATH, else local."""
+    return "local" if path_advice() else "project"
+
+
+def settings_path(scope: str, *, project: Path | None = None) -> Path:
+    """Return the settings file of a scope: project, local or user.
+
+    Raises:
+        InvalidInput: the scope is unknown.
+    """
+    if scope not in SCOPES:
+        raise InvalidInput(
+            f"unknown scope {shown(scope)}.", fix=f"Use one of {', '.join(SCOPES)}.", where="scope"
+        )
+    if scope == "user":
+        return claude_directory() / "settings.json"
+    name = "settings.local.json" if scope == "local" else "settings.json"
+    return (project or project_directory()) / ".claude" / name
+
+
+def is_user_settings(path: Path) -> bool:
+    """Return whether a settings file is in the directory of the user's own settings, which is no project."""
+    return os.path.realpath(path.parent) == os.path.realpath(claude_directory())
+
+
+def server_path(scope: str, *, project: Path | None = None) -> Path:
+    """Return the file in which Claude Code keeps the MCP servers of a scope."""
+    if scope == "project":
+        return (project or project_directory()) / ".mcp.json"
+    return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path("~").expanduser()) / ".claude.json"
+
+
+def plugin_directory() -> Path:
+    """Return the directory of the plugin, which is a marketplace of itself as well."""
+    return Path(__file__).with_name("plugin")
+
+
+def make_home(named: Home = None) -> tuple[Path, bool]:
+    """Return the home of this project and whether this call created it; git ignores a created one.
+
+    Raises:
+        StorageFailed: the directory cannot be written.
+    """
+    place = find_home(named or project_of.home_of(os.getcwd()))
+    made = not (place / "data").is_dir()
+    init(place)
+    ignore = place / ".gitignore"
+    if made and not ignore.exists():
+        with _disk(ignore):
+            write_whole(ignore, GITIGNORE)
+    return place, made
+
+
+def can_serve() -> bool:
+    """Return whether the package that the MCP server needs is installed."""
+    return importlib.util.find_spec("mcp") is not None
+
+
+def wanted_groups(scope: str) -> JsonObject:
+    """Return the group of handlers that installing puts into the settings of `scope` for each event."""
+    if scope == "project":
+        return shared_groups()
+    return own_groups(own_program())
+
+
+def own_server() -> JsonObject:
+    """Return the entry of the MCP server for one person: by its bare name if that is ours in every shell."""
+    name = COMMAND
+    script = own_script(name) or shutil.which(name)
+    words = [os.path.abspath(script)] if script else [sys.executable, *MODULE_ARGUMENTS]
+    if is_on_path(name):
+        words = [name]
+    return {"command": words[0], "args": [*words[1:], "mcp"]}
 
 
 def own_program() -> list[str]:
-    """Return the words that start this environment's hook program: its own script, else the one on PATH."""
+    """Return the command of this environment's hook program: its own script, else the one on PATH."""
     script = own_script(PROGRAM) or shutil.which(PROGRAM)
     return [os.path.abspath(script)] if script else [sys.executable, *MODULE_ARGUMENTS, "hook"]
 
 
 def path_advice() -> str:
-    """Return what does not work because our programs are not on PATH in every shell, and how to mend that; else nothing."""
+    """Return what fails because the programs are not on PATH in every shell, and the fix; empty if they are."""
     missing = [name for name in (COMMAND, PROGRAM) if not is_on_path(name)]
     if not missing:
         return ""
@@ -97,14 +421,14 @@ def path_advice() -> str:
     link = f", or: ln -s {shlex.join(scripts)} ~/.local/bin/" if scripts and os.name != "nt" else ""
     return (
         f"{' and '.join(missing)} of this environment {'are' if missing[1:] else 'is'} not on PATH in every shell. "
-        "Where Claude Code is started without, there are no plugin, slash commands, status line and hooks of --project, "
-        'and the model cannot run the "aether recall" it is told of. '
+        "Without them on PATH Claude Code has no plugin, slash commands, status line and hooks of --project, "
+        'and the model cannot run "aether recall", which its memory block names. '
         f"Add {sysconfig.get_path('scripts')} to PATH{link}"
     )
 
 
 def own_script(name: str) -> str:
-    """Return the path of a script of this environment, or nothing where it has none of that name."""
+    """Return the path of a script of this environment, or nothing if it has none of that name."""
     path = os.path.join(sysconfig.get_path("scripts"), f"{name}.exe" if os.name == "nt" else name)
     return path if os.path.isfile(path) else ""
 
@@ -112,7 +436,7 @@ def own_script(name: str) -> str:
 def is_on_path(name: str) -> bool:
     """Return whether the bare `name` starts this environment's script in every shell.
 
-    What is on PATH only because a virtual environment is active is not there for the next session.
+    A program that is on PATH only while a virtual environment is active is missing in the next session.
     """
     script, found = own_script(name), shutil.which(name)
     if not script or not found:
@@ -122,15 +446,16 @@ def is_on_path(name: str) -> bool:
 
 
 def shared_groups() -> JsonObject:
-    """Return the group of each event for the plugin and for settings that others get too.
+    """Return the group of each event for the plugin and for shared settings.
 
-    They say nothing of this machine: `aether-hook` on PATH is started, and where there is none nothing happens.
+    They name nothing of this machine: `aether-hook` on PATH is started, and without one nothing happens.
     """
-    return {event: _group(event, _guarded(event)) for event in EVENTS}
+    line = "command -v {0} >/dev/null 2>&1 && exec {0} {1}; exit 0"
+    return {event: _group(event, {"command": line.format(PROGRAM, event)}) for event in EVENTS}
 
 
 def own_groups(words: Sequence[str]) -> JsonObject:
-    """Return the group of each event for settings of one person: `words` start the program, without a shell."""
+    """Return the group of each event for settings of one person; `words` start the program without a shell."""
     return {event: _group(event, {"command": words[0], "args": [*words[1:], event]}) for event in EVENTS}
 
 
@@ -138,53 +463,6 @@ def _group(event: str, called: JsonObject) -> JsonObject:
     asked = EVENTS[event]
     handler = {"type": "command", **called, "timeout": asked.seconds}
     return {**({"matcher": asked.matcher} if asked.matcher else {}), "hooks": [handler]}
-
-
-def _guarded(event: str) -> JsonObject:
-    return {"command": f"command -v {PROGRAM} >/dev/null 2>&1 && exec {PROGRAM} {event}; exit 0"}
-
-
-def is_own_handler(handler: object) -> bool:
-    """Return whether a handler is one that aether made, of this version or an earlier one.
-
-    >>> is_ours({"type": "command", "command": "/venv/bin/aether-hook", "args": ["Stop"]})
-    True
-    >>> is_ours({"type": "command", "command": "echo aether-hook"})
-    False
-    """
-    return bool(program_of(handler))
-
-
-def program_of(handler: object) -> list[str]:
-    """Return the words that start the program of one of our handlers, without the event; none for another's."""
-    if not isinstance(handler, dict) or not isinstance(handler.get("command"), str):
-        return []
-    command, given = handler["command"], handler.get("args", [])
-    if _GUARDED.match(command):
-        words = _words(command.partition(" && exec ")[2].partition("; ")[0])
-    elif isinstance(given, list) and all(isinstance(word, str) for word in given) and given:
-        words = [command, *given]
-    else:
-        words = _words(command)
-    return words[:-1] if _is_program(words[:-1]) else []
-
-
-def _is_program(words: list[str]) -> bool:
-    names = [re.split(r"[\\/]", word)[-1].removesuffix(".exe") for word in words[:1]] + words[1:]
-    return names in ([PROGRAM], ["aether", "hook"]) or names[1:] == [*MODULE_ARGUMENTS, "hook"]
-
-
-def _words(command: str) -> list[str]:
-    try:
-        return shlex.split(command)
-    except ValueError:  # an open quote: not of ours
-        return []
-
-
-SERVER = "aether"
-EMPTY = "{}\n"
-# What of a handler is ours to say.
-HANDLER_KEYS = ("type", "command", "args", "timeout")
 
 
 def merge(text: str, groups: JsonObject, *, where: str = "") -> str:
@@ -225,10 +503,10 @@ def _merged(text: str, event: str, wanted: JsonObject | None, where: str) -> str
 
 
 def _updated(text: str, at: json_edit.Path, present: JsonObject, wanted: JsonObject, below: int) -> str:
-    """Return `text` with our handler brought up to date where it stands; unchanged where it is."""
+    """Return `text` with our handler brought up to date in its place."""
     (made,) = wanted["hooks"]
     held = present["hooks"][below]
-    # What a person has added to it, such as a statusMessage, stays.
+    # Keys that a person has added, such as a statusMessage, stay.
     handler = made | {key: value for key, value in held.items() if key not in HANDLER_KEYS}
     if held != handler:
         text = json_edit.put(text, (*at, "hooks", below), handler)
@@ -242,7 +520,7 @@ def _updated(text: str, at: json_edit.Path, present: JsonObject, wanted: JsonObj
 
 
 def unmerge(text: str, before: str = "", *, where: str = "") -> str:
-    """Return the settings `text` without our handlers and what they leave empty; what `before` held stays.
+    """Return the settings `text` without our handlers and the objects that they leave empty, except those in `before`.
 
     Raises:
         InvalidDocument: it is not JSON, or `hooks` is not what Claude Code reads.
@@ -257,7 +535,7 @@ def unmerge(text: str, before: str = "", *, where: str = "") -> str:
 
 
 def _without(text: str, event: str, *, keep: bool) -> str:
-    """Return `text` without our handlers of `event`, groups that empties, and, but to `keep` it, the empty event."""
+    """Return `text` without our handlers of `event`, without emptied groups and, unless `keep`, without an empty event."""
     at = ("hooks", event)
     for group, below in reversed(own_positions(hooks_of(text)[event])):
         text = json_edit.drop(text, (*at, group, "hooks"), below)
@@ -267,7 +545,7 @@ def _without(text: str, event: str, *, keep: bool) -> str:
 
 
 def own_positions(groups: Any) -> list[tuple[int, int]]:
-    """Return where our handlers stand in the groups of one event: number of the group, number in it."""
+    """Return the positions of our handlers in the groups of one event: number of the group, number in it."""
     return [
         (at, below)
         for at, group in enumerate(groups if isinstance(groups, list) else [])
@@ -277,8 +555,42 @@ def own_positions(groups: Any) -> list[tuple[int, int]]:
     ]
 
 
+def is_own_handler(handler: object) -> bool:
+    """Return whether aether made a handler, in this version or an earlier one.
+
+    >>> is_own_handler({"type": "command", "command": "/venv/bin/aether-hook", "args": ["Stop"]})
+    True
+    >>> is_own_handler({"type": "command", "command": "echo aether-hook"})
+    False
+    """
+    return bool(program_of(handler))
+
+
+def program_of(handler: object) -> list[str]:
+    """Return the command of one of our handlers, without the event; empty for a handler of others."""
+    if not isinstance(handler, dict) or not isinstance(handler.get("command"), str):
+        return []
+    command, given = handler["command"], handler.get("args", [])
+    if _GUARDED.match(command):
+        words = _words(command.partition(" && exec ")[2].partition("; ")[0])
+    elif isinstance(given, list) and all(isinstance(word, str) for word in given) and given:
+        words = [command, *given]
+    else:
+        words = _words(command)
+    names = [re.split(r"[\\/]", word)[-1].removesuffix(".exe") for word in words[:1]] + words[1:-1]
+    ours = names in ([PROGRAM], ["aether", "hook"]) or names[1:] == [*MODULE_ARGUMENTS, "hook"]
+    return words[:-1] if ours else []
+
+
+def _words(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError:  # an open quote: not ours
+        return []
+
+
 def merge_server(text: str, server: JsonObject, *, where: str = "") -> str:
-    """Return the text of an `.mcp.json` with our server; one of that name that is not ours is left to its owner.
+    """Return the text of an `.mcp.json` with our server; a foreign server of that name stays.
 
     Raises:
         InvalidDocument: it is not JSON, or not what Claude Code reads.
@@ -295,7 +607,7 @@ def merge_server(text: str, server: JsonObject, *, where: str = "") -> str:
 
 
 def unmerge_server(text: str, before: str = "", *, where: str = "") -> str:
-    """Return the text of an `.mcp.json` without our server, under whatever name it stands.
+    """Return the text of an `.mcp.json` without our server, whatever its name there.
 
     Raises:
         InvalidDocument: it is not JSON, or not what Claude Code reads.
@@ -310,9 +622,9 @@ def unmerge_server(text: str, before: str = "", *, where: str = "") -> str:
 
 
 def is_own_server(server: Any) -> bool:
-    """Return whether an MCP server is the one that `aether mcp` is.
+    """Return whether an MCP server is `aether mcp`.
 
-    >>> is_our_server({"command": "/venv/bin/aether", "args": ["mcp"]}), is_our_server({"command": "other"})
+    >>> is_own_server({"command": "/venv/bin/aether", "args": ["mcp"]}), is_own_server({"command": "other"})
     (True, False)
     """
     if not isinstance(server, dict) or not isinstance(server.get("command"), str):
@@ -323,12 +635,12 @@ def is_own_server(server: Any) -> bool:
 
 
 def hooks_of(text: str, *, where: str = "") -> JsonObject:
-    """Return the hooks in settings, by event; none where there are none."""
+    """Return the hooks in settings, by event."""
     return _table(text, "hooks", where)
 
 
 def servers_of(text: str, *, where: str = "") -> JsonObject:
-    """Return the MCP servers in a text, by name; none where there are none."""
+    """Return the MCP servers in a text, by name."""
     return _table(text, "mcpServers", where)
 
 
@@ -347,7 +659,7 @@ def parse_settings(text: str, *, where: str = "") -> JsonObject:
     """Return the settings in a text.
 
     Raises:
-        InvalidDocument: it is not JSON to the letter, or no object; Claude Code does not read it either.
+        InvalidDocument: it is not strict JSON, or no object; Claude Code does not read it either.
     """
     try:
         value = json_edit.parse(text)
@@ -364,339 +676,3 @@ def parse_settings(text: str, *, where: str = "") -> JsonObject:
             where=where or "settings",
         )
     return value
-
-
-SCOPES = ("project", "local", "user")
-# Of the digest of a path: enough to tell some thousand projects apart.
-PATH_DIGEST_CHARS = 12
-# What others of the project read too; settings of one person are its owner's alone, as Claude Code makes them.
-SHARED_MODE = 0o644
-# Others get it too: it says nothing of this machine.
-SHARED_SERVER: JsonObject = {"command": COMMAND, "args": ["mcp"]}
-BYTE_ORDER_MARK = "\ufeff"
-# What is remembered of a project is not part of it: it shall not be committed by accident.
-GITIGNORE = b"*\n"
-_Merge = Callable[[str], str]
-_Unmerge = Callable[[str, str], str]
-
-
-class FileChange(NamedTuple):
-    """What was done to one file; in a dry run, what would be."""
-
-    path: str
-    change: str
-    """`created`, `changed`, `removed` or `unchanged`."""
-    backup: str
-    """Where what it was is kept; empty where nothing was kept."""
-    diff: str
-
-
-class _Plan(NamedTuple):
-    """A file's bytes as they are and as they shall be; `None` where there is no file."""
-
-    path: Path
-    before: bytes | None
-    after: bytes | None
-    obsolete: tuple[Path, ...] = ()
-    """Backups that say no more than the file itself will."""
-
-
-def claude_directory() -> Path:
-    """Return the directory in which Claude Code keeps its settings and transcripts."""
-    return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path("~/.claude").expanduser())
-
-
-def project_directory(start: Path | None = None) -> Path:
-    """Return the directory whose `.claude/` counts for sessions that are started in `start`, else here.
-
-    Claude Code reads only that of the directory it is started in. Seen from below, that is most likely the nearest
-    with a `.claude/`, up to the top of the checkout; else that top.
-    """
-    here = Path(os.path.realpath(start or Path.cwd()))
-    above = [here, *here.parents]
-    tops = [at for at, path in enumerate(above) if (path / ".git").exists()]
-    within = above[: tops[0] + 1] if tops else [here]
-    user = os.path.realpath(claude_directory())
-    return next(
-        (path for path in within if (path / ".claude").is_dir() and str(path / ".claude") != user), within[-1]
-    )
-
-
-def default_scope() -> str:
-    """Return the scope that works on this machine: the project's where our programs are on PATH, else one's own."""
-    return "local" if path_advice() else "project"
-
-
-def settings_path(scope: str, *, project: Path | None = None) -> Path:
-    """Return the settings file of a scope: project, local or user.
-
-    Raises:
-        InvalidInput: there is no such scope.
-    """
-    if scope not in SCOPES:
-        raise InvalidInput(
-            f"{shown(scope)} is not a scope.", fix=f"Use one of {', '.join(SCOPES)}.", where="scope"
-        )
-    if scope == "user":
-        return claude_directory() / "settings.json"
-    name = "settings.local.json" if scope == "local" else "settings.json"
-    return (project or project_directory()) / ".claude" / name
-
-
-def is_user_settings(path: Path) -> bool:
-    """Return whether a settings file stands in the directory of the user's own: a project there is none."""
-    return os.path.realpath(path.parent) == os.path.realpath(claude_directory())
-
-
-def server_path(scope: str, *, project: Path | None = None) -> Path:
-    """Return the file in which Claude Code keeps the MCP servers of a scope."""
-    if scope == "project":
-        return (project or project_directory()) / ".mcp.json"
-    return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path("~").expanduser()) / ".claude.json"
-
-
-def wanted_groups(scope: str) -> JsonObject:
-    """Return the group of handlers that installing puts into the settings of `scope` for each event."""
-    if scope == "project":
-        return shared_groups()
-    return own_groups(own_program())
-
-
-def own_server() -> JsonObject:
-    """Return the entry of the MCP server for one person: its bare name only where that is ours in every shell."""
-    name = COMMAND
-    script = own_script(name) or shutil.which(name)
-    words = [os.path.abspath(script)] if script else [sys.executable, *MODULE_ARGUMENTS]
-    if is_on_path(name):
-        words = [name]
-    return {"command": words[0], "args": [*words[1:], "mcp"]}
-
-
-def plugin_directory() -> Path:
-    """Return the directory of the plugin, which is a marketplace of itself as well."""
-    return Path(__file__).parents[1] / "integrations" / "claude_code" / "plugin"
-
-
-def make_home(named: Home = None) -> tuple[Path, bool]:
-    """Return the home of this project and whether it was made just now; git ignores one that was.
-
-    Raises:
-        StorageFailed: the directory cannot be written.
-    """
-    place = find_home(named or project_of.home_of(os.getcwd()))
-    made = not (place / "data").is_dir()
-    init(place)
-    ignore = place / ".gitignore"
-    if made and not ignore.exists():
-        with _disk(ignore):
-            write_whole(ignore, GITIGNORE)
-    return place, made
-
-
-def can_serve() -> bool:
-    """Return whether the package that the MCP server needs is installed."""
-    return importlib.util.find_spec("mcp") is not None
-
-
-def install(
-    scope: str = "project", *, project: Path | None = None, dry_run: bool = False
-) -> list[FileChange]:
-    """Put our hooks into the settings of `scope`, with the MCP server for a project, and return what that did.
-
-    The servers of a user stand in a file that Claude Code rewrites all the time; they are its own to add.
-
-    Raises:
-        InvalidDocument: a file is not JSON, or not of the form that Claude Code reads; nothing was changed.
-        Conflict: somebody else changed a file meanwhile.
-        StorageFailed: a file cannot be read or written.
-    """
-    plans = []
-    for path, merge, _ in _files(scope, project):
-        before = _read(path)
-        text = _text(path, before)
-        plans.append(_Plan(path, before, _bytes(merge(text), like=before)))
-    return [_applied(plan, shared=scope == "project", dry_run=dry_run) for plan in plans]
-
-
-def uninstall(
-    scope: str = "project", *, project: Path | None = None, dry_run: bool = False
-) -> list[FileChange]:
-    """Take our hooks and our MCP server out of the files of `scope`, wherever in them they are now.
-
-    Raises:
-        InvalidDocument: a file is not JSON; nothing was changed.
-        Conflict: somebody else changed a file meanwhile.
-        StorageFailed: a file cannot be read or written.
-    """
-    plans = [_plan_out(path, merge, unmerge) for path, merge, unmerge in _files(scope, project)]
-    return [_applied(plan, shared=scope == "project", dry_run=dry_run) for plan in plans]
-
-
-def read_settings(path: Path) -> JsonObject:
-    """Return the settings in a file; none where there is no file.
-
-    Raises:
-        InvalidDocument: it is not JSON.
-        StorageFailed: it cannot be read.
-    """
-    text = _text(path, _read(path))
-    return parse_settings(text, where=str(path)) if text.strip() else {}
-
-
-def _files(scope: str, project: Path | None) -> list[tuple[Path, _Merge, _Unmerge]]:
-    path = settings_path(scope, project=project)
-    if scope != "user" and is_user_settings(path):
-        raise InvalidInput(
-            "here that would be the settings of the user.",
-            fix="Use --user, or go into a project.",
-            where=str(path),
-        )
-    groups = wanted_groups(scope)
-    files: list[tuple[Path, _Merge, _Unmerge]] = [
-        (
-            path,
-            lambda text: merge(text, groups, where=str(path)),
-            lambda text, before: unmerge(text, before, where=str(path)),
-        )
-    ]
-    servers = server_path(scope, project=project)
-    if scope == "project" and (can_serve() or servers.exists()):
-        files.append(
-            (
-                servers,
-                lambda text: merge_server(text, SHARED_SERVER, where=str(servers)),
-                lambda text, before: unmerge_server(text, before, where=str(servers)),
-            )
-        )
-    return files
-
-
-def _plan_out(path: Path, merge: _Merge, unmerge: _Unmerge) -> _Plan:
-    present = _read(path)
-    text = _text(path, present)
-    if not text.strip() or unmerge(text, "") == text:
-        return _Plan(path, present, present)
-    earlier, copies = _clean_backup(path, unmerge)
-    before = _text(path, earlier)
-    if merge(before) == text:
-        after = earlier
-    else:
-        without = unmerge(text, before)
-        # A file that we made holds nothing of anybody's now.
-        after = None if earlier is None and not parse_settings(without) else _bytes(without, like=present)
-    return _Plan(path, present, after, tuple(copy for copy, data in copies if data == after))
-
-
-def _clean_backup(path: Path, unmerge: _Unmerge) -> tuple[bytes | None, list[tuple[Path, bytes]]]:
-    """Return the newest backup with nothing of ours in it, if there is one, and all backups."""
-    names = sorted(_backups().glob(f"{_backup_prefix(path)}*"), reverse=True)
-    copies = [(name, name.read_bytes()) for name in names]
-    for name, data in copies:
-        with contextlib.suppress(InvalidDocument):
-            text = _text(name, data)
-            if not text.strip() or unmerge(text, "") == text:
-                return data, copies
-    return None, copies
-
-
-def _applied(plan: _Plan, *, shared: bool, dry_run: bool) -> FileChange:
-    path, before, after = plan.path, plan.before, plan.after
-    if before == after:
-        return FileChange(str(path), "unchanged", "", "")
-    change = "created" if before is None else "removed" if after is None else "changed"
-    done = FileChange(str(path), change, "", _diff(plan))
-    if dry_run:
-        return done
-    with _disk(path):
-        if _read(path) != before:
-            raise Conflict(
-                "was changed by somebody else meanwhile. Nothing was written.",
-                fix="Try again.",
-                where=str(path),
-            )
-        kept = (
-            _back_up(path, before) if before is not None and after is not None and not plan.obsolete else ""
-        )
-        _write(path, after, shared=shared)
-        for copy in plan.obsolete:
-            copy.unlink()
-        with contextlib.suppress(OSError):  # it holds others, or was never made
-            _backups().rmdir()
-    return done._replace(backup=kept)
-
-
-def _back_up(path: Path, data: bytes) -> str:
-    """Keep `data`, which the file at `path` holds, and return where: in no project, or it would be committed."""
-    backup = _backups() / f"{_backup_prefix(path)}{clock.now():%Y%m%dT%H%M%S%fZ}"
-    backup.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    write_whole(backup, data)
-    return str(backup)
-
-
-def _backups() -> Path:
-    return claude_directory() / "aether-backups"
-
-
-def _backup_prefix(path: Path) -> str:
-    """Return what the names of the backups of a file begin with."""
-    place = hashlib.sha256(os.fsencode(os.path.abspath(path))).hexdigest()[:PATH_DIGEST_CHARS]
-    return f"{path.name}-{place}-"
-
-
-def _write(path: Path, data: bytes | None, *, shared: bool) -> None:
-    target = Path(os.path.realpath(path))  # a link of those who keep their settings elsewhere stays one
-    if data is None:
-        target.unlink()
-        with contextlib.suppress(OSError):  # it holds other things, or is the project's own
-            if path.parent.name == ".claude" and path.parent != claude_directory():
-                path.parent.rmdir()
-        return
-    mode = target.stat().st_mode & 0o7777 if target.exists() else SHARED_MODE if shared else None
-    target.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(target, data)
-    if mode is not None:
-        target.chmod(mode)
-
-
-def _read(path: Path) -> bytes | None:
-    with _disk(path):
-        try:
-            return path.read_bytes()
-        except FileNotFoundError:
-            return None
-
-
-@contextlib.contextmanager
-def _disk(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except AetherError:
-        raise
-    except OSError as reason:
-        raise StorageFailed(
-            f"{reason.strerror or reason}. It was left as it is.",
-            fix="Make it a file that you may read and write, then try again.",
-            where=str(path),
-        ) from reason
-
-
-def _text(path: Path, data: bytes | None) -> str:
-    try:
-        return (data or b"").decode("utf-8").removeprefix(BYTE_ORDER_MARK)
-    except UnicodeDecodeError as reason:
-        raise InvalidDocument(
-            "is not UTF-8 text. Nothing was changed.", fix="Convert it to UTF-8.", where=str(path)
-        ) from reason
-
-
-def _bytes(text: str, *, like: bytes | None) -> bytes:
-    mark = BYTE_ORDER_MARK if (like or b"").startswith(BYTE_ORDER_MARK.encode()) else ""
-    return f"{mark}{text}".encode()
-
-
-def _diff(plan: _Plan) -> str:
-    old, new = (_text(plan.path, data).splitlines(keepends=True) for data in (plan.before, plan.after))
-    lines = difflib.unified_diff(old, new, f"{plan.path} (now)", f"{plan.path} (then)")
-    return "".join(
-        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
-    )

@@ -1,48 +1,57 @@
-"""Replies: what the events do that need the home, each one or two calls of operations.
+"""The reply to an event that reads memory: the text for the model, and the changes that the event asks for.
 
-They come after the event was put into the spool, so that whatever happens here loses nothing. Everything heavy is
-imported by the one that needs it.
-
-Answers: what a tool answered, as the text that the model is shown.
-
-A hook is given a structure of the tool's own where the transcript has a text; what is noted must not depend on which
-of the two was read.
+A reply comes after the event was put into the spool, so a failure here loses nothing. If aether is installed twice,
+as a plugin and in the settings say, Claude Code starts both at the same time: both keep the event, which is drained
+once, and `is_first` lets one of them answer. Heavy modules are imported by the event that needs them.
 """
 
 from __future__ import annotations
 
-import json
-import re
+import os
+import time
+from hashlib import sha256
 from pathlib import Path
 
 from aether.store import config
+from aether.store.spool import is_real
 
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from aether.types import JsonObject
 
-# After these the spool is drained; the others leave that to the next who reads the home.
+# These drain the spool; the others leave it to the next process that opens the home.
 DRAINING_EVENTS = frozenset({"SessionStart", "SubagentStop", "Stop", "PreCompact"})
-# What must be left of the deadline, in seconds, so that compressing is begun: a full home takes about one.
+# Seconds of the deadline that compressing needs: a full home takes about one.
 COMPRESS_SECONDS = 3.0
+# Processes of one event start together; on a busy machine the last is some seconds late. The same event again, such
+# as a second compaction of one turn, comes later.
+SAME_EVENT_SECONDS = 5.0
+DIRECTORY_NAME = "answering"
+DIRECTORY = os.path.join("hooks", DIRECTORY_NAME)
+# The identity of an event; a session that is resumed again has another parent process.
+_EVENT_FIELDS = ("hook_event_name", "session_id", "prompt_id", "prompt", "agent_id", "source", "trigger")
 
 
 def reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callable[[str], None]) -> str:
-    """Do what `event` asks for and return the text for the model; changes are made in the name of a hook.
+    """Return the text for the model, having made the changes of `event` in the name of a hook.
 
-    `left` is how many seconds remain, `note` takes failures that do not matter to the model.
+    `left` is the number of seconds that remain, `note` takes failures that do not concern the model.
     """
     from aether.store.commit import HOOK
 
     settings, session = config.or_default(Path(home)), str(entry.get("session", ""))
     if event == "Stop" and entry.get("stop_hook_active"):
-        return ""  # another hook kept the turn going; it was taken in when it first stopped
+        return ""  # another hook kept the turn going; the first stop was drained already
     if event in DRAINING_EVENTS:
-        left -= _drain(home, note)
+        from aether.api.drain import drain
+
+        started = time.monotonic()
+        if waiting := drain(Path(home)).left:
+            note(f"waits in the spool: {waiting}")
+        left -= time.monotonic() - started
     match event:
         case "SessionStart" if settings.claude_inject:
             from aether.api.briefing import session_brief
@@ -71,21 +80,8 @@ def reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callab
     return ""
 
 
-def _drain(home: str, note: Callable[[str], None]) -> float:
-    """Drain the spool and return how many seconds that took."""
-    import time
-
-    from aether.api.drain import drain
-
-    began = time.monotonic()
-    drained = drain(Path(home))
-    if drained.left:
-        note(f"waits in the spool: {drained.left}")
-    return time.monotonic() - began
-
-
 def _compress(home: str, *, by: str) -> None:
-    """Compress the phase that working memory is full of, without a model; nothing where it is not full."""
+    """Compress the phase that fills working memory, without a model; nothing if it is not full."""
     from aether.api.working import check_token_threshold, prepare_current_phase
 
     record = prepare_current_phase(home, by=by).record if check_token_threshold(home=home) else None
@@ -95,63 +91,34 @@ def _compress(home: str, *, by: str) -> None:
         compress(record["phase"], architect=FALLBACK, home=home, by=by)
 
 
-# Deeper or longer is no answer that anything is noted from.
-_MOST_DEPTH = 8
-_DUMPED_CHARS = 20_000
-_TEXTS = ("content", "result", "output", "message", "text")
-# What Claude Code begins with when a person has chosen.
-QUESTIONS_ANSWERED = "Your questions have been answered"
+def is_first(home: str, payload: dict[str, object]) -> bool:
+    """Return whether no other process has answered the event of `payload` within the last seconds.
 
-
-def response_text(response: Any) -> str:
-    r"""Return the text of a tool's response.
-
-    >>> answer_of({"stdout": "12 passed", "stderr": "slow", "interrupted": False})
-    '12 passed\nslow'
-    >>> answer_of([{"type": "text", "text": "done"}]), answer_of({"type": "create", "filePath": "a.py", "content": "x"})
-    ('done', 'The file a.py has been created.')
+    If nothing can be written every process is the first: a text twice is better than none.
     """
-    if not isinstance(response, dict):
-        return _flat(response, _MOST_DEPTH)
-    if "stdout" in response or "stderr" in response:
-        parts = [_word(response.get("stdout")), _word(response.get("stderr"))]
-        return "\n".join(part for part in parts if part)
-    if path := _word(response.get("filePath")):
-        return f"The file {path} has been {'created' if response.get('type') == 'create' else 'updated'}."
-    if isinstance(response.get("answers"), dict):
-        said = ", ".join(f'"{asked}"="{_flat(told, 1)}"' for asked, told in response["answers"].items())
-        return f"{QUESTIONS_ANSWERED}: {said}. You can now continue with these answers in mind."
-    named = next((response[name] for name in _TEXTS if isinstance(response.get(name), str | list)), None)
-    return (
-        json.dumps(response, ensure_ascii=False)[:_DUMPED_CHARS]
-        if named is None
-        else _flat(named, _MOST_DEPTH)
-    )
+    asking = os.environ.get("CLAUDE_PID") or os.getppid()
+    words = "\0".join([str(payload.get(field)) for field in _EVENT_FIELDS] + [str(asking)])
+    directory = os.path.join(home, DIRECTORY)
+    name = os.path.join(directory, sha256(words.encode("utf-8", "replace")).hexdigest())
+    try:
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        if not is_real(home, DIRECTORY_NAME):
+            return True  # a link leads elsewhere: nothing is created or removed there
+        _remove_old(directory)
+        os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        return not os.path.isdir(directory)
+    except OSError:
+        return True
+    return True
 
 
-def is_failure(response: Any) -> bool:
-    r"""Return whether a response says of itself that the tool failed.
-
-    >>> says_failed({"isError": True}), says_failed("Exit code 1\nno such file"), says_failed("1 error found")
-    (True, True, False)
-    """
-    if isinstance(response, dict):
-        return response.get("isError") is True or response.get("is_error") is True
-    head = response[:80].lstrip() if isinstance(response, str) else ""
-    return bool(re.match(r"Exit code -?[1-9]|<tool_use_error>|Error: ", head))
-
-
-def _flat(content: Any, depth: int) -> str:
-    """Return all that content blocks say as one text."""
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list) and depth:
-        return "\n".join(text for text in (_flat(part, depth - 1) for part in content) if text)
-    if isinstance(content, dict) and depth:
-        image = content.get("type") == "image"
-        return "[image]" if image else _flat(content.get("text", content.get("content", "")), depth - 1)
-    return ""
-
-
-def _word(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+def _remove_old(directory: str) -> None:
+    now = time.time()
+    for entry in os.scandir(directory):
+        try:
+            # Also a file of the future: the clock was set back since.
+            if abs(now - entry.stat(follow_symlinks=False).st_mtime) > SAME_EVENT_SECONDS:
+                os.unlink(entry.path)
+        except FileNotFoundError:
+            continue  # another process removed it

@@ -1,8 +1,8 @@
-"""Rescuing: what Claude Code would delete after its clean-up period becomes items of the project it belongs to.
+"""Rescue of transcripts: they become items of their own project before Claude Code deletes them.
 
-A transcript goes into the home of its own project, told by the directory it says it was written in, and into no
-other. Claude Code's files are only read. What hooks or an earlier import have taken in is known by its place in the
-transcript, so rescuing twice is rescuing once, and stopping in the middle keeps what was stored.
+A transcript goes only into the home of its own project, known by the directory that its lines name. Claude Code's files
+are only read. Notes of hooks or of an earlier import are known by their place in the transcript, so a second rescue
+adds nothing, and a rescue that is stopped keeps what it has stored.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from aether.integrations.claude_code import install
 
 # Claude Code's own default of `cleanupPeriodDays`.
 CLEANUP_DAYS = 30
-# The directory stands in the first lines of a conversation; before them come only lines about the file itself.
+# The directory is in the first lines of a conversation; before them are only lines about the file itself.
 HEAD_LINES = 200
-# One line may hold images; more than this is no line of a conversation.
+# One line may hold images; a longer one is no line of a conversation.
 LINE_BYTES = 1 << 24
 _DAY_SECONDS = 86_400
 
 
 class Transcript(NamedTuple):
-    """One file of Claude Code's, and what came of it."""
+    """One transcript of Claude Code, and the result of its rescue."""
 
     path: str
     bytes: int = 0
@@ -39,21 +39,21 @@ class Transcript(NamedTuple):
     days_left: float = 0.0
     """Until Claude Code may delete it; negative where it is overdue."""
     directory: str = ""
-    """Where its session was started; empty where it does not say."""
+    """The start directory of its session; empty if no line names one."""
     home: str = ""
-    """The home it belongs to; empty where that is not known."""
+    """The home of its project; empty if that is unknown."""
     state: str = "found"
     """`imported` (in a dry run `planned`), `skipped`, or `failed`; `found` until then."""
     items: int = 0
-    """Items that were stored; in a dry run, that would be."""
+    """Items that were stored, or in a dry run would be."""
     known: int = 0
     """Notes that hooks or an earlier import had stored already."""
     bad_lines: int = 0
     """Lines that could not be read."""
     revisions: tuple[int, ...] = ()
-    """What was committed, oldest first: undone newest first, it is taken back."""
+    """The revisions of the import, oldest first; undo them newest first."""
     reason: str = ""
-    """Why it was skipped, or failed."""
+    """Why it was skipped or failed."""
 
 
 def rescue(
@@ -64,9 +64,9 @@ def rescue(
     dry_run: bool = False,
     progress: Callable[[str], None] = lambda words: None,
 ) -> list[Transcript]:
-    """Import the transcripts of this project, or `everywhere` of each into its own home, and return what came of them.
+    """Import the transcripts of this project, or with `everywhere` of each into its own home, and return the results.
 
-    Only files of at least `older_than` days are taken. No home is made: a project without one is named.
+    Only files of at least `older_than` days are imported. No home is created: a project without one is skipped.
 
     Raises:
         InvalidInput: all projects' transcripts would go into one home.
@@ -75,54 +75,52 @@ def rescue(
     named = bool(home or os.environ.get("AETHER_HOME"))
     if everywhere and named:
         raise InvalidInput(
-            "one home cannot take the transcripts of all projects.",
+            "one home cannot hold the transcripts of all projects.",
             fix="Leave out --home and unset AETHER_HOME, or leave out --all.",
             where="home",
         )
-    home_of = _everyone if everywhere else _ours(find(home), named=named)
-    placed = [_placed(one, home_of(one.directory)) for one in transcripts(older_than=older_than)]
-    # What says of itself nothing is told of where it lies beside what is taken.
+    own = None if everywhere else find(home)
+    found = transcripts(older_than=older_than)
+    placed = [_placed(one, _home_of(one.directory, own, named=named)) for one in found]
+    # A file that names no directory is reported if it lies beside one that is imported.
     beside = {_folder(one) for one in placed if one.home}
     wanted = [
         one for one in placed if everywhere or one.home or (not one.directory and _folder(one) in beside)
     ]
     done = []
     for at, one in enumerate(wanted, 1):
-        tell = partial(_tell, progress, f"{at} of {len(wanted)}: {Path(one.path).name}")
-        done.append(_rescued(one, tell, dry_run=dry_run))
+        which = f"{at} of {len(wanted)}: {Path(one.path).name}"
+        done.append(_rescued(one, partial(_report, progress, which), dry_run=dry_run))
     return done
 
 
 def _placed(one: Transcript, home: str) -> Transcript:
     if home and not os.path.isdir(one.directory):
-        # It may have been a project of its own, whose memory is not for the one above it.
+        # It may have been a project of its own, with memory that is not for the project above it.
         return one._replace(
             home=home,
             state="skipped",
-            reason=f'{one.directory} is gone. If it was part of this project: aether import "{one.path}"',
+            reason=f'{one.directory} no longer exists. If it was part of this project: aether import "{one.path}"',
         )
     return one._replace(home=home)
 
 
-def _tell(progress: Callable[[str], None], which: str, records: int, items: int) -> None:
+def _report(progress: Callable[[str], None], which: str, records: int, items: int) -> None:
     progress(f"{which}, {records} records read, {items} items stored")
 
 
-def _everyone(directory: str) -> str:
-    return project.home_of(directory) if directory else ""
+def _home_of(directory: str, own: Path | None, *, named: bool) -> str:
+    """Return the home for a session's directory, or nothing; with `own` only that home, and for its project only.
 
-
-def _ours(place: Path, *, named: bool) -> Callable[[str], str]:
-    """Return what gives `place` for directories of its project; one chosen by name stands for the project here."""
-    here = project.root_of(os.getcwd())
-
-    def home_of(directory: str) -> str:
-        if not directory:
-            return ""
-        is_ours = project.root_of(directory) == here if named else project.home_of(directory) == str(place)
-        return str(place) if is_ours else ""
-
-    return home_of
+    A `named` home is that of the project in the current directory.
+    """
+    if not directory or own is None:
+        return project.home_of(directory) if directory else ""
+    if named:
+        is_own = project.root_of(directory) == project.root_of(os.getcwd())
+    else:
+        is_own = project.home_of(directory) == str(own)
+    return str(own) if is_own else ""
 
 
 def _folder(one: Transcript) -> str:
@@ -131,7 +129,7 @@ def _folder(one: Transcript) -> str:
 
 
 def transcripts(*, older_than: float = 0.0) -> list[Transcript]:
-    """Return the transcripts of Claude Code that are at least `older_than` days old, those to go first first."""
+    """Return the transcripts of at least `older_than` days, the first to be deleted first."""
     directory = install.claude_directory() / "projects"
     files = [*directory.glob("*/*.jsonl"), *directory.glob("*/*/subagents/*.jsonl")]
     found = [one for one in map(_transcript, files) if one.age_days >= older_than]
@@ -149,13 +147,13 @@ def _transcript(path: Path) -> Transcript:
     one = Transcript(str(path), known.st_size, round(age, 1), round(left, 1), directory)
     if not directory:
         return one._replace(
-            state="skipped", reason="does not say where it was written: no transcript of Claude Code"
+            state="skipped", reason="names no directory of its session: no transcript of Claude Code"
         )
     return one
 
 
 def _directory_of(path: Path) -> str:
-    """Return the directory in which the session of a transcript was started; a sub-agent's is that of its session."""
+    """Return the start directory of a transcript's session; for a sub-agent that of its main session."""
     if path.parent.name == "subagents":
         main = path.parents[1].with_suffix(".jsonl")
         if main.is_file() and (found := _directory_of(main)):
@@ -165,39 +163,31 @@ def _directory_of(path: Path) -> str:
             line = file.readline(LINE_BYTES)
             if not line:
                 break
-            if found := _directory_in(line):
-                return found
+            try:
+                directory = json.loads(line)["cwd"]
+                os.path.realpath(directory)  # raises for a text that cannot be a path
+            except (ValueError, LookupError, TypeError, RecursionError, OSError):
+                continue
+            if os.path.isabs(directory):  # else it was written on another machine
+                return str(directory)
     return ""
 
 
-def _directory_in(line: bytes) -> str:
-    try:
-        record = json.loads(line)
-        directory = record["cwd"]
-        os.path.realpath(directory)  # refuses what cannot be a path
-        # What is no path here was written on another machine.
-        return directory if os.path.isabs(directory) else ""
-    except (ValueError, LookupError, TypeError, RecursionError, OSError):
-        return ""
-
-
 def cleanup_days(directory: str) -> float:
-    """Return after how many days Claude Code deletes the transcripts of sessions started in `directory`."""
+    """Return after how many days Claude Code deletes the transcripts of sessions in `directory`."""
     root = Path(directory or "/")
     files = [install.settings_path(scope, project=root) for scope in ("local", "project", "user")]
-    said = (_setting(file) for file in (files if directory else files[2:]))
-    return next((days for days in said if days is not None), CLEANUP_DAYS)
+    for file in files if directory else files[2:]:
+        try:
+            days: Any = json.loads(file.read_bytes())["cleanupPeriodDays"]
+        except (OSError, ValueError, LookupError, TypeError, RecursionError):
+            continue
+        if isinstance(days, (int, float)) and not isinstance(days, bool) and days >= 0:
+            return days
+    return CLEANUP_DAYS
 
 
-def _setting(path: Path) -> float | None:
-    try:
-        found: Any = json.loads(path.read_bytes())["cleanupPeriodDays"]
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return None
-    return found if isinstance(found, (int, float)) and not isinstance(found, bool) and found >= 0 else None
-
-
-def _rescued(one: Transcript, tell: Callable[[int, int], None], *, dry_run: bool) -> Transcript:
+def _rescued(one: Transcript, report: Callable[[int, int], None], *, dry_run: bool) -> Transcript:
     if one.state != "found":
         return one
     if not os.path.isdir(one.home):
@@ -205,10 +195,10 @@ def _rescued(one: Transcript, tell: Callable[[int, int], None], *, dry_run: bool
             state="skipped", reason=f'its project has no home: run "aether init" in {one.directory}'
         )
     try:
-        done = import_transcripts([one.path], dry_run=dry_run, home=one.home, progress=tell)
+        done = import_transcripts([one.path], dry_run=dry_run, home=one.home, progress=report)
     except (InvalidInput, NotFound) as reason:
         return one._replace(state="skipped", reason=reason.what)
-    except AetherError as reason:  # that home's trouble is not that of the others
+    except AetherError as reason:  # a problem of that home only
         return one._replace(state="failed", reason=str(reason))
     return one._replace(
         state="planned" if dry_run else "imported",

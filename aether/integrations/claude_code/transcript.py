@@ -1,7 +1,7 @@
-"""Transcript: what only the file of a session tells while the session runs: what was said between two calls.
+"""The transcript of a running session: the texts between two tool calls, which no hook's payload holds.
 
-A hook is told the last message of a turn and no other. Read is the end of the file, backwards to where the turn
-began and no further than a bound. The file may lag behind, be torn, or be none: then less is found, and that is all.
+A hook gets only the last message of a turn. The end of the file is read, backwards to the start of the turn and no
+further than a bound. If the file lags behind, is torn or is missing, less is found, and nothing fails.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import stat
 
 from aether.messages.sources.claude_code import records
 
-# The longest turn seen had 1.7 MB, nearly all of it answers of tools, which are passed over unread.
+# The longest turn seen had 1.7 MB, nearly all of it results of tools, which are skipped unread.
 MOST_BYTES = 4 << 20
 _BLOCK_BYTES = 1 << 18
-# A task of a megabyte is none.
+# A longer first line is no task.
 FIRST_LINE_BYTES = 1 << 20
-# A turn in which more is said is told by its end.
+# Of a longer turn the last texts are kept.
 MOST_TEXTS = 200
 _INTERRUPTED = "[Request interrupted"
 _SPEAKER_MARKS = (b'"assistant"', b'"user"', b'"queued_command"')
@@ -25,9 +25,9 @@ _TYPED_DURING_TURN = "typed meanwhile"
 
 
 def interim_texts(path: str, *, message: str = "", agent: bool = False) -> list[JsonObject]:
-    """Return what was said so far in the turn that runs, but for its prompt and for the `message` that ends it.
+    """Return the texts of the running turn so far, without its prompt and without the `message` that ends it.
 
-    `agent` tells that `path` is a sub-agent's own file. What a person typed meanwhile is said by "user".
+    `agent` means that `path` is a sub-agent's own file. A text that a person typed during the turn is by "user".
     """
     found: list[JsonObject] = []
     for record in _of_the_turn(path, agent=agent):
@@ -44,7 +44,7 @@ def interim_texts(path: str, *, message: str = "", agent: bool = False) -> list[
 
 
 def agent_task(path: str) -> str:
-    """Return what a sub-agent was asked, which only the first line of its own file says."""
+    """Return the task of a sub-agent, which only the first line of its own file holds; else nothing."""
     try:
         with _opened(path) as file:
             message = json.loads(file.readline(FIRST_LINE_BYTES))["message"]
@@ -54,17 +54,17 @@ def agent_task(path: str) -> str:
 
 
 def _of_the_turn(path: str, *, agent: bool) -> Iterator[Record]:
-    """Yield what was said in the turn that runs, the last first; none twice.
+    """Yield the records of speech in the running turn, the last first, none twice.
 
-    A turn that a person broke off ended without an event, so the one before it is told with it.
+    A turn that a person interrupted ended without an event, so its texts belong to the next one.
     """
-    begun, seen = False, set()
+    at_start, seen = False, set()
     for record in _backwards(path):
         if bool(record.agent) != agent or not record.uuid:
             continue
         if record.kind == "user" and record.tool != _TYPED_DURING_TURN:
-            begun = not record.text.startswith(_INTERRUPTED)
-        elif begun and record.kind in {"assistant", "call"}:
+            at_start = not record.text.startswith(_INTERRUPTED)
+        elif at_start and record.kind in {"assistant", "call"}:
             return
         elif record.kind in {"assistant", "user"} and (record.uuid, record.part) not in seen:
             seen.add((record.uuid, record.part))
@@ -81,9 +81,9 @@ def _backwards(path: str) -> Iterator[Record]:
 
 
 def _read(line: bytes) -> list[Record]:
-    """Return the records of a line that somebody speaks in; none of what a tool answered.
+    """Return the records of a line of speech; none of a tool's result.
 
-    What a person typed while the assistant was busy ends no turn, and bears _TYPED.
+    A text that a person typed while the assistant was busy ends no turn, and is marked _TYPED_DURING_TURN.
     """
     # Within a text the quotes of these words would be escaped.
     if b'"tool_result"' in line or not any(word in line for word in _SPEAKER_MARKS):
@@ -115,8 +115,8 @@ def _opened(path: str) -> BinaryIO:
     """Return the transcript at `path`, open to be read.
 
     Raises:
-        OSError: there is none.
-        ValueError: it is something else, and to read that may never end.
+        OSError: it cannot be opened.
+        ValueError: it is no regular file, so that reading might never end.
     """
     if not path.endswith(".jsonl"):
         raise ValueError("no transcript")
@@ -127,7 +127,7 @@ def _opened(path: str) -> BinaryIO:
     raise ValueError("no file")
 
 
-# Opening a pipe would wait for who writes to it.
+# Opening a pipe would wait for its writer.
 _OPEN_FLAGS = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 TYPE_CHECKING = False

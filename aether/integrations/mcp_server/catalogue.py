@@ -1,7 +1,7 @@
-"""The catalogue: every tool with the words by which a model chooses it, and what a client may assume of it.
+"""The catalogue of MCP tools: each with its description for the model and its hints for the client.
 
-These words are paid for in every session, so each says when to use the tool and nothing that its arguments say; a test
-holds their cost. The graph's tools have the words and hints of the official memory server.
+Descriptions are paid for in every session, so each says when to use the tool and nothing that its arguments say; a test
+limits their cost. The graph's tools have the descriptions and hints of the official memory server.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ class Tool(NamedTuple):
     do: Callable[..., Answer]
     description: str
     arguments: Mapping[str, str | JsonObject] = {}
-    """What is to be known of arguments beside their names and types; of an argument with inner fields, its schema."""
+    """Descriptions of arguments beyond their names and types; for an argument with inner fields, its schema."""
     reads: bool = False
-    """It changes nothing."""
+    """Whether it changes nothing."""
     destroys: bool = False
     repeats: bool = False
-    """Doing it twice is doing it once."""
+    """Whether a second call changes nothing."""
     output: JsonObject | None = None
-    """The fields of its value, where it promises one."""
+    """The fields of its value, if it promises one."""
 
     @property
     def name(self) -> str:
@@ -179,13 +179,13 @@ def tools_of(name: str) -> tuple[Tool, ...]:
     """Return the tools of a set.
 
     Raises:
-        InvalidInput: there is no such set.
+        InvalidInput: the set is unknown.
     """
     if name not in SETS:
-        raise InvalidInput(f"there is no set {shown(name)}.", fix=f"Use {', '.join(SETS)}.", where="tools")
+        raise InvalidInput(f"unknown set {shown(name)}.", fix=f"Use {', '.join(SETS)}.", where="tools")
     return SETS[name]
 
 
 def instructions(name: str) -> str:
-    """Return what a client tells its model about a set of tools."""
+    """Return the instructions that a client gives its model for a set of tools."""
     return GRAPH_INSTRUCTIONS if name == "graph" else INSTRUCTIONS

@@ -1,10 +1,7 @@
 """The nine tools of the official memory server, by its contract: names, arguments, answers as text and as values.
 
-Only a graph that is too long for one answer is cut: then a note says so and names what is left out.
-
-The shapes of the official memory server's contract: as JSON schemas for clients, and as a check of what comes in.
-
-Unknown fields are passed over, as there. Each shape is a table of its fields; a text in it is a description.
+Arguments are checked against the contract's shapes, and unknown fields are ignored, as there. Only a graph that is too
+long for one answer is cut, with a note that names the entities left out.
 """
 
 from __future__ import annotations
@@ -22,12 +19,14 @@ from aether.memory.graph import Entity, Graph
 from aether.memory.recall import excerpt
 from aether.types import JsonObject
 
+RESOURCE = "memory://knowledge-graph"
+# Characters of a cut answer for the names of the entities that are left out.
+NAMES_CHARS = 4_000
 ARRAY_PREFIX = "An array of "
-# A name is said in every answer about its entity and its relations; what is longer is an observation.
+# A name is in every answer about its entity and its relations; a longer text is an observation.
 MAX_NAME_CHARS = 2_000
 Fields = Mapping[str, str]
-"""What each field is; that of an array of texts begins with `TEXTS`."""
-
+"""The description of each field; that of an array of texts starts with `ARRAY_PREFIX`."""
 ENTITY: Fields = {
     "name": "The name of the entity",
     "entityType": "The type of the entity",
@@ -52,62 +51,11 @@ ADDED: Fields = {
 }
 
 
-def array_of(fields: Fields) -> JsonObject:
-    """Return the JSON schema of an array of objects with these fields.
-
-    >>> listed({"to": "Where it ends"})["items"]["properties"]
-    {'to': {'type': 'string', 'description': 'Where it ends'}}
-    """
-    properties = {name: _property(about) for name, about in fields.items()}
-    return {"type": "array", "items": {"type": "object", "properties": properties, "required": list(fields)}}
-
-
-def validated(values: object, fields: Fields, *, where: str) -> Any:
-    """Return `values`, objects with these fields, without other fields.
-
-    Raises:
-        InvalidInput: a field is missing, of another type, or a name is too long; its place is named.
-    """
-    if not isinstance(values, list):
-        raise InvalidInput(f"is {shown(values)}.", fix="Use an array of objects.", where=where)
-    return [_one(value, fields, f"{where}[{at}]") for at, value in enumerate(values)]
-
-
-def _one(value: object, fields: Fields, where: str) -> JsonObject:
-    if not isinstance(value, dict):
-        raise InvalidInput(f"is {shown(value)}.", fix=f"Use an object with {', '.join(fields)}.", where=where)
-    for name, about in fields.items():
-        given = value.get(name)
-        texts = given if about.startswith(ARRAY_PREFIX) else [given]
-        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-            kind = "an array of texts" if about.startswith(ARRAY_PREFIX) else "a text"
-            raise InvalidInput(f"{name} is {shown(given)}.", fix=f"Use {kind}.", where=where)
-        if about.startswith(ARRAY_PREFIX) or len(texts[0]) <= MAX_NAME_CHARS:
-            continue
-        raise InvalidInput(
-            f"{name} has {len(texts[0]):,} characters.",
-            fix=f"Use at most {MAX_NAME_CHARS:,}; an observation may be longer.",
-            where=where,
-        )
-    return {name: value[name] for name in fields}
-
-
-def _property(about: str) -> JsonObject:
-    if about.startswith(ARRAY_PREFIX):
-        return {"type": "array", "items": {"type": "string"}, "description": about}
-    return {"type": "string", "description": about}
-
-
-RESOURCE = "memory://knowledge-graph"
-# Of an answer that is cut, what names the entities that are left out may take this much.
-NAMES_CHARS = 4_000
-
-
 def create_entities(entities: list[Any], *, home: Path) -> Answer:
     """Store entities whose names are new.
 
     Raises:
-        InvalidInput: a name is empty, or nothing of it may be stored.
+        InvalidInput: a name is empty, also after redaction.
     """
     given = validated(entities, ENTITY, where="entities")
     return _stored("entities", graph.create_entities(given, home=home), given)
@@ -117,17 +65,17 @@ def create_relations(relations: list[Any], *, home: Path) -> Answer:
     """Store relations that are new.
 
     Raises:
-        InvalidInput: a name is empty, or nothing of it may be stored.
+        InvalidInput: a name is empty, also after redaction.
     """
     given = validated(relations, RELATION, where="relations")
     return _stored("relations", graph.create_relations(given, home=home), given)
 
 
 def add_observations(observations: list[Any], *, home: Path) -> Answer:
-    """Store what is new of entities.
+    """Store new observations of entities.
 
     Raises:
-        NotFound: there is no such entity.
+        NotFound: an entity does not exist.
     """
     given = validated(observations, OBSERVED, where="observations")
     return _stored("results", graph.add_observations(given, home=home), given)
@@ -140,7 +88,7 @@ def delete_entities(entityNames: list[str], *, home: Path) -> Answer:  # noqa: N
 
 
 def delete_observations(deletions: list[Any], *, home: Path) -> Answer:
-    """Remove observations; what is absent is passed over."""
+    """Remove observations; absent ones are ignored."""
     graph.delete_observations(validated(deletions, DELETION, where="deletions"), home=home)
     return _done("Observations deleted successfully")
 
@@ -167,14 +115,14 @@ def open_nodes(names: list[str], *, home: Path) -> Answer:
 
 
 def _stored(key: str, fresh: list[Any], given: Any) -> Answer:
-    """Answer with what is new, and say what was left out of what was `given`."""
+    """Answer with the new entries, and a note on what was left out of `given`."""
     notes = [notes_on(given)]
-    told, room = fresh, RESULT_CHARS - NAMES_CHARS
+    listed, room = fresh, RESULT_CHARS - NAMES_CHARS
     if len(as_json(fresh)) > room:
-        told = fresh[: sum(end <= room for end in accumulate(map(_chars, fresh)))]
-        notes.append(f"All is stored; of {len(fresh)} the first {len(told)} are shown.")
+        listed = fresh[: sum(end <= room for end in accumulate(map(_chars, fresh)))]
+        notes.append(f"All is stored; of {len(fresh)} the first {len(listed)} are shown.")
     note = " ".join(filter(None, notes))
-    return Answer(as_json(told), {key: told} | ({"note": note} if note else {}), note)
+    return Answer(as_json(listed), {key: listed} | ({"note": note} if note else {}), note)
 
 
 def _done(message: str) -> Answer:
@@ -191,7 +139,11 @@ def _found(found: Graph) -> Answer:
         f"Cut: {len(kept['entities'])} of {len(found['entities'])} entities and {len(kept['relations'])} of "
         f"{len(found['relations'])} relations are shown; the resource {RESOURCE} has all. "
     )
-    note += f"Open the others by name: {_listed(left)}" if left else "Not all is known of what is shown."
+    note += (
+        f"Open the others by name: {_listed(left)}"
+        if left
+        else "Some observations or relations are left out."
+    )
     data: JsonObject = {**kept, "note": note}
     return Answer(as_json(kept), data, note)
 
@@ -218,10 +170,7 @@ def _cut(found: Graph) -> Graph:
 
 
 def _fitting(entity: Entity, room: int) -> Entity:
-    """Return `entity` with the first of its observations that fit; one that is too long by itself is left out.
-
-    So is the end of a name that nobody gave by a tool.
-    """
+    """Return `entity` with its first observations that fit, and the start of a name that no tool would accept."""
     name, kind = (excerpt(entity[key], MAX_NAME_CHARS) for key in ("name", "entityType"))
     kept: list[str] = []
     for text in entity["observations"]:
@@ -233,7 +182,7 @@ def _fitting(entity: Entity, room: int) -> Entity:
 
 
 def _chars(value: Any) -> int:
-    # Three levels of indentation at most, of two, stand before each of its lines.
+    # Each line is indented by three levels of two at most.
     text = as_json(value)
     return len(text) + 6 * (text.count("\n") + 1)
 
@@ -241,3 +190,48 @@ def _chars(value: Any) -> int:
 def _listed(names: list[str]) -> str:
     text = ", ".join(names)
     return text if len(text) <= NAMES_CHARS else f"{text[:NAMES_CHARS].rpartition(', ')[0]} …"
+
+
+def array_of(fields: Fields) -> JsonObject:
+    """Return the JSON schema of an array of objects with these fields.
+
+    >>> array_of({"to": "Where it ends"})["items"]["properties"]
+    {'to': {'type': 'string', 'description': 'Where it ends'}}
+    """
+    text: JsonObject = {"type": "string"}
+    properties = {
+        name: ({"type": "array", "items": text} if about.startswith(ARRAY_PREFIX) else text)
+        | {"description": about}
+        for name, about in fields.items()
+    }
+    return {"type": "array", "items": {"type": "object", "properties": properties, "required": list(fields)}}
+
+
+def validated(values: object, fields: Fields, *, where: str) -> Any:
+    """Return `values`, objects with these fields, without other fields.
+
+    Raises:
+        InvalidInput: a field is missing or of another type, or a name is too long; the error names the place.
+    """
+    if not isinstance(values, list):
+        raise InvalidInput(f"is {shown(values)}.", fix="Use an array of objects.", where=where)
+    return [_one(value, fields, f"{where}[{at}]") for at, value in enumerate(values)]
+
+
+def _one(value: object, fields: Fields, where: str) -> JsonObject:
+    if not isinstance(value, dict):
+        raise InvalidInput(f"is {shown(value)}.", fix=f"Use an object with {', '.join(fields)}.", where=where)
+    for name, about in fields.items():
+        given = value.get(name)
+        texts = given if about.startswith(ARRAY_PREFIX) else [given]
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            kind = "an array of texts" if about.startswith(ARRAY_PREFIX) else "a text"
+            raise InvalidInput(f"{name} is {shown(given)}.", fix=f"Use {kind}.", where=where)
+        if about.startswith(ARRAY_PREFIX) or len(texts[0]) <= MAX_NAME_CHARS:
+            continue
+        raise InvalidInput(
+            f"{name} has {len(texts[0]):,} characters.",
+            fix=f"Use at most {MAX_NAME_CHARS:,}; an observation may be longer.",
+            where=where,
+        )
+    return {name: value[name] for name in fields}

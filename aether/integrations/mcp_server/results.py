@@ -1,11 +1,7 @@
-"""Answers: what a tool says, in text that fits a model's context and says how to go on.
+"""The results of MCP tools: texts that fit a model's context, and short schemas of their arguments.
 
-A client cuts what is too long without a word; so a long answer is given in parts, at the ends of lines.
-
-Lean schemas: what is generated from Python types, without the words that no model needs.
-
-A model pays for the list of tools in every session. Titles repeat names, and `anyOf` with null says of an argument
-only that it may be left out, which its default says already.
+A client cuts a long text silently, so a long one is given in parts, at the ends of lines. A model pays for the list of
+tools in every session, so schemas that are generated from Python types lose titles and nulls.
 """
 
 from __future__ import annotations
@@ -22,32 +18,32 @@ RESULT_CHARS = 25_000
 
 
 class Answer(NamedTuple):
-    """What a tool answers."""
+    """The answer of a tool."""
 
     text: str
     data: JsonObject | None = None
     """The same as a value, where the tool promises its shape."""
     note: str = ""
-    """What is to be said beside it."""
+    """A remark beside the text."""
 
 
 def as_json(value: Any) -> str:
-    """Return `value` as a person and a model read it."""
+    """Return `value` as indented JSON."""
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def part_of(text: str, part: int, *, ask: str) -> str:
-    r"""Return the part of `text` with that number, from 1; `ask` says how to get the next one.
+    r"""Return the part of `text` with that number, from 1; `ask` names the call that gives the next one.
 
     Raises:
-        InvalidInput: it has fewer parts.
+        InvalidInput: the text has fewer parts.
 
     >>> part_of("short", 1, ask="get it")
     'short'
     """
     parts = _parts(text)
     if not 1 <= part <= len(parts):
-        raise InvalidInput(f"there is no part {part}.", fix=f"Use 1 to {len(parts)}.", where="part")
+        raise InvalidInput(f"unknown part {part}.", fix=f"Use 1 to {len(parts)}.", where="part")
     if len(parts) == 1:
         return text
     more = f" Go on with {ask}, part={part + 1}." if part < len(parts) else " This is the last."
@@ -65,32 +61,23 @@ def _parts(text: str) -> list[str]:
 
 
 def minify(schema: JsonObject, known: Mapping[str, str | JsonObject]) -> JsonObject:
-    """Return a schema of arguments without titles and nulls, with what is `known` of each.
-
-    That is a description, or a whole schema in the place of the generated one.
+    """Return a schema of arguments without titles and nulls; `known` has descriptions, or whole schemas, by name.
 
     >>> count = {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None, "title": "Count"}
-    >>> lean({"type": "object", "properties": {"count": count}}, {"count": "How many"})
+    >>> minify({"type": "object", "properties": {"count": count}}, {"count": "How many"})
     {'type': 'object', 'properties': {'count': {'type': 'integer', 'description': 'How many'}}}
     """
     made: JsonObject = {key: value for key, value in schema.items() if key != "title"}
-    made["properties"] = {
-        name: _argument(value, known.get(name, "")) for name, value in schema.get("properties", {}).items()
-    }
+    made["properties"] = {}
+    for name, value in schema.get("properties", {}).items():
+        about = known.get(name, "")
+        kinds = [kind for kind in value.get("anyOf", []) if kind != {"type": "null"}]
+        bare = {
+            key: below for key, below in value.items() if key != "anyOf" and (key, below) != ("default", None)
+        }
+        bare = kinds[0] | bare if len(kinds) == 1 else bare | ({"anyOf": kinds} if kinds else {})
+        bare.pop("title", None)
+        made["properties"][name] = (
+            about if isinstance(about, dict) else bare | ({"description": about} if about else {})
+        )
     return made
-
-
-def _argument(value: JsonObject, known: str | JsonObject) -> JsonObject:
-    if isinstance(known, dict):
-        return known
-    bare = {key: below for key, below in _optional(value).items() if key != "title"}
-    return {**bare, "description": known} if known else bare
-
-
-def _optional(value: JsonObject) -> JsonObject:
-    kinds = [kind for kind in value.get("anyOf", []) if kind != {"type": "null"}]
-    bare = {key: below for key, below in value.items() if (key, below) != ("default", None)}
-    if len(kinds) != 1:
-        return {**bare, "anyOf": kinds} if kinds else bare
-    del bare["anyOf"]
-    return {**kinds[0], **bare}

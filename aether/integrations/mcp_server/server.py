@@ -1,23 +1,9 @@
-"""The server: the tools, resources and prompts of the catalogue, spoken over stdio by the `mcp` package.
+"""The MCP server: tools, resources and prompts over stdio, spoken by the `mcp` package.
 
-Each call opens the state anew, because hooks and other servers write to the same home, and runs in a thread of its
-own, so that a long one keeps nobody waiting. A call that is cancelled goes on to its end: it is one transaction.
-Nothing but the protocol is written to stdout; errors of aether are told to the model with what to do.
-
-Places: which home a call is about, found anew for each call, and made where that is allowed.
-
-Whoever has started the server wants to remember; so a home that is not there yet is made, but never in one's home
-directory or at the top of the disk unless it is named, and not at all with AETHER_AUTO_INIT=0.
-
-Resources: memory as addresses that a person attaches, or a client reads without asking a model.
-
-`aether://memory` is an overview and not the document: that grows to a megabyte. What is long is cut, and says how to
-read on; only `memory://knowledge-graph` is always whole, as the official memory server gives it.
-
-Prompts: what a person starts by name; in Claude Code they are slash commands.
-
-`compress` puts the hand-off before the model that the person talks to, which then is the architect. `summary` asks for
-an account of the conversation by one of the prompts that compaction uses.
+Each call finds its home and reads the state again, because hooks and other servers write to the same home, and runs in
+a thread of its own, so that a long call delays no other. A cancelled call is one transaction and goes on to its end.
+Only the protocol is written to stdout; errors of aether reach the model with their fix. Long resources are cut and
+name the tool that gives the rest, except `memory://knowledge-graph`, which is whole, as in the official memory server.
 """
 
 from __future__ import annotations
@@ -49,192 +35,18 @@ from aether.integrations.mcp_server.tools import handoff_text
 from aether.memory import phases
 from aether.memory import recall as lines
 
-# Claude Code tells the servers it starts which project they are for.
-PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"
-
-
-def served_home(home: str | None) -> Path:
-    """Return the home that is named, by `home` or AETHER_HOME, else that of the project.
-
-    Raises:
-        NotFound: there is none, and none may be made.
-        UnsafePath: that of the project leads out of it.
-        StorageFailed: it cannot be made.
-    """
-    named = home or os.environ.get("AETHER_HOME", "")
-    cwd, started = os.getcwd(), os.environ.get(PROJECT_VARIABLE, "")
-    found = paths.find_home(named or paths.home_of_project(cwd, started))
-    if _is_free(found) and _may_make(named, cwd, started):
-        return init(found)
-    return found
-
-
-def _is_free(home: Path) -> bool:
-    """Return whether a home may stand there: nothing does, or what hooks put into one that is not made yet."""
-    return not home.exists() or (home.name == paths.HOME_NAME and not (home / "data").exists())
-
-
-def _may_make(named: str, cwd: str, started: str) -> bool:
-    if named:
-        return os.environ.get("AETHER_AUTO_INIT") != project.OFF
-    return project.may_create_home(project.root_of(cwd, started))
-
-
-JSON, TEXT = "application/json", "text/plain"
-# Of the entries of memory, an overview names the newest.
-NEWEST = 50
-
-
-def register_resources(server: Any, home: str | None, *, memory: bool) -> None:
-    """Add the resources to the server; without those of aether's own memory unless `memory`."""
-    _add(server, home, RESOURCE, "The whole knowledge graph", knowledge_graph)
-    if not memory:
-        return
-    _add(server, home, "aether://memory", "What is in memory: an overview", overview)
-    _add(server, home, "aether://signals", "The signals that are felt now", signals)
-    _add(server, home, "aether://state", "State of the colony and its phases", state)
-    _add(server, home, "aether://sessions", "The compressed sessions", sessions)
-    for kind in ("items", "sessions"):
-        _add_entries(server, home, kind)
-
-
-def knowledge_graph(home: Path) -> str:
-    """Return the whole knowledge graph."""
-    return as_json(graph.read_graph(home=home))
-
-
-def overview(home: Path) -> str:
-    """Return the status, and the newest entries with an id, a gist and what the full text costs."""
-    memory = api_home.read(home).documents["memory"]
-    newest = sorted(lines.records(memory), key=lambda record: record.at, reverse=True)[:NEWEST]
-    count = api_home.counter_of(memory)
-    told = [lines.recall_line(record, count=count)._asdict() for record in newest]
-    kept = [{key: line[key] for key in ("id", "layer", "type", "at", "tokens", "gist")} for line in told]
-    return as_json({**get_memory_status(home=home), "newest": kept})
-
-
-def signals(home: Path) -> str:
-    """Return the signals that are felt now, strongest first."""
-    return as_json(colony.active_signals(home=home))
-
-
-def state(home: Path) -> str:
-    """Return the state of the colony."""
-    return as_json(colony.colony(home=home))
-
-
-def sessions(home: Path) -> str:
-    """Return the sessions of short-term memory, each with its summary."""
-    fields = ("session_id", "phase", "compressed_at", "original_tokens", "compressed_tokens", "summary")
-    found = api_home.read(home).documents["memory"]["short_term_memory"]["sessions"]
-    return as_json([{field: session[field] for field in fields} for session in found])
-
-
-def entry(id: str, home: Path) -> str:
-    """Return the item, session or pattern of this id in full.
-
-    Raises:
-        NotFound: nothing has this id.
-    """
-    (found,) = recall.full([id], home=home)
-    return as_json(found["entry"])
-
-
-def _add(server: Any, home: str | None, uri: str, about: str, read: Callable[[Path], str]) -> None:
-    async def reading() -> str:
-        text = await _in_thread(lambda: read(served_home(home)))
-        return text if uri == RESOURCE else part_of(text, 1, ask="the tool get")
-
-    name = uri.rpartition("/")[2]
-    server.resource(uri, name=name, description=about, mime_type=JSON)(reading)
-
-
-def _add_entries(server: Any, home: str | None, kind: str) -> None:
-    async def reading(id: str) -> str:
-        return part_of(await _in_thread(lambda: entry(id, served_home(home))), 1, ask=f"get, ids=[{id}]")
-
-    about = f"One of the {kind} by its id"
-    server.resource(
-        f"aether://{kind}/{{id}}", name=kind.removesuffix("s"), description=about, mime_type=TEXT
-    )(reading)
-
-
-async def _in_thread(read: Callable[[], str]) -> str:
-    from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
-
-    try:
-        return (await asyncio.to_thread(read)).encode("utf-8", "replace").decode()
-    except NotFound as reason:
-        raise ResourceNotFoundError(str(reason)) from reason
-    except AetherError as reason:
-        raise ResourceError(str(reason)) from reason
-
-
-# A page: an account that is read, not a transcript.
-SUMMARY_TOKENS = 800
-# No colony gets to a phase of more; and Python takes no whole number of some thousand.
-MOST_DIGITS = 9
-
-
-def register_prompts(server: Any, home: str | None) -> None:
-    """Add the prompts to the server."""
-
-    async def compress(phase: str = "") -> str:
-        return await _prompt_text(lambda: compress_prompt(phase, home))
-
-    async def summary(kind: str = "task_state") -> str:
-        return await _prompt_text(lambda: summary_prompt(kind))
-
-    about = "Compress working memory: you are the architect who writes the session"
-    server.prompt("compress", description=about)(compress)
-    server.prompt("summary", description=f"Sum this conversation up, as {', '.join(SUMMARIES)}")(summary)
-
-
-def compress_prompt(phase: str, home: str | None) -> str:
-    """Return what an architect reads, and how it hands the session in.
-
-    Raises:
-        InvalidInput: the phase is no number.
-    """
-    if phase and not (phase.isdecimal() and len(phase) <= MOST_DIGITS):
-        raise InvalidInput(
-            f"phase is {shown(phase)}.", fix="Use a number, or leave it out.", where="compress"
-        )
-    found = served_home(home)
-    number = int(phase) if phase else phases.current_phase(colony.colony(home=found))
-    text, path = handoff_text(number, found)
-    if not path:
-        return text
-    shown_part = part_of(text, 1, ask=f"the tool compress, action=prepare, phase={number}")
-    return f"{shown_part}\nGive the session JSON to the tool compress with action=ingest."
-
-
-def summary_prompt(kind: str) -> str:
-    """Return the prompt for an account of the conversation.
-
-    Raises:
-        InvalidInput: there is no such kind.
-    """
-    if kind not in SUMMARIES:
-        raise InvalidInput(
-            f"there is no summary {shown(kind)}.", fix=f"Use {', '.join(SUMMARIES)}.", where="summary"
-        )
-    return texts.render(SUMMARIES[kind], max_tokens=str(SUMMARY_TOKENS))
-
-
-async def _prompt_text(make: Any) -> str:
-    from mcp.shared.exceptions import MCPError
-    from mcp.types import INVALID_PARAMS
-
-    try:
-        return str(await asyncio.to_thread(make))
-    except AetherError as reason:
-        raise MCPError(code=INVALID_PARAMS, message=str(reason)) from reason
-
-
 NAME = "aether"
+# Claude Code names the project of the servers that it starts.
+PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"
 # Arguments that the server gives, not the model.
 _SERVER_ARGUMENTS = frozenset({"home", "progress"})
+JSON, TEXT = "application/json", "text/plain"
+# The newest entries that an overview lists.
+NEWEST = 50
+# A page, which a person reads.
+SUMMARY_TOKENS = 800
+# No phase has more; Python refuses to make a number of some thousand digits.
+MOST_DIGITS = 9
 
 
 def serve(home: str | None = None, *, tools: str = catalogue.DEFAULT_SET) -> None:
@@ -242,11 +54,11 @@ def serve(home: str | None = None, *, tools: str = catalogue.DEFAULT_SET) -> Non
 
     Raises:
         BackendUnavailable: the package `mcp` is not installed, or is not of version 2.
-        InvalidInput: there is no such set of tools.
+        InvalidInput: the set of tools is unknown.
     """
     server = build(home, tools=tools)
     with suppress(AttributeError):  # a stdout that is no file has no buffer either
-        # The package leads what is printed meanwhile to stderr; a buffer would keep it until stdout is stdout again.
+        # The package redirects prints to stderr meanwhile; a buffer would keep them until stdout is stdout again.
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     server.run("stdio")
 
@@ -256,7 +68,7 @@ def build(home: str | None = None, *, tools: str = catalogue.DEFAULT_SET) -> Any
 
     Raises:
         BackendUnavailable: the package `mcp` is not installed, or is not of version 2.
-        InvalidInput: there is no such set of tools.
+        InvalidInput: the set of tools is unknown.
     """
     offered = catalogue.tools_of(tools)
     try:
@@ -278,6 +90,30 @@ def build(home: str | None = None, *, tools: str = catalogue.DEFAULT_SET) -> Any
     if tools != "graph":
         register_prompts(server, home)
     return server
+
+
+def served_home(home: str | None) -> Path:
+    """Return the home that `home` or AETHER_HOME names, else that of the project; a missing one is created.
+
+    None is created in the user's own home directory or at the top of the disk unless it is named, nor with
+    AETHER_AUTO_INIT=0.
+
+    Raises:
+        NotFound: it is missing, and may not be created.
+        UnsafePath: the project's home leads out of the project.
+        StorageFailed: it cannot be created.
+    """
+    named = home or os.environ.get("AETHER_HOME", "")
+    cwd, started = os.getcwd(), os.environ.get(PROJECT_VARIABLE, "")
+    found = paths.find_home(named or paths.home_of_project(cwd, started))
+    # Hooks may have put their files into a home that is not created yet.
+    if found.exists() and (found.name != paths.HOME_NAME or (found / "data").exists()):
+        return found
+    if named:
+        allowed = os.environ.get("AETHER_AUTO_INIT") != project.OFF
+    else:
+        allowed = project.may_create_home(project.root_of(cwd, started))
+    return init(found) if allowed else found
 
 
 def _made(tool: Tool, home: str | None) -> Any:
@@ -302,7 +138,7 @@ def _made(tool: Tool, home: str | None) -> Any:
 
 @cache
 def _kind() -> Any:
-    """Return the class of tools: one whose refusals say what to do, and which swallows no argument."""
+    """Return the class of tools: its errors say what to do, and it ignores no unknown argument."""
     from mcp.server.mcpserver.exceptions import ToolError
     from mcp.server.mcpserver.tools import Tool as Packaged
 
@@ -310,7 +146,7 @@ def _kind() -> Any:
         async def run(self, arguments: dict[str, Any], context: Any, convert_result: bool = False) -> Any:
             known = self.parameters["properties"]
             unknown = [shown(name) for name in arguments if name not in known]
-            # The contract of the graph is another's, and passes over what it does not know.
+            # The contract of the official memory server ignores unknown arguments.
             if unknown and not self.fn_metadata.output_schema:
                 raise ToolError(f"{self.name} has no {', '.join(unknown[:5])}. It takes {', '.join(known)}.")
             try:
@@ -325,7 +161,7 @@ def _kind() -> Any:
 
 
 def _call(tool: Tool, home: str | None) -> Callable[..., Any]:
-    """Return the function that the package calls: its signature is what the schema of the arguments is made of."""
+    """Return the function that the package calls; the schema of the arguments is made from its signature."""
     from mcp.server.mcpserver import Context
     from mcp.server.mcpserver.exceptions import ToolError
     from mcp.types import CallToolResult
@@ -361,7 +197,7 @@ def _result(answer: Answer) -> Any:
 
 
 def _without_surrogates(value: Any) -> Any:
-    """Return `value` without lone surrogates: they may stand in a home, but not in UTF-8."""
+    """Return `value` without lone surrogates, which a home may hold and UTF-8 may not."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, dict):
@@ -370,11 +206,149 @@ def _without_surrogates(value: Any) -> Any:
 
 
 def _progress_to(ctx: Any) -> Callable[[str], None]:
-    """Return what a thread calls to tell the client how far it is; a client that did not ask hears nothing."""
+    """Return a function for a thread to report progress; a client that did not ask gets nothing."""
     loop, step = asyncio.get_running_loop(), count(1)
 
-    def tell(text: str) -> None:
-        with suppress(RuntimeError):  # the client is gone; the work is done all the same
+    def report(text: str) -> None:
+        with suppress(RuntimeError):  # the client left; the work goes on
             asyncio.run_coroutine_threadsafe(ctx.report_progress(next(step), None, text), loop)
 
-    return tell
+    return report
+
+
+def register_resources(server: Any, home: str | None, *, memory: bool) -> None:
+    """Add the resources to the server; without those of aether's own memory unless `memory`."""
+    _add(server, home, RESOURCE, "The whole knowledge graph", knowledge_graph)
+    if not memory:
+        return
+    _add(server, home, "aether://memory", "An overview of memory", overview)
+    _add(server, home, "aether://signals", "The active signals", signals)
+    _add(server, home, "aether://state", "State of the colony and its phases", state)
+    _add(server, home, "aether://sessions", "The compressed sessions", sessions)
+
+    async def reading(id: str) -> str:
+        return part_of(await _in_thread(lambda: entry(id, served_home(home))), 1, ask=f"get, ids=[{id}]")
+
+    for kind in ("items", "sessions"):
+        name, about = kind.removesuffix("s"), f"One of the {kind} by its id"
+        server.resource(f"aether://{kind}/{{id}}", name=name, description=about, mime_type=TEXT)(reading)
+
+
+def _add(server: Any, home: str | None, uri: str, about: str, read: Callable[[Path], str]) -> None:
+    async def reading() -> str:
+        text = await _in_thread(lambda: read(served_home(home)))
+        return text if uri == RESOURCE else part_of(text, 1, ask="the tool get")
+
+    name = uri.rpartition("/")[2]
+    server.resource(uri, name=name, description=about, mime_type=JSON)(reading)
+
+
+async def _in_thread(read: Callable[[], str]) -> str:
+    from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
+
+    try:
+        return (await asyncio.to_thread(read)).encode("utf-8", "replace").decode()
+    except NotFound as reason:
+        raise ResourceNotFoundError(str(reason)) from reason
+    except AetherError as reason:
+        raise ResourceError(str(reason)) from reason
+
+
+def knowledge_graph(home: Path) -> str:
+    """Return the whole knowledge graph."""
+    return as_json(graph.read_graph(home=home))
+
+
+def overview(home: Path) -> str:
+    """Return the status, and the newest entries with id, gist and the cost of the full text."""
+    memory = api_home.read(home).documents["memory"]
+    newest = sorted(lines.records(memory), key=lambda record: record.at, reverse=True)[:NEWEST]
+    count = api_home.counter_of(memory)
+    shown_lines = [lines.recall_line(record, count=count)._asdict() for record in newest]
+    kept = [
+        {key: line[key] for key in ("id", "layer", "type", "at", "tokens", "gist")} for line in shown_lines
+    ]
+    return as_json({**get_memory_status(home=home), "newest": kept})
+
+
+def signals(home: Path) -> str:
+    """Return the active signals, strongest first."""
+    return as_json(colony.active_signals(home=home))
+
+
+def state(home: Path) -> str:
+    """Return the state of the colony."""
+    return as_json(colony.colony(home=home))
+
+
+def sessions(home: Path) -> str:
+    """Return the sessions of short-term memory, each with its summary."""
+    fields = ("session_id", "phase", "compressed_at", "original_tokens", "compressed_tokens", "summary")
+    found = api_home.read(home).documents["memory"]["short_term_memory"]["sessions"]
+    return as_json([{field: session[field] for field in fields} for session in found])
+
+
+def entry(id: str, home: Path) -> str:
+    """Return the item, session or pattern of this id in full.
+
+    Raises:
+        NotFound: the id is unknown.
+    """
+    (found,) = recall.full([id], home=home)
+    return as_json(found["entry"])
+
+
+def register_prompts(server: Any, home: str | None) -> None:
+    """Add the prompts to the server."""
+
+    async def compress(phase: str = "") -> str:
+        return await _prompt_text(lambda: compress_prompt(phase, home))
+
+    async def summary(kind: str = "task_state") -> str:
+        return await _prompt_text(lambda: summary_prompt(kind))
+
+    about = "Compress working memory: you are the architect who writes the session"
+    server.prompt("compress", description=about)(compress)
+    server.prompt("summary", description=f"Sum this conversation up, as {', '.join(SUMMARIES)}")(summary)
+
+
+def compress_prompt(phase: str, home: str | None) -> str:
+    """Return the hand-off for the architect, and how to hand the session in.
+
+    Raises:
+        InvalidInput: the phase is not a number.
+    """
+    if phase and not (phase.isdecimal() and len(phase) <= MOST_DIGITS):
+        raise InvalidInput(
+            f"phase is {shown(phase)}.", fix="Use a number, or leave it out.", where="compress"
+        )
+    found = served_home(home)
+    number = int(phase) if phase else phases.current_phase(colony.colony(home=found))
+    text, path = handoff_text(number, found)
+    if not path:
+        return text
+    shown_part = part_of(text, 1, ask=f"the tool compress, action=prepare, phase={number}")
+    return f"{shown_part}\nGive the session JSON to the tool compress with action=ingest."
+
+
+def summary_prompt(kind: str) -> str:
+    """Return the prompt for an account of the conversation.
+
+    Raises:
+        InvalidInput: the kind is unknown.
+    """
+    if kind not in SUMMARIES:
+        raise InvalidInput(
+            f"unknown summary {shown(kind)}.", fix=f"Use {', '.join(SUMMARIES)}.", where="summary"
+        )
+    return texts.render(SUMMARIES[kind], max_tokens=str(SUMMARY_TOKENS))
+
+
+async def _prompt_text(make: Any) -> str:
+    from mcp.shared.exceptions import MCPError
+    from mcp.types import INVALID_PARAMS
+
+    try:
+        return str(await asyncio.to_thread(make))
+    except AetherError as reason:
+        raise MCPError(code=INVALID_PARAMS, message=str(reason)) from reason

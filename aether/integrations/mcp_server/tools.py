@@ -1,18 +1,11 @@
-"""The tools of aether's own memory: what each does with its arguments, and the text it answers with.
+"""The tools of aether's own memory: their work, and the texts they answer with.
 
-Recalling has three steps, so that a model pays only for what it reads: `recall` gives an index with the cost of each
-entry, `timeline` what happened around one, `get` full texts. What is recalled is marked as memory, so that aether
-never remembers its own words. Texts that are given lose such blocks, `<private>` ones and
-their secrets, and the answer says so.
-
-The tool `compress`: working memory becomes a session, by the built-in architect or by the model that calls.
-
-`prepare` gives the model what an architect reads, in parts; `ingest` takes the session it wrote. Both can be repeated:
-a hand-off stays open until a session of it is stored, and the same session stored twice is stored once.
-
-Statements: what is stored of a text that a model gives, and the words that say what is not.
-
-Nothing is left out without a word: a model that believes that something is remembered does not say it again.
+Recall has three steps, so that a model pays only for what it reads: `recall` gives an index with the cost of each
+entry, `timeline` the neighbours of one in time, `get` full texts. Recalled text is marked as memory, so that aether
+never remembers its own words. `compress` is done at once by the built-in architect, or by the calling model: `prepare`
+gives it the hand-off in parts, `ingest` takes the session it wrote, and both can be repeated. Stored texts lose such
+marked blocks, `<private>` ones and their secrets, and the answer says so: a model that believes that something is
+remembered does not say it again.
 """
 
 from __future__ import annotations
@@ -43,164 +36,40 @@ from aether.store.documents import NAMES
 from aether.text.words import pluralize
 from aether.types import JsonObject
 
-# What needs no model, no key and no network.
+# The architect that needs no model, no key and no network.
 BUILT_IN = "extractive"
 BY_CALLER = {"backend": "mcp", "model": "the caller"}
-
-
-def compress(
-    action: Literal["auto", "prepare", "ingest"] = "auto", phase: int | None = None,
-    session: Any = None, part: int = 1, *,
-    home: Path, progress: Callable[[str], None] = lambda _: None,
-) -> Answer:  # fmt: skip
-    """Answer with what compressing did, or with what there is to compress.
-
-    Raises:
-        InvalidInput: the session is missing or is rejected, in words that say what to correct; nothing changed.
-        Conflict: its hand-off is not open any more.
-    """
-    if action == "ingest":
-        return _ingested(session, phase, home)
-    chosen = _current(home) if phase is None else phase
-    if action == "prepare":
-        return _prepared(chosen, part, home)
-    done = api_compress.compress(chosen, architect=BUILT_IN, home=home, progress=progress)
-    return Answer(_result_text(done.ingested) if done.ingested else done.prepared.reason)
-
-
-def handoff_text(phase: int, home: Path) -> tuple[str, str]:
-    """Return the instruction and items of the hand-off of `phase`, and its path; or why there is none, and ""."""
-    made = api_compress.prepare(phase, manual=True, home=home)
-    if made.path is None:
-        return made.reason, ""
-    handoff = handoffs.read_handoff(made.path)
-    given = cast(JsonObject, {**handoff, "target_tokens": session_room(handoff)})
-    return session_request(given).prompt, str(made.path)
-
-
-def _prepared(phase: int, part: int, home: Path) -> Answer:
-    text, path = handoff_text(phase, home)
-    if not path:
-        return Answer(text)
-    shown = part_of(text, part, ask=f"compress, action=prepare, phase={phase}")
-    after = "When you have read all of it, write the session JSON and call compress with action=ingest."
-    return Answer(f"{shown}\n{after} The hand-off is also in the file {path}.")
-
-
-def _ingested(session: Any, phase: int | None, home: Path) -> Answer:
-    if session is None or session == "":
-        raise InvalidInput(
-            "session is missing.",
-            fix="Give the session JSON that action=prepare asked for.",
-            where="compress",
-        )
-    if not isinstance(session, Mapping | str):
-        raise InvalidInput(
-            f"session is {shown(session)}.",
-            fix="Give one JSON object with the fields that action=prepare showed.",
-            where="compress",
-        )
-    chosen = _phase_of(session, home) if phase is None else phase
-    done = api_compress.trigger_phase_boundary_compression(
-        chosen, session, architect=dict(BY_CALLER), home=home
-    )
-    return Answer(_result_text(done))
-
-
-def _phase_of(session: Mapping[str, Any] | str, home: Path) -> int:
-    """Return the phase of the hand-off that a session answers."""
-    named = answers.unwrap(session).get("session_id")
-    opened = api_home.read(home).documents["memory"]["compression"]["open"]
-    return next((int(record["phase"]) for record in opened if record["id"] == named), _current(home))
-
-
-def _current(home: Path) -> int:
-    return phases.current_phase(api_home.read(home).documents["COLONY_STATE"])
-
-
-def _result_text(done: IngestResult) -> str:
-    session = done.session
-    if not done.stored:
-        return f"Session {session['session_id']} was stored already; nothing changed."
-    text = (
-        f"Session {session['session_id']} of phase {session['phase']}: {done.items} items, "
-        f"{session['original_tokens']} tokens became {session['compressed_tokens']}. "
-        "The items are in the archive and are still found by recall."
-    )
-    if done.carried:
-        text += f" {len(done.carried)} statements that had to survive were added word for word."
-    return text + "".join(f" {note}" for note in done.notes)
-
-
+SOURCE = "mcp"
+# Nobody reads an index of more lines; a better query helps.
+MOST_LINES = 50
+# The prefix of an entity's name in the place of an id.
+ENTITY = "entity:"
+# Entities in an index: short ones, that must not crowd out the items.
+MOST_ENTITIES = 3
+# Characters of a name or a signal's context in a list; a longer one is read elsewhere.
+MOST_NAME_CHARS = 2_000
+# A colony has a dozen active signals at once.
+MOST_SIGNALS_CHARS = RESULT_CHARS - 1_000
 LEFT_OUT = "What is marked as private, or as aether's own memory, was left out."
 REPLACED = "Secrets in it were replaced by <REDACTED> and are not stored."
-
-
-class Statement(NamedTuple):
-    """What is stored of a text."""
-
-    text: str
-    note: str
-    """What was changed; empty where nothing was."""
-
-
-def statement(text: str) -> Statement:
-    """Return what is stored of `text`, and what is to be said of that.
-
-    >>> stated("Use SQLite. <private>It is mine.</private>")
-    Statement(text='Use SQLite. ', note="What is marked as private, or as aether's own memory, was left out.")
-    """
-    public = without_whole_blocks(text)
-    kept = redact(public)
-    # A tag of aether's own that stands alone is written otherwise, as long as it was, and is not left out.
-    noted = {LEFT_OUT: len(public) != len(text), REPLACED: kept != public}
-    return Statement(kept, " ".join(words for words, holds in noted.items() if holds))
-
-
-def notes_on(value: Any) -> str:
-    """Return what is to be said of all texts in `value`."""
-    texts = [value]
-    notes: dict[str, None] = {}
-    for each in texts:
-        if isinstance(each, (dict, list)):
-            texts += each.values() if isinstance(each, dict) else each
-        else:
-            notes |= {statement(each).note: None}
-    return " ".join(note for note in notes if note)
-
-
-SOURCE = "mcp"
-# An index of more lines is not read; a better query is.
-MOST_LINES = 50
-# Before the name of an entity of the knowledge graph, where an id is asked for.
-ENTITY = "entity:"
-# Entities in an index: they are few and short, and must not crowd out what happened.
-MOST_ENTITIES = 3
-# A name, or what a signal is about, in a list: what is longer is read elsewhere.
-MOST_NAME_CHARS = 2_000
-# Of the signals of a colony a dozen are felt at once.
-MOST_SIGNALS_CHARS = RESULT_CHARS - 1_000
 
 
 def remember(
     content: str, type: str = "observation", relevance: float | None = None, protected: bool = False,
     caste: str | None = None, *, home: Path,
 ) -> Answer:  # fmt: skip
-    """Store one item and answer with its id; one that is held just so is not stored again.
+    """Store one item and answer with its id; an equal item is not stored again.
 
     Raises:
-        InvalidInput: nothing is left to remember, or an argument is impossible.
+        InvalidInput: nothing is left to remember, or an argument is invalid.
     """
-    kept, note = statement(content)
-    if not kept.strip() and content.strip():
-        raise InvalidInput(
-            "only what is private, or aether's own memory, was given.",
-            fix="Say it in words of your own.",
-            where="content",
-        )
+    kept, note = _required(content, where="content")
     left_out = f" {note}" if note else ""
-    if held := _held(kept, type, protected, home):
-        return Answer(f"Remembered already, as {held}; nothing was stored.{left_out}")
+    for item in items_of(api_home.read(home).documents["memory"]):
+        about = item["metadata"]
+        same = about.get("source") == SOURCE and (item["content"], item["type"]) == (kept, type)
+        if same and (about.get("protected") or not protected):
+            return Answer(f"Remembered already, as {item['id']}; nothing was stored.{left_out}")
     worth = RELEVANCE.get(type, RELEVANCE["observation"]) if relevance is None else relevance
     added = working.add_working_memory_item(
         kept, type, worth, source=SOURCE, caste=caste, metadata={"protected": True} if protected else None, home=home
@@ -211,17 +80,8 @@ def remember(
     return Answer(text)
 
 
-def _held(content: str, type: str, protected: bool, home: Path) -> str:
-    """Return the id of an item of a model's that says just this, and is protected if this shall be; else nothing."""
-    for item in items_of(api_home.read(home).documents["memory"]):
-        own = item["metadata"].get("source") == SOURCE and (item["content"], item["type"]) == (content, type)
-        if own and (item["metadata"].get("protected") or not protected):
-            return item["id"]
-    return ""
-
-
 def recall(query: str, limit: int = 10, *, home: Path) -> Answer:
-    """Answer with an index of what memory knows about `query`, best first.
+    """Answer with an index of the entries that match `query`, best first.
 
     Raises:
         InvalidInput: the query is blank, or the limit is not from 1 to 50.
@@ -244,11 +104,11 @@ def timeline(id: str, before: int = 3, after: int = 3, *, home: Path) -> Answer:
     """Answer with the entry `id` among its neighbours in time.
 
     Raises:
-        NotFound: nothing has this id.
+        NotFound: the id is unknown.
         InvalidInput: a number of neighbours is not from 0 to 50.
     """
     if max(before, after) > MOST_LINES:
-        raise InvalidInput("that is too many.", fix=f"Use at most {MOST_LINES}.", where="timeline")
+        raise InvalidInput("too many neighbours.", fix=f"Use at most {MOST_LINES}.", where="timeline")
     found = api_recall.timeline(id, before=before, after=after, home=home)
     lines = [f"{'> ' if line.id == id else '  '}{line.at[11:16]} {format_line(line)}" for line in found]
     return _marked(lines, "Full text: get with ids.")
@@ -258,8 +118,8 @@ def get(ids: list[str], part: int = 1, *, home: Path) -> Answer:
     """Answer with entries, entities or whole documents in full.
 
     Raises:
-        NotFound: nothing has one of these ids.
-        InvalidInput: no id is given, or there is no such part.
+        NotFound: an id is unknown.
+        InvalidInput: no id is given, or the part is unknown.
     """
     if not ids:
         raise InvalidInput("no id is given.", fix="Take ids from recall.", where="ids")
@@ -279,31 +139,106 @@ def _full(id: str, home: Path) -> str:
     return f"# {id} · {entry['layer']} · {entry['type']} · {entry['at'][:16]}\n{entry['text']}"
 
 
+def _marked(lines: Sequence[str], how: str) -> Answer:
+    text = memory_block(lines, occasion="recall", at=clock.stamp(clock.now()))
+    return Answer(f"{text}\n{how}" if how else text)
+
+
+def compress(
+    action: Literal["auto", "prepare", "ingest"] = "auto", phase: int | None = None,
+    session: Any = None, part: int = 1, *,
+    home: Path, progress: Callable[[str], None] = lambda _: None,
+) -> Answer:  # fmt: skip
+    """Answer with the result of compressing, or with the hand-off to compress.
+
+    Raises:
+        InvalidInput: the session is missing or invalid; the error says what to correct, and nothing changed.
+        Conflict: its hand-off is no longer open.
+    """
+    if action == "ingest":
+        return _ingested(session, phase, home)
+    chosen = _current(home) if phase is None else phase
+    if action == "prepare":
+        text, path = handoff_text(chosen, home)
+        if not path:
+            return Answer(text)
+        text = part_of(text, part, ask=f"compress, action=prepare, phase={chosen}")
+        after = "When you have read all of it, write the session JSON and call compress with action=ingest."
+        return Answer(f"{text}\n{after} The hand-off is also in the file {path}.")
+    done = api_compress.compress(chosen, architect=BUILT_IN, home=home, progress=progress)
+    return Answer(_result_text(done.ingested) if done.ingested else done.prepared.reason)
+
+
+def handoff_text(phase: int, home: Path) -> tuple[str, str]:
+    """Return the instruction and items of the hand-off of `phase`, and its path; without one the reason, and ""."""
+    made = api_compress.prepare(phase, manual=True, home=home)
+    if made.path is None:
+        return made.reason, ""
+    handoff = handoffs.read_handoff(made.path)
+    given = cast(JsonObject, {**handoff, "target_tokens": session_room(handoff)})
+    return session_request(given).prompt, str(made.path)
+
+
+def _ingested(session: Any, phase: int | None, home: Path) -> Answer:
+    if session is None or session == "":
+        raise InvalidInput(
+            "session is missing.",
+            fix="Give the session JSON that action=prepare asked for.",
+            where="compress",
+        )
+    if not isinstance(session, Mapping | str):
+        raise InvalidInput(
+            f"session is {shown(session)}.",
+            fix="Give one JSON object with the fields that action=prepare showed.",
+            where="compress",
+        )
+    if phase is None:  # that of the hand-off which the session answers
+        opened = api_home.read(home).documents["memory"]["compression"]["open"]
+        named = answers.unwrap(session).get("session_id")
+        phase = next((int(record["phase"]) for record in opened if record["id"] == named), _current(home))
+    done = api_compress.trigger_phase_boundary_compression(
+        phase, session, architect=dict(BY_CALLER), home=home
+    )
+    return Answer(_result_text(done))
+
+
+def _current(home: Path) -> int:
+    return phases.current_phase(api_home.read(home).documents["COLONY_STATE"])
+
+
+def _result_text(done: IngestResult) -> str:
+    session = done.session
+    if not done.stored:
+        return f"Session {session['session_id']} was stored already; nothing changed."
+    text = (
+        f"Session {session['session_id']} of phase {session['phase']}: {done.items} items, "
+        f"{session['original_tokens']} tokens became {session['compressed_tokens']}. "
+        "The items are in the archive and are still found by recall."
+    )
+    if done.carried:
+        text += f" {len(done.carried)} statements that had to survive were added word for word."
+    return text + "".join(f" {note}" for note in done.notes)
+
+
 def signals(
     action: Literal["list", "emit"] = "list", type: str = "FOCUS", context: str = "", strength: float | None = None,
     caste: str | None = None, *, home: Path,
 ) -> Answer:  # fmt: skip
-    """Answer with the signals that are felt, or deposit one.
+    """Answer with the active signals, or deposit one.
 
     Raises:
-        InvalidInput: there is nothing to say with it, no such type, or it may not be deposited now.
+        InvalidInput: the context is empty, the type is unknown, or it may not be deposited now.
     """
     if action == "emit":
         if not context.strip():
             raise InvalidInput("context is missing.", fix="Say what the signal is about.", where="signals")
-        kept, note = statement(context)
-        if not kept.strip():
-            raise InvalidInput(
-                "only what is private, or aether's own memory, was given.",
-                fix="Say it in words of your own.",
-                where="context",
-            )
+        kept, note = _required(context, where="context")
         made = colony.emit_signal(type, kept, strength=strength, caste=caste, source=SOURCE, home=home)
         return Answer(f"{made['type']} at strength {made['strength']:g}: {made['id']}. {note}".rstrip())
     lines = [_signal_line(signal) for signal in colony.active_signals(caste=caste, home=home)]
     fitting = sum(end <= MOST_SIGNALS_CHARS for end in accumulate(len(line) + 1 for line in lines))
-    others = f"{len(lines) - fitting} weaker ones are felt besides." if fitting < len(lines) else ""
-    return _marked(lines[:fitting], others) if lines else Answer("No signal is felt.")
+    others = f"{len(lines) - fitting} weaker ones are active besides." if fitting < len(lines) else ""
+    return _marked(lines[:fitting], others) if lines else Answer("No signal is active.")
 
 
 def _signal_line(signal: JsonObject) -> str:
@@ -319,7 +254,7 @@ def phase(
     """Answer with the phase of the colony's work, having done the action.
 
     Raises:
-        InvalidInput: that cannot be done now, or the decision is missing.
+        InvalidInput: the action is impossible now, or the decision is missing.
     """
     current = phases.current_phase(colony.colony(home=home))
     chosen = current if number is None else number
@@ -349,7 +284,7 @@ def _phase_words(state: JsonObject) -> str:
 
 
 def status(*, home: Path) -> Answer:
-    """Answer with how full memory is, and where it is."""
+    """Answer with the fill and the place of memory."""
     found = get_memory_status(home=home)
     held, short, long = found["working_memory"], found["short_term_memory"], found["long_term_memory"]
     known = graph.read_graph(home=home)
@@ -366,6 +301,48 @@ def status(*, home: Path) -> Answer:
     return Answer("\n".join(lines))
 
 
-def _marked(lines: Sequence[str], how: str) -> Answer:
-    text = memory_block(lines, occasion="recall", at=clock.stamp(clock.now()))
-    return Answer(f"{text}\n{how}" if how else text)
+class Statement(NamedTuple):
+    """The part of a text that is stored."""
+
+    text: str
+    note: str
+    """The changes in words; empty without any."""
+
+
+def statement(text: str) -> Statement:
+    """Return the part of `text` that is stored, and a note on the rest.
+
+    >>> statement("Use SQLite. <private>It is mine.</private>")
+    Statement(text='Use SQLite. ', note="What is marked as private, or as aether's own memory, was left out.")
+    """
+    public = without_whole_blocks(text)
+    kept = redact(public)
+    # A lone tag of aether's own is replaced by one of the same length, and is not left out.
+    noted = {LEFT_OUT: len(public) != len(text), REPLACED: kept != public}
+    return Statement(kept, " ".join(words for words, holds in noted.items() if holds))
+
+
+def _required(text: str, *, where: str) -> Statement:
+    """Return the part of `text` that is stored.
+
+    Raises:
+        InvalidInput: nothing of it is.
+    """
+    kept = statement(text)
+    if text.strip() and not kept.text.strip():
+        raise InvalidInput(
+            "all of it is private, or aether's own memory.", fix="Say it in words of your own.", where=where
+        )
+    return kept
+
+
+def notes_on(value: Any) -> str:
+    """Return the notes on all texts in `value`."""
+    texts = [value]
+    notes: dict[str, None] = {}
+    for each in texts:
+        if isinstance(each, (dict, list)):
+            texts += each.values() if isinstance(each, dict) else each
+        else:
+            notes |= {statement(each).note: None}
+    return " ".join(note for note in notes if note)

@@ -93,7 +93,7 @@ def everywhere(told, session):
     }
 
 
-def test_a_rule_that_was_compressed_and_is_forgotten_by_its_id_is_told_by_nothing_any_more(told):
+def test_a_compressed_rule_that_is_forgotten_by_its_id_appears_nowhere(told):
     compacted(told)
     graph.create_entities(
         [

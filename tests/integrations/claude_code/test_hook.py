@@ -1,4 +1,4 @@
-"""The hook process: whatever comes in, it ends well, says only what it may, and loses nothing."""
+"""The hook process: any input ends well, the output has the shape of its event, and no event is lost."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def process(project, payload, *words, code=ANSWER, **options):
     )  # fmt: skip
 
 
-def test_the_event_of_a_tool_is_kept_and_nothing_is_said(project):
+def test_the_event_of_a_tool_is_kept_and_prints_nothing(project):
     assert ran(project) == (0, "")
 
     (entry,) = entries(project)
@@ -76,7 +76,7 @@ def test_the_event_of_a_tool_is_kept_and_nothing_is_said(project):
     assert len(entry["at"]) == len("2026-03-01T10:15:00.000000Z")
 
 
-def test_the_event_is_taken_from_the_argument_where_the_payload_names_none(project):
+def test_the_argument_names_the_event_if_the_payload_does_not(project):
     payload = {"cwd": str(project), "prompt": "Use SQLite."}
 
     assert hook.main(["UserPromptSubmit"], json.dumps(payload).encode()) == (0, "")
@@ -89,7 +89,7 @@ def test_the_event_is_taken_from_the_argument_where_the_payload_names_none(proje
     "said",
     [b"", b"{", b"null", b"[1]", b'"text"', b"\x00\xff\xfe", b"[" * 200_000, b'{"hook_event_name": 7}'],
 )
-def test_what_is_no_event_ends_well_and_is_logged(project, monkeypatch, said):
+def test_input_that_is_no_event_ends_well_and_is_logged(project, monkeypatch, said):
     monkeypatch.chdir(project)
 
     assert hook.main(["Stop"] if b"{" not in said else [], said) == (0, "")
@@ -122,7 +122,7 @@ def test_bytes_that_are_no_text_lose_only_themselves(project):
         st.sampled_from(["hook_event_name", "session_id", "cwd", "prompt", "tool_input", "a"]), values()
     )
 )
-def test_any_json_ends_well_and_says_only_what_it_may(payload):
+def test_any_json_ends_well_and_prints_nothing(payload):
     if isinstance(payload, dict):
         payload = {**payload, "cwd": "/nowhere/at/all"}
 
@@ -146,7 +146,7 @@ def test_a_session_makes_the_home_and_keeps_it_out_of_git(tmp_path):
     assert (tmp_path / ".aether" / "data" / "memory.json").exists()
 
 
-def test_what_a_person_wrote_into_gitignore_stays(tmp_path):
+def test_a_gitignore_of_a_person_stays(tmp_path):
     (tmp_path / ".git").mkdir()
     (tmp_path / ".aether").mkdir()
     (tmp_path / ".aether" / ".gitignore").write_text("mine\n")
@@ -157,7 +157,7 @@ def test_what_a_person_wrote_into_gitignore_stays(tmp_path):
 
 
 @rows("where", ["user", "off", "gone"])
-def test_no_home_is_made_where_none_may_be(tmp_path, monkeypatch, where):
+def test_no_home_is_created_in_a_forbidden_place(tmp_path, monkeypatch, where):
     if where == "user":
         monkeypatch.setenv("HOME", str(tmp_path))
     if where == "off":
@@ -177,7 +177,7 @@ def test_a_paused_home_hears_and_says_nothing(project):
     assert entries(project) == []
 
 
-def test_what_is_not_to_be_captured_is_not(project):
+def test_with_capture_off_nothing_is_kept(project):
     (project / ".aether" / "config.toml").write_text("[claude]\ncapture = false\n")
 
     assert ran(project) == (0, "")
@@ -207,7 +207,7 @@ def asked(project, session="s"):
         "[later]\nkey = 1",
     ],
 )
-def test_a_setting_that_is_none_keeps_no_event_out_and_is_logged_once_for_each_session(project, said):
+def test_an_invalid_setting_loses_no_event_and_is_logged_once_for_each_session(project, said):
     (project / ".aether" / "config.toml").write_text(f"[claude]\nprivate_paths = 'secrets/**'\n{said}\n")
 
     ran(project, 1)
@@ -222,7 +222,7 @@ def test_a_setting_that_is_none_keeps_no_event_out_and_is_logged_once_for_each_s
 @pytest.mark.parametrize(
     "said", ["[claude]\ncapture = maybe\n", "[claude]\nprivate_paths = ['a']\n", "claude = 1\n", None]
 )
-def test_where_private_paths_cannot_be_read_only_calls_are_left_out(project, said):
+def test_with_unreadable_private_paths_only_calls_are_left_out(project, said):
     path = project / ".aether" / "config.toml"
     path.mkdir() if said is None else path.write_text(said)
 
@@ -255,7 +255,7 @@ def test_no_configuration_makes_a_hook_wait_without_end(project):
     assert hook.MOST_SECONDS - 1 < given[-1] <= hook.MOST_SECONDS
 
 
-def test_a_home_that_leads_to_another_is_neither_told_nor_written(project, tmp_path, monkeypatch):
+def test_a_home_that_is_a_link_to_another_is_neither_read_nor_written(project, tmp_path, monkeypatch):
     (tmp_path / "here" / "data").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "here")
     aether.add_working_memory_item("The host is db7.", "constraint", home=project / ".aether")
@@ -271,7 +271,7 @@ def test_a_home_that_leads_to_another_is_neither_told_nor_written(project, tmp_p
 @pytest.mark.parametrize(
     ("event", "most"), [("UserPromptSubmit", 12.0), ("Stop", 12.0), ("TaskCompleted", 4.0)]
 )
-def test_an_event_has_time_to_be_kept_before_it_has_time_to_be_told(project, event, most, monkeypatch):
+def test_an_event_has_time_to_be_kept_before_its_answer_has_time(project, event, most, monkeypatch):
     (project / ".aether" / "config.toml").write_text("[claude]\ndeadline_seconds = 0.1\n")
     payload = {
         "cwd": str(project),
@@ -335,7 +335,7 @@ def test_the_task_of_a_sub_agent_is_read_from_its_transcript(project, monkeypatc
     assert [entry.get("task_text") for entry in entries(project)] == ["Look at it.", None, None]
 
 
-def test_what_was_said_before_the_last_message_is_read_from_the_transcript(project, monkeypatch):
+def test_interim_texts_are_read_from_the_transcript(project, monkeypatch):
     transcript = project / "s.jsonl"
     said = {"id": "m1", "role": "assistant", "content": [{"type": "text", "text": "We chose SQLite."}]}
     transcript.write_text(json.dumps({"type": "assistant", "uuid": "u1", "message": said}) + "\n")
@@ -362,7 +362,7 @@ def test_a_part_that_fails_is_logged_and_the_event_is_kept(project, monkeypatch)
     assert entries(project)[0]["message"] == "Done."
 
 
-def test_what_is_told_has_the_shape_of_its_event(project, monkeypatch):
+def test_the_output_has_the_shape_of_its_event(project, monkeypatch):
     monkeypatch.setattr(reply, "reply", lambda event, *_, **__: f"of {event}")
 
     said = {
@@ -485,11 +485,11 @@ def test_a_reader_that_goes_away_is_no_failure(project):
     assert (found.returncode, found.stderr) == (0, b"")
 
 
-def test_what_is_not_done_in_time_ends_with_a_line_in_the_log(project):
+def test_a_late_answer_ends_with_a_line_in_the_log(project):
     (project / ".aether" / "config.toml").write_text("[claude]\ndeadline_seconds = 0.3\n")
     code = (
-        "import time\nfrom aether.integrations.claude_code import hook, replies\n"
-        "replies.reply = lambda *a, **k: time.sleep(60)\nhook.run()"
+        "import time\nfrom aether.integrations.claude_code import hook, reply\n"
+        "reply.reply = lambda *a, **k: time.sleep(60)\nhook.run()"
     )
 
     found = process(
@@ -537,10 +537,10 @@ def test_the_host_does_not_wait_longer_for_an_event_that_took_long_to_be_kept(pr
 def test_an_event_that_is_kept_late_is_kept(project):
     (project / ".aether" / "config.toml").write_text("[claude]\ndeadline_seconds = 0.1\n")
     code = (
-        "import time\nfrom aether.integrations.claude_code import hook, intake, replies\nreal = intake.entry_of\n"
-        "replies.reply = lambda *a, **k: ''\n"
+        "import time\nfrom aether.integrations.claude_code import hook, event, reply\nreal = event.entry_of\n"
+        "reply.reply = lambda *a, **k: ''\n"
         "def slow(*given, **more):\n    time.sleep(2.5)\n    return real(*given, **more)\n"
-        "intake.entry_of = slow\nhook.run()"
+        "event.entry_of = slow\nhook.run()"
     )
 
     found = process(project, {"hook_event_name": "Stop", "cwd": str(project), "last_assistant_message": "Done."}, code=code)  # fmt: skip
@@ -579,7 +579,7 @@ def test_the_first_event_of_a_project_is_kept_before_its_home_is_made(tmp_path, 
 
 
 @pytest.mark.parametrize("more", ['"n": ' + "9" * 5_000, '"n": -' + "9" * 5_000, '"cwd": "a\\u0000b"'])
-def test_a_number_of_any_length_and_a_directory_that_is_none_lose_no_event(project, monkeypatch, more):
+def test_a_very_long_number_and_an_invalid_directory_lose_no_event(project, monkeypatch, more):
     monkeypatch.chdir(project)
     said = f'{{"hook_event_name": "TaskCompleted", "cwd": {json.dumps(str(project))}, "task_subject": "All", {more}}}'
 
@@ -600,8 +600,8 @@ def test_streams_that_were_closed_before_are_no_failure(project, piped, monkeypa
 def test_code_that_holds_the_interpreter_is_ended_too(project):
     (project / ".aether" / "config.toml").write_text("[claude]\ndeadline_seconds = 0.2\n")
     code = (
-        "import re, signal\nfrom aether.integrations.claude_code import hook, replies\nhook.GRACE_SECONDS = 0.3\n"
-        "replies.reply = lambda *a, **k: re.match('(a+)+$', 'a' * 60 + 'b')\nhook.run()"
+        "import re, signal\nfrom aether.integrations.claude_code import hook, reply\nhook.GRACE_SECONDS = 0.3\n"
+        "reply.reply = lambda *a, **k: re.match('(a+)+$', 'a' * 60 + 'b')\nhook.run()"
     )
 
     found = process(project, {"hook_event_name": "Stop", "cwd": str(project)}, code=code, timeout=60)
@@ -610,7 +610,7 @@ def test_code_that_holds_the_interpreter_is_ended_too(project):
     assert (found.stdout, found.stderr) == (b"", b"")
 
 
-def test_a_person_at_a_terminal_is_told_how_to_use_it(monkeypatch, capsys):
+def test_at_a_terminal_the_usage_is_printed(monkeypatch, capsys):
     terminal = io.StringIO()
     monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(sys, "stdin", terminal)
@@ -630,7 +630,7 @@ def piped(monkeypatch):
     return hold
 
 
-def test_what_is_told_is_printed_as_utf_8(project, piped, monkeypatch, capfdbinary):
+def test_the_output_is_utf_8(project, piped, monkeypatch, capfdbinary):
     monkeypatch.setattr(reply, "reply", lambda *_, **__: "漢字")
     piped({"hook_event_name": "PreCompact", "cwd": str(project)})
 
@@ -666,7 +666,7 @@ def test_the_process_ends_with_the_code(project, piped, monkeypatch):
         hook.run()
     assert left.value.code == 0
     with pytest.raises(SystemExit):
-        hook._timed_out(str(project / ".aether"), "Stop", "s")
+        hook._time_out(str(project / ".aether"), "Stop", "s")
     assert "not done in time" in logged(project)
 
 
@@ -726,7 +726,7 @@ def written(kind, content, uuid):
     }) + "\n"  # fmt: skip
 
 
-def test_what_hooks_kept_without_its_secrets_is_not_imported_again(project, tmp_path):
+def test_entries_of_hooks_are_not_imported_again_with_their_secrets(project, tmp_path):
     home = project / ".aether"
     (home / "config.toml").write_text("[claude]\nprivate_paths = 'secrets/**'\n")
     prompt = f"Never deploy with token {TOKEN} on Fridays. <private>Call me NIGHTJAR.</private>"
@@ -750,3 +750,64 @@ def test_what_hooks_kept_without_its_secrets_is_not_imported_again(project, tmp_
     said = (home / "data" / "memory.json").read_text() + (home / "data" / "journal.jsonl").read_text()
     assert "<REDACTED>" in said
     assert not [secret for secret in (TOKEN, "NIGHTJAR", "OMEGA") if secret in said]
+
+
+# Every event that Claude Code knows, and what we may print for it.
+EVENTS = dict.fromkeys(
+    "PreToolUse PostToolUse PostToolUseFailure PostToolBatch Notification UserPromptExpansion SessionEnd Stop "
+    "StopFailure SubagentStop PostCompact PreModelSwitch PostModelSwitch PermissionRequest PermissionDenied Setup "
+    "TeammateIdle TaskCreated TaskCompleted Elicitation ElicitationResult ConfigChange WorktreeCreate WorktreeRemove "
+    "InstructionsLoaded CwdChanged FileChanged DirectoryAdded MessageDisplay SomethingNew".split(),
+    "nothing",
+) | {
+    "SessionStart": "context",
+    "UserPromptSubmit": "context",
+    "SubagentStart": "context",
+    "PreCompact": "plain",
+}
+
+
+@rows(("event", "shape"), EVENTS.items(), ids=EVENTS)
+def test_each_event_prints_only_its_own_form(event, shape):
+    said = hook.output(event, "Use SQLite.")
+
+    if shape == "context":
+        inner = {"hookEventName": event, "additionalContext": "Use SQLite."}
+        assert json.loads(said) == {"hookSpecificOutput": inner}
+    else:
+        assert said == ("Use SQLite." if shape == "plain" else "")
+
+
+@rows("event", ["SessionStart", "PreCompact"])
+@rows("text", ["", "  \n "])
+def test_an_empty_text_prints_nothing(event, text):
+    assert hook.output(event, text) == ""
+
+
+@pytest.mark.parametrize("text", ['{"decision": "block"}', "\n {a"])
+def test_a_plain_text_never_looks_like_json(text):
+    assert hook.output("PreCompact", text).startswith("- ")
+
+
+@rows("event", ["SessionStart", "PreCompact"])
+@rows("line", ["words of a memory", "🎉" * 60, '"\\\n'])
+def test_a_text_that_is_too_long_loses_lines_and_keeps_the_one_that_closes(event, line):
+    said = hook.output(event, "\n".join(["<aether-memory>", *[line] * 4000, "</aether-memory>"]))
+    told = json.loads(said)["hookSpecificOutput"]["additionalContext"] if event == "SessionStart" else said
+
+    assert 8_500 < hook.length_of(said) <= hook.MOST_CHARS < hook.LIMIT_CHARS
+    assert told.startswith("<aether-memory>")
+    assert told.endswith("</aether-memory>")
+
+
+@pytest.mark.parametrize("text", ["x" * 9_000, "x" * 9_000 + "\n "])
+def test_a_line_that_does_not_fit_is_left_out(text):
+    assert hook.output("SessionStart", text) == ""
+
+
+def test_a_torn_character_does_not_end_the_process():
+    assert hook.output("PreCompact", "torn \ud83d").encode("utf-8") == b"torn ?"
+
+
+def test_characters_are_counted_as_claude_code_counts_them():
+    assert hook.length_of("a漢🎉") == 4

@@ -59,7 +59,7 @@ def texts(path, **more):
     return [one["text"] for one in interim_texts(path, **more)]
 
 
-def test_what_was_said_on_the_way_is_found_in_order_under_its_own_names(file):
+def test_interim_texts_are_found_in_order_with_their_ids(file):
     path = file(asked(1), told(2, "First."), called(3), answered(3), told(5, "Then."), called(6), answered(6))
 
     assert interim_texts(path, message="Done.") == [
@@ -68,7 +68,7 @@ def test_what_was_said_on_the_way_is_found_in_order_under_its_own_names(file):
     ]
 
 
-def test_turns_before_are_not_told_again(file):
+def test_earlier_turns_are_left_out(file):
     path = file(
         asked(1), told(2, "Old."), called(3), answered(3), told(5, "Done."), asked(6), told(7, "New.")
     )
@@ -84,7 +84,7 @@ def test_the_message_that_ends_the_turn_is_left_out_whether_or_not_it_is_written
     assert texts(file(*lines, *last), message="All done.\n\nReally.") == ["On the way."]
 
 
-def test_what_was_said_before_a_person_broke_off_is_told_with_the_next_turn(file):
+def test_texts_of_an_interrupted_turn_belong_to_the_next_turn(file):
     broken = [asked(1), told(2, "Half."), called(3), asked(4, "[Request interrupted by user for tool use]")]
 
     assert texts(file(*broken, asked(5), told(6, "Whole."))) == ["Half.", "Whole."]
@@ -94,7 +94,7 @@ def test_what_was_said_before_a_person_broke_off_is_told_with_the_next_turn(file
     ]
 
 
-def test_what_a_person_typed_meanwhile_is_said_by_the_person_and_ends_no_turn(file):
+def test_a_text_typed_during_a_turn_is_by_the_user_and_ends_no_turn(file):
     path = file(asked(1), told(2, "First."), typed(3, "Use tabs, please."), told(4, "Then."))
 
     assert [(one["text"], one.get("by")) for one in interim_texts(path)] == [
@@ -103,7 +103,7 @@ def test_what_a_person_typed_meanwhile_is_said_by_the_person_and_ends_no_turn(fi
     assert texts(file(asked(1), typed(3, "Use tabs.")), message="Use tabs.") == ["Use tabs."]
 
 
-def test_what_the_program_and_sub_agents_say_is_no_part_of_the_main_conversation(file):
+def test_texts_of_the_program_and_of_sub_agents_are_left_out(file):
     path = file(
         asked(1),
         told(2, "Main."),
@@ -128,13 +128,13 @@ def test_a_sub_agents_own_file_is_all_its_own(file):
     assert agent_task(path) == "Find it."
 
 
-def test_lines_written_twice_are_said_once_and_lines_without_a_name_never(file):
+def test_duplicate_lines_count_once_and_lines_without_an_id_never(file):
     nameless = {**told(3, "Nameless."), "uuid": None}
 
     assert texts(file(asked(1), told(2, "Once."), told(2, "Once."), nameless)) == ["Once."]
 
 
-def test_two_texts_of_one_line_are_told_apart(file):
+def test_two_texts_of_one_line_have_different_parts(file):
     both = line("assistant", [{"type": "text", "text": "One."}, {"type": "text", "text": "Two."}], 2)
 
     found = interim_texts(file(asked(1), both))
@@ -142,7 +142,7 @@ def test_two_texts_of_one_line_are_told_apart(file):
     assert [(one["text"], one.get("part")) for one in found] == [("One.", None), ("Two.", 1)]
 
 
-def test_an_answer_of_a_tool_that_reads_like_a_prompt_begins_no_turn(file):
+def test_a_tools_result_that_reads_like_a_prompt_starts_no_turn(file):
     quoted = json.dumps([asked(1), told(2, "x"), {"type": "tool_result"}])
     path = file(asked(1), told(2, f"The file is {quoted}"), called(3), answered(3, quoted), told(5, "Now."))
 
@@ -158,7 +158,7 @@ def test_torn_lines_and_strange_ones_are_passed_over(file, tmp_path):
     assert texts(path) == ["Said."]
 
 
-def test_a_turn_that_is_longer_than_what_is_read_is_told_by_its_end(file, monkeypatch):
+def test_of_a_very_long_turn_the_end_is_read(file, monkeypatch):
     monkeypatch.setattr(transcript, "MOST_BYTES", 4_000)
     monkeypatch.setattr(transcript, "_BLOCK_BYTES", 150)
     path = file(asked(1), *(told(nth, f"Said {nth}.") for nth in range(2, 90)))
@@ -175,13 +175,13 @@ def test_lines_longer_than_a_block_are_read_whole(file, monkeypatch):
     assert texts(file(asked(1), told(2, "a" * 999), told(3, "ö" * 99))) == ["a" * 999, "ö" * 99]
 
 
-def test_no_more_is_said_than_fits(file, monkeypatch):
+def test_no_more_texts_than_the_limit_are_found(file, monkeypatch):
     monkeypatch.setattr(transcript, "MOST_TEXTS", 2)
 
     assert texts(file(asked(1), told(2, "a"), told(3, "b"), told(4, "c"))) == ["b", "c"]
 
 
-def test_where_there_is_no_transcript_nothing_was_said(tmp_path):
+def test_without_a_transcript_there_are_no_texts(tmp_path):
     (tmp_path / "d.jsonl").mkdir()
     (tmp_path / "s.txt").write_text(json.dumps(told(1, "Elsewhere.")))
 

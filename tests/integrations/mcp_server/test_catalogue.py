@@ -31,7 +31,7 @@ def test_only_arguments_that_a_tool_has_are_described(tool):
 
 
 @rows("tool", tools_of("all"), ids=lambda tool: tool.name)
-def test_what_destroys_does_not_claim_to_read(tool):
+def test_a_destructive_tool_is_not_read_only(tool):
     assert tool.destroys == tool.name.startswith("delete_")
     assert not (tool.destroys and tool.reads)
 
@@ -40,7 +40,7 @@ def test_only_the_graphs_tools_promise_a_shape():
     assert [tool.name for tool in (*MEMORY, *GRAPH) if tool.output] == OFFICIAL
 
 
-def test_a_model_is_told_when_to_use_its_memory_in_few_words():
+def test_the_instructions_for_a_model_are_short():
     count = counter("estimate", 1.0)
 
     assert count(instructions("memory")) < 120

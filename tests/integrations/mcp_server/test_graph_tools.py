@@ -1,4 +1,4 @@
-"""The nine tools of the official memory server: their answers as text and as values, and what is too long."""
+"""The nine tools of the official memory server: shapes, answers as text and as values, and long graphs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import pytest
 from aether.api import graph
 from aether.errors import InvalidInput
 from aether.integrations.mcp_server import graph_tools as tools
+from aether.integrations.mcp_server.graph_tools import ENTITY, RELATION, array_of, validated
 from aether.integrations.mcp_server.results import RESULT_CHARS
+from tests.tables import rows
 
 ANT = {"name": "ant", "entityType": "insect", "observations": ["It digs."]}
 EATS = {"from": "ant", "to": "leaf", "relationType": "eats"}
@@ -29,7 +31,7 @@ def test_each_answers_with_the_same_as_text_and_as_a_value(home):
     assert tools.search_nodes("SWARM", home=home) == tools.open_nodes(["ant"], home=home) == found
 
 
-def test_what_was_left_out_is_told_beside_what_is_stored(home):
+def test_left_out_text_is_reported_beside_the_stored_entries(home):
     texts = ["keep <private>x</private>", "use `<private>` here"]
 
     made = tools.create_entities([{**ANT, "observations": texts}], home=home)
@@ -69,12 +71,12 @@ def test_deleting_says_that_it_succeeded(home):
     assert all(answer.data == {"success": True, "message": answer.text} for answer in answers)
 
 
-def test_what_is_missing_in_an_argument_is_named(home):
+def test_a_missing_field_of_an_argument_is_named(home):
     with pytest.raises(InvalidInput, match=r"entities\[0\]: entityType is None"):
         tools.create_entities([{"name": "ant"}], home=home)
 
 
-def test_a_graph_that_is_too_long_is_cut_and_says_what_is_left_out(home):
+def test_a_long_graph_is_cut_and_names_the_entities_left_out(home):
     many = [
         {"name": f"entity {n}", "entityType": "thing", "observations": ["It is one of many." * 5]}
         for n in range(300)
@@ -93,7 +95,7 @@ def test_a_graph_that_is_too_long_is_cut_and_says_what_is_left_out(home):
     assert answer.data["note"] == answer.note
 
 
-def test_the_relations_of_a_few_entities_may_be_what_is_too_long(home):
+def test_many_relations_of_a_few_entities_are_cut(home):
     tools.create_entities([ANT, {**ANT, "name": "bee"}], home=home)
     tools.create_relations([{**EATS, "to": f"leaf {n} of the tree"} for n in range(400)], home=home)
 
@@ -102,7 +104,7 @@ def test_the_relations_of_a_few_entities_may_be_what_is_too_long(home):
     assert len(answer.text) <= RESULT_CHARS
     assert [entity["name"] for entity in answer.data["entities"]] == ["ant", "bee"]
     assert 0 < len(answer.data["relations"]) < 400
-    assert "Not all is known of what is shown" in answer.note
+    assert "Some observations or relations are left out" in answer.note
 
 
 def test_one_entity_with_too_many_observations_is_cut_too(home):
@@ -135,7 +137,7 @@ def test_relations_have_the_room_that_entities_leave(home):
     assert answer.data["relations"] == [{**EATS, "from": "0"}]
 
 
-def test_what_is_stored_is_echoed_as_far_as_an_answer_has_room(home):
+def test_stored_entries_are_echoed_as_far_as_an_answer_has_room(home):
     many = [{"name": f"entity {n}", "entityType": "thing", "observations": ["x" * 200]} for n in range(300)]
 
     answer = tools.create_entities(many, home=home)
@@ -154,3 +156,29 @@ def test_a_name_that_would_fill_an_answer_is_refused(home):
     with pytest.raises(InvalidInput, match="at most 2,000"):
         tools.add_observations([{"entityName": "a" * 300_000, "contents": []}], home=home)
     tools.create_entities([{**ANT, "name": "a" * 2_000, "observations": ["x" * 2_001]}], home=home)
+
+
+def test_valid_values_are_returned_without_other_fields():
+    assert validated([{**ANT, "more": 1}], ENTITY, where="entities") == [ANT]
+
+
+@rows(
+    ("given", "message"),
+    [
+        ("ant", "entities: is 'ant'"),
+        (["ant"], r"entities\[0\]: is 'ant'. Use an object with name, entityType, observations"),
+        ([ANT, {**ANT, "name": 5}], r"entities\[1\]: name is 5. Use a text"),
+        ([{**ANT, "observations": "x"}], "Use an array of texts"),
+        ([{**ANT, "observations": [1]}], "Use an array of texts"),
+    ],
+)
+def test_an_invalid_value_is_named_by_its_place(given, message):
+    with pytest.raises(InvalidInput, match=message):
+        validated(given, ENTITY, where="entities")
+
+
+def test_a_schema_requires_every_field():
+    made = array_of(RELATION)
+
+    assert made["items"]["required"] == ["from", "to", "relationType"]
+    assert array_of(ENTITY)["items"]["properties"]["observations"]["items"] == {"type": "string"}

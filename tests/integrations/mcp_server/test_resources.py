@@ -1,4 +1,4 @@
-"""Resources: what each address holds, with and without a server."""
+"""The home of a call, and the resources and prompts of the server."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import pytest
 import aether
 from aether.api import compress, graph, recall
 from aether.api.colony import emit_signal
-from aether.errors import NotFound
+from aether.errors import InvalidInput, NotFound
 from aether.integrations.mcp_server import server
+from aether.integrations.mcp_server.results import RESULT_CHARS
+from aether.integrations.mcp_server.server import compress_prompt, served_home, summary_prompt
 
 ANT = {"name": "ant", "entityType": "insect", "observations": ["It digs."]}
 
@@ -61,7 +63,7 @@ def test_a_client_reads_them_by_address(filled):
 
 
 @pytest.mark.extras
-def test_what_is_long_says_how_to_read_on_but_the_graph_is_whole(filled):
+def test_a_long_resource_names_the_next_call_but_the_graph_is_whole(filled):
     long = aether.add_working_memory_item("zebra " * 8_000, "outcome", home=filled)
     graph.create_entities([{**ANT, "name": f"ant {n}" + "x" * 500} for n in range(100)], home=filled)
 
@@ -86,7 +88,7 @@ def test_with_the_official_tools_there_is_only_the_graph(home):
 
 
 @pytest.mark.extras
-def test_what_is_not_there_is_an_error_with_words(home):
+def test_a_missing_resource_is_an_error_with_a_message(home):
     servers = pytest.importorskip(
         "tests.integrations.mcp_server.servers", reason="no mcp package to serve with"
     )
@@ -99,3 +101,125 @@ def test_what_is_not_there_is_an_error_with_words(home):
     assert "in no layer" in missing
     assert "memory" in newer
     assert "newer" in newer
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A project in which the server is started from somewhere else."""
+    directory = tmp_path / "project"
+    (directory / ".git").mkdir(parents=True)
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(directory))
+    monkeypatch.chdir(tmp_path)
+    return directory
+
+
+def test_the_project_that_claude_code_names_has_its_home_made(project):
+    assert served_home(None) == project / ".aether"
+    assert (project / ".aether" / "data" / "memory.json").exists()
+
+
+def test_a_home_that_is_named_comes_before_that_of_the_project(project, tmp_path, monkeypatch):
+    assert served_home(str(tmp_path / "one" / ".aether")) == tmp_path / "one" / ".aether"
+
+    monkeypatch.setenv("AETHER_HOME", str(tmp_path / "two" / ".aether"))
+
+    assert served_home(None) == tmp_path / "two" / ".aether"
+    assert (tmp_path / "two" / ".aether" / "data").is_dir()
+
+
+def test_without_a_word_from_claude_code_it_is_the_current_directory(tmp_path, monkeypatch):
+    monkeypatch.delenv("CLAUDE_PROJECT_DIR", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+    assert served_home(None) == tmp_path / ".aether"
+
+
+def test_a_home_with_files_of_hooks_only_is_created(project):
+    (project / ".aether" / "hooks" / "spool").mkdir(parents=True)
+
+    assert (served_home(None) / "data" / "memory.json").exists()
+
+
+def test_no_home_is_made_in_ones_home_directory_unless_it_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CLAUDE_PROJECT_DIR", raising=False)
+
+    assert not served_home(None).exists()
+    assert served_home(str(tmp_path / ".aether")).exists()
+
+
+def test_no_home_is_made_where_that_is_turned_off(project, monkeypatch):
+    monkeypatch.setenv("AETHER_AUTO_INIT", "0")
+
+    assert not served_home(None).exists()
+    assert not served_home(str(project / "other")).exists()
+
+
+def test_nothing_of_another_kind_is_made_a_home(tmp_path):
+    from aether.api.status import get_memory_status
+
+    assert served_home(str(tmp_path)) == tmp_path
+    with pytest.raises(NotFound, match="is not a home"):
+        get_memory_status(home=served_home(str(tmp_path)))
+
+
+def test_compressing_puts_the_hand_off_before_the_model(home):
+    aether.add_working_memory_item("Use SQLite.", "decision", home=home)
+
+    text = compress_prompt("", str(home))
+
+    assert "You are the architect" in text
+    assert "Use SQLite." in text
+    assert text.endswith("action=ingest.")
+
+
+def test_with_nothing_to_compress_it_says_so(home):
+    assert "phase 7" in compress_prompt("7", str(home))
+    with pytest.raises(InvalidInput, match="Use a number"):
+        compress_prompt("first", str(home))
+
+
+def test_a_long_hand_off_says_how_to_get_the_rest(home):
+    for n in range(30):
+        aether.add_working_memory_item(f"{n}: " + "A long story. " * 100, "outcome", home=home)
+
+    text = compress_prompt("1", str(home))
+
+    assert len(text) < RESULT_CHARS + 500
+    assert "part=2" in text
+
+
+@pytest.mark.parametrize("phase", ["one", "9" * 5_000])
+def test_a_phase_is_a_number_that_can_be_one(home, phase):
+    with pytest.raises(InvalidInput, match="Use a number, or leave it out"):
+        compress_prompt(phase, str(home))
+
+
+def test_a_summary_is_asked_for_in_one_of_the_ways_that_compaction_knows():
+    assert "800" in summary_prompt("brief")
+    with pytest.raises(InvalidInput, match="task_state"):
+        summary_prompt("poem")
+
+
+@pytest.mark.extras
+def test_a_client_gets_them_by_name(home):
+    servers = pytest.importorskip(
+        "tests.integrations.mcp_server.servers", reason="no mcp package to serve with"
+    )
+    from aether.integrations.mcp_server.server import build
+
+    async def asking(client):
+        listed = await client.list_prompts()
+        made = await client.get_prompt("compress", {})
+        summary = await client.get_prompt("summary", {"kind": "brief"})
+        texts = [each.messages[0].content.text for each in (made, summary)]
+        return [each.name for each in listed.prompts], *texts
+
+    names, text, summary = servers.ask(build(str(home)), asking)
+
+    assert names == ["compress", "summary"]
+    assert "Working Memory is empty" in text
+    assert "800" in summary
+    wrong = servers.refused(build(str(home)), lambda client: client.get_prompt("summary", {"kind": "poem"}))
+    assert "task_state" in wrong

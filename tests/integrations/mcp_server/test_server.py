@@ -63,7 +63,7 @@ def test_the_tools_are_offered_with_what_a_client_may_assume_of_them(home):
         ({"content": ["Keep it."]}, "remember: content: Input should be a valid string. It takes content,"),
     ],
 )
-def test_an_argument_that_is_wrong_or_unknown_is_refused_with_what_there_is(home, arguments, said):
+def test_a_wrong_or_unknown_argument_is_rejected_with_the_known_ones(home, arguments, said):
     result = call(build(home), "remember", **arguments)
 
     assert result.is_error
@@ -72,7 +72,7 @@ def test_an_argument_that_is_wrong_or_unknown_is_refused_with_what_there_is(home
     assert aether.get_memory_status(home=home)["working_memory"]["items"] == 0
 
 
-def test_the_graph_passes_over_what_its_contract_does_not_know(home):
+def test_the_graph_tools_ignore_unknown_arguments(home):
     assert not call(build(home), "create_entities", entities=[ANT], more=1).is_error
 
 
@@ -87,7 +87,7 @@ def test_the_list_of_tools_costs_a_model_little(home, name):
     assert counter("estimate", 1.0)(json.dumps(told, separators=(",", ":"))) <= MOST_TOKENS[name]
 
 
-def test_a_conversation_over_what_was_remembered(home):
+def test_remembered_items_are_recalled_over_the_protocol(home):
     async def asking(client):
         told = text_of(await client.call_tool("remember", {"content": "Use SQLite.", "type": "decision"}))
         index = text_of(await client.call_tool("recall", {"query": "sqlite"}))
@@ -136,7 +136,7 @@ def test_another_process_writes_to_the_same_home(home):
         ("no_such_tool", {}, "no_such_tool"),
     ],
 )
-def test_a_call_that_cannot_be_is_answered_with_what_to_do(home, name, arguments, words):
+def test_an_impossible_call_is_answered_with_the_fix(home, name, arguments, words):
     result = call(build(home), name, **arguments)
 
     assert result.is_error
@@ -149,7 +149,7 @@ def test_a_list_that_a_client_sends_as_text_is_a_list(home):
     assert result.structured_content == {"entities": [ANT]}
 
 
-def test_what_utf_8_cannot_hold_is_replaced_on_the_way_out(home):
+def test_lone_surrogates_are_replaced_in_answers(home):
     graph.create_entities([{**ANT, "observations": ["\ud800"]}], home=home)
 
     result = call(build(home), "open_nodes", names=["ant"])
@@ -157,14 +157,14 @@ def test_what_utf_8_cannot_hold_is_replaced_on_the_way_out(home):
     assert result.structured_content["entities"][0]["observations"] == ["?"]
 
 
-def test_an_error_names_what_utf_8_cannot_hold_without_it(home):
+def test_lone_surrogates_are_replaced_in_errors(home):
     result = call(build(home), "get", ids=["entity:\ud800x"])
 
     assert result.is_error
     assert "Entity with name ?x not found" in text_of(result)
 
 
-def test_a_cut_graph_is_told_twice(home):
+def test_a_cut_graph_has_its_note_in_text_and_value(home):
     graph.create_entities([{**ANT, "observations": ["x" * 30_000]}], home=home)
 
     result = call(build(home), "read_graph")
@@ -187,7 +187,7 @@ def test_the_home_of_the_project_is_made_at_the_first_call(tmp_path, monkeypatch
     assert working.list_working_memory_items(home=tmp_path / ".aether")[0]["content"] == "It is here."
 
 
-def test_a_long_call_keeps_nobody_waiting_and_tells_how_far_it_is(home, monkeypatch):
+def test_a_long_call_delays_no_other_and_reports_progress(home, monkeypatch):
     aether.add_working_memory_item("Use SQLite.", "decision", home=home)
     go_on = threading.Event()
     real = compress.compress
@@ -231,7 +231,7 @@ def test_without_the_package_it_says_what_to_install(monkeypatch, home):
         build(home)
 
 
-def test_a_set_of_tools_that_is_none_is_refused(home):
+def test_an_unknown_set_of_tools_is_rejected(home):
     with pytest.raises(InvalidInput):
         build(home, "some")
 

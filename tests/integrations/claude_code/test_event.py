@@ -1,4 +1,4 @@
-"""Intake: entries that are small, without secrets, and enough for the notes that an import would make."""
+"""Entries of the spool: small, without secrets, and enough for the notes that an import would make."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from aether.integrations.claude_code import event as claude_code_event
-from aether.integrations.claude_code.event import bounded, entry_of
+from aether.integrations.claude_code.event import bounded, entry_of, is_failure, response_text
 from aether.memory.capture import extract
 from aether.messages.sources import claude_code
 from aether.messages.sources.claude_code import has_source_id, hook_records, record_identity
@@ -31,7 +31,7 @@ def tool(name="Bash", given=None, response="ok", event_name="PostToolUse", **mor
     return event(event_name, **about | more)
 
 
-def test_an_entry_holds_what_was_told_under_its_own_names():
+def test_an_entry_holds_the_payload_under_its_own_names():
     found = entry_of(
         event(
             "Stop",
@@ -95,11 +95,11 @@ def test_each_event_keeps_its_own(payload, kept):
         event("PostToolUse", tool_input={"command": "ls"}), event("PostToolUse", tool_name=["Bash"]),
     ],
 )  # fmt: skip
-def test_what_nothing_is_ever_noted_about_is_not_kept(payload):
+def test_events_that_give_no_note_are_not_kept(payload):
     assert entry_of(payload) is None
 
 
-def test_private_blocks_and_what_aether_told_are_left_out():
+def test_private_blocks_and_blocks_of_aether_are_left_out():
     text = "Use SQLite. <private>my salary</private> <aether-memory>told before</aether-memory> Ship it."
     found = json.dumps(
         [
@@ -115,7 +115,7 @@ def test_private_blocks_and_what_aether_told_are_left_out():
     assert "told before" not in found
 
 
-def test_what_was_said_on_the_way_is_kept_without_what_is_private_or_secret():
+def test_interim_texts_are_kept_without_private_parts_and_secrets():
     secret = f"ghp_{'a1B2' * 9}"
     said = [
         {"text": "<private>Mine.</private> ", "uuid": "u1"},
@@ -141,7 +141,7 @@ def test_what_was_said_on_the_way_is_kept_without_what_is_private_or_secret():
     assert "said" not in entry_of(event("Stop", said="a field of that name"))
 
 
-def test_of_much_that_was_said_on_the_way_the_end_is_kept():
+def test_of_many_interim_texts_the_last_are_kept():
     said = [{"text": f"{nth:04} {'word ' * 2_000}", "uuid": f"u{nth}"} for nth in range(100)]
 
     kept = entry_of(event("PreCompact", trigger="auto", said=said))["said"]
@@ -212,7 +212,7 @@ def is_torn(case):
     return any(secret in found for secret in case.secrets)
 
 
-def test_a_long_text_keeps_its_beginning_and_its_end_and_says_what_is_left_out():
+def test_a_long_text_keeps_its_start_and_end_and_names_the_cut():
     text = "".join(f"line {nth}\n" for nth in range(10_000))
 
     found = bounded(text, 4_200, 4_200)
@@ -267,7 +267,7 @@ def test_arguments_that_are_nested_without_end_are_cut():
         "error",
     ],
 )
-def test_a_field_of_another_type_is_taken_as_it_can_be(field, value):
+def test_a_field_of_another_type_does_no_harm(field, value):
     for name in ("UserPromptSubmit", "Stop", "SubagentStop"):
         json.dumps(entry_of(event(name) | {field: value}))
     json.dumps(entry_of(tool() | {field: value}))
@@ -289,7 +289,7 @@ def noted(entries):
 
 @pytest.mark.slow
 @pytest.mark.real_data
-def test_hooks_note_what_an_import_of_the_transcript_notes():
+def test_hooks_note_the_same_as_an_import_of_the_transcript():
     """A hook that reads no transcript knows nothing of what is said between two calls."""
     files = sorted((SHARED / "claude_code").glob("*.jsonl"))
     if not files:
@@ -321,3 +321,55 @@ def test_names_hold_no_secrets_either(field):
 
     assert entry is not None
     assert secret not in json.dumps(entry)
+
+
+@rows(
+    ("response", "text"),
+    [
+        ("plain", "plain"),
+        (None, ""),
+        (7, ""),
+        ({"stdout": "a", "stderr": "", "interrupted": False}, "a"),
+        ({"stdout": "", "stderr": "b"}, "b"),
+        ({"stdout": None, "stderr": ["b"]}, ""),
+        ({"filePath": "a.py", "structuredPatch": []}, "The file a.py has been updated."),
+        ({"content": [{"type": "text", "text": "found"}, {"type": "image"}, "more", 7], "status": "completed"}, "found\n[image]\nmore"),
+        ([{"type": "text", "text": "made"}, {"type": "tool_reference"}], "made"),
+        ({"content": "lines"}, "lines"),
+        ({"result": "page", "code": 200}, "page"),
+        ({"message": "Killed"}, "Killed"),
+        ({"success": True}, '{"success": true}'),
+        (
+            {"questions": [], "answers": {"Which?": "SQLite", "When?": ["now", "later"]}},
+            'Your questions have been answered: "Which?"="SQLite", "When?"="now\nlater". You can now continue with these answers in mind.',
+        ),
+    ],
+)  # fmt: skip
+def test_a_response_becomes_the_text_that_the_model_gets(response, text):
+    assert response_text(response) == text
+
+
+def test_a_response_nested_without_end_is_read_to_a_depth():
+    deep = "x"
+    for _ in range(100):
+        deep = [deep]
+
+    assert response_text(deep) == ""
+
+
+@rows(
+    ("response", "failed"),
+    [
+        ("Exit code 1\nboom", True),
+        ("Exit code -9", True),
+        ("Exit code 0", False),
+        ("<tool_use_error>File has not been read yet.", True),
+        ("Error: no such file", True),
+        ("all good", False),
+        ({"isError": True}, True),
+        ({"is_error": False}, False),
+        (None, False),
+    ],
+)
+def test_a_response_that_reports_failure_is_a_failure(response, failed):
+    assert is_failure(response) is failed

@@ -1,3 +1,7 @@
+"""Rescue: transcripts become items of their own project before Claude Code deletes them."""
+
+from __future__ import annotations
+
 import json
 import os
 import shutil
@@ -91,13 +95,13 @@ def test_all_go_each_into_its_own_home(here, config, tmp_path):
 
 
 @pytest.mark.parametrize("everywhere", [True, False])
-def test_of_a_directory_that_is_gone_nobody_can_tell_whose_it_was(here, config, everywhere):
+def test_a_transcript_of_a_removed_directory_is_skipped(here, config, everywhere):
     transcript(config, here / "gone", "Never tell the client's key.")
 
     (done,) = rescue_rescue(everywhere=everywhere)
 
     assert (done.state, done.items, contents(here)) == ("skipped", 0, [])
-    assert f"{here / 'gone'} is gone." in done.reason
+    assert f"{here / 'gone'} no longer exists." in done.reason
     assert f'aether import "{done.path}"' in done.reason
 
 
@@ -112,7 +116,7 @@ def test_rescuing_again_adds_nothing_and_changes_nothing_of_theirs(here, config)
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
 
 
-def test_a_dry_run_tells_the_same_and_stores_nothing(here, config):
+def test_a_dry_run_reports_the_same_and_stores_nothing(here, config):
     transcript(config, here, "Never deploy on a Friday.")
 
     (planned,) = rescue_rescue(dry_run=True)
@@ -148,7 +152,7 @@ def test_those_that_go_first_come_first_and_only_old_ones_if_asked(here, config)
         ({"user": True}, 30),
     ],
 )
-def test_the_period_is_what_the_nearest_settings_say(here, config, settings, days):
+def test_the_period_is_that_of_the_nearest_settings(here, config, settings, days):
     (here / ".claude").mkdir()
     files = {
         "local": here / ".claude" / "settings.local.json", "project": here / ".claude" / "settings.json",
@@ -183,7 +187,7 @@ def test_a_sub_agents_transcript_goes_where_its_session_goes(here, config, tmp_p
     assert rescue_rescue() == []
 
 
-def test_what_is_odd_is_named_and_keeps_nothing_else_out(here, config):
+def test_odd_files_are_reported_and_the_others_are_imported(here, config):
     sound = transcript(config, here, "Never deploy on a Friday.")
     for name, data in {
         "empty.jsonl": b"", "odd.jsonl": b'\xff\n[1]\n{"cwd": 3}\n{"cwd": "C:\\\\there"}\n{"cwd": "/a\\u0000b"}\n', "long.jsonl": b"{}\n" * 300
@@ -204,7 +208,7 @@ def test_what_is_odd_is_named_and_keeps_nothing_else_out(here, config):
     assert all(one.reason for one in done.values())
 
 
-def test_what_cannot_be_imported_is_named(here, config, monkeypatch):
+def test_a_failed_import_is_reported(here, config, monkeypatch):
     transcript(config, here, "Never deploy on a Friday.")
     for error, state in (
         (InvalidInput("is of no known format.", fix="Say which."), "skipped"),
@@ -223,7 +227,7 @@ def raising(error):
     return do
 
 
-def test_stopping_in_the_middle_keeps_what_was_stored(here, config, monkeypatch):
+def test_stopping_in_the_middle_keeps_the_stored_items(here, config, monkeypatch):
     for number in (1, 2):
         transcript(
             config,

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 
+import aether
 from aether.api import graph, working
+from aether.api.colony import start_phase
+from aether.api.home import read
 from aether.errors import InvalidInput, NotFound
 from aether.integrations.mcp_server import tools
 from aether.integrations.mcp_server.results import RESULT_CHARS
+from aether.integrations.mcp_server.tools import (
+    LEFT_OUT,
+    REPLACED,
+    compress,
+    handoff_text,
+    notes_on,
+    statement,
+)
+from aether.memory import handoff
 from aether.text.cleaning import without_injected
+from tests.tables import rows
 
 SAID = "Use SQLite for the index, because it is one file."
 
@@ -22,7 +38,7 @@ def remembered(home, content=SAID, **options):
     return tools.remember(content, home=home, **options).text.split()[2].rstrip(".")
 
 
-def test_what_is_remembered_is_an_item_that_says_where_it_is_from(home):
+def test_remember_stores_an_item_with_its_source(home):
     added = remembered(home, type="decision", caste="builder")
 
     (item,) = items(home)
@@ -34,7 +50,7 @@ def test_what_is_remembered_is_an_item_that_says_where_it_is_from(home):
     assert "protected" not in item["metadata"]
 
 
-def test_a_model_may_say_what_it_is_worth_and_that_it_must_stay(home):
+def test_a_model_may_set_relevance_and_protection(home):
     remembered(home, type="my own kind", relevance=0.3, protected=True)
     remembered(home, "Something else.", type="my own kind")
 
@@ -52,7 +68,7 @@ def test_secrets_are_replaced_and_the_answer_says_so(home):
     assert "Secrets" not in tools.remember(SAID, home=home).text
 
 
-def test_what_was_left_out_is_told(home):
+def test_left_out_text_is_reported(home):
     answer = tools.remember("foo <private>bar</private> baz is important", home=home)
 
     assert [item["content"] for item in items(home)] == ["foo  baz is important"]
@@ -75,7 +91,7 @@ def test_a_tag_that_is_never_closed_is_text(home, said):
     assert "left out" not in answer.text
 
 
-def test_a_lone_tag_of_aethers_own_begins_no_block_later(home):
+def test_a_lone_tag_of_aethers_own_opens_no_block_later(home):
     added = remembered(home, "Mark it with <aether-memory occasion= tags. The parser must keep attributes.")
 
     (item,) = items(home)
@@ -83,16 +99,16 @@ def test_a_lone_tag_of_aethers_own_begins_no_block_later(home):
     assert "must keep attributes." in tools.get([added], home=home).text
 
 
-def test_a_signal_says_what_was_left_out_and_needs_something_that_is_left(home):
+def test_a_signal_reports_left_out_text_and_needs_a_rest(home):
     made = tools.signals("emit", context="the queue <private>mine</private>", home=home).text
 
     assert "left out" in made
     assert "mine" not in tools.signals(home=home).text
-    with pytest.raises(InvalidInput, match="only what is private"):
+    with pytest.raises(InvalidInput, match="all of it is private"):
         tools.signals("emit", context="<private>all of it</private>", home=home)
 
 
-def test_what_is_held_just_so_is_not_stored_again(home):
+def test_an_equal_item_is_not_stored_again(home):
     first = remembered(home, type="decision")
 
     answer = tools.remember(SAID, type="decision", home=home)
@@ -101,7 +117,7 @@ def test_what_is_held_just_so_is_not_stored_again(home):
     assert len(items(home)) == 1
 
 
-def test_what_differs_in_kind_in_source_or_in_that_it_must_stay_is_stored(home):
+def test_an_item_of_other_type_source_or_protection_is_stored(home):
     working.add_working_memory_item(SAID, "decision", home=home)
     for options in ({"type": "decision"}, {"type": "outcome"}, {"type": "decision", "protected": True}):
         remembered(home, **options)
@@ -120,7 +136,7 @@ def test_an_id_that_nothing_has_is_answered_with_a_tool_and_no_command(home):
     assert "Take ids from recall." in str(refused.value)
 
 
-def test_what_aether_said_itself_is_not_remembered(home):
+def test_blocks_of_aether_are_not_remembered(home):
     remembered(home, "<aether-memory>old</aether-memory>It is new.<private>For me.</private>")
 
     with pytest.raises(InvalidInput, match="own memory"):
@@ -164,7 +180,7 @@ def test_recalling_finds_entities_of_the_graph(home):
         tools.get(["entity:wolf"], home=home)
 
 
-def test_where_nothing_answers_that_is_said(home):
+def test_recall_says_when_nothing_matches(home):
     assert tools.recall("zebra", home=home).text.startswith("Nothing in memory")
 
 
@@ -182,7 +198,7 @@ def test_a_timeline_marks_the_entry_among_its_neighbours(home):
     shown = [line for line in text.splitlines() if " · " in line]
     assert [each in line for each, line in zip(ids[1:4], shown, strict=True)] == [True] * 3
     assert [line.startswith("> ") for line in shown] == [False, True, False]
-    with pytest.raises(InvalidInput, match="too many"):
+    with pytest.raises(InvalidInput, match="too many neighbours"):
         tools.timeline(ids[2], before=51, home=home)
 
 
@@ -200,8 +216,8 @@ def test_whole_documents_are_given_in_parts(home):
         tools.get([], home=home)
 
 
-def test_signals_are_emitted_felt_and_without_secrets(home):
-    assert tools.signals(home=home).text == "No signal is felt."
+def test_signals_are_emitted_and_listed_without_secrets(home):
+    assert tools.signals(home=home).text == "No signal is active."
 
     made = tools.signals("emit", type="REDIRECT", context="not password=hunter2hunter2", home=home)
 
@@ -248,5 +264,135 @@ def test_signals_and_names_that_are_long_leave_an_answer_in_its_bounds(home):
     felt = tools.signals(home=home).text
 
     assert len(felt) <= RESULT_CHARS
-    assert "weaker ones are felt besides." in felt
+    assert "weaker ones are active besides." in felt
     assert len(tools.recall("queue", home=home).text) <= RESULT_CHARS
+
+
+@pytest.fixture
+def filled(home):
+    """A home in phase 2 with two items of it."""
+    start_phase(2, home=home)
+    for content in ("Use SQLite, because it is one file.", "The tests pass after the fix."):
+        aether.add_working_memory_item(content, "decision", 0.9, home=home, metadata={"phase": 2})
+    return home
+
+
+def session_of(home):
+    """Return what a model would answer to the hand-off that is open."""
+    text = compress("prepare", home=home).text
+    shape = json.loads(re.search(r"```\n(\{.*?\n\})\n```", text, re.DOTALL)[1])
+    decided = [{"decision": "Use SQLite", "rationale": "it is one file"}]
+    return {
+        **shape,
+        "summary": "SQLite it is.",
+        "key_decisions": decided,
+        "outcomes": [],
+        "high_value_items": [],
+    }
+
+
+def stored(home):
+    return read(home).documents["memory"]["short_term_memory"]["sessions"]
+
+
+def test_at_once_it_needs_no_model(filled):
+    told = []
+
+    text = compress(home=filled, progress=told.append).text
+
+    assert re.match(r"Session \S+ of phase 2: 2 items, \d+ tokens became \d+\.", text)
+    assert told == ["asking extractive"]
+    assert len(stored(filled)) == 1
+
+
+def test_compress_says_when_there_is_nothing_to_compress(home):
+    assert "Working Memory is empty" in compress(home=home).text
+    assert "Working Memory is empty" in compress("prepare", home=home).text
+
+
+def test_preparing_gives_the_instruction_the_items_and_the_file(filled):
+    text = compress("prepare", home=filled).text
+
+    assert "You are the architect" in text
+    assert "Use SQLite, because it is one file." in text
+    assert handoff_text(2, filled)[1] in text
+    assert compress("prepare", phase=2, home=filled).text == text
+
+
+def test_a_long_hand_off_comes_in_parts(home):
+    for n in range(30):
+        aether.add_working_memory_item(f"{n}: " + "A long story. " * 100, "outcome", home=home)
+
+    first, second = (compress("prepare", part=part, home=home).text for part in (1, 2))
+
+    assert len(first) < RESULT_CHARS + 500
+    assert "action=prepare, phase=1, part=2" in first
+    assert second != first
+
+
+@pytest.mark.parametrize("form", [json.dumps, lambda session: session])
+@pytest.mark.parametrize("phase", [None, 2])
+def test_the_session_that_a_model_wrote_is_stored_once(filled, form, phase):
+    session = session_of(filled)
+
+    first = compress("ingest", session=form(session), phase=phase, home=filled).text
+    again = compress("ingest", session=form(session), phase=phase, home=filled).text
+
+    assert "2 items" in first
+    assert "had to survive were added word for word" in first
+    assert "stored already" in again
+    assert stored(filled)[0]["metadata"]["architect"]["backend"] == "mcp"
+
+
+def test_the_phase_is_that_of_the_hand_off_although_another_runs_by_now(filled):
+    session = session_of(filled)
+    kept = {"content": "The tests pass after the fix.", "relevance_score": 0.9, "type": "decision"}
+    session["high_value_items"] = [kept, {**kept, "content": "Use SQLite, because it is one file."}]
+    del session["phase"]
+    aether.complete_phase(2, home=filled)
+    start_phase(3, home=filled)
+
+    text = compress("ingest", session=session, home=filled).text
+
+    assert "of phase 2" in text
+    assert "word for word" not in text
+
+
+def test_an_invalid_session_is_rejected_with_the_fix(filled):
+    with pytest.raises(InvalidInput, match="session is missing"):
+        compress("ingest", home=filled)
+    with pytest.raises(InvalidInput, match=r"session is \[\{'summary'.*one JSON object"):
+        compress("ingest", session=[{"summary": "x"}], home=filled)
+    for session in ("I would rather not.", {}, "{}"):
+        with pytest.raises(InvalidInput, match="no complete JSON object with id, session_id"):
+            compress("ingest", session=session, home=filled)
+    assert stored(filled) == []
+
+
+def test_a_small_memory_may_become_a_page(filled):
+    text = compress("prepare", home=filled).text
+
+    assert f"should have about {handoff.PAGE_TOKENS} tokens" in text
+
+
+SECRET = "api_key=abcdef1234567890abcdef"
+
+
+@rows(
+    ("text", "kept", "note"),
+    [
+        ("plain", "plain", ""),
+        ("a <private> b", "a <private> b", ""),
+        ("a <aether-memory> b", "a ‹aether-memory> b", ""),
+        ("a <private>b</private>", "a ", LEFT_OUT),
+        (SECRET, "api_key=<REDACTED>", REPLACED),
+        (f"<private>b</private>{SECRET}", "api_key=<REDACTED>", f"{LEFT_OUT} {REPLACED}"),
+    ],
+)
+def test_nothing_is_left_out_without_a_word(text, kept, note):
+    assert statement(text) == (kept, note)
+
+
+def test_one_note_is_about_all_texts_of_a_value():
+    assert notes_on([{"a": "plain", "b": ["<private>x</private>", "<private>y</private>"]}]) == LEFT_OUT
+    assert notes_on([]) == ""

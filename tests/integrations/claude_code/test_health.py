@@ -1,9 +1,14 @@
+"""The status of an installation: what is installed, whether it runs, and what keeps it from working."""
+
+from __future__ import annotations
+
 import json
 import os
 from pathlib import Path
 
 import pytest
 
+from aether.api import hook_sessions
 from aether.errors import NotFound
 from aether.integrations.claude_code import health, install
 from aether.integrations.claude_code.health import pause, program_problem, resume, status
@@ -67,7 +72,7 @@ def test_nothing_installed_is_a_problem(project):
 
 @needs_posix
 @pytest.mark.parametrize("what", ["two scopes", "plugin"])
-def test_what_would_fire_twice_is_a_problem(project, what):
+def test_an_event_that_starts_two_programs_is_a_problem(project, what):
     install.install()
     if what == "plugin":
         enable_plugin(project)
@@ -101,7 +106,7 @@ def enable_plugin(project):
     )
 
 
-def test_a_plugin_that_is_switched_off_is_none(project):
+def test_a_disabled_plugin_does_not_count(project):
     path = project / "config" / "settings.json"
     path.parent.mkdir()
     path.write_text('{"enabledPlugins": {"aether@aether": false}}')
@@ -110,7 +115,7 @@ def test_a_plugin_that_is_switched_off_is_none(project):
 
 
 @needs_posix
-def test_what_keeps_it_from_working_is_named(project):
+def test_every_problem_is_named(project):
     (change, _) = install.install()
     value = json.loads(Path(change.path).read_text())
     del value["hooks"]["Stop"]
@@ -128,7 +133,7 @@ def test_what_keeps_it_from_working_is_named(project):
 
 
 @needs_posix
-def test_a_project_without_a_home_is_told(project, home, monkeypatch):
+def test_a_project_without_a_home_is_a_problem(project, home, monkeypatch):
     install.install()
     home.rename(project / "elsewhere")
 
@@ -139,7 +144,7 @@ def test_a_project_without_a_home_is_told(project, home, monkeypatch):
     assert status(project / "elsewhere").home == str(project / "elsewhere")
 
 
-def test_what_hooks_left_is_counted_and_what_went_wrong_is_shown(project, home):
+def test_waiting_events_are_counted_and_failures_are_shown(project, home):
     spool.put(str(home), {"event": "Stop", "session": "s", "at": "2026-03-01T10:15:00.000000Z"})
     (home / "hook.log").write_text("9999-01-01T00:00:00Z Stop s it failed\n")
 
@@ -159,7 +164,7 @@ def test_a_broken_configuration_is_a_problem(project, home):
     assert "Did you mean claude.recall?" in problem
 
 
-def test_programs_that_are_not_on_path_are_told_although_the_hooks_work(project, monkeypatch):
+def test_programs_missing_on_path_are_reported_although_the_hooks_work(project, monkeypatch):
     install.install("local")
     monkeypatch.setattr(install, "path_advice", lambda: "not on PATH")
 
@@ -173,14 +178,14 @@ def test_a_line_for_all_that_is_silent_here_is_no_problem_where_ones_own_works(p
     (silent,) = status().problems
     install.install("local")
 
-    assert "aether-hook is not there" in silent
+    assert "aether-hook does not exist" in silent
     assert status().problems == []
 
 
-def test_the_session_heard_of_last_is_told(project, home):
+def test_the_newest_session_is_reported(project, home):
     sessions = home / "hooks" / "sessions"
     sessions.mkdir(parents=True)
-    known = dict.fromkeys(health.session_of.__globals__["Session"].__required_keys__)
+    known = dict.fromkeys(hook_sessions.Session.__required_keys__)
     for name, at in (("old", "2026-03-01"), ("new", "2026-03-02")):
         (sessions / f"{name}.json").write_text(json.dumps({**known, "at": at, "first_source": "startup"}))
     (sessions / "broken.json").write_text("{")
@@ -189,7 +194,7 @@ def test_the_session_heard_of_last_is_told(project, home):
 
 
 @pytest.mark.parametrize("data", ["{", "[]", '{"mcpServers": []}', '{"mcpServers": {"aether": 3}}'])
-def test_servers_that_cannot_be_read_are_none_of_ours(project, data):
+def test_unreadable_servers_do_not_count(project, data):
     (project / ".mcp.json").write_text(data)
 
     assert status().servers == []
@@ -228,17 +233,17 @@ def test_a_program_is_tried_away_from_every_home(script, tmp_path):
         ("sleep 9", "does not answer"),
     ],
 )
-def test_a_program_that_does_not_work_is_told(script, monkeypatch, body, words):
+def test_a_program_that_fails_is_reported(script, monkeypatch, body, words):
     monkeypatch.setattr(health, "RUN_SECONDS", 5 if "sleep" not in body else 0.2)
 
     assert words in program_problem([str(script(body))])
 
 
 @needs_posix
-def test_a_program_that_is_not_there_or_none_is_told(tmp_path):
+def test_a_missing_program_or_a_file_that_is_no_program_is_reported(tmp_path):
     (tmp_path / "text").write_text("no program")
 
-    assert "is not there" in program_problem([str(tmp_path / "none")])
+    assert "does not exist" in program_problem([str(tmp_path / "none")])
     assert "cannot be started" in program_problem([str(tmp_path / "text")])
 
 
@@ -252,7 +257,7 @@ def test_pausing_and_going_on_can_be_repeated(home):
         assert health.is_paused(home) == paused
 
 
-def test_what_is_no_home_cannot_be_paused(tmp_path):
+def test_a_directory_without_a_home_cannot_be_paused(tmp_path):
     with pytest.raises(NotFound):
         pause(tmp_path)
 

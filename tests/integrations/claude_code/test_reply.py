@@ -1,6 +1,12 @@
-"""Replies: which operation each event calls, with what, and when none."""
+"""Replies: which operations each event calls, and that one of several processes answers."""
 
 from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +17,7 @@ from aether.errors import Conflict
 from aether.integrations.claude_code import reply as claude_code_reply
 from tests import homes
 from tests.hook_player import entry, put
+from tests.tables import rows
 
 
 @pytest.fixture
@@ -68,7 +75,7 @@ def test_each_event_calls_its_operations(home, calls, event, given, done, said):
     assert calls == done
 
 
-def test_a_prompt_is_answered_with_what_matches_it(home, calls):
+def test_a_prompt_gets_the_matching_memory(home, calls):
     assert reply(home, "UserPromptSubmit", prompt="Which database?") == "recalled"
     assert [(name, 400 in given, "s" in given) for name, *given in calls] == [("prompt_recall", True, True)]
 
@@ -81,14 +88,14 @@ def test_a_prompt_is_answered_with_what_matches_it(home, calls):
         ("recall", "UserPromptSubmit", {"prompt": "x"}),
     ],
 )
-def test_what_is_switched_off_is_not_told(home, calls, key, event, given):
+def test_a_disabled_setting_gives_no_text(home, calls, key, event, given):
     (home / "config.toml").write_text(f"[claude]\n{key} = false\n")
 
     assert reply(home, event, **given) == ""
     assert [name for name, *_ in calls if name != "drain"] == []
 
 
-def test_what_stays_in_the_spool_is_noted(home, calls, monkeypatch):
+def test_entries_left_in_the_spool_are_logged(home, calls, monkeypatch):
     monkeypatch.setattr(drain, "drain", lambda home: Drained(0, [], compression_needed=False, left="locked"))
     noted = []
 
@@ -129,7 +136,7 @@ def test_it_is_not_compressed_where_it_is_switched_off_late_or_not_full(home, mo
     assert asked == []
 
 
-def test_what_waits_is_taken_in_for_real(home):
+def test_waiting_entries_are_drained(home):
     put(home, entry("UserPromptSubmit", prompt="Please always use SQLite for the state.", prompt_id="p1"))
 
     reply(home, "SubagentStop")
@@ -137,7 +144,7 @@ def test_what_waits_is_taken_in_for_real(home):
     assert "SQLite" in str(working.list_working_memory_items(home=home))
 
 
-def test_what_a_hook_does_of_itself_is_not_what_undo_takes_back(home):
+def test_undo_does_not_revert_changes_of_a_hook(home):
     asked = str(working.add_working_memory_item("Never use tabs.", "constraint", home=home))
     put(home, entry("UserPromptSubmit", prompt="Please always use SQLite for the state.", prompt_id="p1"))
 
@@ -150,3 +157,93 @@ def test_what_a_hook_does_of_itself_is_not_what_undo_takes_back(home):
         operations_home.undo(home=home)
     operations_home.undo(operations_home.log(limit=1, home=home)[0].revision, home=home)
     assert asked in str(working.list_working_memory_items(home=home))
+
+
+ROOT = Path(__file__).parents[3]
+START = {"hook_event_name": "SessionStart", "session_id": "s", "source": "resume"}
+PROMPT = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt_id": "p", "prompt": "Go on."}
+
+
+def test_the_second_to_ask_is_not_the_first(tmp_path):
+    assert [claude_code_reply.is_first(str(tmp_path), START) for _ in range(3)] == [True, False, False]
+
+
+@rows(
+    "other",
+    [START, PROMPT | {"prompt_id": "q"}, PROMPT | {"prompt": "Stop."}, PROMPT | {"session_id": "t"}],
+    ids=["event", "prompt id", "prompt", "session"],
+)
+def test_another_event_has_a_first_of_its_own(tmp_path, other):
+    assert claude_code_reply.is_first(str(tmp_path), PROMPT)
+    assert claude_code_reply.is_first(str(tmp_path), other)
+
+
+def test_another_process_that_asks_has_a_first_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLAUDE_PID", "17")
+    assert claude_code_reply.is_first(str(tmp_path), START)
+    monkeypatch.setenv("CLAUDE_PID", "18")
+    assert claude_code_reply.is_first(str(tmp_path), START)
+
+
+def test_the_same_event_later_has_a_first_again_and_leaves_no_files(tmp_path):
+    for index in range(3):
+        claude_code_reply.is_first(str(tmp_path), START | {"session_id": str(index)})
+    for file in (tmp_path / claude_code_reply.DIRECTORY).iterdir():
+        os.utime(file, (time.time() - claude_code_reply.SAME_EVENT_SECONDS - 1,) * 2)
+
+    assert claude_code_reply.is_first(str(tmp_path), START | {"session_id": "0"})
+    assert len(list((tmp_path / claude_code_reply.DIRECTORY).iterdir())) == 1
+
+
+def test_where_nothing_can_be_written_all_are_first(tmp_path):
+    (tmp_path / "hooks").write_text("a file where a directory belongs")
+    assert [claude_code_reply.is_first(str(tmp_path), START) for _ in range(2)] == [True, True]
+
+    (tmp_path / "other" / "hooks").mkdir(parents=True)
+    (tmp_path / "other" / claude_code_reply.DIRECTORY).write_text("likewise")
+    assert [claude_code_reply.is_first(str(tmp_path / "other"), START) for _ in range(2)] == [True, True]
+
+
+def test_a_mark_that_another_process_removes_is_no_failure(tmp_path, monkeypatch):
+    claude_code_reply.is_first(str(tmp_path), START)
+    (file,) = (tmp_path / claude_code_reply.DIRECTORY).iterdir()
+    os.utime(file, (1, 1))
+    real = os.unlink
+
+    def slower(path):
+        real(path)
+        real(path)
+
+    monkeypatch.setattr(os, "unlink", slower)
+
+    assert claude_code_reply.is_first(str(tmp_path), START)
+
+
+def test_of_many_processes_at_once_one_is_first(tmp_path):
+    code = f"from aether.integrations.claude_code.reply import is_first; print(is_first({str(tmp_path)!r}, {START!r}))"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "CLAUDE_PID": "1"}
+    started = [
+        subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(8)
+    ]
+
+    assert sorted(process.communicate()[0].strip() for process in started) == ["False"] * 7 + ["True"]
+
+
+def test_elsewhere_nothing_is_swept_away_and_nothing_is_made(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "memory.json").write_text("{}")
+    os.utime(tmp_path / "data" / "memory.json", (1, 1))
+    (tmp_path / "hooks").mkdir()
+    (tmp_path / claude_code_reply.DIRECTORY).symlink_to(tmp_path / "data")
+
+    assert [claude_code_reply.is_first(str(tmp_path), START) for _ in range(2)] == [True, True]
+    assert [path.name for path in (tmp_path / "data").iterdir()] == ["memory.json"]
+
+
+def test_a_mark_from_the_future_is_ignored(tmp_path):
+    claude_code_reply.is_first(str(tmp_path), START)
+    (file,) = (tmp_path / claude_code_reply.DIRECTORY).iterdir()
+    os.utime(file, (time.time() + 3_600,) * 2)
+
+    assert [claude_code_reply.is_first(str(tmp_path), START) for _ in range(2)] == [True, False]

@@ -1,3 +1,7 @@
+"""Delivery: at once or by a thread; events are lost only with a count, and a failure reaches nobody."""
+
+from __future__ import annotations
+
 import os
 import subprocess
 import sys
@@ -9,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from aether.events import delivery
-from aether.events.delivery import BackgroundExporter, SendResult
+from aether.events.delivery import BackgroundExporter, DirectExporter, SendResult, warn
 from tests.events.samples import summary
 from tests.events.viewers import eventually
 
@@ -47,7 +51,7 @@ def test_an_event_is_sent_at_once_without_a_flush():
     one.close()
 
 
-def test_what_waits_while_a_batch_is_sent_goes_in_the_next_one_in_order():
+def test_events_that_wait_for_a_batch_go_in_the_next_one_in_order():
     batches, release = [], threading.Event()
     one = BackgroundExporter("test", holder(release, batches))
     one.emit(summary("0"))
@@ -115,7 +119,7 @@ def test_a_send_that_raises_loses_its_batch_and_not_the_thread(capsys):
     assert "[test] 1 event(s) lost: RuntimeError: poison." in capsys.readouterr().err
 
 
-def test_what_send_could_not_deliver_is_counted_and_said_once(capsys):
+def test_undelivered_events_are_counted_and_reported_once(capsys):
     one = BackgroundExporter("test", lambda events, deadline: SendResult(len(events), "nobody listens"))
 
     for _ in range(3):
@@ -124,12 +128,12 @@ def test_what_send_could_not_deliver_is_counted_and_said_once(capsys):
 
     assert one.lost == 3
     assert capsys.readouterr().err == (
-        "[test] 1 event(s) lost: nobody listens. Further losses are counted, not told.\n"
+        "[test] 1 event(s) lost: nobody listens. Further losses are counted, not reported.\n"
     )
     one.close()
 
 
-def test_send_is_told_until_when_it_may_take():
+def test_send_gets_its_deadline():
     told = []
     one = BackgroundExporter(
         "test", lambda events, deadline: told.append(deadline) or SendResult(), timeout_seconds=1.5
@@ -142,7 +146,7 @@ def test_send_is_told_until_when_it_may_take():
     assert before <= told[0] - 1.5 <= time.monotonic()
 
 
-def test_what_comes_after_the_end_is_lost(capsys):
+def test_an_event_after_the_end_is_lost(capsys):
     batches = []
     one = BackgroundExporter("test", taker(batches))
     one.close()
@@ -223,13 +227,13 @@ def run(code, *arguments):
 def test_a_process_that_ends_at_once_still_sends(tmp_path):
     code = """
 import sys
-from aether.events.delivery import Background, Sent
+from aether.events.delivery import BackgroundExporter, SendResult
 from tests.events.samples import summary
 def send(events, deadline):
     with open(sys.argv[1], "a") as out:
         out.write("".join(event.payload["summary"] for event in events))
-    return Sent()
-one = Background("test", send)
+    return SendResult()
+one = BackgroundExporter("test", send)
 for letter in "abc": one.emit(summary(letter))
 """
     run(code, str(tmp_path / "out"))
@@ -238,11 +242,11 @@ for letter in "abc": one.emit(summary(letter))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_a_forked_child_sends_what_is_its_own_and_nothing_twice(tmp_path):
+def test_a_forked_child_sends_its_own_events_and_none_twice(tmp_path):
     """The fork happens while the thread of the parent sends, with an event waiting."""
     code = """
 import os, sys, threading
-from aether.events.delivery import Background, Sent
+from aether.events.delivery import BackgroundExporter, SendResult
 from tests.events.samples import summary
 begun = threading.Event()
 release = threading.Event()
@@ -251,9 +255,9 @@ def send(events, deadline):
     if os.getpid() == parent: release.wait(10)
     with open(sys.argv[1], "a") as out:
         out.writelines(event.payload["summary"] + "\\n" for event in events)
-    return Sent()
+    return SendResult()
 parent = os.getpid()
-one = Background("test", send)
+one = BackgroundExporter("test", send)
 one.emit(summary("first")); begun.wait(10); one.emit(summary("waiting"))
 child = os.fork()
 if not child:
@@ -263,3 +267,41 @@ os.waitpid(child, 0); release.set()
     run(code, str(tmp_path / "out"))
 
     assert sorted((tmp_path / "out").read_text().split()) == ["child", "first", "waiting"]
+
+
+def test_each_event_is_handed_on_at_once():
+    taken = []
+    one = DirectExporter("callback", taken.append)
+
+    one.emit(summary("a"))
+    assert [event.payload for event in taken] == [{"summary": "a"}]
+    one.flush()
+    one.close()
+    assert len(taken) == 1
+
+
+def test_failures_are_counted_and_reported_once(capsys):
+    one = DirectExporter("callback", lambda event: 1 / 0)
+
+    for _ in range(3):
+        one.emit(summary())
+
+    assert one.lost == 3
+    assert capsys.readouterr().err == "[callback] an event was lost: ZeroDivisionError: division by zero\n"
+
+
+def test_an_interrupt_passes():
+    def interrupted(event):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        DirectExporter("callback", interrupted).emit(summary())
+
+
+@pytest.mark.parametrize("stream", [None, open(__file__, encoding="utf-8")])  # noqa: SIM115 - closed below
+def test_without_a_stderr_nothing_is_printed(monkeypatch, stream):
+    if stream:
+        stream.close()
+    monkeypatch.setattr(sys, "stderr", stream)
+
+    assert warn("Ariadne", "is away") is None
