@@ -55,9 +55,9 @@ def ariadne(url: str = "", *, timeout_seconds: float = TIMEOUT_SECONDS) -> Backg
         for body, spans in posts(forms):
             # One post gets half of the time; after a timeout it is sent once more in the other half.
             found = _status(to, body, (deadline - time.monotonic()) / 2)
-            if found.trouble == "timeout":
+            if found.failure == "timeout":
                 found = _status(to, body, deadline - time.monotonic())
-            if found.trouble:
+            if found.failure:
                 lost, trouble = lost + spans, trouble or f"{to} does not answer ({found.reason})"
             elif found.status not in _OK:
                 lost, trouble = lost + spans, trouble or f"{to} answered {found.status}"
