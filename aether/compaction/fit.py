@@ -146,7 +146,7 @@ def drop_misplaced(draft: Draft, loose: Sequence[int]) -> None:
 
     Of a text and the calls that would follow it the text goes where nothing but its weight kept it, else the calls.
     """
-    if not draft.messages or draft.messages[0].wire != "gemini":
+    if not draft.messages or draft.messages[0].format != "gemini":
         return
     may_go = set(loose)
     standing: list[int] = []
@@ -416,7 +416,7 @@ def fit_conversation(
     Raises:
         BudgetExceeded: what must stay does not fit.
     """
-    wire: ProviderFormat = messages[0].wire if messages else "plain"
+    wire: ProviderFormat = messages[0].format if messages else "plain"
     everything = [True] * len(parts.groups)
     draft = Draft(messages, parts, count, pointer, overhead, tokens, list(tokens), {}, everything, {}, [])
     before = previous_summary(messages, (parts.groups[at].members[0] for at in parts.summaries))

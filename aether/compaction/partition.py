@@ -78,7 +78,7 @@ def partition(messages: Sequence[Message], policy: Policy) -> Parts:
         or (group.open and turn[at] == 0)
     }
     pair = _pairs(messages, found)
-    if messages and messages[0].wire == "gemini":
+    if messages and messages[0].format == "gemini":
         pinned.update(_askers(found, turn, pinned))
     orphans = frozenset(at for at, group in enumerate(found) if group.kind == "orphan" and pair[at] < 0)
     pinned.update(_last(found, orphans.union(summaries)))
@@ -123,7 +123,7 @@ def _pairs(messages: Sequence[Message], found: Sequence[Group]) -> list[int]:
     rank = [-1] * len(found)
     after = 0
     for at in range(len(found) - 1, -1, -1):
-        lonely = found[at].kind == "orphan" and messages[found[at].members[0]].wire == "plain"
+        lonely = found[at].kind == "orphan" and messages[found[at].members[0]].format == "plain"
         if found[at].kind == "tools" or lonely:
             rank[at] = after
             after += 1

@@ -148,7 +148,7 @@ class Plan(NamedTuple):
     @property
     def wire(self) -> ProviderFormat:
         """Return how the messages are spelt."""
-        return self.messages[0].wire if self.messages else "plain"
+        return self.messages[0].format if self.messages else "plain"
 
 
 def plan(

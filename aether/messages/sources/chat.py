@@ -22,22 +22,13 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from aether.errors import shown
-from aether.messages.model import (
-    Part,
-    as_arguments,
-    as_object,
-    as_text,
-    content_text,
-    is_failure_text,
-    parts,
-    with_part,
-)
-from aether.messages.records import BadLine, OnBad, Record, ignore_bad_line
+from aether.messages.model import as_arguments, as_object, as_text, content_text, is_failure_text
+from aether.messages.records import BadLine, OnBad, Part, Record, ignore_bad_line, parts, with_part
 from aether.text.regex import lazy
 from aether.types import JsonObject
 
 WRAPPERS = ("messages", "traj", "history", "trajectory", "conversation", "conversations")
-ROLES = {
+SENDERS = {
     "system": "system",
     "developer": "system",
     "user": "user",
@@ -103,7 +94,7 @@ def is_message(value: Any) -> bool:
 def role_of(message: JsonObject) -> str:
     """Return what the sender of a message is to us, empty where nobody known sent it."""
     sender = message.get("role", message.get("type"))
-    return ROLES.get(sender, "") if isinstance(sender, str) else ""
+    return SENDERS.get(sender, "") if isinstance(sender, str) else ""
 
 
 def is_line(value: Any) -> bool:

@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from aether.messages.model import as_object, as_text, content_text, parts, with_part
-from aether.messages.records import Record, put_bounded
+from aether.messages.model import as_object, as_text, content_text
+from aether.messages.records import Record, parts, put_bounded, with_part
 from aether.types import JsonObject
 
 # Lines are rewritten soon after they were first written; sub-agents end within one stretch of work.

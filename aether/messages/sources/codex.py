@@ -11,16 +11,8 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from aether.messages.model import (
-    as_arguments,
-    as_object,
-    as_text,
-    content_text,
-    is_failure_text,
-    parts,
-    with_part,
-)
-from aether.messages.records import Record, put_bounded
+from aether.messages.model import as_arguments, as_object, as_text, content_text, is_failure_text
+from aether.messages.records import Record, parts, put_bounded, with_part
 from aether.text.regex import lazy
 from aether.types import JsonObject
 

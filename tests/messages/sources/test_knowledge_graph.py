@@ -1,7 +1,3 @@
-"""The file of the official memory server: what its lines hold, and which are none."""
-
-from __future__ import annotations
-
 import pytest
 
 from aether.errors import InvalidInput
@@ -10,6 +6,8 @@ from aether.messages.sources import knowledge_graph
 from tests.tables import rows
 
 ENTITY = {"name": "ant", "entityType": "insect", "observations": ["It digs."]}
+
+
 RELATION = {"from": "ant", "to": "leaf", "relationType": "eats"}
 
 

@@ -1,6 +1,16 @@
 import json
 
-from aether.messages.sources.chat import conversations, is_line, is_message, records
+from aether.messages.sources import chat
+from aether.messages.sources.chat import (
+    conversations,
+    is_item,
+    is_line,
+    is_message,
+    item_fault,
+    item_records,
+    paragraph_records,
+    records,
+)
 from tests.tables import rows
 
 
@@ -207,3 +217,92 @@ def test_senders_nobody_knows_are_no_messages():
     assert not is_message({"role": ["user"], "content": "x"})
     assert not is_line({"messages": [], "role": "user"})
     assert brief({"role": "narrator", "content": "x"}) == []
+
+
+def paragraphs(text):
+    return [
+        (record.line, record.text) for record in paragraph_records(text.encode().splitlines(keepends=True))
+    ]
+
+
+def test_each_paragraph_is_a_record_with_its_first_line():
+    assert paragraphs("One.\nStill one.\n\n\nTwo.\n") == [(1, "One.\nStill one."), (5, "Two.")]
+
+
+def test_a_heading_stays_with_what_it_heads():
+    assert paragraphs("# Plan\n\n## First\n\nUse it.\n\nNext.") == [
+        (1, "# Plan\n\n## First\n\nUse it."),
+        (7, "Next."),
+    ]
+
+
+def test_a_fenced_block_is_not_cut_at_its_blank_lines():
+    assert paragraphs("```\na\n\nb\n```\n\nAfter.") == [(1, "```\na\n\nb\n```"), (7, "After.")]
+
+
+def test_a_page_without_a_break_is_cut_and_nothing_is_lost(monkeypatch):
+    monkeypatch.setattr(chat, "PARAGRAPH_CHARS", 30)
+    text = "\n".join(f"line number {n}" for n in range(20))
+
+    assert "\n".join(part for _, part in paragraphs(text)) == text
+
+
+def test_an_empty_file_holds_nothing():
+    assert paragraphs("") == paragraphs("\n \n") == []
+
+
+def test_a_byte_order_mark_and_broken_bytes_are_survived():
+    [record] = paragraph_records([b"\xef\xbb\xbfHi \xff\r\n"])
+
+    assert record.text == "Hi \ufffd"
+
+
+def test_an_item_is_a_record_that_keeps_it_whole():
+    item = {
+        "content": "Use SQLite.",
+        "type": "decision",
+        "relevance_score": 0.9,
+        "metadata": {"timestamp": "t"},
+    }
+
+    [record] = item_records([(4, item)])
+
+    assert (record.kind, record.text, record.arguments, record.time, record.line) == (
+        "item",
+        "Use SQLite.",
+        item,
+        "t",
+        4,
+    )
+
+
+def test_a_list_of_items_is_taken_apart():
+    listed = [{"content": "a", "type": "x"}, {"content": "b", "type": "x"}]
+
+    assert [record.part for record in item_records([(1, listed)])] == [0, 1]
+
+
+@rows(
+    "item",
+    [
+        7,
+        {"content": "", "type": "x"},
+        {"content": "a"},
+        {"content": "a", "type": 3},
+        {"content": "a", "type": "x", "relevance_score": "high"},
+        {"content": "a", "type": "x", "relevance_score": True},
+        {"content": "a", "type": "x", "relevance_score": 1.5},
+        {"content": "a", "type": "x", "relevance_score": float("nan")},
+    ],
+)
+def test_an_item_that_cannot_be_stored_is_reported_with_its_line(item):
+    bad = []
+
+    assert list(item_records([(9, item)], on_bad=bad.append)) == []
+    assert bad[0].line == 9
+    assert bad[0].reason == item_fault(item)
+
+
+def test_messages_and_transcript_lines_are_no_items():
+    assert not is_item({"content": "hi", "type": "x", "role": "user"})
+    assert not is_item([])

@@ -1,8 +1,6 @@
-import pytest
-
-from aether.errors import InvalidInput
 from aether.messages.model import Block
 from aether.messages.providers import plain
+from aether.messages.providers.plain import findings, repaired
 from aether.messages.turns import Turn
 from tests.tables import rows
 
@@ -102,12 +100,61 @@ def test_reasoning_goes_wherever_it_stands():
     assert plain.without_reasoning(raw) == {"content": [{"type": "text", "text": "a"}]}
 
 
-def test_a_tool_says_nothing_without_a_call():
-    with pytest.raises(InvalidInput, match="needs a call"):
-        plain.said("tool", "ok")
-
-
 def test_a_turn_is_written_as_openai_does():
-    assert plain.written(Turn("user", [Block("text", "Hi")], [], {"a": 1})) == [
+    assert plain.write(Turn("user", [Block("text", "Hi")], [], {"a": 1})) == [
         {"role": "user", "content": "Hi", "meta": {"a": 1}}
+    ]
+
+
+def told(*raws, level="error"):
+    return [(found.code, found.where) for found in findings(raws) if found.level == level]
+
+
+def test_any_text_under_a_common_role_is_fine():
+    assert list(findings([{"role": "developer", "content": "Hi.", "meta": {"protected": True}}])) == []
+    assert list(findings([{"role": "assistant", "content": None, "tool_calls": [{}]}])) == []
+    assert list(findings([{"type": "user", "content": []}])) == []
+
+
+@rows(
+    ("raw", "code"),
+    [
+        ({"content": "Hi."}, "bad-role"),
+        ({"role": 7, "content": "Hi."}, "bad-role"),
+        ({"role": "user"}, "empty-content"),
+        ({"role": "user", "content": {}}, "empty-content"),
+    ],
+)
+def test_a_message_that_nobody_can_use_is_named(raw, code):
+    assert told(raw) == [(code, "messages[0]")]
+
+
+def test_a_role_of_an_agents_own_is_doubted():
+    assert told({"role": "toolResult", "content": "ok"}, level="warning") == [("bad-role", "messages[0]")]
+
+
+USER = {"role": "user", "content": "Go."}
+
+
+def test_what_says_something_is_left_as_it_is():
+    raws = [
+        USER,
+        {"role": "toolResult", "content": [], "meta": {}},
+        {"role": "assistant", "tool_calls": [{}]},
+    ]
+
+    done = repaired(raws)
+
+    assert all(after is before for after, before in zip(done.raws, raws, strict=True))
+    assert done.findings == []
+
+
+def test_a_message_without_a_role_is_the_users_and_one_without_content_goes():
+    done = repaired([{"content": "Go."}, {"role": "user", "content": None}, {"role": 7, "content": "Go."}])
+
+    assert done.raws == [{"content": "Go.", "role": "user"}, USER]
+    assert [(found.level, found.code) for found in done.findings] == [
+        ("info", "bad-role"),
+        ("warning", "empty-content"),
+        ("info", "bad-role"),
     ]
