@@ -16,7 +16,7 @@ from aether.cli.compactctl import compactctl
 from tests.cli import stage
 
 ROOT = Path(__file__).parents[1]
-CHECKED = ["aether/cli"]
+CHECKED = ["aether/cli", "aether/messages"]
 # Each banned term, and the words that say it plainly.
 BANNED = {
     "tell|tells|told|telling": "say, report, print",
@@ -48,7 +48,7 @@ GLOSSARY = {
 }
 ERRORS = {
     "AetherError", "BackendFailed", "BackendUnavailable", "BudgetExceeded", "CorruptDocument", "InvalidDocument",
-    "InvalidInput", "LockTimeout", "NotFound", "StorageFailed", "UnsafePath", "UsageError", "Finding",
+    "InvalidInput", "LockTimeout", "NotFound", "StorageFailed", "UnsafePath", "UsageError", "Finding", "error", "warning", "lost", "changed",
 }  # fmt: skip
 
 

@@ -65,7 +65,7 @@ def with_only_text(listed: list[Any], text: str) -> list[Any]:
 
 
 def is_text_block(block: Any) -> bool:
-    """Tell whether a content block is text and nothing else."""
+    """Return whether a content block is text and nothing else."""
     return isinstance(block, dict) and isinstance(block.get("text"), str) and block_type(block) in TEXTS
 
 

@@ -216,7 +216,7 @@ def as_arguments(arguments: Any) -> JsonObject:
 
 
 def is_failure_text(text: str) -> bool:
-    """Tell whether the answer of a tool reports a failure, for formats without a flag for it.
+    """Return whether the answer of a tool reports a failure, for formats without a flag for it.
 
     >>> [is_failure_text(text) for text in ("Exit code 2", "Exit code: 0", "Error: no such file", "3 errors found")]
     [True, False, True, False]

@@ -43,7 +43,7 @@ class Record(NamedTuple):
     kind: Kind
     text: str = ""
     tool: str = ""
-    """Name of the tool, of a call and of its result where the format repeats it."""
+    """Name of the tool, of a call and of its result if the format repeats it."""
     arguments: JsonObject = NOTHING
     """Arguments of the call; of an `item` the whole item."""
     call_id: str = ""
@@ -160,11 +160,11 @@ def read_json_values(lines: Iterable[bytes], *, on_bad: OnBad = ignore_bad_line)
             continue
         try:
             value = json.loads(text)
-        except (ValueError, RecursionError) as reason:
+        except (ValueError, RecursionError):
             if _depth(text) > 0:
                 yield from _spanning(number, text, numbered, on_bad)
             else:
-                yield from _several(number, text, reason, on_bad)
+                yield from _several(number, text, on_bad)
         else:
             yield number, value
 
@@ -178,7 +178,8 @@ def decode_line(raw: bytes, *, first: bool = False) -> str:
     return text.strip(_SPACE)
 
 
-def _several(number: int, text: str, reason: Exception, on_bad: OnBad) -> Iterator[tuple[int, Any]]:
+def _several(number: int, text: str, on_bad: OnBad) -> Iterator[tuple[int, Any]]:
+    """Yield the values of a line up to the first error, which is reported."""
     at = 0
     try:
         while at < len(text):
@@ -186,8 +187,9 @@ def _several(number: int, text: str, reason: Exception, on_bad: OnBad) -> Iterat
             yield number, value
             while at < len(text) and text[at] in _SPACE:
                 at += 1
-    except (ValueError, RecursionError) as failure:
-        on_bad(BadLine(number, _why(failure if at else reason)))
+    except (ValueError, RecursionError) as reason:
+        nested = isinstance(reason, RecursionError)
+        on_bad(BadLine(number, "nested too deeply" if nested else f"not JSON: {reason}"))
 
 
 def _spanning(
@@ -206,17 +208,7 @@ def _spanning(
     except (ValueError, RecursionError):
         # Not one value after all: a torn line, and good lines after it that must not be lost.
         for at, text in held:
-            if text:
-                yield from _single(at, text, on_bad)
-
-
-def _single(number: int, text: str, on_bad: OnBad) -> Iterator[tuple[int, Any]]:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as reason:
-        yield from _several(number, text, reason, on_bad)
-    else:
-        yield number, value
+            yield from _several(at, text, on_bad)
 
 
 def _depth(text: str) -> int:
@@ -225,7 +217,3 @@ def _depth(text: str) -> int:
     if '"' in bare:  # torn inside a string, which never spans lines
         return 0
     return bare.count("{") + bare.count("[") - bare.count("}") - bare.count("]")
-
-
-def _why(reason: Exception) -> str:
-    return "nested too deeply" if isinstance(reason, RecursionError) else f"not JSON: {reason}"

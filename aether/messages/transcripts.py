@@ -193,7 +193,7 @@ def _of_value(value: Any, source: bytes) -> _Found | None:
 
 
 def _are_messages(listed: list[Any], where: str) -> bool:
-    """Tell whether these are messages, even if no provider accepts some of them.
+    """Return whether these are messages, even if no provider accepts some of them.
 
     Raises:
         InvalidInput: some are, and another value among them is not an object.
@@ -475,7 +475,7 @@ def _beside(conversation: Conversation) -> JsonObject:
 
 
 def _line(raw: JsonObject, source: list[bytes], number: int) -> bytes:
-    """Return the line that holds only `raw`, empty if there is none."""
+    """Return the line that holds only `raw`, empty without one."""
     try:
         line = source[number - 1] if number else b""
         return line.rstrip(b"\r\n") + b"\n" if line and json.loads(line) == raw else b""

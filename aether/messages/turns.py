@@ -118,14 +118,14 @@ def _written_media(message: Message, block: Block, format: ProviderFormat) -> Js
 
 
 def _is_in_result(message: Message, at: int) -> bool:
-    """Tell whether media came with a result: their place is deeper than content of the message itself."""
+    """Return whether media came with a result: their place is deeper than content of the message itself."""
     before = [block for block in message.blocks[:at] if block.kind != "media"]
     deeper = len(message.blocks[at].at) > 2 or message.role == "tool"
     return bool(before) and before[-1].kind == "result" and deeper
 
 
 def _add_result(message: Message, at: int, where: str, state: _State) -> None:
-    """Add a result to the turn that called for it, or make a text of the user of it if there is none."""
+    """Add a result to the turn that called for it, or make it a text of the user."""
     block, meta = message.blocks[at], as_object(message.raw.get("meta"))
     caller = state.callers.pop(block.call_id, None)
     if caller is None:
@@ -175,7 +175,7 @@ def with_call_ids(messages: Sequence[Message], *, after: Sequence[Message] = ())
 
 
 def _lacks_ids(message: Message) -> bool:
-    """Tell whether a message needs ids; in formats that require them a missing id is a fault and stays."""
+    """Return whether a message needs ids; in formats that require them a missing id is a fault and stays."""
     legacy = "function_call" in message.raw or message.raw.get("role") == "function"
     return (message.format == "gemini" or legacy) and any(
         block.kind in {"call", "result"} and not block.call_id for block in message.blocks

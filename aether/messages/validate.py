@@ -51,7 +51,7 @@ def check(
 
 
 def has_errors(found: Sequence[Finding]) -> bool:
-    """Tell whether one of the findings is an error."""
+    """Return whether one of the findings is an error."""
     return any(finding.level == "error" for finding in found)
 
 

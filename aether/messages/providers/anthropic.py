@@ -81,7 +81,7 @@ def message(raw: JsonObject) -> Message:
 
 
 def is_result(block: Any) -> bool:
-    """Tell whether a content block is the result of a tool."""
+    """Return whether a content block is the result of a tool."""
     return isinstance(block, dict) and block_type(block).endswith("tool_result")
 
 
@@ -256,7 +256,7 @@ def _check_block(block: Any, role: Any, where: str) -> Iterator[Finding]:
 
 
 def _is_misplaced(kind: str, role: Any) -> bool:
-    """Tell whether a message of `role` cannot hold a block of this type."""
+    """Return whether a message of `role` cannot hold a block of this type."""
     return (kind in USER_ONLY and role in ("assistant", "system")) or (
         kind in ASSISTANT_ONLY and role in ("user", "system")
     )

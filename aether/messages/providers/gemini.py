@@ -200,7 +200,7 @@ def _check_part(part: Any, role: Any, where: str) -> Iterator[Finding]:
 
 
 def _is_misplaced(key: str, role: Any) -> bool:
-    """Tell whether a content of `role` cannot hold a call, or a response."""
+    """Return whether a content of `role` cannot hold a call, or a response."""
     return bool(role == ("user" if key in CALL else "model"))
 
 

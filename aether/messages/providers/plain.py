@@ -112,7 +112,7 @@ def findings(raws: Sequence[JsonObject]) -> Iterator[Finding]:
 
 
 def _has_content(raw: JsonObject) -> bool:
-    """Tell whether a message has content, or calls in place of it."""
+    """Return whether a message has content, or calls in place of it."""
     return isinstance(raw.get("content"), (str, list)) or any(raw.get(key) for key in _CALL_KEYS)
 
 

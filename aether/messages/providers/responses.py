@@ -158,7 +158,7 @@ def item_type(raw: JsonObject) -> str:
 
 
 def _is_call(raw: JsonObject) -> bool:
-    """Tell whether an item is a call that the caller has to answer."""
+    """Return whether an item is a call that the caller has to answer."""
     return item_type(raw).endswith("_call") and isinstance(raw.get("call_id"), str)
 
 

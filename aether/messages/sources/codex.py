@@ -1,7 +1,7 @@
 """Codex rollouts: one `{timestamp, type, payload}` object per line.
 
-`response_item` lines are what the model saw and said; `event_msg` lines repeat them for the terminal and
-are passed over. The answers of tools carry a header with the exit code; it becomes the error flag.
+`response_item` lines are the model's input and output; `event_msg` lines repeat them for the terminal and are skipped.
+The answers of tools have a header with the exit code; it becomes the error flag.
 """
 
 from __future__ import annotations
