@@ -1,6 +1,6 @@
 """Turns: a conversation between reading it in one provider format and writing it in another.
 
-A response is one turn with all the answers to its calls, wherever these were; a result without its call becomes text of
+A response is one turn with all the answers to its calls, at any place; a result without its call becomes text of
 the user, since no provider accepts it otherwise. Calls and results of formats without ids get ids made of the name and
 the order: a result without an id answers the oldest open call of its name, as these formats define it.
 """
