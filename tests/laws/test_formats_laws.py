@@ -59,8 +59,8 @@ def roles(messages):
 
 
 @given(histories() | broken_histories())
-def test_reading_keeps_each_message_to_the_letter(spelt):
-    provider, raws = spelt
+def test_reading_keeps_each_message_to_the_letter(given_history):
+    provider, raws = given_history
     before = json.dumps(raws)
 
     messages = read(raws, provider)
@@ -86,8 +86,8 @@ def test_nothing_that_is_an_object_is_too_odd_to_be_read_and_rewritten(raws, pro
 
 
 @given(histories(), st.text(), st.data())
-def test_a_new_text_is_read_again_and_all_else_stays(spelt, text, data):
-    provider, raws = spelt
+def test_a_new_text_is_read_again_and_all_else_stays(given_history, text, data):
+    provider, raws = given_history
     places = [
         (message, at)
         for message in read(raws, provider)
@@ -112,7 +112,7 @@ def test_a_new_text_is_read_again_and_all_else_stays(spelt, text, data):
 
 
 @given(providers, st.sampled_from(["system", "user", "assistant"]), st.text())
-def test_what_is_said_is_read(provider, role, text):
+def test_a_new_message_is_read_again(provider, role, text):
     if (provider, role) == ("gemini", "system"):
         with pytest.raises(InvalidInput):
             new_message(role, text, provider)
@@ -125,8 +125,8 @@ def test_what_is_said_is_read(provider, role, text):
 
 
 @given(histories())
-def test_without_reasoning_only_reasoning_is_gone(spelt):
-    provider, raws = spelt
+def test_without_reasoning_only_reasoning_is_removed(given_history):
+    provider, raws = given_history
     for message in read(raws, provider):
         left = without_reasoning(message)
 
@@ -137,8 +137,8 @@ def test_without_reasoning_only_reasoning_is_gone(spelt):
 
 
 @given(histories(*PROVIDERS), providers)
-def test_another_wire_says_the_same_and_its_provider_takes_it(spelt, provider):
-    source, raws = spelt
+def test_another_format_has_the_same_content_and_its_provider_accepts_it(given_history, provider):
+    source, raws = given_history
     messages = read(raws, source)
     if any(finding.level == "error" for finding in check(messages, source)):
         return
@@ -159,8 +159,8 @@ def test_another_wire_says_the_same_and_its_provider_takes_it(spelt, provider):
 
 
 @given(histories(*PROVIDERS), providers)
-def test_there_and_back_is_the_same_conversation(spelt, provider):
-    source, raws = spelt
+def test_there_and_back_is_the_same_conversation(given_history, provider):
+    source, raws = given_history
     messages = [message for message in read(raws, source) if message.role != "system"]
 
     there = convert(messages, provider)
@@ -174,8 +174,8 @@ def test_there_and_back_is_the_same_conversation(spelt, provider):
 
 
 @given(histories(*PROVIDERS), providers)
-def test_what_is_ours_about_a_message_comes_along(spelt, provider):
-    source, raws = spelt
+def test_meta_of_a_message_is_kept_in_another_format(given_history, provider):
+    source, raws = given_history
     marked = [{**raw, "meta": {"protected": True}} for raw in raws]
 
     found = convert(read(marked, source), provider)
@@ -185,8 +185,8 @@ def test_what_is_ours_about_a_message_comes_along(spelt, provider):
 
 
 @given(histories())
-def test_reading_the_newest_after_the_rest_is_reading_all(spelt):
-    provider, raws = spelt
+def test_reading_the_newest_after_the_rest_is_reading_all(given_history):
+    provider, raws = given_history
     whole = read(raws, provider)
 
     assert read(raws[len(raws) // 2 :], provider, after=whole[: len(raws) // 2]) == whole[len(raws) // 2 :]

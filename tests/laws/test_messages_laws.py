@@ -50,7 +50,7 @@ def strings(value):
 
 
 def errors(messages, provider):
-    """The errors that a repair can do something about: where nothing is left, nothing can be mended."""
+    """The errors that a repair can do something about: where nothing is left, nothing can be repaired."""
     return [
         found for found in check(messages, provider) if found.level == "error" and found.code != "no-messages"
     ]
@@ -96,7 +96,7 @@ def test_repairing_twice_is_repairing_once(case):
 
 @thoroughly
 @given(broken_histories())
-def test_a_repair_loses_no_text_invents_none_and_tells_what_it_did(case):
+def test_a_repair_loses_and_invents_no_text_and_reports_each_change(case):
     provider, raws = case
     before = copy.deepcopy(raws)
     messages = convert.read(raws, provider)
@@ -161,7 +161,9 @@ def test_a_history_is_the_same_each_time_and_ends_as_asked(seed, provider, endin
     raws = history(seed, provider, ending=ending)
 
     assert json.dumps(raws) == json.dumps(history(seed, provider, ending=ending))
-    open_at_the_end = {found.code for found in check(convert.read(raws, provider), provider)} & {"dangling-call"}
+    open_at_the_end = {found.code for found in check(convert.read(raws, provider), provider)} & {
+        "dangling-call"
+    }
     assert bool(open_at_the_end) == (ending == "calls" and provider != "plain")
 
 
@@ -178,7 +180,7 @@ def conversations(path):
 @pytest.mark.real_data
 @pytest.mark.slow
 @rows(("folder", "least"), [("claude_code", 20), ("codex", 5), ("hooks", 0), ("trajectories", 40)])
-def test_what_real_sessions_hold_is_grouped_checked_and_mended(folder, least):
+def test_real_sessions_are_grouped_checked_and_repaired(folder, least):
     if not (DATA / folder).is_dir():
         pytest.skip("needs the real transcripts beside the repository")
     seen = 0
@@ -186,7 +188,10 @@ def test_what_real_sessions_hold_is_grouped_checked_and_mended(folder, least):
         for read in conversations(path):
             for provider in {read.format, "anthropic", "openai", "responses", "gemini"}:
                 messages = convert_conversation(read, provider)[0].messages
-                assert not has_errors(check(repair(messages, provider).messages, provider)), (path.name, provider)
+                assert not has_errors(check(repair(messages, provider).messages, provider)), (
+                    path.name,
+                    provider,
+                )
             require_a_partition(read.messages)
             seen += 1
     assert seen >= least

@@ -18,7 +18,7 @@ from tests.tables import rows
 AT = ("content", 0)
 
 
-def test_what_is_not_understood_is_kept_as_json():
+def test_unknown_content_is_kept_as_json():
     assert other_block({"type": "new"}) == Block("other", '{"type": "new"}')
     circular = []
     circular.append(circular)
@@ -45,10 +45,10 @@ def test_arguments_are_an_object_json_text_or_free_text():
     assert call_block(None, None, (*AT, "input"), 7) == Block("call")
 
 
-def test_an_answer_is_text_wherever_it_stands():
+def test_an_answer_is_text_from_any_place():
     assert result_blocks("ok", AT, "c") == [Block("result", "ok", AT, "c")]
-    [told] = result_blocks([{"type": "text", "text": "ok"}], AT, "c")
-    assert (told.text, told.at) == ("ok", (*AT, 0, "text"))
+    [reported] = result_blocks([{"type": "text", "text": "ok"}], AT, "c")
+    assert (reported.text, reported.at) == ("ok", (*AT, 0, "text"))
     [several] = result_blocks([{"text": "a"}, {"text": "b"}], AT, "c")
     assert (several.text, several.at) == ("a\nb", AT)
     assert result_blocks(None, AT, "c") == result_blocks([], AT, "c") == [Block("result", "", (), "c")]
@@ -66,7 +66,7 @@ def test_media_come_after_the_answer_they_came_with():
     assert [block.text for block in result_blocks([image], AT, "c")] == ["", ""]
 
 
-def test_failure_is_flagged_or_told_from_the_text():
+def test_failure_is_flagged_or_detected_in_the_text():
     assert result_blocks("Exit code 2", AT, "c")[0].is_error
     assert not result_blocks("Exit code 2", AT, "c", broken=False)[0].is_error
     assert result_blocks("fine", AT, "c", broken=True)[0].is_error
@@ -83,14 +83,14 @@ def test_a_value_deep_inside_is_found_and_replaced_in_a_copy():
     assert new["content"][0] is raw["content"][0]
 
 
-def test_a_list_says_a_new_text_once_and_keeps_what_is_no_text():
+def test_a_list_gets_a_new_text_once_and_keeps_other_blocks():
     listed = [{"type": "image"}, {"type": "text", "text": "a", "x": 1}, 3, {"text": "b"}]
 
     assert with_only_text(listed, "new") == [{"type": "image"}, {"type": "text", "text": "new", "x": 1}, 3]
 
 
 @rows(
-    ("block", "told"),
+    ("block", "is_text"),
     [
         ({"type": "text", "text": "a"}, True),
         ({"text": "a"}, True),
@@ -101,8 +101,8 @@ def test_a_list_says_a_new_text_once_and_keeps_what_is_no_text():
         ("a", False),
     ],
 )
-def test_text_is_told_from_other_blocks(block, told):
-    assert is_text_block(block) is told
+def test_text_is_distinguished_from_other_blocks(block, is_text):
+    assert is_text_block(block) is is_text
 
 
 PICTURE = Media("image/png", "aGk=")
@@ -116,7 +116,7 @@ PDF = Media("application/pdf", "aGk=")
 
 @rows("shown", [PICTURE, LINKED])
 @rows("provider", PROVIDER_FORMATS)
-def test_pictures_are_said_and_read_in_every_wire(shown, provider):
+def test_pictures_are_written_and_read_in_every_format(shown, provider):
     assert read_media(write_media(shown, provider)) == shown
 
 
@@ -130,7 +130,7 @@ def test_pictures_are_said_and_read_in_every_wire(shown, provider):
         (Media("video/mp4", "aGk="), {"gemini"}),
     ],
 )
-def test_other_kinds_are_said_where_there_is_a_word_for_them(shown, providers):
+def test_other_media_are_written_in_formats_that_have_them(shown, providers):
     said = {provider: write_media(shown, provider) for provider in PROVIDER_FORMATS}
 
     assert {provider for provider in PROVIDER_FORMATS if said[provider]} == set(providers)
@@ -148,11 +148,11 @@ def test_other_kinds_are_said_where_there_is_a_word_for_them(shown, providers):
         None,
     ],
 )
-def test_what_only_its_provider_can_find_is_not_seen(block):
+def test_media_that_only_their_provider_can_find_are_not_read(block):
     assert read_media(block) is None
 
 
-def test_odd_spellings_are_seen():
+def test_unusual_forms_of_media_are_read():
     assert read_media({"inline_data": {"mime_type": "image/png", "data": "aGk="}}) == PICTURE
     assert read_media({"file_data": {"mime_type": "image/*", "file_uri": LINKED.url}}) == LINKED
     assert read_media({"type": "image", "image": "data:image/png;base64,aGk="}) == PICTURE

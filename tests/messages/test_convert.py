@@ -22,7 +22,7 @@ from tests.tables import rows
 USE = {"type": "tool_use", "id": "c", "name": "f", "input": {"a": 1}}
 
 
-def test_the_wire_is_told_from_the_messages_or_given():
+def test_the_format_is_detected_or_given():
     raws = [{"role": "assistant", "content": [USE]}]
 
     assert read(raws)[0].format == "anthropic"
@@ -38,7 +38,7 @@ def test_the_wire_is_told_from_the_messages_or_given():
         lambda raws, provider: convert([], provider),
     ],
 )
-def test_there_are_five_wires(act):
+def test_there_are_five_provider_formats(act):
     with pytest.raises(
         InvalidInput,
         match=r"'cohere' is not a provider format\. Use one of anthropic, openai, responses, gemini, plain",
@@ -46,7 +46,7 @@ def test_there_are_five_wires(act):
         act([], "cohere")
 
 
-def test_what_is_no_object_is_no_message():
+def test_a_value_that_is_not_an_object_is_not_a_message():
     with pytest.raises(InvalidInput, match=r"messages\[1\]: 'Hi' is not a message"):
         read([{"role": "user", "content": "Hi"}, "Hi"], "plain")
 
@@ -85,7 +85,7 @@ def test_several_texts_of_a_result_become_one_and_its_picture_stays():
     assert [block.text for block in new.blocks] == ["short", ""]
 
 
-def test_an_object_that_answered_says_a_text_under_one_key():
+def test_an_object_in_an_answer_gets_a_text_under_one_key():
     [answer] = read([{"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"a": 1}}}]}])
 
     new = with_text(answer, 0, '{"b": 2}')
@@ -95,7 +95,7 @@ def test_an_object_that_answered_says_a_text_under_one_key():
 
 
 @pytest.mark.parametrize("block", [{"type": "thinking", "thinking": "Hm."}, {"type": "image", "source": {}}])
-def test_what_has_no_text_of_its_own_is_not_rewritten(block):
+def test_blocks_without_text_of_their_own_are_not_rewritten(block):
     with pytest.raises(InvalidInput, match=r"blocks\[0\]: a block of kind"):
         with_text(message({"role": "assistant", "content": [block]}, "anthropic"), 0, "new")
 
@@ -110,7 +110,7 @@ def test_ids_that_were_made_stay_when_reasoning_goes():
     assert without_reasoning(found) is found
 
 
-def test_what_is_ours_is_not_sent():
+def test_bare_removes_the_key_of_aether():
     raw = {"role": "user", "content": "Hi"}
 
     assert bare({**raw, "meta": {}}) == raw
@@ -127,11 +127,11 @@ USER = {"role": "user", "content": "Hi"}
 
 
 @rows("provider", ["anthropic", "openai", "responses", "gemini"])
-def test_every_wire_is_known_by_its_calls(provider):
+def test_every_format_is_detected_by_its_calls(provider):
     assert {detect_format(history(seed, provider, tools=1.0)) for seed in range(20)} == {provider}
 
 
-def test_what_any_wire_could_have_said_is_plain():
+def test_messages_without_signs_of_a_format_are_plain():
     assert {detect_format(history(seed, "plain")) for seed in range(20)} == {"plain"}
     assert detect_format([]) == detect_format([USER]) == detect_format([7]) == "plain"
 
@@ -165,7 +165,7 @@ def test_openai_and_anthropic_mixed_are_plain():
     assert detect_format(mixed) == "plain"
 
 
-def test_newer_messages_are_of_the_wire_of_those_before_unless_they_say_otherwise():
+def test_newer_messages_have_the_format_of_those_before_without_signs_of_another():
     said = {"role": "user", "content": "Go on."}
     result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "ok"}]}
 
@@ -187,7 +187,7 @@ def codes(found):
     return [finding.code for finding in found.findings]
 
 
-def test_opening_instructions_stand_where_the_wire_has_them():
+def test_first_instructions_go_to_their_place_in_the_format():
     messages = read([RULES, MORE, ASKED], "openai")
 
     assert convert(messages, "anthropic").system == "Rules.\n\nMore."
@@ -209,7 +209,7 @@ def test_a_system_prompt_beside_becomes_a_message_where_there_is_no_other_place(
     assert found.system is None
 
 
-def test_later_instructions_are_said_by_the_user_of_gemini():
+def test_later_instructions_become_user_messages_in_gemini():
     messages = read([ASKED, RULES], "openai")
 
     found = convert(messages, "gemini")
@@ -251,14 +251,14 @@ def test_ids_and_names_are_made_such_as_all_take():
     assert codes(found) == ["renamed-call"] * 5
 
 
-def test_a_conversation_of_that_wire_is_returned_as_it_is():
+def test_a_conversation_of_that_format_is_returned_unchanged():
     messages = read([ASKED], "openai")
 
     assert convert(messages, "openai", system="Rules.") == (messages, [], "Rules.")
     assert convert([], "gemini").messages == []
 
 
-def test_that_the_assistant_speaks_first_is_said_where_it_may_not():
+def test_an_assistant_message_first_is_reported_if_the_format_refuses_it():
     messages = read([RULES, {"role": "assistant", "content": "Hi"}], "openai")
 
     assert codes(convert(messages, "anthropic")) == codes(convert(messages, "gemini")) == ["first-role"]
@@ -307,14 +307,14 @@ def test_a_call_that_is_asked_again_under_its_id_gets_its_own_answer():
     assert [turn.answers[0].block.text for turn in found] == ["1", "2"]
 
 
-def test_a_result_without_its_call_is_said_by_the_user():
+def test_a_result_without_its_call_becomes_text_of_the_user():
     found, codes = turned([output("a", "lost"), output("b", " ")], "responses", "openai")
 
     assert [(turn.role, turn.pieces[0].text) for turn in found] == [("user", "lost")]
     assert codes == ["orphan-result", "orphan-result"]
 
 
-def test_what_has_no_like_is_left_out_and_said():
+def test_content_without_an_equivalent_is_left_out_and_reported():
     raws = [
         {
             "role": "user",
@@ -344,7 +344,7 @@ def test_pictures_of_results_go_where_results_can_show_them():
         assert (len(asked.pieces), codes) == (1, [] if shown else ["media-dropped"])
 
 
-def test_documents_that_are_text_are_said_as_text():
+def test_documents_that_are_text_become_text():
     source = {"type": "text", "media_type": "text/plain", "data": "Rules."}
 
     [turn], codes = turned(
@@ -360,7 +360,7 @@ def test_pictures_by_the_model_are_gemini_s_alone():
     assert turned([{"role": "model", "parts": [picture]}], "gemini", "openai") == ([], ["media-dropped"])
 
 
-def test_what_is_ours_is_joined_where_messages_are():
+def test_meta_is_joined_with_the_messages():
     raws = [{**item("a"), "meta": {"protected": True}}, {**item("b"), "meta": {"label": "x"}}]
 
     [turn], _ = turned(raws, "responses", "openai")
@@ -369,7 +369,7 @@ def test_what_is_ours_is_joined_where_messages_are():
     assert raws[0]["meta"] == {"protected": True}
 
 
-def test_that_a_tool_failed_is_said_where_it_can_be():
+def test_a_failure_is_flagged_in_formats_with_a_flag():
     use = {"type": "tool_use", "id": "a", "name": "f", "input": {}}
     answer = {"type": "tool_result", "tool_use_id": "a", "content": "no", "is_error": True}
     raws = [{"role": "assistant", "content": [use]}, {"role": "user", "content": [answer]}]
@@ -378,7 +378,7 @@ def test_that_a_tool_failed_is_said_where_it_can_be():
     assert turned(raws, "anthropic", "gemini")[1] == []
 
 
-def test_what_is_ours_of_an_answer_marks_its_response():
+def test_meta_of_an_answer_marks_its_response():
     raws = [item("a"), {**output("a"), "meta": {"protected": True}}]
 
     [turn], _ = turned(raws, "responses", "openai")

@@ -132,7 +132,7 @@ def test_content_may_be_a_string_a_list_or_nothing():
     assert kinds({"type": "input_text", "text": "one block"}) == [("text", "one block")]
 
 
-def test_what_is_no_block_is_left_out():
+def test_values_that_are_not_blocks_are_left_out():
     assert (
         kinds([7, None, ["x"], {"type": "tool_reference"}, {"type": "text", "text": 3}, {"type": "thinking"}])
         == []
@@ -144,7 +144,7 @@ def test_images_are_named_not_carried():
     assert content_text({"type": "image_url", "image_url": {"url": "data:"}}) == IMAGE
 
 
-def test_calls_of_both_spellings_are_calls():
+def test_calls_of_both_forms_are_read():
     calls = [
         {"type": "tool_use", "name": "Bash", "input": {"command": "ls"}, "id": "t1"},
         {"type": "toolCall", "name": "bash", "arguments": {"command": "ls"}, "id": "t2"},
@@ -198,7 +198,7 @@ def test_a_failure_announces_itself_at_the_head(text, answer):
     assert is_failure_text(text) is answer
 
 
-def test_a_record_takes_over_what_a_part_says():
+def test_a_record_gets_the_content_of_a_part():
     [(_, call)] = parts({"type": "tool_use", "name": "Bash", "id": "t"})
 
     assert with_part(Record("system", line=3), call, "assistant")[:3] == ("call", "", "Bash")

@@ -66,7 +66,7 @@ def shortened(conversation):
 
 @rows("provider", PROVIDERS)
 @rows("indent", [None, 2])
-def test_lists_and_lines_of_every_wire_come_back_as_they_were(provider, indent):
+def test_lists_and_lines_of_every_format_are_written_back_unchanged(provider, indent):
     listed = history(1, provider, tools=1.0)
     for source in (stream(listed, indent=indent), stream(*listed, indent=indent)):
         found = load_conversation(source)
@@ -94,7 +94,7 @@ def test_lists_and_lines_of_every_wire_come_back_as_they_were(provider, indent):
         ),
     ],
 )
-def test_a_request_body_tells_its_wire_and_keeps_the_rest(body, provider, system):
+def test_the_format_of_a_request_body_is_detected_and_the_rest_kept(body, provider, system):
     found = load_conversation(stream(body, indent=2))
 
     assert (found.format, found.system, found.tools) == (provider, system, body.get("tools"))
@@ -148,7 +148,7 @@ def test_a_message_over_several_lines_is_printed_on_one():
     )
 
 
-def test_what_is_ours_is_kept_in_plain_lines():
+def test_meta_is_kept_in_plain_lines():
     plain = {"role": "developer", "content": "Rules.", "meta": {"protected": True}}
 
     found = load_conversation(stream(plain, USER))
@@ -156,7 +156,7 @@ def test_what_is_ours_is_kept_in_plain_lines():
     assert (found.format, found.messages[0].role, raws(found)) == ("plain", "system", [plain, USER])
 
 
-def test_a_wire_can_be_given():
+def test_a_format_can_be_given():
     assert load_conversation(stream([USER]), format="openai").messages == read([USER], "openai")
 
 
@@ -214,7 +214,7 @@ def test_samples_and_sessions_of_other_agents_are_plain():
     assert json.loads(conversation_bytes(sampled)) == {"messages": [USER, REPLY]}
 
 
-def test_events_of_openhands_are_said_as_messages():
+def test_events_of_openhands_become_messages():
     events = [
         {"id": 1, "source": "user", "action": "message", "args": {"content": "Go."}},
         {"id": 2, "source": "agent", "action": "run", "args": {"command": "ls"}},
@@ -227,7 +227,7 @@ def test_events_of_openhands_are_said_as_messages():
     assert [message.role for message in found.messages] == ["user", "assistant", "tool"]
 
 
-def test_a_conversation_in_another_wire_takes_its_system_prompt_along():
+def test_a_converted_conversation_keeps_its_system_prompt():
     body = {
         "model": "m",
         "system": "Rules.",
@@ -268,13 +268,13 @@ def test_another_system_prompt_is_written_under_its_key():
         (b'[{"messages_display": ""}]', "no known format"),
     ],
 )
-def test_what_holds_no_conversation_is_refused(data, what):
+def test_files_without_a_conversation_are_refused(data, what):
     with pytest.raises(InvalidInput, match=what):
         load_conversation(io.BytesIO(data))
 
 
 @pytest.mark.parametrize("key", ["messages", "input"])
-def test_what_is_no_object_among_messages_is_refused_and_not_passed_over(key):
+def test_a_value_among_messages_that_is_not_an_object_is_refused(key):
     body = {key: [{"role": "user", "content": "Go."}, 5]}
 
     with pytest.raises(InvalidInput, match=rf"{key}\[1\]: it is 5"):
@@ -294,7 +294,7 @@ def test_messages_that_are_odd_are_read_and_written_back(odd):
 
 
 @rows("stray", ["5", "null", "{}", '"Go."', "[]"])
-def test_lines_that_are_no_message_are_left_out_and_told(stray):
+def test_lines_that_are_not_messages_are_left_out_and_reported(stray):
     source = f'{stray}\n{{"role": "user", "content": "Go."}}\n{{torn\n{stray}\n'.encode()
 
     found = load_conversation(io.BytesIO(source))
@@ -353,7 +353,7 @@ def test_every_real_file_is_read_and_written_back(path):
 @pytest.mark.real_data
 @pytest.mark.skipif(not FILES, reason="the real transcripts are not on this machine")
 @rows("path", FILES, ids=lambda path: path.name[:60])
-def test_every_real_file_that_its_provider_takes_is_taken_by_the_others(path):
+def test_every_real_file_that_its_provider_accepts_is_accepted_by_the_others(path):
     found = load_conversation(path)
     if found.format == "plain" or errors(found):
         pytest.skip("its own provider would refuse it, or it has none")
@@ -424,7 +424,7 @@ def test_a_response_over_several_records_is_one_message_with_its_answers_after_i
     ]
 
 
-def test_an_answer_stands_after_its_call_whatever_was_typed_meanwhile():
+def test_an_answer_follows_its_call_whatever_was_typed_meanwhile():
     typed = {"type": "attachment", "attachment": {"type": "queued_command", "prompt": "Also this."}}
     other = {"type": "attachment", "attachment": {"type": "date"}}
 
@@ -439,7 +439,7 @@ def test_an_answer_stands_after_its_call_whatever_was_typed_meanwhile():
     ]
 
 
-def test_bookkeeping_side_chains_repeats_and_what_the_program_said_are_left_out():
+def test_bookkeeping_side_chains_repeats_and_texts_of_the_program_are_left_out():
     once = user("Once.", uuid="u1")
 
     found = claude_code_messages(
@@ -533,7 +533,7 @@ def test_a_rollout_holds_the_items_themselves():
     assert codex_items(values, whole=False) == found
 
 
-def test_the_context_of_a_rollout_begins_with_what_replaced_the_rest():
+def test_the_context_of_a_rollout_starts_with_the_replacement_of_the_rest():
     kept = {"type": "compaction", "encrypted_content": "x"}
     new = {"type": "compacted", "payload": {"message": "", "replacement_history": [kept, 7]}}
     old = {"type": "compacted", "payload": {"message": "So far."}}
@@ -553,7 +553,7 @@ def test_a_rollout_opens_with_its_instructions():
     assert codex_instructions(lines(item("1"))) is None
 
 
-def test_what_happened_is_said_as_messages():
+def test_records_become_messages():
     records = [
         Record("system", text="Rules."),
         Record("user", text="Go."),
@@ -576,14 +576,14 @@ VALUE = {"a": [1, {"b": "é"}], "c": []}
 @rows("indent", [None, 1, 2, 4, "\t"])
 @rows("ascii", [True, False])
 @rows("end", ["", "\n"])
-def test_what_json_printed_is_printed_alike(indent, ascii, end):
+def test_json_is_printed_in_its_own_layout(indent, ascii, end):
     for separators in [None] if indent else [None, (",", ":")]:
         source = (json.dumps(VALUE, indent=indent, ensure_ascii=ascii, separators=separators) + end).encode()
 
         assert dumps(VALUE, layout_of(source)) == source
 
 
-def test_a_layout_is_told_from_how_a_text_opens():
+def test_a_layout_is_detected_at_the_start_of_a_text():
     assert layout_of(b"[]") == layout_of(b"") == Layout()
     assert layout_of(b'[\r\n    {"a":1}]\r\n') == Layout(indent=4, spaced=False, end="\n")
     assert layout_of(b'{"a:b": 1}').spaced

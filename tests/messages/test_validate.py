@@ -45,7 +45,7 @@ def test_only_errors_make_a_provider_refuse(levels, answer):
 
 
 @rows("provider", PROVIDER_FORMATS)
-def test_what_a_provider_takes_comes_back_as_it_was(provider):
+def test_messages_that_a_provider_accepts_are_returned_unchanged(provider):
     messages = convert.read(history(1, provider), provider)
 
     repaired = repair(messages, provider)
@@ -55,7 +55,7 @@ def test_what_a_provider_takes_comes_back_as_it_was(provider):
 
 
 @rows("provider", ["anthropic", "openai", "responses", "gemini"])
-def test_what_is_mended_is_read_anew(provider):
+def test_repaired_messages_are_read_again(provider):
     key = "parts" if provider == "gemini" else "content"
     said = [{"text": "Go."}] if provider == "gemini" else "Go."
     messages = convert.read([{"role": "robot", key: said}], provider)
@@ -85,7 +85,7 @@ def faults(system, tools, provider):
 
 
 @rows("system", [None, "", "Be brief.", [{"type": "text", "text": "Be brief."}], 7])
-def test_a_system_prompt_that_says_something_is_fine(system):
+def test_a_system_prompt_with_text_is_valid(system):
     assert faults(system, None, "anthropic") == []
 
 
@@ -124,13 +124,13 @@ def test_a_name_that_the_provider_does_not_take_is_named():
     assert faults(None, [{"functionDeclarations": tools}], "gemini") == []
 
 
-def test_what_has_no_name_is_left_to_the_provider():
+def test_tools_without_a_name_are_left_to_the_provider():
     assert faults(None, ["read", {"type": "web_search"}, {"function": "read"}], "openai") == []
     assert faults(None, [{"googleSearch": {}}, {"functionDeclarations": ["read"]}], "gemini") == []
     assert faults(None, "read", "openai") == []
 
 
-def test_what_is_lost_is_a_warning_and_what_is_changed_is_not():
+def test_lost_content_is_a_warning_and_a_change_is_not():
     assert lost("x", "messages[0]", "Dropped it.").level == "warning"
     assert changed("x", "messages[0]", "Moved it.").level == "info"
 
@@ -150,7 +150,7 @@ def test_a_role_is_the_one_that_is_meant(role, meant):
     assert known_role(role, {"user", "assistant"}) == meant
 
 
-def test_a_name_that_is_taken_or_too_long_is_numbered():
+def test_a_name_that_is_used_or_too_long_gets_a_number():
     assert unused_name("call", set(), most=40) == "call"
     assert unused_name("call", {"call", "call_2"}, most=40) == "call_3"
     assert unused_name("callings", {"call"}, most=4) == "ca_2"

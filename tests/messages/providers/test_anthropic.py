@@ -29,7 +29,7 @@ def test_results_alone_make_a_tool_message():
     assert anthropic.message({"role": "assistant", "content": [answer]}).role == "assistant"
 
 
-def test_what_servers_run_stands_in_the_message_that_called():
+def test_results_of_server_tools_are_in_the_message_that_called():
     found = anthropic.message(
         {
             "role": "assistant",
@@ -61,7 +61,7 @@ def test_missing_content_of_a_result_is_an_empty_answer():
     assert block == Block("result", "", (), "t")
 
 
-def test_media_and_unknown_blocks_are_told_apart():
+def test_media_and_unknown_blocks_are_distinguished():
     assert kinds([{"type": "image", "source": {}}, {"type": "container_upload"}]) == ["media", "media"]
     assert kinds([{"type": "new"}, "text", 7, None, {"type": "text"}]) == ["other"] * 5
     assert kinds(None) == []
@@ -137,7 +137,7 @@ def user(*blocks):
     return {"role": "user", "content": list(blocks)}
 
 
-def told(*raws, level="error"):
+def reported(*raws, level="error"):
     return [(found.code, found.where) for found in findings(raws) if found.level == level]
 
 
@@ -172,7 +172,7 @@ def test_a_conversation_by_the_rules_is_refused_for_nothing():
     ],
 )
 def test_a_message_that_cannot_be_sent_is_named(raw, code):
-    assert told(USER, DONE, raw, USER) == [(code, "messages[2]")]
+    assert reported(USER, DONE, raw, USER) == [(code, "messages[2]")]
 
 
 @rows(
@@ -189,7 +189,7 @@ def test_a_message_that_cannot_be_sent_is_named(raw, code):
     ],
 )
 def test_a_block_that_cannot_be_sent_by_a_user_is_named(block, code):
-    assert (code, "messages[0].content[1]") in told(user(SAID, block))
+    assert (code, "messages[0].content[1]") in reported(user(SAID, block))
 
 
 @rows(
@@ -207,7 +207,7 @@ def test_a_block_that_cannot_be_sent_by_a_user_is_named(block, code):
     ],
 )
 def test_a_block_that_cannot_be_sent_by_the_assistant_is_named(block, code):
-    assert (code, "messages[1].content[1]") in told(USER, assistant(SAID, block))
+    assert (code, "messages[1].content[1]") in reported(USER, assistant(SAID, block))
 
 
 @rows(
@@ -218,21 +218,23 @@ def test_a_block_that_cannot_be_sent_by_the_assistant_is_named(block, code):
         ([{"type": "text", "text": ""}], "empty-content", ".content[0]"),
     ],
 )
-def test_what_a_result_cannot_hold_is_named(content, code, where):
+def test_invalid_content_of_a_result_is_named(content, code, where):
     raws = [USER, assistant(call()), user(result(content=content))]
 
-    assert told(*raws) == [(code, f"messages[2].content[0]{where}")]
+    assert reported(*raws) == [(code, f"messages[2].content[0]{where}")]
 
 
 def test_an_unknown_type_of_block_is_doubted():
-    assert told(user({"type": "hologram"}), level="warning") == [("unknown-block", "messages[0].content[0]")]
+    assert reported(user({"type": "hologram"}), level="warning") == [
+        ("unknown-block", "messages[0].content[0]")
+    ]
 
 
-def test_the_user_speaks_first_whatever_the_system_said():
+def test_the_user_is_first_even_after_system_messages():
     system = {"role": "system", "content": "Be brief."}
 
-    assert told(system, DONE, USER) == [("first-role", "messages[1]")]
-    assert told(system, USER, level="warning") == [("system-role", "messages[0]")]
+    assert reported(system, DONE, USER) == [("first-role", "messages[1]")]
+    assert reported(system, USER, level="warning") == [("system-role", "messages[0]")]
 
 
 @rows(
@@ -269,47 +271,47 @@ def test_the_user_speaks_first_whatever_the_system_said():
     ],
 )
 def test_calls_and_results_that_do_not_meet_are_named(raws, expected):
-    assert told(*raws) == expected
+    assert reported(*raws) == expected
 
 
 def test_results_in_two_messages_are_doubted():
     raws = [USER, assistant(call("a"), call("b")), user(result("a")), user(result("b"))]
 
-    assert told(*raws) == []
-    assert told(*raws, level="warning") == [("split-results", "messages[2]")]
+    assert reported(*raws) == []
+    assert reported(*raws, level="warning") == [("split-results", "messages[2]")]
 
 
 @pytest.mark.parametrize("more", [[], [user(result("a"))]])
 def test_calls_that_wait_at_the_end_are_dangling(more):
     raws = [USER, assistant(call("a"), call("b")), *more]
 
-    assert told(*raws) == []
-    assert ("dangling-call", "messages[1].content[1]") in told(*raws, level="warning")
+    assert reported(*raws) == []
+    assert ("dangling-call", "messages[1].content[1]") in reported(*raws, level="warning")
 
 
 def test_calls_do_not_wait_where_the_user_spoke_on():
     raws = [USER, assistant(call("a"), call("b")), user(result("a"), SAID)]
 
-    assert told(*raws) == [("missing-result", "messages[1].content[1]")]
+    assert reported(*raws) == [("missing-result", "messages[1].content[1]")]
 
 
 def test_thinking_comes_before_its_call_and_never_last():
-    assert told(USER, assistant(SAID, SIGNED)) == [("thinking-order", "messages[1].content[1]")]
-    assert told(USER, assistant(call(), SIGNED, SAID), user(result())) == [
+    assert reported(USER, assistant(SAID, SIGNED)) == [("thinking-order", "messages[1].content[1]")]
+    assert reported(USER, assistant(call(), SIGNED, SAID), user(result())) == [
         ("thinking-order", "messages[1].content[1]")
     ]
-    assert told(USER, assistant(SIGNED), assistant(call()), user(result())) == []
+    assert reported(USER, assistant(SIGNED), assistant(call()), user(result())) == []
 
 
 def test_the_assistant_does_not_end_with_white_space():
     trailing = [("trailing-assistant", "messages[1].content[0]")]
 
-    assert told(USER, {"role": "assistant", "content": "Done. "}) == [
+    assert reported(USER, {"role": "assistant", "content": "Done. "}) == [
         ("trailing-whitespace", "messages[1].content[0]")
     ]
-    assert told(USER, DONE, level="warning") == trailing
-    assert told(USER, {"role": "assistant", "content": []}) == []
-    assert told(USER, {"role": "assistant", "content": []}, level="warning") == [
+    assert reported(USER, DONE, level="warning") == trailing
+    assert reported(USER, {"role": "assistant", "content": []}) == []
+    assert reported(USER, {"role": "assistant", "content": []}, level="warning") == [
         ("trailing-assistant", "messages[1]")
     ]
 
@@ -401,7 +403,7 @@ def answer(key="a"):
         ),
     ],
 )
-def test_what_the_api_refuses_is_mended(raws, expected, codes):
+def test_messages_that_the_api_refuses_are_repaired(raws, expected, codes):
     done = repaired(raws)
 
     assert done.raws == expected
@@ -420,7 +422,7 @@ def test_what_the_api_refuses_is_mended(raws, expected, codes):
         [USER, assistant(SIGNED), assistant(call()), user(answer(), SAID)],
     ],
 )
-def test_what_the_api_takes_is_left_as_it_is(raws):
+def test_messages_that_the_api_accepts_are_unchanged(raws):
     done = repaired(raws)
 
     assert all(after is before for after, before in zip(done.raws, raws, strict=True))
@@ -498,27 +500,27 @@ def test_text_that_is_no_block_becomes_one(content, kept):
     ],
 )
 def test_a_block_that_nobody_can_send_is_dropped(role, block, code):
-    raw, told = cleared({"role": role, "content": [TEXT, block]})
+    raw, reported = cleared({"role": role, "content": [TEXT, block]})
 
     assert raw == {"role": role, "content": [TEXT]}
-    assert ("warning", code, ".content[1]") in told
+    assert ("warning", code, ".content[1]") in reported
 
 
-def test_arguments_and_names_are_respelt():
-    raw, told = cleared({"role": "assistant", "content": [call(name="my tool", input='{"a": 1}')]})
+def test_arguments_and_names_are_rewritten():
+    raw, reported = cleared({"role": "assistant", "content": [call(name="my tool", input='{"a": 1}')]})
 
     assert raw["content"] == [call(name="my_tool", input={"a": 1})]
-    assert [code for _, code, _ in told] == ["bad-arguments", "bad-name"]
+    assert [code for _, code, _ in reported] == ["bad-arguments", "bad-name"]
 
 
 @rows("bad", ["Hi.", {"type": "text", "text": " "}, {"type": "text"}, {}])
 def test_a_result_loses_the_parts_that_nobody_can_send(bad):
     block = {"type": "tool_result", "tool_use_id": "a", "content": [TEXT, bad]}
 
-    raw, told = cleared({"role": "user", "content": [block]})
+    raw, reported = cleared({"role": "user", "content": [block]})
 
     assert raw["content"] == [{**block, "content": [TEXT]}]
-    assert told == [("warning", "bad-block", ".content[0]")]
+    assert reported == [("warning", "bad-block", ".content[0]")]
 
 
 def test_a_result_of_something_else_is_empty():

@@ -35,7 +35,7 @@ def test_a_response_is_one_text_or_its_json(inner, text, at, broken):
     assert found.at == (("parts", 0, "functionResponse", *at) if at else ())
 
 
-def test_thoughts_code_and_media_are_told_apart():
+def test_thoughts_code_and_media_are_distinguished():
     found = blocks(
         {"text": "Hm.", "thought": True},
         {"text": "Hi", "thoughtSignature": "s"},
@@ -124,7 +124,7 @@ def user(*parts):
     return {"role": "user", "parts": list(parts)}
 
 
-def told(*raws, level="error"):
+def reported(*raws, level="error"):
     return [(found.code, found.where) for found in findings(raws) if found.level == level]
 
 
@@ -171,7 +171,7 @@ def test_contents_by_the_rules_are_refused_for_nothing():
     ],
 )
 def test_a_content_that_cannot_be_sent_is_named(raw, code, where):
-    assert (code, f"contents[1]{where}") in told(USER, raw)
+    assert (code, f"contents[1]{where}") in reported(USER, raw)
 
 
 @rows(
@@ -193,28 +193,28 @@ def test_a_content_that_cannot_be_sent_is_named(raw, code, where):
     ],
 )
 def test_calls_and_responses_that_do_not_meet_are_named(raws, expected):
-    assert told(*raws) == expected
+    assert reported(*raws) == expected
 
 
 def test_calls_that_wait_at_the_end_are_dangling():
-    assert told(USER, model(call())) == []
-    assert told(USER, model(call()), level="warning") == [("dangling-call", "contents[1]")]
+    assert reported(USER, model(call())) == []
+    assert reported(USER, model(call()), level="warning") == [("dangling-call", "contents[1]")]
 
 
 def test_the_model_speaks_neither_first_nor_last():
-    assert told(MODEL, USER, level="warning") == [("first-role", "contents[0]")]
-    assert told(USER, MODEL, level="warning") == [("trailing-assistant", "contents[1]")]
+    assert reported(MODEL, USER, level="warning") == [("first-role", "contents[0]")]
+    assert reported(USER, MODEL, level="warning") == [("trailing-assistant", "contents[1]")]
 
 
 def test_the_first_call_of_the_current_turn_keeps_its_signature():
     bare = {"functionCall": {"name": "read"}}
     ended = [USER, model(bare), user(response()), MODEL, USER]
 
-    assert told(*ended, level="warning") == []
-    assert told(USER, model(bare, call()), user(response(), response()), level="warning") == [
+    assert reported(*ended, level="warning") == []
+    assert reported(USER, model(bare, call()), user(response(), response()), level="warning") == [
         ("unsigned-thinking", "contents[1]")
     ]
-    assert told(model(bare), user(response()), level="warning") == [
+    assert reported(model(bare), user(response()), level="warning") == [
         ("unsigned-thinking", "contents[0]"),
         ("first-role", "contents[0]"),
     ]
@@ -323,7 +323,7 @@ def unsigned(name="read", **fields):
         ),
     ],
 )
-def test_what_the_api_refuses_is_mended(raws, expected, codes):
+def test_messages_that_the_api_refuses_are_repaired(raws, expected, codes):
     done = repaired(raws)
 
     assert done.raws == expected
@@ -347,7 +347,7 @@ def test_what_the_api_refuses_is_mended(raws, expected, codes):
         [user(GO, {"inlineData": {"data": ""}}, {"fileData": {}})],
     ],
 )
-def test_what_the_api_takes_is_left_as_it_is(raws):
+def test_messages_that_the_api_accepts_are_unchanged(raws):
     done = repaired(raws)
 
     assert all(after is before for after, before in zip(done.raws, raws, strict=True))

@@ -11,7 +11,7 @@ def blocks(**raw):
     return openai.message({"role": "assistant", **raw}).blocks
 
 
-def test_calls_stand_beside_the_content():
+def test_calls_are_beside_the_content():
     function = {"name": "f", "arguments": '{"a":1}'}
 
     [call] = blocks(content=None, tool_calls=[{"id": "c1", "type": "function", "function": function}])
@@ -45,7 +45,7 @@ def test_content_is_text_parts_or_nothing():
     assert [block.kind for block in blocks(content=None, tool_calls=["x"])] == ["other"]
 
 
-def test_reasoning_is_read_once_in_whichever_spelling():
+def test_reasoning_is_read_once_from_any_of_its_keys():
     assert blocks(content="Hi", reasoning_content="Hm.")[0] == Block("reasoning", "Hm.")
     both = blocks(content="Hi", reasoning="Hm.", reasoning_details=[{"text": "Hm."}])
     assert [block.text for block in both] == ["Hm.", "Hi"]
@@ -173,7 +173,7 @@ def answer(key="a", content="ok"):
         ([USER, {**calling(call()), "content": []}], [USER, calling(call())], ["empty-content"]),
     ],
 )
-def test_what_the_api_refuses_is_mended(raws, expected, codes):
+def test_messages_that_the_api_refuses_are_repaired(raws, expected, codes):
     done = repaired(raws)
 
     assert done.raws == expected
@@ -197,14 +197,14 @@ def test_what_the_api_refuses_is_mended(raws, expected, codes):
         ],
     ],
 )
-def test_what_the_api_takes_is_left_as_it_is(raws):
+def test_messages_that_the_api_accepts_are_unchanged(raws):
     done = repaired(raws)
 
     assert all(after is before for after, before in zip(done.raws, raws, strict=True))
     assert done.findings == []
 
 
-def told(*raws, level="error"):
+def reported(*raws, level="error"):
     return [(found.code, found.where) for found in findings(raws) if found.level == level]
 
 
@@ -251,7 +251,7 @@ def test_a_conversation_by_the_rules_is_refused_for_nothing():
     ],
 )
 def test_a_message_that_cannot_be_sent_is_named(raw, code, where):
-    assert told(USER, raw) == [(code, f"messages[1]{where}")]
+    assert reported(USER, raw) == [(code, f"messages[1]{where}")]
 
 
 @rows(
@@ -262,17 +262,17 @@ def test_a_message_that_cannot_be_sent_is_named(raw, code, where):
         ({"role": "user", "content": [{"type": "hologram"}]}, "unknown-block"),
     ],
 )
-def test_what_some_servers_take_is_doubted(raw, code):
-    assert [found for found, _ in told(raw, level="warning")] == ([code] if code else [])
-    assert told(raw) == []
+def test_fields_that_only_some_servers_accept_are_warnings(raw, code):
+    assert [found for found, _ in reported(raw, level="warning")] == ([code] if code else [])
+    assert reported(raw) == []
 
 
 @pytest.mark.parametrize("arguments", ["{", "[" * 100_000])
 def test_arguments_that_are_no_json_are_doubted(arguments):
     raws = [USER, calling(call(arguments=arguments)), answer()]
 
-    assert told(*raws) == []
-    assert told(*raws, level="warning") == [("bad-arguments", "messages[1].tool_calls[0]")]
+    assert reported(*raws) == []
+    assert reported(*raws, level="warning") == [("bad-arguments", "messages[1].tool_calls[0]")]
 
 
 @rows(
@@ -292,18 +292,18 @@ def test_arguments_that_are_no_json_are_doubted(arguments):
     ],
 )
 def test_calls_and_answers_that_do_not_meet_are_named(raws, expected):
-    assert told(*raws) == expected
+    assert reported(*raws) == expected
 
 
 def test_calls_that_wait_at_the_end_are_dangling():
     raws = [USER, calling(call("a"), call("b")), answer("a")]
 
-    assert told(*raws) == []
-    assert told(*raws, level="warning") == [("dangling-call", "messages[1].tool_calls[1]")]
+    assert reported(*raws) == []
+    assert reported(*raws, level="warning") == [("dangling-call", "messages[1].tool_calls[1]")]
 
 
 def test_an_id_that_is_used_again_is_only_doubted():
     raws = [calling(call()), answer(), calling(call()), answer()]
 
-    assert told(*raws) == []
-    assert told(*raws, level="warning") == [("repeated-id", "messages[2].tool_calls[0]")]
+    assert reported(*raws) == []
+    assert reported(*raws, level="warning") == [("repeated-id", "messages[2].tool_calls[0]")]

@@ -24,7 +24,7 @@ def test_roles_of_many_agents_are_known(role, seen):
     assert read(role=role, content="Hi").role == seen
 
 
-def test_calls_are_read_in_the_spellings_of_others():
+def test_calls_are_read_in_the_forms_of_other_agents():
     function = {"id": "c", "function": {"name": "f", "arguments": "{}"}}
     flat = {"id": "d", "function": "g", "arguments": {"a": 1}}
     named = {"id": "e", "name": "h", "arguments": "{}"}
@@ -49,7 +49,7 @@ def test_calls_are_read_in_the_spellings_of_others():
         {"role": "tool", "tool_call_ids": ["c"]},
     ],
 )
-def test_results_are_read_in_the_spellings_of_others(raw):
+def test_results_are_read_in_the_forms_of_other_agents(raw):
     found = plain.message({**raw, "content": "ok"})
 
     assert (found.role, found.blocks) == ("tool", (Block("result", "ok", ("content",), "c"),))
@@ -68,7 +68,7 @@ def test_results_inside_a_user_message_make_it_the_tools():
     assert read(role="tool", content=[answer]).blocks[0].call_id == "c"
 
 
-def test_calls_may_stand_together_with_their_answers():
+def test_calls_may_be_listed_with_their_answers():
     done = {"id": "c", "name": "f", "args": {"a": 1}, "result": "ok", "status": "success"}
     open_ = {"id": "d", "name": "g"}
 
@@ -91,7 +91,7 @@ def test_strings_in_a_list_are_texts_and_reasoning_is_known():
     ]
 
 
-def test_reasoning_goes_wherever_it_stands():
+def test_reasoning_is_removed_from_any_place():
     raw = {
         "content": [{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "a"}],
         "reasoning": "Hm.",
@@ -106,7 +106,7 @@ def test_a_turn_is_written_as_openai_does():
     ]
 
 
-def told(*raws, level="error"):
+def reported(*raws, level="error"):
     return [(found.code, found.where) for found in findings(raws) if found.level == level]
 
 
@@ -126,17 +126,17 @@ def test_any_text_under_a_common_role_is_fine():
     ],
 )
 def test_a_message_that_nobody_can_use_is_named(raw, code):
-    assert told(raw) == [(code, "messages[0]")]
+    assert reported(raw) == [(code, "messages[0]")]
 
 
 def test_a_role_of_an_agents_own_is_doubted():
-    assert told({"role": "toolResult", "content": "ok"}, level="warning") == [("bad-role", "messages[0]")]
+    assert reported({"role": "toolResult", "content": "ok"}, level="warning") == [("bad-role", "messages[0]")]
 
 
 USER = {"role": "user", "content": "Go."}
 
 
-def test_what_says_something_is_left_as_it_is():
+def test_messages_with_content_are_unchanged():
     raws = [
         USER,
         {"role": "toolResult", "content": [], "meta": {}},

@@ -58,7 +58,7 @@ def test_outputs_are_text_or_lists_or_pictures():
     assert blocks("ok", "brand_new_call_output")[0].text == "ok"
 
 
-def test_what_a_server_ran_is_answered_in_its_item():
+def test_a_call_that_a_server_ran_has_its_result_in_the_same_item():
     call, answer = responses.message(
         {"type": "mcp_call", "id": "m1", "name": "find", "arguments": "{}", "output": "found"}
     ).blocks
@@ -125,7 +125,7 @@ def output(key="a", **fields):
     return {"type": "function_call_output", "call_id": key, "output": "ok", **fields}
 
 
-def told(*raws, level="error"):
+def reported(*raws, level="error"):
     return [(found.code, found.where) for found in findings(raws) if found.level == level]
 
 
@@ -173,7 +173,7 @@ def test_items_by_the_rules_are_refused_for_nothing():
     ],
 )
 def test_an_item_that_cannot_be_sent_is_named(raw, code, where):
-    assert (code, f"input[1]{where}") in told(USER, raw)
+    assert (code, f"input[1]{where}") in reported(USER, raw)
 
 
 @rows(
@@ -181,21 +181,21 @@ def test_an_item_that_cannot_be_sent_is_named(raw, code, where):
     [({"name": "a b"}, "bad-name"), ({"name": None}, "bad-name"), ({"arguments": {}}, "bad-arguments")],
 )
 def test_a_call_that_cannot_be_sent_is_named(fields, code):
-    assert told(USER, call(**fields), output()) == [(code, "input[1]")]
+    assert reported(USER, call(**fields), output()) == [(code, "input[1]")]
 
 
 def test_an_output_and_reasoning_have_what_the_api_asks_for():
-    assert told(USER, call(), output(output=None)) == [("empty-content", "input[2]")]
-    assert told(USER, {"type": "reasoning", "id": "rs_1"}, SAID) == [("bad-block", "input[1]")]
+    assert reported(USER, call(), output(output=None)) == [("empty-content", "input[2]")]
+    assert reported(USER, {"type": "reasoning", "id": "rs_1"}, SAID) == [("bad-block", "input[1]")]
 
 
-def test_what_is_not_known_is_doubted():
-    assert told({"type": "hologram"}, level="warning") == [("unknown-block", "input[0]")]
-    assert told({"role": "user", "content": [{"type": "x"}]}, level="warning") == [
+def test_unknown_types_are_warnings():
+    assert reported({"type": "hologram"}, level="warning") == [("unknown-block", "input[0]")]
+    assert reported({"role": "user", "content": [{"type": "x"}]}, level="warning") == [
         ("unknown-block", "input[0].content[0]")
     ]
-    assert told({"role": "user", "content": []}, level="warning") == [("empty-content", "input[0]")]
-    assert told(call(arguments="{"), output(), level="warning") == [("bad-arguments", "input[0]")]
+    assert reported({"role": "user", "content": []}, level="warning") == [("empty-content", "input[0]")]
+    assert reported(call(arguments="{"), output(), level="warning") == [("bad-arguments", "input[0]")]
 
 
 @rows(
@@ -211,19 +211,19 @@ def test_what_is_not_known_is_doubted():
     ],
 )
 def test_items_that_do_not_meet_are_named(raws, expected):
-    assert told(*raws) == expected
+    assert reported(*raws) == expected
 
 
 @rows("more", [[], [output("b")], [SAID], [call("c"), output("b"), output("c")]])
 def test_calls_that_wait_at_the_end_are_dangling(more):
     raws = [USER, call("a"), call("b"), *more]
 
-    assert told(*raws) == []
-    assert ("dangling-call", "input[1]") in told(*raws, level="warning")
+    assert reported(*raws) == []
+    assert ("dangling-call", "input[1]") in reported(*raws, level="warning")
 
 
 def test_outputs_alone_at_the_end_have_no_response_that_could_wait():
-    assert told(call("a"), USER, output("b")) == [
+    assert reported(call("a"), USER, output("b")) == [
         ("orphan-result", "input[2]"),
         ("missing-result", "input[0]"),
     ]
@@ -232,8 +232,8 @@ def test_outputs_alone_at_the_end_have_no_response_that_could_wait():
 def test_a_call_id_that_is_used_again_is_only_doubted():
     raws = [call(), output(), call(), output()]
 
-    assert told(*raws) == []
-    assert told(*raws, level="warning") == [("repeated-id", "input[2]")]
+    assert reported(*raws) == []
+    assert reported(*raws, level="warning") == [("repeated-id", "input[2]")]
 
 
 DONE = {
@@ -299,7 +299,7 @@ def without(raw, key):
         ),
     ],
 )
-def test_what_the_api_refuses_is_mended(raws, expected, codes):
+def test_messages_that_the_api_refuses_are_repaired(raws, expected, codes):
     done = repaired(raws)
 
     assert done.raws == expected
@@ -319,7 +319,7 @@ def test_what_the_api_refuses_is_mended(raws, expected, codes):
         [{"type": "custom_tool_call", "call_id": "c"}, {"type": "custom_tool_call_output", "call_id": "c"}],
     ],
 )
-def test_what_the_api_takes_is_left_as_it_is(raws):
+def test_messages_that_the_api_accepts_are_unchanged(raws):
     done = repaired(raws)
 
     assert all(after is before for after, before in zip(done.raws, raws, strict=True))

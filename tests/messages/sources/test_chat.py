@@ -69,11 +69,11 @@ def test_an_anthropic_conversation_is_read_too():
         said("user", "Go."),
     ],
 )
-def test_wrappers_are_taken_off(wrapped):
+def test_wrappers_are_removed(wrapped):
     assert brief(wrapped) == [("user", "Go.")]
 
 
-def test_what_holds_no_conversation_gives_none():
+def test_values_without_a_conversation_give_no_conversation():
     assert brief(7, [], [1], {"a": 1}, {"messages": [7]}, {"type": "message", "message": {}}) == []
     assert list(conversations("text")) == []
 
@@ -87,7 +87,7 @@ def test_the_answer_of_a_logged_request_belongs_to_it():
     assert brief(log) == [("user", "Go."), ("assistant", "Gone.")]
 
 
-def test_two_conversations_of_one_file_are_told_apart_and_growth_is_not():
+def test_two_conversations_of_one_file_differ_and_a_grown_one_does_not():
     first, second = [said("user", "Go.")], [said("user", "Stop.")]
 
     assert read(first)[0].session == read([*first, said("assistant", "Gone.")])[0].session
@@ -182,7 +182,7 @@ def test_events_inside_user_messages_are_unwrapped():
     ]
 
 
-def test_results_inside_calls_and_other_spellings_of_failure():
+def test_results_inside_calls_and_other_forms_of_failure():
     gemini = {
         "type": "gemini",
         "content": "",
@@ -276,7 +276,7 @@ def test_an_item_is_a_record_that_keeps_it_whole():
     )
 
 
-def test_a_list_of_items_is_taken_apart():
+def test_a_list_of_items_gives_a_record_each():
     listed = [{"content": "a", "type": "x"}, {"content": "b", "type": "x"}]
 
     assert [record.part for record in item_records([(1, listed)])] == [0, 1]

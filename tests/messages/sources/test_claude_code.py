@@ -34,7 +34,7 @@ def test_people_assistants_calls_and_results_become_records():
     ) == [("user", "Fix it."), ("assistant", "Looking."), ("call", "Bash"), ("result", "ok")]
 
 
-def test_a_record_says_where_it_stands():
+def test_a_record_has_its_place_in_the_file():
     [record] = read(line("user", [{"type": "image"}, {"type": "text", "text": "see"}], uuid="u1"))[1:]
 
     assert (record.line, record.part, record.uuid, record.session, record.time) == (
@@ -75,14 +75,14 @@ def test_the_parts_of_one_message_share_its_id():
     assert [record.message_id for record in found] == ["m1", "m1"]
 
 
-def test_what_the_program_says_is_not_the_persons():
+def test_texts_of_the_program_are_not_the_users():
     assert [record.kind for record in read(line("user", "caveat", isMeta=True))] == ["system"]
     assert [record.kind for record in read(line("assistant", "API Error", isApiErrorMessage=True))] == [
         "system"
     ]
 
 
-def test_what_was_typed_meanwhile_is_a_request():
+def test_a_prompt_typed_meanwhile_is_a_request():
     assert brief(
         line("attachment", attachment={"type": "queued_command", "prompt": "And the docs."}),
         line("attachment", attachment={"type": "queued_command", "prompt": call("Bash", "t")}),
@@ -180,7 +180,7 @@ def entry(event, **more):
     return {"event": event, **HEAD, **more}
 
 
-def test_a_prompt_is_said_by_the_user_under_its_id():
+def test_a_prompt_is_a_user_record_under_its_id():
     [record] = hook_records(
         entry("UserPromptSubmit", prompt="Use tabs.", prompt_id="p1", source="user"), line=3
     )
@@ -192,7 +192,7 @@ def test_a_prompt_is_said_by_the_user_under_its_id():
 
 
 @rows("source", ["system", "loop_wakeup", "schedule_wakeup", "poll_event"])
-def test_what_no_person_submitted_is_no_request(source):
+def test_automatic_prompts_are_not_requests(source):
     assert hook_records(entry("UserPromptSubmit", prompt="Go on.", source=source)) == []
 
 
@@ -218,7 +218,7 @@ def test_a_batch_is_all_its_calls_each_the_same_as_alone():
     assert len(set(map(record_identity, batch))) == 4
 
 
-def test_calls_without_an_id_are_told_apart_by_what_they_did():
+def test_calls_without_an_id_are_identified_by_their_content():
     [one, answer] = hook_records(entry("PostToolUse", tool="Bash", input={"command": "a"}, output="x"))
     [other, _] = hook_records(entry("PostToolUse", tool="Bash", input={"command": "a"}, output="y"))
 
@@ -227,7 +227,7 @@ def test_calls_without_an_id_are_told_apart_by_what_they_did():
     assert not has_source_id(one)
 
 
-def test_a_stop_is_what_was_said_last():
+def test_a_stop_has_the_last_text():
     [record] = hook_records(entry("Stop", message="Done.", prompt_id="p1"))
 
     assert (record.kind, record.text, record.uuid) == ("assistant", "Done.", "stop/p1")
@@ -243,7 +243,7 @@ SAID = [
 ]  # fmt: skip
 
 
-def test_what_was_said_on_the_way_comes_before_the_message_under_its_own_names():
+def test_earlier_texts_come_before_the_last_under_their_own_ids():
     first, second, last = hook_records(entry("Stop", message="Done.", prompt_id="p1", said=SAID))
 
     assert (first.kind, first.text, first.uuid, first.message_id, first.time, first.part) == (
@@ -253,18 +253,20 @@ def test_what_was_said_on_the_way_comes_before_the_message_under_its_own_names()
     assert last.text == "Done."
 
 
-def test_what_was_said_is_the_same_whichever_event_tells_it():
-    told = [
+def test_a_text_gives_the_same_record_from_any_event():
+    reported = [
         [record for record in hook_records(entry(event, said=SAID)) if record.uuid.startswith("u")]
         for event in ("Stop", "PreCompact")
     ]
 
-    assert [record_identity(record) for record in told[0]] == [record_identity(record) for record in told[1]]
-    assert all(has_source_id(record) for record in told[0])
+    assert [record_identity(record) for record in reported[0]] == [
+        record_identity(record) for record in reported[1]
+    ]
+    assert all(has_source_id(record) for record in reported[0])
     assert hook_records(entry("PreCompact", said=SAID))[-1].kind == "boundary"
 
 
-def test_what_a_sub_agent_said_on_the_way_is_its_own():
+def test_earlier_texts_of_a_sub_agent_are_its_own():
     found = hook_records(
         entry("SubagentStop", agent="a1", caste="Explore", task_text="Find.", message="Here.", said=SAID)
     )
