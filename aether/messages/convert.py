@@ -146,7 +146,8 @@ def _signs(raw: JsonObject) -> Iterator[ProviderFormat]:
     kind = block_type(raw)
     if (kind in _ITEMS or "call_id" in raw or kind.endswith("_call")) and "role" not in raw:
         yield "responses"
-    calls, content = ([*map(as_object, _list(raw.get(key)))] for key in ("tool_calls", "content"))
+    listed = (raw.get(key) for key in ("tool_calls", "content"))
+    calls, content = ([*map(as_object, value)] if isinstance(value, list) else [] for value in listed)
     kinds = {block_type(block) for block in content}
     # The dialects of some agents, which only the plain reader knows.
     flat = any(isinstance(call.get("function"), str) for call in calls)
@@ -161,10 +162,6 @@ def _signs(raw: JsonObject) -> Iterator[ProviderFormat]:
         yield "anthropic"
     if kinds & _RESPONSES:
         yield "responses"
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def bare(raw: JsonObject) -> JsonObject:

@@ -65,7 +65,7 @@ _DEFINED = lazy(
     re.MULTILINE,
 )
 HASH_DIGITS = 12
-# A command longer than this holds a file; its beginning says what it does.
+# A longer command contains a file; its first words say what it does.
 _COMMAND_CHARS = 2_000
 _WHOLE_KEYS = ("content", "file_text", "contents")
 _PARTS = frozenset({"offset", "limit", "view_range", "start_line", "end_line", "pages"})

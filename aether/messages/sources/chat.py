@@ -234,9 +234,9 @@ def _user(head: Record, message: JsonObject) -> list[Record]:
     for _, part in parts(message.get("content")):
         inner = as_arguments(part.text) if part.text.startswith("{") else {}
         if "type" in inner and "time" in inner:  # an event of Letta, wrapped in a user message
-            said = as_text(inner.get("message")) if inner["type"] == "user_message" else ""
-            part = part._replace(text=said or part.text)  # noqa: PLW2901 - the same part, unwrapped
-            found.append(with_part(head, part, "user" if said else "system"))
+            text = as_text(inner.get("message")) if inner["type"] == "user_message" else ""
+            part = part._replace(text=text or part.text)  # noqa: PLW2901 - the same part, unwrapped
+            found.append(with_part(head, part, "user" if text else "system"))
         else:
             found.append(with_part(head, part, "user"))
     return found
@@ -267,8 +267,8 @@ def _written_call(head: Record, message: JsonObject) -> Record | None:
 
 
 def _spoken(record: Record) -> Record:
-    said = as_text(record.arguments.get(_SPEAKING.get(record.tool, "")))
-    return record._replace(kind="assistant", text=said) if record.kind == "call" and said else record
+    text = as_text(record.arguments.get(_SPEAKING.get(record.tool, "")))
+    return record._replace(kind="assistant", text=text) if record.kind == "call" and text else record
 
 
 def _calls(message: JsonObject) -> Iterator[Part]:
@@ -327,7 +327,8 @@ def _paragraphs(lines: Iterable[bytes]) -> Iterator[tuple[int, str]]:
             text = text.removeprefix("\ufeff")
         fenced ^= bool(_FENCE.match(text))
         blank = not text.strip() and not fenced
-        if (blank and not _only_heading(held)) or size + len(text) > PARAGRAPH_CHARS:
+        only_heading = all(not line.strip() or _HEADING.match(line) for line in held)
+        if (blank and not only_heading) or size + len(text) > PARAGRAPH_CHARS:
             yield from _finished(start, held)
             held, size = [], 0
         if not held:
@@ -342,10 +343,6 @@ def _finished(start: int, held: list[str]) -> Iterator[tuple[int, str]]:
     text = "\n".join(held).strip("\n")
     if text.strip():
         yield start, text
-
-
-def _only_heading(held: list[str]) -> bool:
-    return all(not text.strip() or _HEADING.match(text) for text in held)
 
 
 def item_records(values: Iterable[tuple[int, Any]], *, on_bad: OnBad = ignore_bad_line) -> Iterator[Record]:
