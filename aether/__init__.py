@@ -97,6 +97,7 @@ if TYPE_CHECKING:
     from aether.integrations.compact_manager import CompactManager as CompactManager
     from aether.integrations.compact_manager import mark_protected as mark_protected
     from aether.integrations.context_manager import ContextManager as ContextManager
+    from aether.messages.convert import bare as bare
 
 __version__ = "0.1.0"
 
@@ -136,6 +137,7 @@ _NAMES_IN = {
     "aether.errors": "AetherError",
     "aether.integrations.compact_manager": "CompactManager mark_protected",
     "aether.integrations.context_manager": "ContextManager",
+    "aether.messages.convert": "bare",
 }
 _MODULE_OF = {name: module for module, names in _NAMES_IN.items() for name in names.split()}
 

@@ -50,7 +50,7 @@ GLOSSARY = {
 }
 ERRORS = {
     "AetherError", "BackendFailed", "BackendUnavailable", "BudgetExceeded", "CorruptDocument", "InvalidDocument",
-    "InvalidInput", "LockTimeout", "NotFound", "StorageFailed", "UnsafePath", "UsageError", "Finding",
+    "InvalidInput", "LockTimeout", "NotFound", "StorageFailed", "UnsafePath", "UsageError", "Finding", "error", "warning", "lost", "changed",
 }  # fmt: skip
 
 

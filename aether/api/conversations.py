@@ -195,7 +195,7 @@ def check_messages(
         InvalidInput: the file holds no conversation, or its words are nobody's in particular and no provider is named.
     """
     read = transcripts_load(source, nth=nth)
-    provider = provider or read.wire
+    provider = provider or read.format
     if provider == "plain":
         raise InvalidInput(
             "its words are no provider's in particular.",
@@ -209,7 +209,7 @@ def check_messages(
         said = said._replace(messages=done.messages)
     return CheckedMessages(
         provider,
-        read.wire,
+        read.format,
         len(said.messages),
         [
             *read.unread,
@@ -225,7 +225,7 @@ def check_messages(
 
 def _hidden(read: Conversation) -> list[Finding]:
     """Return what is wrong with plain messages as they stand, and no longer is when they are converted."""
-    known = read.wire != "plain" or read.origin.kind == "derived"
+    known = read.format != "plain" or read.origin.kind == "derived"
     if known or all(is_message(message.raw) for message in read.messages):
         return []  # the words of an agent's own dialect are nothing wrong
     return [found for found in check(read.messages, "plain") if found.code in _FIXED_BY_CONVERSION]

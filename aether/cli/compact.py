@@ -100,7 +100,7 @@ def plan(ask: Ask, /, file: str, force: bool, **chosen: Any) -> None:
     findings = [*_doubts(asked), *made.findings]
     data = {
         "conversation": asked["conversation_id"],
-        "wire": loaded.wire,
+        "wire": loaded.format,
         "messages": len(made.messages),
         "tokens": made.tokens_before,
         "window": made.bounds.window,
@@ -179,7 +179,7 @@ def run(ask: Ask, /, file: str, force: bool, backend: str | None, output: str | 
         # The file itself is compacted, not the result of an earlier run.
         do = compact.compact if force else partial(compact.preflight, resume=False)
         done = do(**asked, options=options)
-    messages = read([bare(raw) for raw in done.messages], loaded.wire)
+    messages = read([bare(raw) for raw in done.messages], loaded.format)
     data = conversation_bytes(loaded._replace(messages=messages if done.triggered else loaded.messages))
     if output is not None:
         write_file(output, data)
@@ -335,7 +335,7 @@ def _loaded(ask: Ask, file: str, chosen: dict[str, Any], report: Any) -> tuple[A
         "conversation_id": chosen["conversation"] or _name(ask, file, loaded),
         "messages": [message.raw for message in loaded.messages],
         "model": chosen["model"], "window": chosen["window"], "policy": rules, "system": loaded.system,
-        "tools": loaded.tools, "wire": loaded.wire, "home": ask.home,
+        "tools": loaded.tools, "wire": loaded.format, "home": ask.home,
     }  # fmt: skip
 
 

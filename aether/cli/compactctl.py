@@ -111,7 +111,7 @@ def dry_run(ask: Ask, messages: str, config: str | None) -> None:
 
     chosen, loaded = _configured(ask, config), _loaded(messages)
     done = dry_run(
-        _raws(loaded), chosen, system=loaded.system, tools=loaded.tools, wire=loaded.wire, home=ask.home
+        _raws(loaded), chosen, system=loaded.system, tools=loaded.tools, wire=loaded.format, home=ask.home
     )
     data = {name: value for name, value in done._asdict().items() if name not in ("after", "findings")}
     rows = [
@@ -146,7 +146,7 @@ def diff(ask: Ask, messages: str, after: str | None, config: str | None) -> None
             _configured(ask, config),
             system=loaded.system,
             tools=loaded.tools,
-            wire=loaded.wire,
+            wire=loaded.format,
             force=True,
             home=ask.home,
         ).after
@@ -195,7 +195,7 @@ def compact(
     chosen, loaded = _configured(ask, config), _loaded(messages)
     done = compact.compact(
         session, _raws(loaded), model=chosen.model, window=chosen.max_context_tokens, policy=chosen.policy.policy(),
-        system=loaded.system, tools=loaded.tools, wire=loaded.wire, note=why, options=options_from_config(chosen, home=ask.home),
+        system=loaded.system, tools=loaded.tools, wire=loaded.format, note=why, options=options_from_config(chosen, home=ask.home),
     )  # fmt: skip
     data = {
         "messages": [bare(raw) for raw in done.messages],

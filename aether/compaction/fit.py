@@ -155,7 +155,7 @@ def fit_conversation(
     Raises:
         BudgetExceeded: the messages that must be kept do not fit.
     """
-    wire: ProviderFormat = messages[0].wire if messages else "plain"
+    wire: ProviderFormat = messages[0].format if messages else "plain"
     everything = [True] * len(parts.groups)
     draft = Draft(messages, parts, count, pointer, overhead, tokens, list(tokens), {}, everything, {}, [])
     before = previous_summary(messages, (parts.groups[at].members[0] for at in parts.summaries))
@@ -484,7 +484,7 @@ def drop_misplaced(draft: Draft, loose: Sequence[int]) -> None:
 
     Of a text and the calls after it, the text is dropped if it is among the `loose` groups, otherwise the calls are.
     """
-    if not draft.messages or draft.messages[0].wire != "gemini":
+    if not draft.messages or draft.messages[0].format != "gemini":
         return
     groups, droppable, before = draft.parts.groups, set(loose), list[int]()
     for at, group in enumerate(groups):

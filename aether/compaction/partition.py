@@ -119,7 +119,7 @@ def partition(messages: Sequence[Message], policy: Policy) -> Parts:
         or (group.open and turn[at] == 0)
     }
     pair = _pairs(messages, found)
-    if messages and messages[0].wire == "gemini":
+    if messages and messages[0].format == "gemini":
         # Gemini takes a call only after the user, or after results: the request of a pinned call stays, too.
         first = {rank: at for at, rank in reversed([*enumerate(turn)])}
         pinned.update([first[turn[at]] for at in pinned if found[at].kind == "tools"])
@@ -157,7 +157,7 @@ def _pairs(messages: Sequence[Message], found: Sequence[Group]) -> list[int]:
     rank = [-1] * len(found)
     after = 0
     for at in range(len(found) - 1, -1, -1):
-        lonely = found[at].kind == "orphan" and messages[found[at].members[0]].wire == "plain"
+        lonely = found[at].kind == "orphan" and messages[found[at].members[0]].format == "plain"
         if found[at].kind == "tools" or lonely:
             rank[at] = after
             after += 1

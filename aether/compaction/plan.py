@@ -77,7 +77,7 @@ class Plan(NamedTuple):
     @property
     def wire(self) -> ProviderFormat:
         """Return the provider format of the messages."""
-        return self.messages[0].wire if self.messages else "plain"
+        return self.messages[0].format if self.messages else "plain"
 
 
 def plan(

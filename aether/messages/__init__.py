@@ -1,1 +1,1 @@
-"""Messages: what people, models and tools said to each other, read from any format."""
+"""Messages of people, models and tools, read from any format, checked, repaired and converted."""

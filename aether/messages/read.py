@@ -1,10 +1,7 @@
-"""Reading: from a path or a byte stream to records, in constant memory for anything line by line.
+"""Reading: records of a path or a byte stream, in constant memory for formats of lines.
 
-Detection: which format a stream holds, told from what it begins with and never from its name.
-
-Private calls: what a tool did with private paths is not read out of a transcript.
-
-Hooks leave such calls out before they are kept; a transcript has them, and is read as if it had not.
+The format is detected from the first values, never from the file's name. Hooks leave out calls with private paths before
+they are kept; a transcript has them, and `without_private` leaves them out of its records.
 """
 
 from __future__ import annotations
@@ -34,14 +31,18 @@ from aether.messages.sources.openhands import events_of
 from aether.redact.redact import is_private
 from aether.text.regex import lazy
 
-# Text that begins like this is meant as JSON; a Markdown link or a checkbox is not.
+# Text that starts like this is meant as JSON; a Markdown link or a checkbox is not.
 _JSON_START = lazy(r'\s*(?:\{\s*(?:["}]|$)|\[\s*(?:[\[{"\]\d-]|$))')
+# Files open with bookkeeping lines that no other format has, or with one that all might have.
+_HEAD_VALUES = 32
+# Text has no NUL; binary data has one early.
+_HEAD_LINES = 64
 _CODEX_TYPES = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
 _CLAUDE_TYPES = {"user", "assistant", "system", "progress", "attachment"}
 
 
 def looks_like_json(text: str) -> bool:
-    """Tell whether text that begins so is meant as JSON.
+    """Return whether a text that starts like this is meant as JSON.
 
     >>> looks_like_json('{"type": 1}'), looks_like_json("[a link](x.md)"), looks_like_json("- [ ] to do")
     (True, False, False)
@@ -50,12 +51,12 @@ def looks_like_json(text: str) -> bool:
 
 
 def detect_file_format(values: Sequence[Any], *, where: str = "input") -> Format:
-    """Return the format of which `values` are the first JSON values.
+    """Return the format of a file from its first JSON `values`.
 
     Raises:
-        InvalidInput: nothing in them is of a known format.
+        InvalidInput: none of them is of a known format.
 
-    >>> detect([{"role": "user", "content": "Build it."}])
+    >>> detect_file_format([{"role": "user", "content": "Build it."}])
     'chat'
     """
     for value in values:
@@ -67,11 +68,11 @@ def detect_file_format(values: Sequence[Any], *, where: str = "input") -> Format
             "it is a knowledge graph, not a transcript.", fix='Use "aether graph import".', where=where
         )
     first = shown(values[0]) if values else "no readable JSON"
-    raise unknown_format(f"it begins with {first}.", where=where)
+    raise unknown_format(f"it starts with {first}.", where=where)
 
 
 def unknown_format(what: str, *, where: str) -> InvalidInput:
-    """Return the error that says that no format fits, and names those there are."""
+    """Return the error of an unknown format, which names the known ones."""
     return InvalidInput(
         f"no known format: {what}",
         fix=f"Known formats are {', '.join(FORMATS)}; force one with --format.",
@@ -82,14 +83,13 @@ def unknown_format(what: str, *, where: str) -> InvalidInput:
 def _format(value: Any) -> Format | None:
     if isinstance(value, dict):
         return _format_of_object(value)
-    if isinstance(value, list):
-        if events_of(value):
-            return "openhands"
-        if any(map(is_message, value)):
-            return "chat"
-        if any(map(is_item, value)):
-            return "items"
-    return None
+    if not isinstance(value, list):
+        return None
+    if events_of(value):
+        return "openhands"
+    if any(map(is_message, value)):
+        return "chat"
+    return "items" if any(map(is_item, value)) else None
 
 
 def _format_of_object(value: dict[str, Any]) -> Format | None:
@@ -114,30 +114,23 @@ def _is_claude_code(value: dict[str, Any]) -> bool:
     )
 
 
-# Files open with bookkeeping lines that no other format has, or with one that all might have.
-_HEAD_VALUES = 32
-# Text has no NUL; binary data has one early.
-_HEAD_LINES = 64
-
-
 def read_records(
     source: str | os.PathLike[str] | IO[bytes],
     *,
     format: str | None = None,
     on_bad: OnBad = ignore_bad_line,
 ) -> Iterator[Record]:
-    """Yield the records of a file or byte stream, whichever format it holds.
+    """Yield the records of a file or byte stream of any known format.
 
-    Lines that cannot be read are handed to `on_bad` and skipped. A file is open while records are taken
-    from it.
+    Lines that cannot be read are passed to `on_bad` and skipped. The file is open while its records are read.
 
     Raises:
         NotFound: there is no such file.
-        InvalidInput: the format is unknown, or is not one of those there are.
+        InvalidInput: the format is unknown.
     """
     if format is not None and format not in FORMATS:
         raise InvalidInput(
-            f"{shown(format)} is no format.", fix=f"Use one of {', '.join(FORMATS)}.", where="--format"
+            f"{shown(format)} is not a format.", fix=f"Use one of {', '.join(FORMATS)}.", where="--format"
         )
     return _records(source, format, on_bad)
 
@@ -157,18 +150,12 @@ def _records(
         if forced == "plain" or (forced is None and _is_plain(head, where)):
             yield from chat.paragraph_records(lines)
             return
-        yield from _json_records(lines, forced, on_bad, where=where, caste=caste)
-
-
-def _json_records(
-    lines: Iterable[bytes], forced: str | None, on_bad: OnBad, *, where: str, caste: str
-) -> Iterator[Record]:
-    found = read_json_values(lines, on_bad=on_bad)
-    opening: list[tuple[int, Any]] = []
-    if forced is None:
-        opening = list(islice(found, _HEAD_VALUES))
-        forced = detect_file_format([value for _, value in opening], where=where)
-    yield from records_of_values(forced, chain(opening, found), on_bad=on_bad, caste=caste)
+        found = read_json_values(lines, on_bad=on_bad)
+        opening: list[tuple[int, Any]] = []
+        if forced is None:
+            opening = list(islice(found, _HEAD_VALUES))
+            forced = detect_file_format([value for _, value in opening], where=where)
+        yield from records_of_values(forced, chain(opening, found), on_bad=on_bad, caste=caste)
 
 
 def records_of_values(
@@ -178,7 +165,7 @@ def records_of_values(
     on_bad: OnBad = ignore_bad_line,
     caste: str = "",
 ) -> Iterator[Record]:
-    """Return the records that JSON values of a known format hold."""
+    """Return the records in JSON values of a known format."""
     match known:
         case "claude_code":
             return claude_code.records(found, caste=caste)
@@ -211,7 +198,7 @@ def _is_plain(head: list[bytes], where: str) -> bool:
 
 
 def _caste(path: Path) -> str:
-    """Return the type of the sub-agent whose transcript `path` is, as the file beside it says."""
+    """Return the type of the sub-agent whose transcript `path` is, from the file beside it."""
     if not path.name.startswith("agent-"):
         return ""
     try:
@@ -222,9 +209,9 @@ def _caste(path: Path) -> str:
 
 
 def without_private(records: Iterable[Record], patterns: str, *, directory: str = "") -> Iterator[Record]:
-    """Yield `records` without the calls that name a path which `patterns` mean, and without their results.
+    """Yield `records` without the calls that name a path matched by `patterns`, and without their results.
 
-    Relative paths are seen from where the call was made, else from `directory`.
+    Relative paths start at the directory of the call, else at `directory`.
 
     >>> calls = [Record("call", arguments={"path": path}, call_id=path) for path in (".env", "a.py")]
     >>> [record.call_id for record in without_private(calls, ".env*", directory="/app")]

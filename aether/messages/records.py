@@ -1,13 +1,11 @@
 """Records: the one shape in which every transcript format reaches the rest of aether.
 
-A record is one thing that happened: a person said something, the assistant did, a tool was called, it
-answered, the context was compacted. Readers drop what no model and no person ever saw (mirrors,
-progress, bookkeeping); what is worth remembering is decided in `aether.memory.capture.extract`.
+A record is one event of a session: a text of a person or of the assistant, a tool call, its result, a compaction of the
+context. Readers drop lines that no model and no person ever saw (mirrors, progress, bookkeeping); memory decides in
+`aether.memory.capture.extract` which records to keep.
 
-Tolerant JSON Lines: every JSON value of a byte stream, with the line it begins on.
-
-Real transcripts hold two objects on one line, one object printed over many lines, a torn last line,
-bytes that are no UTF-8. Each value that can be read is yielded and each line that cannot is reported;
+JSON Lines are read tolerantly. Real transcripts have two objects on one line, one object printed over many lines, a torn
+last line, bytes that are not UTF-8. Each readable value is yielded with its line, each other line is reported, and
 nothing stops the reading. One line is in memory at a time, or one value that spans lines.
 """
 
@@ -16,34 +14,44 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
+from aether.messages.model import (
+    IMAGE,
+    NOTHING,
+    as_arguments,
+    as_text,
+    content_text,
+    is_failure_text,
+)
 from aether.text.regex import lazy
 from aether.types import JsonObject
 
 Kind = Literal["user", "assistant", "call", "result", "boundary", "summary", "system", "text", "item"]
 Format = Literal["claude_code", "codex", "chat", "openhands", "items", "plain"]
 FORMATS: tuple[Format, ...] = get_args(Format)
-
-_NOTHING: Any = MappingProxyType({})
+# An opening bracket that is never closed must not draw the rest of a large file into memory.
+SPANNING_BYTES = 64 * 1024 * 1024
+_STRINGS = lazy(r'"(?:[^"\\]|\\.)*"')
+_DECODER = json.JSONDecoder()
+_SPACE = " \t\r\n"
 
 
 class Record(NamedTuple):
-    """One thing that happened, wherever it was written down."""
+    """One event of a session, in any transcript format."""
 
     kind: Kind
     text: str = ""
     tool: str = ""
-    """Name of the tool, of a call and of its result where the format repeats it."""
-    arguments: JsonObject = _NOTHING
-    """What the tool was called with; of an `item` the whole item."""
+    """Name of the tool, of a call and of its result if the format repeats it."""
+    arguments: JsonObject = NOTHING
+    """Arguments of the call; of an `item` the whole item."""
     call_id: str = ""
     is_error: bool = False
     agent: str = ""
     """Which sub-agent, empty for the main conversation."""
     caste: str = ""
-    """What kind of sub-agent, empty for the main conversation."""
+    """Type of the sub-agent, empty for the main conversation."""
     uuid: str = ""
     time: str = ""
     line: int = 0
@@ -52,12 +60,12 @@ class Record(NamedTuple):
     message_id: str = ""
     session: str = ""
     directory: str = ""
-    """Where it happened, where the format tells: what relative paths are seen from."""
+    """The working directory, if the format has it: relative paths start there."""
     format: Format = "plain"
 
 
 class BadLine(NamedTuple):
-    """A line that could not be read, and why; reading went on after it."""
+    """A line that could not be read, and the reason; reading goes on after it."""
 
     line: int
     reason: str
@@ -67,7 +75,7 @@ OnBad = Callable[[BadLine], None]
 
 
 def ignore_bad_line(bad: BadLine) -> None:
-    """Take note of nothing."""
+    """Ignore a line that could not be read."""
 
 
 def put_bounded(known: OrderedDict[Any, Any], key: Hashable, value: Any, *, most: int) -> None:
@@ -77,17 +85,72 @@ def put_bounded(known: OrderedDict[Any, Any], key: Hashable, value: Any, *, most
         known.popitem(last=False)
 
 
-# An opening bracket that is never closed must not draw the rest of a large file into memory.
-SPANNING_BYTES = 64 * 1024 * 1024
-_STRINGS = lazy(r'"(?:[^"\\]|\\.)*"')
-_DECODER = json.JSONDecoder()
-_SPACE = " \t\r\n"
+class Part(NamedTuple):
+    """One piece of a message; `kind` is `text`, `call` or `result`."""
+
+    kind: str
+    text: str = ""
+    tool: str = ""
+    arguments: JsonObject = NOTHING
+    call_id: str = ""
+    is_error: bool = False
+
+
+def parts(content: Any) -> Iterator[tuple[int, Part]]:
+    """Yield the texts, calls and results in `content`, each with its position.
+
+    >>> [part.kind for _, part in parts(["hello", 7, {"type": "tool_use", "name": "Bash"}])]
+    ['text', 'call']
+    """
+    blocks = content if isinstance(content, list) else [content]
+    for position, block in enumerate(blocks):
+        if isinstance(block, str):
+            part = Part("text", block)
+        elif isinstance(block, dict):
+            found = _part(block)
+            if found is None:
+                continue
+            part = found
+        else:
+            continue
+        if part.kind != "text" or part.text.strip():
+            yield position, part
+
+
+def _part(block: JsonObject) -> Part | None:
+    match block.get("type"):
+        case "text" | "input_text" | "output_text" | None:
+            return Part("text", as_text(block.get("text")))
+        case "tool_use" | "toolCall":
+            arguments = block.get("input", block.get("arguments"))
+            return Part(
+                "call", "", as_text(block.get("name")), as_arguments(arguments), as_text(block.get("id"))
+            )
+        case "tool_result":
+            text = content_text(block.get("content"))
+            broken = block.get("is_error")
+            return Part(
+                "result",
+                text,
+                call_id=as_text(block.get("tool_use_id")),
+                is_error=is_failure_text(text) if broken is None else bool(broken),
+            )
+        case "image" | "image_url" | "input_image":
+            return Part("text", IMAGE)
+        case _:
+            return None
+
+
+def with_part(head: Record, part: Part, speaker: Any) -> Record:
+    """Return `head` with the content of `part`; `speaker` is the kind of a plain text."""
+    kind: Any = speaker if part.kind == "text" else part.kind
+    return head._replace(**part._asdict() | {"kind": kind})
 
 
 def read_json_values(lines: Iterable[bytes], *, on_bad: OnBad = ignore_bad_line) -> Iterator[tuple[int, Any]]:
     r"""Yield each JSON value of `lines` with its line number.
 
-    >>> list(values([b'{"a": 1}{"b": 2}\n', b"oops\n", b"[\n", b"3]\n"]))
+    >>> list(read_json_values([b'{"a": 1}{"b": 2}\n', b"oops\n", b"[\n", b"3]\n"]))
     [(1, {'a': 1}), (1, {'b': 2}), (3, [3])]
     """
     numbered = enumerate(lines, start=1)
@@ -97,11 +160,11 @@ def read_json_values(lines: Iterable[bytes], *, on_bad: OnBad = ignore_bad_line)
             continue
         try:
             value = json.loads(text)
-        except (ValueError, RecursionError) as reason:
+        except (ValueError, RecursionError):
             if _depth(text) > 0:
                 yield from _spanning(number, text, numbered, on_bad)
             else:
-                yield from _several(number, text, reason, on_bad)
+                yield from _several(number, text, on_bad)
         else:
             yield number, value
 
@@ -115,7 +178,8 @@ def decode_line(raw: bytes, *, first: bool = False) -> str:
     return text.strip(_SPACE)
 
 
-def _several(number: int, text: str, reason: Exception, on_bad: OnBad) -> Iterator[tuple[int, Any]]:
+def _several(number: int, text: str, on_bad: OnBad) -> Iterator[tuple[int, Any]]:
+    """Yield the values of a line up to the first error, which is reported."""
     at = 0
     try:
         while at < len(text):
@@ -123,8 +187,9 @@ def _several(number: int, text: str, reason: Exception, on_bad: OnBad) -> Iterat
             yield number, value
             while at < len(text) and text[at] in _SPACE:
                 at += 1
-    except (ValueError, RecursionError) as failure:
-        on_bad(BadLine(number, _why(failure if at else reason)))
+    except (ValueError, RecursionError) as reason:
+        nested = isinstance(reason, RecursionError)
+        on_bad(BadLine(number, "nested too deeply" if nested else f"not JSON: {reason}"))
 
 
 def _spanning(
@@ -143,26 +208,12 @@ def _spanning(
     except (ValueError, RecursionError):
         # Not one value after all: a torn line, and good lines after it that must not be lost.
         for at, text in held:
-            if text:
-                yield from _single(at, text, on_bad)
-
-
-def _single(number: int, text: str, on_bad: OnBad) -> Iterator[tuple[int, Any]]:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as reason:
-        yield from _several(number, text, reason, on_bad)
-    else:
-        yield number, value
+            yield from _several(at, text, on_bad)
 
 
 def _depth(text: str) -> int:
-    """Return how many brackets `text` leaves open; nought where it does not begin a value."""
+    """Return how many brackets `text` leaves open; 0 if it is torn inside a string."""
     bare = _STRINGS.sub("", text)
     if '"' in bare:  # torn inside a string, which never spans lines
         return 0
     return bare.count("{") + bare.count("[") - bare.count("}") - bare.count("]")
-
-
-def _why(reason: Exception) -> str:
-    return "nested too deeply" if isinstance(reason, RecursionError) else f"not JSON: {reason}"

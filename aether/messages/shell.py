@@ -1,7 +1,8 @@
-"""Shell commands: which of them a colleague would note, what they are called, how they ended.
+"""Shell commands: which of them are worth a note, how they are named, and how they ended.
 
-Tests, builds, checks, commits, installs and whatever changes the world outside matter; looking around
-does not. What is cut out of an output is redacted first: half a secret does not look like one. Commands are judged by their first words, segment by segment.
+Tests, builds, checks, commits, installs and changes of the world outside are notable; commands that only read are not.
+Commands are judged by their first words, segment by segment. Excerpts of an output are redacted before they are cut:
+half a secret does not look like one.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from aether.text.regex import lazy
 
 COMMAND_CHARS = 200
 RESULT_CHARS = 240
-# A command longer than this holds a file; its beginning tells what is done.
+# A longer command contains a file; its first words say what it does.
 _READ_CHARS = 2_000
-# The end of an output says how it went.
+# The outcome is at the end of an output.
 _TAIL_CHARS = 4_000
 ERROR_CHARS = 600
 _ERROR_LINES = 6
@@ -25,7 +26,7 @@ _SEPARATOR = lazy(r"\s*(?:&&|\|\||;|\n|\|)\s*")
 _PREFIX = lazy(r"^(?:(?:sudo|time|nohup|exec|env|command|timeout\s+\S+)\s+|[A-Za-z_]\w*=\S*\s+|\(\s*)+")
 _LEADING = lazy(r"\A\s*(?:cd\s+[^\n;&|]+(?:&&|;)\s*)+")
 _TRAILING = lazy(r"(?:\s*(?:\d?>&\d|\d?>\s*/dev/null|\|\s*(?:tail|head|tee|cat|less)\b[^|;&]*))+\s*\Z")
-# A message given as a here-document; what it says is in the answer.
+# A message given as a here-document; its text is in the answer.
 _DOCUMENT = lazy(r"""\s*(?:-m|-F|--message|--body|--body-file)?[\s=]*["']?\$\(cat\s*\Z|\s*-F\s+-\s*\Z""")
 
 _MATTERS = lazy(
@@ -66,7 +67,7 @@ _ERROR = lazy(
     r"missing|invalid|expected|unexpected|conflict|timed out|segmentation fault|abort(?:ed)?)\b|\b\w+(?:Error|Exception)\b|^(?:E\s|FAIL|---\s*FAIL|✗|✕|×)",
     re.IGNORECASE,
 )
-# What test runners, builds and shells say when it went wrong, where no exit code says so.
+# Lines of test runners, builds and shells that report a failure, for outputs without an exit code.
 _FAILURE = lazy(
     r"^(?:=+ )?(?:\d+ \w+, )*[1-9]\d* (?:failed|errors?)\b(?:, \d+ \w+)*(?: in \d|\s*=*$)|^FAILED(?: \S+::| \((?:failures|errors)=)|^ERROR \S+::|"
     r"^(?:--- FAIL: |FAIL(?:\t|$))|^test result: FAILED|^Tests:\s+[1-9]\d* failed|^npm (?:ERR!|error) |^\S*make(?:\[\d+\])?: \*\*\* |"
@@ -81,36 +82,36 @@ _NOISE = lazy(
 
 
 def is_notable(command: str) -> bool:
-    """Tell whether `command` tests, builds, checks, commits, installs or changes something outside.
+    """Return whether `command` tests, builds, checks, commits, installs or changes something outside.
 
-    >>> matters("cd app && go test ./... 2>&1 | tail -5"), matters("git status && ls -la")
+    >>> is_notable("cd app && go test ./... 2>&1 | tail -5"), is_notable("git status && ls -la")
     (True, False)
     """
     return any(_MATTERS.match(part) and not _READ_ONLY.match(part) for part in _segments(command))
 
 
 def only_reads(command: str) -> bool:
-    """Tell whether `command` only reads.
+    """Return whether `command` only reads.
 
-    >>> looks_around("grep -rn TODO src | head"), looks_around("python3 run.py")
+    >>> only_reads("grep -rn TODO src | head"), only_reads("python3 run.py")
     (True, False)
     """
     return all(_LOOKING.match(part) for part in _segments(command))
 
 
 def command_signature(command: str) -> str:
-    """Return what stays the same when a command is run again with other flags.
+    """Return the name of a command, the same when it is run again with other flags.
 
-    >>> signature("cd app && FOO=1 go test ./store -run Add"), signature("pytest -x tests/a.py")
+    >>> command_signature("cd app && FOO=1 go test ./store -run Add"), command_signature("pytest -x tests/a.py")
     ('go test', 'pytest')
     """
     return " ".join(_programs(_chosen(command)))
 
 
 def command_target(command: str) -> str:
-    """Return what a command was run on: its signature, then its targets and what it picked out of them.
+    """Return the target of a command: its signature, then its paths or goals and the tests it selects of them.
 
-    >>> aim("cd app && pytest -q -n 2 tests/a.py -k add"), aim("go test ./... -count=1"), aim("git push -f origin")
+    >>> command_target("cd app && pytest -q -n 2 tests/a.py -k add"), command_target("go test ./... -count=1"), command_target("git push -f origin")
     ('pytest tests/a.py -k=add', 'go test', 'git push')
     """
     chosen = _REDIRECTED.sub(" ", _chosen(command))
@@ -125,18 +126,20 @@ def command_target(command: str) -> str:
             picked = (value or next(words, "")).strip(_QUOTES)
             found.add("" if picked in programs else f"{flag}={picked}")
         elif not word.startswith("-") and word not in programs:
-            found.add(_target(word, is_value=_takes_value(before), alone=programs[:1]))
+            valued = before.startswith("-") and "=" not in before and not before[-1].isdigit()
+            is_value = valued and before not in _PLAIN_FLAGS
+            found.add(_target(word, is_value=is_value, alone=programs[:1]))
         before = word
     targets = sorted(found - {""}, key=lambda each: (each.startswith("-"), each))
     return " ".join([name, *targets])
 
 
 def covers(later: str, earlier: str) -> bool:
-    """Tell whether a run with the aim `later` does all that one with the aim `earlier` did.
+    """Return whether a run with the target `later` does all that a run with the target `earlier` did.
 
-    >>> takes_in("pytest", "pytest tests/a.py"), takes_in("pytest tests", "pytest tests/a.py::test_b")
+    >>> covers("pytest", "pytest tests/a.py"), covers("pytest tests", "pytest tests/a.py::test_b")
     (True, True)
-    >>> takes_in("pytest tests/b.py", "pytest tests/a.py"), takes_in("pytest tests/a.py", "pytest")
+    >>> covers("pytest tests/b.py", "pytest tests/a.py"), covers("pytest tests/a.py", "pytest")
     (False, False)
     """
     name, targets, picks = _parts(later)
@@ -149,7 +152,7 @@ def covers(later: str, earlier: str) -> bool:
 
 
 def _chosen(command: str) -> str:
-    """Return the segment of `command` that it is run for."""
+    """Return the segment of `command` that is its purpose."""
     parts = _segments(command)
     chosen = next((part for part in parts if _MATTERS.match(part)), None)
     return chosen or next((part for part in parts if not _LOOKING.match(part)), command)
@@ -162,15 +165,11 @@ def _programs(chosen: str) -> list[str]:
 
 
 def _target(word: str, *, is_value: bool, alone: list[str]) -> str:
-    """Return `word` as the path, test or goal that it names; empty where it names none."""
+    """Return `word` as the path, test or goal that it names; empty if it names none."""
     bare = word.strip(_QUOTES)
     if not _PATH.search(bare) and (is_value or not _ALONE.issuperset(alone) or not _GOAL.fullmatch(bare)):
         return ""
     return bare.removesuffix("...").rstrip("/").removeprefix("./").removeprefix(".")
-
-
-def _takes_value(flag: str) -> bool:
-    return flag.startswith("-") and "=" not in flag and not flag[-1].isdigit() and flag not in _PLAIN_FLAGS
 
 
 def _parts(aim: str) -> tuple[str, list[str], list[str]]:
@@ -189,12 +188,12 @@ def _holds(outer: str, inner: str) -> bool:
 _ALONE = frozenset(
     "pytest make tox nox mypy eslint tsc jest vitest golangci-lint gofmt black prettier".split()
 )
-# Without a target these do not do everything.
+# Programs that do not run everything without a target.
 _NAMED_TARGETS = frozenset({"make"})
-# What picks some of the tests of a target.
+# Flags that select some of the tests of a target.
 _PICKING = frozenset("-run -t -g --grep --testNamePattern --tests --filter".split())
 _PICKING_TESTS = frozenset("-k -m".split())
-# What follows these is no value of theirs.
+# Flags without a value.
 _PLAIN_FLAGS = frozenset(
     "-k -x -q -qq -v -vv -s -l -B -i -w --lf --quiet --verbose --fix --check --watch --exitfirst".split()
 )
@@ -207,9 +206,9 @@ _REDIRECTED = lazy(r"\d?[<>]+&?\s*\S+")
 
 
 def short_command(command: str) -> str:
-    """Return `command` as a note shows it: its first line, without where it ran and how it was cut.
+    """Return `command` as a note shows it: its first line, without directory changes and output filters.
 
-    >>> shown_command("cd /srv/app && make test 2>&1 | tail -20")
+    >>> short_command("cd /srv/app && make test 2>&1 | tail -20")
     'make test'
     """
     bare = _LEADING.sub("", command[:_READ_CHARS]).strip() or command.strip()
@@ -219,21 +218,21 @@ def short_command(command: str) -> str:
 
 
 def outcome_line(output: str) -> str:
-    r"""Return the line of `output` that says how it went: a summary if there is one, else the last.
+    r"""Return the line of `output` with the outcome: a summary if there is one, else the last line.
 
-    >>> ending("collecting…\n12 passed in 0.4s\nbye")
+    >>> outcome_line("collecting…\n12 passed in 0.4s\nbye")
     '12 passed in 0.4s'
     """
     lines = _lines(output[-_TAIL_CHARS:])
-    told = [line for line in lines if _COMMITTED.match(line)][:1] or [
+    summaries = [line for line in lines if _COMMITTED.match(line)][:1] or [
         line for line in lines if _SUMMARY.search(line)
     ]
-    chosen = redact(told[-1] if told else (lines[-1] if lines else ""))
+    chosen = redact(summaries[-1] if summaries else (lines[-1] if lines else ""))
     return chosen if len(chosen) <= RESULT_CHARS else chosen[: RESULT_CHARS - 1] + "…"
 
 
 def reports_failure(command: str, output: str) -> bool:
-    r"""Tell whether the end of what `command` printed says that it failed; what only shows a file does not.
+    r"""Return whether the end of the output of `command` reports a failure; a command that only reads never fails.
 
     >>> reports_failure("pytest -q", "F..\n1 failed, 2 passed in 0.4s"), reports_failure("cat log", "1 failed in 0.3s")
     (True, False)
@@ -246,18 +245,18 @@ def reports_failure(command: str, output: str) -> bool:
 
 
 def is_empty_search(command: str, output: str) -> bool:
-    """Tell whether `command` searched and printed nothing, which its exit code calls a failure.
+    """Return whether `command` searched and printed nothing, although its exit code is that of a failure.
 
-    >>> finds_nothing("cd app && rg 'a|b' src", "Exit code 1"), finds_nothing("rg x", "rg: x: No such file")
+    >>> is_empty_search("cd app && rg 'a|b' src", "Exit code 1"), is_empty_search("rg x", "rg: x: No such file")
     (True, False)
     """
     return bool(_SEARCHES.match(_LEADING.sub("", command).lstrip())) and not _lines(output[:_TAIL_CHARS])
 
 
 def error_excerpt(output: str) -> str:
-    r"""Return the lines of `output` that say what went wrong, shortened in the middle.
+    r"""Return the lines of `output` that report an error, shortened in the middle.
 
-    >>> complaint("Exit code 1\nrunning\nmain.go:3: undefined: foo")
+    >>> error_excerpt("Exit code 1\nrunning\nmain.go:3: undefined: foo")
     'main.go:3: undefined: foo'
     """
     head = output[:_TAIL_CHARS]

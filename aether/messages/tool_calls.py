@@ -1,11 +1,11 @@
-"""Tool calls: the calls of a conversation with their results, the files they touched and what failed in them.
+"""Tool calls: the calls of a conversation with their results, the files they touched and the failures among them.
 
-Tools are recognised by their arguments, not by their names: a path with new text is an edit in every agent, and
-patches and files written by the shell count as well. Commands are read by `shell`. A result belongs to the nearest
-earlier call of its id that has none yet. All of it is linear in the messages.
+Tools are recognised by their arguments, not by their names: a path with new text is an edit in every agent, and patches
+and files written by the shell are edits too. Commands are read by `aether.messages.shell`. A result belongs to the
+nearest earlier call of its id without a result. All of it is linear in the messages.
 
-A failure is closed when a later run does all that the failed one did (other flags do not matter), or when the same
-file is changed after all. Looking around that finds nothing, and slips of a tool's own protocol, are no failures.
+A failure is closed when a later run does all that the failed one did (with any flags), or when the same file is changed
+after all. A search that finds nothing, and a slip of a tool's own protocol, are not failures.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _DEFINED = lazy(
     re.MULTILINE,
 )
 HASH_DIGITS = 12
-# A command longer than this holds a file; its beginning says what it does.
+# A longer command contains a file; its first words say what it does.
 _COMMAND_CHARS = 2_000
 _WHOLE_KEYS = ("content", "file_text", "contents")
 _PARTS = frozenset({"offset", "limit", "view_range", "start_line", "end_line", "pages"})
@@ -91,7 +91,7 @@ _SLIP = lazy(
 
 
 class Call(NamedTuple):
-    """A call and what came of it."""
+    """A call and its result."""
 
     at: int
     tool: str
@@ -100,7 +100,7 @@ class Call(NamedTuple):
     """The shell command that it runs; empty for other tools."""
     result: Block | None
     answered_at: int
-    """Position of the result; -1 where there is none."""
+    """Position of the result; -1 without one."""
 
 
 def calls_of(messages: Sequence[Message]) -> list[Call]:
@@ -119,9 +119,9 @@ def calls_of(messages: Sequence[Message]) -> list[Call]:
 
 
 def shell_command(arguments: JsonObject) -> str:
-    """Return the shell command in the arguments of a call; empty where there is none.
+    """Return the shell command in the arguments of a call; empty without one.
 
-    >>> command({"command": ["bash", "-lc", "make test"]}), command({"command": "view", "path": "a.py"})
+    >>> shell_command({"command": ["bash", "-lc", "make test"]}), shell_command({"command": "view", "path": "a.py"})
     ('make test', '')
     """
     for key in _COMMAND_KEYS:
@@ -140,9 +140,9 @@ class FileChange(NamedTuple):
     action: Action
     lines: int = 0
     names: tuple[str, ...] = ()
-    """What the new text defines."""
+    """Functions and classes that the new text defines."""
     first: str = ""
-    """The first new line, where nothing is defined."""
+    """The first new line, if the text defines nothing."""
 
 
 def file_changes(arguments: JsonObject, command: str = "") -> Iterator[FileChange]:
@@ -249,20 +249,20 @@ class FileFact(NamedTuple):
     action: Action
     times: int
     sha256: str = ""
-    """First 12 hex digits of the hash of what was last read or written, where that stood in the messages whole."""
+    """First 12 hex digits of the hash of the content last read or written, if the messages have it whole."""
 
 
 class ErrorFact(NamedTuple):
-    """Something that failed."""
+    """A failed call."""
 
     text: str
     open: bool
 
 
 def files_of(calls: Iterable[Call]) -> tuple[FileFact, ...]:
-    """Return the files that `calls` touched, what was touched last at the end.
+    """Return the files that `calls` touched, the last touched at the end.
 
-    What was done counts over what was read: a file that was changed is not listed as read.
+    A file that was changed is not listed as read.
     """
     found: dict[str, FileFact] = {}
     for call in calls:
@@ -273,7 +273,7 @@ def files_of(calls: Iterable[Call]) -> tuple[FileFact, ...]:
 
 
 def merged_files(older: Iterable[FileFact], newer: Iterable[FileFact]) -> tuple[FileFact, ...]:
-    """Return one entry for each path, counts added, what is newest at the end.
+    """Return one entry for each path, counts added, the newest at the end.
 
     >>> merged_files([FileFact("a", "created", 1, "0f")], [FileFact("b", "read", 1), FileFact("a", "changed", 2)])
     (FileFact(path='b', action='read', times=1, sha256=''), FileFact(path='a', action='created', times=3, sha256=''))
@@ -289,30 +289,26 @@ def _count(found: dict[str, FileFact], fact: FileFact) -> None:
     if before is None:
         found[fact.path] = fact
     elif fact.action == "read" and before.action != "read":
-        # Reading changes nothing; whole contents seen again are those that stand there now.
+        # Reading changes nothing; whole contents that were read again are the present ones.
         found[fact.path] = before._replace(sha256=fact.sha256 or before.sha256)
     else:
         found.pop(fact.path)
-        counted = before.times if before.action != "read" or fact.action == "read" else 0
-        found[fact.path] = fact._replace(
-            action=_action(before.action, fact.action), times=counted + fact.times
-        )
-
-
-def _action(before: Action, after: Action) -> Action:
-    """Return what became of a file in all: what was created and then changed was created."""
-    if after == "changed" and before == "created":
-        return "created"
-    if after == "created" and before in {"read", "changed"}:
-        return "changed"
-    return after
+        times = before.times if before.action != "read" or fact.action == "read" else 0
+        action = fact.action
+        if before.action == "created" and action == "changed":
+            action = "created"  # in all it was created
+        elif before.action in {"read", "changed"} and action == "created":
+            action = "changed"
+        found[fact.path] = fact._replace(action=action, times=times + fact.times)
 
 
 def _touched(call: Call) -> Iterator[FileFact]:
     changed = False
+    texts = [call.arguments[key] for key in _WHOLE_KEYS if isinstance(call.arguments.get(key), str)]
+    whole = short_hash(texts[0]) if texts and not call.command else ""
     for change in file_changes(call.arguments, call.command):
         changed = True
-        yield FileFact(change.path, change.action, 1, _whole_hash(call))
+        yield FileFact(change.path, change.action, 1, whole)
     if call.command:
         for part in _segments(call.command):
             yield from (FileFact(path, "read", 1) for path in _shown(part))
@@ -324,14 +320,8 @@ def _touched(call: Call) -> Iterator[FileFact]:
         yield from _reading(call)
 
 
-def _whole_hash(call: Call) -> str:
-    """Return the hash of the content that the call wrote, where it wrote a whole file."""
-    texts = [call.arguments[key] for key in _WHOLE_KEYS if isinstance(call.arguments.get(key), str)]
-    return short_hash(texts[0]) if texts and not call.command else ""
-
-
 def short_hash(text: str) -> str:
-    """Return the first digits of the SHA-256 of `text`, as `sha256sum` says of a file that holds it."""
+    """Return the first digits of the SHA-256 of `text`, as `sha256sum` prints them for a file of it."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_DIGITS]
 
 
@@ -376,12 +366,14 @@ def failures_of(
                     found[failed] = found.get(failed, error)._replace(open=False)
         elif removed(call.at) and not is_harmless(call.command, call.result.text):
             found.pop(key, None)
-            found[key] = ErrorFact(f"{label}\n{_complaint(call)}".rstrip("\n"), open=True)
+            text = error_excerpt(without_injected(call.result.text))
+            text = text if len(text) <= COMPLAINT_CHARS else text[: COMPLAINT_CHARS - 1] + "…"
+            found[key] = ErrorFact(f"{label}\n{text}".rstrip("\n"), open=True)
     return tuple(found.values())
 
 
 def merged_failures(older: Iterable[ErrorFact], newer: Iterable[ErrorFact]) -> tuple[ErrorFact, ...]:
-    r"""Return one entry for each thing that failed, as it stands now, what is newest at the end.
+    r"""Return one entry for each failure in its present state, the newest at the end.
 
     >>> merged_failures([ErrorFact("$ make\nno rule", open=True)], [ErrorFact("$ make -j2\nno rule", open=False)])
     (ErrorFact(text='$ make -j2\nno rule', open=False),)
@@ -396,7 +388,7 @@ def merged_failures(older: Iterable[ErrorFact], newer: Iterable[ErrorFact]) -> t
 
 
 def failure_key(label: str) -> str:
-    """Return what stays the same of a failure when it is tried again: of a command its aim, of another tool the file.
+    """Return the key of a failure, the same when it is tried again: a command's target, or the file of another tool.
 
     >>> failure_key("$ pytest -x tests/a.py"), failure_key("Edit src/a.py"), failure_key("cancel_order")
     ('$ pytest tests/a.py', 'src/a.py', 'cancel_order')
@@ -407,9 +399,9 @@ def failure_key(label: str) -> str:
 
 
 def resolves(done: str, failed: str) -> bool:
-    """Tell by their keys whether what succeeded is what `failed`, or includes it.
+    """Return, by their keys, whether the successful call is the failed one, or includes it.
 
-    >>> repairs("$ pytest", "$ pytest tests/a.py"), repairs("$ pytest tests/b.py", "$ pytest tests/a.py")
+    >>> resolves("$ pytest", "$ pytest tests/a.py"), resolves("$ pytest tests/b.py", "$ pytest tests/a.py")
     (True, False)
     """
     if done.startswith(SHELL) and failed.startswith(SHELL):
@@ -418,14 +410,14 @@ def resolves(done: str, failed: str) -> bool:
 
 
 def is_harmless(command: str, output: str) -> bool:
-    """Tell whether a failed call is worth no note: a slip of the tool's protocol, or a search without results."""
+    """Return whether a failed call needs no note: a slip of the tool's protocol, or a search without results."""
     return bool(_SLIP.match(output)) or (
         bool(command) and (only_reads(command) or is_empty_search(command, output))
     )
 
 
 def _failed(call: Call) -> bool:
-    """Tell whether a call failed: by its flag, else by what the command printed."""
+    """Return whether a call failed: by its flag, else by the output of the command."""
     if call.result is None or call.result.is_error:
         return call.result is not None
     return bool(call.command) and reports_failure(call.command, without_injected(call.result.text))
@@ -441,8 +433,3 @@ def _label(call: Call) -> str:
 
 def _key(text: str) -> str:
     return failure_key(text.partition("\n")[0])
-
-
-def _complaint(call: Call) -> str:
-    text = error_excerpt(without_injected(call.result.text)) if call.result else ""
-    return text if len(text) <= COMPLAINT_CHARS else text[: COMPLAINT_CHARS - 1] + "…"

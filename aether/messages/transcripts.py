@@ -1,14 +1,12 @@
-"""Transcripts: the messages of an agent's own log, as they were sent to the model.
-
-Claude Code writes one response over several records and the answers of parallel calls one by one; here a response is
-one message, with all its answers in one message after it. Codex writes the items themselves.
-
-Conversations: files of messages, whatever wraps them, read and written back.
+"""Transcripts: files of messages and logs of agents, read as conversations and written back.
 
 Request bodies (`messages`, `input`, `contents`), lists, JSON Lines of messages and one conversation of a file of
-several are written back as they came: byte for byte where no message changed, otherwise in the layout of the source
-with the new messages in place of the old, and unchanged lines as they were. Claude Code transcripts, Codex rollouts
-and the logs of other agents are never written; their messages become a request body.
+several are written back as they came: byte for byte if no message changed, otherwise in the layout of the source, with
+unchanged lines as they were. Claude Code transcripts, Codex rollouts and the logs of other agents are never written;
+their messages become a request body.
+
+Claude Code writes one response over several records and the answers of parallel calls one by one; here a response is one
+message, with all its answers in one message after it, as they were sent to the model. Codex writes the items themselves.
 """
 
 from __future__ import annotations
@@ -16,50 +14,282 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
 from aether.errors import InvalidInput, NotFound, shown
 from aether.messages.content import as_json
 from aether.messages.convert import convert, detect_format, read
-from aether.messages.model import Layout, Message, ProviderFormat, as_object, as_text, dumps, layout_of
+from aether.messages.findings import warning
+from aether.messages.model import Message, ProviderFormat, as_object, as_text
 from aether.messages.read import detect_file_format
-from aether.messages.records import BadLine, Format, Record, read_json_values
+from aether.messages.records import BadLine, Record, read_json_values
 from aether.messages.sources import chat, openhands
 from aether.messages.sources.claude_code import entries
 from aether.types import Finding, JsonObject
 
 Values = Iterable[tuple[int, Any]]
+MESSAGE_KEYS: dict[ProviderFormat, str] = {
+    "anthropic": "messages",
+    "openai": "messages",
+    "plain": "messages",
+    "responses": "input",
+    "gemini": "contents",
+}
+_SYSTEM_KEYS: dict[ProviderFormat, str] = {"responses": "instructions", "gemini": "systemInstruction"}
+_SYSTEM = ("system", "instructions", "systemInstruction", "system_instruction")
+# Logs open with bookkeeping lines that no other format has, or with one that all might have.
+_HEAD_VALUES = 32
+_KNOWN = "Give a request body, a list or lines of messages, or the log of an agent."
+_INDENTED = re.compile(rb"\s*[\[{]\r?\n(\t| +)")
+_SPACED = re.compile(rb'"(?:[^"\\]|\\.)*":( ?)')
 
 
-class _Spoken(NamedTuple):
-    """One message, and what the tools it called answered."""
+class Origin(NamedTuple):
+    """The source of a conversation, so that it can be written back."""
+
+    kind: Literal["body", "list", "lines", "derived"] = "derived"
+    format: ProviderFormat = "plain"
+    source: bytes = b""
+    """The bytes of this conversation, without others in the same file."""
+    key: str = ""
+    """The key of the messages in a body."""
+    raws: tuple[JsonObject, ...] = ()
+    lines: tuple[int, ...] = ()
+    """Of JSON Lines, the number of the line of each message."""
+
+
+class Conversation(NamedTuple):
+    """The messages of one conversation and the rest of its request."""
+
+    messages: list[Message]
+    format: ProviderFormat
+    system: Any = None
+    """The system prompt if it is outside the messages: text, blocks or content."""
+    tools: Any = None
+    frame: JsonObject = {}  # noqa: RUF012 - a NamedTuple default, never mutated
+    """The rest of the request body, in its order."""
+    name: str = ""
+    others: int = 0
+    """The number of further conversations in the file."""
+    origin: Origin = Origin()
+    unread: tuple[Finding, ...] = ()
+    """Lines that do not parse or are not messages: their content is not among the messages."""
+
+
+class _Found(NamedTuple):
+    """A conversation before its messages are read."""
+
+    raws: Sequence[Any]
+    format: ProviderFormat | None = None
+    frame: JsonObject = {}  # noqa: RUF012 - a NamedTuple default, never mutated
+    system: Any = None
+    others: int = 0
+    origin: Origin = Origin()
+    strays: tuple[BadLine, ...] = ()
+    """Lines between its messages that are not messages."""
+
+
+def load_conversation(
+    source: str | os.PathLike[str] | IO[bytes],
+    *,
+    format: ProviderFormat | None = None,
+    whole: bool = True,
+    nth: int = 0,
+) -> Conversation:
+    """Return the conversation in a file or byte stream of any known format.
+
+    Of an agent's own log `whole` is the entire log, otherwise the context at its end. Of a file of several
+    conversations the `nth` is read and `others` is the number of the rest.
+
+    Raises:
+        NotFound: there is no such file, or no such conversation in it.
+        InvalidInput: the file has no conversation, or a value among its messages is not a message.
+    """
+    if isinstance(source, (str, os.PathLike)):
+        path = Path(source)
+        name = path.name
+        try:
+            data = path.read_bytes()
+        except OSError as reason:
+            what, fix = f"cannot be read ({reason.strerror}).", "Name an existing, readable file."
+            raise NotFound(what, fix=fix, where=str(path)) from reason
+    else:
+        data, name = source.read(), "input"
+    bad: list[BadLine] = []
+    values = list(read_json_values(io.BytesIO(data), on_bad=bad.append))
+    found = _find(values, data, name=name, whole=whole, nth=nth)
+    known = format or found.format or detect_format(found.raws)
+    messages = read(found.raws, known)
+    if not messages:
+        raise InvalidInput("it has no message.", fix=_KNOWN, where=name)
+    return Conversation(
+        messages,
+        known,
+        system=found.system,
+        tools=found.frame.get("tools"),
+        frame=found.frame,
+        name=name,
+        others=found.others,
+        origin=found.origin._replace(format=known, raws=tuple(message.raw for message in messages)),
+        unread=tuple(
+            warning(
+                "unread-line",
+                f"line {line.line}",
+                f"Left out: it is {line.reason}.",
+                "Complete or remove it.",
+            )
+            for line in sorted([*bad, *found.strays])
+        ),
+    )
+
+
+def _find(values: list[tuple[int, Any]], data: bytes, *, name: str, whole: bool, nth: int) -> _Found:
+    """Return the conversation among the JSON values of a file."""
+    alone = _of_value(values[0][1], data) if len(values) == 1 else None
+    alone = alone or _of_lines(values, data)
+    if alone and nth == 0:
+        return alone
+    try:
+        format = detect_file_format([value for _, value in values[:_HEAD_VALUES]], where=name)  # noqa: A001
+    except InvalidInput as reason:
+        raise InvalidInput(reason.what, fix=_KNOWN, where=name) from reason
+    match format:
+        case "claude_code":
+            return _Found(claude_code_messages(values, whole=whole), "anthropic")
+        case "codex":
+            return _Found(codex_items(values, whole=whole), "responses", system=codex_instructions(values))
+        case "openhands":
+            listed = [
+                _Found(messages_from_records(openhands.records([value])), "openai")
+                for value in values
+                if openhands.events_of(value[1])
+            ]
+            return _nth(listed, nth, name=name)
+        case "items":
+            raise InvalidInput("it has items, and no messages.", fix=_KNOWN, where=name)
+        case _:
+            return _of_wrappers(values, data, nth=nth, name=name)
+
+
+def _of_value(value: Any, source: bytes) -> _Found | None:
+    """Return the conversation of a list, a request body, or a file that is built like one."""
+    if isinstance(value, list) and _are_messages(value, "messages"):
+        return _Found(value, origin=Origin("list", source=source))
+    if not isinstance(value, dict):
+        return None
+    for key in ("contents", "input", *chat.WRAPPERS):
+        listed = value.get(key)
+        if key == "input" and isinstance(listed, str) and "role" not in value:
+            listed = [{"role": "user", "content": listed}]
+        if isinstance(listed, list) and _are_messages(listed, key):
+            system = next((value[name] for name in _SYSTEM if value.get(name)), None)
+            known = _format_of_body(value, key, listed)
+            origin = Origin("body", source=source, key=key)
+            return _Found(listed, known, {**value, key: None}, system, origin=origin)
+    return None
+
+
+def _are_messages(listed: list[Any], where: str) -> bool:
+    """Return whether these are messages, even if no provider accepts some of them.
+
+    Raises:
+        InvalidInput: some are, and another value among them is not an object.
+    """
+    if not any(map(_is_raw, listed)):
+        return False
+    for at, value in enumerate(listed):
+        if not isinstance(value, dict):
+            what = f"it is {shown(value)}, and no message."
+            raise InvalidInput(what, fix="Remove it.", where=f"{where}[{at}]")
+    return True
+
+
+def _is_raw(value: Any) -> bool:
+    return isinstance(value, dict) and (
+        chat.is_message(value)
+        or "parts" in value
+        or "call_id" in value
+        or detect_format([value]) == "responses"
+    )
+
+
+def _format_of_body(body: JsonObject, key: str, raws: list[JsonObject]) -> ProviderFormat | None:
+    if key in {"contents", "input"}:
+        return "gemini" if key == "contents" else "responses"
+    seen = detect_format(raws)
+    model = as_text(body.get("model"))
+    if seen != "plain" or not model:
+        return "anthropic" if seen == "plain" and "system" in body else seen
+    tools = body.get("tools")
+    schemas = any("input_schema" in as_object(tool) for tool in (tools if isinstance(tools, list) else []))
+    return "anthropic" if schemas or "system" in body or "claude" in model else "openai"
+
+
+def _of_lines(values: list[tuple[int, Any]], source: bytes) -> _Found | None:
+    """Return the conversation of one message per line, even with other lines between them."""
+    strays = [(number, value) for number, value in values if not value or not isinstance(value, (dict, list))]
+    held = [entry for entry in values if entry not in strays]
+    if not any(_is_raw(value) for _, value in held) or not all(
+        isinstance(value, dict) and ("role" in value or "content" in value or _is_raw(value))
+        for _, value in held
+    ):
+        return None
+    origin = Origin("lines", source=source, lines=tuple(number for number, _ in held))
+    bad = (BadLine(number, f"{shown(value)}, and no message") for number, value in strays)
+    return _Found([value for _, value in held], origin=origin, strays=tuple(bad))
+
+
+def _of_wrappers(values: list[tuple[int, Any]], data: bytes, *, nth: int, name: str) -> _Found:
+    """Return one of the conversations in the values of a file, each of which may have several."""
+    session = [as_object(value.get("message")) or value for _, value in values if chat.is_line(value)]
+    if session:
+        return _nth([_Found([raw for raw in session if chat.is_message(raw)], "plain")], nth, name=name)
+    lines = data.splitlines(keepends=True) if len(values) > 1 else []
+    listed: list[_Found] = []
+    for number, value in values:
+        alone = _of_value(value, lines[number - 1] if lines else data)
+        if alone:
+            listed.append(alone)
+        else:
+            listed += (
+                _Found([raw for raw in one.messages if raw], "plain") for one in chat.conversations(value)
+            )
+    return _nth(listed, nth, name=name)
+
+
+def _nth(listed: list[_Found], nth: int, *, name: str) -> _Found:
+    if not 0 <= nth < len(listed):
+        fix = f"Choose one of 0 to {len(listed) - 1}."
+        raise NotFound(f"there is no conversation {nth}.", fix=fix, where=name)
+    return listed[nth]._replace(others=len(listed) - 1)
+
+
+class _Turn(NamedTuple):
+    """One message of a transcript, and the results of its calls."""
 
     role: str
     content: Any
-    answers: list[JsonObject]
+    results: list[JsonObject]
 
 
 def claude_code_messages(values: Values, *, whole: bool) -> list[JsonObject]:
     """Return the Anthropic messages of a transcript: all of them, or those since the last compaction.
 
-    Sub-agents, bookkeeping and what the program said to itself are left out; a file that is a sub-agent's own
-    is read for what it is.
+    Sub-agents, bookkeeping and the program's own messages are left out; the lines of a sub-agent's own file are read.
     """
-    lines = list(_once(line for _, line in entries(values)))
-    main = [line for line in lines if not line.get("isSidechain")]
-    chosen = main if any(map(_is_spoken, main)) else lines
-    return _messages(chosen if whole else _current(chosen))
-
-
-def _once(lines: Iterable[JsonObject]) -> Iterator[JsonObject]:
     seen: set[str] = set()
-    for line in lines:
+    lines = []
+    for _, line in entries(values):
         uuid = as_text(line.get("uuid"))
         if not uuid or uuid not in seen:
             seen.add(uuid)
-            yield line
+            lines.append(line)
+    main = [line for line in lines if not line.get("isSidechain")]
+    chosen = main if any(map(_is_spoken, main)) else lines
+    return _messages(chosen if whole else _since_compaction(chosen))
 
 
 def _is_spoken(line: JsonObject) -> bool:
@@ -67,7 +297,7 @@ def _is_spoken(line: JsonObject) -> bool:
     return spoken and not line.get("isMeta") and not line.get("isApiErrorMessage")
 
 
-def _current(lines: list[JsonObject]) -> list[JsonObject]:
+def _since_compaction(lines: list[JsonObject]) -> list[JsonObject]:
     """Return the lines since the last compaction, with those before it that it preserved."""
     starts = [at for at, line in enumerate(lines) if line.get("subtype") == "compact_boundary"]
     starts = starts or [at for at, line in enumerate(lines) if line.get("isCompactSummary")]
@@ -80,6 +310,7 @@ def _current(lines: list[JsonObject]) -> list[JsonObject]:
 
 
 def _preserved(metadata: JsonObject, before: list[JsonObject]) -> tuple[str, list[JsonObject]]:
+    """Return the id of the line that preserved lines follow, and these lines."""
     listed, segment = (
         as_object(metadata.get("preservedMessages")),
         as_object(metadata.get("preservedSegment")),
@@ -87,75 +318,65 @@ def _preserved(metadata: JsonObject, before: list[JsonObject]) -> tuple[str, lis
     uuids = listed.get("allUuids") or listed.get("uuids")
     if isinstance(uuids, list):
         return as_text(listed.get("anchorUuid")), [line for line in before if line.get("uuid") in uuids]
-    ends = [at for at, line in enumerate(before) if as_text(line.get("uuid")) in set(_ends(segment))]
-    return as_text(segment.get("anchorUuid")), before[ends[0] : ends[-1] + 1] if ends else []
-
-
-def _ends(segment: JsonObject) -> Iterator[str]:
-    for key in ("headUuid", "tailUuid"):
-        if as_text(segment.get(key)):
-            yield segment[key]
+    ends = {as_text(segment.get(key)) for key in ("headUuid", "tailUuid")} - {""}
+    found = [at for at, line in enumerate(before) if as_text(line.get("uuid")) in ends]
+    return as_text(segment.get("anchorUuid")), before[found[0] : found[-1] + 1] if found else []
 
 
 def _messages(lines: Iterable[JsonObject]) -> list[JsonObject]:
-    spoken: list[_Spoken] = []
-    responses: dict[str, _Spoken] = {}
-    callers: dict[str, _Spoken] = {}
+    turns: list[_Turn] = []
+    responses: dict[str, _Turn] = {}
+    callers: dict[str, _Turn] = {}
     for line in lines:
         if line.get("type") == "attachment":
-            _hear_queued(as_object(line.get("attachment")), spoken)
+            queued = as_object(line.get("attachment"))
+            # A prompt that was typed while the assistant was busy is only here.
+            if queued.get("type") == "queued_command" and queued.get("prompt"):
+                turns.append(_Turn("user", queued["prompt"], []))
         elif not _is_spoken(line):
             continue
         elif line["type"] == "assistant":
-            _hear_assistant(line["message"], spoken, responses, callers)
+            _add_assistant(line["message"], turns, responses, callers)
         else:
-            _hear_user(line["message"], spoken, callers)
-    return [raw for one in spoken for raw in _raws(one)]
+            _add_user(line["message"], turns, callers)
+    raws = []
+    for turn in turns:
+        raws.append({"role": turn.role, "content": turn.content})
+        if turn.results:
+            raws.append({"role": "user", "content": turn.results})
+    return raws
 
 
-def _hear_queued(attachment: JsonObject, spoken: list[_Spoken]) -> None:
-    # What a person typed while the assistant was busy exists only here.
-    if attachment.get("type") == "queued_command" and attachment.get("prompt"):
-        spoken.append(_Spoken("user", attachment["prompt"], []))
-
-
-def _hear_assistant(
-    message: JsonObject, spoken: list[_Spoken], responses: dict[str, _Spoken], callers: dict[str, _Spoken]
+def _add_assistant(
+    message: JsonObject, turns: list[_Turn], responses: dict[str, _Turn], callers: dict[str, _Turn]
 ) -> None:
+    """Add a message of the assistant to its response, or as a new turn."""
     content, response = message.get("content"), as_text(message.get("id"))
-    held = responses.get(response)
-    if held is None or not isinstance(held.content, list) or not isinstance(content, list):
-        held = _Spoken("assistant", list(content) if isinstance(content, list) else content, [])
-        spoken.append(held)
+    turn = responses.get(response)
+    if turn is None or not isinstance(turn.content, list) or not isinstance(content, list):
+        turn = _Turn("assistant", list(content) if isinstance(content, list) else content, [])
+        turns.append(turn)
         if response:
-            responses[response] = held
+            responses[response] = turn
     else:
-        held.content.extend(block for block in content if block not in held.content)
+        turn.content.extend(block for block in content if block not in turn.content)
     for block in content if isinstance(content, list) else []:
         if isinstance(block, dict) and isinstance(block.get("id"), str):
-            callers[block["id"]] = held
+            callers[block["id"]] = turn
 
 
-def _hear_user(message: JsonObject, spoken: list[_Spoken], callers: dict[str, _Spoken]) -> None:
+def _add_user(message: JsonObject, turns: list[_Turn], callers: dict[str, _Turn]) -> None:
+    """Add the results in a user message to the turns that called for them, and the rest as a new turn."""
     content = message.get("content")
     if not isinstance(content, list):
-        spoken.append(_Spoken("user", content, []))
+        turns.append(_Turn("user", content, []))
         return
-    rest = []
+    rest: list[Any] = []
     for block in content:
         caller = callers.get(as_text(as_object(block).get("tool_use_id")))
-        if caller:
-            caller.answers.append(block)
-        else:
-            rest.append(block)
+        (caller.results if caller else rest).append(block)
     if rest or not content:
-        spoken.append(_Spoken("user", rest, []))
-
-
-def _raws(spoken: _Spoken) -> Iterator[JsonObject]:
-    yield {"role": spoken.role, "content": spoken.content}
-    if spoken.answers:
-        yield {"role": "user", "content": spoken.answers}
+        turns.append(_Turn("user", rest, []))
 
 
 def codex_items(values: Values, *, whole: bool) -> list[JsonObject]:
@@ -166,20 +387,17 @@ def codex_items(values: Values, *, whole: bool) -> list[JsonObject]:
         if as_object(line).get("type") == "response_item" and payload:
             items.append(payload)
         elif as_object(line).get("type") == "compacted" and not whole:
-            items = _replacement(payload)
+            kept = payload.get("replacement_history")
+            if isinstance(kept, list):
+                items = [item for item in kept if isinstance(item, dict)]
+            else:
+                summary = [{"type": "input_text", "text": as_text(payload.get("message"))}]
+                items = [{"type": "message", "role": "user", "content": summary}]
     return items
 
 
-def _replacement(payload: JsonObject) -> list[JsonObject]:
-    kept = payload.get("replacement_history")
-    if isinstance(kept, list):
-        return [item for item in kept if isinstance(item, dict)]
-    summary = [{"type": "input_text", "text": as_text(payload.get("message"))}]
-    return [{"type": "message", "role": "user", "content": summary}]
-
-
 def codex_instructions(values: Sequence[tuple[int, Any]]) -> Any:
-    """Return the instructions that a rollout opens with, None where it has none."""
+    """Return the instructions that a rollout opens with, None if it has none."""
     for _, line in values:
         payload = as_object(as_object(line).get("payload"))
         if as_object(line).get("type") == "session_meta":
@@ -188,7 +406,7 @@ def codex_instructions(values: Sequence[tuple[int, Any]]) -> Any:
 
 
 def messages_from_records(records: Iterable[Record]) -> list[JsonObject]:
-    """Return OpenAI messages that say what records say, for logs that hold no messages."""
+    """Return records as OpenAI messages, for logs without messages."""
     raws: list[JsonObject] = []
     for record in records:
         if record.kind == "call":
@@ -203,326 +421,108 @@ def messages_from_records(records: Iterable[Record]) -> list[JsonObject]:
     return raws
 
 
-MESSAGE_KEYS: dict[ProviderFormat, str] = {
-    "anthropic": "messages",
-    "openai": "messages",
-    "plain": "messages",
-    "responses": "input",
-    "gemini": "contents",
-}
-_SYSTEM_KEYS: dict[ProviderFormat, str] = {"responses": "instructions", "gemini": "systemInstruction"}
-_SYSTEM = ("system", "instructions", "systemInstruction", "system_instruction")
-_HEAD_VALUES = 32
-_KNOWN = "Give a request body, a list or lines of messages, or the log of an agent."
-
-
-class Origin(NamedTuple):
-    """What a conversation was read from, so that it can be written back."""
-
-    kind: Literal["body", "list", "lines", "derived"] = "derived"
-    wire: ProviderFormat = "plain"
-    source: bytes = b""
-    """The bytes of this conversation, without others in the same file."""
-    key: str = ""
-    """Where in a body the messages stand."""
-    raws: tuple[JsonObject, ...] = ()
-    lines: tuple[int, ...] = ()
-    """Of JSON Lines, the number of the line of each message."""
-
-
-class Conversation(NamedTuple):
-    """The messages of one conversation and what is sent beside them."""
-
-    messages: list[Message]
-    wire: ProviderFormat
-    system: Any = None
-    """The system prompt where it stands outside the messages: text, blocks or content."""
-    tools: Any = None
-    frame: JsonObject = {}  # noqa: RUF012 - a NamedTuple default, never mutated
-    """The rest of the request body, in its order."""
-    name: str = ""
-    others: int = 0
-    """How many more conversations the file holds."""
-    origin: Origin = Origin()
-    unread: tuple[Finding, ...] = ()
-    """Lines that do not parse, or hold no message: what stands in them is not among the messages."""
-
-
-class _Found(NamedTuple):
-    """A conversation before its messages are read."""
-
-    raws: Sequence[Any]
-    wire: ProviderFormat | None = None
-    frame: JsonObject = {}  # noqa: RUF012 - a NamedTuple default, never mutated
-    system: Any = None
-    others: int = 0
-    origin: Origin = Origin()
-    strays: tuple[BadLine, ...] = ()
-    """Lines among its messages that hold none."""
-
-
-def load_conversation(
-    source: str | os.PathLike[str] | IO[bytes],
-    *,
-    wire: ProviderFormat | None = None,
-    whole: bool = True,
-    nth: int = 0,
-) -> Conversation:
-    """Return the conversation in a file or byte stream, whichever of the known formats it has.
-
-    Of an agent's own log `whole` is everything that was said, otherwise what was in its context at the end. Of a
-    file of several conversations the `nth` is read and `others` says how many more there are.
-
-    Raises:
-        NotFound: there is no such file, or no such conversation in it.
-        InvalidInput: the file holds no conversation, or something among its messages that is none.
-    """
-    data, name = _bytes(source)
-    bad: list[BadLine] = []
-    found = list(read_json_values(io.BytesIO(data), on_bad=bad.append))
-    chosen = _found(found, data, name=name, whole=whole, nth=nth)
-    spelt = wire or chosen.wire or detect_format(chosen.raws)
-    messages = read(chosen.raws, spelt)
-    if not messages:
-        raise InvalidInput("it holds no message.", fix=_KNOWN, where=name)
-    return Conversation(
-        messages,
-        spelt,
-        system=chosen.system,
-        tools=chosen.frame.get("tools"),
-        frame=chosen.frame,
-        name=name,
-        others=chosen.others,
-        origin=chosen.origin._replace(wire=spelt, raws=tuple(message.raw for message in messages)),
-        unread=tuple(map(_unread, sorted([*bad, *chosen.strays]))),
-    )
-
-
-def _unread(line: BadLine) -> Finding:
-    what = f"It is left out, for it is {line.reason}."
-    return Finding("warning", "unread-line", f"line {line.line}", what, "Complete it, or take it out.")
-
-
-def _bytes(source: str | os.PathLike[str] | IO[bytes]) -> tuple[bytes, str]:
-    if not isinstance(source, (str, os.PathLike)):
-        return source.read(), "input"
-    path = Path(source)
-    try:
-        return path.read_bytes(), path.name
-    except OSError as reason:
-        raise NotFound(
-            f"cannot be read ({reason.strerror}).", fix="Name an existing, readable file.", where=str(path)
-        ) from reason
-
-
-def _found(found: list[tuple[int, Any]], data: bytes, *, name: str, whole: bool, nth: int) -> _Found:
-    alone = _alone(found[0][1], data) if len(found) == 1 else None
-    alone = alone or _lines(found, data)
-    if alone and nth == 0:
-        return alone
-    match _format([value for _, value in found[:_HEAD_VALUES]], name):
-        case "claude_code":
-            return _Found(claude_code_messages(found, whole=whole), "anthropic")
-        case "codex":
-            system = codex_instructions(found)
-            return _Found(codex_items(found, whole=whole), "responses", system=system)
-        case "openhands":
-            listed = [_events(value) for value in found if openhands.events_of(value[1])]
-            return _nth(listed, nth, name=name)
-        case "items":
-            raise InvalidInput("it holds items, and no messages.", fix=_KNOWN, where=name)
-        case _:
-            return _one_of(found, data, nth=nth, name=name)
-
-
-def _format(head: list[Any], name: str) -> Format:
-    try:
-        return detect_file_format(head, where=name)
-    except InvalidInput as reason:
-        raise InvalidInput(reason.what, fix=_KNOWN, where=name) from reason
-
-
-def _alone(value: Any, source: bytes) -> _Found | None:
-    return _list(value, source) or _body(value, source)
-
-
-def _body(value: Any, source: bytes) -> _Found | None:
-    """Return the conversation of a request body, or of a file that is built like one."""
-    if not isinstance(value, dict):
-        return None
-    for key in ("contents", "input", *chat.WRAPPERS):
-        listed = value.get(key)
-        if key == "input" and isinstance(listed, str) and "role" not in value:
-            listed = [{"role": "user", "content": listed}]
-        if isinstance(listed, list) and _are_messages(listed, key):
-            system = next((value[name] for name in _SYSTEM if value.get(name)), None)
-            wire = _wire_of_body(value, key, listed)
-            origin = Origin("body", source=source, key=key)
-            return _Found(listed, wire, {**value, key: None}, system, origin=origin)
-    return None
-
-
-def _are_messages(listed: list[Any], where: str) -> bool:
-    """Tell whether these are messages, be there such among them as no provider takes.
-
-    Raises:
-        InvalidInput: some are, and something among them is no object.
-    """
-    if not any(map(_is_raw, listed)):
-        return False
-    for at, value in enumerate(listed):
-        if not isinstance(value, dict):
-            raise InvalidInput(
-                f"it is {shown(value)}, and no message.", fix="Take it out.", where=f"{where}[{at}]"
-            )
-    return True
-
-
-def _is_raw(value: Any) -> bool:
-    return isinstance(value, dict) and (
-        chat.is_message(value)
-        or "parts" in value
-        or "call_id" in value
-        or detect_format([value]) == "responses"
-    )
-
-
-def _wire_of_body(body: JsonObject, key: str, raws: list[JsonObject]) -> ProviderFormat | None:
-    if key in {"contents", "input"}:
-        return "gemini" if key == "contents" else "responses"
-    seen = detect_format(raws)
-    model = as_text(body.get("model"))
-    if seen != "plain" or not model:
-        return "anthropic" if seen == "plain" and "system" in body else seen
-    tools = body.get("tools")
-    schemas = any("input_schema" in as_object(tool) for tool in (tools if isinstance(tools, list) else []))
-    return "anthropic" if schemas or "system" in body or "claude" in model else "openai"
-
-
-def _list(value: Any, source: bytes) -> _Found | None:
-    if isinstance(value, list) and _are_messages(value, "messages"):
-        return _Found(value, origin=Origin("list", source=source))
-    return None
-
-
-def _lines(found: list[tuple[int, Any]], source: bytes) -> _Found | None:
-    """Return the conversation that is one message per line, be there lines between that hold nothing of one."""
-    held = [(number, value) for number, value in found if not _is_stray(value)]
-    if not any(_is_raw(value) for _, value in held) or not all(_may_be_raw(value) for _, value in held):
-        return None
-    strays = (
-        BadLine(number, f"{shown(value)}, and no message") for number, value in found if _is_stray(value)
-    )
-    origin = Origin("lines", source=source, lines=tuple(number for number, _ in held))
-    return _Found([value for _, value in held], origin=origin, strays=tuple(strays))
-
-
-def _is_stray(value: Any) -> bool:
-    return not value or not isinstance(value, (dict, list))
-
-
-def _may_be_raw(value: Any) -> bool:
-    return isinstance(value, dict) and ("role" in value or "content" in value or _is_raw(value))
-
-
-def _events(value: tuple[int, Any]) -> _Found:
-    return _Found(messages_from_records(openhands.records([value])), "openai")
-
-
-def _one_of(found: list[tuple[int, Any]], data: bytes, *, nth: int, name: str) -> _Found:
-    """Return one of the conversations that the values of a file hold, each perhaps several."""
-    session = [as_object(value.get("message")) or value for _, value in found if chat.is_line(value)]
-    if session:
-        return _nth([_Found([raw for raw in session if chat.is_message(raw)], "plain")], nth, name=name)
-    lines = data.splitlines(keepends=True) if len(found) > 1 else []
-    listed: list[_Found] = []
-    for number, value in found:
-        alone = _alone(value, lines[number - 1] if lines else data)
-        if alone:
-            listed.append(alone)
-        else:
-            listed += (
-                _Found([raw for raw in one.messages if raw], "plain") for one in chat.conversations(value)
-            )
-    return _nth(listed, nth, name=name)
-
-
-def _nth(listed: list[_Found], nth: int, *, name: str) -> _Found:
-    if not 0 <= nth < len(listed):
-        raise NotFound(
-            f"there is no conversation {nth}.", fix=f"Choose one of 0 to {len(listed) - 1}.", where=name
-        )
-    return listed[nth]._replace(others=len(listed) - 1)
-
-
 def convert_conversation(
-    conversation: Conversation, wire: ProviderFormat
+    conversation: Conversation, format: ProviderFormat
 ) -> tuple[Conversation, list[Finding]]:
-    """Return the conversation in another wire, and what could not be said there.
+    """Return the conversation in another format, and findings that name each content it cannot hold.
 
-    Definitions of tools and the rest of the body are spelt for the old provider and are left behind.
+    Definitions of tools and the rest of the body are made for the old provider and are left behind.
     """
-    if wire == conversation.wire:
+    if format == conversation.format:
         return conversation, []
-    found = convert(conversation.messages, wire, system=conversation.system)
-    left = ["tools-dropped"] if conversation.tools else []
-    lost = [
-        Finding("warning", code, "tools", "Tools are defined otherwise there.", "Define them.")
-        for code in left
-    ]
-    new = conversation._replace(messages=found.messages, wire=wire, system=found.system, tools=None, frame={})
-    return new, [*found.findings, *lost]
+    found = convert(conversation.messages, format, system=conversation.system)
+    findings = found.findings
+    if conversation.tools:
+        what = f"Definitions of tools for {conversation.format} are left behind."
+        findings = [*findings, warning("tools-dropped", "tools", what, "Define them.")]
+    new = conversation._replace(
+        messages=found.messages, format=format, system=found.system, tools=None, frame={}
+    )
+    return new, findings
 
 
 def conversation_bytes(conversation: Conversation) -> bytes:
-    """Return the conversation as the file it came from would hold it.
+    """Return the conversation as its source file would have it.
 
-    Unchanged it is the very bytes. Changed, or said for another provider, it is printed in the layout of the source;
-    what came from an agent's log becomes a request body.
+    Unchanged it is the very bytes. Changed or converted it is printed in the layout of the source; a conversation from an
+    agent's log becomes a request body.
     """
     origin, raws = conversation.origin, [message.raw for message in conversation.messages]
-    if origin.kind == "derived" or origin.wire != conversation.wire:
-        return dumps(_new_body(conversation, raws), Layout(end="\n"))
-    if _unchanged(conversation, raws):
+    if origin.kind == "derived" or origin.format != conversation.format:
+        beside = _beside(conversation._replace(frame={}))
+        return dumps({**beside, MESSAGE_KEYS[conversation.format]: raws}, Layout(end="\n"))
+    beside = _beside(conversation)
+    if not beside and len(raws) == len(origin.raws) and all(map(lambda a, b: a is b, raws, origin.raws)):
         return origin.source
     if origin.kind == "lines":
-        return _dumped_lines(origin, raws)
+        source = list(io.BytesIO(origin.source))
+        layout = layout_of(source[0])._replace(indent=None, end="\n")
+        numbers = {id(raw): number for raw, number in zip(origin.raws, origin.lines, strict=True)}
+        return b"".join(_line(raw, source, numbers.get(id(raw), 0)) or dumps(raw, layout) for raw in raws)
     layout = layout_of(origin.source)
     if origin.kind == "list":
         return dumps(raws, layout)
     body = {key: raws if key == origin.key else value for key, value in conversation.frame.items()}
-    return dumps({**body, **_beside(conversation)}, layout)
-
-
-def _unchanged(conversation: Conversation, raws: list[JsonObject]) -> bool:
-    before = conversation.origin.raws
-    same = len(raws) == len(before) and all(new is old for new, old in zip(raws, before, strict=True))
-    return same and not _beside(conversation)
+    return dumps({**body, **beside}, layout)
 
 
 def _beside(conversation: Conversation) -> JsonObject:
-    """Return what is sent beside the messages and is not as it was read."""
+    """Return the system prompt and tools, under their keys, if they are not as they were read."""
     frame = conversation.frame
-    spelt = next((key for key in _SYSTEM if key in frame), _SYSTEM_KEYS.get(conversation.wire, "system"))
-    held = ((spelt, conversation.system), ("tools", conversation.tools))
+    key = next((key for key in _SYSTEM if key in frame), _SYSTEM_KEYS.get(conversation.format, "system"))
+    held = ((key, conversation.system), ("tools", conversation.tools))
     return {key: value for key, value in held if value is not None and frame.get(key) is not value}
 
 
-def _new_body(conversation: Conversation, raws: list[JsonObject]) -> JsonObject:
-    return {**_beside(conversation._replace(frame={})), MESSAGE_KEYS[conversation.wire]: raws}
-
-
-def _dumped_lines(origin: Origin, raws: list[JsonObject]) -> bytes:
-    source = list(io.BytesIO(origin.source))
-    layout = layout_of(source[0])._replace(indent=None, end="\n")
-    numbers = {id(raw): number for raw, number in zip(origin.raws, origin.lines, strict=True)}
-    return b"".join(_line(raw, source, numbers.get(id(raw), 0)) or dumps(raw, layout) for raw in raws)
-
-
 def _line(raw: JsonObject, source: list[bytes], number: int) -> bytes:
-    """Return the line that holds `raw` and nothing else, empty where there is none."""
+    """Return the line that holds only `raw`, empty without one."""
     try:
         line = source[number - 1] if number else b""
         return line.rstrip(b"\r\n") + b"\n" if line and json.loads(line) == raw else b""
     except ValueError:
         return b""
+
+
+class Layout(NamedTuple):
+    """The options of `json.dumps` that print like the source."""
+
+    indent: int | str | None = None
+    spaced: bool = True
+    """A space after each colon and comma."""
+    ascii: bool = False
+    end: str = ""
+
+
+def layout_of(source: bytes) -> Layout:
+    r"""Return the layout of a JSON text, as its start shows it.
+
+    >>> layout_of(b'{\n  "a": 1\n}\n')
+    Layout(indent=2, spaced=True, ascii=False, end='\n')
+    >>> layout_of(b'[{"a":1,"b":2}]').spaced
+    False
+    """
+    opening = _INDENTED.match(source)
+    blank = opening[1] if opening else b""
+    indent = "\t" if blank == b"\t" else len(blank)
+    key = _SPACED.search(source)
+    return Layout(
+        indent or None,
+        spaced=not key or bool(key[1]),
+        ascii=source.isascii() and b"\\u" in source,
+        end="\n" if source.endswith(b"\n") else "",
+    )
+
+
+def dumps(value: Any, layout: Layout) -> bytes:
+    r"""Return `value` printed in a layout; a lone surrogate, which is not Unicode, is escaped.
+
+    >>> dumps({"a": ["é", 1]}, Layout())
+    b'{"a": ["\xc3\xa9", 1]}'
+    """
+    comma = ", " if layout.spaced and layout.indent is None else ","
+    separators = (comma, ": " if layout.spaced else ":")
+    text = json.dumps(value, ensure_ascii=layout.ascii, indent=layout.indent, separators=separators)
+    try:
+        return (text + layout.end).encode()
+    except UnicodeEncodeError:
+        return dumps(value, layout._replace(ascii=True))

@@ -1,11 +1,8 @@
-"""Turns: a conversation in no wire, between reading it in one and writing it in another.
+"""Turns: a conversation between reading it in one provider format and writing it in another.
 
-A response is one turn with all the answers to its calls, wherever these stood; a result that answers no call is
-said by the user, since no provider takes it otherwise.
-
-Pairing: ids for calls and results of formats that have none, made of the name and of the order.
-
-A result without an id answers the oldest open call of its name, as these formats define it.
+A response is one turn with all the answers to its calls, at any place; a result without its call becomes text of
+the user, since no provider accepts it otherwise. Calls and results of formats without ids get ids made of the name and
+the order: a result without an id answers the oldest open call of its name, as these formats define it.
 """
 
 from __future__ import annotations
@@ -14,230 +11,194 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from aether.messages.content import read_media, value_at, write_media
+from aether.messages.findings import changed, warning
 from aether.messages.model import Block, Message, ProviderFormat, Role, as_object, is_failure_text
 from aether.types import Finding, JsonObject
 
+Report = Callable[[Finding], None]
+# Formats whose results can hold pictures.
+_MEDIA_IN_RESULTS = ("anthropic", "responses")
+# Formats whose results can be flagged as failures.
+_FAILURE_FLAG = ("anthropic", "gemini")
+
 
 class Answer(NamedTuple):
-    """What a call brought."""
+    """The result of a call."""
 
     block: Block
     shown: list[JsonObject]
-    """Media that came with it, spelt for the wire that is written."""
+    """Media that came with it, in the format to be written."""
 
 
 class Turn(NamedTuple):
-    """What one side says at once."""
+    """The texts, media and calls of one side, up to the other side's."""
 
     role: Role
     pieces: list[Block | JsonObject]
-    """Texts and calls, and media spelt for the wire that is written."""
+    """Texts and calls, and media in the format to be written."""
     answers: list[Answer]
     meta: JsonObject
     developer: bool = False
 
 
-Report = Callable[[Finding], None]
-# Where results may hold pictures.
-_SHOWING_RESULTS = ("anthropic", "responses")
-# Where results can be flagged as failures.
-_FLAGGING = ("anthropic", "gemini")
+class _State(NamedTuple):
+    """The turns so far."""
 
-
-class _Heard(NamedTuple):
-    """What has been taken in so far."""
-
-    wire: ProviderFormat
+    format: ProviderFormat
     report: Report
     turns: list[Turn]
     callers: dict[str, Turn]
-    """The turn whose call of that id waits for its answer."""
+    """The turn of each call that waits for its answer, by the id of the call."""
 
 
-def turns_for(messages: Sequence[Message], wire: ProviderFormat, report: Report) -> list[Turn]:
-    """Return `messages` as turns to be written in `wire`; what cannot be said there is reported."""
-    heard = _Heard(wire, report, [], {})
+def turns_for(messages: Sequence[Message], format: ProviderFormat, report: Report) -> list[Turn]:
+    """Return `messages` as turns to be written in `format`; content that it cannot hold is reported."""
+    state = _State(format, report, [], {})
     for at, message in enumerate(messages):
-        _hear(message, f"messages[{at}]", heard)
-    return [turn for turn in heard.turns if turn.pieces]
+        _add(message, f"messages[{at}]", state)
+    return [turn for turn in state.turns if turn.pieces]
 
 
-def _hear(message: Message, where: str, heard: _Heard) -> None:
+def _add(message: Message, where: str, state: _State) -> None:
     meta = as_object(message.raw.get("meta"))
-    blocks = iter(enumerate(message.blocks))
     turn: Turn | None = None
-    for at, block in blocks:
+    for at, block in enumerate(message.blocks):
         if block.kind == "result":
-            if not _answered(block, message, at, where, heard):
-                _orphan(block, where, meta, heard)
+            _add_result(message, at, where, state)
             turn = None
             continue
-        piece = _piece(message, at, where, heard)
+        piece = _piece(message, at, where, state)
         if piece is None:
             continue
         if turn is None:
-            turn = _turn(message, meta, heard)
+            turn = _turn_of(message, meta, state)
         turn.pieces.append(piece)
         if isinstance(piece, Block) and piece.kind == "call":
-            heard.callers[piece.call_id] = turn
+            state.callers[piece.call_id] = turn
 
 
-def _turn(message: Message, meta: JsonObject, heard: _Heard) -> Turn:
+def _turn_of(message: Message, meta: JsonObject, state: _State) -> Turn:
+    """Return the turn that a message belongs to: a response in several items or messages is one turn."""
     role: Role = "user" if message.role == "tool" else message.role
-    last = heard.turns[-1] if heard.turns else None
-    # A response in several items, or several messages of the assistant in a row, are one.
+    last = state.turns[-1] if state.turns else None
     if last and role == last.role == "assistant" and not last.answers:
         last.meta.update(meta)
         return last
-    made = Turn(role, [], [], dict(meta), message.raw.get("role") == "developer")
-    heard.turns.append(made)
-    return made
+    state.turns.append(Turn(role, [], [], dict(meta), message.raw.get("role") == "developer"))
+    return state.turns[-1]
 
 
-def _piece(message: Message, at: int, where: str, heard: _Heard) -> Block | JsonObject | None:
+def _piece(message: Message, at: int, where: str, state: _State) -> Block | JsonObject | None:
     block = message.blocks[at]
-    if block.kind == "media":
-        if at and message.blocks[at - 1].kind in {"result", "media"} and _in_result(message, at):
-            return None
-        return _media(message, block, where, heard)
-    if block.kind == "reasoning":
-        heard.report(
-            Finding(
-                "info", "reasoning-dropped", where, "Reasoning belongs to its provider.", "Nothing to do."
-            )
+    if block.kind in ("reasoning", "other"):
+        what = f"{state.format} has no equivalent of {block.text[:80]}."
+        state.report(
+            changed("reasoning-dropped", where, "Reasoning is for its own provider only.")
+            if block.kind == "reasoning"
+            else warning("block-dropped", where, what, "Write it as text.")
         )
         return None
-    if block.kind == "other":
-        heard.report(
-            Finding("warning", "block-dropped", where, f"{block.text[:80]} has no like.", "Say it as text.")
-        )
+    if block.kind != "media":
+        return block if block.kind == "call" or block.text.strip() else None
+    if at and message.blocks[at - 1].kind in {"result", "media"} and _is_in_result(message, at):
         return None
-    return block if block.kind == "call" or block.text.strip() else None
-
-
-def _in_result(message: Message, at: int) -> bool:
-    """Tell whether media came with a result: it stands deeper than content of the message itself."""
-    before = [block for block in message.blocks[:at] if block.kind != "media"]
-    return (
-        bool(before)
-        and before[-1].kind == "result"
-        and (len(message.blocks[at].at) > 2 or message.role == "tool")
-    )
-
-
-def _media(message: Message, block: Block, where: str, heard: _Heard) -> Block | JsonObject | None:
     if block.text:
         return block._replace(kind="text")
-    shown = read_media(value_at(message.raw, block.at))
-    made = write_media(shown, heard.wire) if shown else None
-    if made is None or (message.role == "assistant" and heard.wire != "gemini"):
-        heard.report(
-            Finding(
-                "warning",
-                "media-dropped",
-                where,
-                f"{heard.wire} cannot show it there.",
-                "Describe it in text.",
-            )
-        )
+    made = _written_media(message, block, state.format)
+    if made is None or (message.role == "assistant" and state.format != "gemini"):
+        what = f"{state.format} has no such media there."
+        state.report(warning("media-dropped", where, what, "Describe it in text."))
         return None
     return made
 
 
-def _answered(block: Block, message: Message, at: int, where: str, heard: _Heard) -> bool:
-    """Give a result to the turn that called for it; tell whether there is one."""
-    caller = heard.callers.pop(block.call_id, None)
+def _written_media(message: Message, block: Block, format: ProviderFormat) -> JsonObject | None:
+    media = read_media(value_at(message.raw, block.at))
+    return write_media(media, format) if media else None
+
+
+def _is_in_result(message: Message, at: int) -> bool:
+    """Return whether media came with a result: their place is deeper than content of the message itself."""
+    before = [block for block in message.blocks[:at] if block.kind != "media"]
+    deeper = len(message.blocks[at].at) > 2 or message.role == "tool"
+    return bool(before) and before[-1].kind == "result" and deeper
+
+
+def _add_result(message: Message, at: int, where: str, state: _State) -> None:
+    """Add a result to the turn that called for it, or make it a text of the user."""
+    block, meta = message.blocks[at], as_object(message.raw.get("meta"))
+    caller = state.callers.pop(block.call_id, None)
     if caller is None:
-        return False
-    if block.is_error and heard.wire not in _FLAGGING and not is_failure_text(block.text):
-        heard.report(
-            Finding("info", "flag-dropped", where, "It cannot be said that a tool failed.", "Say it in text.")
-        )
-    caller.answers.append(Answer(block, list(_shown(message, at, where, heard))))
-    caller.meta.update(as_object(message.raw.get("meta")))
-    return True
+        what = "The result answers no call."
+        state.report(warning("orphan-result", where, what, "It became a user message."))
+        if block.text.strip():
+            state.turns.append(Turn("user", [block._replace(kind="text")], [], dict(meta)))
+        return
+    if block.is_error and state.format not in _FAILURE_FLAG and not is_failure_text(block.text):
+        state.report(changed("flag-dropped", where, f"{state.format} has no flag for a tool that failed."))
+    caller.answers.append(Answer(block, list(_media_after(message, at, where, state))))
+    caller.meta.update(meta)
 
 
-def _shown(message: Message, at: int, where: str, heard: _Heard) -> Iterator[JsonObject]:
+def _media_after(message: Message, at: int, where: str, state: _State) -> Iterator[JsonObject]:
+    """Yield the media that came with the result at `at`."""
     for follower in range(at + 1, len(message.blocks)):
         block = message.blocks[follower]
-        if block.kind != "media" or not _in_result(message, follower):
+        if block.kind != "media" or not _is_in_result(message, follower):
             return
-        shown = read_media(value_at(message.raw, block.at))
-        made = write_media(shown, heard.wire) if shown and heard.wire in _SHOWING_RESULTS else None
+        made = _written_media(message, block, state.format) if state.format in _MEDIA_IN_RESULTS else None
         if made:
             yield made
         else:
-            heard.report(
-                Finding(
-                    "warning",
-                    "media-dropped",
-                    where,
-                    f"Results of {heard.wire} are text.",
-                    "Describe it in text.",
-                )
-            )
-
-
-def _orphan(block: Block, where: str, meta: JsonObject, heard: _Heard) -> None:
-    heard.report(
-        Finding("warning", "orphan-result", where, "The result answers no call.", "It is said by the user.")
-    )
-    if block.text.strip():
-        heard.turns.append(Turn("user", [block._replace(kind="text")], [], dict(meta)))
+            what = f"Results of {state.format} are text."
+            state.report(warning("media-dropped", where, what, "Describe it in text."))
 
 
 class _Ids(NamedTuple):
-    """What has been called so far."""
+    """The calls so far."""
 
     counts: dict[str, int]
-    """Calls and lonely results without an id, by name."""
+    """Calls, and results without a call, by name."""
     open: dict[str, list[str]]
-    """Ids of calls that nothing answered yet, by name, oldest first."""
+    """Ids of calls without an answer, by name, oldest first."""
 
 
 def with_call_ids(messages: Sequence[Message], *, after: Sequence[Message] = ()) -> list[Message]:
     """Return `messages` with an id on each call and result that lacks one; `after` are those before them."""
-    if not any(map(_lacks, messages)):
+    if not any(map(_lacks_ids, messages)):
         return list(messages)
     ids = _Ids({}, {})
     for message in after:
         for block in message.blocks:
-            _note(block, ids)
-    return [_identified(message, ids) for message in messages]
+            _count(block, ids)
+    return [message._replace(blocks=tuple(_identified(message, ids))) for message in messages]
 
 
-def _lacks(message: Message) -> bool:
-    """Tell whether a message needs an id; where a format asks for one, its lack is a fault and stays."""
+def _lacks_ids(message: Message) -> bool:
+    """Return whether a message needs ids; in formats that require them a missing id is a fault and stays."""
     legacy = "function_call" in message.raw or message.raw.get("role") == "function"
-    return (message.wire == "gemini" or legacy) and any(
+    return (message.format == "gemini" or legacy) and any(
         block.kind in {"call", "result"} and not block.call_id for block in message.blocks
     )
 
 
-def _identified(message: Message, ids: _Ids) -> Message:
-    lacks = _lacks(message)
-    return message._replace(blocks=tuple(_blocks(message, ids, lacks=lacks)))
-
-
-def _blocks(message: Message, ids: _Ids, *, lacks: bool) -> Iterator[Block]:
+def _identified(message: Message, ids: _Ids) -> Iterator[Block]:
+    lacks = _lacks_ids(message)
     for block in message.blocks:
         found = block
         if lacks and not block.call_id and block.kind in {"call", "result"}:
             waiting = ids.open.get(block.tool, []) if block.kind == "result" else []
             made = waiting[0] if waiting else f"{block.tool}#{ids.counts.get(block.tool, 0) + 1}"
             found = block._replace(call_id=made)
-        _note(found, ids)
+        _count(found, ids)
         yield found
 
 
-def _note(block: Block, ids: _Ids) -> None:
-    if block.kind == "call":
+def _count(block: Block, ids: _Ids) -> None:
+    waiting = ids.open.setdefault(block.tool, [])
+    if block.kind == "result" and block.call_id in waiting:
+        waiting.remove(block.call_id)
+    elif block.kind in {"call", "result"}:
         ids.counts[block.tool] = ids.counts.get(block.tool, 0) + 1
-        ids.open.setdefault(block.tool, []).append(block.call_id)
-    elif block.kind == "result":
-        waiting = ids.open.get(block.tool, [])
-        if block.call_id in waiting:
-            waiting.remove(block.call_id)
-        else:
-            ids.counts[block.tool] = ids.counts.get(block.tool, 0) + 1
+        if block.kind == "call":
+            waiting.append(block.call_id)

@@ -76,7 +76,7 @@ def message_tokens(message: Message, count: Counter) -> int:
     >>> message_tokens(Message("user", (), said, "openai"), lambda text: len(text.split()))
     6
     """
-    raw, wire = message.raw, message.wire
+    raw, wire = message.raw, message.format
     keys = _SENT.get(wire)
     if keys is None:
         return MESSAGE_TOKENS + _block({key: raw[key] for key in raw if key != "meta"}, count, wire)

@@ -1,4 +1,4 @@
-"""Laws of the message formats: reading keeps everything, writing changes what it says and nothing else."""
+"""Laws of the message providers: reading keeps everything, writing changes what it says and nothing else."""
 
 import json
 from copy import deepcopy
@@ -24,7 +24,7 @@ from aether.messages.validate import check
 from tests.laws.histories import broken_histories, histories, junk
 
 PROVIDERS = ("anthropic", "openai", "responses", "gemini")
-wires = st.sampled_from(PROVIDER_FORMATS)
+providers = st.sampled_from(PROVIDER_FORMATS)
 
 
 def texts(messages):
@@ -59,21 +59,21 @@ def roles(messages):
 
 
 @given(histories() | broken_histories())
-def test_reading_keeps_each_message_to_the_letter(spelt):
-    wire, raws = spelt
+def test_reading_keeps_each_message_to_the_letter(given_history):
+    provider, raws = given_history
     before = json.dumps(raws)
 
-    messages = read(raws, wire)
+    messages = read(raws, provider)
 
     assert all(message.raw is raw for message, raw in zip(messages, raws, strict=True))
     assert json.dumps(raws) == before
 
 
-@given(junk(), wires)
-def test_nothing_that_is_an_object_is_too_odd_to_be_read_and_rewritten(raws, wire):
+@given(junk(), providers)
+def test_nothing_that_is_an_object_is_too_odd_to_be_read_and_rewritten(raws, provider):
     before = deepcopy(raws)
 
-    for message in read(raws, wire):
+    for message in read(raws, provider):
         assert isinstance(without_reasoning(message).raw, dict)
         for at, block in enumerate(message.blocks):
             if block.kind == "result" and block.at:
@@ -86,11 +86,11 @@ def test_nothing_that_is_an_object_is_too_odd_to_be_read_and_rewritten(raws, wir
 
 
 @given(histories(), st.text(), st.data())
-def test_a_new_text_is_read_again_and_all_else_stays(spelt, text, data):
-    wire, raws = spelt
+def test_a_new_text_is_read_again_and_all_else_stays(given_history, text, data):
+    provider, raws = given_history
     places = [
         (message, at)
-        for message in read(raws, wire)
+        for message in read(raws, provider)
         for at, block in enumerate(message.blocks)
         if block.at and block.kind in {"text", "result", "call"}
     ]
@@ -111,42 +111,42 @@ def test_a_new_text_is_read_again_and_all_else_stays(spelt, text, data):
     assert list(changed.raw) == list(message.raw)
 
 
-@given(wires, st.sampled_from(["system", "user", "assistant"]), st.text())
-def test_what_is_said_is_read(wire, role, text):
-    if (wire, role) == ("gemini", "system"):
+@given(providers, st.sampled_from(["system", "user", "assistant"]), st.text())
+def test_a_new_message_is_read_again(provider, role, text):
+    if (provider, role) == ("gemini", "system"):
         with pytest.raises(InvalidInput):
-            new_message(role, text, wire)
+            new_message(role, text, provider)
         return
 
-    message = new_message(role, text, wire)
+    message = new_message(role, text, provider)
 
-    assert (message.role, message.text, message.wire) == (role, text, wire)
-    assert read([message.raw], wire) == [message]
+    assert (message.role, message.text, message.format) == (role, text, provider)
+    assert read([message.raw], provider) == [message]
 
 
 @given(histories())
-def test_without_reasoning_only_reasoning_is_gone(spelt):
-    wire, raws = spelt
-    for message in read(raws, wire):
+def test_without_reasoning_only_reasoning_is_removed(given_history):
+    provider, raws = given_history
+    for message in read(raws, provider):
         left = without_reasoning(message)
 
         kept = [block._replace(at=()) for block in left.blocks if block.kind != "reasoning"]
         assert kept == [block._replace(at=()) for block in message.blocks if block.kind != "reasoning"]
-        if kept and wire != "responses":
+        if kept and provider != "responses":
             assert all(block.kind != "reasoning" for block in left.blocks)
 
 
-@given(histories(*PROVIDERS), wires)
-def test_another_wire_says_the_same_and_its_provider_takes_it(spelt, wire):
-    source, raws = spelt
+@given(histories(*PROVIDERS), providers)
+def test_another_format_has_the_same_content_and_its_provider_accepts_it(given_history, provider):
+    source, raws = given_history
     messages = read(raws, source)
     if any(finding.level == "error" for finding in check(messages, source)):
         return
 
-    found = convert(messages, wire)
+    found = convert(messages, provider)
 
     sent = [message._replace(raw=bare(message.raw)) for message in found.messages]
-    refused = {finding.code for finding in check(sent, wire) if finding.level == "error"}
+    refused = {finding.code for finding in check(sent, provider) if finding.level == "error"}
     assert refused <= ({"no-messages"} if all(message.role == "system" for message in messages) else set())
     assert calls(found.messages) == calls(messages)
     assert exchanges(found.messages) == exchanges(messages)
@@ -158,35 +158,35 @@ def test_another_wire_says_the_same_and_its_provider_takes_it(spelt, wire):
     assert opening + texts(found.messages) == texts(messages)
 
 
-@given(histories(*PROVIDERS), wires)
-def test_there_and_back_is_the_same_conversation(spelt, wire):
-    source, raws = spelt
+@given(histories(*PROVIDERS), providers)
+def test_there_and_back_is_the_same_conversation(given_history, provider):
+    source, raws = given_history
     messages = [message for message in read(raws, source) if message.role != "system"]
 
-    there = convert(messages, wire)
+    there = convert(messages, provider)
     back = convert(there.messages, source, system=there.system)
 
-    assert {message.wire for message in back.messages} <= {source}
+    assert {message.format for message in back.messages} <= {source}
     assert texts(back.messages) == texts(messages)
     assert calls(back.messages) == calls(messages)
     assert exchanges(back.messages) == exchanges(messages)
     assert roles(back.messages) == roles(messages)
 
 
-@given(histories(*PROVIDERS), wires)
-def test_what_is_ours_about_a_message_comes_along(spelt, wire):
-    source, raws = spelt
+@given(histories(*PROVIDERS), providers)
+def test_meta_of_a_message_is_kept_in_another_format(given_history, provider):
+    source, raws = given_history
     marked = [{**raw, "meta": {"protected": True}} for raw in raws]
 
-    found = convert(read(marked, source), wire)
+    found = convert(read(marked, source), provider)
 
     assert all(message.raw["meta"] == {"protected": True} for message in found.messages)
     assert all("meta" not in bare(message.raw) for message in found.messages)
 
 
 @given(histories())
-def test_reading_the_newest_after_the_rest_is_reading_all(spelt):
-    wire, raws = spelt
-    whole = read(raws, wire)
+def test_reading_the_newest_after_the_rest_is_reading_all(given_history):
+    provider, raws = given_history
+    whole = read(raws, provider)
 
-    assert read(raws[len(raws) // 2 :], wire, after=whole[: len(raws) // 2]) == whole[len(raws) // 2 :]
+    assert read(raws[len(raws) // 2 :], provider, after=whole[: len(raws) // 2]) == whole[len(raws) // 2 :]

@@ -1,4 +1,4 @@
-"""Laws of groups, checks and repairs, over conversations of every wire: valid, broken, and senseless."""
+"""Laws of groups, checks and repairs, over conversations of every provider: valid, broken, and senseless."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.laws.histories import Ending, broken_histories, histories, history, j
 from tests.tables import rows
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
-# A fault matters in some wires and some places only: the usual 100 examples miss it now and then.
+# A fault matters in some providers and some places only: the usual 100 examples miss it now and then.
 thoroughly = examples(400)
 # Of a file of many conversations, so many are read.
 MOST_OF_A_FILE = 6
@@ -49,59 +49,59 @@ def strings(value):
             yield from strings(below)
 
 
-def errors(messages, wire):
-    """The errors that a repair can do something about: where nothing is left, nothing can be mended."""
+def errors(messages, provider):
+    """The errors that a repair can do something about: where nothing is left, nothing can be repaired."""
     return [
-        found for found in check(messages, wire) if found.level == "error" and found.code != "no-messages"
+        found for found in check(messages, provider) if found.level == "error" and found.code != "no-messages"
     ]
 
 
 @given(histories())
 def test_a_valid_conversation_is_refused_for_nothing_and_left_alone(case):
-    wire, raws = case
-    messages = convert.read(raws, wire)
+    provider, raws = case
+    messages = convert.read(raws, provider)
 
-    repaired = repair(messages, wire)
+    repaired = repair(messages, provider)
 
-    assert errors(messages, wire) == []
+    assert errors(messages, provider) == []
     assert repaired == (messages, [])
 
 
 @given(histories())
 def test_only_the_calls_at_the_very_end_may_lack_results(case):
-    wire, raws = case
+    provider, raws = case
 
-    found = groups(convert.read(raws, wire))
+    found = groups(convert.read(raws, provider))
 
     assert not any(group.open for group in found[:-1])
-    assert not any(group.kind == "orphan" for group in found) or wire == "plain"
+    assert not any(group.kind == "orphan" for group in found) or provider == "plain"
 
 
 @thoroughly
 @given(broken_histories())
 def test_after_a_repair_nothing_is_refused(case):
-    wire, raws = case
+    provider, raws = case
 
-    assert errors(repair(convert.read(raws, wire), wire).messages, wire) == []
+    assert errors(repair(convert.read(raws, provider), provider).messages, provider) == []
 
 
 @thoroughly
 @given(broken_histories())
 def test_repairing_twice_is_repairing_once(case):
-    wire, raws = case
-    once = repair(convert.read(raws, wire), wire).messages
+    provider, raws = case
+    once = repair(convert.read(raws, provider), provider).messages
 
-    assert repair(once, wire) == (once, [])
+    assert repair(once, provider) == (once, [])
 
 
 @thoroughly
 @given(broken_histories())
-def test_a_repair_loses_no_text_invents_none_and_tells_what_it_did(case):
-    wire, raws = case
+def test_a_repair_loses_and_invents_no_text_and_reports_each_change(case):
+    provider, raws = case
     before = copy.deepcopy(raws)
-    messages = convert.read(raws, wire)
+    messages = convert.read(raws, provider)
 
-    repaired = repair(messages, wire)
+    repaired = repair(messages, provider)
 
     assert raws == before
     assert texts(messages) <= texts(repaired.messages)
@@ -111,21 +111,21 @@ def test_a_repair_loses_no_text_invents_none_and_tells_what_it_did(case):
 
 @given(st.sampled_from(PROVIDER_FORMATS), junk())
 @example("anthropic", [{"role": "assistant", "content": [{"type": "thinking"}]}])
-def test_whatever_it_is_it_can_be_read_grouped_checked_and_repaired(wire, raws):
-    messages = convert.read(raws, wire)
+def test_whatever_it_is_it_can_be_read_grouped_checked_and_repaired(provider, raws):
+    messages = convert.read(raws, provider)
 
-    repaired = repair(messages, wire).messages
+    repaired = repair(messages, provider).messages
 
-    assert errors(repaired, wire) == []
-    assert repair(repaired, wire) == (repaired, [])
+    assert errors(repaired, provider) == []
+    assert repair(repaired, provider) == (repaired, [])
     require_a_partition(messages)
 
 
 @given(st.one_of(histories(), broken_histories()))
 def test_groups_are_a_partition_and_turns_are_one_of_the_groups(case):
-    wire, raws = case
+    provider, raws = case
 
-    require_a_partition(convert.read(raws, wire))
+    require_a_partition(convert.read(raws, provider))
 
 
 def require_a_partition(messages):
@@ -140,12 +140,12 @@ def require_a_partition(messages):
 
 @given(histories("anthropic", "openai", "responses", "gemini"), st.sets(st.integers(0, 40)))
 def test_whichever_groups_go_no_result_is_left_without_its_call(case, gone):
-    wire, raws = case
-    messages = convert.read(raws, wire)
+    provider, raws = case
+    messages = convert.read(raws, provider)
     found = groups(messages)
 
     kept = sorted(at for number, group in enumerate(found) if number not in gone for at in group.members)
-    left = check([messages[at] for at in kept], wire)
+    left = check([messages[at] for at in kept], provider)
 
     assert not {
         "orphan-result",
@@ -157,12 +157,14 @@ def test_whichever_groups_go_no_result_is_left_without_its_call(case, gone):
 
 
 @given(seeds(), st.sampled_from(PROVIDER_FORMATS), st.sampled_from(Ending.__args__))
-def test_a_history_is_the_same_each_time_and_ends_as_asked(seed, wire, ending):
-    raws = history(seed, wire, ending=ending)
+def test_a_history_is_the_same_each_time_and_ends_as_asked(seed, provider, ending):
+    raws = history(seed, provider, ending=ending)
 
-    assert json.dumps(raws) == json.dumps(history(seed, wire, ending=ending))
-    open_at_the_end = {found.code for found in check(convert.read(raws, wire), wire)} & {"dangling-call"}
-    assert bool(open_at_the_end) == (ending == "calls" and wire != "plain")
+    assert json.dumps(raws) == json.dumps(history(seed, provider, ending=ending))
+    open_at_the_end = {found.code for found in check(convert.read(raws, provider), provider)} & {
+        "dangling-call"
+    }
+    assert bool(open_at_the_end) == (ending == "calls" and provider != "plain")
 
 
 def conversations(path):
@@ -178,15 +180,18 @@ def conversations(path):
 @pytest.mark.real_data
 @pytest.mark.slow
 @rows(("folder", "least"), [("claude_code", 20), ("codex", 5), ("hooks", 0), ("trajectories", 40)])
-def test_what_real_sessions_hold_is_grouped_checked_and_mended(folder, least):
+def test_real_sessions_are_grouped_checked_and_repaired(folder, least):
     if not (DATA / folder).is_dir():
         pytest.skip("needs the real transcripts beside the repository")
     seen = 0
     for path in sorted((DATA / folder).rglob("*.json*")):
         for read in conversations(path):
-            for wire in {read.wire, "anthropic", "openai", "responses", "gemini"}:
-                messages = convert_conversation(read, wire)[0].messages
-                assert not has_errors(check(repair(messages, wire).messages, wire)), (path.name, wire)
+            for provider in {read.format, "anthropic", "openai", "responses", "gemini"}:
+                messages = convert_conversation(read, provider)[0].messages
+                assert not has_errors(check(repair(messages, provider).messages, provider)), (
+                    path.name,
+                    provider,
+                )
             require_a_partition(read.messages)
             seen += 1
     assert seen >= least

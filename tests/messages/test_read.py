@@ -5,7 +5,14 @@ import tracemalloc
 import pytest
 
 from aether.errors import InvalidInput, NotFound
-from aether.messages.read import read_records, records_of_values
+from aether.messages.read import (
+    detect_file_format,
+    looks_like_json,
+    read_records,
+    records_of_values,
+    without_private,
+)
+from aether.messages.records import FORMATS, Record
 from tests.tables import rows
 
 MESSAGE = {"type": "user", "sessionId": "s", "message": {"role": "user", "content": "Go."}}
@@ -42,7 +49,7 @@ def test_text_is_plain_and_json_can_be_forced_to_be():
     assert [record.kind for record in read_records(stream(MESSAGE), format="plain")] == ["text"]
 
 
-def test_the_name_of_a_file_says_nothing(tmp_path):
+def test_the_name_of_a_file_does_not_matter(tmp_path):
     path = tmp_path / "notes.md"
     path.write_text(json.dumps(MESSAGE, indent=2))
 
@@ -64,7 +71,7 @@ def test_an_empty_file_holds_no_records():
 
 
 @rows("data", [b'{"name": "package"}', b'{"oops', b"\x89PNG\x00\x00"])
-def test_what_no_reader_knows_is_refused(data):
+def test_unknown_formats_are_refused(data):
     with pytest.raises(InvalidInput):
         list(read_records(io.BytesIO(data)))
 
@@ -94,7 +101,11 @@ def test_values_may_come_from_anywhere():
     ] == ["Go."]
 
 
-def test_memory_does_not_grow_with_the_file():
+@pytest.mark.parametrize(
+    ("few", "many", "bytes_a_line"),
+    [(200, 600, 1_000), pytest.param(500, 4_000, 400, marks=pytest.mark.slow)],
+)
+def test_memory_does_not_grow_with_the_file(few, many, bytes_a_line):
     def lines(count):
         for n in range(count):
             value = {**MESSAGE, "uuid": f"u{n}", "message": {"role": "user", "content": "x" * 2_000}}
@@ -109,7 +120,7 @@ def test_memory_does_not_grow_with_the_file():
         return size
 
     # Ids of lines are remembered, their content is not.
-    assert peak(4_000) - peak(500) < 3_500 * 400
+    assert peak(many) - peak(few) < (many - few) * bytes_a_line
 
 
 class _Lines(io.RawIOBase):
@@ -118,3 +129,75 @@ class _Lines(io.RawIOBase):
 
     def __iter__(self):
         return self._lines
+
+
+@rows(
+    ("value", "found"),
+    [
+        ({"type": "user", "message": {"role": "user", "content": "x"}}, "claude_code"),
+        ({"type": "summary", "summary": "t", "leafUuid": "x"}, "claude_code"),
+        ({"type": "queue-operation", "sessionId": "s"}, "claude_code"),
+        ({"loglines": []}, "claude_code"),
+        ({"type": "session_meta", "payload": {}}, "codex"),
+        ([{"role": "user", "content": "x"}], "chat"),
+        ({"messages": [{"role": "user", "content": "x"}]}, "chat"),
+        ({"sessionId": "s", "messages": [{"type": "user", "content": "x"}]}, "chat"),
+        ({"type": "session", "id": "s"}, "chat"),
+        ([{"source": "user", "action": "message"}], "openhands"),
+        ({"history": [{"source": "user", "action": "message"}]}, "openhands"),
+        ({"content": "x", "type": "decision"}, "items"),
+        ([{"content": "x", "type": "decision"}], "items"),
+    ],
+)
+def test_a_format_is_known_by_its_content(value, found):
+    assert detect_file_format([value]) == found
+
+
+def test_values_that_say_nothing_are_passed_over():
+    assert detect_file_format([7, {}, {"content": "x", "type": "decision"}]) == "items"
+
+
+@rows("values", [[], [{"name": "package"}], [[1, 2]]])
+def test_an_unknown_format_names_those_there_are(values):
+    with pytest.raises(InvalidInput) as caught:
+        detect_file_format(values, where="x.json")
+
+    assert all(name in str(caught.value) for name in FORMATS)
+    assert str(caught.value).startswith("x.json: ")
+
+
+@rows("text", ["{", '[{"a": 1}]', "[", "[1, 2]", ' {"a"'])
+def test_json_looks_like_json(text):
+    assert looks_like_json(text)
+
+
+@rows("text", ["[link](a)", "[x] done", "{curly} prose", "text", ""])
+def test_prose_with_brackets_does_not(text):
+    assert not looks_like_json(text)
+
+
+def call(name, path, **more):
+    return Record("call", tool="Write", arguments={"file_path": path, "content": "x"}, call_id=name, **more)
+
+
+def result(name):
+    return Record("result", text="done", call_id=name)
+
+
+def test_a_private_call_is_left_out_with_its_result():
+    said = Record("user", text="Look at secrets/a.txt.")
+    records = [said, call("1", "secrets/a.txt"), call("2", "src/a.py"), result("1"), result("2")]
+
+    assert list(without_private(records, "secrets/**", directory="/app")) == [said, records[2], records[4]]
+
+
+def test_a_relative_path_is_seen_from_where_the_call_was_made():
+    inside, outside = call("1", "a.txt", directory="/app/secrets"), call("2", "a.txt", directory="/app")
+
+    assert list(without_private([inside, outside], "/app/secrets", directory="/app")) == [outside]
+
+
+def test_an_id_that_is_used_again_is_another_call():
+    records = [call("", ".env"), result(""), call("", "a.py"), result("")]
+
+    assert list(without_private(records, ".env*", directory="/app")) == records[2:]

@@ -28,7 +28,7 @@ from tests.tables import rows
         "rm -rf build",
     ],
 )
-def test_what_tests_builds_commits_or_installs_matters(command):
+def test_tests_builds_commits_and_installs_are_notable(command):
     assert is_notable(command)
     assert not only_reads(command)
 
@@ -162,10 +162,10 @@ def test_a_complaint_is_the_lines_that_complain():
 
 
 def test_a_long_complaint_keeps_its_first_and_last_lines():
-    told = error_excerpt("\n".join(f"error {n}" for n in range(50)) + "\nok" * 5_000 + "\nerror last")
+    reported = error_excerpt("\n".join(f"error {n}" for n in range(50)) + "\nok" * 5_000 + "\nerror last")
 
-    assert told.startswith("error 0\n")
-    assert told.endswith("error last")
-    assert "…" in told
+    assert reported.startswith("error 0\n")
+    assert reported.endswith("error last")
+    assert "…" in reported
     assert len(error_excerpt("error " + "x" * 9_000)) <= shell.RESULT_CHARS
     assert len(error_excerpt("\n".join(f"error {n} " + "x" * 230 for n in range(9)))) <= shell.ERROR_CHARS

@@ -85,7 +85,7 @@ def test_a_change_names_what_is_new_in_it():
     assert (change.names, change.first) == ((), "")
 
 
-def test_what_aether_added_is_not_taken_for_new():
+def test_text_that_aether_added_is_not_new():
     [change] = file_changes({"path": "a.md", "content": "<aether-memory>def secret</aether-memory>"})
 
     assert "secret" not in str(change)
@@ -103,7 +103,7 @@ def test_each_call_is_found_with_its_result():
     assert [call.result.text for call in found] == ["done", "text"]
 
 
-def test_a_call_without_a_result_has_none():
+def test_a_call_may_have_no_result():
     assert calls_of(conversation(bash("make", None)))[0][4:] == (None, -1)
 
 
@@ -133,7 +133,7 @@ def test_a_result_answers_the_nearest_open_call_of_its_id():
         ({}, ""),
     ],
 )
-def test_a_command_is_told_by_the_arguments(arguments, expected):
+def test_a_command_is_found_in_the_arguments(arguments, expected):
     assert shell_command(arguments) == expected
 
 
@@ -178,7 +178,7 @@ def test_a_file_that_is_written_whole_after_it_was_read_was_changed():
     ]
 
 
-def test_reading_a_changed_file_again_only_tells_its_hash():
+def test_reading_a_changed_file_again_only_updates_its_hash():
     (fact,) = files(
         tool("Edit", file_path="a.py", old_string="1", new_string="2"), tool("Read", "all", file_path="a.py")
     )
@@ -221,7 +221,7 @@ def test_a_file_that_was_read_in_part_or_with_line_numbers_has_no_hash(part):
         bash("mv a.py"),
     ],
 )
-def test_what_failed_never_answered_or_names_no_file_is_not_listed(part):
+def test_failed_unanswered_and_fileless_calls_are_not_listed(part):
     assert files(part) == ()
 
 
@@ -246,7 +246,7 @@ def test_what_failed_never_answered_or_names_no_file_is_not_listed(part):
          [("p.py", "changed"), ("q.py", "deleted")]),
     ],
 )  # fmt: skip
-def test_files_are_told_from_editors_patches_and_the_shell(part, expected):
+def test_files_are_found_in_editors_patches_and_the_shell(part, expected):
     assert paths(part) == expected
 
 
@@ -294,7 +294,7 @@ def test_a_wider_run_that_works_later_closes_an_error_of_the_summary_before():
     assert merged_failures(older, (newer[0]._replace(open=True),)) == (*older, newer[0]._replace(open=True))
 
 
-def test_what_a_command_deletes_or_moves_is_a_change_but_not_where_it_prints():
+def test_deleted_and_moved_files_are_changes_but_printed_ones_are_not():
     command = "cd app && rm -f old.py && git mv a.py b.py; make docs > out.txt 2>/dev/null"
 
     assert [(change.path, change.action) for change in file_changes({}, command)] == [
@@ -318,7 +318,7 @@ def test_it_is_closed_by_what_stays_too_but_only_what_is_removed_opens_it():
     assert failures(*parts, removed=lambda at: at < 2) == (ErrorFact("$ make\nerror: a", open=False),)
 
 
-def test_what_failed_before_and_works_now_is_told_as_closed():
+def test_a_failure_that_works_now_is_closed():
     before = (ErrorFact("$ make -j\nerror: a", open=True), ErrorFact("$ tox\nerror", open=True))
 
     assert failures(bash("make", "fine"), before=before) == (ErrorFact("$ make -j\nerror: a", open=False),)
@@ -383,7 +383,7 @@ def test_merging_takes_the_newer_word_on_the_same_failure():
         "test result: FAILED. 3 passed; 1 failed",
     ],
 )
-def test_what_says_that_it_failed_has_failed_without_a_flag(output):
+def test_output_that_reports_a_failure_needs_no_flag(output):
     (error,) = failures(bash("pytest -q", output))
 
     assert error.open
@@ -393,11 +393,11 @@ def test_what_says_that_it_failed_has_failed_without_a_flag(output):
 @pytest.mark.parametrize(
     "output", ["4 passed in 0.2s", "0 failed, 3 passed", "0 errors", "Fixed 1 error in a.py"]
 )
-def test_what_says_that_it_worked_has_not_failed(output):
+def test_output_that_reports_success_is_not_a_failure(output):
     assert failures(bash("pytest -q", output)) == ()
 
 
-def test_what_a_file_says_of_failures_is_none():
+def test_failures_in_the_text_of_a_file_do_not_count():
     assert failures(bash("cat build.log", "1 failed in 0.3s")) == ()
 
 

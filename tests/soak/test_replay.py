@@ -69,10 +69,10 @@ def real(path, nth=0, ends=None):
     """Return the conversation in a file; with `ends` it grows by these numbers of messages at a time."""
     found = load_conversation(path, nth=nth)
     messages = marked(list(found.messages))
-    sizes = ends or _ends(messages, found.wire)
+    sizes = ends or _ends(messages, found.format)
     portions = [messages[start:end] for start, end in zip([0, *sizes], sizes, strict=False)]
     tokens = [[message_tokens(message, estimate) for message in portion] for portion in portions]
-    return Real(found.wire, portions, tokens)
+    return Real(found.format, portions, tokens)
 
 
 def _ends(messages, wire):

@@ -1,13 +1,8 @@
 """OpenAI Chat Completions: `tool_calls` beside the content, one message per result.
 
-The functions of before tools (`function_call`, role `function`) have no ids; `pairing` makes them.
-
-The rules of OpenAI Chat Completions: roles, content, tool calls and their tool messages.
-
-Servers that speak the same protocol differ in what else they take; what OpenAI itself answers with a 400
-is an error here, what some of them refuse is a warning.
-
-Repairs of OpenAI Chat Completions: content, calls, and tool messages moved to where they are called.
+Reading also understands the older `function_call` and the role `function`, which have no ids (`turns.with_call_ids`
+makes them). `findings` names what OpenAI answers with a 400 as errors; what only some servers of the same protocol
+refuse is a warning. `repaired` changes the messages until OpenAI refuses nothing.
 """
 
 from __future__ import annotations
@@ -17,22 +12,39 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from aether.errors import InvalidInput, shown
+from aether.errors import shown
 from aether.messages.content import (
     MEDIA,
     Place,
-    RepairedRaws,
     arguments_text,
     block_type,
     call_block,
-    changed,
     is_text_block,
-    known_role,
-    lost,
     media_block,
     other_block,
     result_blocks,
+)
+from aether.messages.findings import (
+    RepairedRaws,
+    bad_id,
+    bad_name,
+    bad_role,
+    bad_text,
+    changed,
+    dropped_call,
+    dropped_orphan,
+    error,
+    known_role,
+    lost,
+    new_role,
+    orphan_result,
+    repeated_result,
+    unknown_type,
+    untyped,
     unused_name,
+    warning,
+    without_result,
+    wrong_role,
 )
 from aether.messages.model import Block, Message, Role, as_object, as_text
 from aether.messages.turns import Turn
@@ -40,8 +52,8 @@ from aether.text.regex import lazy
 from aether.types import Finding, JsonObject
 
 # Reasoning as DeepSeek and others, OpenRouter, and LiteLLM hand it back.
-THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
-_ROLES: dict[str, Role] = {
+REASONING = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
+ROLES: dict[str, Role] = {
     "system": "system",
     "developer": "system",
     "user": "user",
@@ -49,43 +61,48 @@ _ROLES: dict[str, Role] = {
     "tool": "tool",
     "function": "tool",
 }
+FIELDS = frozenset(
+    "role content name tool_calls tool_call_id refusal audio function_call annotations".split()
+)
+# An assistant message with one of these needs no content.
+_INSTEAD = ("tool_calls", "refusal", "audio", "function_call")
+NAME = lazy(r"[a-zA-Z0-9_-]{1,64}")
+_NAME_CHARS = 64
+# "Expected a string with maximum length 40."
+ID_CHARS = 40
+PARTS = {
+    "user": frozenset({"text", "image_url", "input_audio", "file"}),
+    "assistant": frozenset({"text", "refusal"}),
+}
+ONLY_TEXT = frozenset({"text"})
+KNOWN_PARTS = PARTS["user"] | PARTS["assistant"]
 
 
 def message(raw: JsonObject) -> Message:
     """Return one message as read."""
-    role = _ROLES.get(as_text(raw.get("role")), "user")
+    role = ROLES.get(as_text(raw.get("role")), "user")
     content = raw.get("content")
     if role == "tool":
-        return Message(role, tuple(answer(raw)), raw, "openai")
-    found = [*thoughts(raw), *_blocks(content), *calls(raw)]
-    return Message(role, tuple(found), raw, "openai")
+        found = result_blocks(content, ("content",), raw.get("tool_call_id"), tool=raw.get("name"))
+        return Message(role, tuple(found), raw, "openai")
+    if isinstance(content, list):
+        blocks = [part_of(part, ("content", position)) for position, part in enumerate(content)]
+    elif isinstance(content, str):
+        blocks = [Block("text", content, ("content",))]
+    else:
+        blocks = [] if content is None else [other_block(content)]
+    return Message(role, (*reasoning(raw), *blocks, *calls(raw)), raw, "openai")
 
 
-def answer(raw: JsonObject) -> list[Block]:
-    """Return the blocks of a message that is a result."""
-    return result_blocks(raw.get("content"), ("content",), raw.get("tool_call_id"), tool=raw.get("name"))
-
-
-def thoughts(raw: JsonObject) -> Iterator[Block]:
-    """Yield the reasoning beside the content; the same thought in two spellings is one."""
-    held = [key for key in THOUGHTS if raw.get(key)]
-    if held:
-        told = next((key for key in held if isinstance(raw[key], str)), "")
-        yield Block("reasoning", raw[told]) if told else Block("reasoning")
-
-
-def _blocks(content: Any) -> Iterator[Block]:
-    if isinstance(content, str):
-        yield Block("text", content, ("content",))
-    elif isinstance(content, list):
-        for position, part in enumerate(content):
-            yield part_of(part, ("content", position))
-    elif content is not None:
-        yield other_block(content)
+def reasoning(raw: JsonObject) -> Iterator[Block]:
+    """Yield the reasoning beside the content; one thought under two keys is yielded once."""
+    present = [key for key in REASONING if raw.get(key)]
+    if present:
+        yield Block("reasoning", next((raw[key] for key in present if isinstance(raw[key], str)), ""))
 
 
 def part_of(part: Any, at: Place) -> Block:
-    """Return what one part of the content holds."""
+    """Return the block of one part of the content."""
     if not isinstance(part, dict):
         return other_block(part)
     if is_text_block(part):
@@ -102,8 +119,8 @@ def calls(raw: JsonObject) -> Iterator[Block]:
         yield Block("text", raw["refusal"], ("refusal",))
     listed = raw.get("tool_calls")
     if isinstance(listed, list):
-        for position, called in enumerate(listed):
-            yield _call(called, ("tool_calls", position))
+        for position, call in enumerate(listed):
+            yield _call(call, ("tool_calls", position))
     elif listed is not None:
         yield other_block(listed)
     legacy = raw.get("function_call")
@@ -111,42 +128,38 @@ def calls(raw: JsonObject) -> Iterator[Block]:
         yield call_block(legacy.get("name"), legacy.get("arguments"), ("function_call", "arguments"), "")
 
 
-def _call(called: Any, at: Place) -> Block:
-    inner = as_object(called)
-    for key, held in (("function", "arguments"), ("custom", "input")):
-        if isinstance(inner.get(key), dict):
-            spoken = inner[key]
-            return call_block(spoken.get("name"), spoken.get(held), (*at, key, held), inner.get("id"))
-    return other_block(called)
-
-
-def said(role: Role, text: str) -> JsonObject:
-    """Return a new message that says `text`.
-
-    Raises:
-        InvalidInput: a tool cannot say anything without a call.
-    """
-    if role == "tool":
-        raise InvalidInput("a tool message needs a call.", fix="Say it as user or assistant.", where="role")
-    return {"role": role, "content": text}
+def _call(call: Any, at: Place) -> Block:
+    outer = as_object(call)
+    for key, arguments in (("function", "arguments"), ("custom", "input")):
+        if isinstance(inner := outer.get(key), dict):
+            return call_block(inner.get("name"), inner.get(arguments), (*at, key, arguments), outer.get("id"))
+    return other_block(call)
 
 
 def without_reasoning(raw: JsonObject) -> JsonObject:
-    """Return the message without its reasoning; itself where nothing else would be left."""
-    kept = {key: value for key, value in raw.items() if key not in THOUGHTS}
-    says = kept.get("content") or kept.get("tool_calls") or kept.get("function_call") or kept.get("refusal")
-    return kept if says and len(kept) < len(raw) else raw
+    """Return the message without its reasoning; the message itself if nothing else would be left."""
+    kept = {key: value for key, value in raw.items() if key not in REASONING}
+    left = kept.get("content") or kept.get("tool_calls") or kept.get("function_call") or kept.get("refusal")
+    return kept if left and len(kept) < len(raw) else raw
 
 
-def written(turn: Turn) -> list[JsonObject]:
-    """Return a turn as messages: what is said with its calls, and one for each answer."""
+def write(turn: Turn) -> list[JsonObject]:
+    """Return a turn as messages: its texts with its calls, then one for each answer."""
     meta = {"meta": turn.meta} if turn.meta else {}
-    parts = [_part(piece) for piece in turn.pieces if isinstance(piece, dict) or piece.kind == "text"]
-    called = [_tool_call(piece) for piece in turn.pieces if isinstance(piece, Block) and piece.kind == "call"]
+    parts: list[JsonObject] = []
+    made = []
+    for piece in turn.pieces:
+        if isinstance(piece, dict):
+            parts.append(piece)
+        elif piece.kind == "text":
+            parts.append({"type": "text", "text": piece.text})
+        else:
+            function = {"name": piece.tool, "arguments": piece.text or "{}"}
+            made.append({"id": piece.call_id, "type": "function", "function": function})
     alone = len(parts) == 1 and parts[0]["type"] == "text"
     content: Any = parts[0]["text"] if alone else parts or None
     role = "developer" if turn.developer else turn.role
-    raw = {"role": role, "content": content, **({"tool_calls": called} if called else {}), **meta}
+    raw = {"role": role, "content": content, **({"tool_calls": made} if made else {}), **meta}
     answers = [
         {"role": "tool", "tool_call_id": answer.block.call_id, "content": answer.block.text, **meta}
         for answer in turn.answers
@@ -154,264 +167,143 @@ def written(turn: Turn) -> list[JsonObject]:
     return [raw, *answers]
 
 
-def _part(piece: Block | JsonObject) -> JsonObject:
-    return piece if isinstance(piece, dict) else {"type": "text", "text": piece.text}
-
-
-def _tool_call(block: Block) -> JsonObject:
-    function = {"name": block.tool, "arguments": block.text or "{}"}
-    return {"id": block.call_id, "type": "function", "function": function}
-
-
-ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
-FIELDS = frozenset(
-    {
-        "role",
-        "content",
-        "name",
-        "tool_calls",
-        "tool_call_id",
-        "refusal",
-        "audio",
-        "function_call",
-        "annotations",
-    }
-)
-NAME = lazy(r"[a-zA-Z0-9_-]{1,64}")
-# "Expected a string with maximum length 40."
-ID_CHARS = 40
-PARTS = {
-    "user": frozenset({"text", "image_url", "input_audio", "file"}),
-    "assistant": frozenset({"text", "refusal"}),
-}
-ONLY_TEXT = frozenset({"text"})
-KNOWN_PARTS = PARTS["user"] | PARTS["assistant"]
-
-
 def findings(raws: Sequence[JsonObject]) -> Iterator[Finding]:
     """Yield what the API refuses in `raws`, message by message and then calls with their answers."""
     for at, raw in enumerate(raws):
-        yield from _message(raw, f"messages[{at}]")
-    yield from _pairs(raws)
+        where, role = f"messages[{at}]", raw.get("role")
+        if not isinstance(role, str) or role not in ROLES:
+            yield bad_role(role, where, "Use system, user, assistant or tool.")
+        for key in sorted(map(str, raw.keys() - FIELDS)):
+            kind = error if key == "meta" else warning
+            yield kind("unknown-field", where, f"{key}: not a field of a message.", "Leave it out.")
+        if raw.get("tool_calls") and role != "assistant":
+            yield error("wrong-role", where, "Only the assistant calls tools.", "Leave tool_calls out.")
+        yield from _check_content(raw, role, where)
+        if role == "assistant" and "tool_calls" in raw:
+            yield from _check_calls(raw["tool_calls"], f"{where}.tool_calls")
+    yield from _check_pairs(raws)
 
 
-def check_calls(raw: JsonObject) -> list[tuple[int, JsonObject]]:
-    """Return the calls of a message that are objects, each with its position."""
-    found = raw.get("tool_calls") if raw.get("role") == "assistant" else None
-    return [
-        (at, call)
-        for at, call in enumerate(found if isinstance(found, list) else [])
-        if isinstance(call, dict)
-    ]
-
-
-def _message(raw: JsonObject, where: str) -> Iterator[Finding]:
-    role = raw.get("role")
-    if not isinstance(role, str) or role not in ROLES:
-        yield Finding(
-            "error", "bad-role", where, f"{shown(role)} is no role.", "Use system, user, assistant or tool."
-        )
-    yield from _fields(raw, where)
-    yield from _content(raw, role, where)
-    if role == "assistant" and "tool_calls" in raw:
-        yield from _calls(raw["tool_calls"], f"{where}.tool_calls")
-
-
-def _fields(raw: JsonObject, where: str) -> Iterator[Finding]:
-    for key in sorted(map(str, raw.keys() - FIELDS)):
-        level = "error" if key == "meta" else "warning"
-        yield Finding(level, "unknown-field", where, f"{key}: no field of a message.", "Leave it out.")  # type: ignore[arg-type] # a literal of two
-    if raw.get("tool_calls") and raw.get("role") != "assistant":
-        yield Finding(
-            "error", "wrong-role", where, "Only the assistant calls tools.", "Leave tool_calls out."
-        )
-
-
-def _content(raw: JsonObject, role: Any, where: str) -> Iterator[Finding]:
+def _check_content(raw: JsonObject, role: Any, where: str) -> Iterator[Finding]:
     content = raw.get("content")
     if content is None:
-        if not (
-            role == "assistant"
-            and any(raw.get(key) for key in ("tool_calls", "refusal", "audio", "function_call"))
-        ):
-            yield Finding(
-                "error", "empty-content", where, "Content is null.", "Give text, or drop the message."
-            )
+        if role != "assistant" or not any(raw.get(key) for key in _INSTEAD):
+            yield error("empty-content", where, "Content is null.", "Give text, or drop the message.")
     elif isinstance(content, list):
         if not content:
-            yield Finding("error", "empty-content", where, "Content is an empty list.", "Drop the message.")
+            yield error("empty-content", where, "Content is an empty list.", "Drop the message.")
         for number, part in enumerate(content):
             yield from _check_part(part, role, f"{where}.content[{number}]")
     elif not isinstance(content, str):
-        yield Finding("error", "bad-block", where, f"Content is {shown(content)}.", "Give text or parts.")
+        yield error("bad-block", where, f"Content is {shown(content)}.", "Give text or parts.")
 
 
 def _check_part(part: Any, role: Any, where: str) -> Iterator[Finding]:
     kind = part.get("type") if isinstance(part, dict) else None
     if not isinstance(kind, str):
-        yield Finding("error", "bad-block", where, f"{shown(part)} is no content part.", "Give it a type.")
+        yield untyped(part, where)
     elif kind not in KNOWN_PARTS:
-        yield Finding(
-            "warning", "unknown-block", where, f"{shown(kind)} is no known type of part.", "Check it."
-        )
+        yield unknown_type(kind, where)
     elif isinstance(role, str) and role in ROLES and kind not in PARTS.get(role, ONLY_TEXT):
-        yield Finding(
-            "error",
-            "wrong-role",
-            where,
-            f"{kind} cannot stand in a message of role {role}.",
-            "Move or drop it.",
-        )
+        yield wrong_role(kind, where, role)
     elif kind == "text" and not isinstance(part.get("text"), str):
-        yield Finding("error", "bad-block", where, f"The text is {shown(part.get('text'))}.", "Give text.")
+        yield bad_text(part.get("text"), where)
 
 
-def _calls(found: Any, where: str) -> Iterator[Finding]:
+def _check_calls(found: Any, where: str) -> Iterator[Finding]:
     if not isinstance(found, list) or not found:
-        yield Finding("error", "empty-calls", where, f"tool_calls is {shown(found)}.", "Leave it out.")
+        yield error("empty-calls", where, f"tool_calls is {shown(found)}.", "Leave it out.")
         return
     seen = set()
     for number, call in enumerate(found):
         place = f"{where}[{number}]"
         if not isinstance(call, dict):
-            yield Finding("error", "bad-block", place, f"{shown(call)} is no call.", "Drop it.")
+            yield error("bad-block", place, f"{shown(call)} is not a call.", "Drop it.")
             continue
-        key = call.get("id")
+        key, function = call.get("id"), call.get("function")
         if not isinstance(key, str) or not key or len(key) > ID_CHARS:
-            yield Finding(
-                "error",
-                "bad-id",
-                place,
-                f"{shown(key)} is no id of a call.",
-                f"Use 1 to {ID_CHARS} characters.",
-            )
+            yield bad_id(key, place, f"Use 1 to {ID_CHARS} characters.")
         elif key in seen:
-            yield Finding(
-                "error",
-                "repeated-id",
-                place,
-                f"Another call of this message has the id {shown(key)}.",
-                "Rename one.",
-            )
+            what = f"Another call of this message has the id {shown(key)}."
+            yield error("repeated-id", place, what, "Rename one.")
         else:
             seen.add(key)
-        yield from _function(call, place)
-
-
-def _function(call: JsonObject, where: str) -> Iterator[Finding]:
-    kind = call.get("type")
-    if kind == "custom":
-        return
-    function = call.get("function")
-    if kind != "function" or not isinstance(function, dict):
-        yield Finding(
-            "error", "bad-block", where, "The call is not of a function.", "Give type and function."
-        )
-        return
-    yield from function_faults(function, where)
+        if call.get("type") == "custom":
+            continue
+        if call.get("type") != "function" or not isinstance(function, dict):
+            yield error("bad-block", place, "The call is not of a function.", "Give type and function.")
+        else:
+            yield from function_faults(function, place)
 
 
 def function_faults(function: JsonObject, where: str) -> Iterator[Finding]:
-    """Yield what is wrong with the name and the arguments of a call, which OpenAI's two interfaces share."""
+    """Yield the faults in the name and the arguments of a call, which OpenAI's two interfaces share."""
     name, arguments = function.get("name"), function.get("arguments")
     if not isinstance(name, str) or not NAME.fullmatch(name):
-        yield Finding(
-            "error",
-            "bad-name",
-            where,
-            f"{shown(name)} is no name of a function.",
-            "Use letters, digits, _ and -.",
-        )
+        yield bad_name(name, where)
     if not isinstance(arguments, str):
-        yield Finding(
-            "error", "bad-arguments", where, f"The arguments are {shown(arguments)}.", "Give JSON as text."
-        )
-    elif not parses(arguments):
-        yield Finding("warning", "bad-arguments", where, "The arguments are not JSON.", "Check the call.")
-
-
-def parses(text: str) -> bool:
-    """Tell whether `text` is JSON."""
+        yield error("bad-arguments", where, f"The arguments are {shown(arguments)}.", "Give JSON as text.")
+        return
     try:
-        json.loads(text)
+        json.loads(arguments)
     except (ValueError, RecursionError):
-        return False
-    return True
+        yield warning("bad-arguments", where, "The arguments are not JSON.", "Check the call.")
 
 
-def _pairs(raws: Sequence[JsonObject]) -> Iterator[Finding]:
-    used: dict[Any, str] = {}
+def _check_pairs(raws: Sequence[JsonObject]) -> Iterator[Finding]:
+    used: dict[str, str] = {}
     asked: dict[str, str] = {}
     answered: set[str] = set()
-    known = {
-        call.get("id") for raw in raws for _, call in check_calls(raw) if isinstance(call.get("id"), str)
-    }
+    known = {key for at, raw in enumerate(raws) for key in _asked(raw, at)}
     for at, raw in enumerate(raws):
         if raw.get("role") == "tool":
-            yield from _answer(raw, f"messages[{at}]", asked, answered, known)
+            yield from _check_answer(raw, f"messages[{at}]", asked, answered, known)
             continue
-        yield from _missing(asked, answered, waiting=False)
-        asked, answered = {}, set()
-        for number, call in check_calls(raw):
-            if isinstance(key := call.get("id"), str):
-                asked[key] = f"messages[{at}].tool_calls[{number}]"
+        yield from _unanswered(asked, answered, waiting=False)
+        asked, answered = _asked(raw, at), set()
         for key, where in asked.items():
             if key in used:
-                yield Finding(
-                    "warning",
-                    "repeated-id",
-                    where,
-                    f"{used[key]} has the id {shown(key)} too.",
-                    "Rename one, and its result.",
-                )
+                what = f"{used[key]} has the id {shown(key)} too."
+                yield warning("repeated-id", where, what, "Rename one, and its result.")
             used[key] = where
-    yield from _missing(asked, answered, waiting=True)
+    yield from _unanswered(asked, answered, waiting=True)
 
 
-def _answer(
-    raw: JsonObject, where: str, asked: dict[str, str], answered: set[str], known: set[Any]
+def _asked(raw: JsonObject, at: int) -> dict[str, str]:
+    """Return the places of the calls of a message by their ids."""
+    found = raw.get("tool_calls") if raw.get("role") == "assistant" else None
+    return {
+        call["id"]: f"messages[{at}].tool_calls[{number}]"
+        for number, call in enumerate(found if isinstance(found, list) else [])
+        if isinstance(call, dict) and isinstance(call.get("id"), str)
+    }
+
+
+def _check_answer(
+    raw: JsonObject, where: str, asked: dict[str, str], answered: set[str], known: set[str]
 ) -> Iterator[Finding]:
     key = raw.get("tool_call_id")
     if not isinstance(key, str):
-        yield Finding("error", "bad-id", where, f"tool_call_id is {shown(key)}.", "Name the call.")
+        yield error("bad-id", where, f"tool_call_id is {shown(key)}.", "Name the call.")
     elif key in answered:
-        yield Finding(
-            "error", "repeated-result", where, f"The call {shown(key)} has a result already.", "Drop one."
-        )
+        yield repeated_result(key, where)
     elif key in asked:
         answered.add(key)
     elif key in known:
-        yield Finding(
-            "error", "interleaved-result", where, f"Something stands between the call {shown(key)} and this.",
-            "Put it after its call.",
-        )  # fmt: skip
+        what = f"Another message is between the call {shown(key)} and this."
+        yield error("interleaved-result", where, what, "Put it after its call.")
     else:
-        yield Finding("error", "orphan-result", where, f"There is no call {shown(key)}.", "Drop it.")
+        yield orphan_result(key, where)
 
 
-def _missing(asked: dict[str, str], answered: set[str], *, waiting: bool) -> Iterator[Finding]:
+def _unanswered(asked: dict[str, str], answered: set[str], *, waiting: bool) -> Iterator[Finding]:
     for key, where in asked.items():
-        if key in answered:
-            continue
-        if waiting:
-            yield Finding(
-                "warning", "dangling-call", where, f"The call {shown(key)} waits for its result.",
-                "Run it, and append the result.",
-            )  # fmt: skip
-        else:
-            yield Finding(
-                "error", "missing-result", where, f"The call {shown(key)} is not answered before the next message.",
-                "Answer or drop it.",
-            )  # fmt: skip
+        if key not in answered:
+            yield without_result(f"The call {shown(key)}", where, waiting=waiting)
 
 
-_NAME_CHARS = 64
-# What makes a message of the assistant that has no content one that may be sent.
-_INSTEAD = ("tool_calls", "refusal", "audio", "function_call")
-
-
-class Entry(NamedTuple):
-    """One message at work."""
+class _Entry(NamedTuple):
+    """One message under repair."""
 
     at: int
     raw: JsonObject
@@ -420,46 +312,57 @@ class Entry(NamedTuple):
     answers: int = -1
     """Number of the call that it answers."""
 
+    @property
+    def where(self) -> str:
+        """Return the original place of the message."""
+        return f"messages[{self.at}]"
 
-def mended(raws: Sequence[JsonObject]) -> RepairedRaws:
-    """Return `raws` as the API takes them, and what was done."""
+    @property
+    def listed(self) -> list[JsonObject]:
+        """Return the calls of the message."""
+        return self.raw.get("tool_calls") or []
+
+
+def repaired(raws: Sequence[JsonObject]) -> RepairedRaws:
+    """Return `raws` as the API accepts them, with a finding for each change."""
     found: list[Finding] = []
     cleaned = ((at, _cleaned(raw, f"messages[{at}]", found)) for at, raw in enumerate(raws))
-    entries = _paired([Entry(at, raw) for at, raw in cleaned if raw is not None], found)
-    entries = _placed(_answered(entries, found), found)
-    return RepairedRaws([entry.raw for entry in _named(entries, found)], found)
+    entries = _paired([_Entry(at, raw) for at, raw in cleaned if raw is not None], found)
+    entries = _placed(_without_unanswered(entries, found), found)
+    return RepairedRaws([entry.raw for entry in _renamed(entries, found)], found)
 
 
 def _cleaned(raw: JsonObject, where: str, found: list[Finding]) -> JsonObject | None:
-    """Return a message that may be sent as far as it alone goes; None where nothing is left."""
+    """Return a message without what cannot be sent, whatever is around it; None if nothing is left."""
     role = known_role(raw.get("role"), ROLES)
     if role != raw.get("role"):
-        found.append(changed("bad-role", where, f"The role {shown(raw.get('role'))} became {role}."))
+        found.extend(new_role(raw, role, where))
         raw = {**raw, "role": role}
     if "meta" in raw:
         found.append(changed("unknown-field", where, "Left out meta."))
         raw = {key: value for key, value in raw.items() if key != "meta"}
-    raw = _repair_content(raw, role, where, found)
+    raw = _with_cleaned_content(raw, role, where, found)
     if raw.get("tool_calls") or (role == "assistant" and "tool_calls" in raw):
-        raw = _repair_calls(raw, role, where, found)
-    return _kept(raw, where, found)
+        raw = _with_cleaned_calls(raw, role, where, found)
+    return _complete(raw, where, found)
 
 
-def _kept(raw: JsonObject, where: str, found: list[Finding]) -> JsonObject | None:
+def _complete(raw: JsonObject, where: str, found: list[Finding]) -> JsonObject | None:
+    """Return the message with content if it needs some; None if it cannot be sent."""
     role = raw["role"]
-    if role == "tool" and (not isinstance(raw.get("tool_call_id"), str)):
-        found.append(lost("bad-id", where, "Dropped a result that names no call."))
+    if role == "tool" and not isinstance(raw.get("tool_call_id"), str):
+        found.append(lost("bad-id", where, "Dropped a result without the id of its call."))
         return None
     if raw.get("content") is not None or (role == "assistant" and any(raw.get(key) for key in _INSTEAD)):
         return raw
     if role in ("tool", "function"):
-        found.append(changed("empty-content", where, "A result without content has empty content now."))
+        found.append(changed("empty-content", where, "Gave empty content to a result without content."))
         return {**raw, "content": ""}
-    found.append(lost("empty-content", where, "Dropped the message, which holds nothing."))
+    found.append(lost("empty-content", where, "Dropped the message, which is empty."))
     return None
 
 
-def _repair_content(raw: JsonObject, role: str, where: str, found: list[Finding]) -> JsonObject:
+def _with_cleaned_content(raw: JsonObject, role: str, where: str, found: list[Finding]) -> JsonObject:
     content = raw.get("content")
     if content is None or isinstance(content, str):
         return raw
@@ -467,7 +370,7 @@ def _repair_content(raw: JsonObject, role: str, where: str, found: list[Finding]
     kept = [
         part
         for number, one in enumerate(listed)
-        if (part := _repair_part(one, role, f"{where}.content[{number}]", found)) is not None
+        if (part := _cleaned_part(one, role, f"{where}.content[{number}]", found)) is not None
     ]
     if kept == content and kept:
         return raw
@@ -475,144 +378,131 @@ def _repair_content(raw: JsonObject, role: str, where: str, found: list[Finding]
         note = changed if content == [] else lost
         found.append(note("empty-content", where, f"Dropped the content {shown(content)}."))
     elif kept:
-        found.append(changed("bad-block", where, "Respelt the content, as parts that may stand in it."))
+        found.append(changed("bad-block", where, "Rewrote the content as parts that the role can hold."))
     return {**raw, "content": kept or None}
 
 
-def _repair_part(part: Any, role: str, where: str, found: list[Finding]) -> JsonObject | None:
+def _cleaned_part(part: Any, role: str, where: str, found: list[Finding]) -> JsonObject | None:
     if isinstance(part, str):
         part = {"type": "text", "text": part}
     if isinstance(part, dict) and not isinstance(part.get("type"), str) and isinstance(part.get("text"), str):
         part = {**part, "type": "text"}
     kind = part.get("type") if isinstance(part, dict) else None
     if not isinstance(kind, str) or (kind == "text" and not isinstance(part.get("text"), str)):
-        found.append(lost("bad-block", where, f"Dropped {shown(part)}, which is no content part."))
+        found.append(lost("bad-block", where, f"Dropped {shown(part)}, which is not a content part."))
         return None
     if kind in KNOWN_PARTS - PARTS.get(role, ONLY_TEXT):
-        found.append(
-            lost("wrong-role", where, f"Dropped a {kind}, which cannot stand in a message of role {role}.")
-        )
+        found.append(lost("wrong-role", where, f"Dropped a {kind}: a message of role {role} cannot hold it."))
         return None
     good: JsonObject = part
     return good
 
 
-def _repair_calls(raw: JsonObject, role: str, where: str, found: list[Finding]) -> JsonObject:
-    held = raw["tool_calls"]
-    listed = held if isinstance(held, list) and role == "assistant" else []
+def _with_cleaned_calls(raw: JsonObject, role: str, where: str, found: list[Finding]) -> JsonObject:
+    old = raw["tool_calls"]
+    listed = old if isinstance(old, list) and role == "assistant" else []
     kept = [
         call
         for number, one in enumerate(listed)
-        if (call := _repair_call(one, f"{where}.tool_calls[{number}]", found)) is not None
+        if (call := _cleaned_call(one, f"{where}.tool_calls[{number}]", found)) is not None
     ]
-    if kept == held and kept:
+    if kept == old and kept:
         return raw
     if not listed:
-        note = lost if held else changed
-        found.append(note("empty-calls", where, f"Left out tool_calls, {shown(held)}."))
+        note = lost if old else changed
+        found.append(note("empty-calls", where, f"Left out tool_calls, {shown(old)}."))
     return _with_calls(raw, kept)
 
 
-def _with_calls(raw: JsonObject, calls: list[JsonObject]) -> JsonObject:
-    if calls:
-        return {**raw, "tool_calls": calls}
+def _with_calls(raw: JsonObject, kept: list[JsonObject]) -> JsonObject:
+    if kept:
+        return {**raw, "tool_calls": kept}
     return {key: value for key, value in raw.items() if key != "tool_calls"}
 
 
-def _repair_call(call: Any, where: str, found: list[Finding]) -> JsonObject | None:
+def _cleaned_call(call: Any, where: str, found: list[Finding]) -> JsonObject | None:
     if not isinstance(call, dict) or not isinstance(call.get("id"), str) or not call["id"]:
         found.append(lost("bad-id", where, f"Dropped {shown(call)}, a call without an id."))
         return None
     if call.get("type") == "custom":
         return call
-    function = call.get("function")
-    name = function.get("name") if isinstance(function, dict) else None
-    text = arguments_text(function.get("arguments")) if isinstance(function, dict) else None
-    if not isinstance(function, dict) or not isinstance(name, str) or not name or text is None:
-        found.append(lost("bad-block", where, f"Dropped a call of {shown(name)} that cannot be sent."))
+    function = as_object(call.get("function"))
+    cleaned = cleaned_function(function)
+    if cleaned is None:
+        name = shown(function.get("name"))
+        found.append(lost("bad-block", where, f"Dropped a call of {name} that cannot be sent."))
         return None
-    good = re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:_NAME_CHARS]
-    if (good, text, call.get("type")) == (name, function["arguments"], "function"):
+    if cleaned == function and call.get("type") == "function":
         return call
-    found.append(
-        changed("bad-name" if good != name else "bad-arguments", where, f"Respelt the call of {shown(name)}.")
-    )
-    return {**call, "type": "function", "function": {**function, "name": good, "arguments": text}}
+    found.append(rewritten_call(function, cleaned, where))
+    return {**call, "type": "function", "function": cleaned}
 
 
-def _paired(entries: Sequence[Entry], found: list[Finding]) -> list[Entry]:
+def cleaned_function(function: JsonObject) -> JsonObject | None:
+    """Return a call with a name and arguments that OpenAI accepts; None if it has none."""
+    name, text = function.get("name"), arguments_text(function.get("arguments"))
+    if not isinstance(name, str) or not name or text is None:
+        return None
+    return {**function, "name": re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:_NAME_CHARS], "arguments": text}
+
+
+def rewritten_call(old: JsonObject, new: JsonObject, where: str) -> Finding:
+    """Return the note that a call has another name, or arguments in another form."""
+    code = "bad-name" if new["name"] != old["name"] else "bad-arguments"
+    return changed(code, where, f"Rewrote the call of {shown(old['name'])}.")
+
+
+def _paired(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
     """Return `entries` with calls and results numbered, without the results that no call waits for."""
     waiting: dict[str, list[int]] = {}
     number = 0
     paired = []
     for entry in entries:
-        calls = []
-        for call in _listed(entry.raw):
+        numbers = []
+        for call in entry.listed:
             waiting.setdefault(call["id"], []).append(number)
-            calls.append(number)
+            numbers.append(number)
             number += 1
         answers = -1
         if entry.raw["role"] == "tool":
             key = entry.raw["tool_call_id"]
             if not waiting.get(key):
-                found.append(
-                    lost(
-                        "orphan-result",
-                        f"messages[{entry.at}]",
-                        f"Dropped a result: no call {shown(key)} waits for it.",
-                    )
-                )
+                found.append(dropped_orphan(shown(key), entry.where))
                 continue
             answers = waiting[key].pop()
-        paired.append(entry._replace(calls=tuple(calls), answers=answers))
+        paired.append(entry._replace(calls=tuple(numbers), answers=answers))
     return paired
 
 
-def _listed(raw: JsonObject) -> list[JsonObject]:
-    calls: list[JsonObject] = raw.get("tool_calls") or []
-    return calls
-
-
-def _answered(entries: Sequence[Entry], found: list[Finding]) -> list[Entry]:
-    """Return `entries` without the calls that were never answered; those of the last response may be yet."""
+def _without_unanswered(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
+    """Return `entries` without calls that have no result, except in the last response, which may be answered yet."""
     results = {entry.answers for entry in entries}
-    tail = _tail(entries)
+    tail = len(entries)
+    while tail and entries[tail - 1].answers >= 0:
+        tail -= 1
+    tail -= 1
+    if tail < 0 or any(entry.answers not in entries[tail].calls for entry in entries[tail + 1 :]):
+        tail = len(entries)
     kept = []
     for number, entry in enumerate(entries):
         if number == tail or results.issuperset(entry.calls):
             kept.append(entry)
             continue
-        pairs = list(zip(entry.calls, _listed(entry.raw), strict=True))
+        pairs = list(zip(entry.calls, entry.listed, strict=True))
         for position, (pair, call) in enumerate(pairs):
             if pair not in results:
-                where = f"messages[{entry.at}].tool_calls[{position}]"
-                found.append(
-                    lost(
-                        "missing-result",
-                        where,
-                        f"Dropped the call {shown(call['id'])}, which was never answered.",
-                    )
-                )
+                found.append(dropped_call(shown(call["id"]), f"{entry.where}.tool_calls[{position}]"))
         pairs = [(pair, call) for pair, call in pairs if pair in results]
-        raw = _kept(_with_calls(entry.raw, [call for _, call in pairs]), f"messages[{entry.at}]", found)
+        raw = _complete(_with_calls(entry.raw, [call for _, call in pairs]), entry.where, found)
         if raw is not None:
             kept.append(entry._replace(raw=raw, calls=tuple(pair for pair, _ in pairs)))
     return kept
 
 
-def _tail(entries: Sequence[Entry]) -> int:
-    """Return the position of the last response, if nothing but its results comes after it; else the length."""
-    at = len(entries)
-    while at and entries[at - 1].answers >= 0:
-        at -= 1
-    calls = entries[at - 1].calls if at else ()
-    return at - 1 if at and all(entry.answers in calls for entry in entries[at:]) else len(entries)
-
-
-def _placed(entries: Sequence[Entry], found: list[Finding]) -> list[Entry]:
-    """Return `entries` with the results of each response right after it, in the order they came in."""
+def _placed(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
+    """Return `entries` with the results of each response right after it, in their order."""
     owner = {pair: at for at, entry in enumerate(entries) for pair in entry.calls}
-    results: dict[int, list[Entry]] = {}
+    results: dict[int, list[_Entry]] = {}
     current = -1
     for at, entry in enumerate(entries):
         if entry.answers < 0:
@@ -621,39 +511,30 @@ def _placed(entries: Sequence[Entry], found: list[Finding]) -> list[Entry]:
         called = owner[entry.answers]
         results.setdefault(called, []).append(entry)
         if called != current:
-            found.append(
-                changed(
-                    "interleaved-result",
-                    f"messages[{entry.at}]",
-                    f"Moved the result to after its call, messages[{entries[called].at}].",
-                )
-            )
+            what = f"Moved the result to after its call, {entries[called].where}."
+            found.append(changed("interleaved-result", entry.where, what))
     return [
         one for at, entry in enumerate(entries) if entry.answers < 0 for one in (entry, *results.get(at, ()))
     ]
 
 
-def _named(entries: Sequence[Entry], found: list[Finding]) -> list[Entry]:
-    """Return `entries` in which no two calls of a message have one id, and no id is too long."""
+def _renamed(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
+    """Return `entries` without two calls of one id in a message, and without ids that are too long."""
     names: dict[int, str] = {}
-    named = []
+    renamed = []
     for entry in entries:
-        raw, taken, calls = entry.raw, set[str](), []
-        for pair, call in zip(entry.calls, _listed(raw), strict=True):
-            names[pair] = unused_name(call["id"], taken, most=ID_CHARS)
-            taken.add(names[pair])
-            calls.append(call if names[pair] == call["id"] else {**call, "id": names[pair]})
-            if names[pair] != call["id"]:
+        raw, used, listed = entry.raw, set[str](), []
+        for pair, call in zip(entry.calls, entry.listed, strict=True):
+            name = names[pair] = unused_name(call["id"], used, most=ID_CHARS)
+            used.add(name)
+            listed.append({**call, "id": name})
+            if name != call["id"]:
                 found.append(
-                    changed(
-                        "repeated-id",
-                        f"messages[{entry.at}]",
-                        f"The call {shown(call['id'])} is {names[pair]} now.",
-                    )
+                    changed("repeated-id", entry.where, f"The call {shown(call['id'])} became {name}.")
                 )
-        if calls != _listed(raw):
-            raw = {**raw, "tool_calls": calls}
+        if listed != entry.listed:
+            raw = {**raw, "tool_calls": listed}
         if entry.answers >= 0 and names[entry.answers] != raw["tool_call_id"]:
             raw = {**raw, "tool_call_id": names[entry.answers]}
-        named.append(entry._replace(raw=raw))
-    return named
+        renamed.append(entry._replace(raw=raw))
+    return renamed

@@ -1,17 +1,11 @@
-"""Chat: lists of role-tagged messages, in the wrappers and dialects that agents save them in.
+"""Chat: lists of role-tagged messages in the wrappers and dialects of agents; plain text; lists of items.
 
-OpenAI and Anthropic message lists, and the files of SWE-agent, mini-SWE-agent, OpenHands' SDK, Inspect, pi,
-Letta, Gemini CLI and tau-bench, all come down to conversations of messages with a role. A file may hold
-one conversation, one per line, or one message per line.
+OpenAI and Anthropic message lists, and the files of SWE-agent, mini-SWE-agent, OpenHands' SDK, Inspect, pi, Letta,
+Gemini CLI and tau-bench, are all conversations of messages with a role. A file has one conversation, one per line, or
+one message per line.
 
-Plain text and Markdown: one record per paragraph, list or fenced block.
-
-A heading is kept with what stands below it. A paragraph longer than a page is cut at a line end, so
-that nothing is lost and nothing large is held.
-
-JSON Lines of items: what somebody already noted, `{content, type, relevance_score, …}` per line.
-
-An item that could not be stored is a bad line, reported with its number, and does not stop the rest.
+Plain text and Markdown give one record per paragraph, list or fenced block; a heading is kept with the text below it.
+An item is a note that somebody already made, `{content, type, relevance_score, …}`; an invalid one is a bad line.
 """
 
 from __future__ import annotations
@@ -22,22 +16,13 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from aether.errors import shown
-from aether.messages.model import (
-    Part,
-    as_arguments,
-    as_object,
-    as_text,
-    content_text,
-    is_failure_text,
-    parts,
-    with_part,
-)
-from aether.messages.records import BadLine, OnBad, Record, ignore_bad_line
+from aether.messages.model import as_arguments, as_object, as_text, content_text, is_failure_text
+from aether.messages.records import BadLine, OnBad, Part, Record, ignore_bad_line, parts, with_part
 from aether.text.regex import lazy
 from aether.types import JsonObject
 
 WRAPPERS = ("messages", "traj", "history", "trajectory", "conversation", "conversations")
-ROLES = {
+SENDERS = {
     "system": "system",
     "developer": "system",
     "user": "user",
@@ -50,13 +35,17 @@ ROLES = {
     "function": "result",
     "toolResult": "result",
 }
-# Tools whose only work is to say something to the person.
+# Tools that only pass a text to the person, and the key of that text.
 _SPEAKING = {"send_message": "message", "finish": "message"}
 _FENCED = lazy(r"```(?:bash|sh|\w+_bash_command)\n(.*?)```", re.DOTALL)
 _FUNCTION = lazy(r"<function=(\w+)>(.*?)(?:</function>|\Z)", re.DOTALL)
 _PARAMETER = lazy(r"<parameter=(\w+)>(.*?)</parameter>", re.DOTALL)
 _ANSWER = lazy(r"\s*(?:<returncode>|<output>|observation:|execution result|diff --git )", re.IGNORECASE)
 _SHOWN_TURN = lazy(r"^(user|assistant|tool|system): ", re.MULTILINE)
+# About a printed page.
+PARAGRAPH_CHARS = 4_000
+_FENCE = lazy(r"\s*(```|~~~)")
+_HEADING = lazy(r"#{1,6}\s")
 
 
 class ChatConversation(NamedTuple):
@@ -68,11 +57,11 @@ class ChatConversation(NamedTuple):
 
 
 class _Before(NamedTuple):
-    """What the message before leaves to the one after."""
+    """State from the message before."""
 
     command: str = ""
     answered: bool = False
-    """An assistant has spoken already."""
+    """There is a message of the assistant already."""
 
 
 def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
@@ -80,7 +69,8 @@ def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
     session, before = "", _Before()
     for number, value in values:
         if is_line(value):
-            session = session or _session_of_line(value)
+            first = [as_object(value.get("message")) or value]
+            session = session or as_text(value.get("id")) or _session(first)
             head = Record(
                 "system", line=number, session=session, time=as_text(value.get("timestamp")), format="chat"
             )
@@ -92,7 +82,7 @@ def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
 
 
 def is_message(value: Any) -> bool:
-    """Tell whether `value` is one role-tagged message."""
+    """Return whether `value` is one role-tagged message."""
     return (
         isinstance(value, dict)
         and role_of(value) != ""
@@ -101,13 +91,13 @@ def is_message(value: Any) -> bool:
 
 
 def role_of(message: JsonObject) -> str:
-    """Return what the sender of a message is to us, empty where nobody known sent it."""
+    """Return the kind of a message's sender, empty if it is unknown."""
     sender = message.get("role", message.get("type"))
-    return ROLES.get(sender, "") if isinstance(sender, str) else ""
+    return SENDERS.get(sender, "") if isinstance(sender, str) else ""
 
 
 def is_line(value: Any) -> bool:
-    """Tell whether `value` is one message, or one entry of a session kept line by line."""
+    """Return whether `value` is one message, or one entry of a session kept line by line."""
     if not isinstance(value, dict) or any(isinstance(value.get(key), list) for key in WRAPPERS):
         return False
     wrapped = value.get("type") == "message" and isinstance(value.get("message"), dict)
@@ -115,7 +105,7 @@ def is_line(value: Any) -> bool:
 
 
 def conversations(value: Any) -> Iterator[ChatConversation]:
-    """Yield the conversations inside a JSON value, whatever wraps them."""
+    """Yield the conversations inside a JSON value, in any known wrapper."""
     if isinstance(value, list):
         messages = [message for message in value if is_message(message)]
         if messages:
@@ -127,7 +117,9 @@ def conversations(value: Any) -> Iterator[ChatConversation]:
     for sample in samples if isinstance(samples, list) else []:
         yield from conversations(sample)
     if isinstance(value.get("messages_display"), str):
-        messages = _displayed(value["messages_display"])
+        pieces = _SHOWN_TURN.split(value["messages_display"])[1:]
+        texts = ((role, text.strip()) for role, text in zip(pieces[::2], pieces[1::2], strict=True))
+        messages = [{"role": role, "content": text} for role, text in texts if text != "None"]
         yield ChatConversation(_session(messages), messages)
     for key in WRAPPERS:
         if isinstance(value.get(key), list) and any(map(is_message, value[key])):
@@ -151,23 +143,13 @@ def _wrapped(value: JsonObject, listed: list[Any]) -> ChatConversation:
 
 
 def _session(messages: list[JsonObject]) -> str:
-    """Return an id that stays when the conversation grows: the digest of how it opens."""
+    """Return an id that stays when the conversation grows: the digest of its first messages."""
     digest = sha256()
     for message in messages:
         digest.update(content_text(message.get("content")).encode("utf-8", "surrogatepass"))
         if role_of(message) == "user":
             break
     return digest.hexdigest()[:16]
-
-
-def _session_of_line(value: JsonObject) -> str:
-    return as_text(value.get("id")) or _session([as_object(value.get("message")) or value])
-
-
-def _displayed(text: str) -> list[JsonObject]:
-    pieces = _SHOWN_TURN.split(text)[1:]
-    turns = zip(pieces[::2], pieces[1::2], strict=True)
-    return [{"role": role, "content": said.strip()} for role, said in turns if said.strip() != "None"]
 
 
 def _conversation(number: int, conversation: ChatConversation) -> Iterator[Record]:
@@ -214,7 +196,7 @@ def _message(head: Record, message: JsonObject, before: _Before) -> tuple[list[R
 
 
 def _answers(message: JsonObject, before: _Before) -> bool:
-    """Tell whether a user message is what a command printed, as agents without tool calls write it."""
+    """Return whether a user message is the output of a command, as agents without tool calls write it."""
     if message.get("message_type") == "observation":
         return before.answered
     if not before.command:
@@ -228,7 +210,9 @@ def _result(head: Record, message: JsonObject, before: _Before) -> Record:
     listed = ids[0] if isinstance(ids, list) and ids else None
     returns = message.get("tool_returns")
     broken = message.get("isError", message.get("is_error"))
-    told = isinstance(returns, list) and any(as_object(answer).get("status") == "error" for answer in returns)
+    failing = isinstance(returns, list) and any(
+        as_object(answer).get("status") == "error" for answer in returns
+    )
     return head._replace(
         kind="result",
         text=text,
@@ -240,7 +224,7 @@ def _result(head: Record, message: JsonObject, before: _Before) -> Record:
         or as_text(listed)
         or before.command,
         is_error=bool(message.get("error"))
-        or told
+        or failing
         or (is_failure_text(text) if broken is None else bool(broken)),
     )
 
@@ -250,9 +234,9 @@ def _user(head: Record, message: JsonObject) -> list[Record]:
     for _, part in parts(message.get("content")):
         inner = as_arguments(part.text) if part.text.startswith("{") else {}
         if "type" in inner and "time" in inner:  # an event of Letta, wrapped in a user message
-            said = as_text(inner.get("message")) if inner["type"] == "user_message" else ""
-            part = part._replace(text=said or part.text)  # noqa: PLW2901 - the same part, unwrapped
-            found.append(with_part(head, part, "user" if said else "system"))
+            text = as_text(inner.get("message")) if inner["type"] == "user_message" else ""
+            part = part._replace(text=text or part.text)  # noqa: PLW2901 - the same part, unwrapped
+            found.append(with_part(head, part, "user" if text else "system"))
         else:
             found.append(with_part(head, part, "user"))
     return found
@@ -283,8 +267,8 @@ def _written_call(head: Record, message: JsonObject) -> Record | None:
 
 
 def _spoken(record: Record) -> Record:
-    said = as_text(record.arguments.get(_SPEAKING.get(record.tool, "")))
-    return record._replace(kind="assistant", text=said) if record.kind == "call" and said else record
+    text = as_text(record.arguments.get(_SPEAKING.get(record.tool, "")))
+    return record._replace(kind="assistant", text=text) if record.kind == "call" and text else record
 
 
 def _calls(message: JsonObject) -> Iterator[Part]:
@@ -321,16 +305,10 @@ def _typed_command(head: Record, message: JsonObject) -> list[Record]:
     return [call, answer]
 
 
-# About a printed page.
-PARAGRAPH_CHARS = 4_000
-_FENCE = lazy(r"\s*(```|~~~)")
-_HEADING = lazy(r"#{1,6}\s")
-
-
 def paragraph_records(lines: Iterable[bytes]) -> Iterator[Record]:
     r"""Yield one record per paragraph.
 
-    >>> [record.text for record in records([b"# Plan\n", b"\n", b"Use SQLite.\n", b"\n", b"Ship.\n"])]
+    >>> [record.text for record in paragraph_records([b"# Plan\n", b"\n", b"Use SQLite.\n", b"\n", b"Ship.\n"])]
     ['# Plan\n\nUse SQLite.', 'Ship.']
     """
     session = ""
@@ -349,7 +327,8 @@ def _paragraphs(lines: Iterable[bytes]) -> Iterator[tuple[int, str]]:
             text = text.removeprefix("\ufeff")
         fenced ^= bool(_FENCE.match(text))
         blank = not text.strip() and not fenced
-        if (blank and not _only_heading(held)) or size + len(text) > PARAGRAPH_CHARS:
+        only_heading = all(not line.strip() or _HEADING.match(line) for line in held)
+        if (blank and not only_heading) or size + len(text) > PARAGRAPH_CHARS:
             yield from _finished(start, held)
             held, size = [], 0
         if not held:
@@ -364,10 +343,6 @@ def _finished(start: int, held: list[str]) -> Iterator[tuple[int, str]]:
     text = "\n".join(held).strip("\n")
     if text.strip():
         yield start, text
-
-
-def _only_heading(held: list[str]) -> bool:
-    return all(not text.strip() or _HEADING.match(text) for text in held)
 
 
 def item_records(values: Iterable[tuple[int, Any]], *, on_bad: OnBad = ignore_bad_line) -> Iterator[Record]:
@@ -396,7 +371,7 @@ def item_records(values: Iterable[tuple[int, Any]], *, on_bad: OnBad = ignore_ba
 
 
 def is_item(value: Any) -> bool:
-    """Tell whether `value` is meant as an item.
+    """Return whether `value` is meant as an item.
 
     >>> is_item({"content": "Use SQLite.", "type": "decision"}), is_item({"role": "user", "content": "hi"})
     (True, False)
@@ -410,16 +385,12 @@ def is_item(value: Any) -> bool:
 
 
 def item_fault(item: Any) -> str:
-    """Return what keeps `item` from being one, empty where nothing does."""
+    """Return why `item` is not an item, empty if it is one."""
     if not isinstance(item, dict):
         return f"{shown(item)} is not an item"
     for key in ("content", "type"):
         if not isinstance(item.get(key), str) or not item[key].strip():
             return f"item without {key!r} as text: {shown(item)}"
-    return _fault_of_score(item)
-
-
-def _fault_of_score(item: JsonObject) -> str:
     score = item.get("relevance_score", 0.5)
     number = isinstance(score, (int, float)) and not isinstance(score, bool)
     return "" if number and 0 <= score <= 1 else f"relevance_score {shown(score)} is not within 0 and 1"

@@ -1,15 +1,12 @@
-"""Claude Code transcripts: one JSON object per line, written for the program and not for readers.
+"""Claude Code: transcripts, one JSON object per line, and the entries that hooks put into the spool, as records.
 
-Four fifths of such a file are mirrors (`toolUseResult`), progress and bookkeeping; they are passed over.
-What a sub-agent did is found in the file itself (1.0), inside `progress` (2.x) or in a file of its
-own, and carries the sub-agent's type. A line that was written twice is read once.
+Four fifths of a transcript are mirrors (`toolUseResult`), progress and bookkeeping; they are skipped. Work of a sub-agent
+is in the file itself (1.0), inside `progress` (2.x) or in a file of its own, and its records have the sub-agent's type. A
+line that was written twice is read once.
 
-Claude Code hooks: the entries that hooks have put into the spool, as records.
-
-One entry is one event, reduced. It gives the records that the transcript will give for the same event, as
-far as a hook is told of it: what was asked, what each tool was called with and answered, what ended a turn.
-The name of a record is made of the ids that Claude Code gave and of what is said, never of when or in
-which order entries came: the same event, delivered or taken in twice, is the same records.
+A hook's entry is one event, reduced. Its records are those of the transcript for the same event, as far as a hook gets
+it: the prompt, each tool's input and output, the end of a turn. The identity of a record is made of Claude Code's ids and
+of its text, never of time or order: an event that is delivered or drained twice gives the same records.
 """
 
 from __future__ import annotations
@@ -20,18 +17,24 @@ from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from aether.messages.model import as_object, as_text, content_text, parts, with_part
-from aether.messages.records import Record, put_bounded
+from aether.messages.model import as_object, as_text, content_text
+from aether.messages.records import Record, parts, put_bounded, with_part
 from aether.types import JsonObject
 
 # Lines are rewritten soon after they were first written; sub-agents end within one stretch of work.
 _REMEMBERED_LINES = 65_536
 _REMEMBERED_AGENTS = 4_096
 _SPEAKERS = {"user", "assistant"}
+# Sources of prompts that no person wrote: timers, and the program itself.
+AUTOMATIC_SOURCES = frozenset({"system", "loop_wakeup", "schedule_wakeup", "poll_event"})
+# In the output of a sub-agent that was only started and has no result yet.
+_LAUNCHED = '"async_launched"'
+_AGENTS = frozenset({"Task", "Agent"})
+_HEAD_CHARS = 400
 
 
 class _Seen(NamedTuple):
-    """What one pass over a file has met so far."""
+    """Lines and sub-agents of the file so far."""
 
     lines: OrderedDict[str, bool]
     castes: OrderedDict[str, str]
@@ -47,7 +50,7 @@ def records(values: Iterable[tuple[int, Any]], *, caste: str = "") -> Iterator[R
     for number, line in entries(values):
         for record in _line(number, line, caste, seen):
             if record.kind == "summary":
-                if spoken and not announced:  # older files compact without saying so
+                if spoken and not announced:  # older files have no line for the compaction
                     yield record._replace(kind="boundary", text="", part=-1)
             else:
                 spoken = spoken or record.kind in _SPEAKERS
@@ -115,7 +118,7 @@ def _message(head: Record, line: JsonObject, seen: _Seen) -> Iterator[Record]:
 
 
 def _attachment(head: Record, attachment: JsonObject) -> Iterator[Record]:
-    # What a person typed while the assistant was busy exists only here.
+    # A prompt that was typed while the assistant was busy is only here.
     if attachment.get("type") == "queued_command":
         for position, part in parts(attachment.get("prompt")):
             if part.kind == "text":
@@ -164,20 +167,10 @@ def _agent(line: JsonObject, caste: str, seen: _Seen) -> tuple[str, str]:
     return agent, kind
 
 
-# Who submits a prompt that no person wrote: timers, and the program itself.
-AUTOMATIC_SOURCES = frozenset({"system", "loop_wakeup", "schedule_wakeup", "poll_event"})
-
-
-# A sub-agent that was only started has found nothing yet; the transcript says so in words, the hook in JSON.
-_LAUNCHED = '"async_launched"'
-_AGENTS = frozenset({"Task", "Agent"})
-_HEAD_CHARS = 400
-
-
 def hook_records(entry: JsonObject, *, line: int = 0) -> list[Record]:
-    """Return the records that one entry of the spool holds; none where it tells nothing worth a record.
+    """Return the records of one entry of the spool; none for events without content.
 
-    >>> [record.kind for record in records({"event": "PostToolUse", "tool": "Bash", "id": "t1", "output": "ok"})]
+    >>> [record.kind for record in hook_records({"event": "PostToolUse", "tool": "Bash", "id": "t1", "output": "ok"})]
     ['call', 'result']
     """
     agent = as_text(entry.get("agent"))
@@ -195,14 +188,14 @@ def hook_records(entry: JsonObject, *, line: int = 0) -> list[Record]:
 
 
 def record_identity(record: Record) -> str:
-    """Return what tells a record from every other of its session, and is the same when it is delivered twice."""
+    """Return the identity of a record within its session, the same when it is delivered twice."""
     if record.kind in {"call", "result"}:
         return _digest(record.kind, record.call_id)
     return _digest(record.kind, record.agent, record.uuid, record.text)
 
 
 def has_source_id(record: Record) -> bool:
-    """Tell whether Claude Code gave an id to what the record is of: without one, the same words may be said again."""
+    """Return whether Claude Code gave the event of a record an id; without one, the same text may be another event."""
     return bool(record.uuid) and not record.uuid.endswith("/")
 
 
@@ -213,13 +206,13 @@ def _prompt(head: Record, entry: JsonObject) -> list[Record]:
     return [head._replace(kind="user", text=text, uuid=f"prompt/{as_text(entry.get('prompt_id'))}")]
 
 
-def _said(head: Record, uuid: str, entry: JsonObject) -> list[Record]:
+def _last_text(head: Record, uuid: str, entry: JsonObject) -> list[Record]:
     text = as_text(entry.get("message"))
     return [head._replace(kind="assistant", text=text, uuid=uuid, part=1)] if text.strip() else []
 
 
-def _on_the_way(head: Record, entry: JsonObject) -> list[Record]:
-    """Return what was said before the last message, under the names that the transcript has for it."""
+def _earlier_texts(head: Record, entry: JsonObject) -> list[Record]:
+    """Return the texts before the last message, under the ids that the transcript has for them."""
     found = entry.get("said")
     return [
         head._replace(
@@ -245,11 +238,11 @@ def _batch(head: Record, entry: JsonObject) -> list[Record]:
 
 
 def _stop(head: Record, entry: JsonObject) -> list[Record]:
-    return [*_on_the_way(head, entry), *_said(head, f"stop/{as_text(entry.get('prompt_id'))}", entry)]
+    return [*_earlier_texts(head, entry), *_last_text(head, f"stop/{as_text(entry.get('prompt_id'))}", entry)]
 
 
 def _boundary(head: Record, entry: JsonObject) -> list[Record]:
-    return [*_on_the_way(head, entry), head._replace(kind="boundary")]
+    return [*_earlier_texts(head, entry), head._replace(kind="boundary")]
 
 
 def _answered(head: Record, call: JsonObject) -> list[Record]:
@@ -269,13 +262,13 @@ def _answered(head: Record, call: JsonObject) -> list[Record]:
 
 
 def _subagent(head: Record, entry: JsonObject) -> list[Record]:
-    # The one that writes the summary of a compaction has an id but no type; what it says is no finding.
+    # The sub-agent that writes the summary of a compaction has an id but no type; its text is skipped.
     if not head.agent or not as_text(entry.get("caste")):
         return []
     uuid = f"agent/{head.agent}"
     task = as_text(entry.get("task_text"))
     opening = [head._replace(kind="user", text=task, uuid=uuid)] if task.strip() else []
-    return [*opening, *_on_the_way(head, entry), *_said(head, uuid, entry)]
+    return [*opening, *_earlier_texts(head, entry), *_last_text(head, uuid, entry)]
 
 
 def _task(head: Record, entry: JsonObject) -> list[Record]:
@@ -305,5 +298,5 @@ _READERS: dict[str, Callable[[Record, JsonObject], list[Record]]] = {
 }
 
 
-def _digest(*said: Any) -> str:
-    return sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()[:16]
+def _digest(*values: Any) -> str:
+    return sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()[:16]

@@ -1,7 +1,7 @@
 """Codex rollouts: one `{timestamp, type, payload}` object per line.
 
-`response_item` lines are what the model saw and said; `event_msg` lines repeat them for the terminal and
-are passed over. The answers of tools carry a header with the exit code; it becomes the error flag.
+`response_item` lines are the model's input and output; `event_msg` lines repeat them for the terminal and are skipped.
+The answers of tools have a header with the exit code; it becomes the error flag.
 """
 
 from __future__ import annotations
@@ -11,16 +11,8 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from aether.messages.model import (
-    as_arguments,
-    as_object,
-    as_text,
-    content_text,
-    is_failure_text,
-    parts,
-    with_part,
-)
-from aether.messages.records import Record, put_bounded
+from aether.messages.model import as_arguments, as_object, as_text, content_text, is_failure_text
+from aether.messages.records import Record, parts, put_bounded, with_part
 from aether.text.regex import lazy
 from aether.types import JsonObject
 

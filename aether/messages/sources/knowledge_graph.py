@@ -1,6 +1,6 @@
 """The file of the official memory server of MCP: one entity or relation on a line, read and written.
 
-A line that is neither is reported with its number and does not stop the rest.
+Any other line is reported with its number and does not stop the reading.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _TEXTS = {"entity": ("name", "entityType"), "relation": ("from", "to", "relation
 
 
 def is_line(value: Any) -> bool:
-    """Tell whether `value` is meant as a line of such a file.
+    """Return whether `value` is meant as a line of such a file.
 
     >>> is_line({"type": "entity", "name": "ant"}), is_line({"type": "user", "name": "ant"})
     (True, False)
@@ -29,7 +29,7 @@ def is_line(value: Any) -> bool:
 def read_graph(lines: Iterable[bytes], *, on_bad: OnBad = ignore_bad_line) -> dict[str, list[JsonObject]]:
     r"""Return the `entities` and `relations` of a file, in its order, without their `type`.
 
-    >>> read([b'{"type":"relation","from":"ant","to":"leaf","relationType":"eats"}\n'])
+    >>> read_graph([b'{"type":"relation","from":"ant","to":"leaf","relationType":"eats"}\n'])
     {'entities': [], 'relations': [{'from': 'ant', 'to': 'leaf', 'relationType': 'eats'}]}
     """
     found: dict[str, list[JsonObject]] = {"entities": [], "relations": []}
@@ -45,7 +45,7 @@ def read_graph(lines: Iterable[bytes], *, on_bad: OnBad = ignore_bad_line) -> di
 
 
 def graph_text(entities: Sequence[Mapping[str, Any]], relations: Sequence[Mapping[str, Any]]) -> str:
-    """Return the text of the file that holds these entities and relations."""
+    """Return the text of a file of these entities and relations."""
     listed = [{"type": "entity", **each} for each in entities]
     listed += [{"type": "relation", **each} for each in relations]
     return "".join(json.dumps(each, ensure_ascii=False, separators=(",", ":")) + "\n" for each in listed)
@@ -56,7 +56,7 @@ def _texts(value: JsonObject) -> JsonObject:
 
 
 def _fault(value: Any) -> str:
-    """Return what keeps `value` from being a line, empty where nothing does."""
+    """Return why `value` is not a line of such a file, empty if it is one."""
     if not is_line(value):
         return f"{shown(value)} is neither an entity nor a relation"
     for key in _TEXTS[value["type"]]:

@@ -10,7 +10,7 @@ from aether.messages.model import as_object, as_text, content_text
 from aether.messages.records import Record
 from aether.types import JsonObject
 
-_SAYING = {"message", "finish", "think"}
+_TEXT_ACTIONS = {"message", "finish", "think"}
 
 
 def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
@@ -37,7 +37,7 @@ def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
 
 
 def events_of(value: Any) -> list[JsonObject]:
-    """Return the events inside a JSON value, none where it holds none."""
+    """Return the events inside a JSON value."""
     listed = value.get("history") if isinstance(value, dict) else value
     if not isinstance(listed, list):
         return []
@@ -58,16 +58,16 @@ def _event(head: Record, event: JsonObject) -> Iterator[Record]:
     if action in {"system", "recall", "change_agent_state"}:
         return
     thought = as_text(args.get("thought"))
-    if action in _SAYING:
-        said = (
+    if action in _TEXT_ACTIONS:
+        text = (
             as_text(args.get("content"))
             or as_text(args.get("final_thought"))
             or thought
             or as_text(event.get("message"))
         )
         speaker = "user" if event.get("source") == "user" else "assistant"
-        if said:
-            yield head._replace(kind="user" if speaker == "user" else "assistant", text=said)
+        if text:
+            yield head._replace(kind="user" if speaker == "user" else "assistant", text=text)
         return
     if thought:
         yield head._replace(kind="assistant", text=thought)
@@ -85,6 +85,6 @@ def _observation(head: Record, event: JsonObject) -> Iterator[Record]:
         text=content_text(event.get("content")) or as_text(event.get("message")),
         tool=observation,
         call_id=str(event.get("cause", "")),
-        # -1 says that the command was still running.
+        # -1 means that the command was still running.
         is_error=observation == "error" or (isinstance(code, int) and code > 0),
     )

@@ -1,7 +1,3 @@
-"""The file of the official memory server: what its lines hold, and which are none."""
-
-from __future__ import annotations
-
 import pytest
 
 from aether.errors import InvalidInput
@@ -10,6 +6,8 @@ from aether.messages.sources import knowledge_graph
 from tests.tables import rows
 
 ENTITY = {"name": "ant", "entityType": "insect", "observations": ["It digs."]}
+
+
 RELATION = {"from": "ant", "to": "leaf", "relationType": "eats"}
 
 
@@ -41,7 +39,7 @@ def test_a_file_comes_back_as_it_was_written():
         ('{"type":"entity","na', "not JSON"),
     ],
 )
-def test_a_line_that_is_none_is_told_and_the_others_are_read(line, reason):
+def test_an_invalid_line_is_reported_and_the_others_are_read(line, reason):
     found, bad = read(
         f"{knowledge_graph.graph_text([ENTITY], [])}{line}\n{knowledge_graph.graph_text([], [RELATION])}"
     )
@@ -51,7 +49,7 @@ def test_a_line_that_is_none_is_told_and_the_others_are_read(line, reason):
     assert reason in bad[0].reason
 
 
-def test_importing_it_as_a_transcript_says_which_command_is_meant(tmp_path):
+def test_importing_it_as_a_transcript_names_the_right_command(tmp_path):
     path = tmp_path / "memory.jsonl"
     path.write_text(knowledge_graph.graph_text([ENTITY], []), encoding="utf-8")
 

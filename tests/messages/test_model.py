@@ -1,4 +1,19 @@
-from aether.messages.model import Block, Group, Message, groups, turns
+from typing import get_args
+
+import pytest
+
+from aether.messages.model import PROVIDER_FORMATS, Block, Group, Message, ProviderFormat, groups, turns
+
+
+def test_the_text_of_a_message_is_that_of_its_text_blocks():
+    blocks = (Block("text", "One."), Block("reasoning", "Hm."), Block("text", "Two."), Block("result", "ok"))
+
+    assert Message("assistant", blocks, {}, "plain").text == "One.\nTwo."
+    assert Message("user", (), {}, "plain").text == ""
+
+
+def test_the_provider_formats_are_those_of_the_type():
+    assert get_args(ProviderFormat) == PROVIDER_FORMATS
 
 
 def said(role, text="Hello."):
@@ -108,7 +123,7 @@ def test_a_call_that_a_server_answered_in_the_same_message_is_closed():
     assert groups([both]) == [Group("tools", (0,), ("a",))]
 
 
-def test_a_turn_begins_with_each_thing_that_a_user_says_or_shows():
+def test_a_turn_starts_at_each_user_message_with_text_or_media():
     messages = [
         said("system"),
         said("user"),
@@ -125,10 +140,11 @@ def test_a_turn_begins_with_each_thing_that_a_user_says_or_shows():
     assert turns([*messages, shown], found) == [(0,), (1, 2, 3, 4), (5,), (6,)]
 
 
-def test_a_long_conversation_takes_time_in_proportion():
+@pytest.mark.parametrize("calls_made", [5_000, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_a_long_conversation_takes_time_in_proportion(calls_made):
     """Calls whose ranges all cross are one group, beside the last, open one; a quadratic join would take minutes."""
     messages = [calls("0")]
-    for number in range(1, 20_000):
+    for number in range(1, calls_made):
         messages += [calls(str(number)), results(str(number - 1))]
 
     assert len(groups(messages)) == 2

@@ -1,8 +1,6 @@
-import pytest
-
-from aether.errors import InvalidInput
 from aether.messages.model import Block
 from aether.messages.providers import plain
+from aether.messages.providers.plain import findings, repaired
 from aether.messages.turns import Turn
 from tests.tables import rows
 
@@ -26,7 +24,7 @@ def test_roles_of_many_agents_are_known(role, seen):
     assert read(role=role, content="Hi").role == seen
 
 
-def test_calls_are_read_in_the_spellings_of_others():
+def test_calls_are_read_in_the_forms_of_other_agents():
     function = {"id": "c", "function": {"name": "f", "arguments": "{}"}}
     flat = {"id": "d", "function": "g", "arguments": {"a": 1}}
     named = {"id": "e", "name": "h", "arguments": "{}"}
@@ -51,7 +49,7 @@ def test_calls_are_read_in_the_spellings_of_others():
         {"role": "tool", "tool_call_ids": ["c"]},
     ],
 )
-def test_results_are_read_in_the_spellings_of_others(raw):
+def test_results_are_read_in_the_forms_of_other_agents(raw):
     found = plain.message({**raw, "content": "ok"})
 
     assert (found.role, found.blocks) == ("tool", (Block("result", "ok", ("content",), "c"),))
@@ -70,7 +68,7 @@ def test_results_inside_a_user_message_make_it_the_tools():
     assert read(role="tool", content=[answer]).blocks[0].call_id == "c"
 
 
-def test_calls_may_stand_together_with_their_answers():
+def test_calls_may_be_listed_with_their_answers():
     done = {"id": "c", "name": "f", "args": {"a": 1}, "result": "ok", "status": "success"}
     open_ = {"id": "d", "name": "g"}
 
@@ -93,7 +91,7 @@ def test_strings_in_a_list_are_texts_and_reasoning_is_known():
     ]
 
 
-def test_reasoning_goes_wherever_it_stands():
+def test_reasoning_is_removed_from_any_place():
     raw = {
         "content": [{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "a"}],
         "reasoning": "Hm.",
@@ -102,12 +100,61 @@ def test_reasoning_goes_wherever_it_stands():
     assert plain.without_reasoning(raw) == {"content": [{"type": "text", "text": "a"}]}
 
 
-def test_a_tool_says_nothing_without_a_call():
-    with pytest.raises(InvalidInput, match="needs a call"):
-        plain.said("tool", "ok")
-
-
 def test_a_turn_is_written_as_openai_does():
-    assert plain.written(Turn("user", [Block("text", "Hi")], [], {"a": 1})) == [
+    assert plain.write(Turn("user", [Block("text", "Hi")], [], {"a": 1})) == [
         {"role": "user", "content": "Hi", "meta": {"a": 1}}
+    ]
+
+
+def reported(*raws, level="error"):
+    return [(found.code, found.where) for found in findings(raws) if found.level == level]
+
+
+def test_any_text_under_a_common_role_is_fine():
+    assert list(findings([{"role": "developer", "content": "Hi.", "meta": {"protected": True}}])) == []
+    assert list(findings([{"role": "assistant", "content": None, "tool_calls": [{}]}])) == []
+    assert list(findings([{"type": "user", "content": []}])) == []
+
+
+@rows(
+    ("raw", "code"),
+    [
+        ({"content": "Hi."}, "bad-role"),
+        ({"role": 7, "content": "Hi."}, "bad-role"),
+        ({"role": "user"}, "empty-content"),
+        ({"role": "user", "content": {}}, "empty-content"),
+    ],
+)
+def test_a_message_that_nobody_can_use_is_named(raw, code):
+    assert reported(raw) == [(code, "messages[0]")]
+
+
+def test_a_role_of_an_agents_own_is_doubted():
+    assert reported({"role": "toolResult", "content": "ok"}, level="warning") == [("bad-role", "messages[0]")]
+
+
+USER = {"role": "user", "content": "Go."}
+
+
+def test_messages_with_content_are_unchanged():
+    raws = [
+        USER,
+        {"role": "toolResult", "content": [], "meta": {}},
+        {"role": "assistant", "tool_calls": [{}]},
+    ]
+
+    done = repaired(raws)
+
+    assert all(after is before for after, before in zip(done.raws, raws, strict=True))
+    assert done.findings == []
+
+
+def test_a_message_without_a_role_is_the_users_and_one_without_content_goes():
+    done = repaired([{"content": "Go."}, {"role": "user", "content": None}, {"role": 7, "content": "Go."}])
+
+    assert done.raws == [{"content": "Go.", "role": "user"}, USER]
+    assert [(found.level, found.code) for found in done.findings] == [
+        ("info", "bad-role"),
+        ("warning", "empty-content"),
+        ("info", "bad-role"),
     ]

@@ -1,6 +1,16 @@
 import json
 
-from aether.messages.sources.chat import conversations, is_line, is_message, records
+from aether.messages.sources import chat
+from aether.messages.sources.chat import (
+    conversations,
+    is_item,
+    is_line,
+    is_message,
+    item_fault,
+    item_records,
+    paragraph_records,
+    records,
+)
 from tests.tables import rows
 
 
@@ -59,11 +69,11 @@ def test_an_anthropic_conversation_is_read_too():
         said("user", "Go."),
     ],
 )
-def test_wrappers_are_taken_off(wrapped):
+def test_wrappers_are_removed(wrapped):
     assert brief(wrapped) == [("user", "Go.")]
 
 
-def test_what_holds_no_conversation_gives_none():
+def test_values_without_a_conversation_give_no_conversation():
     assert brief(7, [], [1], {"a": 1}, {"messages": [7]}, {"type": "message", "message": {}}) == []
     assert list(conversations("text")) == []
 
@@ -77,7 +87,7 @@ def test_the_answer_of_a_logged_request_belongs_to_it():
     assert brief(log) == [("user", "Go."), ("assistant", "Gone.")]
 
 
-def test_two_conversations_of_one_file_are_told_apart_and_growth_is_not():
+def test_two_conversations_of_one_file_differ_and_a_grown_one_does_not():
     first, second = [said("user", "Go.")], [said("user", "Stop.")]
 
     assert read(first)[0].session == read([*first, said("assistant", "Gone.")])[0].session
@@ -172,7 +182,7 @@ def test_events_inside_user_messages_are_unwrapped():
     ]
 
 
-def test_results_inside_calls_and_other_spellings_of_failure():
+def test_results_inside_calls_and_other_forms_of_failure():
     gemini = {
         "type": "gemini",
         "content": "",
@@ -207,3 +217,92 @@ def test_senders_nobody_knows_are_no_messages():
     assert not is_message({"role": ["user"], "content": "x"})
     assert not is_line({"messages": [], "role": "user"})
     assert brief({"role": "narrator", "content": "x"}) == []
+
+
+def paragraphs(text):
+    return [
+        (record.line, record.text) for record in paragraph_records(text.encode().splitlines(keepends=True))
+    ]
+
+
+def test_each_paragraph_is_a_record_with_its_first_line():
+    assert paragraphs("One.\nStill one.\n\n\nTwo.\n") == [(1, "One.\nStill one."), (5, "Two.")]
+
+
+def test_a_heading_stays_with_what_it_heads():
+    assert paragraphs("# Plan\n\n## First\n\nUse it.\n\nNext.") == [
+        (1, "# Plan\n\n## First\n\nUse it."),
+        (7, "Next."),
+    ]
+
+
+def test_a_fenced_block_is_not_cut_at_its_blank_lines():
+    assert paragraphs("```\na\n\nb\n```\n\nAfter.") == [(1, "```\na\n\nb\n```"), (7, "After.")]
+
+
+def test_a_page_without_a_break_is_cut_and_nothing_is_lost(monkeypatch):
+    monkeypatch.setattr(chat, "PARAGRAPH_CHARS", 30)
+    text = "\n".join(f"line number {n}" for n in range(20))
+
+    assert "\n".join(part for _, part in paragraphs(text)) == text
+
+
+def test_an_empty_file_holds_nothing():
+    assert paragraphs("") == paragraphs("\n \n") == []
+
+
+def test_a_byte_order_mark_and_broken_bytes_are_survived():
+    [record] = paragraph_records([b"\xef\xbb\xbfHi \xff\r\n"])
+
+    assert record.text == "Hi \ufffd"
+
+
+def test_an_item_is_a_record_that_keeps_it_whole():
+    item = {
+        "content": "Use SQLite.",
+        "type": "decision",
+        "relevance_score": 0.9,
+        "metadata": {"timestamp": "t"},
+    }
+
+    [record] = item_records([(4, item)])
+
+    assert (record.kind, record.text, record.arguments, record.time, record.line) == (
+        "item",
+        "Use SQLite.",
+        item,
+        "t",
+        4,
+    )
+
+
+def test_a_list_of_items_gives_a_record_each():
+    listed = [{"content": "a", "type": "x"}, {"content": "b", "type": "x"}]
+
+    assert [record.part for record in item_records([(1, listed)])] == [0, 1]
+
+
+@rows(
+    "item",
+    [
+        7,
+        {"content": "", "type": "x"},
+        {"content": "a"},
+        {"content": "a", "type": 3},
+        {"content": "a", "type": "x", "relevance_score": "high"},
+        {"content": "a", "type": "x", "relevance_score": True},
+        {"content": "a", "type": "x", "relevance_score": 1.5},
+        {"content": "a", "type": "x", "relevance_score": float("nan")},
+    ],
+)
+def test_an_item_that_cannot_be_stored_is_reported_with_its_line(item):
+    bad = []
+
+    assert list(item_records([(9, item)], on_bad=bad.append)) == []
+    assert bad[0].line == 9
+    assert bad[0].reason == item_fault(item)
+
+
+def test_messages_and_transcript_lines_are_no_items():
+    assert not is_item({"content": "hi", "type": "x", "role": "user"})
+    assert not is_item([])

@@ -1,0 +1,326 @@
+from aether.messages.model import Block
+from aether.messages.providers import responses
+from aether.messages.providers.responses import findings, repaired
+from aether.messages.turns import Answer, Turn
+from tests.tables import rows
+
+
+def test_messages_have_a_role_and_need_no_type():
+    easy = responses.message({"role": "user", "content": "Hi"})
+    full = responses.message(
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": "Hi"}],
+            "id": "m",
+        }
+    )
+
+    assert (easy.role, easy.text) == ("user", "Hi")
+    assert (full.role, full.blocks[0].at) == ("assistant", ("content", 0, "text"))
+    assert responses.message({"role": "developer", "content": None}).blocks == ()
+    assert responses.message({"role": "user", "content": 7}).blocks[0].kind == "other"
+
+
+@rows(
+    ("raw", "tool", "arguments"),
+    [
+        ({"type": "function_call", "name": "f", "arguments": '{"a":1}'}, "f", {"a": 1}),
+        (
+            {"type": "custom_tool_call", "name": "patch", "input": "*** Begin"},
+            "patch",
+            {"input": "*** Begin"},
+        ),
+        ({"type": "local_shell_call", "action": {"command": ["ls"]}}, "local_shell", {"command": ["ls"]}),
+        ({"type": "apply_patch_call", "operation": {"path": "a"}}, "apply_patch", {"path": "a"}),
+        ({"type": "brand_new_call", "name": "n"}, "n", {}),
+    ],
+)
+def test_whatever_has_a_call_id_is_a_call(raw, tool, arguments):
+    found = responses.message({"call_id": "c1", **raw})
+
+    [call] = found.blocks
+    assert (found.role, call.kind, call.call_id) == ("assistant", "call", "c1")
+    assert (call.tool, dict(call.arguments)) == (tool, arguments)
+
+
+def test_outputs_are_text_or_lists_or_pictures():
+    def blocks(output, kind="function_call_output"):
+        found = responses.message({"type": kind, "call_id": "c1", "output": output})
+        assert found.role == "tool"
+        return found.blocks
+
+    assert blocks("ok") == (Block("result", "ok", ("output",), "c1"),)
+    assert blocks([{"type": "input_text", "text": "ok"}])[0].at == ("output", 0, "text")
+    assert blocks([{"stdout": "ok"}], "shell_call_output")[0].text == '[{"stdout": "ok"}]'
+    shot = blocks({"type": "computer_screenshot", "image_url": "u"}, "computer_call_output")
+    assert [block.kind for block in shot] == ["result", "media"]
+    assert blocks("ok", "brand_new_call_output")[0].text == "ok"
+
+
+def test_a_call_that_a_server_ran_has_its_result_in_the_same_item():
+    call, answer = responses.message(
+        {"type": "mcp_call", "id": "m1", "name": "find", "arguments": "{}", "output": "found"}
+    ).blocks
+
+    assert (call.kind, answer.kind, answer.text) == ("call", "result", "found")
+    assert call.call_id == answer.call_id == "m1"
+
+
+def test_reasoning_is_its_summary_and_the_rest_is_kept_as_json():
+    item = {
+        "type": "reasoning",
+        "id": "r",
+        "summary": [{"type": "summary_text", "text": "Hm."}],
+        "content": None,
+    }
+
+    assert responses.message(item).blocks == (Block("reasoning", "Hm."),)
+    assert responses.without_reasoning(item) is item
+    for kind in ("item_reference", "compaction", "web_search_call"):
+        assert [block.kind for block in responses.message({"type": kind, "id": "x"}).blocks] == ["other"]
+
+
+def test_a_turn_is_written_item_by_item():
+    image = {"type": "input_image", "image_url": "u"}
+    pieces = [Block("text", "a"), Block("call", "{}", (), "c1", "f"), Block("text", "b"), Block("text", "c")]
+    answers = [
+        Answer(Block("result", "ok", (), "c1"), []),
+        Answer(Block("result", "see", (), "c2"), [image]),
+        Answer(Block("result", "", (), "c3"), [image]),
+    ]
+
+    items = responses.write(Turn("assistant", pieces, answers, {}))
+
+    assert items[0] == {"role": "assistant", "content": "a"}
+    assert items[1] == {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"}
+    assert [part["text"] for part in items[2]["content"]] == ["b", "c"]
+    assert [item["output"] for item in items[3:]] == [
+        "ok",
+        [{"type": "input_text", "text": "see"}, image],
+        [image],
+    ]
+    [asked] = responses.write(Turn("user", [Block("text", "a"), image], [], {"label": "x"}))
+    assert asked == {
+        "role": "user",
+        "content": [{"type": "input_text", "text": "a"}, image],
+        "meta": {"label": "x"},
+    }
+
+
+USER = {"role": "user", "content": "Go."}
+
+
+SAID = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Done."}]}
+
+
+REASONING = {"type": "reasoning", "id": "rs_1", "summary": []}
+
+
+def call(key="a", **fields):
+    return {"type": "function_call", "call_id": key, "name": "read", "arguments": "{}", **fields}
+
+
+def output(key="a", **fields):
+    return {"type": "function_call_output", "call_id": key, "output": "ok", **fields}
+
+
+def reported(*raws, level="error"):
+    return [(found.code, found.where) for found in findings(raws) if found.level == level]
+
+
+def test_items_by_the_rules_are_refused_for_nothing():
+    raws = [
+        {"role": "developer", "content": "Be brief."},
+        {"role": "user", "content": [{"type": "input_text", "text": "Go."}, {"type": "input_image"}]},
+        REASONING,
+        call("a"),
+        call("b"),
+        output("b"),
+        output("a", output=[{"type": "input_text", "text": "ok"}]),
+        {"type": "custom_tool_call", "call_id": "c", "name": "x", "input": "y"},
+        {"type": "custom_tool_call_output", "call_id": "c", "output": "z"},
+        {"type": "web_search_call", "id": "ws_1", "status": "completed"},
+        {"type": "item_reference", "id": "msg_9"},
+        SAID,
+        {"type": "compaction", "encrypted_content": "x"},
+    ]
+
+    assert list(findings(raws)) == []
+
+
+@rows(
+    ("raw", "code", "where"),
+    [
+        ({"content": "Hi."}, "bad-block", ""),
+        ({"type": 7}, "bad-block", ""),
+        ({"role": "tool", "content": "Hi."}, "bad-role", ""),
+        ({"type": "message", "content": "Hi."}, "bad-role", ""),
+        ({**USER, "meta": {}}, "unknown-field", ""),
+        ({"role": "user", "content": None}, "empty-content", ""),
+        ({"role": "user", "content": ["Hi."]}, "bad-block", ".content[0]"),
+        ({"role": "user", "content": [{"type": "input_text"}]}, "bad-block", ".content[0]"),
+        ({"role": "user", "content": [{"type": "output_text", "text": "Hi."}]}, "wrong-role", ".content[0]"),
+        (
+            {"role": "assistant", "content": [{"type": "input_text", "text": "Hi."}]},
+            "wrong-role",
+            ".content[0]",
+        ),
+        ({"type": "item_reference"}, "bad-id", ""),
+        (call(None), "bad-id", ""),
+        (output("x" * 65), "bad-id", ""),
+        (REASONING, "dangling-reasoning", ""),
+    ],
+)
+def test_an_item_that_cannot_be_sent_is_named(raw, code, where):
+    assert (code, f"input[1]{where}") in reported(USER, raw)
+
+
+@rows(
+    ("fields", "code"),
+    [({"name": "a b"}, "bad-name"), ({"name": None}, "bad-name"), ({"arguments": {}}, "bad-arguments")],
+)
+def test_a_call_that_cannot_be_sent_is_named(fields, code):
+    assert reported(USER, call(**fields), output()) == [(code, "input[1]")]
+
+
+def test_an_output_and_reasoning_have_what_the_api_asks_for():
+    assert reported(USER, call(), output(output=None)) == [("empty-content", "input[2]")]
+    assert reported(USER, {"type": "reasoning", "id": "rs_1"}, SAID) == [("bad-block", "input[1]")]
+
+
+def test_unknown_types_are_warnings():
+    assert reported({"type": "hologram"}, level="warning") == [("unknown-block", "input[0]")]
+    assert reported({"role": "user", "content": [{"type": "x"}]}, level="warning") == [
+        ("unknown-block", "input[0].content[0]")
+    ]
+    assert reported({"role": "user", "content": []}, level="warning") == [("empty-content", "input[0]")]
+    assert reported(call(arguments="{"), output(), level="warning") == [("bad-arguments", "input[0]")]
+
+
+@rows(
+    ("raws", "expected"),
+    [
+        ([USER, output()], [("orphan-result", "input[1]")]),
+        ([call(), USER], [("missing-result", "input[0]")]),
+        ([call(), output(), output()], [("repeated-result", "input[2]")]),
+        ([output(), call(), USER], [("interleaved-result", "input[0]"), ("missing-result", "input[1]")]),
+        ([call(), call(), output(), output()], [("repeated-id", "input[1]")]),
+        ([REASONING, USER, SAID], [("dangling-reasoning", "input[0]")]),
+        ([REASONING, SAID, REASONING, SAID], [("repeated-id", "input[2]")]),
+    ],
+)
+def test_items_that_do_not_meet_are_named(raws, expected):
+    assert reported(*raws) == expected
+
+
+@rows("more", [[], [output("b")], [SAID], [call("c"), output("b"), output("c")]])
+def test_calls_that_wait_at_the_end_are_dangling(more):
+    raws = [USER, call("a"), call("b"), *more]
+
+    assert reported(*raws) == []
+    assert ("dangling-call", "input[1]") in reported(*raws, level="warning")
+
+
+def test_outputs_alone_at_the_end_have_no_response_that_could_wait():
+    assert reported(call("a"), USER, output("b")) == [
+        ("orphan-result", "input[2]"),
+        ("missing-result", "input[0]"),
+    ]
+
+
+def test_a_call_id_that_is_used_again_is_only_doubted():
+    raws = [call(), output(), call(), output()]
+
+    assert reported(*raws) == []
+    assert reported(*raws, level="warning") == [("repeated-id", "input[2]")]
+
+
+DONE = {
+    "type": "message",
+    "id": "msg_1",
+    "role": "assistant",
+    "content": [{"type": "output_text", "text": "Done."}],
+}
+
+
+GIVEN = {"type": "input_text", "text": "Hi."}
+
+
+def spoken(*parts, role="user"):
+    return {"role": role, "content": list(parts)}
+
+
+def without(raw, key):
+    return {name: value for name, value in raw.items() if name != key}
+
+
+@rows(
+    ("raws", "expected", "codes"),
+    [
+        ([USER, output()], [USER], ["orphan-result"]),
+        ([call(), USER], [USER], ["missing-result"]),
+        ([call(), output(), output(), USER], [call(), output(), USER], ["orphan-result"]),
+        ([output(), USER, call(), USER], [USER, call(), output(), USER], ["interleaved-result"]),
+        ([REASONING, call(), USER], [USER], ["missing-result", "dangling-reasoning"]),
+        ([REASONING, {**REASONING, "id": "rs_2"}], [], ["dangling-reasoning", "dangling-reasoning"]),
+        (
+            [call(), call(), output(output="2"), output(output="1")],
+            [call(), call("a_2"), output("a_2", output="2"), output(output="1")],
+            ["repeated-id"],
+        ),
+        ([call("x" * 65), output("x" * 65)], [call("x" * 64), output("x" * 64)], ["repeated-id"]),
+        ([DONE, DONE], [DONE, without(DONE, "id")], ["repeated-id"]),
+        ([REASONING, DONE, REASONING, call()], [REASONING, DONE, call()], ["repeated-id"]),
+        ([{**USER, "meta": {}}], [USER], ["unknown-field"]),
+        ([{**USER, "type": None}], [USER], ["bad-block"]),
+        ([{"content": "Hi."}, USER], [USER], ["bad-block"]),
+        ([call(None), USER], [USER], ["bad-id"]),
+        ([{"type": "reasoning", "id": "rs_1"}, DONE], [REASONING, DONE], ["bad-block"]),
+        ([{"type": "item_reference"}, USER], [USER], ["bad-id"]),
+        ([call(name="a b"), output()], [call(name="a_b"), output()], ["bad-name"]),
+        ([call(arguments={"a": 1}), output()], [call(arguments='{"a": 1}'), output()], ["bad-arguments"]),
+        ([call(arguments=None), USER], [USER], ["bad-name"]),
+        ([call(), output(output=None)], [call(), output(output="")], ["empty-content"]),
+        ([call(), output(output={"a": "ü"})], [call(), output(output='{"a": "ü"}')], ["empty-content"]),
+        ([{"role": "ai", "content": "Hi."}], [{"role": "assistant", "content": "Hi."}], ["bad-role"]),
+        ([without(DONE, "role")], [DONE], ["bad-role"]),
+        ([{"role": "user", "content": None}, USER], [USER], ["empty-content"]),
+        ([spoken(), {"role": "user", "content": GIVEN}], [spoken(), spoken(GIVEN)], ["bad-block"]),
+        (
+            [spoken("Hi.", {"text": "Hi."}, {"type": "output_text", "text": "Hi."})],
+            [spoken(GIVEN, GIVEN, GIVEN)],
+            ["bad-block"],
+        ),
+        (
+            [spoken(GIVEN, 7, {"type": "input_text"}, {"type": "refusal", "refusal": "No."})],
+            [spoken(GIVEN)],
+            ["bad-block", "bad-block", "wrong-role", "bad-block"],
+        ),
+    ],
+)
+def test_messages_that_the_api_refuses_are_repaired(raws, expected, codes):
+    done = repaired(raws)
+
+    assert done.raws == expected
+    assert [found.code for found in done.findings] == codes
+    assert [found.code for found in findings(done.raws) if found.level == "error"] == []
+    assert repaired(done.raws) == (done.raws, [])
+
+
+@rows(
+    "raws",
+    [
+        [],
+        [USER, REASONING, DONE, call("a"), output("a"), call("b")],
+        [call(), output(), call(), output()],
+        [spoken(GIVEN, {"type": "input_image"}, {"type": "hologram"}), {"type": "hologram"}, spoken()],
+        [{"type": "item_reference", "id": "x"}, {"type": "web_search_call", "id": "ws"}],
+        [{"type": "custom_tool_call", "call_id": "c"}, {"type": "custom_tool_call_output", "call_id": "c"}],
+    ],
+)
+def test_messages_that_the_api_accepts_are_unchanged(raws):
+    done = repaired(raws)
+
+    assert all(after is before for after, before in zip(done.raws, raws, strict=True))
+    assert done.findings == []

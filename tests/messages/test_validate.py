@@ -1,0 +1,161 @@
+from aether.messages import convert
+from aether.messages.content import arguments_text
+from aether.messages.findings import changed, known_role, lost, unused_name
+from aether.messages.model import PROVIDER_FORMATS
+from aether.messages.validate import check, has_errors, repair
+from aether.types import Finding
+from tests.laws.histories import history
+from tests.tables import rows
+
+RAWS = {
+    "anthropic": [{"role": "user", "content": "Go."}],
+    "openai": [{"role": "user", "content": "Go."}],
+    "responses": [{"role": "user", "content": "Go."}],
+    "gemini": [{"role": "user", "parts": [{"text": "Go."}]}],
+    "plain": [{"role": "user", "content": "Go."}],
+}
+
+
+@rows("provider", PROVIDER_FORMATS)
+def test_each_provider_has_its_rules(provider):
+    assert check(convert.read(RAWS[provider], provider), provider) == []
+    assert "bad-role" in {found.code for found in check(convert.read([{"role": 7}], provider), provider)}
+
+
+@rows("provider", PROVIDER_FORMATS)
+def test_no_messages_are_no_conversation(provider):
+    assert [found.code for found in check([], provider)] == ["no-messages"]
+
+
+def test_system_prompt_and_tools_are_checked_with_the_messages():
+    messages = convert.read(RAWS["anthropic"], "anthropic")
+    tools = [{"name": "read"}, {"name": "read"}]
+
+    found = check(messages, "anthropic", system=[{"type": "text", "text": ""}], tools=tools)
+
+    assert [(one.code, one.where) for one in found] == [
+        ("empty-content", "system[0]"),
+        ("repeated-tool", "tools[1]"),
+    ]
+
+
+@rows(("levels", "answer"), [("error", True), ("warning info", False), ("", False)])
+def test_only_errors_make_a_provider_refuse(levels, answer):
+    assert has_errors([Finding(level, "x", "", "", "") for level in levels.split()]) is answer
+
+
+@rows("provider", PROVIDER_FORMATS)
+def test_messages_that_a_provider_accepts_are_returned_unchanged(provider):
+    messages = convert.read(history(1, provider), provider)
+
+    repaired = repair(messages, provider)
+
+    assert all(after is before for after, before in zip(repaired.messages, messages, strict=True))
+    assert repaired.findings == []
+
+
+@rows("provider", ["anthropic", "openai", "responses", "gemini"])
+def test_repaired_messages_are_read_again(provider):
+    key = "parts" if provider == "gemini" else "content"
+    said = [{"text": "Go."}] if provider == "gemini" else "Go."
+    messages = convert.read([{"role": "robot", key: said}], provider)
+
+    repaired = repair(messages, provider)
+
+    assert [message.raw for message in repaired.messages] == [
+        {"role": "user", key: said}
+    ] or provider == "anthropic"
+    assert [message.text for message in repaired.messages] == ["Go."]
+    assert [found.code for found in repaired.findings] == ["bad-role"]
+    assert check(repaired.messages, provider) == []
+
+
+def test_where_nothing_is_left_there_is_nothing_to_send():
+    messages = convert.read([{"role": "tool", "tool_call_id": "a", "content": "ok"}], "openai")
+
+    repaired = repair(messages, "openai")
+
+    assert repaired.messages == []
+    assert [found.code for found in check(repaired.messages, "openai")] == ["no-messages"]
+
+
+def faults(system, tools, provider):
+    messages = convert.read(RAWS[provider], provider)
+    return [(found.code, found.where) for found in check(messages, provider, system=system, tools=tools)]
+
+
+@rows("system", [None, "", "Be brief.", [{"type": "text", "text": "Be brief."}], 7])
+def test_a_system_prompt_with_text_is_valid(system):
+    assert faults(system, None, "anthropic") == []
+
+
+@rows("block", ["Be brief.", {"type": "text", "text": " "}, {"type": "text"}])
+def test_a_blank_block_of_a_system_prompt_is_named(block):
+    assert faults([block], None, "anthropic") == [("empty-content", "system[0]")]
+    assert faults([block], None, "openai") == []
+
+
+@rows(
+    ("provider", "tool", "where"),
+    [
+        ("anthropic", lambda name: {"name": name, "input_schema": {}}, "tools[1]"),
+        ("openai", lambda name: {"type": "function", "function": {"name": name}}, "tools[1]"),
+        ("responses", lambda name: {"type": "function", "name": name}, "tools[1]"),
+        (
+            "gemini",
+            lambda name: {"functionDeclarations": [{"name": name}]},
+            "tools[1].functionDeclarations[0]",
+        ),
+        (
+            "gemini",
+            lambda name: {"function_declarations": [{"name": name}]},
+            "tools[1].functionDeclarations[0]",
+        ),
+    ],
+)
+def test_two_tools_of_one_name_are_named(provider, tool, where):
+    assert faults(None, [tool("read"), tool("read"), tool("look")], provider) == [("repeated-tool", where)]
+
+
+def test_a_name_that_the_provider_does_not_take_is_named():
+    tools = [{"name": "read a file"}]
+
+    assert faults(None, tools, "anthropic") == [("bad-name", "tools[0]")]
+    assert faults(None, [{"functionDeclarations": tools}], "gemini") == []
+
+
+def test_tools_without_a_name_are_left_to_the_provider():
+    assert faults(None, ["read", {"type": "web_search"}, {"function": "read"}], "openai") == []
+    assert faults(None, [{"googleSearch": {}}, {"functionDeclarations": ["read"]}], "gemini") == []
+    assert faults(None, "read", "openai") == []
+
+
+def test_lost_content_is_a_warning_and_a_change_is_not():
+    assert lost("x", "messages[0]", "Dropped it.").level == "warning"
+    assert changed("x", "messages[0]", "Moved it.").level == "info"
+
+
+@rows(
+    ("role", "meant"),
+    [
+        ("user", "user"),
+        ("ai", "assistant"),
+        ("human", "user"),
+        ("developer", "user"),
+        ("robot", "user"),
+        (["ai"], "user"),
+    ],
+)
+def test_a_role_is_the_one_that_is_meant(role, meant):
+    assert known_role(role, {"user", "assistant"}) == meant
+
+
+def test_a_name_that_is_used_or_too_long_gets_a_number():
+    assert unused_name("call", set(), most=40) == "call"
+    assert unused_name("call", {"call", "call_2"}, most=40) == "call_3"
+    assert unused_name("callings", {"call"}, most=4) == "ca_2"
+
+
+@rows(("given", "text"), [("{", "{"), ({"ü": None}, '{"ü": null}'), (None, None), ([], None)])
+def test_arguments_are_text_or_an_object(given, text):
+    assert arguments_text(given) == text
