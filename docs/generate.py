@@ -1,4 +1,4 @@
-"""Write the generated pages: errors.md from the error classes, cli.md from the help, the keys of the configuration.
+"""Write the generated pages: the error classes, the help, the keys of the configuration, the modules.
 
 python docs/generate.py          writes them
 python docs/generate.py --check  exits 1 where one is not up to date; the tests do the same
@@ -18,7 +18,7 @@ import click
 from aether import errors
 from aether.cli.compactctl import compactctl
 from aether.cli.main import BROKEN_PIPE, INTERRUPTED, cli
-from aether.compaction.policies import POLICIES
+from aether.compaction.policy import POLICIES
 from aether.compaction.shapes import Policy
 from aether.store.config import example
 from aether.store.keys import KEYS
@@ -142,6 +142,31 @@ def readme_page() -> str:
     return filled(text, "numbers", numbers.table())
 
 
+def architecture_page() -> str:
+    """Return docs/architecture.md with each package and its modules; the rest is written by hand."""
+    text = (HERE / "architecture.md").read_text(encoding="utf-8")
+    return filled(text, "modules", module_lines())
+
+
+def module_lines() -> list[str]:
+    """Return a line for each package, and below it one for each module: its name and the start of its docstring."""
+    root = HERE.parent / "aether"
+    lines = []
+    for package in sorted({path.parent for path in root.rglob("*.py")}):
+        name = package.relative_to(root.parent).as_posix()
+        lines += ["", f"**`{name}/`** {opening(package / '__init__.py')}", ""]
+        for path in sorted(package.glob("*.py")):
+            if not path.name.startswith("__"):
+                lines.append(f"- `{path.stem}` {opening(path)}")
+    return lines[1:]
+
+
+def opening(path: Path) -> str:
+    """Return the first paragraph of a module's docstring, on one line."""
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return " ".join(text.partition("\n\n")[0].split())
+
+
 def configuration_page() -> str:
     """Return docs/configuration.md with the table of all keys; the rest is written by hand."""
     text = (HERE / "configuration.md").read_text(encoding="utf-8")
@@ -160,6 +185,7 @@ def configuration_page() -> str:
 
 TYPES = {bool: "truth", int: "whole number", float: "number", str: "text", tuple: "list of texts"}
 PAGES = {
+    "architecture.md": architecture_page,
     "errors.md": errors_page,
     "cli.md": cli_page,
     "compaction.md": compaction_page,
