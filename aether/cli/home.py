@@ -355,7 +355,7 @@ def _steps(directory: Path, data: dict[str, Any]) -> Iterator[list[str | Table]]
     from aether.api.status import get_memory_status
     from aether.cli import demo
 
-    place, imported = demo.begin(directory)
+    place, imported = demo.start(directory)
     data["imported"] = {
         "records": imported.records,
         "items": imported.items,

@@ -9,10 +9,10 @@ Names of secrets: which keys of configuration, code and JSON hold what must not 
 A key is taken apart into words (`accessToken`, `ACCESS_TOKEN` and `access-token` are the same two), and its last
 words decide: `api_key` holds a secret, `api_key_url` does not, `token` does, `max_token` and `token_count` do not.
 
-Secrets that no name of theirs stands before: in command lines, SQL statements and Docker's configuration.
+Secrets without a name before them: in command lines, SQL statements and Docker's configuration.
 
 `mysql -pSECRET`, `sshpass -p SECRET`, `IDENTIFIED BY 'SECRET'`, `SET PASSWORD FOR … = 'SECRET'`, `"auth": "…"`.
-Every pattern looks no further than a bounded way from where it begins, so the time grows with the text alone.
+Every pattern looks a bounded distance ahead, so the time is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -141,10 +141,10 @@ _BLOCK = lazy(
 )
 _SLASHES = lazy(r"\\{0,16}")
 _SCHEMA = lazy(r"""\{\s{0,40}["']?(?:type|description|title|\$ref|anyOf|enum)["']?\s{0,4}:""")
-# A secret's object longer than this, and the objects after so many that never close, are not gone through.
+# A secret's object longer than this, and the objects after so many that never close, are skipped.
 _LONGEST_OBJECT = 1 << 16
 _UNCLOSED_OBJECTS = 16
-# Code and words that stay are known by then; what follows them is not gone through for each name before it.
+# Code and words that stay are known by then; the text after them is not scanned again for each name before it.
 _LONGEST_LOOK = 1 << 10
 
 _LINE_END = r"""\r|\n|\\+[nr]|\\*["'`](?=[\s,;)\]}]|$)|$"""
@@ -159,7 +159,7 @@ _END_OF_PARAMETER = lazy(r"""[\s&;\#"'<>`]|\\+[nr"']|$""")
 _SCHEME = lazy(r"(?i)(?:bearer|basic|token|digest|negotiate|apikey)[ ]{1,4}")
 _ELEMENT = lazy(r"[^<]{0,4096}(?=</)")
 _CLOSERS = ",;)]}>"
-# What may stand before a name at the beginning of a line.
+# Allowed before a name at the start of a line.
 _LINE_START = lazy(r"""(?:^|\n|\\n)[ \t>*#/|+$-]{0,40}(?:(?:export|set|ENV|const|let|var|env:)[ ])?$""")
 _LOOK_BACK = 80
 
@@ -197,12 +197,12 @@ _AFTER_A_WORD = lazy(r"(?:^|\s)[a-z']{1,20}[ \t]{1,4}$")
 _COUNTED = lazy(r"(?i)(?:^|\W)(?:per|each|every|next|first|last|unexpected)[ \t]{1,4}$")
 
 
-# Where a secret's name stands (`start`, `end`), and what follows it: the sign, whether with a space, and the value.
+# The place of a secret's name (`start`, `end`), and the text after it: the sign, whether with a space, and the value.
 _Place = namedtuple("_Place", "text start end value sign spaced")  # noqa: PYI024 - typing costs a hook milliseconds
 
 
 def without_assigned(text: str) -> str:
-    """Return `text` with every value that stands under a secret's name replaced; the names stay.
+    """Return `text` with every value under a secret's name replaced; the names stay.
 
     >>> without_assigned("login --password hunter2 --retries 3, max_tokens: 512")
     'login --password <REDACTED> --retries 3, max_tokens: 512'
@@ -215,7 +215,7 @@ def without_assigned(text: str) -> str:
 
 
 def is_template(value: str) -> bool:
-    """Return whether `value` only stands for a secret: `${PASSWORD}`, `<your password>`, `****`.
+    """Return whether `value` is a template for a secret: `${PASSWORD}`, `<your password>`, `****`.
 
     >>> is_template("$DB_PASSWORD"), is_template("hunter2")
     (True, False)
@@ -224,7 +224,7 @@ def is_template(value: str) -> bool:
 
 
 def _values(text: str) -> Iterator[tuple[int, int]]:
-    """Yield from where to where the values of secrets stand, in order."""
+    """Yield the start and the end of each secret value, in order."""
     lowered = _lowered(text)
     if not any(part in lowered for part in _PARTS):
         return
@@ -234,10 +234,10 @@ def _values(text: str) -> Iterator[tuple[int, int]]:
         place = _place(text, start, at) if is_secret_name(text[start:at]) else None
         if place is None:
             continue
-        begin, end = _extent(place, objects=unclosed < _UNCLOSED_OBJECTS)
-        unclosed += end < begin
-        if begin < end and text[begin:end] != PLACEHOLDER:
-            yield begin, end
+        start, end = _extent(place, objects=unclosed < _UNCLOSED_OBJECTS)
+        unclosed += end < start
+        if start < end and text[start:end] != PLACEHOLDER:
+            yield start, end
         at = max(at, end)
 
 
@@ -259,7 +259,7 @@ def _name(text: str, found: re.Match[str]) -> tuple[int, int]:
 
 
 def _place(text: str, start: int, end: int) -> _Place | None:
-    """Return where the value of the name begins, None where it is given none."""
+    """Return the start of the name's value, None without a value."""
     if text[start - 1 : start] == "<" and text[end : end + 1] == ">":
         return _Place(text, start, end, end + 1, ">", spaced=False)
     if text[start] == "-" and (flag := _FLAG_SIGN.match(text, end)):
@@ -276,7 +276,7 @@ def _place(text: str, start: int, end: int) -> _Place | None:
 
 
 def _extent(place: _Place, *, objects: bool) -> tuple[int, int]:
-    """Return from where to where the value stands; an empty one is no secret, a negative one never closes."""
+    """Return the start and the end of the value; an empty one is no secret, a negative one never closes."""
     if place.sign == ":" and (hint := _HINT.match(place.text, place.value)):
         place = place._replace(value=hint.end())
     text, at = place.text, place.value
@@ -285,9 +285,9 @@ def _extent(place: _Place, *, objects: bool) -> tuple[int, int]:
     if quote := _QUOTE.match(text, at):
         if _closes(place, quote):
             return at, at
-        begin, end = _after_scheme(place, quote.end()), _closing(text, quote)
-        value = text[begin:end]
-        return (begin, begin) if value.lower() in _NOTHING_YET or is_template(value) else (begin, end)
+        start, end = _after_scheme(place, quote.end()), _closing(text, quote)
+        value = text[start:end]
+        return (start, start) if value.lower() in _NOTHING_YET or is_template(value) else (start, end)
     if "==" in place.sign or "!" in place.sign or place.sign in ("=>", "", "?:"):
         return at, at  # compared, not given; an arrow function; a type
     if text[at : at + 1] in ("{", "[") and not _TEMPLATE.match(text, at):
@@ -310,7 +310,7 @@ def _unquoted(place: _Place) -> tuple[int, int]:
 
 
 def _after_scheme(place: _Place, at: int) -> int:
-    """Return where the credentials of an Authorization header begin: after `Bearer `, which stays."""
+    """Return the start of the credentials of an Authorization header: after `Bearer `, which stays."""
     scheme = _SCHEME.match(place.text, at)
     named = place.text[place.start : place.end].lower().endswith("authorization")
     return scheme.end() if scheme and named else at
@@ -337,7 +337,7 @@ def _closing(text: str, quote: re.Match[str]) -> int:
 
 
 def _object(place: _Place, *, look: bool) -> tuple[int, int]:
-    """Return the extent of the list or object that is the value; a JSON schema of a secret is none."""
+    """Return the extent of the list or object that is the value; the JSON schema of a secret is no value."""
     text, at = place.text, place.value
     if not look or _SCHEMA.match(text, at):
         return at, at
@@ -414,7 +414,7 @@ def _is_prose(place: _Place, value: str) -> bool:
 
 
 # A quoted value goes to its closing quote, or to the end of a line that was cut; no password is longer.
-# What was consumed is never gone back over: else a run of backslashes takes exponential time.
+# Possessive: without backtracking. Else a run of backslashes takes exponential time.
 _QUOTED = r"""(?P<open>\\{0,16}["'])(?P<quoted>(?>(?P=open){2}|\\.|[^\n]){1,256}?)(?=(?P=open)(?!(?P=open))|\n|\Z)"""
 _BARE = r"""(?P<bare>[^\s"'`\\;|&)]{1,256})"""
 _VALUE = rf"(?:{_QUOTED}|{_BARE})"

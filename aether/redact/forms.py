@@ -1,8 +1,8 @@
-"""Shapes of secrets: what is recognised by its own look, wherever it stands.
+"""Forms of secrets: tokens that are recognised by their own form, anywhere in a text.
 
 Keys of providers by their prefixes, JSON Web Tokens, private keys (whole, escaped, cut at either end), passwords
 in URLs, signatures of signed URLs, webhooks, and credentials after `Bearer` and `Basic`. Every pattern takes time
-that grows with the length of the text alone: what repeats is bounded, or cannot begin twice in one run.
+that grows with the length of the text alone: repeated parts are bounded, or cannot start twice in one run.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _KEYS = lazy(r"""(?x)(?<![A-Za-z0-9_])(?:
     | (?<![+/-])[A-Za-z0-9+/]{86}==                             # Azure storage; sha512- before one is a hash
     | [0-9]{8,10}:AA[A-Za-z0-9_-]{30,} | AGE-SECRET-KEY-1[A-Z0-9]{40,}
     )""")
-# What each kind above begins with; and the length of Azure's, which begins with anything.
+# The prefix of each kind above, and the length of Azure's, which has no prefix.
 _PREFIXES = (
     "sk- AIza ya29. GOCSPX- ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- gldt- glrt- glcbt- glptt- glft- gloas- glsoat- "
     "glimt- glagent- xox xapp- AKIA ASIA AROA ABIA ACCA hf_ npm_ pypi- SG. sk_ rk_ pk_ whsec_ gsk_ r8_ glsa_ shpat_ "
@@ -42,9 +42,9 @@ _PREFIXES = (
 _AZURE = 86
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 _WITHIN_WORDS, _BASE64 = _LETTERS | {"_"}, _LETTERS | {"+", "/"}
-# `sk-` with dashes is also the beginning of names such as sk-learn-compatible-estimator: those have no digit.
+# `sk-` with dashes is also the prefix of names such as sk-learn-compatible-estimator: those have no digit.
 _DASHED = lazy(r"(?<![A-Za-z0-9_])sk-[A-Za-z0-9_-]{20,}")
-# The run before the first dot begins only where no such run stands: no character is looked at twice.
+# The run before the first dot starts only after another character: no character is scanned twice.
 _JWT = lazy(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){0,3}")
 _HOOKS = lazy(
     r"(hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/|discord(?:app)?\.com/api/webhooks/"
@@ -68,7 +68,7 @@ _BEGIN, _END = lazy(_MARK % "BEGIN"), lazy(_MARK % "END")
 _BETWEEN = r"""(?:\\{1,4}[rn]|[\s"'+,>|#*]){1,40}"""
 _HEADER = r"(?:Proc-Type|DEK-Info|Version|Comment): [^\n\\]{1,80}"
 _CUT_TAIL = lazy(rf"(?:{_BETWEEN}(?:[A-Za-z0-9+/=]{{16,}}|{_HEADER}))+(?:{_BETWEEN}[A-Za-z0-9+/=]{{1,15}})?")
-# Read from its end to its beginning, so the joints are spelt backwards.
+# Read from its end to its start, so the joints are spelt backwards.
 _NEEWTEB = r"""(?:[rn]\\{1,4}|[\s"'+,>|#*]){1,40}"""
 _CUT_HEAD = lazy(rf"(?:{_NEEWTEB}[A-Za-z0-9+/=]{{1,15}})?(?:{_NEEWTEB}[A-Za-z0-9+/=]{{16,}})+")
 # The longest private keys in use (RSA 16384, armoured) are under 16 KB.
@@ -96,12 +96,12 @@ def _folded(text: str) -> str:
 
 
 def _may_hold_key(text: str) -> bool:
-    """Return whether `_KEYS` could match: whether what one of its kinds begins with, or holds, is there."""
+    """Return whether `_KEYS` could match: whether the prefix or the mark of one of its kinds is there."""
     return any(_starts(text, prefix) for prefix in _PREFIXES) or ":AA" in text or _may_hold_azure(text)
 
 
 def _starts(text: str, prefix: str) -> bool:
-    """Return whether a word of `text` begins with `prefix`."""
+    """Return whether a word of `text` starts with `prefix`."""
     at = text.find(prefix)
     while at >= 0 and text[at - 1 : at] in _WITHIN_WORDS:
         at = text.find(prefix, at + 1)
@@ -156,9 +156,9 @@ def _without_private_keys(text: str) -> str:
 
 
 def _spans(text: str, ends: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return where private keys stand: between two marks, after the first, or before the second."""
-    begins = [(found.start(), found.end()) for found in _BEGIN.finditer(text)]
-    marks = sorted([(*mark, True) for mark in begins] + [(*mark, False) for mark in ends])
+    """Return the places of private keys: between two marks, after the first, or before the second."""
+    opens = [(found.start(), found.end()) for found in _BEGIN.finditer(text)]
+    marks = sorted([(*mark, True) for mark in opens] + [(*mark, False) for mark in ends])
     spans, reached = [], 0
     for nth, (start, stop, opens) in enumerate(marks):
         following = marks[nth + 1] if nth + 1 < len(marks) else None

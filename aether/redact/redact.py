@@ -1,6 +1,6 @@
 """Redaction: secrets replaced in texts and in JSON values, copies made and originals left alone.
 
-What a secret is, by its shape or by the name it stands under, is in `shapes`, `assignments` and `names`;
+Secrets known by their form are in `forms`, those known by a name in `assignments`;
 docs/security.md lists it for people. A redacted text, redacted again, stays as it is.
 
 Private: what a person said is not to be remembered, in a text and by its path.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MAX_DEPTH = 200
 # What was replaced may have hidden something: two keys without a space between them. Each pass leaves less to find.
 MOST_PASSES = 8
-# A list of two that begins with one of these is a header and what it says.
+# A list of two that starts with one of these is a header and its value.
 _HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key"})
 
 
@@ -110,7 +110,7 @@ def _without_groups(found: re.Match[str]) -> str:
 def redacted(value: T, rules: Rules = DEFAULT) -> T:
     """Return a copy of a JSON value without secrets, in the same shape.
 
-    Texts are redacted, keys too; what stands under a secret's name is replaced whatever it is, unless it is nothing,
+    Texts are redacted, keys too; any value under a secret's name is replaced, unless it is empty,
     true or false; so is the value beside `"name": "API_KEY"`, and what follows `"--password"` in a list.
 
     >>> redacted({"api_key": {"id": 7}, "args": ["--token", "x"], "max_tokens": 512})
@@ -173,7 +173,7 @@ def _flags(value: list[Any] | tuple[Any, ...], rules: Rules) -> list[str | None]
     return flags
 
 
-# `<private>` is a person's; `<aether-memory …>` is what aether told the model, and is not remembered anew.
+# `<private>` is a person's; `<aether-memory …>` is text that aether injected, and is never captured.
 INJECTED = "aether-memory"
 _BLOCKS = ("private", INJECTED)
 _PATH_KEYS = ("file_path", "path", "notebook_path", "filePath", "filename", "target_file")
@@ -191,7 +191,7 @@ _BETWEEN_WORDS = r"[\s\"'`=;|&<>(){},:]+"
 def without_blocks(text: str, names: tuple[str, ...] = _BLOCKS) -> str:
     """Return `text` without its private blocks and those of aether; one that is never closed ends with the text.
 
-    Of a very long text that has any, only the beginning is looked through, and left.
+    Of a very long text with any of them, only the start is scanned and kept.
 
     >>> without_blocks("a <private>b <private>c</private> d</private> e")
     'a  e'
@@ -215,7 +215,7 @@ def without_blocks(text: str, names: tuple[str, ...] = _BLOCKS) -> str:
 def without_whole_blocks(text: str) -> str:
     """Return `text`, a statement, without its blocks that are closed; a tag that has no partner is a word of it.
 
-    One of aether's own that is left is written so that nobody takes it for the beginning of a block later.
+    A remaining opening tag of aether is escaped, so that it cannot open a block later.
 
     >>> without_whole_blocks("Use `<private>` there. <private>mine</private>Never <aether-memory> here.")
     'Use `<private>` there. Never ‹aether-memory> here.'
@@ -235,13 +235,13 @@ def _without_pairs(text: str) -> str:
             opened.append((name, tag.start()))
             waiting[name] += 1
         elif waiting[name]:
-            begun = ("", 0)
-            while begun[0] != name:
-                begun = opened.pop()
-                waiting[begun[0]] -= 1
-            while pairs and pairs[-1][0] > begun[1]:
+            opening = ("", 0)
+            while opening[0] != name:
+                opening = opened.pop()
+                waiting[opening[0]] -= 1
+            while pairs and pairs[-1][0] > opening[1]:
                 pairs.pop()
-            pairs.append((begun[1], tag.end()))
+            pairs.append((opening[1], tag.end()))
     ends = [0, *(end for _, end in pairs)]
     starts = [*(start for start, _ in pairs), len(text)]
     return "".join(text[end:start] for end, start in zip(ends, starts, strict=True))
@@ -281,7 +281,7 @@ def _whole(path: str, cwd: str) -> str:
 def _wanted(patterns: str) -> re.Pattern[str]:
     """Return what finds that a whole path, or a directory that holds it, is what one of the `patterns` means.
 
-    As in .gitignore, a name alone is meant wherever it stands. All are one expression: a command has many words.
+    As in .gitignore, a name alone matches at any depth. All are one expression: a command has many words.
     """
     separator = re.escape(os.sep)
     ways = []

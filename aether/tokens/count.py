@@ -37,7 +37,7 @@ MESSAGE_TOKENS = 4
 CALL_TOKENS = 8
 # Anthropic adds a system prompt of its own where there are tools (pricing page, tool use, Claude 4, auto or none).
 ANTHROPIC_TOOL_PROMPT_TOKENS = 346
-# Characters of sealed reasoning (signatures, encrypted content) that stand for one token of the provider's. Measured
+# Characters of sealed reasoning (signatures, encrypted content) per token of the provider. Measured
 # over the usage of 449 turns of Claude Code with three models that show no thinking: 3.2, 3.5 and 3.8.
 SEALED_CHARS_PER_TOKEN = 3.5
 
@@ -97,7 +97,7 @@ def tools_tokens(tools: Any, count: Counter) -> int:
 
 
 def system_tokens(system: Any, count: Counter) -> int:
-    """Return what a system prompt costs that stands beside the messages: text, blocks, or a Gemini content.
+    """Return the tokens of a system prompt that is separate from the messages: text, blocks, or a Gemini content.
 
     >>> system_tokens("", len), system_tokens("Be brief.", len), system_tokens([{"type": "text", "text": "Be."}], len)
     (0, 13, 7)
@@ -125,7 +125,7 @@ def _block(block: JsonObject, count: Counter, wire: ProviderFormat) -> int:
         return _sealed(block.get("data"))
     if (
         kind == "thinking"
-    ):  # a signature stands for the text where there is none, and adds nothing where it is
+    ):  # a signature counts in place of absent text, and adds nothing to present text
         return _value(block.get("thinking"), count, wire) or _sealed(block.get("signature"))
     if isinstance(kind, str) and kind not in _KNOWN:
         return _data(block, count, wire)
@@ -195,11 +195,11 @@ class Tally(NamedTuple):
 def tally(
     raws: Sequence[JsonObject], *, wire: ProviderFormat | None, count: Counter, before: Tally | None = None
 ) -> Tally:
-    """Return what each of `raws` costs; what `before` holds is neither read nor counted again.
+    """Return the tokens of each of `raws`; messages that `before` holds are not counted again.
 
-    That is each message that stands where it stood, and each other one that `before` holds anywhere, so that
-    a compaction in the middle costs the messages it made. A tally by another counter or wire is of no use.
-    Without a wire it is that of `before` until a new message speaks against it, and else the one they look like.
+    A message is known at its old place, and anywhere else in `before`, so that a compaction in the middle costs only
+    its new messages. A tally by another counter or provider format is ignored. Without a format it is that of
+    `before` unless a new message contradicts it, and otherwise the detected one.
     """
     same = list(map(eq, raws, before.raws)) if before else []
     new = [at for at in range(len(raws)) if at >= len(same) or not same[at]]
@@ -208,8 +208,8 @@ def tally(
         before, same, new = Tally([], [], [], 0, wire, count), [], list(range(len(raws)))
     if not new and len(raws) == len(before.raws):
         return before
-    gone = [at for at in range(len(before.raws)) if at >= len(same) or not same[at]]
-    moved = {_key(before.raws[at]): at for at in gone}
+    lost = [at for at in range(len(before.raws)) if at >= len(same) or not same[at]]
+    moved = {_key(before.raws[at]): at for at in lost}
     messages, tokens = before.messages[: len(raws)], before.tokens[: len(raws)]
     for at in new:
         was = moved.get(_key(raws[at])) if moved else None

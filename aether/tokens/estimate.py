@@ -3,7 +3,7 @@
 The text is cut into the same pieces as a byte-pair tokenizer cuts it (words with the character
 before them, groups of digits, runs of punctuation and of white space), and each piece is priced: a
 Latin word by its pairs of letters, other scripts by length, symbols by the block they come from.
-The price list was fitted to o200k_base; what it reaches per kind of text stands in
+The price list was fitted to o200k_base; its error per kind of text is in
 `benchmarks/results/token_estimate.json`. Correcting it for one home is `calibrate`'s affair.
 
 Guarantees: deterministic, independent of locale and environment, linear in the text, never raises;
@@ -132,7 +132,7 @@ _BREAKS_IN_TOKEN = 16
 _SPACED_LINE = TOKEN  # each further line of nothing but spaces
 _DIGITS = "0123456789"
 
-# Price of starting a word, by what stands before it (nothing, space, "." or "_", other) and by its
+# Price of starting a word, by the character before it (nothing, space, "." or "_", other) and by its
 # shape (lower, Capital, UPPER, several capitals and lower); then the price of each letter by shape.
 _WORD = ((-74, 89, -217, 433), (-288, -97, -420, 105), (-9, 212, -242, 446), (436, 708, 547, 1145))
 _LETTER = (439, 441, 551, 466)
@@ -180,7 +180,7 @@ _PAIRS = {
 
 
 class _Patterns(NamedTuple):
-    """How text is cut: into pieces, a piece's last letter by script, a word into what stands before it and cases."""
+    """How text is cut: into pieces, a piece's last letter by script, a word into the character before it and cases."""
 
     piece: re.Pattern[str]
     letter: re.Pattern[str]

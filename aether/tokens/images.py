@@ -195,5 +195,5 @@ def _jpeg(head: bytes) -> tuple[int, int]:
     return 0, 0
 
 
-# Markers that begin a frame and so say its size; C4, C8 and CC are tables.
+# Markers that open a frame and so give its size; C4, C8 and CC are tables.
 _FRAMES = frozenset(chain(range(0xC0, 0xC4), range(0xC5, 0xC8), range(0xC9, 0xCC), range(0xCD, 0xD0)))

@@ -33,7 +33,7 @@ from aether.types import Finding, JsonObject
 # server may well be set to less, and then its owner names the window.
 UNKNOWN_WINDOW = 8_192
 SCHEMA_VERSION = 1
-# What stands before a model's name on routers and clouds: `openrouter/anthropic/`, `models/`, `us.anthropic.`, `ft:`.
+# Prefixes of model names on routers and clouds: `openrouter/anthropic/`, `models/`, `us.anthropic.`, `ft:`.
 _PREFIXES = re.compile(r"^(?:.*/)?(?:[a-z-]+[.:])*")
 
 
@@ -41,7 +41,7 @@ class Entry(NamedTuple):
     """One line of a file of models."""
 
     match: str
-    """Shell pattern for names, lower case, without what stands before a model's name on routers and clouds."""
+    """Shell pattern for names, lower case, without the prefixes of routers and clouds."""
     window: int
     """Most tokens that may be sent: the whole window, or less where a provider keeps a part for the answer."""
     output: int = 0
@@ -52,7 +52,7 @@ class Entry(NamedTuple):
     """Tokens of the model for one of o200k_base, which the estimate is fitted to."""
     wire: ProviderFormat = "openai"
     assumed: bool = False
-    """Whether this stands for models of a family that nobody has looked up."""
+    """Whether this covers models of a family that have no entry of their own."""
 
 
 class Profile(NamedTuple):
@@ -84,7 +84,7 @@ def profile(model: str, *, own: Sequence[Entry] = ()) -> Profile:
 
 
 def finding(found: Profile) -> Finding | None:
-    """Return what to tell about a profile whose window was assumed; None where it was looked up."""
+    """Return a finding about a profile with an assumed window; None for a known window."""
     if found.known:
         return None
     by = f"like {found.match}" if found.match else "the smallest that hosted models have"
@@ -183,7 +183,7 @@ def _table(value: Any, keys: Iterable[str], where: str) -> dict[str, Any]:
 
 
 def _wrong(where: str, given: Any, fix: str) -> InvalidDocument:
-    return InvalidDocument(f"{shown(given)} cannot stand here.", fix=fix, where=where)
+    return InvalidDocument(f"{shown(given)} is not allowed here.", fix=fix, where=where)
 
 
 # Reports of one model that count: enough that one odd request moves nothing, few enough to follow a new vocabulary.
@@ -192,10 +192,10 @@ KEPT_REPORTS = 21
 # such as a request with another system prompt, or input tokens without the cached ones.
 LEAST_FACTOR = 0.5
 MOST_FACTOR = 3.0
-# Below this many tokens what stands around the messages outweighs what is in them.
+# Below this many tokens the overhead of a message outweighs its content.
 LEAST_COUNTED = 200
 FACTOR_PLACES = 3
-# A factor that differs by less than this share stays: a new one has every message of a conversation counted anew, and
+# A factor that differs by less than this share stays: a new one makes every message of a conversation be counted again, and
 # the built-in estimate is less exact than that anyway (within 10 %).
 STEADY = 0.02
 # What the providers call the input tokens of a request. Only Anthropic leaves the cached ones out of the first.
@@ -274,7 +274,7 @@ def parsed(value: Any, *, where: str) -> dict[str, Reports]:
     if not isinstance(models, dict) or not all(map(_is_report, models.values())):
         raise InvalidDocument(
             "does not hold reports about models.",
-            fix="Remove it: what it held is learned anew.",
+            fix="Remove it: its factors are learned again.",
             where=where,
         )
     return {
