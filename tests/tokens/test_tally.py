@@ -140,7 +140,7 @@ def test_a_wire_that_is_known_is_not_looked_for_again(monkeypatch):
         looked.append(list(raws))
         return detect_format(raws, **settings)
 
-    monkeypatch.setattr("aether.messages.convert.detect_wire", spying)
+    monkeypatch.setattr("aether.messages.convert.detect_format", spying)
     after = tally([CALLED, SAID, {"role": "user", "content": "More."}], wire=None, count=len, before=before)
 
     assert after.wire == "openai"
