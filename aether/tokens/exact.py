@@ -127,20 +127,17 @@ def _known(name: str) -> RankFile:
     return RANK_FILES[name]
 
 
-def _directories() -> list[Path]:
+def _found(known: RankFile) -> tuple[Path, bytes] | None:
+    """Return the rank file that is intact, and its content: of tiktoken's caches, or aether's own."""
     import tempfile
 
-    # The first two are tiktoken's own variables; set but empty means to it: no cache.
+    # The first two are tiktoken's own variables; to tiktoken, an empty one means: no cache.
     named = [os.environ.get("TIKTOKEN_CACHE_DIR", ""), os.environ.get("DATA_GYM_CACHE_DIR", "")]
     directories = [Path(name) for name in named if name]
     directories.append(Path(tempfile.gettempdir()) / "data-gym-cache")
     with contextlib.suppress(BackendUnavailable):
         directories.append(cache_directory())
-    return directories
-
-
-def _found(known: RankFile) -> tuple[Path, bytes] | None:
-    for directory in _directories():
+    for directory in directories:
         path = directory / known.file_name
         content = _content(path)
         if content is not None and _intact(content, known):
@@ -168,6 +165,8 @@ def _encoding(name: str) -> tiktoken.Encoding:
             fix=f'Fetch it with "aether tokens fetch {name}", or count with "estimate".',
         )
     try:
+        import base64
+
         import tiktoken
 
         openai_public = importlib.import_module("tiktoken_ext.openai_public")
@@ -175,7 +174,8 @@ def _encoding(name: str) -> tiktoken.Encoding:
         raise BackendUnavailable(
             "the package tiktoken is missing.", fix='Install it, or count with "estimate".'
         ) from error
-    ranks = _ranks(found[1])
+    lines = (line.split() for line in found[1].splitlines())
+    ranks = {base64.b64decode(token): int(rank) for token, rank in lines}
 
     def from_file(*_: object, **__: object) -> dict[bytes, int]:
         return ranks
@@ -185,13 +185,6 @@ def _encoding(name: str) -> tiktoken.Encoding:
     describe: FunctionType = getattr(openai_public, name)
     quiet = FunctionType(describe.__code__, {**vars(openai_public), "load_tiktoken_bpe": from_file})
     return tiktoken.Encoding(**quiet())
-
-
-def _ranks(content: bytes) -> dict[bytes, int]:
-    import base64
-
-    lines = (line.split() for line in content.splitlines())
-    return {base64.b64decode(token): int(rank) for token, rank in lines}
 
 
 def _download(url: str, timeout_seconds: float) -> bytes:

@@ -126,7 +126,11 @@ def picture_tokens(width: int, height: int, wire: ProviderFormat) -> int:
 
 def dimensions(base64: str) -> tuple[int, int] | None:
     """Return width and height of a PNG, JPEG, GIF or WebP picture, None where its head does not say."""
-    head = _decoded(base64)
+    start = "".join(base64[:HEAD_CHARS].split()).translate({ord("-"): "+", ord("_"): "/"})
+    try:
+        head = binascii.a2b_base64(start[: len(start) // 4 * 4])
+    except ValueError:
+        return None
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
         found = _numbers(head[16:24], "big")
     elif head.startswith(b"GIF8"):
@@ -158,14 +162,6 @@ def _first(described: JsonObject, keys: tuple[str, ...]) -> str:
 
 def _tiles(width: float, height: float, edge: int) -> int:
     return math.ceil(width / edge) * math.ceil(height / edge)
-
-
-def _decoded(base64: str) -> bytes:
-    head = "".join(base64[:HEAD_CHARS].split()).translate({ord("-"): "+", ord("_"): "/"})
-    try:
-        return binascii.a2b_base64(head[: len(head) // 4 * 4])
-    except ValueError:
-        return b""
 
 
 def _numbers(pair: bytes, order: Literal["big", "little"]) -> tuple[int, int]:

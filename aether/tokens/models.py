@@ -159,14 +159,10 @@ def _require(key: str, given: Any, where: str) -> None:
     if key == "wire" and given not in PROVIDER_FORMATS:
         raise _wrong(where, given, f"Use one of {', '.join(PROVIDER_FORMATS)}.")
     if key == "counter":
-        _require_counter(given, where)
-
-
-def _require_counter(name: str, where: str) -> None:
-    try:
-        counter(name)
-    except AetherError as error:
-        raise _wrong(where, name, error.fix) from error
+        try:
+            counter(given)
+        except AetherError as error:
+            raise _wrong(where, given, error.fix) from error
 
 
 def _table(value: Any, keys: Iterable[str], where: str) -> dict[str, Any]:
@@ -297,9 +293,8 @@ def _is_report(held: Any) -> bool:
         isinstance(held, dict)
         and isinstance(held.get("counter"), str)
         and isinstance(held.get("ratios"), list)
-        and all(map(_is_ratio, (*held["ratios"], held.get("before", 0.0))))
+        and all(
+            isinstance(ratio, int | float) and math.isfinite(ratio) and ratio >= 0
+            for ratio in (*held["ratios"], held.get("before", 0.0))
+        )
     )
-
-
-def _is_ratio(value: Any) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value) and value >= 0
