@@ -26,7 +26,7 @@ from aether.store.keys import KEYS
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-import numbers_table as numbers  # noqa: E402 - it stands beside this script
+import numbers_table as numbers  # noqa: E402 - the module is beside this script
 
 
 def errors_page() -> str:
@@ -110,11 +110,11 @@ def filled(text: str, block: str, lines: list[str]) -> str:
 def policy_table() -> list[str]:
     """Return the fields of a policy with the values of the named ones."""
     shown = [POLICIES[name] for name in ("compact", "window", "prune-only")]
-    said = field_docs(Policy)
+    meanings = field_docs(Policy)
     lines = ["| field | `compact` | `window` | `prune-only` | means |", "|---|---|---|---|---|"]
     for field in Policy._fields[1:]:
         values = " | ".join(cell(getattr(policy, field)) for policy in shown)
-        lines.append(f"| `{field}` | {values} | {said.get(field, '')} |")
+        lines.append(f"| `{field}` | {values} | {meanings.get(field, '')} |")
     return lines
 
 
@@ -124,7 +124,7 @@ def cell(value: object) -> str:
 
 
 def field_docs(kind: type) -> dict[str, str]:
-    """Return what stands below each field of a NamedTuple, on one line."""
+    """Return the docstring of each field of a NamedTuple, on one line."""
     source = ast.parse(inspect.getsource(kind))
     (body,) = (node for node in source.body if isinstance(node, ast.ClassDef))
     return {

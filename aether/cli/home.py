@@ -356,10 +356,13 @@ def _steps(directory: Path, data: dict[str, Any]) -> Iterator[list[str | Table]]
         "phases": imported.phases,
     }
     rows = sorted(imported.types.items(), key=lambda pair: (-pair[1], pair[0]))
+    counts = (
+        f"   {imported.records} records of a coding session → {imported.items} items, {imported.tokens} tokens, "
+        f"phases {', '.join(map(str, imported.phases))}"
+    )
     yield [
         "1. Import: a transcript becomes working memory",
-        f"   {imported.records} records of a coding session → {imported.items} items, {imported.tokens} tokens, "
-        f"phases {', '.join(map(str, imported.phases))}",
+        counts,
         Table(rows, head=("type", "items"), right=[1], indent=INDENT),
     ]
     phases = [demo.finish_phase(place, phase) for phase in imported.phases]
