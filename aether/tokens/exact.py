@@ -1,9 +1,8 @@
-"""Exact counts: o200k_base and cl100k_base through tiktoken, and never a download by surprise.
+"""Exact counts in o200k_base and cl100k_base by tiktoken, without its downloads.
 
-tiktoken fetches its rank files by itself on first use, and deletes a cached one whose checksum is
-wrong. Here the files are looked for where tiktoken keeps them and in a cache of our own, checked,
-and handed over; only `fetch` reaches the network, when it is called. A file that is not what its
-name says is left alone and passed over.
+tiktoken downloads its rank files on first use, and deletes a cached one whose checksum is wrong. Here the files are
+searched in tiktoken's caches and in one of our own, checked, and passed to tiktoken; only `fetch` uses the network.
+A file with a wrong checksum is skipped and stays.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ FETCH_MAX_BYTES = 16 << 20
 
 
 class RankFile(NamedTuple):
-    """Where a vocabulary comes from and how it is recognised."""
+    """The source of a vocabulary, and its checksum."""
 
     url: str
     sha256: str
@@ -55,7 +54,7 @@ RANK_FILES = {
 
 
 def exact(name: str, text: str) -> int:
-    """Return how many tokens `text` has in the vocabulary `name`; lone surrogates count as U+FFFD.
+    """Return the number of tokens of `text` in the vocabulary `name`; lone surrogates count as U+FFFD.
 
     Raises:
         InvalidInput: there is no such vocabulary.
@@ -93,7 +92,7 @@ def cache_directory() -> Path:
 def fetch(
     name: str, *, into: Path | None = None, url: str = "", timeout: float = FETCH_TIMEOUT_SECONDS
 ) -> Path:
-    """Download the rank file of `name` and return where it lies; an intact one is not fetched again.
+    """Download the rank file of `name` and return its path; an intact one is not fetched again.
 
     It is kept in `into`, else in `cache_directory()`, where counting finds it. `url` names another
     place to get the same file; its checksum must be the same.
