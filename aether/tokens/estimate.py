@@ -139,7 +139,7 @@ _LETTER = (439, 441, 551, 466)
 _FLAT_LETTER = 400
 _REPEATED_LETTER = 125
 
-# What a pair of neighbouring letters adds or saves: row the first (^ word start, ~ letter beyond
+# The price of a pair of neighbouring letters: row the first (^ word start, ~ letter beyond
 # a-z), column the second (a-z, ~, $ word end). Level 28 is nothing, a step 25 thousandths.
 _LEVELS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_"
 _PAIR_ROWS = (

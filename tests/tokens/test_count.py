@@ -129,7 +129,7 @@ def test_a_picture_costs_by_its_size_and_not_by_its_base64(raw, wire, tokens):
     assert cost(raw, wire) == tokens
 
 
-def test_a_picture_inside_what_nobody_knows_is_still_a_picture():
+def test_a_picture_inside_an_unknown_block_costs_as_a_picture():
     shown = {"type": "computer_screenshot", "image_url": f"data:image/png;base64,{PICTURE}"}
     item = {"type": "computer_call_output", "call_id": "c", "output": shown}
     response = {
@@ -160,7 +160,7 @@ def test_a_block_that_nobody_knows_costs_its_json():
     )
 
 
-def test_what_an_answer_of_the_provider_says_about_itself_is_not_sent_and_costs_nothing():
+def test_metadata_of_an_answer_costs_nothing():
     raw = {
         "id": "msg_1", "type": "message", "role": "assistant", "model": "claude", "stop_reason": "end_turn",
         "usage": {"input_tokens": 7, "service_tier": "standard"}, "content": [{"type": "text", "text": "hello"}],
@@ -177,7 +177,7 @@ def test_odd_content_costs_nothing_and_breaks_nothing(content, wire):
     assert cost({"role": "user", key: content}, wire) == 0
 
 
-def test_what_aether_notes_on_a_message_costs_nothing():
+def test_metadata_of_aether_costs_nothing():
     item = {"type": "brand_new", "n": 1}
 
     assert (
@@ -187,7 +187,7 @@ def test_what_aether_notes_on_a_message_costs_nothing():
     )
 
 
-def test_a_message_costs_what_is_put_around_it():
+def test_a_message_costs_its_overhead():
     assert message_tokens(convert.message({"role": "user", "content": ""}, "openai"), len) == MESSAGE_TOKENS
 
 
@@ -226,7 +226,7 @@ def test_no_system_prompt_costs_nothing(system):
     assert system_tokens(system, len) == 0
 
 
-def test_what_cannot_be_json_is_counted_as_its_words():
+def test_values_that_are_not_json_are_counted_as_text():
     """Callers put dates and paths into arguments before their client writes them."""
     raw = {"role": "model", "parts": [{"functionCall": {"name": "n", "args": {"at": {1}}}}]}
 
@@ -292,7 +292,7 @@ def test_a_message_that_was_changed_in_place_is_counted_again():
     assert before.messages[4].text == "message 4"
 
 
-def test_what_follows_a_stretch_that_was_replaced_is_found_again():
+def test_messages_after_a_replaced_stretch_are_not_counted_again():
     """So a compaction costs its summary."""
     raws, count = conversation(1000), Counting()
     before = tally(raws, wire="anthropic", count=count)
@@ -334,7 +334,7 @@ def test_a_tally_by_another_counter_or_wire_is_of_no_use(changed):
     assert after != before
 
 
-def test_what_a_tally_holds_is_not_the_callers():
+def test_a_tally_holds_copies():
     raws = [{"role": "user", "content": [{"type": "text", "text": "yes"}]}]
     found = tally(raws, wire="anthropic", count=len)
 
@@ -387,7 +387,7 @@ def test_another_conversation_of_the_same_name_has_its_own_wire():
     assert tally(other, wire=None, count=len, before=before) == tally(other, wire="anthropic", count=len)
 
 
-def test_a_summary_of_all_that_told_the_wire_leaves_it_known():
+def test_the_provider_format_stays_known_after_a_summary():
     before = tally([SAID, CALLED], wire=None, count=len)
 
     assert tally([SAID, {"role": "assistant", "content": "A summary."}], wire=None, count=len, before=before).wire == "openai"  # fmt: skip

@@ -84,7 +84,7 @@ def test_every_vocabulary_that_can_be_fetched_is_a_counter():
 
 
 def test_one_name_and_factor_are_one_counter():
-    """So that what was counted can be told to be by the same counter."""
+    """Equality shows whether two counts are by the same counter."""
     assert counter("o200k_base", 1.3) is counter("o200k_base", 1.3)
     assert counter("o200k_base", 1.3) != counter("o200k_base", 1.2)
 

@@ -80,23 +80,23 @@ def test_newer_claude_models_have_more_tokens_than_older_ones():
 @rows("model", ["home-made", "llama3.1:8b", ""])
 def test_an_unknown_model_gets_a_window_that_is_safe_and_a_finding(model):
     found = profile(model)
-    told = finding(found)
+    warning = finding(found)
 
     assert (found.window, found.known) == (UNKNOWN_WINDOW, False)
-    assert told is not None
-    assert (told.code, told.where) == ("unknown-model", model)
-    assert "8192" in told.message
+    assert warning is not None
+    assert (warning.code, warning.where) == ("unknown-model", model)
+    assert "8192" in warning.message
 
 
 def test_no_listed_model_has_a_smaller_window_than_an_unknown_one():
     assert min(entry.window for entry in models.shipped()) == UNKNOWN_WINDOW
 
 
-def test_a_new_member_of_a_known_family_is_assumed_to_be_like_it_and_said_so():
-    told = finding(profile("claude-verse-9"))
+def test_a_new_member_of_a_known_family_gets_its_values_and_a_finding():
+    warning = finding(profile("claude-verse-9"))
 
-    assert told is not None
-    assert "200000 tokens are assumed, like claude-*" in told.message
+    assert warning is not None
+    assert "200000 tokens are assumed, like claude-*" in warning.message
 
 
 def test_own_entries_come_first():
@@ -159,14 +159,14 @@ def test_a_mistake_is_refused_with_its_path(value, where):
     assert caught.value.where == where
 
 
-def test_what_the_code_takes_the_schema_takes():
+def test_valid_entries_fit_the_schema():
     value = {"models": [{"match": "Mine*", "window": 9, "factor": 2, "wire": "plain"}]}
 
     assert list(Draft202012Validator(SCHEMA).iter_errors(value)) == []
     assert entries(value, where="own.json") == (Entry("mine*", 9, factor=2.0, wire="plain"),)
 
 
-def test_a_file_that_is_not_json_is_said_to_be_none(tmp_path):
+def test_a_file_that_is_not_json_is_rejected(tmp_path):
     path = tmp_path / "models.json"
     path.write_bytes(b"{")
 
@@ -216,7 +216,7 @@ def test_nothing_reported_corrects_nothing():
     assert Reports("estimate").factor == 1.0
 
 
-def test_a_small_request_says_nothing():
+def test_a_report_of_a_small_request_is_ignored():
     reports = Reports("estimate", (1.3,))
 
     assert after(reports, "estimate", 199, 900) is reports
@@ -244,12 +244,12 @@ def test_cached_tokens_are_input_tokens_too(usage, tokens):
 
 
 @rows("usage", [0, -1, True, 1.5, {}, {"output_tokens": 7}, {"input_tokens": "9"}, None])
-def test_what_reports_no_input_tokens_is_refused(usage):
+def test_usage_without_input_tokens_is_rejected(usage):
     with pytest.raises(InvalidInput, match="reports no input tokens"):
         reported(usage)
 
 
-def test_reports_are_written_as_their_schema_says_and_read_back():
+def test_written_reports_fit_their_schema_and_are_read_back():
     schema = json.loads(resource("data/schemas/usage.schema.json").read_bytes())
     reports = {"b": Reports("estimate", (1.25, 1.3), 1.25), "a": Reports("o200k_base")}
 
@@ -274,6 +274,6 @@ def test_reports_are_written_as_their_schema_says_and_read_back():
         {"models": {"a": {"counter": "estimate", "ratios": [], "before": "1"}}},
     ],
 )  # fmt: skip
-def test_what_is_no_file_of_reports_is_refused_with_its_name(value):
+def test_an_invalid_file_of_reports_is_rejected_with_its_name(value):
     with pytest.raises(InvalidDocument, match=r"usage\.json: .* Remove it"):
         parsed(value, where="usage.json")
