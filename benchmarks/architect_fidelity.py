@@ -148,7 +148,7 @@ def spoken(data: dict) -> list[str]:
 
 
 def filled(data: dict, units: list[str], order: list[int]) -> dict:
-    """Return the session of as many `units` as fit, taken in `order`, told as they stood."""
+    """Return the session of as many `units` as fit, in `order`, with unchanged texts."""
     session = extractive(data | {"items": [], "protected": []}) | {"summary": ""}
     room = data["target_tokens"] - session_tokens(session, estimate)
     taken = []

@@ -1,9 +1,9 @@
-"""Does a session that was compacted still know what it was told, what it changed and what is broken?
+"""Does a session that was compacted still know its requests, its changes and its open errors?
 
-Real sessions of Claude Code are played through the hooks until the host compacted them. At each compaction, what was
-said and done since the one before is read from the payloads themselves: sentences of the person that demand something,
-files edited, commands that failed and never worked again. Told is what the summariser is told to keep and what the
-compacted session is given, within their limits. Then the compaction is taken in, and a new session is begun. The data
+Real sessions of Claude Code are played through the hooks until the host compacted them. At each compaction, the
+facts since the one before are read from the payloads themselves: sentences of the person that demand something,
+files edited, commands that failed and never worked again. Found are the facts that the instructions
+for the summariser or the briefing of the compacted session contain. Then the compaction is drained, and a new session starts. The data
 is not part of the repository: it is looked for beside it (`shared/data/claude_code`); without it nothing is measured.
 
 Usage: python benchmarks/briefing_value.py
@@ -91,7 +91,7 @@ def demands(prompt: str) -> Iterator[str]:
 
 
 def compactions(path: Path, place: Path, root: str) -> Iterator[tuple[Path, Stretch]]:
-    """Yield the home and the stretch before each compaction; it is taken in when the next one is asked for."""
+    """Yield the home and the stretch before each compaction; it is drained when the next one is requested."""
     home = aether.init(place / path.stem / ".aether")
     played: list[dict[str, Any]] = []
     for payload in payloads(path):
@@ -121,7 +121,7 @@ def is_said(demand: str, text: str) -> bool:
 
 
 def is_named(path: str, text: str) -> bool:
-    """Tell whether `text` names `path`, perhaps from a directory that it names once."""
+    """Return whether `text` names `path`, perhaps from a directory that it names once."""
     below = re.search(r"\(below ([^),]+)", text)
     return path in text or (
         below is not None and path.startswith(below[1]) and path.removeprefix(below[1]) in text

@@ -3,7 +3,7 @@
 The session is generated: sixty turns of reading, searching, editing and talk with planted requests, as in
 `compaction_decay.py`. It is compacted by hand (`compact`) in a window of 200,000 tokens under every policy, and so with
 every strategy of summaries, with the extractive backend; requirements/002 asks for at least 40 % less. That the
-opening request stands verbatim afterwards, that a provider would take the result, and that the compaction can be taken
+opening request is there verbatim afterwards, that a provider would take the result, and that the compaction can be taken
 back byte for byte is asserted.
 
 Usage: python benchmarks/compaction_by_hand.py

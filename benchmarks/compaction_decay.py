@@ -3,7 +3,7 @@
 A synthetic coding session goes on in one fixed window and is compacted whenever the policy `compact` says so, each time
 with prose by the extractive backend (no model). In every stretch between two compactions facts are planted: goals,
 constraints and decisions as sentences, paths, ids and numbers as names, said by the person, by the model, in
-arguments and in the output of tools, among noise of the same forms. A fact counts as kept where it stands
+arguments and in the output of tools, among noise of the same forms. A fact counts as kept if it is
 verbatim in the messages that would be sent. `first` are the facts from before the first compaction, `all`
 those of all stretches so far.
 
@@ -175,7 +175,7 @@ class Session:
 
 
 def compacted(raws: list[dict], window: int, sizes: dict[int, tuple[dict, int]]) -> tuple[list[dict], bool]:
-    """Return the messages, compacted by the extractive backend where that is due, and whether a summary was written.
+    """Return the messages, compacted by the extractive backend when a trigger fires, and whether a summary was written.
 
     A compaction that only shortens old output writes none; it does not count.
     """
@@ -197,7 +197,7 @@ def compacted(raws: list[dict], window: int, sizes: dict[int, tuple[dict, int]])
 
 
 def kept(facts: list[Fact], raws: list[dict]) -> dict[str, list[int]]:
-    """Return for each kind how many of `facts` stand in the messages, and how many there are."""
+    """Return for each kind how many of `facts` are in the messages, and how many there are."""
     blocks = (block.text for message in read(raws, "anthropic") for block in message.blocks)
     context = " ".join(" ".join(blocks).split())
     found = {}

@@ -2,7 +2,7 @@
 
 Generated conversations in the shape of OpenAI chat (parallel calls, interrupted turns, ids that come again) grow by one
 model call at a time through a window that they fill several times over. Before each model call every system
-prepares what is sent, going on from what it kept itself, so that later summaries stand for earlier ones. All get the
+prepares what is sent, going on from what it kept itself, so that later summaries include earlier ones. All get the
 same histories, the same counter of tokens through their own hook for one, the same point from which to compact, the
 same summariser with the same words. A second scenario is the same with a summariser that fails in a fifth of
 its calls: a third of those raise, a third are empty, a third are the text of a server's error.
@@ -10,7 +10,7 @@ its calls: a third of those raise, a third are empty, a third are the text of a 
 Settings, meant to be the best that each system's documentation offers for a token budget:
 
 aether                   policy `compact`; the record of each conversation is written to disk, and that is in the time
-langchain                SummarizationMiddleware; keeps as many tokens as aether aims for. The system prompt stands beside
+langchain                SummarizationMiddleware; keeps as many tokens as aether aims for. The system prompt is separate from
                          the messages, as `create_agent` has it, and its tokens are taken from the trigger. What is
                          summarised is not trimmed. A failing call is tried three times, without waiting.
 langchain_keep_tenth     the same, keeping a tenth of the window
@@ -26,7 +26,7 @@ their results) and, by a check that shares no code with aether's, calls without 
 that would be sent with more tokens than the window less the reserve (aether promises never; agent_framework
 and its window strategy to try, the last group may stay over; langchain promises to compact from the trigger on), and
 how many of those although the system prompt and the newest group alone fit; conversations in which the opening
-request, the newest request at some model call, or a message with a rule, no longer stand verbatim in what is sent (the rule
+request, the newest request at some model call, or a message with a rule, are no longer verbatim in the request (the rule
 is marked as protected for aether; the others have no way to mark a message and promise nothing, nor do they for
 requests, except agent_framework_window for the opening one); errors raised to the caller (langchain promises to raise rather than to
 go on without a summary); conversations in which the text of an error, or an empty summary, replaced history (nobody but
@@ -451,7 +451,7 @@ def _judge(kept: list[dict], record: Record) -> None:
 
 
 def paired(raws: list[dict]) -> bool:
-    """Tell whether each batch of calls is followed by just its answers, and no answer stands elsewhere."""
+    """Return whether each batch of calls is followed by just its answers, and no answer is elsewhere."""
     at = 0
     while at < len(raws):
         asked = sorted(call["id"] for call in raws[at].get("tool_calls", ()))

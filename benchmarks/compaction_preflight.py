@@ -7,7 +7,7 @@ triggered the same conversation in a window that it fills to 86 %, compacted onc
           (no model) and once with a caller's summariser that answers at once; a fresh process has counted nothing
           yet, so the first preflight counts the whole and is given beside it
 session   1,000 turns with tool calls in a window of 128,000 tokens, preflight before every model call, compacted
-          by the extractive backend whenever that is due, the context going on from what was sent. No model is asked:
+          by the extractive backend when a trigger fires; the context continues from the sent messages. No model is asked:
           each model call is taken to last `MODEL_SECONDS`, which is short for an agent's call at this
           context size and so not in favour of aether. The share is all time in preflight of all time.
 

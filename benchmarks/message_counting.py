@@ -5,8 +5,8 @@ machine, by the exact counters; then again after one message was added, after on
 stretch in the middle was replaced as a compaction does. That the short ways give the same counts, and that the
 counter is given the new message only, is asserted.
 
-The count of growth beside what providers reported, for real transcripts beside the repository, tells how far
-message counts are from the truth: see docs/formats.md.
+The count of growth beside what providers reported, for real transcripts beside the repository, shows the error
+of message counts: see docs/formats.md.
 
 Usage: python benchmarks/message_counting.py
 """

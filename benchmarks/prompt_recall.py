@@ -1,8 +1,7 @@
-"""Is a prompt told what it needs, and nothing that it does not?
+"""Is the needed memory injected into a prompt, and nothing else?
 
-Real sessions of Claude Code, by project. Prompts of a later session are held against what the earlier sessions of
-the same project left in memory; and all prompts against the memories of other projects, where to be told anything
-is wrong. The data is not part of the repository: it is looked for beside it (`shared/data/claude_code`).
+Real sessions of Claude Code, by project. Prompts of a later session are matched against the memory of the earlier
+sessions of the same project; and all prompts against the memories of other projects, where any match is wrong. The data is not part of the repository: it is looked for beside it (`shared/data/claude_code`).
 
 Usage: python benchmarks/prompt_recall.py
 """

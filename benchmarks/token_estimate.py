@@ -102,7 +102,7 @@ def speeds() -> dict[str, float]:
 
 
 def shown(row: Row) -> dict[str, object]:
-    """Return a row as it stands in the result: errors in percent."""
+    """Return a row of the result: errors in percent."""
     return {
         "kind": row.kind,
         "documents": row.samples,

@@ -1,4 +1,4 @@
-"""Write the generated pages: errors.md from the error classes, cli.md from the help, the keys of the configuration.
+"""Write the generated pages: the error classes, the help, the keys of the configuration, the modules.
 
 python docs/generate.py          writes them
 python docs/generate.py --check  exits 1 where one is not up to date; the tests do the same
@@ -26,7 +26,7 @@ from aether.store.keys import KEYS
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-import numbers_table as numbers  # noqa: E402 - it stands beside this script
+import numbers_table as numbers  # noqa: E402 - the module is beside this script
 
 
 def errors_page() -> str:
@@ -110,11 +110,11 @@ def filled(text: str, block: str, lines: list[str]) -> str:
 def policy_table() -> list[str]:
     """Return the fields of a policy with the values of the named ones."""
     shown = [POLICIES[name] for name in ("compact", "window", "prune-only")]
-    said = field_docs(Policy)
+    meanings = field_docs(Policy)
     lines = ["| field | `compact` | `window` | `prune-only` | means |", "|---|---|---|---|---|"]
     for field in Policy._fields[1:]:
         values = " | ".join(cell(getattr(policy, field)) for policy in shown)
-        lines.append(f"| `{field}` | {values} | {said.get(field, '')} |")
+        lines.append(f"| `{field}` | {values} | {meanings.get(field, '')} |")
     return lines
 
 
@@ -124,7 +124,7 @@ def cell(value: object) -> str:
 
 
 def field_docs(kind: type) -> dict[str, str]:
-    """Return what stands below each field of a NamedTuple, on one line."""
+    """Return the docstring of each field of a NamedTuple, on one line."""
     source = ast.parse(inspect.getsource(kind))
     (body,) = (node for node in source.body if isinstance(node, ast.ClassDef))
     return {
@@ -140,6 +140,31 @@ def readme_page() -> str:
     """Return README.md with the numbers as the benchmarks wrote them; the rest is written by hand."""
     text = (HERE.parent / "README.md").read_text(encoding="utf-8")
     return filled(text, "numbers", numbers.table())
+
+
+def architecture_page() -> str:
+    """Return docs/architecture.md with each package and its modules; the rest is written by hand."""
+    text = (HERE / "architecture.md").read_text(encoding="utf-8")
+    return filled(text, "modules", module_lines())
+
+
+def module_lines() -> list[str]:
+    """Return a line for each package, and below it one for each module: its name and the start of its docstring."""
+    root = HERE.parent / "aether"
+    lines = []
+    for package in sorted({path.parent for path in root.rglob("*.py")}):
+        name = package.relative_to(root.parent).as_posix()
+        lines += ["", f"**`{name}/`** {opening(package / '__init__.py')}", ""]
+        for path in sorted(package.glob("*.py")):
+            if not path.name.startswith("__"):
+                lines.append(f"- `{path.stem}` {opening(path)}")
+    return lines[1:]
+
+
+def opening(path: Path) -> str:
+    """Return the first paragraph of a module's docstring, on one line."""
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return " ".join(text.partition("\n\n")[0].split())
 
 
 def configuration_page() -> str:
@@ -160,6 +185,7 @@ def configuration_page() -> str:
 
 TYPES = {bool: "truth", int: "whole number", float: "number", str: "text", tuple: "list of texts"}
 PAGES = {
+    "architecture.md": architecture_page,
     "errors.md": errors_page,
     "cli.md": cli_page,
     "compaction.md": compaction_page,

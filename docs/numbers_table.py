@@ -107,7 +107,7 @@ def _compaction() -> list[tuple[str, str, str]]:
     twenty = [one for name, one in kept.items() if name.endswith("_after_20")]
     return [
         (
-            f"looking at {looked['messages']:,} messages before a model call, none due",
+            f"looking at {looked['messages']:,} messages before a model call, none to compact",
             f"{grown['median_ms']:.0f} ms when one message is new, {grown['first_ms'] / 1e3:.1f} s in a new process",
             "compaction_preflight",
         ),
@@ -164,12 +164,12 @@ def _hooks() -> list[tuple[str, str, str]]:
             "hook_latency",
         ),
         (
-            "real prompts that were told something: of the same project, and of another one",
+            "real prompts with injected memory: of the same project, and of another one",
             f"{told['same_project']['told']} of {told['same_project']['prompts']}, {told['other_projects']['told']} of {told['other_projects']['prompts']:,}",
             "prompt_recall",
         ),
         (
-            "of real sessions told again at their compaction: edited files, open errors",
+            "facts of real sessions injected again after their compaction: edited files, open errors",
             f"{kept['edited_files']['told']} of {kept['edited_files']['of']}, {kept['open_errors']['told']} of {kept['open_errors']['of']}",
             "briefing_value",
         ),
@@ -193,9 +193,9 @@ _COLUMNS = {
     "sent_over_budget": "calls sent over the budget",
     "worst_over_budget": "the worst, as a multiple of it",
     "raised": "errors raised",
-    "opening_request_gone": "opening request gone",
-    "newest_request_gone": "newest request gone",
-    "rule_gone": "rule gone",
+    "opening_request_gone": "opening request lost",
+    "newest_request_gone": "newest request lost",
+    "rule_gone": "rule lost",
     "error_text_became_memory": "error text became memory",
     "empty_summary_replaced_history": "empty summary replaced history",
     "median_ms": "median, ms",

@@ -211,6 +211,20 @@ def test_every_link_leads_to_a_file(page):
     assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
+@rows("page", PAGES, ids=lambda page: page.name)
+def test_every_path_of_a_module_exists(page):
+    """A path is below the repository or below aether/; a directory that is in neither belongs to an example."""
+    named = re.findall(r"`((?:[\w.]+/)+\w+\.py)`", page.read_text(encoding="utf-8"))
+    roots = {
+        path: [root for root in (ROOT, ROOT / "aether") if (root / path.split("/")[0]).is_dir()]
+        for path in named
+    }
+
+    assert [
+        path for path in named if roots[path] and not any((root / path).is_file() for root in roots[path])
+    ] == []
+
+
 def test_every_guarantee_names_a_test_that_is_there():
     table = README.partition("## What it guarantees")[2].partition("\n## ")[0]
     named = re.findall(r"`(tests/[^`]+)`", table)

@@ -77,7 +77,8 @@ def install(ask: Ask, scope: str | None, dry_run: bool) -> None:
     try:
         files = install.install(scope, dry_run=dry_run)
     except InvalidDocument:
-        note(ask, f"What would be added:\n{_by_hand(scope)}")
+        groups = {event: [group] for event, group in install.wanted_groups(scope).items()}
+        note(ask, f"To add by hand:\n{json.dumps({'hooks': groups}, indent=2)}")
         raise
     home, made = (None, False) if scope == "user" or dry_run else install.make_home(ask.home)
     plugin = str(install.plugin_directory())
@@ -115,15 +116,6 @@ def _note_next_steps(ask: Ask, scope: str, plugin: str) -> None:
     note(ask, "The plugin does the same and adds slash commands; use one of the two:")
     note(ask, f"  claude plugin marketplace add {_shell([plugin])}")
     note(ask, "  claude plugin install aether@aether")
-
-
-def _by_hand(scope: str) -> str:
-    import json
-
-    from aether.integrations.claude_code import install
-
-    groups = install.wanted_groups(scope)
-    return json.dumps({"hooks": {event: [group] for event, group in groups.items()}}, indent=2)
 
 
 def _shell(words: list[str]) -> str:
@@ -181,38 +173,32 @@ def status(ask: Ask) -> int:
     Example:
       aether claude status
     """
+    from aether.cli.status import log_lines
     from aether.integrations.claude_code import health
     from aether.paths import find_home
 
     found = health.status(find_home(ask.home) if ask.home else None)
-    data = {**found._asdict(), "installed": [one._asdict() for one in found.installed]}
-    emit(ask, data, _status_lines(found))
-    for words in found.problems:
-        say(plain(f"Problem: {words}"))
-    if found.path:
-        note(ask, found.path)
-    return 1 if found.problems else 0
-
-
-def _status_lines(found: Any) -> list[str | Table]:
-    from aether.cli.status import log_lines
-
     rows = []
     for one in found.installed:
-        what = f"{len(one.events)} hooks" if one.events else "nothing"
-        rows.append((one.scope, f"{what}{', plugin' if one.plugin else ''}", one.path))
+        hooks = f"{len(one.events)} hooks" if one.events else "nothing"
+        rows.append((one.scope, f"{hooks}{', plugin' if one.plugin else ''}", one.path))
     session = found.last_session
-    last = f"{when(session['at'])}  {session['session']}" if session else "none yet"
     pairs = [
         ("MCP server", ", ".join(found.servers) or "not in settings"),
         ("on PATH", "not in every shell" if found.path else "yes"),
         ("home", found.home or "none"),
         ("paused", "yes" if found.paused else "no"),
         ("waiting", f"{found.waiting} events"),
-        ("last session", last),
+        ("last session", f"{when(session['at'])}  {session['session']}" if session else "none yet"),
     ]
     installed = Table(rows, head=("scope", "installed", "settings"))
-    return [installed, *facts(pairs, indent=0), *log_lines(found.log, found.home)]
+    data = {**found._asdict(), "installed": [one._asdict() for one in found.installed]}
+    emit(ask, data, [installed, *facts(pairs, indent=0), *log_lines(found.log, found.home)])
+    for words in found.problems:
+        say(plain(f"Problem: {words}"))
+    if found.path:
+        note(ask, found.path)
+    return 1 if found.problems else 0
 
 
 @claude_command.command("pause")
@@ -292,31 +278,22 @@ def rescue(ask: Ask, everywhere: bool, older_than: float, dry_run: bool) -> int:
     for one in done:
         if one.reason:
             say(plain(f"{one.path}: {one.state}, {one.reason}"))
-    data = {
-        "dry_run": dry_run,
-        "transcripts": [one._asdict() for one in done],
-        "items": sum(one.items for one in done),
-    }
-    emit(ask, data, _rescue_lines(done, dry_run=dry_run))
+    rows = [
+        (one.state, one.items, one.known, f"{one.age_days:.0f}", f"{one.days_left:.0f}", f"{one.bytes / BYTES_PER_KB:.0f}", one.path)
+        for one in done
+    ]  # fmt: skip
+    head = ("state", "items", "known", "days old", "days left", "kB", "transcript")
+    items = sum(one.items for one in done)
+    read = sum(one.state in {"imported", "planned"} for one in done)
+    total = f"{items} item(s) {'would be stored' if dry_run else 'stored'}, from {read} of {len(done)} transcript(s)."
+    data = {"dry_run": dry_run, "transcripts": [one._asdict() for one in done], "items": items}
+    emit(ask, data, [Table(rows, head=head, right=range(1, 6)), total])
     if not done:
         where = install.claude_directory() / "projects"
         note(ask, f"No session {'' if everywhere else 'that was started in this project '}is in {where}.")
         note(ask, "A single transcript: aether import FILE")
     _note_undo(ask, done, everywhere=everywhere)
     return 1 if any(one.state == "failed" for one in done) else 0
-
-
-def _rescue_lines(done: list[Transcript], *, dry_run: bool) -> list[str | Table]:
-    rows = [
-        (one.state, one.items, one.known, f"{one.age_days:.0f}", f"{one.days_left:.0f}", f"{one.bytes / BYTES_PER_KB:.0f}", one.path)
-        for one in done
-    ]  # fmt: skip
-    head = ("state", "items", "known", "days old", "days left", "kB", "transcript")
-    taken = sum(one.state in {"imported", "planned"} for one in done)
-    verb = "would be stored" if dry_run else "stored"
-    items = sum(one.items for one in done)
-    words = f"{items} item(s) {verb}, from {taken} of {len(done)} transcript(s)."
-    return [Table(rows, head=head, right=range(1, 6)), words]
 
 
 def _note_undo(ask: Ask, done: list[Transcript], *, everywhere: bool) -> None:

@@ -192,21 +192,19 @@ def run(ask: Ask, /, file: str, force: bool, backend: str | None, output: str | 
         "findings": [finding._asdict() for finding in done.findings],
     }  # fmt: skip
     emit(ask, about, output or data.decode("utf-8", "surrogatepass").rstrip("\n"))
-    _report_run(ask, about, forced=force)
-
-
-def _report_run(ask: Ask, about: dict[str, Any], *, forced: bool) -> None:
-    before, after = about["tokens_before"], about["tokens_after"]
-    if not about["triggered"]:
-        why = "every message is protected" if forced else "no trigger fires. --force compacts anyway"
-        note(ask, f"Nothing to do: {before:,} tokens, and {why}.")
+    if done.triggered:
+        share = 100 * (1 - done.tokens_after / done.tokens_before)
+        note(
+            ask,
+            f"{done.tokens_before:,} -> {done.tokens_after:,} tokens ({share:.0f} % less), by {done.counter}.",
+        )
     else:
-        share = 100 * (1 - after / before)
-        note(ask, f"{before:,} -> {after:,} tokens ({share:.0f} % less), by {about['counter']}.")
+        why = "every message is protected" if force else "no trigger fires. --force compacts anyway"
+        note(ask, f"Nothing to do: {done.tokens_before:,} tokens, and {why}.")
     for line in _findings(about["findings"]):
         say(line)
-    if about["triggered"]:
-        name = shlex.quote(about["conversation"])
+    if done.triggered:
+        name = shlex.quote(asked["conversation_id"])
         note(ask, f"To see it: aether compact diff {name}")
         note(ask, f"To undo it: aether compact undo {name}")
 

@@ -34,7 +34,7 @@ class Promoted(NamedTuple):
     sessions: list[str]
 
 
-def begin(directory: Path) -> tuple[Path, importing.Imported]:
+def start(directory: Path) -> tuple[Path, importing.Imported]:
     """Return a fresh home in `directory`, and what importing the sample transcript into it did."""
     place = admin.init(directory / paths.HOME_NAME)
     return place, importing.import_transcripts([paths.resource(SAMPLE)], home=place)

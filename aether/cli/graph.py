@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 import click
 
 from aether.cli.output import Ask, Group, emit, note, pass_ask, say, write_file
 from aether.text.words import pluralize
 
-if TYPE_CHECKING:
-    from aether.errors import InvalidInput
-    from aether.messages.records import BadLine
-
-# Lines that cannot be read and are named: of more it is the file that is wrong.
+# Bad lines that are named: with more, the whole file is wrong.
 MOST_BAD_LINES = 10
 REASON_COLUMNS = 100
 
@@ -45,11 +40,17 @@ def import_(ask: Ask, source: str) -> None:
       aether graph import memory.jsonl
     """
     from aether.api import graph
+    from aether.errors import InvalidInput
 
     done = graph.import_graph(sys.stdin.buffer if source == "-" else source, home=ask.place())
     merged = done.merged
     if done.bad_lines and not any(merged):
-        raise _no_graph(source, done.bad_lines)
+        first = done.bad_lines[0]
+        raise InvalidInput(
+            f"no line is an entity or a relation (line {first.line}: {first.reason}).",
+            fix='Name the file of a memory server. A transcript: "aether import".',
+            where=source,
+        )
     for bad in done.bad_lines[:MOST_BAD_LINES]:
         say(f"line {bad.line}: {bad.reason}")
     if len(done.bad_lines) > MOST_BAD_LINES:
@@ -67,17 +68,6 @@ def import_(ask: Ask, source: str) -> None:
     )
     if done.revision:
         note(ask, f"To undo it: aether undo {done.revision}")
-
-
-def _no_graph(source: str, bad_lines: list[BadLine]) -> InvalidInput:
-    from aether.errors import InvalidInput
-
-    first = bad_lines[0]
-    return InvalidInput(
-        f"no line is an entity or a relation (line {first.line}: {first.reason}).",
-        fix='Name the file of a memory server. A transcript: "aether import".',
-        where=source,
-    )
 
 
 @graph_command.command("search")

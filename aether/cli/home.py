@@ -196,16 +196,20 @@ def check(ask: Ask, files: tuple[str, ...], name: str | None) -> int:
       aether schema check
     """
     from aether.api import admin
+    from aether.errors import InvalidInput, shown
     from aether.store import files as store_files
     from aether.store.documents import NAMES
 
-    for file in files:
-        _require_schema(name or Path(file).name.partition(".")[0], file)
+    schemas = {file: name or Path(file).name.partition(".")[0] for file in files}
+    for file, schema in schemas.items():
+        if schema not in NAMES:
+            raise InvalidInput(
+                f"unknown schema {shown(schema)}.",
+                fix=f"Pass --schema with one of {', '.join(NAMES)}.",
+                where=file,
+            )
     if files:
-        values = [
-            (name or Path(file).name.partition(".")[0], store_files.parse_json(read_text(file), where=file))
-            for file in files
-        ]
+        values = [(schemas[file], store_files.parse_json(read_text(file), where=file)) for file in files]
     else:
         place = ask.place()
         values = [(document, admin.show(document, home=place)) for document in NAMES]
@@ -216,18 +220,6 @@ def check(ask: Ask, files: tuple[str, ...], name: str | None) -> int:
     text = [f"{finding.where}: {finding.message}" for finding in found]
     emit(ask, [finding._asdict() for finding in found], text or "Every document fits its schema.")
     return int(bool(found))
-
-
-def _require_schema(name: str, file: str) -> None:
-    from aether.errors import InvalidInput, shown
-    from aether.store.documents import NAMES
-
-    if name not in NAMES:
-        raise InvalidInput(
-            f"unknown schema {shown(name)}.",
-            fix=f"Pass --schema with one of {', '.join(NAMES)}.",
-            where=file,
-        )
 
 
 @click.group("snapshot", cls=Group)
@@ -355,7 +347,7 @@ def _steps(directory: Path, data: dict[str, Any]) -> Iterator[list[str | Table]]
     from aether.api.status import get_memory_status
     from aether.cli import demo
 
-    place, imported = demo.begin(directory)
+    place, imported = demo.start(directory)
     data["imported"] = {
         "records": imported.records,
         "items": imported.items,
@@ -363,9 +355,27 @@ def _steps(directory: Path, data: dict[str, Any]) -> Iterator[list[str | Table]]
         "types": imported.types,
         "phases": imported.phases,
     }
-    yield _imported(imported)
+    rows = sorted(imported.types.items(), key=lambda pair: (-pair[1], pair[0]))
+    counts = (
+        f"   {imported.records} records of a coding session → {imported.items} items, {imported.tokens} tokens, "
+        f"phases {', '.join(map(str, imported.phases))}"
+    )
+    yield [
+        "1. Import: a transcript becomes working memory",
+        counts,
+        Table(rows, head=("type", "items"), right=[1], indent=INDENT),
+    ]
     phases = [demo.finish_phase(place, phase) for phase in imported.phases]
-    data["phases"] = [_phase_data(done) for done in phases]
+    data["phases"] = [
+        {
+            "phase": done.phase, "items": done.items, "session_id": session["session_id"],
+            "tokens_before": session["original_tokens"], "tokens_after": session["compressed_tokens"],
+            "ratio": session["compression_ratio"], "patterns": len(done.ingested.patterns),
+            "carried": len(done.ingested.carried),
+        }
+        for done in phases
+        for session in [done.ingested.session]
+    ]  # fmt: skip
     yield _compressed(data["phases"])
     yield _session(phases[0].ingested.session)
     found = demo.promoted(place)
@@ -377,29 +387,6 @@ def _steps(directory: Path, data: dict[str, Any]) -> Iterator[list[str | Table]]
     data["status"] = get_memory_status(home=place)
     data["check"] = demo.checked(place)
     yield _closing(data)
-
-
-def _imported(imported: Any) -> list[str | Table]:
-    rows = sorted(imported.types.items(), key=lambda pair: (-pair[1], pair[0]))
-    phases = ", ".join(map(str, imported.phases))
-    counts = (
-        f"{imported.records} records of a coding session → {imported.items} items, {imported.tokens} tokens"
-    )
-    return [
-        "1. Import: a transcript becomes working memory",
-        f"   {counts}, phases {phases}",
-        Table(rows, head=("type", "items"), right=[1], indent=INDENT),
-    ]
-
-
-def _phase_data(done: Any) -> dict[str, Any]:
-    session = done.ingested.session
-    return {
-        "phase": done.phase, "items": done.items, "session_id": session["session_id"],
-        "tokens_before": session["original_tokens"], "tokens_after": session["compressed_tokens"],
-        "ratio": session["compression_ratio"], "patterns": len(done.ingested.patterns),
-        "carried": len(done.ingested.carried),
-    }  # fmt: skip
 
 
 def _compressed(facts: list[dict[str, Any]]) -> list[str | Table]:

@@ -82,7 +82,13 @@ def add(
     added = working.add_working_memory_item(
         content, type_, relevance, source=source, caste=caste, metadata=extra, home=ask.place()
     )
-    _report_threshold(ask, added)
+    if added.evicted:
+        say(f"Working memory was full: {len(added.evicted)} item(s) moved to the archive.")
+    if added.compression_needed:
+        written = f"The hand-off is {added.handoff}."
+        failed = 'No hand-off could be written; "aether doctor" says why.'
+        hand_off = written if added.handoff else failed
+        note(ask, f"Compression is needed: aether memory compress --phase N. {hand_off}")
     data = {
         "id": str(added),
         "compression_needed": added.compression_needed,
@@ -90,17 +96,6 @@ def add(
         "handoff": added.handoff,
     }
     emit(ask, data, str(added))
-
-
-def _report_threshold(ask: Ask, added: Any) -> None:
-    if added.evicted:
-        say(f"Working memory was full: {len(added.evicted)} item(s) moved to the archive.")
-    if added.compression_needed:
-        note(ask, f"Compression is needed: aether memory compress --phase N. {_handed_off(added.handoff)}")
-
-
-def _handed_off(path: str) -> str:
-    return f"The hand-off is {path}." if path else 'No hand-off could be written; "aether doctor" says why.'
 
 
 def _object(text: str, where: str) -> dict[str, Any]:

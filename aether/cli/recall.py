@@ -58,13 +58,18 @@ def recall_command(
     if ids:
         found = recall.full([*ids, *words], home=place)
         tokens = sum(each["tokens"] for each in found)
-        emit(ask, _data("full", found, tokens), [line for each in found for line in (*_page(each), "")][:-1])
+        lines: list[str] = []
+        for entry in found:
+            known = [(name, entry[name]) for name in ("id", "layer", "type")]
+            known += [("at", when(entry["at"]) or "—"), ("tokens", entry["tokens"])]
+            lines += facts(((name, plain(str(value))) for name, value in known), indent=0)
+            lines += ["", plain(entry["text"]), ""]
+        emit(ask, _data("full", found, tokens), lines[:-1])
     elif around:
-        lines = recall.timeline(around, before=limit // 2, after=limit // 2, home=place)
-        _emit_lines(ask, "timeline", lines, around=around)
+        near = recall.timeline(around, before=limit // 2, after=limit // 2, home=place)
+        _emit_lines(ask, "timeline", near, around=around)
     else:
-        lines = recall.recall(" ".join(words), limit=limit, budget=budget, home=place)
-        _emit_lines(ask, "index", lines)
+        _emit_lines(ask, "index", recall.recall(" ".join(words), limit=limit, budget=budget, home=place))
 
 
 def _data(step: str, entries: list[Any], tokens: int) -> dict[str, Any]:
@@ -92,11 +97,3 @@ def _lines(lines: Sequence[RecallLine], around: str) -> Table:
         return Table(rows, head=head, right=[3])
     marked = [(">" if row[0] == around else "", *row) for row in rows]
     return Table(marked, head=("", *head), right=[4])
-
-
-def _page(entry: dict[str, Any]) -> list[str]:
-    known = [
-        ("id", entry["id"]), ("layer", entry["layer"]), ("type", entry["type"]), ("at", when(entry["at"]) or "—"),
-        ("tokens", entry["tokens"]),
-    ]  # fmt: skip
-    return [*facts(((name, plain(str(value))) for name, value in known), indent=0), "", plain(entry["text"])]

@@ -124,8 +124,9 @@ def log_lines(log: list[str], home: str) -> list[str | Table]:
 def _line(found: dict[str, Any], now: datetime) -> str:
     """Return the overview as one line."""
     last, hooks = found["last_compression"], found["hooks"]
+    tokens = found["tokens"] if found["tokens"] < 1_000 else f"{found['tokens'] / 1_000:.1f}k"
     parts = [
-        f"aether {_thousands(found['tokens'])} tokens ({found['percent']:g}%)",
+        f"aether {tokens} tokens ({found['percent']:g}%)",
         "" if found["phase"] is None else f"phase {found['phase']}",
         f"compressed {_ago(last['compressed_at'], now)}" if last else "",
         "compression needed" if found["compression_needed"] else "",
@@ -134,10 +135,6 @@ def _line(found: dict[str, Any], now: datetime) -> str:
     ]
     line = plain(" · ".join(filter(None, parts)))
     return line if len(line) <= LINE_COLUMNS else line[: LINE_COLUMNS - 1] + "…"
-
-
-def _thousands(number: int) -> str:
-    return str(number) if number < 1_000 else f"{number / 1_000:.1f}k"
 
 
 def _ago(at: str, now: datetime) -> str:
@@ -168,7 +165,20 @@ def statusline_command(ask: Ask) -> int:
       aether statusline
     """
     try:
-        found, line = _session_line(ask)
+        from pathlib import Path
+
+        from aether import clock, paths
+        from aether.api.status import overview
+
+        text = "" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.read()
+        given = json.loads(text) if text.strip() else {}
+        session = given if isinstance(given, dict) else {}
+        workspace = session.get("workspace") or {}
+        at = session.get("cwd") or workspace.get("current_dir") or str(Path.cwd())
+        found = overview(home=ask.home or paths.home_of_project(at, workspace.get("project_dir") or ""))
+        line = _line(found, clock.now())
+        if found["compression_needed"] and not os.environ.get("NO_COLOR") and not ask.json:
+            line = f"{_YELLOW}{line}{_PLAIN}"
     except Exception:  # noqa: BLE001 - the host shows this to a person at every turn: better nothing than a traceback
         found, line = None, ""
     try:
@@ -177,25 +187,3 @@ def statusline_command(ask: Ask) -> int:
     except OSError:  # a full disk, or a host that no longer reads
         drop_stdout()
     return 0
-
-
-def _session_line(ask: Ask) -> tuple[dict[str, Any], str]:
-    from pathlib import Path
-
-    from aether import clock, paths
-    from aether.api.status import overview
-
-    payload = _payload()
-    workspace = payload.get("workspace") or {}
-    at = payload.get("cwd") or workspace.get("current_dir") or str(Path.cwd())
-    found = overview(home=ask.home or paths.home_of_project(at, workspace.get("project_dir") or ""))
-    line = _line(found, clock.now())
-    colored = found["compression_needed"] and not os.environ.get("NO_COLOR") and not ask.json
-    return found, f"{_YELLOW}{line}{_PLAIN}" if colored else line
-
-
-def _payload() -> dict[str, Any]:
-    """Return the object that the host writes to standard input; nothing on a terminal."""
-    text = "" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.read()
-    found = json.loads(text) if text.strip() else {}
-    return found if isinstance(found, dict) else {}

@@ -1,1 +1,1 @@
-"""Redaction: secrets taken out of whatever leaves the home."""
+"""Redaction: secrets are replaced in everything that leaves the home, and private text is never stored."""

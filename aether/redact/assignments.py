@@ -1,18 +1,15 @@
-"""Assignments of secrets: `password = …`, `"api_key": "…"`, `--token …`, `<secret>…</secret>` anywhere in a text.
+"""Secrets recognised by their context: under a secret's name, in commands, SQL statements and Docker's configuration.
 
-A word that may be part of a secret's name is looked for first; then the whole name is read around it, the sign
-that gives it a value, and how far the value goes: to its closing quote, to the end of a YAML line, to the next
-parameter of a URL. What is no secret stays: code that fetches one, type hints, templates, words about passwords.
-
-Names of secrets: which keys of configuration, code and JSON hold what must not be shown.
-
-A key is taken apart into words (`accessToken`, `ACCESS_TOKEN` and `access-token` are the same two), and its last
+Names: a key is split into words (`accessToken`, `ACCESS_TOKEN` and `access-token` are the same two), and its last
 words decide: `api_key` holds a secret, `api_key_url` does not, `token` does, `max_token` and `token_count` do not.
 
-Secrets that no name of theirs stands before: in command lines, SQL statements and Docker's configuration.
+Assignments (`password = …`, `"api_key": "…"`, `--token …`, `<secret>…</secret>`): a search finds a word of a secret's
+name; the whole name is read around it, then the sign after it, then the extent of the value: to its closing quote, the
+end of a YAML line, the next parameter of a URL. Code that fetches a secret, type hints, templates and prose stay.
 
-`mysql -pSECRET`, `sshpass -p SECRET`, `IDENTIFIED BY 'SECRET'`, `SET PASSWORD FOR … = 'SECRET'`, `"auth": "…"`.
-Every pattern looks no further than a bounded way from where it begins, so the time grows with the text alone.
+Commands: `mysql -pSECRET`, `sshpass -p SECRET`, `IDENTIFIED BY 'SECRET'`, `SET PASSWORD FOR … = 'SECRET'`.
+Every pattern looks a bounded distance ahead, so the time is linear in the length of the text. Secrets that are
+recognised by their own form are in `forms`.
 """
 
 from __future__ import annotations
@@ -24,11 +21,6 @@ from functools import lru_cache
 from aether.redact.forms import PLACEHOLDER
 from aether.text.regex import lazy
 
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 _WORDS = lazy(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 # A key whose last word is one of these holds a secret.
 _SECRET = frozenset(
@@ -37,7 +29,7 @@ _SECRET = frozenset(
     "accesskey privatekey accountkey signingkey encryptionkey sharedaccesskey connectionstring jwt identitytoken "
     "registrytoken senha kennwort".split()
 )
-# "Password" where it is not written in ASCII letters alone, or in several words; a name that ends in one is a secret's.
+# "Password" in other alphabets or in several words; a name that ends in one of these is a secret's.
 FOREIGN = ("密码", "密碼", "口令", "パスワード", "비밀번호", "пароль", "contraseña", "mot de passe")
 # So does one word that ends in these, such as `userpassword` and `PGPASSWORD`.
 _SECRET_ENDS = (
@@ -50,7 +42,7 @@ _SECRET_ENDS = (
     "privatekey",
     "authtoken",
 )
-# `<one of these>_key`: the services are those whose keys are met most often.
+# `<one of these>_key`: the services are those whose keys are most frequent.
 _KEY_OF = frozenset(
     "api access private secret signing encryption account master auth service subscription ssh deploy shared "
     "admin app application consumer client crypto hmac aes host function functions licence license webhook "
@@ -58,14 +50,14 @@ _KEY_OF = frozenset(
     "huggingface hf stripe twilio sendgrid mailgun datadog sentry algolia pinecone tavily serp supabase firebase "
     "cloudflare github gitlab slack notion linear telegram discord".split()
 )
-# `<one of these>_token` counts, pages or marks; it opens nothing.
+# `<one of these>_token` counts, pages or marks; it gives no access.
 _TOKEN_OF = frozenset(
     "max min num n total count per next page continuation previous prev sync cancel cancellation eos bos pad unk mask "
     "sep cls special stop start end first last sampled generated image text input output prompt new invalid "
     "unexpected".split()
 )
 _TOKENS_OF = frozenset("access auth api refresh secret bearer personal".split())
-# What may follow a secret's own name: `API_KEY_PROD`, `password_2`, `password_hash`.
+# Suffixes of a secret's name: `API_KEY_PROD`, `password_2`, `password_hash`.
 _MODIFIERS = frozenset(
     "value values hash base64 b64 plain plaintext str new old prod production dev test staging live primary "
     "secondary backup current confirm confirmation again raw pem".split()
@@ -88,22 +80,16 @@ def is_secret_name(key: str) -> bool:
     if not words:
         return False
     last, before = words[-1], words[-2] if len(words) > 1 else ""
-    if last in _SECRET or last.endswith(_SECRET_ENDS):
+    if last in _SECRET or last.endswith(_SECRET_ENDS) or key.lower() in ("_auth", "auth_header"):
         return True
-    return _is_secret_pair(before, last) or key.lower() in ("_auth", "auth_header")
-
-
-def _is_secret_pair(before: str, last: str) -> bool:
-    if last == "token":
-        return before not in _TOKEN_OF
-    if last == "tokens":
-        return before in _TOKENS_OF
-    if last == "key":
-        return before in _KEY_OF
-    if last == "string":
-        return before in ("connection", "conn")
-    # `pass` alone counts tests that passed.
-    return last == "pass" and bool(before)
+    pairs = {
+        "token": before not in _TOKEN_OF,
+        "tokens": before in _TOKENS_OF,
+        "key": before in _KEY_OF,
+        "string": before in ("connection", "conn"),
+        "pass": bool(before),  # `pass` alone counts the tests that passed
+    }
+    return pairs.get(last, False)
 
 
 # Searched in small letters.
@@ -127,7 +113,7 @@ _SIGN = lazy(r"""(?x)(?:\\{0,16}["'`])?(?:\]|\*\*)?(?:
     | [ \t]{0,40}(?P<sign>={1,3}>?|!={1,2}|:=|[?]?:(?!:)|：)(?P<space>[ \t]{0,40}(?:\r?\n[ \t]{0,40}(?=\\{0,16}["']))?)
     )""")
 _FLAG_SIGN = lazy(r"""(?P<space>[ \t]{1,8})|\\{0,16}["'],\s{0,40}(?=\\{0,16}["'])""")
-# `define('DB_PASSWORD', 'x')`, `localStorage.setItem("token", "x")`: what sets takes the name and the value.
+# Setters take the name and the value: `define('DB_PASSWORD', 'x')`, `localStorage.setItem("token", "x")`.
 _SETTER = lazy(
     r"""(?i)(?:define|\bset(?:_?env|default|item|header|requestheader|property|_?var)?|addheader)\(\s{0,8}\\{0,16}["']\Z"""
 )
@@ -141,10 +127,10 @@ _BLOCK = lazy(
 )
 _SLASHES = lazy(r"\\{0,16}")
 _SCHEMA = lazy(r"""\{\s{0,40}["']?(?:type|description|title|\$ref|anyOf|enum)["']?\s{0,4}:""")
-# A secret's object longer than this, and the objects after so many that never close, are not gone through.
+# A secret's object longer than this, and the objects after so many that never close, are skipped.
 _LONGEST_OBJECT = 1 << 16
 _UNCLOSED_OBJECTS = 16
-# Code and words that stay are known by then; what follows them is not gone through for each name before it.
+# Code and prose are recognised within this distance; the text behind is not scanned again for each name before it.
 _LONGEST_LOOK = 1 << 10
 
 _LINE_END = r"""\r|\n|\\+[nr]|\\*["'`](?=[\s,;)\]}]|$)|$"""
@@ -159,7 +145,7 @@ _END_OF_PARAMETER = lazy(r"""[\s&;\#"'<>`]|\\+[nr"']|$""")
 _SCHEME = lazy(r"(?i)(?:bearer|basic|token|digest|negotiate|apikey)[ ]{1,4}")
 _ELEMENT = lazy(r"[^<]{0,4096}(?=</)")
 _CLOSERS = ",;)]}>"
-# What may stand before a name at the beginning of a line.
+# Allowed before a name at the start of a line.
 _LINE_START = lazy(r"""(?:^|\n|\\n)[ \t>*#/|+$-]{0,40}(?:(?:export|set|ENV|const|let|var|env:)[ ])?$""")
 _LOOK_BACK = 80
 
@@ -187,7 +173,7 @@ _ROOTS = frozenset(
 )
 _IDENTIFIER = lazy(r"[A-Za-z_][A-Za-z0-9_]{0,60}")
 _PATH = lazy(r"[~./]|[A-Za-z]:\\|\\\\")
-# What opens a sentence about passwords ("your password: see the docs"), and hardly a passphrase.
+# First words of a sentence about passwords ("your password: see the docs"), rarely of a passphrase.
 _PROSE = frozenset(
     "see use click go it this that these those the a an is are was be you we they i please check run if to and or for "
     "with when which what how why where do don't not never always make set get your our in on at as from by must "
@@ -197,25 +183,37 @@ _AFTER_A_WORD = lazy(r"(?:^|\s)[a-z']{1,20}[ \t]{1,4}$")
 _COUNTED = lazy(r"(?i)(?:^|\W)(?:per|each|every|next|first|last|unexpected)[ \t]{1,4}$")
 
 
-# Where a secret's name stands (`start`, `end`), and what follows it: the sign, whether with a space, and the value.
+# The place of a secret's name (`start`, `end`), and the text after it: the sign, whether with a space, and the value.
 _Place = namedtuple("_Place", "text start end value sign spaced")  # noqa: PYI024 - typing costs a hook milliseconds
 
 
 def without_assigned(text: str) -> str:
-    """Return `text` with every value that stands under a secret's name replaced; the names stay.
+    """Return `text` with every value under a secret's name replaced; the names stay.
 
     >>> without_assigned("login --password hunter2 --retries 3, max_tokens: 512")
     'login --password <REDACTED> --retries 3, max_tokens: 512'
     """
-    parts, done = [], 0
-    for start, end in _values(text):
-        parts += [text[done:start], PLACEHOLDER]
-        done = end
-    return "".join([*parts, text[done:]]) if parts else text
+    lowered = _lowered(text)
+    if not any(part in lowered for part in _PARTS):
+        return text
+    parts: list[str] = []
+    done, at, unclosed, stem = 0, 0, 0, _STEM
+    while found := stem.search(lowered, at):
+        start, at = _name(text, found)
+        place = _place(text, start, at) if is_secret_name(text[start:at]) else None
+        if place is None:
+            continue
+        start, end = _extent(place, objects=unclosed < _UNCLOSED_OBJECTS)
+        unclosed += end < start
+        if start < end and text[start:end] != PLACEHOLDER:
+            parts += [text[done:start], PLACEHOLDER]
+            done = end
+        at = max(at, end)
+    return "".join([*parts, text[done:]])
 
 
 def is_template(value: str) -> bool:
-    """Return whether `value` only stands for a secret: `${PASSWORD}`, `<your password>`, `****`.
+    """Return whether `value` is a template for a secret: `${PASSWORD}`, `<your password>`, `****`.
 
     >>> is_template("$DB_PASSWORD"), is_template("hunter2")
     (True, False)
@@ -223,26 +221,8 @@ def is_template(value: str) -> bool:
     return bool(_TEMPLATE.match(value))
 
 
-def _values(text: str) -> Iterator[tuple[int, int]]:
-    """Yield from where to where the values of secrets stand, in order."""
-    lowered = _lowered(text)
-    if not any(part in lowered for part in _PARTS):
-        return
-    at, unclosed, stem = 0, 0, _STEM
-    while found := stem.search(lowered, at):
-        start, at = _name(text, found)
-        place = _place(text, start, at) if is_secret_name(text[start:at]) else None
-        if place is None:
-            continue
-        begin, end = _extent(place, objects=unclosed < _UNCLOSED_OBJECTS)
-        unclosed += end < begin
-        if begin < end and text[begin:end] != PLACEHOLDER:
-            yield begin, end
-        at = max(at, end)
-
-
 def _lowered(text: str) -> str:
-    # Searching in capitals and small letters at once takes six times as long.
+    # A search that ignores case takes six times as long.
     lowered = text.lower()
     if len(lowered) == len(text):
         return lowered
@@ -259,7 +239,7 @@ def _name(text: str, found: re.Match[str]) -> tuple[int, int]:
 
 
 def _place(text: str, start: int, end: int) -> _Place | None:
-    """Return where the value of the name begins, None where it is given none."""
+    """Return the start of the name's value, None without a value."""
     if text[start - 1 : start] == "<" and text[end : end + 1] == ">":
         return _Place(text, start, end, end + 1, ">", spaced=False)
     if text[start] == "-" and (flag := _FLAG_SIGN.match(text, end)):
@@ -276,18 +256,19 @@ def _place(text: str, start: int, end: int) -> _Place | None:
 
 
 def _extent(place: _Place, *, objects: bool) -> tuple[int, int]:
-    """Return from where to where the value stands; an empty one is no secret, a negative one never closes."""
+    """Return the start and the end of the value: equal if it is not a secret, -1 as the end if it never closes."""
     if place.sign == ":" and (hint := _HINT.match(place.text, place.value)):
         place = place._replace(value=hint.end())
     text, at = place.text, place.value
     if block := _BLOCK.match(text, at):
         return block.end("indent"), block.end()
     if quote := _QUOTE.match(text, at):
-        if _closes(place, quote):
-            return at, at
-        begin, end = _after_scheme(place, quote.end()), _closing(text, quote)
-        value = text[begin:end]
-        return (begin, begin) if value.lower() in _NOTHING_YET or is_template(value) else (begin, end)
+        bare = text[place.end : place.end + 1] == place.sign == ":" and not place.spaced
+        if bare and text[quote.end() : quote.end() + 1] in ("", " ", ",", ".", ")", ";", "\n"):
+            return at, at  # the quote closes one that was opened before the name: at the `Password:` prompt
+        start, end = _after_scheme(place, quote.end()), _closing(text, quote)
+        value = text[start:end]
+        return (start, start) if value.lower() in _NOTHING_YET or is_template(value) else (start, end)
     if "==" in place.sign or "!" in place.sign or place.sign in ("=>", "", "?:"):
         return at, at  # compared, not given; an arrow function; a type
     if text[at : at + 1] in ("{", "[") and not _TEMPLATE.match(text, at):
@@ -310,20 +291,14 @@ def _unquoted(place: _Place) -> tuple[int, int]:
 
 
 def _after_scheme(place: _Place, at: int) -> int:
-    """Return where the credentials of an Authorization header begin: after `Bearer `, which stays."""
+    """Return the start of the credentials of an Authorization header: after `Bearer `, which stays."""
     scheme = _SCHEME.match(place.text, at)
     named = place.text[place.start : place.end].lower().endswith("authorization")
     return scheme.end() if scheme and named else at
 
 
-def _closes(place: _Place, quote: re.Match[str]) -> bool:
-    """Return whether the quote closes one that was opened before the name: at the `Password:` prompt."""
-    bare = place.text[place.end : place.end + 1] == place.sign == ":" and not place.spaced
-    return bare and place.text[quote.end() : quote.end() + 1] in ("", " ", ",", ".", ")", ";", "\n")
-
-
 def _closing(text: str, quote: re.Match[str]) -> int:
-    """Return where the string that `quote` opens ends: at its closing quote, or with its line."""
+    """Return the end of the string that `quote` opens: its closing quote, or the end of its line."""
     slashes, mark = re.escape(quote["slashes"]), quote["quote"]
     if len(mark) == 3:
         end = text.find(mark, quote.end())
@@ -337,29 +312,24 @@ def _closing(text: str, quote: re.Match[str]) -> int:
 
 
 def _object(place: _Place, *, look: bool) -> tuple[int, int]:
-    """Return the extent of the list or object that is the value; a JSON schema of a secret is none."""
+    """Return the extent of the list or object that is the value; the JSON schema of a secret is no value."""
     text, at = place.text, place.value
     if not look or _SCHEMA.match(text, at):
         return at, at
+    # Strings are passed over; they are escaped as often as the name is.
+    slashes = _SLASHES.match(text, place.end)
+    quote = rf'(?<!\\){re.escape(slashes[0])}"' if slashes else ""
+    strings = rf"{quote}[\s\S]*?{quote}" if slashes and slashes[0] else r'"(?:[^"\\]|\\.)*"'
     depth = 0
-    for found in _brackets(place).finditer(text, at, at + _LONGEST_OBJECT):
+    for found in re.compile(rf"{strings}|[\[\]{{}}]").finditer(text, at, at + _LONGEST_OBJECT):
         depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(found[0], 0)
         if not depth:
             return at, found.end()
     return at, -1
 
 
-def _brackets(place: _Place) -> re.Pattern[str]:
-    """Return what finds brackets and the strings to pass over, escaped as often as the name is."""
-    slashes = _SLASHES.match(place.text, place.end)
-    if not slashes or not slashes[0]:
-        return re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
-    quote = rf'(?<!\\){re.escape(slashes[0])}"'
-    return re.compile(rf"{quote}[\s\S]*?{quote}|[\[\]{{}}]")
-
-
 def _end(place: _Place, most: int) -> int:
-    """Return where an unquoted value ends, `most` where it does not end before."""
+    """Return the end of an unquoted value, at most `most`."""
     text, name = place.text, place.text[place.start : place.end].lower()
     if place.sign == ">":
         element = _ELEMENT.match(text, place.value)
@@ -396,7 +366,7 @@ def _is_code(name: str, value: str, text: str, at: int, after: str) -> bool:
         return dotted[1] in _ROOTS or any(is_secret_name(part) for part in value.split("."))
     if not _IDENTIFIER.fullmatch(value):
         return False
-    # `connect(password=password)` hands one on; `PASSWORD=password` is a poor one.
+    # `connect(password=password)` passes one on; `PASSWORD=password` is a weak one.
     same = value.lower() == name.lower().rpartition(".")[2]
     if same and "." in name:
         return True
@@ -414,7 +384,7 @@ def _is_prose(place: _Place, value: str) -> bool:
 
 
 # A quoted value goes to its closing quote, or to the end of a line that was cut; no password is longer.
-# What was consumed is never gone back over: else a run of backslashes takes exponential time.
+# Possessive: without backtracking. Else a run of backslashes takes exponential time.
 _QUOTED = r"""(?P<open>\\{0,16}["'])(?P<quoted>(?>(?P=open){2}|\\.|[^\n]){1,256}?)(?=(?P=open)(?!(?P=open))|\n|\Z)"""
 _BARE = r"""(?P<bare>[^\s"'`\\;|&)]{1,256})"""
 _VALUE = rf"(?:{_QUOTED}|{_BARE})"
@@ -445,12 +415,12 @@ _DOCKER = lazy(
 
 
 def without_commands(text: str) -> str:
-    """Return `text` without the passwords that commands and statements are given.
+    """Return `text` without the passwords in commands and statements.
 
     >>> without_commands("mysqldump -uroot -phunter2 shop; create user bob identified by 'hunter2'")
     "mysqldump -uroot -p<REDACTED> shop; create user bob identified by '<REDACTED>'"
     """
-    # To look for a word takes a hundredth of the time of a pattern.
+    # A search for a word takes a hundredth of the time of a pattern.
     if "mysql" in text or "mariadb" in text:
         text = _MYSQL.sub(_unless_template, text)
     text = _SSHPASS.sub(_unless_template, text) if "sshpass" in text else text
@@ -463,7 +433,7 @@ def without_commands(text: str) -> str:
 
 
 def is_docker_auth(value: str) -> bool:
-    """Return whether `value` is what Docker keeps under `auth`: a user, a colon and a password, in base64.
+    """Return whether `value` is one that Docker stores under `auth`: a user, a colon and a password, in base64.
 
     >>> is_docker_auth("Ym9iOmh1bnRlcjI="), is_docker_auth("required")
     (True, False)
@@ -473,8 +443,8 @@ def is_docker_auth(value: str) -> bool:
         return False
     import base64
 
-    said = base64.b64decode(whole[: len(whole) // 4 * 4])
-    return bool(re.match(rb"[!-9;-~]{1,256}:", said))
+    decoded = base64.b64decode(whole[: len(whole) // 4 * 4])
+    return bool(re.match(rb"[!-9;-~]{1,256}:", decoded))
 
 
 def _unless_template(found: re.Match[str]) -> str:

@@ -1,8 +1,8 @@
-"""Shapes of secrets: what is recognised by its own look, wherever it stands.
+"""Forms of secrets: tokens that are recognised by their own form, anywhere in a text.
 
 Keys of providers by their prefixes, JSON Web Tokens, private keys (whole, escaped, cut at either end), passwords
 in URLs, signatures of signed URLs, webhooks, and credentials after `Bearer` and `Basic`. Every pattern takes time
-that grows with the length of the text alone: what repeats is bounded, or cannot begin twice in one run.
+that grows with the length of the text alone: repeated parts are bounded, or cannot start twice in one run.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _KEYS = lazy(r"""(?x)(?<![A-Za-z0-9_])(?:
     | (?<![+/-])[A-Za-z0-9+/]{86}==                             # Azure storage; sha512- before one is a hash
     | [0-9]{8,10}:AA[A-Za-z0-9_-]{30,} | AGE-SECRET-KEY-1[A-Z0-9]{40,}
     )""")
-# What each kind above begins with; and the length of Azure's, which begins with anything.
+# The prefix of each kind above, and the length of Azure's, which has no prefix.
 _PREFIXES = (
     "sk- AIza ya29. GOCSPX- ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- gldt- glrt- glcbt- glptt- glft- gloas- glsoat- "
     "glimt- glagent- xox xapp- AKIA ASIA AROA ABIA ACCA hf_ npm_ pypi- SG. sk_ rk_ pk_ whsec_ gsk_ r8_ glsa_ shpat_ "
@@ -42,9 +42,9 @@ _PREFIXES = (
 _AZURE = 86
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 _WITHIN_WORDS, _BASE64 = _LETTERS | {"_"}, _LETTERS | {"+", "/"}
-# `sk-` with dashes is also the beginning of names such as sk-learn-compatible-estimator: those have no digit.
+# `sk-` with dashes is also the prefix of names such as sk-learn-compatible-estimator: those have no digit.
 _DASHED = lazy(r"(?<![A-Za-z0-9_])sk-[A-Za-z0-9_-]{20,}")
-# The run before the first dot begins only where no such run stands: no character is looked at twice.
+# The run before the first dot starts only after another character: no character is scanned twice.
 _JWT = lazy(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){0,3}")
 _HOOKS = lazy(
     r"(hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/|discord(?:app)?\.com/api/webhooks/"
@@ -68,7 +68,7 @@ _BEGIN, _END = lazy(_MARK % "BEGIN"), lazy(_MARK % "END")
 _BETWEEN = r"""(?:\\{1,4}[rn]|[\s"'+,>|#*]){1,40}"""
 _HEADER = r"(?:Proc-Type|DEK-Info|Version|Comment): [^\n\\]{1,80}"
 _CUT_TAIL = lazy(rf"(?:{_BETWEEN}(?:[A-Za-z0-9+/=]{{16,}}|{_HEADER}))+(?:{_BETWEEN}[A-Za-z0-9+/=]{{1,15}})?")
-# Read from its end to its beginning, so the joints are spelt backwards.
+# Read from its end to its start, so the joints are spelt backwards.
 _NEEWTEB = r"""(?:[rn]\\{1,4}|[\s"'+,>|#*]){1,40}"""
 _CUT_HEAD = lazy(rf"(?:{_NEEWTEB}[A-Za-z0-9+/=]{{1,15}})?(?:{_NEEWTEB}[A-Za-z0-9+/=]{{16,}})+")
 # The longest private keys in use (RSA 16384, armoured) are under 16 KB.
@@ -76,32 +76,35 @@ _LONGEST_KEY = 1 << 14
 
 
 def without_shapes(text: str) -> str:
-    """Return `text` with every secret that is known by its shape replaced."""
-    # To look for a word takes a hundredth of the time of a pattern, which need not be compiled where there is none.
+    """Return `text` with every secret that is recognised by its form replaced."""
+    # A search for a word takes a hundredth of the time of a pattern, and an unused pattern is never compiled.
     text = _without_private_keys(text) if "PRIVATE KEY" in text else text
-    text = _KEYS.sub(PLACEHOLDER, text) if _may_hold_key(text) else text
+    if any(_starts(text, prefix) for prefix in _PREFIXES) or ":AA" in text or _may_hold_azure(text):
+        text = _KEYS.sub(PLACEHOLDER, text)
     text = _DASHED.sub(_if_it_has_a_digit, text) if _starts(text, "sk-") else text
     text = _JWT.sub(PLACEHOLDER, text) if "eyJ" in text else text
     folded = _folded(text)
     text = _BEARER.sub(_unless_a_word, text) if "bearer" in folded else text
     text = _BASIC.sub(_if_credentials, text) if "basic" in folded else text
-    text = _without_parts_of_urls(text, folded) if "://" in text else text
+    if "://" in text:
+        if "slack" in text or "discord" in text or "office" in text:
+            text = _HOOKS.sub(rf"\1{PLACEHOLDER}", text)
+        if "@" in text:
+            text = _USERINFO.sub(rf"\1:{PLACEHOLDER}@", text)
+            text = _LONG_USER.sub(f"{PLACEHOLDER}@", text)
+        if "sig" in folded or "credential" in folded:
+            text = _SIGNATURES.sub(rf"\1{PLACEHOLDER}", text)
     text = _LOGIN.sub(rf"\1{PLACEHOLDER}", text) if "login" in folded else text
     return _CURL_USER.sub(rf"\1{PLACEHOLDER}", text) if "-u" in text else text
 
 
 def _folded(text: str) -> str:
-    """Return `text` in small letters, also those that `(?i)` takes for an s or an i: the long s, i with a dot or none."""
+    """Return `text` in small letters, as `(?i)` compares them: the long s is an s, and i with a dot or none an i."""
     return text.lower().replace("ſ", "s").replace("ı", "i").replace("\u0307", "")
 
 
-def _may_hold_key(text: str) -> bool:
-    """Return whether `_KEYS` could match: whether what one of its kinds begins with, or holds, is there."""
-    return any(_starts(text, prefix) for prefix in _PREFIXES) or ":AA" in text or _may_hold_azure(text)
-
-
 def _starts(text: str, prefix: str) -> bool:
-    """Return whether a word of `text` begins with `prefix`."""
+    """Return whether a word of `text` starts with `prefix`."""
     at = text.find(prefix)
     while at >= 0 and text[at - 1 : at] in _WITHIN_WORDS:
         at = text.find(prefix, at + 1)
@@ -113,17 +116,6 @@ def _may_hold_azure(text: str) -> bool:
     while at >= 0 and not _BASE64.issuperset(text[at - _AZURE : at]):
         at = text.find("==", at + 1)
     return at >= 0
-
-
-def _without_parts_of_urls(text: str, folded: str) -> str:
-    if "slack" in text or "discord" in text or "office" in text:
-        text = _HOOKS.sub(rf"\1{PLACEHOLDER}", text)
-    if "@" in text:
-        text = _USERINFO.sub(rf"\1:{PLACEHOLDER}@", text)
-        text = _LONG_USER.sub(f"{PLACEHOLDER}@", text)
-    if "sig" in folded or "credential" in folded:
-        text = _SIGNATURES.sub(rf"\1{PLACEHOLDER}", text)
-    return text
 
 
 def _if_it_has_a_digit(found: re.Match[str]) -> str:
@@ -142,23 +134,17 @@ def _if_credentials(found: re.Match[str]) -> str:
     whole = found[2].rstrip("=")
     import base64
 
-    said = base64.b64decode(whole[: len(whole) // 4 * 4])
-    return f"{found[1]}{PLACEHOLDER}" if b":" in said else found[0]
+    decoded = base64.b64decode(whole[: len(whole) // 4 * 4])
+    return f"{found[1]}{PLACEHOLDER}" if b":" in decoded else found[0]
 
 
 def _without_private_keys(text: str) -> str:
-    parts, at = [], 0
-    ends = [(found.start(), found.end()) for found in _END.finditer(text)]
-    for start, stop in _spans(text, ends):
-        parts += [text[at:start], PLACEHOLDER]
-        at = stop
-    return "".join([*parts, text[at:]])
-
-
-def _spans(text: str, ends: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return where private keys stand: between two marks, after the first, or before the second."""
-    begins = [(found.start(), found.end()) for found in _BEGIN.finditer(text)]
-    marks = sorted([(*mark, True) for mark in begins] + [(*mark, False) for mark in ends])
+    """Return `text` without private keys: between two marks, after the first, or before the second."""
+    marks = sorted(
+        (*found.span(), opens)
+        for mark, opens in ((_BEGIN, True), (_END, False))
+        for found in mark.finditer(text)
+    )
     spans, reached = [], 0
     for nth, (start, stop, opens) in enumerate(marks):
         following = marks[nth + 1] if nth + 1 < len(marks) else None
@@ -173,4 +159,8 @@ def _spans(text: str, ends: list[tuple[int, int]]) -> list[tuple[int, int]]:
             body = _CUT_HEAD.match(text[max(reached, start - _LONGEST_KEY) : start][::-1])
             spans += [(start - body.end(), stop)] if body else []
             reached = stop
-    return spans
+    parts, at = [], 0
+    for start, stop in spans:
+        parts += [text[at:start], PLACEHOLDER]
+        at = stop
+    return "".join([*parts, text[at:]])

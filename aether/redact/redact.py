@@ -1,11 +1,8 @@
-"""Redaction: secrets replaced in texts and in JSON values, copies made and originals left alone.
+"""Redaction of texts and JSON values, and the rules of privacy: private blocks in texts, private paths.
 
-What a secret is, by its shape or by the name it stands under, is in `shapes`, `assignments` and `names`;
-docs/security.md lists it for people. A redacted text, redacted again, stays as it is.
-
-Private: what a person said is not to be remembered, in a text and by its path.
-
-Hooks and imports ask the same functions, so that what the one leaves out the other does not bring.
+Values are copied and originals stay unchanged; a redacted text stays as it is when it is redacted again. Secrets
+recognised by their form are in `forms`, those recognised by a name in `assignments`; docs/security.md lists both.
+Hooks and imports use the same functions, so that an import never stores text that a hook leaves out.
 """
 
 from __future__ import annotations
@@ -26,54 +23,48 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any, TypeVar
 
-if TYPE_CHECKING:
     T = TypeVar("T")
 
-# What is nested deeper is replaced whole: no message is, and a parser that is not ours may give up on it.
+# Deeper values are replaced whole: no message nests that deep, and other parsers may fail there.
 MAX_DEPTH = 200
-# What was replaced may have hidden something: two keys without a space between them. Each pass leaves less to find.
+# A replaced secret may have hidden the next: two keys without a space between them. Each pass leaves less to find.
 MOST_PASSES = 8
-# A list of two that begins with one of these is a header and what it says.
+# A list of two that starts with one of these is a header and its value.
 _HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key"})
 
-
-# What counts as a secret: the built-in rules, and compiled patterns of the caller's own.
+# The rules for secrets: compiled patterns of the caller, and whether the built-in ones apply.
 Rules = namedtuple("Rules", ["patterns", "builtin"], defaults=[(), True])  # noqa: PYI024 - typing costs a hook milliseconds
 DEFAULT = Rules()
 
 
 def rules(patterns: Iterable[str], *, builtin: bool = True, where: str = "redaction.patterns") -> Rules:
-    r"""Return the rules that replace what `patterns` match, beside the built-in ones.
+    r"""Return the rules that replace the matches of `patterns`, beside the built-in ones.
 
-    A pattern with groups replaces what its groups match and keeps the rest; one without replaces all of its match.
+    Of a pattern with groups only the groups are replaced, of one without groups the whole match.
 
     Raises:
-        InvalidInput: one is no regular expression, or matches the empty text.
+        InvalidInput: a pattern is not a regular expression, or matches the empty text.
 
     >>> redact("ticket ACME-1234 of ward 7", rules([r"ACME-\d+", r"ward (\d+)"]))
     'ticket <REDACTED> of ward <REDACTED>'
     """
-    return Rules(
-        tuple(_compiled(pattern, f"{where}[{nth}]") for nth, pattern in enumerate(patterns)), builtin
-    )
-
-
-def _compiled(pattern: str, where: str) -> re.Pattern[str]:
-    try:
-        compiled = re.compile(pattern)
-    except (re.error, TypeError, OverflowError, RecursionError) as reason:
-        raise InvalidInput(
-            f"{shown(pattern)} is not a regular expression ({reason}).",
-            fix="Correct it, or escape what is meant literally with a backslash.",
-            where=where,
-        ) from reason
-    if compiled.match(""):
-        raise InvalidInput(
-            f"{shown(pattern)} matches the empty text, so it would match everywhere.",
-            fix="Use + in the place of *, or name more of what is secret.",
-            where=where,
-        )
-    return compiled
+    compiled = []
+    for nth, pattern in enumerate(patterns):
+        try:
+            compiled.append(re.compile(pattern))
+        except (re.error, TypeError, OverflowError, RecursionError) as reason:
+            raise InvalidInput(
+                f"{shown(pattern)} is not a regular expression ({reason}).",
+                fix="Correct it, or escape its special characters with a backslash.",
+                where=f"{where}[{nth}]",
+            ) from reason
+        if compiled[-1].match(""):
+            raise InvalidInput(
+                f"{shown(pattern)} matches the empty text, so it would match everywhere.",
+                fix="Use + in the place of *, or include more of the secret.",
+                where=f"{where}[{nth}]",
+            )
+    return Rules(tuple(compiled), builtin)
 
 
 def redact(text: str, rules: Rules = DEFAULT) -> str:
@@ -91,7 +82,7 @@ def redact(text: str, rules: Rules = DEFAULT) -> str:
 
 def _once(text: str, rules: Rules) -> str:
     for pattern in rules.patterns:
-        # What is replaced already is not looked at again, whatever the pattern.
+        # Placeholders stay as they are, whatever the pattern.
         text = PLACEHOLDER.join(pattern.sub(_without_groups, part) for part in text.split(PLACEHOLDER))
     return without_assigned(without_commands(without_shapes(text))) if rules.builtin else text
 
@@ -110,8 +101,8 @@ def _without_groups(found: re.Match[str]) -> str:
 def redacted(value: T, rules: Rules = DEFAULT) -> T:
     """Return a copy of a JSON value without secrets, in the same shape.
 
-    Texts are redacted, keys too; what stands under a secret's name is replaced whatever it is, unless it is nothing,
-    true or false; so is the value beside `"name": "API_KEY"`, and what follows `"--password"` in a list.
+    Texts and keys are redacted. Any value under a secret's name is replaced, unless it is empty, true or false; so are
+    the value beside `"name": "API_KEY"` and the entry after `"--password"` in a list.
 
     >>> redacted({"api_key": {"id": 7}, "args": ["--token", "x"], "max_tokens": 512})
     {'api_key': '<REDACTED>', 'args': ['--token', '<REDACTED>'], 'max_tokens': 512}
@@ -126,7 +117,13 @@ def _copied(value: Any, rules: Rules, depth: int) -> Any:
     if isinstance(value, dict):
         return _copied_dict(value, rules, depth - 1) if depth else PLACEHOLDER
     if isinstance(value, list | tuple):
-        return _copied_list(value, rules, depth - 1) if depth else PLACEHOLDER
+        if not depth:
+            return PLACEHOLDER
+        copied = [
+            PLACEHOLDER if secret and isinstance(entry, str) else _copied(entry, rules, depth - 1)
+            for secret, entry in zip(_after_flags(value, rules), value, strict=True)
+        ]
+        return copied if isinstance(value, list) else tuple(copied)
     return value
 
 
@@ -135,45 +132,32 @@ def _copied_dict(value: dict[Any, Any], rules: Rules, depth: int) -> dict[Any, A
     pair = isinstance(beside, str) and is_secret_name(beside)
     copied: dict[Any, Any] = {}
     for key, entry in value.items():
-        kept = _free_key(_copied(key, rules, depth) if isinstance(key, str) else key, copied)
+        kept = free = _copied(key, rules, depth) if isinstance(key, str) else key
+        nth = 1
+        while free in copied:  # another key was redacted to the same text
+            nth += 1
+            free = f"{kept} {nth}"
         docker = key == "auth" and isinstance(entry, str) and is_docker_auth(entry)
         named = docker or (pair and key == "value") or (isinstance(key, str) and is_secret_name(key))
         if rules.builtin and named:
-            copied[kept] = entry if entry is None or isinstance(entry, bool) or entry == "" else PLACEHOLDER
+            copied[free] = entry if entry is None or isinstance(entry, bool) or entry == "" else PLACEHOLDER
         else:
-            copied[kept] = _copied(entry, rules, depth)
+            copied[free] = _copied(entry, rules, depth)
     return copied
 
 
-def _free_key(key: Any, taken: dict[Any, Any]) -> Any:
-    """Return `key`, or the first of `key 2`, `key 3`… that no other key was redacted to."""
-    free, nth = key, 1
-    while free in taken:
-        nth += 1
-        free = f"{key} {nth}"
-    return free
-
-
-def _copied_list(value: list[Any] | tuple[Any, ...], rules: Rules, depth: int) -> Any:
-    copied = [
-        PLACEHOLDER if before is not None and isinstance(entry, str) else _copied(entry, rules, depth)
-        for before, entry in zip(_flags(value, rules), value, strict=True)
-    ]
-    return copied if isinstance(value, list) else tuple(copied)
-
-
-def _flags(value: list[Any] | tuple[Any, ...], rules: Rules) -> list[str | None]:
-    """Return for each entry the flag or header before it that makes it a secret, or None."""
-    flags: list[str | None] = [None] * len(value)
+def _after_flags(value: list[Any] | tuple[Any, ...], rules: Rules) -> list[bool]:
+    """Return for each entry whether it is a secret by the flag or header before it."""
+    secret = [False] * len(value)
     for nth, entry in enumerate(value[:-1] if rules.builtin else ()):
         if isinstance(entry, str) and len(entry) <= 80:
             header = len(value) == 2 and entry.lower() in _HEADERS
             if header or (entry.startswith("-") and "=" not in entry and is_secret_name(entry)):
-                flags[nth + 1] = entry
-    return flags
+                secret[nth + 1] = True
+    return secret
 
 
-# `<private>` is a person's; `<aether-memory …>` is what aether told the model, and is not remembered anew.
+# A person writes `<private>`; `<aether-memory …>` holds text that aether injected, and is never captured.
 INJECTED = "aether-memory"
 _BLOCKS = ("private", INJECTED)
 _PATH_KEYS = ("file_path", "path", "notebook_path", "filePath", "filename", "target_file")
@@ -183,15 +167,15 @@ _PATCHED = r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to):(.+)$"
 # No system has a longer path, and a shell takes no longer command.
 _PATH_CHARS = 4_096
 _COMMAND_CHARS = 1 << 17
-# A hundred thousand blocks take a tenth of a second; what is kept of any text is far less.
+# A hundred thousand blocks take a tenth of a second; the stored part of any text is far shorter.
 _SEARCHED_CHARS = 1 << 21
 _BETWEEN_WORDS = r"[\s\"'`=;|&<>(){},:]+"
 
 
 def without_blocks(text: str, names: tuple[str, ...] = _BLOCKS) -> str:
-    """Return `text` without its private blocks and those of aether; one that is never closed ends with the text.
+    """Return `text` without private blocks and those of aether; an unclosed block ends with the text.
 
-    Of a very long text that has any, only the beginning is looked through, and left.
+    Of a very long text with blocks, only the start is scanned and kept.
 
     >>> without_blocks("a <private>b <private>c</private> d</private> e")
     'a  e'
@@ -201,7 +185,7 @@ def without_blocks(text: str, names: tuple[str, ...] = _BLOCKS) -> str:
         return text
     text = text[:_SEARCHED_CHARS]
     kept, at = [], 0
-    depth = dict.fromkeys(names, 0)  # the end of the one kind is not that of the other
+    depth = dict.fromkeys(names, 0)  # the end tag of one kind does not close the other
     for tag in re.finditer(rf"<(/?)({'|'.join(names)})\b[^>]*?(?:(/?)>|\Z)", text, re.IGNORECASE):
         if not any(depth.values()):
             kept.append(text[at : tag.start()])
@@ -213,9 +197,9 @@ def without_blocks(text: str, names: tuple[str, ...] = _BLOCKS) -> str:
 
 
 def without_whole_blocks(text: str) -> str:
-    """Return `text`, a statement, without its blocks that are closed; a tag that has no partner is a word of it.
+    """Return `text`, a statement, without its closed blocks; a tag without a partner is a word and stays.
 
-    One of aether's own that is left is written so that nobody takes it for the beginning of a block later.
+    A remaining opening tag of aether is escaped, so that it cannot open a block later.
 
     >>> without_whole_blocks("Use `<private>` there. <private>mine</private>Never <aether-memory> here.")
     'Use `<private>` there. Never ‹aether-memory> here.'
@@ -235,29 +219,29 @@ def _without_pairs(text: str) -> str:
             opened.append((name, tag.start()))
             waiting[name] += 1
         elif waiting[name]:
-            begun = ("", 0)
-            while begun[0] != name:
-                begun = opened.pop()
-                waiting[begun[0]] -= 1
-            while pairs and pairs[-1][0] > begun[1]:
+            opening = ("", 0)
+            while opening[0] != name:
+                opening = opened.pop()
+                waiting[opening[0]] -= 1
+            while pairs and pairs[-1][0] > opening[1]:
                 pairs.pop()
-            pairs.append((begun[1], tag.end()))
+            pairs.append((opening[1], tag.end()))
     ends = [0, *(end for _, end in pairs)]
     starts = [*(start for start, _ in pairs), len(text)]
     return "".join(text[end:start] for end, start in zip(ends, starts, strict=True))
 
 
 def is_private(given: dict[str, object], patterns: str, cwd: str) -> bool:
-    """Return whether the arguments of a call name a path that one of the `patterns` is about, also within a command.
+    """Return whether the arguments of a call name a path that matches one of the `patterns`, also within a command.
 
-    A command that is too long to be looked through counts as private where any pattern is set.
+    A command that is too long to be searched counts as private if any pattern is set.
 
     >>> is_private({"file_path": "/app/secrets/a.txt"}, ".env*, secrets/**", "/app")
     True
     >>> is_private({"command": "cat ./.env.local | wc"}, ".env*, secrets/**", "/app")
     True
     """
-    wanted = _wanted(patterns)
+    matcher = _matcher(patterns)
     named = [value for key in _PATH_KEYS if isinstance(value := given.get(key), str)]
     for key in _COMMAND_KEYS:
         value = given.get(key)
@@ -270,25 +254,22 @@ def is_private(given: dict[str, object], patterns: str, cwd: str) -> bool:
     for key in _PATCH_KEYS:
         if isinstance(value := given.get(key), str):
             named += (path.strip() for path in re.findall(_PATCHED, value, re.MULTILINE))
-    return any(wanted.match(_whole(path, cwd)) for path in {*named} if 0 < len(path) <= _PATH_CHARS)
-
-
-def _whole(path: str, cwd: str) -> str:
-    return os.path.normcase(os.path.normpath(os.path.join(cwd, os.path.expanduser(path))))
+    paths = {os.path.expanduser(path) for path in named if 0 < len(path) <= _PATH_CHARS}
+    return any(matcher.match(os.path.normcase(os.path.normpath(os.path.join(cwd, path)))) for path in paths)
 
 
 @lru_cache(maxsize=4)
-def _wanted(patterns: str) -> re.Pattern[str]:
-    """Return what finds that a whole path, or a directory that holds it, is what one of the `patterns` means.
+def _matcher(patterns: str) -> re.Pattern[str]:
+    """Return one expression that matches an absolute path if it, or a directory above it, matches a pattern.
 
-    As in .gitignore, a name alone is meant wherever it stands. All are one expression: a command has many words.
+    As in .gitignore, a name alone matches at any depth. One expression is fast: a command has many words.
     """
     separator = re.escape(os.sep)
-    ways = []
+    expressions = []
     for pattern in filter(
         None, (os.path.expanduser(each.strip()).rstrip("/") for each in patterns.split(","))
     ):
-        meant = os.path.normcase(pattern.removesuffix("/**").removeprefix("**/"))
-        # What `translate` makes ends with the two signs that mean the end of the text.
-        ways.append(("" if os.path.isabs(meant) else f"(?s:.*){separator}") + translate(meant)[:-2])
-    return re.compile(rf"(?:{'|'.join(ways)})(?:{separator}|\Z)" if ways else r"(?!)")
+        path = os.path.normcase(pattern.removesuffix("/**").removeprefix("**/"))
+        # `translate` ends its expression with the two characters that mean the end of the text.
+        expressions.append(("" if os.path.isabs(path) else f"(?s:.*){separator}") + translate(path)[:-2])
+    return re.compile(rf"(?:{'|'.join(expressions)})(?:{separator}|\Z)" if expressions else r"(?!)")

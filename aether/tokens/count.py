@@ -1,19 +1,8 @@
-"""Message tokens: what one message, the tool schemas and the system prompt cost when they are sent.
+"""Token counts of messages, tool schemas, system prompts, whole conversations and compressed sessions.
 
-Counted is what a model reads: text, names, arguments, answers with the id of their call, reasoning, and of blocks
-that nobody here knows their JSON; media by its size (`images`), sealed reasoning by its length. To that comes what a provider puts around
-each message. Keys that are never sent, or never read, cost nothing.
-
-The tally: what each message of a conversation costs, counted once.
-
-A conversation grows at its end, so the tally of yesterday's messages is taken over and only new ones are read and
-counted. It keeps copies whose texts are the caller's own objects: comparing then looks at no text, and a message that
-the caller changed in place is noticed all the same. (1, 1.0 and true compare equal, in a message as in Python.)
-
-Session tokens: what a compressed session costs when a model is given it.
-
-The whole JSON that an architect returns is counted, compactly written; the bookkeeping that aether
-adds later (token counts, ratio, metadata) is not.
+A message costs the tokens that a model reads: text, names, arguments, answers with the id of their call, reasoning,
+the JSON of unknown blocks, media by its size (`images`), sealed reasoning by its length, and the overhead of the
+provider. Keys that are never sent, or never read, cost nothing. The functions that count one text are in `counters`.
 """
 
 from __future__ import annotations
@@ -30,18 +19,18 @@ from aether.messages.model import Message, ProviderFormat
 from aether.tokens.images import media_tokens, medium
 from aether.types import Counter, JsonObject
 
-# What a provider puts around a message. OpenAI: three tokens and the role, which is one (its cookbook, "How to
-# count tokens with tiktoken"); nobody else says, so all are taken to do the same.
+# The overhead of a message. OpenAI: three tokens and the role, which is one (its cookbook, "How to count tokens
+# with tiktoken"). No other provider documents it, so the same is assumed for all.
 MESSAGE_TOKENS = 4
 # A call is addressed: channel, recipient, kind of content (OpenAI's harmony format, less what a message has anyway).
 CALL_TOKENS = 8
 # Anthropic adds a system prompt of its own where there are tools (pricing page, tool use, Claude 4, auto or none).
 ANTHROPIC_TOOL_PROMPT_TOKENS = 346
-# Characters of sealed reasoning (signatures, encrypted content) that stand for one token of the provider's. Measured
+# Characters of sealed reasoning (signatures, encrypted content) per token of the provider. Measured
 # over the usage of 449 turns of Claude Code with three models that show no thinking: 3.2, 3.5 and 3.8.
 SEALED_CHARS_PER_TOKEN = 3.5
 
-# The keys of a message that are sent, by wire; an item of the Responses API is a block of its own.
+# The keys of a message that are sent, by provider format; an item of the Responses API is a block of its own.
 _CHAT = (
     "content",
     "name",
@@ -70,10 +59,10 @@ _KNOWN = _CALLS | frozenset(
 
 
 def message_tokens(message: Message, count: Counter) -> int:
-    """Return what `message` costs, what its provider puts around it included.
+    """Return the tokens of `message`, with the overhead of its provider.
 
-    >>> said = {"role": "user", "content": "Ship it."}
-    >>> message_tokens(Message("user", (), said, "openai"), lambda text: len(text.split()))
+    >>> raw = {"role": "user", "content": "Ship it."}
+    >>> message_tokens(Message("user", (), raw, "openai"), lambda text: len(text.split()))
     6
     """
     raw, wire = message.raw, message.format
@@ -84,20 +73,20 @@ def message_tokens(message: Message, count: Counter) -> int:
 
 
 def tools_tokens(tools: Any, count: Counter) -> int:
-    """Return what the tool schemas of a request cost: their JSON, and what Anthropic says about them itself.
+    """Return the tokens of the tool schemas of a request: their JSON, and Anthropic's own prompt about tools.
 
     >>> tools_tokens([], len), tools_tokens([{"name": "now"}], len)
     (0, 16)
     """
     if not tools:
         return 0
-    ours = tools if isinstance(tools, list) else [tools]
-    anthropic = any(isinstance(tool, dict) and "input_schema" in tool for tool in ours)
+    schemas = tools if isinstance(tools, list) else [tools]
+    anthropic = any(isinstance(tool, dict) and "input_schema" in tool for tool in schemas)
     return count(_json(tools)) + (ANTHROPIC_TOOL_PROMPT_TOKENS if anthropic else 0)
 
 
 def system_tokens(system: Any, count: Counter) -> int:
-    """Return what a system prompt costs that stands beside the messages: text, blocks, or a Gemini content.
+    """Return the tokens of a system prompt that is separate from the messages: text, blocks, or a Gemini content.
 
     >>> system_tokens("", len), system_tokens("Be brief.", len), system_tokens([{"type": "text", "text": "Be."}], len)
     (0, 13, 7)
@@ -123,18 +112,13 @@ def _block(block: JsonObject, count: Counter, wire: ProviderFormat) -> int:
     kind = block.get("type")
     if kind == "redacted_thinking":
         return _sealed(block.get("data"))
-    if (
-        kind == "thinking"
-    ):  # a signature stands for the text where there is none, and adds nothing where it is
+    if kind == "thinking":  # a signature counts only in place of absent text
         return _value(block.get("thinking"), count, wire) or _sealed(block.get("signature"))
-    if isinstance(kind, str) and kind not in _KNOWN:
+    kind = kind if isinstance(kind, str) else None
+    if kind is not None and kind not in _KNOWN:
         return _data(block, count, wire)
-    return _fields(block, count, wire) + (CALL_TOKENS if _is_call(block) else 0)
-
-
-def _is_call(block: JsonObject) -> bool:
-    kind = block.get("type")
-    return (isinstance(kind, str) and kind in _CALLS) or "functionCall" in block
+    call = kind in _CALLS or "functionCall" in block
+    return _fields(block, count, wire) + (CALL_TOKENS if call else 0)
 
 
 def _fields(block: JsonObject, count: Counter, wire: ProviderFormat) -> int:
@@ -156,7 +140,7 @@ def _sealed(value: Any) -> int:
 
 
 def _data(value: Any, count: Counter, wire: ProviderFormat) -> int:
-    """Return the tokens of `value` as JSON, with media and sealed reasoning in it taken for what they are."""
+    """Return the tokens of `value` as JSON; media and sealed reasoning in it are counted apart, by their size."""
     if not isinstance(value, dict | list):
         return count(value) if isinstance(value, str) else 0
     aside: list[int] = []
@@ -169,7 +153,7 @@ def _open(value: Any, aside: list[int], wire: ProviderFormat) -> Any:
     if not isinstance(value, dict):
         return value
     shown = medium(value)
-    if shown and shown.base64:  # arguments may well say {"type": "file"} and mean no file
+    if shown and shown.base64:  # arguments such as {"type": "file"} are not always a file
         aside.append(media_tokens(shown, wire))
         return None
     aside.append(_sealed(value.get("encrypted_content")))
@@ -181,10 +165,14 @@ def _json(value: Any) -> str:
 
 
 class Tally(NamedTuple):
-    """The messages of a conversation with what each costs."""
+    """The messages of a conversation with the tokens of each.
+
+    It holds copies of the messages whose texts are the caller's own objects: comparing reads no text, and a message
+    that was changed in place is noticed. (1, 1.0 and true compare equal, in a message as in Python.)
+    """
 
     raws: list[JsonObject]
-    """Copies of what was given; shared with `messages`, never to be changed."""
+    """The copies; shared with `messages`, never to be changed."""
     messages: list[Message]
     tokens: list[int]
     total: int
@@ -195,21 +183,23 @@ class Tally(NamedTuple):
 def tally(
     raws: Sequence[JsonObject], *, wire: ProviderFormat | None, count: Counter, before: Tally | None = None
 ) -> Tally:
-    """Return what each of `raws` costs; what `before` holds is neither read nor counted again.
+    """Return the tokens of each of `raws`; messages that `before` holds are not counted again.
 
-    That is each message that stands where it stood, and each other one that `before` holds anywhere, so that
-    a compaction in the middle costs the messages it made. A tally by another counter or wire is of no use.
-    Without a wire it is that of `before` until a new message speaks against it, and else the one they look like.
+    A message is recognised in any place of `before`, so that after a compaction only its new messages are counted. A tally by another counter or provider format is ignored. Without a format it is that of
+    `before` unless a new message contradicts it, and otherwise the detected one.
     """
     same = list(map(eq, raws, before.raws)) if before else []
     new = [at for at in range(len(raws)) if at >= len(same) or not same[at]]
-    wire = wire or _wire(raws, new, before)
+    if wire is None and before and before.wire != "plain":
+        found = convert.detect_format([raws[at] for at in new], after=before.wire)
+        wire = found if found == before.wire else None
+    wire = wire or convert.detect_format(raws)
     if before is None or before.wire != wire or before.count != count:
         before, same, new = Tally([], [], [], 0, wire, count), [], list(range(len(raws)))
     if not new and len(raws) == len(before.raws):
         return before
-    gone = [at for at in range(len(before.raws)) if at >= len(same) or not same[at]]
-    moved = {_key(before.raws[at]): at for at in gone}
+    lost = [at for at in range(len(before.raws)) if at >= len(same) or not same[at]]
+    moved = {_key(before.raws[at]): at for at in lost}
     messages, tokens = before.messages[: len(raws)], before.tokens[: len(raws)]
     for at in new:
         was = moved.get(_key(raws[at])) if moved else None
@@ -221,14 +211,6 @@ def tally(
         messages[at : at + 1] = [message]
         tokens[at : at + 1] = [message_tokens(message, count) if was is None else before.tokens[was]]
     return Tally([message.raw for message in messages], messages, tokens, sum(tokens), wire, count)
-
-
-def _wire(raws: Sequence[JsonObject], new: Sequence[int], before: Tally | None) -> ProviderFormat:
-    if before and before.wire != "plain":
-        found = convert.detect_format([raws[at] for at in new], after=before.wire)
-        if found == before.wire:
-            return found
-    return convert.detect_format(raws)
 
 
 def _copied(value: Any, where: str) -> Any:
@@ -255,6 +237,6 @@ ANSWER_FIELDS = (
 
 
 def session_tokens(session: Mapping[str, Any], count: Counter) -> int:
-    """Return the tokens of the answer fields of `session` as compact JSON."""
+    """Return the tokens of the answer fields of `session` as compact JSON, without the fields that aether adds."""
     answer = {field: session[field] for field in ANSWER_FIELDS if field in session}
     return count(json.dumps(answer, ensure_ascii=False, separators=(",", ":")))

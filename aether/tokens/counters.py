@@ -1,12 +1,8 @@
-"""Token counters by name: what `memory.json` records becomes the function that counts.
+"""Token counters by name and factor, as `memory.json` records them, and the calibration of the factor.
 
-A home chooses one counter when it is made and keeps it, so that its counts never depend on the
-machine. The factor corrects a counter for one home (`calibrate`).
-
-Calibration: how far the estimate is from an exact counter on the texts of one home.
-
-The correction is one factor for all kinds of text: it moves the whole, it does not bend. A home
-records it beside the name of its counter, as `Calibration.record` gives it.
+A home chooses its counter when it is made and keeps it, so that its counts never depend on the machine. The
+calibration compares the estimate with an exact counter on the texts of one home; its result is one factor for all
+kinds of text.
 """
 
 from __future__ import annotations
@@ -21,17 +17,17 @@ from aether.tokens.estimate import estimate
 from aether.types import Counter, JsonObject
 
 ESTIMATE = "estimate"
-# The vocabularies of `exact`, named here because most homes need no more of it than that it exists.
+# The vocabularies of `exact`, which is imported at the first count only.
 EXACT = ("o200k_base", "cl100k_base")
 CONSTANT = "constant:"
 
 
 @lru_cache(maxsize=64)
 def counter(name: str, factor: float = 1.0) -> Counter:
-    """Return the function that counts as `name` says, its counts multiplied by `factor`; always the same one.
+    """Return the counter called `name`, its counts multiplied by `factor`; the same object for the same arguments.
 
-    The names are `estimate`, `o200k_base`, `cl100k_base` and, for tests, `constant:N`, by which
-    every text that is not empty has N tokens. Exact vocabularies are loaded at the first count.
+    The names are `estimate`, `o200k_base`, `cl100k_base` and, for tests, `constant:N`, with N
+    tokens for every text that is not empty. Exact vocabularies are loaded at the first count.
 
     >>> counter("constant:7")("any text"), counter("estimate", 2.0)("any text")
     (7, 4)
@@ -54,7 +50,7 @@ def counter_of(memory: Mapping[str, Any]) -> Counter:
 
 
 def label(name: str, factor: float = 1.0) -> str:
-    """Return how a counter is shown to a person; estimates say that they are.
+    """Return a counter's name for people, with its precision.
 
     >>> label("estimate", 1.08), label("o200k_base")
     ('estimate (about ±10 %) × 1.08', 'o200k_base (exact)')
@@ -114,23 +110,23 @@ class Row(NamedTuple):
 
 
 class Calibration(NamedTuple):
-    """What a calibration found."""
+    """The result of a calibration."""
 
     rows: tuple[Row, ...]
     """One per kind, in order of first appearance, before the correction."""
     total: Row
     factor: float
-    """What the estimate must be multiplied by so that the sum over all samples is right."""
+    """The multiplier of the estimate that makes the sum over all samples right."""
 
     def record(self) -> JsonObject:
-        """Return what the home keeps: the counter and its factor."""
+        """Return the counter and its factor, as the home records them."""
         return {"counter": "estimate", "factor": self.factor}
 
 
 def calibrate(samples: Iterable[tuple[str, str]], exact: Counter) -> Calibration:
     """Return the error of the estimate on `samples`, pairs of kind and text, and the factor that corrects it.
 
-    Texts without tokens say nothing and are passed over.
+    Texts without tokens are skipped.
 
     >>> found = calibrate([("prose", "one two three four")], lambda text: 5)
     >>> found.factor, found.total.error

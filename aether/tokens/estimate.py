@@ -1,10 +1,10 @@
-"""The token estimate: how many tokens a text has, without a vocabulary, data files or imports.
+"""The token estimate: the approximate number of tokens of a text, without a vocabulary, data files or imports.
 
-The text is cut into the same pieces as a byte-pair tokenizer cuts it (words with the character
+The text is cut into the pieces of a byte-pair tokenizer (words with the character
 before them, groups of digits, runs of punctuation and of white space), and each piece is priced: a
 Latin word by its pairs of letters, other scripts by length, symbols by the block they come from.
-The price list was fitted to o200k_base; what it reaches per kind of text stands in
-`benchmarks/results/token_estimate.json`. Correcting it for one home is `calibrate`'s affair.
+The price list was fitted to o200k_base; its error per kind of text is in
+`benchmarks/results/token_estimate.json`. `counters.calibrate` corrects it for one home.
 
 Guarantees: deterministic, independent of locale and environment, linear in the text, never raises;
 0 for the empty text and at least 1 for any other. Cutting a text anywhere changes the sum by at
@@ -132,14 +132,14 @@ _BREAKS_IN_TOKEN = 16
 _SPACED_LINE = TOKEN  # each further line of nothing but spaces
 _DIGITS = "0123456789"
 
-# Price of starting a word, by what stands before it (nothing, space, "." or "_", other) and by its
+# Price of starting a word, by the character before it (nothing, space, "." or "_", other) and by its
 # shape (lower, Capital, UPPER, several capitals and lower); then the price of each letter by shape.
 _WORD = ((-74, 89, -217, 433), (-288, -97, -420, 105), (-9, 212, -242, 446), (436, 708, 547, 1145))
 _LETTER = (439, 441, 551, 466)
 _FLAT_LETTER = 400
 _REPEATED_LETTER = 125
 
-# What a pair of neighbouring letters adds or saves: row the first (^ word start, ~ letter beyond
+# The price of a pair of neighbouring letters: row the first (^ word start, ~ letter beyond
 # a-z), column the second (a-z, ~, $ word end). Level 28 is nothing, a step 25 thousandths.
 _LEVELS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_"
 _PAIR_ROWS = (
@@ -180,7 +180,7 @@ _PAIRS = {
 
 
 class _Patterns(NamedTuple):
-    """How text is cut: into pieces, a piece's last letter by script, a word into what stands before it and cases."""
+    """The patterns of a piece, of its last letter by script, and of a word: the character before it, and its cases."""
 
     piece: re.Pattern[str]
     letter: re.Pattern[str]
@@ -212,7 +212,7 @@ _NOT_A_TO_Z = lazy(r"[^a-z]")
 
 
 def estimate(text: str) -> int:
-    """Return about how many tokens `text` has.
+    """Return the approximate number of tokens of `text`.
 
     >>> estimate(""), estimate("The tests pass again."), estimate("日本語")
     (0, 5, 2)
@@ -232,7 +232,7 @@ def estimate(text: str) -> int:
 
 @lru_cache(maxsize=2)
 def _remembered(*, ascii_only: bool) -> Callable[[str], int]:
-    """Return what prices short pieces; the patterns differ in how they see one, so each has its own memory."""
+    """Return the cached price function of short pieces; prices depend on the patterns, so each has its own cache."""
     return lru_cache(maxsize=REMEMBERED_PIECES)(partial(_price, by=_patterns(ascii_only=ascii_only)))
 
 

@@ -1,9 +1,8 @@
-"""Exact counts: o200k_base and cl100k_base through tiktoken, and never a download by surprise.
+"""Exact counts in o200k_base and cl100k_base by tiktoken, without its downloads.
 
-tiktoken fetches its rank files by itself on first use, and deletes a cached one whose checksum is
-wrong. Here the files are looked for where tiktoken keeps them and in a cache of our own, checked,
-and handed over; only `fetch` reaches the network, when it is called. A file that is not what its
-name says is left alone and passed over.
+tiktoken downloads its rank files on first use, and deletes a cached one whose checksum is wrong. Here the files are
+searched in tiktoken's caches and in one of our own, checked, and passed to tiktoken; only `fetch` uses the network.
+A file with a wrong checksum is skipped and stays.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ FETCH_MAX_BYTES = 16 << 20
 
 
 class RankFile(NamedTuple):
-    """Where a vocabulary comes from and how it is recognised."""
+    """The source of a vocabulary, and its checksum."""
 
     url: str
     sha256: str
@@ -55,7 +54,7 @@ RANK_FILES = {
 
 
 def exact(name: str, text: str) -> int:
-    """Return how many tokens `text` has in the vocabulary `name`; lone surrogates count as U+FFFD.
+    """Return the number of tokens of `text` in the vocabulary `name`; lone surrogates count as U+FFFD.
 
     Raises:
         InvalidInput: there is no such vocabulary.
@@ -93,7 +92,7 @@ def cache_directory() -> Path:
 def fetch(
     name: str, *, into: Path | None = None, url: str = "", timeout: float = FETCH_TIMEOUT_SECONDS
 ) -> Path:
-    """Download the rank file of `name` and return where it lies; an intact one is not fetched again.
+    """Download the rank file of `name` and return its path; an intact one is not fetched again.
 
     It is kept in `into`, else in `cache_directory()`, where counting finds it. `url` names another
     place to get the same file; its checksum must be the same.
@@ -127,20 +126,17 @@ def _known(name: str) -> RankFile:
     return RANK_FILES[name]
 
 
-def _directories() -> list[Path]:
+def _found(known: RankFile) -> tuple[Path, bytes] | None:
+    """Return the rank file that is intact, and its content: of tiktoken's caches, or aether's own."""
     import tempfile
 
-    # The first two are tiktoken's own variables; set but empty means to it: no cache.
+    # The first two are tiktoken's own variables; to tiktoken, an empty one means: no cache.
     named = [os.environ.get("TIKTOKEN_CACHE_DIR", ""), os.environ.get("DATA_GYM_CACHE_DIR", "")]
     directories = [Path(name) for name in named if name]
     directories.append(Path(tempfile.gettempdir()) / "data-gym-cache")
     with contextlib.suppress(BackendUnavailable):
         directories.append(cache_directory())
-    return directories
-
-
-def _found(known: RankFile) -> tuple[Path, bytes] | None:
-    for directory in _directories():
+    for directory in directories:
         path = directory / known.file_name
         content = _content(path)
         if content is not None and _intact(content, known):
@@ -168,6 +164,8 @@ def _encoding(name: str) -> tiktoken.Encoding:
             fix=f'Fetch it with "aether tokens fetch {name}", or count with "estimate".',
         )
     try:
+        import base64
+
         import tiktoken
 
         openai_public = importlib.import_module("tiktoken_ext.openai_public")
@@ -175,7 +173,8 @@ def _encoding(name: str) -> tiktoken.Encoding:
         raise BackendUnavailable(
             "the package tiktoken is missing.", fix='Install it, or count with "estimate".'
         ) from error
-    ranks = _ranks(found[1])
+    lines = (line.split() for line in found[1].splitlines())
+    ranks = {base64.b64decode(token): int(rank) for token, rank in lines}
 
     def from_file(*_: object, **__: object) -> dict[bytes, int]:
         return ranks
@@ -185,13 +184,6 @@ def _encoding(name: str) -> tiktoken.Encoding:
     describe: FunctionType = getattr(openai_public, name)
     quiet = FunctionType(describe.__code__, {**vars(openai_public), "load_tiktoken_bpe": from_file})
     return tiktoken.Encoding(**quiet())
-
-
-def _ranks(content: bytes) -> dict[bytes, int]:
-    import base64
-
-    lines = (line.split() for line in content.splitlines())
-    return {base64.b64decode(token): int(rank) for token, rank in lines}
 
 
 def _download(url: str, timeout_seconds: float) -> bytes:

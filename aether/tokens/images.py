@@ -1,8 +1,8 @@
-"""Media: what pictures, documents and sound cost, from their size and never from their base64.
+"""Tokens of media: pictures, documents and sound, by their size and never by the length of their base64.
 
-Of a picture only the head is decoded, as far as its width and height. Providers publish how they charge; where
-newer and older models of one provider differ, the dearer rule is taken: a window that is thought fuller than it
-is costs less than a request that is refused.
+Of a picture only the head is decoded, up to its width and height. The prices are those that providers publish; where
+newer and older models of one provider differ, the higher one is used: an overestimate costs less than a rejected
+request.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ DOCUMENT_LEAST_TOKENS = 1500
 SOUND_BYTES_PER_TOKEN = 500
 # English has about four bytes a token.
 TEXT_BYTES_PER_TOKEN = 4
-# What is only named may be anything: two pages, or a minute of sound.
+# A medium given by its address alone: two pages, or a minute of sound.
 NAMED_TOKENS = 2000
 
-# Types of blocks that are media, in the spellings of all wires.
+# Types of blocks that are media, in all provider formats.
 _TYPES = frozenset(
     """image image_url input_image output_image computer_screenshot document input_file file input_audio audio
     video video_url input_video image_generation_call""".split()
@@ -59,16 +59,16 @@ _PAYLOAD = ("data", "file_data", "result")
 
 
 class Medium(NamedTuple):
-    """What is known of one picture, document, sound or film."""
+    """One picture, document, sound or film of a block."""
 
     kind: Literal["picture", "sound", "text", "document"]
     base64: str = ""
-    """Empty where it is only named."""
+    """Empty if only its address is given."""
     detail: str = ""
 
 
 def medium(block: JsonObject) -> Medium | None:
-    """Return what `block` shows, None where it is no media block, or one that holds its text as text.
+    """Return the medium of `block`; None for other blocks, and for a document that holds its text as text.
 
     >>> medium({"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBOR", "detail": "low"}})
     Medium(kind='picture', base64='iVBOR', detail='low')
@@ -125,8 +125,12 @@ def picture_tokens(width: int, height: int, wire: ProviderFormat) -> int:
 
 
 def dimensions(base64: str) -> tuple[int, int] | None:
-    """Return width and height of a PNG, JPEG, GIF or WebP picture, None where its head does not say."""
-    head = _decoded(base64)
+    """Return width and height of a PNG, JPEG, GIF or WebP picture; None if its head does not hold them."""
+    start = "".join(base64[:HEAD_CHARS].split()).translate({ord("-"): "+", ord("_"): "/"})
+    try:
+        head = binascii.a2b_base64(start[: len(start) // 4 * 4])
+    except ValueError:
+        return None
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
         found = _numbers(head[16:24], "big")
     elif head.startswith(b"GIF8"):
@@ -160,14 +164,6 @@ def _tiles(width: float, height: float, edge: int) -> int:
     return math.ceil(width / edge) * math.ceil(height / edge)
 
 
-def _decoded(base64: str) -> bytes:
-    head = "".join(base64[:HEAD_CHARS].split()).translate({ord("-"): "+", ord("_"): "/"})
-    try:
-        return binascii.a2b_base64(head[: len(head) // 4 * 4])
-    except ValueError:
-        return b""
-
-
 def _numbers(pair: bytes, order: Literal["big", "little"]) -> tuple[int, int]:
     half = len(pair) // 2
     return int.from_bytes(pair[:half], order), int.from_bytes(pair[half:], order)
@@ -195,5 +191,5 @@ def _jpeg(head: bytes) -> tuple[int, int]:
     return 0, 0
 
 
-# Markers that begin a frame and so say its size; C4, C8 and CC are tables.
+# Markers that open a frame and so give its size; C4, C8 and CC are tables.
 _FRAMES = frozenset(chain(range(0xC0, 0xC4), range(0xC5, 0xC8), range(0xC9, 0xCC), range(0xCD, 0xD0)))

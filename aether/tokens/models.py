@@ -1,14 +1,11 @@
-"""Model profiles: how much a model takes, and how far its tokens are from what is counted here.
+"""Model profiles (window, counter, factor), and the factors learned from the usage that providers report.
 
-They come from `data/models.json`, after the entries of the user's own `models.json`; the first entry whose pattern
-fits the name of the model holds. A model that nobody listed gets a small window, and `finding` says so.
+Profiles are the entries of the user's own `models.json`, then of `data/models.json`; the first entry whose pattern
+fits the name of the model applies. A model without an entry gets a small window and a finding.
 
-Usage: what providers report, and the factor by which it corrects what is counted here, model by model.
-
-The factor of a model is the median of its last reports, each one reported tokens by plainly counted ones; it moves
-only when that median has, so that what is counted stays counted. It belongs to one model and one counter: nothing is
-carried over to another of either. Where a model's reports are kept is
-decided in `operations.usage`.
+The learned factor of a model is the median of its last reports, each the reported tokens by the counted ones. It
+changes only with that median, so that counts stay valid, and applies to one model and one counter only. The file of
+the reports is read and written in `api.usage`.
 """
 
 from __future__ import annotations
@@ -29,11 +26,11 @@ from aether.paths import resource
 from aether.tokens.counters import counter
 from aether.types import Finding, JsonObject
 
-# Tokens. Of the hosted models that are still offered the first GPT-4 has the smallest window, this one; a local
-# server may well be set to less, and then its owner names the window.
+# Tokens. The first GPT-4 has the smallest window of all hosted models still on offer, this one; the owner of a local
+# server with less gives the window.
 UNKNOWN_WINDOW = 8_192
 SCHEMA_VERSION = 1
-# What stands before a model's name on routers and clouds: `openrouter/anthropic/`, `models/`, `us.anthropic.`, `ft:`.
+# Prefixes of model names on routers and clouds: `openrouter/anthropic/`, `models/`, `us.anthropic.`, `ft:`.
 _PREFIXES = re.compile(r"^(?:.*/)?(?:[a-z-]+[.:])*")
 
 
@@ -41,22 +38,22 @@ class Entry(NamedTuple):
     """One line of a file of models."""
 
     match: str
-    """Shell pattern for names, lower case, without what stands before a model's name on routers and clouds."""
+    """Shell pattern for names, lower case, without the prefixes of routers and clouds."""
     window: int
-    """Most tokens that may be sent: the whole window, or less where a provider keeps a part for the answer."""
+    """Most tokens of a request: the whole window, or less if the provider reserves a part for the answer."""
     output: int = 0
     """Most tokens of one answer; 0: not known."""
     counter: str = "estimate"
-    """The counter whose vocabulary is the model's own; the estimate where none is published."""
+    """The counter with the model's own vocabulary; the estimate if none is published."""
     factor: float = 1.0
-    """Tokens of the model for one of o200k_base, which the estimate is fitted to."""
+    """Tokens of the model for one of o200k_base, to which the estimate is fitted."""
     wire: ProviderFormat = "openai"
     assumed: bool = False
-    """Whether this stands for models of a family that nobody has looked up."""
+    """Whether this covers models of a family that have no entry of their own."""
 
 
 class Profile(NamedTuple):
-    """What is known of one model; the fields are those of `Entry`."""
+    """The limits of one model; the fields are those of `Entry`."""
 
     model: str
     match: str
@@ -84,7 +81,7 @@ def profile(model: str, *, own: Sequence[Entry] = ()) -> Profile:
 
 
 def finding(found: Profile) -> Finding | None:
-    """Return what to tell about a profile whose window was assumed; None where it was looked up."""
+    """Return a finding about a profile with an assumed window; None for a known window."""
     if found.known:
         return None
     by = f"like {found.match}" if found.match else "the smallest that hosted models have"
@@ -93,7 +90,7 @@ def finding(found: Profile) -> Finding | None:
         "unknown-model",
         found.model,
         f"the window of {shown(found.model)} is not known; {found.window} tokens are assumed, {by}.",
-        "Name the window, or add the model to models.json in the home.",
+        "Give the window, or add the model to models.json in the home.",
     )
 
 
@@ -159,14 +156,10 @@ def _require(key: str, given: Any, where: str) -> None:
     if key == "wire" and given not in PROVIDER_FORMATS:
         raise _wrong(where, given, f"Use one of {', '.join(PROVIDER_FORMATS)}.")
     if key == "counter":
-        _require_counter(given, where)
-
-
-def _require_counter(name: str, where: str) -> None:
-    try:
-        counter(name)
-    except AetherError as error:
-        raise _wrong(where, name, error.fix) from error
+        try:
+            counter(given)
+        except AetherError as error:
+            raise _wrong(where, given, error.fix) from error
 
 
 def _table(value: Any, keys: Iterable[str], where: str) -> dict[str, Any]:
@@ -183,7 +176,7 @@ def _table(value: Any, keys: Iterable[str], where: str) -> dict[str, Any]:
 
 
 def _wrong(where: str, given: Any, fix: str) -> InvalidDocument:
-    return InvalidDocument(f"{shown(given)} cannot stand here.", fix=fix, where=where)
+    return InvalidDocument(f"{shown(given)} is not allowed here.", fix=fix, where=where)
 
 
 # Reports of one model that count: enough that one odd request moves nothing, few enough to follow a new vocabulary.
@@ -192,13 +185,13 @@ KEPT_REPORTS = 21
 # such as a request with another system prompt, or input tokens without the cached ones.
 LEAST_FACTOR = 0.5
 MOST_FACTOR = 3.0
-# Below this many tokens what stands around the messages outweighs what is in them.
+# Below this many tokens the overhead of a message outweighs its content.
 LEAST_COUNTED = 200
 FACTOR_PLACES = 3
-# A factor that differs by less than this share stays: a new one has every message of a conversation counted anew, and
-# the built-in estimate is less exact than that anyway (within 10 %).
+# A factor that differs by less than this share stays: with a new one every message is counted again, and the built-in
+# estimate is less exact anyway (within 10 %).
 STEADY = 0.02
-# What the providers call the input tokens of a request. Only Anthropic leaves the cached ones out of the first.
+# The keys of the input tokens in usage objects. Only Anthropic excludes the cached ones from the first.
 _REPORTED = (
     ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"),
     ("prompt_tokens",),
@@ -216,11 +209,11 @@ class Reports(NamedTuple):
     ratios: tuple[float, ...] = ()
     """Oldest first."""
     before: float = 0.0
-    """The correction before the newest report; 0 where there was none."""
+    """The correction before the newest report; 0 without an earlier report."""
 
     @property
     def factor(self) -> float:
-        """Return the correction, within its bounds; 1 where nothing was reported."""
+        """Return the correction, within its bounds; 1 without reports."""
         middle = median(self.ratios) if self.ratios else 1.0
         found = round(min(MOST_FACTOR, max(LEAST_FACTOR, middle)), FACTOR_PLACES)
         return self.before if abs(found - self.before) <= STEADY * self.before else found
@@ -235,7 +228,7 @@ def reported(usage: int | Mapping[str, Any]) -> int:
     900
 
     Raises:
-        InvalidInput: it names no number of input tokens.
+        InvalidInput: `usage` holds no number of input tokens.
     """
     if isinstance(usage, Mapping):
         keys = next((keys for keys in _REPORTED if isinstance(usage.get(keys[0]), int)), ())
@@ -252,7 +245,7 @@ def reported(usage: int | Mapping[str, Any]) -> int:
 
 
 def after(reports: Reports, counter: str, plain: float, tokens: int) -> Reports:
-    """Return `reports` with one more: `tokens` where `counter` counts `plain`; reports by another counter go.
+    """Return `reports` with one more: `tokens` where `counter` counts `plain`; reports by another counter are dropped.
 
     >>> after(Reports("estimate", (1.0, 1.2)), "estimate", 1000, 1400).factor
     1.2
@@ -268,13 +261,13 @@ def parsed(value: Any, *, where: str) -> dict[str, Reports]:
     """Return the reports by model that `value`, the content of their file, holds.
 
     Raises:
-        InvalidDocument: it is not what `written` makes.
+        InvalidDocument: `value` is not in the form that `written` makes.
     """
     models = value.get("models") if isinstance(value, dict) else None
     if not isinstance(models, dict) or not all(map(_is_report, models.values())):
         raise InvalidDocument(
             "does not hold reports about models.",
-            fix="Remove it: what it held is learned anew.",
+            fix="Remove it: its factors are learned again.",
             where=where,
         )
     return {
@@ -297,9 +290,8 @@ def _is_report(held: Any) -> bool:
         isinstance(held, dict)
         and isinstance(held.get("counter"), str)
         and isinstance(held.get("ratios"), list)
-        and all(map(_is_ratio, (*held["ratios"], held.get("before", 0.0))))
+        and all(
+            isinstance(ratio, int | float) and math.isfinite(ratio) and ratio >= 0
+            for ratio in (*held["ratios"], held.get("before", 0.0))
+        )
     )
-
-
-def _is_ratio(value: Any) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value) and value >= 0

@@ -4,7 +4,7 @@ from tests.api.calls import memory, whole
 
 
 def test_the_demo_goes_round_the_whole_loop(tmp_path):
-    place, imported = demo.begin(tmp_path)
+    place, imported = demo.start(tmp_path)
 
     assert imported.bad_lines == []
     assert len(imported.phases) >= 3

@@ -1,4 +1,11 @@
-from aether.redact.assignments import without_assigned
+"""Secrets recognised by a name, a command or a statement."""
+
+from __future__ import annotations
+
+import pytest
+
+from aether.redact.assignments import is_docker_auth, is_secret_name, without_assigned, without_commands
+from tests.redact import corpus
 from tests.tables import rows
 
 
@@ -27,18 +34,18 @@ from tests.tables import rows
         ("token: <REDACTED>", "token: <REDACTED>"),
     ],
 )  # fmt: skip
-def test_the_value_goes_and_nothing_else(text, redacted):
+def test_only_the_value_is_replaced(text, redacted):
     assert without_assigned(text) == redacted
     assert without_assigned(redacted) == redacted
 
 
-def test_an_object_that_never_closes_is_gone_through_for_what_it_holds():
+def test_secrets_in_an_unclosed_object_are_replaced():
     text = '{"credentials": {"user": "bob", "password": "hunter2"'
 
     assert without_assigned(text) == '{"credentials": {"user": "bob", "password": "<REDACTED>"'
 
 
-def test_so_many_objects_never_close_and_then_none_is_looked_for():
+def test_after_many_unclosed_objects_only_their_values_are_replaced():
     text = '"secrets": {' * 30 + '"token": "hunter2", "secrets": ["a"]'
 
     assert "hunter2" not in without_assigned(text)
@@ -46,7 +53,59 @@ def test_so_many_objects_never_close_and_then_none_is_looked_for():
 
 
 @rows("length", [*range(1018, 1026), 10_000])
-def test_a_value_of_any_length_goes_whole(length):
+def test_a_value_of_any_length_is_replaced_whole(length):
     secret = "k" * length + ",rest" + "y" * 100
 
     assert without_assigned(f"INFO token: {secret}\nn: 1") == "INFO token: <REDACTED>\nn: 1"
+
+
+SECRET = """
+password Passwort db_password DB_PASS userPassword PGPASSWORD passwd pwd passphrase api_key apiKey API-KEY x-api-key
+OPENAI_API_KEY OPENAI_KEY anthropicKey client_secret clientSecret secret secrets SECRET_2 AWS_SECRET_ACCESS_KEY
+access_token accessToken AccessToken refresh-token id_token token GITHUB_TOKEN _authToken _auth authorization
+Proxy-Authorization cookie Set-Cookie private_key privateKey AccountKey SharedAccessKey connection_string
+ConnectionString credentials api_tokens API_KEY_PROD password_hash password_confirmation spring.datasource.password
+--api-key jwt encryption_key subscription-key identitytoken senha Kennwort 密码 Пароль Contraseña mi_contraseña
+"""
+PLAIN = """
+max_tokens max_token maxTokens token_count tokenCount total_tokens tokens input_tokens token_type tokenizer
+next_page_token eos_token pad_token password_policy passwords_url secret_name secretary key keys primary_key
+foreign_key sort_key cache_key public_key keyboard monkey author authored pass passed passage compass bypass string
+query_string api_key_url private tokenize_text 2 resenha contraseñas 密码学
+"""
+
+
+@rows("name", SECRET.split())
+def test_names_of_secrets_are_recognised(name):
+    assert is_secret_name(name)
+
+
+@rows("name", [*PLAIN.split(), "", "…", "secret sauce recipe"])
+def test_other_names_are_not_recognised(name):
+    assert not is_secret_name(name)
+
+
+COMMANDS = [
+    case
+    for case in corpus.ASSIGNED
+    if case.name.startswith(("mysql", "sshpass", "identified", "set password", "docker auth"))
+]
+
+
+@rows("case", COMMANDS, ids=lambda case: case.name)
+def test_passwords_of_commands_are_replaced(case):
+    clean = without_commands(case.text)
+
+    assert not [secret for secret in case.secrets if secret in clean]
+    assert not [part for part in case.kept if part not in clean]
+    assert without_commands(clean) == clean
+
+
+@pytest.mark.parametrize("value", ["Ym9iOmh1bnRlcjI=", "Ym9iOmh1bnRlcjI"])
+def test_a_user_and_a_password_in_base64_are_credentials_of_docker(value):
+    assert is_docker_auth(value)
+
+
+@rows("value", ["", "required", "oauth2", "Og==", "bm8gY29sb24gaGVyZQ==", "über:alles", "Ym9i:aA="])
+def test_other_values_are_not_credentials(value):
+    assert not is_docker_auth(value)

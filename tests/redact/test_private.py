@@ -26,7 +26,7 @@ from tests.tables import rows
         ("no block", "no block"),
     ],
 )
-def test_a_block_never_comes_through(text, left):
+def test_blocks_are_removed(text, left):
     assert without_blocks(text) == left
 
 
@@ -48,7 +48,7 @@ def test_a_block_never_comes_through(text, left):
         ("no block", "no block"),
     ],
 )
-def test_a_statement_loses_only_blocks_that_are_closed(text, left):
+def test_a_statement_loses_only_closed_blocks(text, left):
     assert without_whole_blocks(text) == left
     assert without_whole_blocks(left) == left
 
@@ -74,7 +74,7 @@ def test_other_paths_are_not_private(path):
 
 
 @rows("given", [{}, {"file_path": 7, "command": ["cat", 7]}, {"url": ".env"}, {"input": ".env"}])
-def test_what_names_no_path_is_not_private(given):
+def test_calls_without_a_path_are_not_private(given):
     assert not is_private(given, PATTERNS, "/proj")
 
 
@@ -98,7 +98,7 @@ def test_a_command_in_words_and_a_patch_name_paths_too(given):
 @rows(
     "path", [".env", "app/.env.production", "tls/server.pem", "a.key", "~/.ssh/config", "id_ed25519.pub", "/root/.aws/credentials"]
 )  # fmt: skip
-def test_where_secrets_usually_stand_is_private_by_default(path):
+def test_usual_files_of_secrets_are_private_by_default(path):
     assert is_private({"file_path": path}, Config().claude_private_paths, "/proj")
 
 
@@ -117,12 +117,12 @@ def test_in_a_private_directory_every_name_is_private_and_without_patterns_none_
     ],
     ids=["command", "words", "patch", "path"],
 )
-def test_a_name_of_any_length_takes_no_more_steps_than_it_has_letters(given):
+def test_the_time_is_linear_in_the_length_of_a_name(given):
     # In squares of its length this took minutes.
     assert not is_private(given, PATTERNS, "/proj")
 
 
-def test_a_command_too_long_to_look_through_is_private_where_anything_is():
+def test_a_command_too_long_to_search_is_private_if_any_pattern_is_set():
     long = {"command": "cat <<EOF\n" + "word " * 40_000}
 
     assert is_private(long, PATTERNS, "/proj")
@@ -137,7 +137,7 @@ def test_a_heredoc_of_a_hundred_thousand_letters_is_looked_through():
 
 
 @rows(("block", "left"), [("<private>a</private>b", "b"), ("<private ", ""), ("<private>", "")])
-def test_of_a_very_long_text_with_blocks_the_beginning_is_left(block, left):
+def test_of_a_very_long_text_with_blocks_the_start_stays(block, left):
     looked_through = 1 << 21
 
     kept = without_blocks("ab" + block * (looked_through // len(block) * 3))

@@ -1,4 +1,4 @@
-"""A recorded name becomes the function that counts."""
+"""Counters by name, and the calibration of the estimate."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import pytest
 
 from aether.errors import BackendUnavailable, InvalidInput
 from aether.tokens import exact
-from aether.tokens.counters import counter, label
+from aether.tokens.counters import calibrate, counter, label
 from aether.tokens.estimate import estimate
 from tests.tables import rows
+from tests.tokens.samples import O200K_COUNTS, text_of
 
 
 def test_estimate_is_the_plain_function():
@@ -44,7 +45,7 @@ def test_an_exact_counter_counts_exactly(monkeypatch):
 
 
 def test_making_an_exact_counter_needs_no_ranks_but_counting_does(monkeypatch):
-    monkeypatch.setattr(exact, "_directories", list)
+    monkeypatch.setattr(exact, "_found", lambda known: None)
     exact._encoding.cache_clear()
     count = counter("o200k_base")
 
@@ -83,6 +84,62 @@ def test_every_vocabulary_that_can_be_fetched_is_a_counter():
 
 
 def test_one_name_and_factor_are_one_counter():
-    """So that what was counted can be told to be by the same counter."""
+    """Equality shows whether two counts are by the same counter."""
     assert counter("o200k_base", 1.3) is counter("o200k_base", 1.3)
     assert counter("o200k_base", 1.3) != counter("o200k_base", 1.2)
+
+
+EXACT = {text_of(kind): tokens for kind, tokens in O200K_COUNTS.items()}
+
+
+def test_each_kind_has_a_row_in_order():
+    found = calibrate([("b", "one two"), ("a", "three"), ("b", "four")], lambda _: 2)
+
+    assert [(row.kind, row.samples, row.exact) for row in found.rows] == [("b", 2, 4), ("a", 1, 2)]
+
+
+def test_errors_are_shares_of_the_exact_count():
+    text = "one two three four five"
+    found = calibrate([("prose", text), ("prose", text)], lambda _: 4)
+
+    assert estimate(text) == 5
+    assert (found.total.error, found.rows[0].worst) == (0.25, 0.25)
+
+
+def test_the_worst_sample_keeps_its_sign():
+    counts = iter([10, 6])
+    found = calibrate([("prose", "one two three four five")] * 2, lambda _: next(counts))
+
+    assert found.total.worst == -0.5
+
+
+def test_the_factor_makes_the_sum_right():
+    samples = [(kind, text_of(kind)) for kind in O200K_COUNTS]
+    found = calibrate(samples, lambda text: 2 * EXACT[text])
+    corrected = counter("estimate", found.factor)
+
+    assert sum(corrected(text) for _, text in samples) == pytest.approx(
+        2 * sum(O200K_COUNTS.values()), rel=0.002
+    )
+
+
+def test_the_estimate_calibrated_by_itself_needs_no_correction():
+    found = calibrate([("prose", "The estimate agrees with itself.")], estimate)
+
+    assert (found.factor, found.total.error) == (1.0, 0.0)
+
+
+def test_a_home_keeps_the_counter_and_the_factor():
+    found = calibrate([("prose", "one two three four")], lambda _: 5)
+
+    assert found.record() == {"counter": "estimate", "factor": 1.25}
+
+
+def test_a_factor_is_never_zero():
+    assert calibrate([("prose", "word " * 9000)], lambda _: 1).factor > 0
+
+
+@pytest.mark.parametrize("samples", [[], [("prose", "")]])
+def test_without_tokens_there_is_nothing_to_calibrate_on(samples):
+    with pytest.raises(InvalidInput, match="at least one text"):
+        calibrate(samples, estimate)

@@ -69,7 +69,7 @@ def test_one_character_is_at_least_one_token(text):
         ("a" * 1000, 125),
     ],
 )
-def test_plain_pieces_cost_what_they_cost_exactly(text, tokens):
+def test_plain_pieces_have_their_exact_count(text, tokens):
     assert estimate(text) == pytest.approx(tokens, rel=0.12, abs=1)
 
 
@@ -89,7 +89,7 @@ def test_hostile_repetition_is_counted_without_raising(unit):
     assert twice == pytest.approx(2 * once, rel=0.01)
 
 
-def test_text_beyond_one_window_costs_what_its_windows_cost():
+def test_a_long_text_costs_the_sum_of_its_windows():
     line = "The lock is taken, the file is written, the lock is released.\n"
     text = line * (3 * WINDOW_CHARS // len(line))
 

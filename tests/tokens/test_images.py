@@ -54,7 +54,7 @@ HEADS = {
 
 
 @rows("kind", HEADS)
-def test_the_size_of_a_picture_stands_in_its_head(kind):
+def test_the_size_of_a_picture_is_read_from_its_head(kind):
     assert dimensions(encoded(HEADS[kind], 60_000)) == (1280, 800)
 
 
@@ -65,7 +65,7 @@ def test_the_size_of_a_picture_stands_in_its_head(kind):
         encoded(b"\xff\xd8\x00\x00"), base64.b64encode(b"\xff\xd8\xff").decode(), encoded(b"RIFF0000AVI "),
     ],
 )  # fmt: skip
-def test_a_head_that_says_no_size_says_none(broken):
+def test_a_broken_head_has_no_size(broken):
     assert dimensions(broken) is None
 
 
@@ -143,5 +143,5 @@ def test_media_are_known_in_every_spelling(block, expected):
         (Medium("text", "A"), "gemini", NAMED_TOKENS),
     ],
 )
-def test_what_is_no_picture_costs_by_its_bytes(found, wire, tokens):
+def test_other_media_cost_by_their_bytes(found, wire, tokens):
     assert media_tokens(found, wire) == tokens

@@ -1,3 +1,7 @@
+"""Secrets recognised by their own form."""
+
+from __future__ import annotations
+
 from aether.redact.forms import PLACEHOLDER, without_shapes
 from tests.redact import corpus
 from tests.tables import rows
@@ -5,7 +9,7 @@ from tests.tables import rows
 
 @rows("name", corpus.SHAPES)
 @rows("around", [" {} ", '"{}"', "({})", "x={};", "https://example.org/{}/x", "{}\n", "key:{}"])
-def test_a_key_is_known_by_its_shape_wherever_it_stands(name, around):
+def test_a_key_is_recognised_by_its_form_in_any_place(name, around):
     key = corpus.SHAPES[name]
 
     redacted = without_shapes(around.format(key))
@@ -15,7 +19,7 @@ def test_a_key_is_known_by_its_shape_wherever_it_stands(name, around):
 
 
 @rows("case", corpus.KEYS, ids=lambda case: case.name)
-def test_a_private_key_goes_whole_however_it_was_cut_or_escaped(case):
+def test_a_private_key_is_replaced_whole_also_cut_or_escaped(case):
     redacted = without_shapes(case.text)
 
     assert not [secret for secret in case.secrets if secret in redacted]
@@ -31,11 +35,11 @@ def test_a_private_key_goes_whole_however_it_was_cut_or_escaped(case):
         "-----BEGIN CERTIFICATE-----\nTUlJ\n-----END CERTIFICATE-----", "xoxo-hugs",
     ],
 )  # fmt: skip
-def test_what_only_looks_alike_stays(text):
+def test_similar_texts_stay(text):
     assert without_shapes(text) == text
 
 
-def test_a_key_longer_than_keys_are_goes_from_both_its_ends():
+def test_a_text_longer_than_keys_is_replaced_from_both_marks():
     body = "\n".join(["A" * 64] * 600)
 
     redacted = without_shapes(f"a\n{corpus.BEGIN % ''}\n{body}\n{corpus.END % ''}\nb")

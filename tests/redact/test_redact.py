@@ -14,7 +14,7 @@ from tests.tables import rows
 
 
 @rows("case", corpus.CASES, ids=lambda case: case.name)
-def test_the_secret_goes_and_what_is_around_it_stays(case):
+def test_secrets_are_replaced_and_the_text_around_them_stays(case):
     clean = redact(case.text)
 
     assert not [secret for secret in case.secrets if secret in clean]
@@ -23,7 +23,7 @@ def test_the_secret_goes_and_what_is_around_it_stays(case):
 
 
 @rows("text", corpus.KEPT)
-def test_what_is_no_secret_stays(text):
+def test_near_secrets_stay(text):
     assert redact(text) == text
 
 
@@ -42,12 +42,12 @@ def test_values_are_copied_and_never_changed():
 
 
 @rows("value", ["x", 7, 1.5, ["a"], {"a": "b"}, {"type": "string"}])
-def test_what_stands_under_a_secrets_name_goes_whatever_it_is(value):
+def test_any_value_under_a_secrets_name_is_replaced(value):
     assert redacted({"apiKey": value}) == {"apiKey": "<REDACTED>"}
 
 
 @rows("value", [None, True, False, ""])
-def test_nothing_is_no_secret(value):
+def test_empty_values_stay(value):
     assert redacted({"password": value}) == {"password": value}
 
 
@@ -82,20 +82,20 @@ def test_arguments_and_headers_in_lists_are_read():
     assert redacted(("--token", "x")) == ("--token", "<REDACTED>")
 
 
-def test_what_docker_keeps_under_auth_goes():
+def test_docker_credentials_are_replaced():
     config = {"auths": {"r": {"auth": "Ym9iOmh1bnRlcjI="}}, "auth": "required"}
 
     assert redacted(config) == {"auths": {"r": {"auth": "<REDACTED>"}}, "auth": "required"}
     assert redacted(config, rules([r"\d{9}"], builtin=False)) == config
 
 
-def test_keys_are_texts_too_and_none_is_lost():
+def test_keys_are_redacted_and_stay_distinct():
     keys = {corpus.SHAPES["github-classic"]: 1, corpus.SHAPES["github-oauth"]: 2, 3: "x"}
 
     assert redacted(keys) == {"<REDACTED>": 1, "<REDACTED> 2": 2, 3: "x"}
 
 
-def test_what_is_nested_beyond_reason_is_replaced():
+def test_values_nested_too_deep_are_replaced():
     value = "hunter2"
     for _ in range(MAX_DEPTH * 20):
         value = [{"a": value}]
@@ -116,7 +116,7 @@ def test_own_patterns_replace_their_match_or_their_groups():
     assert redacted({"a": ["ACME-1"]}, own) == {"a": ["<REDACTED>"]}
 
 
-def test_groups_inside_groups_go_once():
+def test_nested_groups_are_replaced_once():
     assert redact("a1b", rules([r"a((\d)b)"])) == "a<REDACTED>"
 
 
@@ -124,19 +124,19 @@ def test_own_patterns_that_match_between_characters_replace_nothing():
     assert redact("a b", rules([r"\b"])) == "a b"
 
 
-def test_keys_without_a_space_between_them_all_go():
+def test_keys_without_a_space_between_them_are_all_replaced():
     keys = [corpus.SHAPES[name] for name in ("age", "databricks", "github-classic")]
 
     assert redact("".join(keys)) == "<REDACTED>" * 3
 
 
-def test_what_keeps_changing_is_left_in_the_end():
+def test_passes_end_after_a_maximum():
     """A pattern of the caller's own may find something new each time, at the edge of what was replaced."""
     assert redact("a" * 20, rules([r"a(?=a*$)"], builtin=False)).endswith("<REDACTED>")
     assert redact("ba" * 20, rules([r"(?:ba)$"], builtin=False)) == "ba" * 12 + "<REDACTED>" * 8
 
 
-def test_the_page_on_security_says_what_is_true():
+def test_the_code_of_the_page_on_security_prints_its_output():
     page = (Path(__file__).parents[2] / "docs" / "security.md").read_text(encoding="utf-8")
     code, shown = (
         re.findall(rf"^```{name}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[0]
@@ -150,7 +150,7 @@ def test_the_page_on_security_says_what_is_true():
     assert printed.getvalue() == shown
 
 
-def test_own_patterns_do_not_eat_what_was_replaced():
+def test_own_patterns_leave_placeholders_alone():
     own = rules([r"[A-Z]{4,}"])
 
     once = redact("SECRETS of token=abc", own)
@@ -170,13 +170,13 @@ def test_the_built_in_rules_can_be_left_out():
 
 
 @rows("pattern", ["(", "[a", "*", "(?P<a>x)(?P<a>y)", 7])
-def test_a_pattern_that_is_none_is_named(pattern):
+def test_invalid_patterns_are_rejected(pattern):
     with pytest.raises(InvalidInput, match="is not a regular expression") as refused:
         rules(["ok", pattern])
     assert refused.value.where == "redaction.patterns[1]"
 
 
-def test_a_pattern_that_matches_everywhere_is_refused():
+def test_a_pattern_that_matches_the_empty_text_is_rejected():
     with pytest.raises(InvalidInput, match="matches the empty text") as refused:
         rules(["a*"], where="COMPACT_REDACTION_PATTERNS")
     assert refused.value.where == "COMPACT_REDACTION_PATTERNS[0]"

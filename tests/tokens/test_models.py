@@ -1,4 +1,4 @@
-"""Model profiles: the shipped ones, the user's own, and what is assumed of the rest."""
+"""Profiles of models, and the factors learned from usage."""
 
 from __future__ import annotations
 
@@ -7,12 +7,26 @@ import json
 import pytest
 from jsonschema import Draft202012Validator
 
-from aether.errors import InvalidDocument
+from aether.errors import InvalidDocument, InvalidInput
 from aether.messages.model import PROVIDER_FORMATS
 from aether.paths import resource
 from aether.tokens import models
 from aether.tokens.counters import EXACT
-from aether.tokens.models import UNKNOWN_WINDOW, Entry, entries, finding, profile
+from aether.tokens.models import (
+    KEPT_REPORTS,
+    LEAST_FACTOR,
+    MOST_FACTOR,
+    UNKNOWN_WINDOW,
+    Entry,
+    Reports,
+    after,
+    entries,
+    finding,
+    parsed,
+    profile,
+    reported,
+    written,
+)
 from tests.tables import rows
 
 SCHEMA = json.loads(resource("data/schemas/models.schema.json").read_bytes())
@@ -66,23 +80,23 @@ def test_newer_claude_models_have_more_tokens_than_older_ones():
 @rows("model", ["home-made", "llama3.1:8b", ""])
 def test_an_unknown_model_gets_a_window_that_is_safe_and_a_finding(model):
     found = profile(model)
-    told = finding(found)
+    warning = finding(found)
 
     assert (found.window, found.known) == (UNKNOWN_WINDOW, False)
-    assert told is not None
-    assert (told.code, told.where) == ("unknown-model", model)
-    assert "8192" in told.message
+    assert warning is not None
+    assert (warning.code, warning.where) == ("unknown-model", model)
+    assert "8192" in warning.message
 
 
 def test_no_listed_model_has_a_smaller_window_than_an_unknown_one():
     assert min(entry.window for entry in models.shipped()) == UNKNOWN_WINDOW
 
 
-def test_a_new_member_of_a_known_family_is_assumed_to_be_like_it_and_said_so():
-    told = finding(profile("claude-verse-9"))
+def test_a_new_member_of_a_known_family_gets_its_values_and_a_finding():
+    warning = finding(profile("claude-verse-9"))
 
-    assert told is not None
-    assert "200000 tokens are assumed, like claude-*" in told.message
+    assert warning is not None
+    assert "200000 tokens are assumed, like claude-*" in warning.message
 
 
 def test_own_entries_come_first():
@@ -145,16 +159,121 @@ def test_a_mistake_is_refused_with_its_path(value, where):
     assert caught.value.where == where
 
 
-def test_what_the_code_takes_the_schema_takes():
+def test_valid_entries_fit_the_schema():
     value = {"models": [{"match": "Mine*", "window": 9, "factor": 2, "wire": "plain"}]}
 
     assert list(Draft202012Validator(SCHEMA).iter_errors(value)) == []
     assert entries(value, where="own.json") == (Entry("mine*", 9, factor=2.0, wire="plain"),)
 
 
-def test_a_file_that_is_not_json_is_said_to_be_none(tmp_path):
+def test_a_file_that_is_not_json_is_rejected(tmp_path):
     path = tmp_path / "models.json"
     path.write_bytes(b"{")
 
     with pytest.raises(InvalidDocument, match="not JSON"):
         models.read(path)
+
+
+def test_one_odd_report_moves_nothing():
+    reports = Reports("estimate")
+    for tokens in (1300, 1310, 2900, 1290, 1305):
+        reports = after(reports, "estimate", 1000, tokens)
+
+    assert reports.factor == 1.3
+
+
+def test_a_correction_moves_only_when_the_reports_have():
+    """A new factor has every message of every conversation counted anew, so noise must not make one."""
+    reports = Reports("estimate")
+    noisy = [1300, 1290, 1320, 1310, 1284, 1316] * 6
+    factors = []
+    for tokens in noisy:
+        reports = after(reports, "estimate", 1000, tokens)
+        factors.append(reports.factor)
+    assert factors == [1.3] * len(noisy)
+
+    for _ in range(KEPT_REPORTS):
+        reports = after(reports, "estimate", 1000, 1400)
+    assert reports.factor == 1.4
+
+
+def test_only_the_last_reports_count():
+    """So a model whose vocabulary changes under the same name is followed."""
+    reports = Reports("estimate", (1.0,) * KEPT_REPORTS)
+    for _ in range(KEPT_REPORTS // 2 + 1):
+        reports = after(reports, "estimate", 1000, 1600)
+
+    assert len(reports.ratios) == KEPT_REPORTS
+    assert reports.factor == 1.6
+
+
+@pytest.mark.parametrize(("tokens", "factor"), [(1, LEAST_FACTOR), (90_000, MOST_FACTOR)])
+def test_a_correction_stays_within_bounds(tokens, factor):
+    assert after(Reports("estimate"), "estimate", 1000, tokens).factor == factor
+
+
+def test_nothing_reported_corrects_nothing():
+    assert Reports("estimate").factor == 1.0
+
+
+def test_a_report_of_a_small_request_is_ignored():
+    reports = Reports("estimate", (1.3,))
+
+    assert after(reports, "estimate", 199, 900) is reports
+
+
+def test_reports_by_another_counter_are_not_carried_over():
+    assert after(Reports("estimate", (1.6,) * 9), "o200k_base", 1000, 1200) == Reports("o200k_base", (1.2,))
+
+
+@rows(
+    ("usage", "tokens"),
+    [
+        (900, 900),
+        ({"input_tokens": 12, "cache_creation_input_tokens": 100, "cache_read_input_tokens": 800, "output_tokens": 5}, 912),
+        ({"input_tokens": 12, "cache_creation_input_tokens": None, "cache_read_input_tokens": None}, 12),
+        ({"input_tokens": 900, "input_tokens_details": {"cached_tokens": 800}}, 900),
+        ({"prompt_tokens": 900, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 800}}, 900),
+        ({"promptTokenCount": 900, "cachedContentTokenCount": 800}, 900),
+        ({"prompt_token_count": 900}, 900),
+        ({"prompt_eval_count": 900, "eval_count": 5}, 900),
+    ],
+)  # fmt: skip
+def test_cached_tokens_are_input_tokens_too(usage, tokens):
+    assert reported(usage) == tokens
+
+
+@rows("usage", [0, -1, True, 1.5, {}, {"output_tokens": 7}, {"input_tokens": "9"}, None])
+def test_usage_without_input_tokens_is_rejected(usage):
+    with pytest.raises(InvalidInput, match="reports no input tokens"):
+        reported(usage)
+
+
+def test_written_reports_fit_their_schema_and_are_read_back():
+    schema = json.loads(resource("data/schemas/usage.schema.json").read_bytes())
+    reports = {"b": Reports("estimate", (1.25, 1.3), 1.25), "a": Reports("o200k_base")}
+
+    value = written(reports)
+
+    assert list(Draft202012Validator(schema).iter_errors(value)) == []
+    assert (
+        schema["properties"]["models"]["additionalProperties"]["properties"]["ratios"]["maxItems"]
+        == KEPT_REPORTS
+    )
+    assert parsed(value, where="usage.json") == reports
+
+
+@rows(
+    "value",
+    [
+        [], {}, {"models": []}, {"models": {"a": []}}, {"models": {"a": {"counter": 7, "ratios": []}}},
+        {"models": {"a": {"counter": "estimate", "ratios": 1.0}}},
+        {"models": {"a": {"counter": "estimate", "ratios": ["1"]}}},
+        {"models": {"a": {"counter": "estimate", "ratios": [-1]}}},
+        {"models": {"a": {"counter": "estimate", "ratios": [float("inf")]}}},
+        {"models": {"a": {"counter": "estimate", "ratios": [], "before": "1"}}},
+    ],
+)  # fmt: skip
+def test_an_invalid_file_of_reports_is_rejected_with_its_name(value):
+    with pytest.raises(InvalidDocument, match=r"usage\.json: .* Remove it"):
+        parsed(value, where="usage.json")
