@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+from aether.compaction.policies import POLICIES
 
 from aether import errors
 from aether.cli.compactctl import compactctl
 from aether.cli.main import BROKEN_PIPE, INTERRUPTED, cli
-from aether.compaction.policies import POLICIES
 from aether.compaction.shapes import Policy
 from aether.store.config import example
 from aether.store.keys import KEYS

@@ -16,7 +16,7 @@ from aether.cli.compactctl import compactctl
 from tests.cli import stage
 
 ROOT = Path(__file__).parents[1]
-CHECKED = ["aether/cli"]
+CHECKED = ["aether/cli", "aether/api"]
 # Each banned term, and the words that say it plainly.
 BANNED = {
     "tell|tells|told|telling": "say, report, print",
@@ -34,6 +34,8 @@ BANNED = {
     "ladder|climb": "steps",
 }
 # Parts of names that the vocabulary has replaced.
+# A parameter of a public function: callers may give it by name.
+PUBLIC = {"aether/api/tokens.py: counted"}
 NAMES_BANNED = "tell tells told amiss anew mend mended stands gone begun begin due drafts salvage gist anchors likeness counted lean ladder climb taking departures reminders"
 # A relative clause in the place of a subject.
 SUBJECT_WHAT = re.compile(r"^\s*What\b(?!.*\?)", re.IGNORECASE)
@@ -126,7 +128,7 @@ def test_names_are_plain():
         if banned & set(words_of(name))
     }
 
-    assert found == set()
+    assert found - PUBLIC == set()
 
 
 def test_errors_findings_notes_and_docstrings_are_plain():

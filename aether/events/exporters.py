@@ -123,11 +123,11 @@ def redacted_copy(event: Event, *, rules: Rules | None = DEFAULT, content: bool 
 
 def _made(kind: Kind, url: str, path: str | os.PathLike[str], timeout_seconds: float) -> Exporter:
     if kind == "console":
-        pass  # MOVER
+        # MOVER
 
         return console()
     if kind == "file":
-        pass  # MOVER
+        # MOVER
 
         if not path:
             raise InvalidInput("has no path.", fix="Name the file to append to.", where="exporter 'file'")

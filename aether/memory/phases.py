@@ -401,7 +401,7 @@ def apply_marker(
     running = status["current_phase"] if status["state"] in RUNNING else None
     with suppress(InvalidInput):
         if marker.action == "complete" and running == marker.phase:
-            pass  # MOVER
+            # MOVER
 
             done = complete_and_adapt(documents, marker.phase, now=now, new_id=new_id)
             return done._replace(result=True)

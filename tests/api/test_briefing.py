@@ -6,7 +6,7 @@ import pytest
 
 import aether
 from aether.api import briefing
-from aether.api.host_summary import ingest_summary
+from aether.api.compress import ingest_summary
 from aether.store import spool
 from aether.store.files import locked
 from tests import homes
@@ -171,7 +171,7 @@ def test_steering_the_summary_of_a_home_that_is_gone_or_full_says_what_it_can(to
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("aether.api.host_summary.prepare", full)
+        patched.setattr("aether.api.compress.prepare", full)
         assert "Never push to main." in briefing.compaction_steering(told)
     shutil.rmtree(told)
     assert briefing.compaction_steering(told) == ""

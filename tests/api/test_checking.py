@@ -25,7 +25,7 @@ def stream(value):
 def test_a_file_is_checked_for_its_own_provider():
     found = check_messages(stream(BROKEN), provider="anthropic")
 
-    assert (found.wire, found.messages, found.mended) == ("anthropic", 3, b"")
+    assert (found.wire, found.messages, found.repaired) == ("anthropic", 3, b"")
     assert [one.code for one in found.findings] == ["missing-result"]
     assert found.converted == found.repairs == []
 
@@ -35,7 +35,7 @@ def test_a_file_is_mended_in_its_own_form():
 
     assert [one.code for one in found.repairs] == ["missing-result"]
     assert found.findings == []
-    assert json.loads(found.mended) == {
+    assert json.loads(found.repaired) == {
         "system": "Be brief.",
         "messages": [BROKEN["messages"][0], BROKEN["messages"][2]],
     }
@@ -46,7 +46,7 @@ def test_a_file_of_another_provider_is_converted_first():
 
     assert (found.wire, found.provider) == ("anthropic", "openai")
     assert found.findings == []
-    assert [raw["role"] for raw in json.loads(found.mended)["messages"]] == ["system", "user", "user"]
+    assert [raw["role"] for raw in json.loads(found.repaired)["messages"]] == ["system", "user", "user"]
 
 
 def test_of_a_file_of_several_conversations_one_is_chosen():
@@ -57,7 +57,7 @@ def test_of_a_file_of_several_conversations_one_is_chosen():
     found = check_messages(io.BytesIO(lines), provider="openai", repair=True, nth=1)
 
     assert found.others == 1
-    assert b'"b"' in found.mended
+    assert b'"b"' in found.repaired
 
 
 def test_a_file_that_is_not_there_is_not_found(tmp_path):

@@ -9,10 +9,9 @@ import pytest
 
 import aether
 from aether import clock
-from aether.api import compact, compact_views, conversations, tokens
-from aether.api.compact import answered, compaction_plan, preflight, undo_compaction
+from aether.api import compact, conversations, tokens
+from aether.api.compact import Options, answered, compaction_plan, preflight, undo_compaction
 from aether.api.compact import compact as compact_compact
-from aether.api.compact_case import Options
 from aether.errors import BudgetExceeded, Conflict, InvalidInput, NotFound, StorageFailed
 from aether.events.events import Event
 from aether.messages.convert import read
@@ -136,7 +135,7 @@ def test_the_receipt_accounts_for_every_message(home):
     stayed = [place for place in receipt.places if place is not None]
     assert sorted([*stayed, *receipt.removed]) == list(range(len(messages)))
     assert set(receipt.protected) <= set(stayed)
-    assert receipt.sha256_before == compact_views.messages_checksum(messages)
+    assert receipt.sha256_before == compact.messages_checksum(messages)
     assert receipt.step == 1
     assert receipt.summary["backend"] == "extractive"
     assert load(home, "c").compactions[0].receipt == json.loads(json.dumps(receipt._asdict()))

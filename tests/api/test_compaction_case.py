@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from aether.api import compact_case
-from aether.api.compact_case import DEFAULT_OPTIONS, KEPT_TALLIES, Options, resolve_case
+from aether.api import compact
+from aether.api.compact import DEFAULT_OPTIONS, KEPT_TALLIES, Options, resolve_case
 from tests.laws.histories import history
 
 
@@ -49,4 +49,4 @@ def test_counts_of_old_conversations_are_forgotten(home):
     for nth in range(KEPT_TALLIES + 3):
         of(f"c{nth}", [{"role": "user", "content": "Hello."}], home)
 
-    assert len(compact_case._TALLIES) <= KEPT_TALLIES
+    assert len(compact._TALLIES) <= KEPT_TALLIES

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from aether.api.compact import preflight
-from aether.api.compact_case import Options
-from aether.api.compact_views import messages_checksum
+from aether.api.compact import Options, messages_checksum, preflight
 from tests.api.test_compacting import Told
 from tests.laws.histories import history
 

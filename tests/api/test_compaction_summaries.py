@@ -2,7 +2,7 @@ import pytest
 
 import aether
 from aether.api import briefing
-from aether.api.host_summary import ingest_summary, prepare_for_summary
+from aether.api.compress import ingest_summary, prepare_for_summary
 from aether.errors import LockTimeout
 from aether.memory.patterns import promote
 from aether.store import archive

@@ -65,7 +65,7 @@ def test_without_a_home_there_is_a_directory_of_its_own(tmp_path, monkeypatch):
     conversations.add_messages("c", [FIRST])
 
     assert (tmp_path / ".compact" / "conversations").is_dir()
-    assert conversations.place(None) == tmp_path / ".compact"
+    assert conversations.record_directory(None) == tmp_path / ".compact"
     assert conversations.context("c", home=tmp_path / ".compact") == [FIRST]
 
 
@@ -82,7 +82,7 @@ def test_a_directory_of_its_own_may_be_named(tmp_path):
 def test_a_home_is_used_where_there_is_one(home, monkeypatch):
     monkeypatch.setenv("AETHER_HOME", str(home))
 
-    assert conversations.place(None) == home
+    assert conversations.record_directory(None) == home
 
 
 def test_a_named_directory_that_is_no_home_is_refused(tmp_path):

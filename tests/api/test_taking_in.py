@@ -326,7 +326,7 @@ def test_the_log_of_what_cannot_be_stored_does_not_grow_for_ever(home, monkeypat
         taken(home, entry("Stop", message="password=hunter2secret"))
 
     logs = [path.read_text() for path in sorted(home.glob("hook.log*"))]
-    assert [log.count(" taking-in - TypeError: ") for log in logs] == [1, 1]
+    assert [log.count(" drain - TypeError: ") for log in logs] == [1, 1]
     assert "hunter2secret" not in "".join(logs)
 
 

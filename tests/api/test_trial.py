@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aether.api.compact import diff_messages, dry_run
+from aether.api.compact_views import diff_messages, dry_run
 from aether.compaction.policy import CompactConfig, CompactPolicy
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from aether.api import admin as homes_of
 from aether.api import conversations
-from aether.api import erase as api_erase
+from aether.api import forget as api_forget
 from aether.errors import AetherError
 from aether.store import conversations as store_conversations
 from aether.store import doctor
@@ -39,7 +39,7 @@ def planted(home):
 
 
 def erase(home):
-    api_erase.erase(match=TEXT, home=home)
+    api_forget.erase(match=TEXT, home=home)
 
 
 def seen(home):

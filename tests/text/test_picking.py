@@ -42,7 +42,7 @@ def test_without_a_tolerance_the_beginning_is_the_longest_that_fits():
         sizes = [1 + at * at % 37 for at in range(60)]
         found = longest_fitting(
             range(60), lambda places: sum(sizes[place] for place in places), most=most, tried=0
-        )  # noqa: B023
+        )
 
         assert sum(sizes[: len(found)]) <= most
         assert len(found) == 60 or sum(sizes[: len(found) + 1]) > most

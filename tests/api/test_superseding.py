@@ -8,7 +8,7 @@ import pytest
 
 import aether
 from aether.api import admin as homes
-from aether.api import colony, graph, recall, search, working
+from aether.api import colony, forget, graph, recall, search
 from aether.errors import InvalidInput, NotFound
 from aether.store import snapshot
 from tests.cli import stage
@@ -42,7 +42,7 @@ def test_what_left_working_memory_is_said_anew_and_one_undo_takes_it_back(place,
     named = compressed(place)[which]
     before = snapshot.load(place).documents["memory"]
 
-    done = working.supersede(named, {"content": NEW, "metadata": {"ticket": 7}}, home=place)
+    done = forget.supersede(named, {"content": NEW, "metadata": {"ticket": 7}}, home=place)
 
     assert (done.item["content"], done.item["type"]) == (NEW, "constraint")
     assert (done.item["metadata"]["supersedes"], done.item["metadata"]["ticket"]) == (named, 7)
@@ -69,7 +69,7 @@ def test_what_is_not_one_statement_is_refused_with_what_to_do(place):
         (signal, f"aether memory forget {signal}"),
     ):
         with pytest.raises(InvalidInput) as said:
-            working.supersede(named, {"content": NEW}, home=place)
+            forget.supersede(named, {"content": NEW}, home=place)
         assert words in said.value.fix
     assert snapshot.load(place).revision == revision
 
@@ -78,15 +78,15 @@ def test_without_a_text_nothing_is_corrected(place):
     named = compressed(place)["item"]
 
     with pytest.raises(InvalidInput, match="only its text") as said:
-        working.supersede(named, {"relevance_score": 0.1}, home=place)
+        forget.supersede(named, {"relevance_score": 0.1}, home=place)
 
     assert f"aether memory update {named} --content" in said.value.fix
     assert len(search.search_memory(OLD, home=place)) == 3
     with pytest.raises(InvalidInput, match="required"):
-        working.supersede(named, {"content": " "}, home=place)
-    assert working.list_working_memory_items(home=place) == []
+        forget.supersede(named, {"content": " "}, home=place)
+    assert aether.list_working_memory_items(home=place) == []
 
 
 def test_an_id_that_names_nothing_is_said(place):
     with pytest.raises(NotFound, match="wm_none"):
-        working.supersede("wm_none", {"content": NEW}, home=place)
+        forget.supersede("wm_none", {"content": NEW}, home=place)
