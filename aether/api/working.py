@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aether.api.home import Home, change, copied, counter_of, drained, find, now, read
 from aether.clock import new_id
-from aether.errors import SHOWN_CHARS, AetherError, InvalidDocument, shown
+from aether.errors import SHOWN_CHARS, AetherError, InvalidDocument
 from aether.memory import items
 from aether.memory.changes import chain_changes
 from aether.memory.items import TokenUsage, add_items, signal_threshold, token_usage
@@ -74,9 +74,12 @@ def add_working_memory_items(entries: Iterable[Mapping[str, Any]], *, home: Home
 
 
 def _add(entries: list[JsonObject], home: Home) -> list[ItemId]:
-    reason = pluralize(len(entries), "items")
     if len(entries) == 1:
-        reason = f"{entries[0]['type']} {shown(entries[0]['content'][:SHOWN_CHARS])}"
+        content = entries[0]["content"]
+        cut = content if len(content) <= SHOWN_CHARS else f"{content[: SHOWN_CHARS - 1]}…"
+        reason = f"{entries[0]['type']} {cut!r}"
+    else:
+        reason = pluralize(len(entries), "items")
     author = Author("add", by=entries[0]["source"] if entries else "queen", reason=reason)
     return store_entries(entries, author, home=home).ids
 

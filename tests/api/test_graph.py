@@ -100,7 +100,7 @@ def test_secrets_are_not_stored_and_what_aether_said_is_not_either(home):
 def test_two_names_that_differ_by_their_secrets_alone_are_refused(home):
     names = ["api_key=abcdef1234567890abcdef", "api_key=zzzzzz1234567890zzzzzz"]
 
-    with pytest.raises(InvalidInput, match=r"\[1\]: without what may not be stored") as refused:
+    with pytest.raises(InvalidInput, match=r"\[1\]: without its secrets") as refused:
         graph.create_entities([{**ANT, "name": name} for name in names], home=home)
 
     assert "zzzzzz" not in str(refused.value)

@@ -18,8 +18,8 @@ from aether.store import doctor
 from aether.store.commit import fold_home
 from aether.store.undo import states_since
 from tests import homes
-from tests.api.test_erasing import holders
-from tests.api.test_memory_files import tool
+from tests.api.test_erase import holders
+from tests.api.test_memory_tool import tool
 from tests.crash import faults
 
 TEXT = "Quorvex-77"

@@ -1,4 +1,4 @@
-"""What forgetting takes out of memory; over a home it is tested in tests/api/test_forgetting.py."""
+"""What forgetting takes out of memory; over a home it is tested in tests/api/test_forget.py."""
 
 from __future__ import annotations
 

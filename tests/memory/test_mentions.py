@@ -1,4 +1,4 @@
-"""Which places of memory say the same; over a home it is tested in tests/api/test_forgetting.py."""
+"""Which places of memory say the same; over a home it is tested in tests/api/test_forget.py."""
 
 from __future__ import annotations
 

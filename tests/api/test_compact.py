@@ -1,4 +1,4 @@
-"""Compacting as a caller asks for it: what is returned, what is kept, what is told, what happens when things fail."""
+"""Compaction of a conversation, its options and its receipts."""
 
 from __future__ import annotations
 
@@ -10,12 +10,28 @@ import pytest
 import aether
 from aether import clock
 from aether.api import compact, conversations, tokens
-from aether.api.compact import Options, answered, compaction_plan, preflight, undo_compaction
+from aether.api.compact import (
+    DEFAULT_OPTIONS,
+    KEPT_TALLIES,
+    Options,
+    answered,
+    compaction_plan,
+    guarded_storage,
+    messages_checksum,
+    options_from_config,
+    preflight,
+    redaction_rules,
+    resolve_case,
+    undo_compaction,
+)
 from aether.api.compact import compact as compact_compact
+from aether.backends.base import Settings
+from aether.compaction.policy import CompactConfig
 from aether.errors import BudgetExceeded, Conflict, InvalidInput, NotFound, StorageFailed
-from aether.events.events import Event
+from aether.events.events import Event, Moment, token_estimate, trigger_decision
 from aether.messages.convert import read
 from aether.messages.validate import check
+from aether.redact.redact import redact
 from aether.storage.adapter import FileStorage
 from aether.store import conversations as store_conversations
 from aether.store.conversations import load
@@ -605,3 +621,206 @@ def test_what_is_of_the_wrong_kind_is_refused_before_anything_is_done(home, give
             preflight("c", **{"messages": long(), "window": WINDOW, "home": home, **given})
         assert caught.value.where == where
     assert list(store_conversations.stored_conversations(home)) == []
+
+
+def of(conversation_id, raws, home, **given):
+    settings = {
+        "model": None, "window": 9_000, "policy": "compact", "system": None, "tools": None, "wire": None, "note": "",
+        "options": DEFAULT_OPTIONS, **given,
+    }  # fmt: skip
+    return resolve_case(conversation_id, raws, home=home, **settings)
+
+
+def test_a_conversation_that_grew_by_one_message_costs_that_message(home):
+    counted = []
+
+    def counter(text):
+        counted.append(text)
+        return len(text)
+
+    options = Options(counter=counter)
+    messages = history(1, "openai", turns=30)
+    of("grows", messages, home, options=options)
+    counted.clear()
+
+    of("grows", [*messages, {"role": "user", "content": "One more."}], home, options=options)
+
+    assert "One more." in counted
+    assert len(counted) <= 3
+
+
+def test_what_is_sent_beside_the_messages_is_counted(home):
+    messages = history(1, "openai", turns=2)
+    tools = [{"type": "function", "function": {"name": "look", "description": "Looks. " * 50}}]
+
+    bare = of("a", messages, home).budget
+    full = of("b", messages, home, system="Be kind. " * 50, tools=tools).budget
+
+    assert full.messages == bare.messages
+    assert full.system > 50
+    assert full.tools > 50
+
+
+def test_counts_of_old_conversations_are_forgotten(home):
+    for nth in range(KEPT_TALLIES + 3):
+        of(f"c{nth}", [{"role": "user", "content": "Hello."}], home)
+
+    assert len(compact._TALLIES) <= KEPT_TALLIES
+
+
+def test_a_checksum_tells_order_and_content_apart():
+    one, other = {"role": "user", "content": "a"}, {"role": "user", "content": "b"}
+
+    assert messages_checksum([one, other]) != messages_checksum([other, one])
+    assert messages_checksum([one]) != messages_checksum([one, one])
+    assert messages_checksum([one]) == messages_checksum([{"role": "user", "content": "a"}])
+
+
+def test_every_event_of_one_call_says_the_same_of_it(home):
+    told = Told()
+
+    preflight(
+        "talk",
+        history(5, "openai", turns=20),
+        model="gpt-4",
+        window=WINDOW,
+        options=Options(exporter=told),
+        home=home,
+    )
+
+    common = {
+        (event.session_id, event.properties["max"], event.properties["model"], event.properties["preflight"])
+        for event in told.events
+    }
+    assert len(common) == 1
+    assert {event.properties["t_est"] for event in told.events} == {told.events[0].properties["t_est"]}
+
+
+def test_an_event_says_what_was_kept_and_how_much_went(home):
+    told = Told()
+
+    done = preflight(
+        "talk", history(5, "openai", turns=20), window=WINDOW, options=Options(exporter=told), home=home
+    )
+
+    of = {event.name: event for event in told.events}
+    decision, pruned = of["compact.trigger_decision"].properties, of["compact.pruned_messages"].properties
+    assert decision["triggered"] is True
+    assert decision["policy"]["strategy"] == "task_state"
+    assert decision["kept"]["pinned"] >= 2
+    assert pruned["pruned_count"] == decision["pruned_count"] == len(done.receipt.removed)
+    assert pruned["tokens_before"] > pruned["tokens_after"]
+    assert of["compact.summary_created"].payload["summary"].startswith("<COMPACT-SUMMARY v1>")
+
+
+def test_an_untriggered_decision_says_why(home):
+    told = Told()
+
+    preflight(
+        "talk",
+        [{"role": "user", "content": "Hello."}],
+        window=WINDOW,
+        options=Options(exporter=told),
+        home=home,
+    )
+
+    decision = told.events[-1].properties
+    assert (decision["triggered"], decision["reason"]) == (False, "usage_pct < trigger_pct")
+    assert "kept" not in decision
+
+
+AT = Moment("2026-03-01T10:15:00.000000Z", "s", "m", 5, 10)
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def decided(*, triggered):
+    return trigger_decision(AT, triggered=triggered, reason="x", policy={})
+
+
+def test_the_parts_are_those_that_are_named(tmp_path, capsys):
+    options = options_from_config(
+        CompactConfig(
+            summarizer_backend="ollama",
+            summarizer_model="small",
+            summarization_timeout=3.0,
+            telemetry_exporter="console",
+        )
+    )
+
+    assert options.backend == "ollama"
+    assert options.settings == Settings(model="small", timeout_seconds=3.0)
+    assert options.storage.name == "fs"
+    assert options.record == tmp_path / ".compact"
+    options.exporter.emit(token_estimate(AT, {}))
+    assert '"event": "compact.token_estimate"' in capsys.readouterr().err
+
+
+def test_a_home_that_is_named_keeps_the_conversations(home):
+    assert options_from_config(CompactConfig(), home=home).record == home
+
+
+@pytest.mark.parametrize("given", [{"storage_enabled": False}, {"storage_adapter": "none"}])
+def test_without_storage_there_is_none(given):
+    assert options_from_config(CompactConfig(**given)).storage is None
+
+
+def test_events_go_to_the_file_that_is_named(tmp_path):
+    config = CompactConfig(telemetry_exporter="file", telemetry_path="told.jsonl", storage_enabled=False)
+
+    options_from_config(config).exporter.emit(token_estimate(AT, {}))
+
+    assert "token_estimate" in (tmp_path / "told.jsonl").read_text()
+
+
+def test_events_of_a_compaction_are_kept_beside_its_copies(tmp_path):
+    exporter = options_from_config(CompactConfig(telemetry_enabled=False)).exporter
+
+    exporter.emit(token_estimate(AT, {}))
+    exporter.emit(decided(triggered=False))
+    assert not (tmp_path / ".compact").exists()
+    exporter.emit(decided(triggered=True))
+
+    assert (tmp_path / ".compact/archive/s/events.jsonl").read_text().count("\n") == 1
+
+
+def test_further_secrets_are_those_of_the_configuration():
+    rules = redaction_rules(CompactConfig(redaction_patterns=(r"ACME-\d+",)))
+
+    assert redact("ticket ACME-12", rules) == "ticket <REDACTED>"
+    assert redaction_rules(CompactConfig(redaction_enabled=False)) is None
+
+
+def test_what_a_storage_of_the_callers_own_raises_is_a_failure_of_storage():
+    class Own:
+        def save_transcript(self, session_id, messages, step):
+            return f"{session_id}/{step}"
+
+        def save_summary(self, session_id, summary, step):
+            raise RuntimeError("down")
+
+        def save_event(self, session_id, event):
+            return None
+
+    storage = guarded_storage(Own())
+
+    assert storage.save_transcript("s", [], 1) == "s/1"
+    assert storage.save_event("s", {}) == storage.name == "Own"
+    with pytest.raises(StorageFailed, match="Own: RuntimeError: down"):
+        storage.save_summary("s", {}, 1)
+
+
+def test_a_storage_of_the_callers_own_may_know_its_steps():
+    class Own:
+        def save_transcript(self, session_id, messages, step):
+            return "t"
+
+        save_summary = save_event = save_transcript
+
+        def next_step(self, session_id):
+            return 7
+
+    assert guarded_storage(Own()).next_step("s") == 7

@@ -15,7 +15,7 @@ from aether.store import conversations as store_conversations
 from aether.store import snapshot, spool
 from aether.store.files import locked
 from tests import homes
-from tests.api.test_memory_files import tool
+from tests.api.test_memory_tool import tool
 from tests.cli import stage
 from tests.hook_player import put, turn
 from tests.tables import rows
