@@ -66,7 +66,7 @@ def test_a_document_is_shown_as_it_is_and_as_it_was(home):
             aether.show(document, home=home, revision=revision)
 
 
-def test_the_log_tells_who_did_what_and_why(home):
+def test_the_log_lists_author_operation_and_reason(home):
     item = aether.add_working_memory_item("note", "x", source="worker_ant", home=home)
     aether.get_working_memory_item(item, home=home)
     aether.fold(home=home)
@@ -105,7 +105,7 @@ def test_what_was_never_done_cannot_be_undone(home):
         aether.undo(1, home=home)
 
 
-def test_an_edit_by_hand_that_breaks_the_totals_is_found_and_mended(home):
+def test_an_edit_by_hand_that_breaks_the_totals_is_found_and_repaired(home):
     aether.add_working_memory_item("note", "x", home=home)
     aether.fold(home=home)
     path = home / "data" / "memory.json"
@@ -138,7 +138,7 @@ def test_a_home_that_is_not_there_is_an_error(tmp_path):
             call(home=tmp_path / "nowhere")
 
 
-def test_a_home_whose_documents_do_not_parse_is_said_to_be_damaged(home):
+def test_a_home_whose_documents_do_not_parse_is_reported_as_damaged(home):
     (home / "data" / "memory.json").write_text("{")
 
     assert aether.examine(home=home) != []
@@ -185,7 +185,7 @@ def test_what_an_undo_takes_out_of_memory_is_in_the_archive(home):
     assert (record["item"]["id"], record["why"]) == (item, "removed")
 
 
-def test_a_new_home_begins_with_a_revision_of_our_own(tmp_path):
+def test_a_new_home_starts_with_a_revision_of_our_own(tmp_path):
     home = aether.init(tmp_path / ".aether")
 
     assert [(line.operation, line.by) for line in aether.log(home=home)] == [("init", "aether")]
@@ -235,7 +235,7 @@ def test_the_latest_is_the_newest(home):
     assert [each["label"] for each in aether.list_snapshots(home=home)] == ["new", "old"]
 
 
-def test_the_list_tells_about_snapshots_without_their_documents(home):
+def test_the_list_of_snapshots_leaves_their_documents_out(home):
     taken = aether.create_snapshot("a label", home=home)
 
     [listed] = aether.list_snapshots(home=home)

@@ -151,7 +151,7 @@ def test_a_transition_is_legal_or_refused_before_anything_happens(home):
     whole(home)
 
 
-def test_every_legal_edge_can_be_gone(home):
+def test_every_legal_transition_is_possible(home):
     for new in ("INIT", "PLANNING", "EXECUTING", "FAILED", "PLANNING", "EXECUTING", "VERIFYING", "EXECUTING",
                 "VERIFYING", "COMPLETED", "IDLE"):  # fmt: skip
         aether.transition_state(new, home=home)
@@ -188,7 +188,7 @@ def test_work_without_workers_is_a_crash_and_recovery_leads_to_planning(home):
     assert "pre_recovery" in [each["label"] for each in aether.list_snapshots(home=home)]
 
 
-def test_work_that_stands_still_is_a_crash(home, monkeypatch):
+def test_work_without_progress_is_a_crash(home, monkeypatch):
     aether.start_phase(1, home=home)
     aether.register_worker("builder-1", home=home)
 
@@ -210,7 +210,7 @@ def test_what_is_no_phase_is_refused(home, phase):
     assert snapshot(home) == before
 
 
-def test_a_transition_stands_where_its_second_snapshot_cannot_be_taken(home, monkeypatch):
+def test_a_transition_is_kept_if_its_second_snapshot_fails(home, monkeypatch):
     def full(label, **_):
         if label.startswith("post"):
             raise StorageFailed("no space left.", fix="Free some space.")

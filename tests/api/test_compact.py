@@ -175,7 +175,7 @@ def test_a_plan_changes_nothing(home):
     assert list(store_conversations.stored_conversations(home)) == []
 
 
-def test_what_cannot_be_made_to_fit_raises_stores_nothing_and_is_told(home):
+def test_a_conversation_that_cannot_fit_raises_stores_nothing_and_emits_an_error(home):
     messages = talk(3)
     messages.insert(1, {"role": "user", "content": "word " * 9_000, "meta": {"protected": True}})
     told = Told()
@@ -193,7 +193,7 @@ def test_neither_a_window_nor_a_model_is_an_error(home):
 
 
 @pytest.mark.parametrize("window", [0, -1])
-def test_a_window_that_is_none_is_refused(home, window):
+def test_an_invalid_window_is_rejected(home, window):
     with pytest.raises(InvalidInput, match="not a window"):
         preflight("c", talk(1), window=window, home=home)
 
@@ -212,7 +212,7 @@ def test_an_unknown_backend_is_the_callers_mistake(home):
     assert list(store_conversations.stored_conversations(home)) == []
 
 
-def test_what_a_model_writes_stands_in_the_summary(home):
+def test_the_summary_holds_the_prose_of_the_model(home):
     options = Options(
         backend=lambda said, most, strategy: "They settled on the walnut design for the cabinet."
     )
@@ -247,7 +247,7 @@ def test_what_is_no_summary_never_becomes_one(home, answer):
     assert {event.properties["fallback"] for event in failures} == {"extractive"}
 
 
-def test_every_decision_is_told(home):
+def test_every_decision_emits_an_event(home):
     told = Told()
 
     preflight("c", talk(1), window=WINDOW, options=Options(exporter=told), home=home)
@@ -275,7 +275,7 @@ def test_copies_are_redacted_and_what_is_sent_is_not(home):
     assert len(storage.transcripts[1]) == len(messages)
 
 
-def test_copies_are_whole_where_redaction_is_off_and_a_warning_is_told(home):
+def test_copies_are_whole_without_redaction_and_a_warning_is_emitted(home):
     storage, told = Kept(), Told()
     messages = [*long(), {"role": "user", "content": "password=hunter2hunter2"}]
 
@@ -316,7 +316,7 @@ def test_a_place_for_copies_that_fails_anyhow_never_fails_the_compaction(home, b
     assert json.dumps(undo_compaction("c", home=home).messages) == json.dumps(messages)
 
 
-def test_a_summariser_that_fails_is_told_of_in_the_findings(home):
+def test_a_failing_summariser_is_a_finding(home):
     def broken(said, most, strategy):
         raise RuntimeError("no model today, api_key=sk-abc123")
 
@@ -402,7 +402,7 @@ def test_two_that_compact_one_conversation_at_once_both_succeed(home):
     assert store_conversations.context(load(home, "c")) == done.messages
 
 
-def test_who_is_overtaken_does_not_ask_a_model_again(home):
+def test_a_compaction_that_lost_a_race_does_not_ask_a_model_again(home):
     messages = long(turns=8)
     store_conversations.extend(home, "c", messages, now=clock.now())
     asked = []
@@ -418,7 +418,7 @@ def test_who_is_overtaken_does_not_ask_a_model_again(home):
     assert done.receipt.step == 2
 
 
-def test_who_is_always_overtaken_is_told(home, monkeypatch):
+def test_a_compaction_that_loses_every_race_raises_a_conflict(home, monkeypatch):
     def overtaken(*given, **named):
         raise Conflict("changed.", fix="Load it and compact it again.")
 
@@ -568,7 +568,7 @@ def test_who_passes_the_whole_each_time_pays_for_no_compaction_twice(home):
     assert preflight("c", whole, window=WINDOW, resume=False, options=options, home=home).triggered
 
 
-def test_a_protected_message_is_taken_as_it_was_marked(home):
+def test_a_message_marked_as_protected_is_kept(home):
     rule = aether.mark_protected("Never deploy on a Friday.")
     messages = [rule, *long()]
 
@@ -579,7 +579,7 @@ def test_a_protected_message_is_taken_as_it_was_marked(home):
     assert 0 in done.receipt.protected
 
 
-def test_calls_and_results_that_lost_each_other_are_told_of(home):
+def test_calls_and_results_without_each_other_are_findings(home):
     call = {"id": "1", "type": "function", "function": {"name": "run", "arguments": "{}"}}
     messages = [
         {"role": "user", "content": "Run it."},
@@ -668,7 +668,7 @@ def test_counts_of_old_conversations_are_forgotten(home):
     assert len(compact._TALLIES) <= KEPT_TALLIES
 
 
-def test_a_checksum_tells_order_and_content_apart():
+def test_a_checksum_depends_on_order_and_content():
     one, other = {"role": "user", "content": "a"}, {"role": "user", "content": "b"}
 
     assert messages_checksum([one, other]) != messages_checksum([other, one])
@@ -764,7 +764,7 @@ def test_a_home_that_is_named_keeps_the_conversations(home):
 
 
 @pytest.mark.parametrize("given", [{"storage_enabled": False}, {"storage_adapter": "none"}])
-def test_without_storage_there_is_none(given):
+def test_without_storage_no_copy_is_made(given):
     assert options_from_config(CompactConfig(**given)).storage is None
 
 

@@ -26,7 +26,7 @@ def test_a_difference_has_every_message_once(home):
     assert {row.change for row in found.rows} >= {"kept", "removed", "added"}
 
 
-def test_what_was_shortened_is_told_from_what_stayed(home):
+def test_shortened_messages_differ_from_kept_ones(home):
     result = {"role": "tool", "tool_call_id": "1", "content": "line of output\n" * 3_000}
     call = {"id": "1", "type": "function", "function": {"name": "run", "arguments": "{}"}}
     messages = [
@@ -125,7 +125,7 @@ def test_nothing_is_recorded(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_equal_messages_are_told_apart_by_their_place():
+def test_equal_messages_are_distinguished_by_their_place():
     same = [{"role": "user", "content": "x"}] * 3
 
     assert [row.change for row in diff_messages(same, same[:2])] == ["kept", "kept", "removed"]

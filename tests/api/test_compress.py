@@ -145,7 +145,7 @@ def test_a_handoff_whose_items_all_left_is_followed_by_a_new_one(home):
     assert handed(newer)["item_count"] == 2
 
 
-def test_a_handoff_whose_digests_were_made_otherwise_is_prepared_anew_and_closed(home):
+def test_a_handoff_with_digests_of_another_version_is_prepared_again_and_closed(home):
     """An earlier version made them of the words alone."""
     ids = add(home)
     path = aether.prepare_compression_data(1, True, home=home)
@@ -478,7 +478,7 @@ def test_a_phase_boundary_folds_the_journal_into_the_documents(home):
     assert [each["id"] for each in on_disk["short_term_memory"]["sessions"]] == ["s1"]
 
 
-def test_an_id_that_is_taken_is_not_given_to_another_handoff(home, monkeypatch):
+def test_an_id_in_use_is_not_given_to_another_handoff(home, monkeypatch):
     add(home)
     first = handed(aether.prepare_compression_data(1, True, home=home))["compression_id"]
     drawn = iter([first, first, "phase_1_ffffffff"])
@@ -489,7 +489,7 @@ def test_an_id_that_is_taken_is_not_given_to_another_handoff(home, monkeypatch):
     assert handed(second)["compression_id"] == "phase_1_ffffffff"
 
 
-def test_a_handoff_that_cannot_be_written_is_said_to_be_open(home):
+def test_a_handoff_that_cannot_be_written_is_reported_as_open(home):
     aether.add_working_memory_item("note", "x", home=home)
     (home / "compressions").write_text("in the way")
 
@@ -616,7 +616,7 @@ def test_of_a_small_memory_nothing_that_matters_is_lost(home):
     assert all(month in told for month in ("March", "April", "May"))
 
 
-def test_every_architect_is_told_how_much_room_there_is(noted, scripted):
+def test_every_architect_gets_the_size_of_the_session(noted, scripted):
     asked = scripted({})
 
     aether.compress(1, architect="anthropic", home=noted)
@@ -689,7 +689,7 @@ def test_a_program_may_be_the_architect(noted, tmp_path):
     whole(noted)
 
 
-def test_a_program_is_told_what_to_correct(noted, tmp_path):
+def test_a_program_gets_the_reasons_to_correct_its_answer(noted, tmp_path):
     """Rejected twice, accepted the third time; what the feedback says is what was wrong."""
     body = f"""
 from pathlib import Path
@@ -712,7 +712,7 @@ print(json.dumps(answer))
     assert done.ingested.session["metadata"]["architect"]["tries"] == 3
 
 
-def test_what_all_tries_cost_stands_in_the_receipt(noted, scripted):
+def test_the_receipt_holds_the_cost_of_all_tries(noted, scripted):
     asked = scripted("nothing", {"summary": ""}, {"summary": "SQLite was chosen."})
     heard = []
 

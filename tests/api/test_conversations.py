@@ -27,7 +27,7 @@ def test_what_is_added_is_live_and_whole(home):
     assert conversations.conversation_ids(home=home) == ["c"]
 
 
-def test_what_is_taken_back_stays_in_the_whole(home):
+def test_a_removed_message_stays_in_the_full_history(home):
     conversations.add_messages("c", [FIRST, SECOND], home=home)
 
     assert conversations.pop_message("c", home=home) == SECOND
@@ -36,7 +36,7 @@ def test_what_is_taken_back_stays_in_the_whole(home):
     assert conversations.pop_message("nobody", home=home) is None
 
 
-def test_begun_anew_nothing_is_live(home):
+def test_after_clearing_nothing_is_live(home):
     conversations.add_messages("c", [FIRST], home=home)
     conversations.clear_context("c", home=home)
     conversations.add_messages("c", [SECOND], home=home)
@@ -46,7 +46,7 @@ def test_begun_anew_nothing_is_live(home):
     assert conversations.since_cleared("c", home=home) == [SECOND]
 
 
-def test_what_compactions_replaced_is_part_of_what_was_said_since(home):
+def test_messages_that_compactions_replaced_count_as_added_since_clearing(home):
     long = [
         {"role": role, "content": f"{nth} and so on. " * 9}
         for nth in range(30)
@@ -113,7 +113,7 @@ def test_who_passes_the_whole_each_time_goes_on_from_what_was_compacted(home):
     assert conversations.resume("c", long[:-1], home=home) == long[:-1]
 
 
-def test_what_was_said_is_read_once_for_as_long_as_nothing_is_added(home, monkeypatch):
+def test_live_messages_are_read_once_until_one_is_added(home, monkeypatch):
     conversations.add_messages("c", [FIRST, SECOND], home=home)
     read = []
     real = conversations.conversations.history
@@ -129,7 +129,7 @@ def test_what_was_said_is_read_once_for_as_long_as_nothing_is_added(home, monkey
     assert len(read) == 2
 
 
-def test_what_is_changed_by_a_caller_is_not_what_was_said(home):
+def test_a_caller_cannot_change_the_recorded_messages(home):
     conversations.add_messages("c", [FIRST, SECOND], home=home)
     given = [dict(FIRST), dict(SECOND)]
 
@@ -171,7 +171,7 @@ def test_a_file_is_checked_for_its_own_provider():
     assert found.converted == found.repairs == []
 
 
-def test_a_file_is_mended_in_its_own_form():
+def test_a_file_is_repaired_in_its_own_format():
     found = check_messages(stream(BROKEN), provider="anthropic", repair=True)
 
     assert [one.code for one in found.repairs] == ["missing-result"]
@@ -234,7 +234,7 @@ def test_the_words_of_an_agents_own_dialect_are_nothing_wrong():
     assert check_messages(stream(listed), provider="openai").findings == []
 
 
-def test_a_line_that_does_not_parse_is_told_of():
+def test_a_line_that_does_not_parse_is_a_finding():
     lines = b'{"role": "user", "content": "Go."}\n{"role": "assis'
 
     found = check_messages(io.BytesIO(lines), provider="openai")

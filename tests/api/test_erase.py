@@ -132,7 +132,7 @@ def place(tmp_path):
 
 
 @rows("text", [PLAIN, ODD, SLASHED], ids=["plain", "odd", "slashed"])
-def test_no_byte_of_it_remains_wherever_it_was_planted(tmp_path, text):
+def test_no_byte_of_the_text_remains_in_any_file(tmp_path, text):
     home = tmp_path / ".aether"
     planted(home, text)
     assert len(holders(home, text)) > 20
@@ -224,7 +224,7 @@ def test_a_text_is_found_in_both_unicode_forms_and_in_any_nesting_of_json(place,
     assert json.loads(json.loads((place / "telemetry.jsonl").read_text())["a"]) == {"b": "[ERASED]"}
 
 
-def test_what_is_named_is_erased_with_its_sentences_and_forgotten(place):
+def test_named_entries_are_erased_with_their_sentences_and_forgotten(place):
     said = "The vault opens with Quorvex at noon. Nobody else may know where it is."
     item = str(aether.add_working_memory_item(said, "decision", 0.9, home=place, metadata={"phase": 1}))
     compress(place, 1, "Nobody else may know where it is.")
@@ -241,7 +241,7 @@ def test_what_is_named_is_erased_with_its_sentences_and_forgotten(place):
     assert (again.done, again.places, again.forgotten) == (False, {}, 0)
 
 
-def test_what_was_forgotten_before_can_still_be_named(place):
+def test_forgotten_entries_can_still_be_erased_by_id(place):
     signal = emit_signal("FOCUS", context=f"look at {PLAIN}", home=place)["id"]
     forget.forget([signal], home=place)
 
@@ -262,10 +262,10 @@ def test_texts_of_a_thing_that_are_too_short_or_words_of_files_stay(place):
     ("ids", "text", "what"),
     [
         ([], "", "expected either"), (["a"], PLAIN, "expected either"), ([], "  abcde ", "too short"),
-        ([], "content", "the words that"), ([], '": "note', r"what files are built of \(documents\)"),
+        ([], "content", "the words of the file formats"), ([], '": "note', r"a file format \(documents\)"),
     ],
 )  # fmt: skip
-def test_what_would_break_files_is_refused_and_not_repeated(place, ids, text, what):
+def test_a_text_that_would_damage_files_is_rejected_and_not_repeated(place, ids, text, what):
     aether.add_working_memory_item('note x": "note one', "decision", 0.9, home=place)
     aether.add_working_memory_item("note one", "decision", 0.9, home=place)
     before = homes.anew(place).revision
@@ -273,15 +273,15 @@ def test_what_would_break_files_is_refused_and_not_repeated(place, ids, text, wh
     with pytest.raises(InvalidInput, match=what) as refused:
         forget.erase(ids, match=text, home=place)
 
-    assert (not text.strip()) or text.strip() not in str(refused.value).replace("the words that files", "")
+    assert (not text.strip()) or text.strip() not in str(refused.value).replace("the words of the file formats", "")
     assert homes.anew(place).revision == before
 
 
-def test_what_does_not_fit_its_schema_afterwards_is_refused(place, monkeypatch):
+def test_an_erasure_that_breaks_a_schema_is_refused(place, monkeypatch):
     item = str(aether.add_working_memory_item("note one", "decision", 0.9, home=place))
     monkeypatch.setattr(forget.erasing, "is_reserved", lambda text: False)
 
-    with pytest.raises(InvalidInput, match="what the schema of"):
+    with pytest.raises(InvalidInput, match="part of the schema of"):
         forget.erase(match="working_memory", home=place)
 
     assert recall.full([item], home=place)
@@ -292,7 +292,7 @@ def test_an_unknown_id_is_named(place):
         forget.preview_erase(["wm_none"], home=place)
 
 
-def test_what_a_person_wrote_stays_and_is_named(place):
+def test_files_of_a_person_are_kept_and_named(place):
     (place / "config.toml").write_text(f'[claude]\nprivate_paths = "{PLAIN}"\n')
     aether.add_working_memory_item(PLAIN, "decision", 0.9, home=place)
 
@@ -312,7 +312,7 @@ def test_links_are_not_followed_and_other_files_are_looked_into(place, tmp_path)
     assert ((tmp_path / "outside.txt").read_text(), (place / "notes.txt").read_text()) == (PLAIN, "[ERASED]")
 
 
-def test_what_a_hook_removes_meanwhile_is_passed_over(place, monkeypatch):
+def test_files_that_a_hook_removes_meanwhile_are_skipped(place, monkeypatch):
     (place / "notes.txt").write_text(PLAIN)
     monkeypatch.setattr(forget, "file_identity", lambda path: path.unlink(missing_ok=True) or (0, 0, 0))
 
@@ -384,7 +384,7 @@ def test_an_entry_of_a_hook_that_waits_is_erased_as_well(place, monkeypatch):
     assert (spool.waiting(str(place)), hook_sessions.find_session(place, "s9") is not None) == ([], True)
 
 
-def test_a_first_forgetting_cannot_be_undone_while_a_later_one_stands_and_that_is_named(place):
+def test_a_forgetting_can_only_be_undone_after_a_later_one_which_is_named(place):
     first = str(aether.add_working_memory_item("One thing.", "decision", 0.9, home=place))
     second = str(aether.add_working_memory_item("Two things.", "decision", 0.9, home=place))
     one = forget.forget([first], home=place)

@@ -45,7 +45,7 @@ def found(place, text="Quorvex"):
 
 @pytest.mark.parametrize("by", ["id", "text"])
 @pytest.mark.parametrize("where", ["live", "archived"])
-def test_what_is_forgotten_is_found_no_more_until_it_is_undone(place, where, by):
+def test_forgotten_entries_are_not_found_until_the_undo(place, where, by):
     item, other = add(place), add(place, "Another note stays.")
     if where == "archived":
         working.clear_working_memory(home=place)
@@ -68,7 +68,7 @@ def test_what_is_forgotten_is_found_no_more_until_it_is_undone(place, where, by)
     assert is_sound(place)
 
 
-def test_a_dry_look_changes_nothing(place):
+def test_a_preview_changes_nothing(place):
     add(place)
     before = snapshot.load(place).revision
 
@@ -78,7 +78,7 @@ def test_a_dry_look_changes_nothing(place):
     assert snapshot.load(place).revision == before
 
 
-def test_the_receipt_names_what_went_and_not_what_it_said(place):
+def test_the_receipt_names_the_entries_and_not_their_text(place):
     item = add(place)
 
     done = forget.forget([item], home=place)
@@ -158,7 +158,7 @@ def test_a_signal_is_forgotten_too_and_other_documents_are_named(place):
     assert done.elsewhere == ["COLONY_STATE"]
 
 
-def test_what_a_session_keeps_word_for_word_goes_too(place):
+def test_verbatim_texts_of_a_session_are_forgotten_too(place):
     add(place, "A note.", phase=1)
     add(place, phase=1, protected=True)
     compressed(place)
@@ -206,7 +206,7 @@ def test_nothing_to_forget_changes_nothing(place):
         (["wm_none"], "", NotFound, "wm_none"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_meant_is_refused(place, ids, match, error, words):
+def test_invalid_requests_are_rejected(place, ids, match, error, words):
     with pytest.raises(error, match=words):
         forget.forget(ids, match=match, home=place)
 
@@ -224,7 +224,7 @@ def test_an_import_does_not_bring_it_back(place, tmp_path):
     assert found(place) == []
 
 
-def test_what_the_knowledge_graph_says_of_it_goes_too_and_comes_back(place):
+def test_the_knowledge_graph_forgets_it_too_and_undo_restores_it(place):
     graph.create_entities(
         [
             {"name": "Quorvex", "entityType": "customer", "observations": ["Pays late."]},
@@ -267,7 +267,7 @@ def test_similar_statements_are_named_and_go_only_when_asked_for(place):
     assert found(place, "state files") == []
 
 
-def test_a_statement_that_other_documents_hold_is_said(place):
+def test_other_documents_with_the_text_are_named(place):
     item = add(place, "Make Quorvex content")
     colony.start_phase(1, name="Make Quorvex content", home=place)
 
@@ -304,7 +304,7 @@ def compressed_superseding(place):
 
 
 @pytest.mark.parametrize("which", ["item", "pattern"])
-def test_what_left_working_memory_is_said_anew_and_one_undo_takes_it_back(place, which):
+def test_an_entry_that_left_working_memory_is_superseded_and_one_undo_reverses_it(place, which):
     named = compressed_superseding(place)[which]
     before = snapshot.load(place).documents["memory"]
 
@@ -353,6 +353,6 @@ def test_without_a_text_nothing_is_corrected(place):
     assert aether.list_working_memory_items(home=place) == []
 
 
-def test_an_id_that_names_nothing_is_said(place):
+def test_an_unknown_id_is_not_found(place):
     with pytest.raises(NotFound, match="wm_none"):
         forget.supersede("wm_none", {"content": NEW}, home=place)

@@ -61,7 +61,7 @@ def test_the_summary_becomes_that_of_the_session_and_the_rest_comes_from_the_han
     assert (architect["session"], architect["trigger"]) == ("s1", "auto")
 
 
-def test_afterwards_the_next_session_is_told_the_same_rules(noted):
+def test_the_next_session_gets_the_same_rules(noted):
     ingest_summary(noted, SUMMARY)
 
     told = briefing.session_brief(noted, "startup")
@@ -94,7 +94,7 @@ def test_what_is_no_summary_never_becomes_memory_and_the_receipt_says_why(noted,
     assert reason in receipt["architect"]["summary"]
 
 
-def test_a_copy_of_what_the_summariser_was_told_is_no_summary(home):
+def test_a_copy_of_the_instructions_is_rejected_as_summary(home):
     for number in range(12):
         aether.add_working_memory_item(
             f"Never use the old exporter number {number}.", "constraint", home=home
@@ -181,7 +181,7 @@ def test_what_is_no_summary_is_not_kept_by_itself(home):
     assert memory(home)["short_term_memory"]["sessions"] == []
 
 
-def test_what_aether_told_is_never_evidence_for_a_pattern(home):
+def test_injected_text_is_never_evidence_for_a_pattern(home):
     """The host's prose repeats what it was told: three sessions of it must promote nothing."""
     rule = "The exporter needs a warm cache before every nightly run."
     for number in range(4):
@@ -228,7 +228,7 @@ def test_a_locked_home_keeps_everything_as_it_was(noted):
         ("<summary></summary>", ""),
     ],
 )
-def test_the_prose_is_what_stands_in_the_summary(raw, prose):
+def test_the_prose_is_the_text_inside_the_summary_tags(raw, prose):
     assert prose_of(raw) == prose
 
 

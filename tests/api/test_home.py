@@ -120,7 +120,7 @@ def spoil(value):
         lambda home: aether.list_working_memory_items(home=home),
     ],
 )
-def test_what_a_caller_is_given_is_never_part_of_the_state(home, call):
+def test_a_caller_never_holds_a_part_of_the_state(home, call):
     """The state is shared between calls: to change it would write a change that no journal knows."""
     aether.add_working_memory_item("a note", "note", metadata={"deep": {"list": [1]}}, home=home)
 
@@ -130,7 +130,7 @@ def test_what_a_caller_is_given_is_never_part_of_the_state(home, call):
     assert "spoilt" not in json.dumps([cached.documents, cached.pending])
 
 
-def test_what_hooks_have_spooled_is_there_for_whoever_reads_or_changes(home):
+def test_spooled_events_are_drained_before_a_read_or_a_change(home):
     put(home, *turn(1))
     assert len(api_home.read(home).documents["memory"]["working_memory"]["items"]) == 3
     put(home, *turn(2))
@@ -142,7 +142,7 @@ def test_what_hooks_have_spooled_is_there_for_whoever_reads_or_changes(home):
     assert spool.waiting(str(home)) == []
 
 
-def test_where_nothing_waits_nothing_is_imported_and_nothing_done(home, monkeypatch):
+def test_with_an_empty_spool_nothing_is_imported(home, monkeypatch):
     monkeypatch.setitem(sys.modules, "aether.api.drain", None)
 
     assert api_home.drained(home) == home
@@ -195,7 +195,7 @@ def test_without_a_configuration_nothing_leaves(home, capsys):
     assert telemetry.exporter_of(home) is None
 
 
-def test_the_events_of_a_change_are_exported_when_it_stands(home):
+def test_the_events_of_a_change_are_exported_after_its_commit(home):
     configured(home, exporter="file")
 
     signal = withdrawn(home)
@@ -206,7 +206,7 @@ def test_the_events_of_a_change_are_exported_when_it_stands(home):
     assert event["session_id"] == telemetry.colony_session_id(home)
 
 
-def test_a_compression_is_told(home):
+def test_a_compression_is_exported(home):
     configured(home, exporter="file")
     aether.add_working_memory_item("We decided to use JSON.", "decision", home=home)
 
@@ -244,7 +244,7 @@ def test_several_exporters_at_once_and_one_that_cannot_be(home, capsys):
     assert "'syslog' is not an exporter" in told[0]
 
 
-def test_the_change_stands_whatever_becomes_of_its_events(home, capsys):
+def test_a_change_is_kept_if_the_export_of_its_events_fails(home, capsys):
     (home / "telemetry").mkdir()
     configured(home, exporter="file", path="telemetry")
 
@@ -254,7 +254,7 @@ def test_the_change_stands_whatever_becomes_of_its_events(home, capsys):
     assert "[telemetry]" in capsys.readouterr().err
 
 
-def test_a_change_that_is_refused_tells_nothing(home):
+def test_a_rejected_change_exports_nothing(home):
     configured(home, exporter="file")
 
     with pytest.raises(aether.AetherError):

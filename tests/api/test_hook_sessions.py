@@ -33,7 +33,7 @@ def known(home, session="s1", **more):
     return {**open_session(home, session), **more}
 
 
-def test_a_session_nobody_heard_of_begins(home):
+def test_an_unknown_session_starts_empty(home):
     assert find_session(home, "s1") is None
     assert open_session(home, "s1") == {
         "state": {}, "done": [], "seen": [], "first_source": "", "at": "", "revision": NO_REVISION, "archive_read": -1,
@@ -53,7 +53,7 @@ def test_what_is_written_is_read_whatever_the_session_is_called(session, home):
 
 
 @pytest.mark.parametrize("data", [b"{torn", b"[]", b"{}", b"\xff", b"[" * 100_000])
-def test_a_file_that_makes_no_sense_is_as_good_as_none(data, home):
+def test_a_malformed_session_file_counts_as_missing(data, home):
     write_session(home, "s1", known(home))
     [path] = (home / "hooks" / "sessions").iterdir()
     path.write_bytes(data)
@@ -62,7 +62,7 @@ def test_a_file_that_makes_no_sense_is_as_good_as_none(data, home):
     assert open_session(home, "s1")["revision"] == NO_REVISION
 
 
-def test_a_file_that_cannot_be_read_now_is_not_taken_for_none(home):
+def test_a_session_file_that_cannot_be_read_now_raises(home):
     (home / "hooks" / "sessions" / "s1.json").mkdir(parents=True)
 
     assert find_session(home, "s1") is None
@@ -70,7 +70,7 @@ def test_a_file_that_cannot_be_read_now_is_not_taken_for_none(home):
         open_session(home, "s1")
 
 
-def test_sessions_that_nobody_resumes_are_forgotten_when_another_begins(home):
+def test_old_sessions_are_removed_when_another_starts(home):
     write_session(home, "old", known(home))
     write_session(home, "young", known(home))
     os.utime(home / "hooks" / "sessions" / "old.json", (0, 0))
@@ -132,7 +132,7 @@ def test_sessions_that_lead_elsewhere_are_neither_read_nor_written(tmp_path):
     assert [path.name for path in (other / "hooks" / "sessions").iterdir()] == ["s.json"]
 
 
-def test_a_session_that_is_a_link_begins_anew_and_replaces_it(tmp_path):
+def test_a_session_file_that_is_a_link_is_replaced(tmp_path):
     known = open_session(tmp_path, "s")
     write_session(tmp_path, "t", {**known, "at": "then"})
     place = tmp_path / "hooks" / "sessions"
@@ -153,7 +153,7 @@ def contents(session, *entries, phase=1):
     return [draft["content"] for each in entries for draft in ready_notes(session, each, phase=phase)]
 
 
-def test_an_entry_gives_the_notes_that_are_due_with_it(session):
+def test_an_entry_yields_the_notes_that_are_ready(session):
     request, call, stop = turn(1)
 
     assert contents(session, request) == ["Please move service 1 to port 8001."]
@@ -164,7 +164,7 @@ def test_an_entry_gives_the_notes_that_are_due_with_it(session):
     ]
 
 
-def test_what_the_session_was_told_is_not_noted_again_where_somebody_repeats_it(session):
+def test_repeated_lines_of_injected_memory_make_no_note(session):
     told = ["- 2026-11-21 Never retry the webhook, because the shop sends it again."]
     pasted = entry("UserPromptSubmit", prompt=told[0], prompt_id="p1")
     quoted = entry("Stop", message=f"I know this:\n{told[0]}\nThe port of the shop is 8001 now.")
@@ -216,14 +216,14 @@ def test_a_transcript_is_remembered_where_an_entry_names_none(session):
     assert draft["metadata"]["pointer"]["file"] == "s1.jsonl"
 
 
-def test_a_state_of_another_shape_is_begun_anew(session):
+def test_a_state_of_another_shape_is_replaced(session):
     session["state"] = {"file": "s1.jsonl", "what": "is this"}
 
     assert len(contents(session, *turn(1))) == 3
     assert session["state"]["turns"]
 
 
-def test_an_entry_that_makes_no_sense_leaves_the_session_as_it_was(session, monkeypatch):
+def test_a_malformed_entry_leaves_the_session_unchanged(session, monkeypatch):
     contents(session, *turn(1)[:2])
     before = dict(session)
 

@@ -64,7 +64,7 @@ def test_items_of_a_transcript_are_stored(home, tmp_path):
     whole(home)
 
 
-def test_a_dry_run_stores_nothing_and_tells_the_same(home, tmp_path):
+def test_a_dry_run_stores_nothing_and_returns_the_same_counts(home, tmp_path):
     path = transcript(tmp_path, *map(note, range(5)))
     before = snapshot(home)
 
@@ -262,7 +262,7 @@ def test_progress_hears_every_record(home, tmp_path):
     assert heard == [1, 2]
 
 
-def test_a_time_that_is_none_does_not_keep_a_note_out(home, tmp_path):
+def test_an_invalid_time_does_not_exclude_a_note(home, tmp_path):
     load(home, transcript(tmp_path, note(1, metadata={"timestamp": "yesterday"})))
 
     assert len(contents(home)) == 1
@@ -455,7 +455,7 @@ def test_the_same_words_of_another_transcript_or_kind_are_fresh(home):
     assert not dedupe.is_new(draft("Anything", key="k3"), known)
 
 
-def test_what_a_sub_agent_said_is_known_from_whichever_file_tells_it(home):
+def test_the_note_of_a_sub_agent_is_known_from_either_file(home):
     said = draft(via="hooks") | {"caste": "scout"}
     known = dedupe.known_keys(stored(home, said), to_hooks=False)
 
@@ -491,7 +491,7 @@ def test_what_is_archived_is_read_after_a_position(home):
 
 
 @rows("pointer", [None, "somewhere", 7, ["key"]])
-def test_a_pointer_of_another_kind_is_none(pointer):
+def test_a_pointer_of_another_kind_is_ignored(pointer):
     entry = {"content": "x", "type": "decision", "metadata": {"pointer": pointer}}
 
     assert (dedupe.note_key(entry), dedupe.is_from_hooks(entry)) == ("", False)
@@ -519,7 +519,7 @@ def test_a_small_working_memory_gets_small_batches():
     assert dedupe.batch_chars(1_000_000) == dedupe.BATCH_CHARS
 
 
-def test_what_can_be_stored_comes_back_checked_and_without_a_time_that_is_none():
+def test_a_storable_note_is_returned_checked_and_without_an_invalid_time():
     found = dedupe.storable(draft(timestamp="yesterday"), capacity=10, certain_chars=100, count=len)
 
     assert "timestamp" not in found["metadata"]

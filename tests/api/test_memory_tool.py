@@ -105,7 +105,7 @@ def test_files_and_directories_are_their_owners_alone(home):
     assert (home / "memories/dir").stat().st_mode & 0o777 == 0o700
 
 
-def test_without_a_home_the_caller_is_told(tmp_path):
+def test_a_missing_home_raises_an_error(tmp_path):
     with pytest.raises(NotFound):
         memory_tool_memory_tool({"command": "view", "path": "/memories"}, home=tmp_path / "no")
 
@@ -274,7 +274,7 @@ def test_files_of_a_person_come_first(home):
     assert stored(home) == {"/memories/mine.md": "mine"}
 
 
-def test_a_directory_that_is_gone_is_made_again(used):
+def test_a_removed_directory_is_created_again(used):
     shutil.rmtree(used / "memories")
 
     look(used)
@@ -440,7 +440,7 @@ def test_one_at_a_time(used):
         look(used)
 
 
-def test_what_is_amiss_keeps_no_undo_from_being_done(used):
+def test_a_damaged_directory_does_not_stop_an_undo(used):
     (used / "config.toml").write_text("[store]\nlock_timeout_seconds = 0.01\n")
 
     with directory_lock(used), directory_updated(used):
@@ -474,7 +474,7 @@ def test_temp_files_are_no_notes_and_the_doctor_takes_them_away(used):
     assert os.listdir(used / "memories") == ["a.md"]
 
 
-def test_a_file_that_vanishes_while_it_is_looked_at_is_none(used, monkeypatch):
+def test_a_file_that_vanishes_during_the_scan_is_ignored(used, monkeypatch):
     monkeypatch.setattr(memory_tool, "_text", lambda file, path: file.unlink(missing_ok=True))
 
     with directory_lock(used):

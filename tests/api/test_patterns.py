@@ -130,7 +130,7 @@ def test_an_impossible_link_is_refused(home, target, kind, error):
     assert snapshot(home) == before
 
 
-def test_what_contradicts_stands_side_by_side(home):
+def test_contradictory_patterns_are_both_kept(home):
     store(home, "Use tabs in all files", "Do not use tabs in all files")
 
     found = patterns(home)

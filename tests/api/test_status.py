@@ -130,7 +130,7 @@ def test_a_broken_configuration_is_a_problem(place):
     assert "'claude.recal' is not a setting. Did you mean claude.recall?" in problem
 
 
-def test_of_the_log_the_last_lines_of_these_days_are_told(place, monkeypatch):
+def test_the_overview_has_the_last_recent_lines_of_the_log(place, monkeypatch):
     monkeypatch.setattr(clock, "now", lambda: datetime(2026, 3, 10, 10, 15, tzinfo=UTC))
     days = [f"2026-03-0{day}T10:16:00Z Stop s failed {day}" for day in range(1, 10)]
     assert overview(home=place)["log"] == []

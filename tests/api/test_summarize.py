@@ -30,7 +30,7 @@ def ask(backend, *, timeout=60.0, most=200):
     )
 
 
-def test_a_good_answer_is_taken_at_once():
+def test_a_good_answer_is_accepted_at_once():
     asked = []
 
     found = ask(lambda said, most, strategy: asked.append((said, most, strategy)) or GOOD)
@@ -99,7 +99,7 @@ def test_a_backend_that_is_not_there_leaves_it_to_the_extractive_one():
     assert found.failures[0]["error_type"] in {"BackendUnavailable", "BackendFailed"}
 
 
-def test_where_nobody_writes_one_there_is_none(monkeypatch):
+def test_if_every_try_fails_there_is_no_prose(monkeypatch):
     silent = Completion(text=" ", backend="extractive")
     monkeypatch.setattr(summarize, "_ask_backend", lambda *given, **named: silent)
 
@@ -125,7 +125,7 @@ def test_a_task_is_json():
     assert data["max_tokens"] == 200
 
 
-def test_a_model_is_told_what_was_wrong_and_never_sees_a_secret(monkeypatch):
+def test_a_model_gets_the_reason_of_a_rejection_and_never_a_secret(monkeypatch):
     asked = []
 
     class Model:

@@ -47,7 +47,7 @@ def test_the_counter_of_the_home_counts_and_says_its_name(home):
     assert "× 2" in counted.counter
 
 
-def test_changing_the_counter_counts_everything_anew(home):
+def test_changing_the_counter_recounts_everything(home):
     aether.add_working_memory_item("one two three", "note", home=home)
 
     tokens.use_counter("estimate", 3.0, home=home)
@@ -77,7 +77,7 @@ def test_calibration_compares_what_the_home_holds_and_may_be_applied(home, monke
     assert aether.show("memory", home=home)["token_counter"]["factor"] == found.factor
 
 
-def test_nothing_to_calibrate_on_is_said(home):
+def test_calibrating_without_texts_is_rejected(home):
     with pytest.raises(InvalidInput, match="no texts to calibrate"):
         tokens.calibrate(home=home)
 
@@ -120,7 +120,7 @@ def test_before_any_report_the_profile_corrects(home):
     assert found.profile.window == 1_000_000
 
 
-def test_after_a_report_the_count_is_what_the_provider_said(home):
+def test_after_a_report_the_count_is_that_of_the_provider(home):
     said = round(1.42 * estimate(TEXT))
 
     found = aether_record(NEW, counted(NEW, home), said, home)
@@ -222,7 +222,7 @@ def test_reports_that_cannot_be_reached_are_a_finding(home):
     assert [finding.code for finding in tokens.counting(NEW, place=home).findings] == ["StorageFailed"]
 
 
-def test_a_small_request_is_taken_and_changes_nothing(home):
+def test_the_report_of_a_small_request_changes_nothing(home):
     assert aether_record(NEW, 20, 400, home).reports == 0
     assert not (home / "data" / "usage.json").exists()
 
@@ -245,7 +245,7 @@ def test_a_mistake_in_own_models_is_refused_with_its_path(home, ask):
         ask(home=home) if ask is tokens.models else ask(home)
 
 
-def test_own_models_that_cannot_be_read_are_said_so(home):
+def test_unreadable_models_of_the_user_raise_an_error(home):
     (home / "models.json").mkdir()
 
     with pytest.raises(StorageFailed):

@@ -177,7 +177,7 @@ def test_getting_an_item_counts_the_access(home):
     assert got["metadata"]["last_accessed"] > got["metadata"]["timestamp"]
 
 
-def test_updating_merges_and_counts_anew(home):
+def test_updating_merges_and_recounts(home):
     """Defect 14 of the original: the whole metadata was replaced, and tokens stayed."""
     item_id = add(home, "short", metadata={"mine": 1})
 
@@ -379,7 +379,7 @@ def test_undoing_an_addition_takes_it_back_and_leaves_later_ones(home):
     assert homes.ids(home) == [first, second]
 
 
-def test_undo_is_refused_where_a_later_change_stands_on_it(home):
+def test_undo_is_refused_if_a_later_change_depends_on_it(home):
     item_id = add(home)
     revision = homes.anew(home).revision
     aether.update_working_memory_item(item_id, {"content": "corrected"}, home=home)
