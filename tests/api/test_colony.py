@@ -216,7 +216,7 @@ def test_a_transition_is_kept_if_its_second_snapshot_fails(home, monkeypatch):
             raise StorageFailed("no space left.", fix="Free some space.")
         return "snapshot_1"
 
-    monkeypatch.setattr(colony_operations, "automatic", full)
+    monkeypatch.setattr(colony_operations, "automatic_snapshot", full)
 
     entry = aether.transition_state("INIT", home=home)
 

@@ -101,7 +101,7 @@ def test_a_backend_that_is_not_there_leaves_it_to_the_extractive_one():
 
 def test_if_every_try_fails_there_is_no_prose(monkeypatch):
     silent = Completion(text=" ", backend="extractive")
-    monkeypatch.setattr(summarize, "_ask_backend", lambda *given, **named: silent)
+    monkeypatch.setattr("aether.backends.extractive.complete", lambda *given, **named: silent)
 
     found = ask("extractive")
 
