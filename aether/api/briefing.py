@@ -35,10 +35,14 @@ def session_brief(home: Home, source: str, session: str = "") -> str:
     snapshot = read(place)
     settings = config.or_default(place)
     since = _last_active(place, session, snapshot) if session and source in briefing.RESUMED else ""
+    wide = None
+    with contextlib.suppress(AetherError):  # the briefing of the project works without the user's own home
+        other = find(os.environ[USER_HOME]) if os.environ.get(USER_HOME) else place
+        wide = None if other == place else load(other).documents
     brief = briefing.briefing(
         snapshot.documents, occasion=source, now=now(), count=counter_of(snapshot.documents["memory"]),
         budget=settings.claude_brief_tokens, since=since, root=project_root(place),
-        wide=_wide(place, os.environ.get(USER_HOME, "")),
+        wide=wide,
     )  # fmt: skip
     if session and source not in briefing.RESUMED:
         hook_sessions.start_injected(place, session, brief.split("\n"))
@@ -56,17 +60,6 @@ def _last_active(home: Path, session: str, snapshot: Snapshot) -> str:
         if (stored["metadata"].get("architect") or {}).get("session") == session
     )
     return max(str(known["at"]), *own, "")
-
-
-def _wide(home: Path, named: str) -> dict[str, object] | None:
-    """Return the documents of the user's own home; None if it is missing, unreadable, or this one."""
-    if not named:
-        return None
-    try:
-        other = find(named)
-        return None if other == home else load(other).documents
-    except AetherError:
-        return None  # the briefing of the project works without it
 
 
 def subagent_brief(home: Home, caste: str) -> str:

@@ -325,26 +325,20 @@ def _apply_plan(found: Case, made: Plan, log: Log, at: tell.Moment, written: Wri
     )  # fmt: skip
     record = record._replace(step=step)
     emit_compaction(found, at, record, result)
+    fix = f"Nothing to do: {written.record.get('backend') or 'nobody'} wrote it."
+    rules = found.options.rules
+    failures = []
+    for failure in written.failures:  # the message of a failing backend may hold secrets
+        words = f"{failure['backend']}: {failure['message']}"
+        words = redact(words, rules) if rules else words
+        failures.append(Finding("warning", "summary-not-taken", failure["backend"], words, fix))
     findings = [
-        *found.findings, *_summary_failures(found, written), *result.findings, *save_copies(found, at, record, result),
+        *found.findings, *failures, *result.findings, *save_copies(found, at, record, result),
     ]  # fmt: skip
     return Compaction(
         raws, True, made.reason, result.tokens_before, result.tokens_after, found.budget.window, result.limit,
         found.counter, record, findings,
     )  # fmt: skip
-
-
-def _summary_failures(found: Case, written: WrittenSummary) -> list[Finding]:
-    """Return the failures of the requested summariser as findings, redacted."""
-    fix = f"Nothing to do: {written.record.get('backend') or 'nobody'} wrote it."
-    said = [
-        (failure["backend"], f"{failure['backend']}: {failure['message']}") for failure in written.failures
-    ]
-    rules = found.options.rules
-    return [
-        Finding("warning", "summary-not-taken", name, redact(words, rules) if rules else words, fix)
-        for name, words in said
-    ]
 
 
 def _summary(found: Case, made: Plan, at: tell.Moment) -> WrittenSummary:
@@ -413,7 +407,10 @@ def resolve_case(
     count, words = (
         (options.counter, options.counter_name) if options.counter else (counting.count, counting.label)
     )
-    sums = _tally(record, conversation_id, raws, wire, count)
+    key = (str(record), conversation_id)
+    sums = _TALLIES[key] = tally(raws, wire=wire, count=count, before=_TALLIES.pop(key, None))
+    if len(_TALLIES) > KEPT_TALLIES:
+        _TALLIES.popitem(last=False)
     limits = bounds(chosen, counting.profile.window if window is None and counting.profile else window or 0)
     behind = sum(message_tokens(one, count) for one in convert.read(options.unsaved or (), wire))
     budget = ContextBudget(
@@ -519,22 +516,6 @@ def _require_parts(model: Any, window: Any, policy: Any, options: Options) -> No
                 fix=f"Give an object that is a {name}.",
                 where=f"options.{name}",
             )
-
-
-def _tally(
-    record: Path,
-    conversation_id: str,
-    raws: Sequence[JsonObject],
-    wire: ProviderFormat | None,
-    count: Counter,
-) -> Tally:
-    """Return the token counts of the conversation; messages of an earlier call are not counted again."""
-    key = (str(record), conversation_id)
-    sums = tally(raws, wire=wire, count=count, before=_TALLIES.pop(key, None))
-    _TALLIES[key] = sums
-    if len(_TALLIES) > KEPT_TALLIES:
-        _TALLIES.popitem(last=False)
-    return sums
 
 
 def make_receipt(
@@ -722,7 +703,12 @@ def options_from_config(
         BackendUnavailable: a package that the configuration asks for is missing.
         InvalidInput: an address is invalid.
     """
-    kept = _storage(config) if storage is None else guarded_storage(storage)
+    kept = None if storage is None else guarded_storage(storage)
+    if storage is None and config.storage_enabled and config.storage_adapter != "none":
+        kept = storage_of(
+            config.storage_adapter, path=config.storage_path, bucket=config.storage_bucket,
+            prefix=config.storage_prefix, kms_key_id=config.storage_kms_key_id,
+        )  # fmt: skip
     carriers = [_exporter(config) if exporter is None else exporter]
     if kept is not None:
 
@@ -741,18 +727,6 @@ def options_from_config(
         exporter=exporters.fan_out(carriers),
         rules=redaction_rules(config),
         record=record_directory(home),
-    )
-
-
-def _storage(config: CompactConfig) -> StorageAdapter | None:
-    if not config.storage_enabled or config.storage_adapter == "none":
-        return None
-    return storage_of(
-        config.storage_adapter,
-        path=config.storage_path,
-        bucket=config.storage_bucket,
-        prefix=config.storage_prefix,
-        kms_key_id=config.storage_kms_key_id,
     )
 
 

@@ -115,22 +115,16 @@ def resume(conversation_id: str, messages: Sequence[JsonObject], *, home: Home =
 def resume_in(record: Path, conversation_id: str, messages: Sequence[JsonObject]) -> list[JsonObject]:
     """Do the same as `resume` for the conversations in the directory `record`."""
     log = load(record, conversation_id)
-    said = _live_messages(log)
+    known = _LIVE.pop(log.path, None)  # read once until the log grows
+    said = known[1] if known and known[0] is log else _since_cleared(log)
+    _LIVE[log.path] = (log, said)
+    if len(_LIVE) > KEPT_CONVERSATIONS:
+        _LIVE.pop(next(iter(_LIVE)), None)
     if not said or list(messages[: len(said)]) != list(said.values()):
         return list(messages)
     given = dict(zip(said, messages, strict=False))
     live = zip(log.context, conversations.context(log), strict=True)
     return [*(given.get(n, made) for n, made in live), *messages[len(said) :]]
-
-
-def _live_messages(log: Log) -> dict[int, JsonObject]:
-    """Return the messages since the context was cleared, read once until the log grows."""
-    known = _LIVE.pop(log.path, None)
-    said = known[1] if known and known[0] is log else _since_cleared(log)
-    _LIVE[log.path] = (log, said)
-    if len(_LIVE) > KEPT_CONVERSATIONS:
-        _LIVE.pop(next(iter(_LIVE)), None)
-    return said
 
 
 def pop_message(conversation_id: str, *, home: Home = None) -> JsonObject | None:

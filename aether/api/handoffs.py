@@ -136,7 +136,12 @@ def summary_change(
     known = [each for each in sessions_of(memory) if _digest_of(each["metadata"]) == digest]
     if known:
         return Change({}, result=ingest.already_stored(known[0]))
-    if _was_stored(snapshot, digest):
+    stored = [
+        receipt["revision"]
+        for _, receipt in archive.records(snapshot, "receipts")
+        if _digest_of(receipt) == digest
+    ]
+    if stored and not undone_revisions(snapshot).issuperset(stored):  # its session was evicted since
         return Change({})
     prose = prose_of(summary)
     given = [item["content"] for item in items_of(memory)]
@@ -218,16 +223,6 @@ def prose_of(summary: str) -> str:
 
 def _digest_of(holder: Mapping[str, Any]) -> str:
     return str((holder.get("architect") or {}).get("summary_sha256", ""))
-
-
-def _was_stored(snapshot: Snapshot, digest: str) -> bool:
-    """Return whether the summary was stored and its session has left since, other than by undoing."""
-    revisions = [
-        receipt["revision"]
-        for _, receipt in archive.records(snapshot, "receipts")
-        if _digest_of(receipt) == digest
-    ]
-    return bool(revisions) and not undone_revisions(snapshot).issuperset(revisions)
 
 
 def _session_without_items(documents: Mapping[str, Any], prose: str, digest: str, now: datetime) -> Change:

@@ -98,7 +98,7 @@ def test_undo_takes_back_the_last_change_that_was_not_undone(home):
     whole(home)
 
 
-def test_what_was_never_done_cannot_be_undone(home):
+def test_an_unknown_revision_cannot_be_undone(home):
     with pytest.raises(NotFound, match="revision 99"):
         aether.undo(99, home=home)
     with pytest.raises(Conflict):
@@ -175,7 +175,7 @@ def test_a_broken_configuration_hinders_no_repair(home):
     assert [finding.where for finding in aether.examine(home=home)] == ["config.toml"]
 
 
-def test_what_an_undo_takes_out_of_memory_is_in_the_archive(home):
+def test_items_that_an_undo_removes_are_in_the_archive(home):
     item = aether.add_working_memory_item("a note about the narwhal", "x", home=home)
 
     aether.undo(home=home)
@@ -341,7 +341,7 @@ def test_taking_a_snapshot_waits_for_the_lock_as_long_as_is_configured(home):
         aether.create_snapshot(home=home)
 
 
-def test_what_a_restore_takes_out_of_memory_is_in_the_archive(home):
+def test_items_that_a_restore_removes_are_in_the_archive(home):
     aether.create_snapshot(home=home)
     aether.add_working_memory_item("a note about the walrus", "x", home=home)
 

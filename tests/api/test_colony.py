@@ -105,7 +105,7 @@ def test_a_check_in_may_be_asked_for(home):
     assert [each["type"] for each in aether.active_signals(home=home)] == ["CHECKIN"]
 
 
-def test_what_a_phase_has_shown_steers_the_next_one(home):
+def test_patterns_of_a_phase_steer_the_next_one(home):
     """Defect 20 of the original: adaptation never fired."""
     high = [{"content": "Avoid global state in handlers", "relevance_score": 0.9, "type": "constraint"}]
     for nth in range(2):
@@ -199,7 +199,7 @@ def test_work_without_progress_is_a_crash(home, monkeypatch):
 
 
 @rows("phase", ["../x", "", -1, 1.5, None, True, 2**64])
-def test_what_is_no_phase_is_refused(home, phase):
+def test_an_invalid_phase_is_rejected(home, phase):
     before = snapshot(home)
 
     for call in (

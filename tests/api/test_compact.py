@@ -107,7 +107,7 @@ def test_below_every_trigger_the_very_messages_come_back_and_nothing_is_stored(h
 
 
 @pytest.mark.parametrize("wire", ["openai", "anthropic", "responses", "gemini", "plain"])
-def test_what_is_too_long_fits_afterwards_and_is_valid(home, wire):
+def test_a_conversation_that_is_too_long_fits_afterwards_and_is_valid(home, wire):
     messages = long(wire)
 
     done = preflight("c", messages, window=WINDOW, wire=wire, home=home)
@@ -118,7 +118,7 @@ def test_what_is_too_long_fits_afterwards_and_is_valid(home, wire):
     assert errors(done.messages, wire) == []
 
 
-def test_what_is_given_is_not_changed(home):
+def test_the_given_messages_are_not_changed(home):
     messages = long()
     before = json.dumps(messages)
 
@@ -233,7 +233,7 @@ def test_the_summary_holds_the_prose_of_the_model(home):
         None,
     ],
 )
-def test_what_is_no_summary_never_becomes_one(home, answer):
+def test_an_invalid_answer_never_becomes_a_summary(home, answer):
     told = Told()
     options = Options(backend=lambda said, most, strategy: answer, exporter=told)
 
@@ -370,7 +370,7 @@ def test_a_home_that_is_named_and_none_is_an_error(tmp_path, monkeypatch):
         preflight("c", talk(1), window=WINDOW)
 
 
-def test_what_another_process_appended_meanwhile_stays_in_the_context(home):
+def test_messages_of_another_process_stay_in_the_context(home):
     messages = long(turns=8)
     store_conversations.extend(home, "c", messages, now=clock.now())
 
@@ -448,7 +448,7 @@ def spoken(count):
     return [{"role": ("user", "assistant")[nth % 2], "content": said[nth % 2]} for nth in range(count)]
 
 
-def test_what_the_provider_reports_corrects_the_next_count(home):
+def test_a_report_of_the_provider_corrects_the_next_count(home):
     asked = preflight("c", spoken(10), model="some-model", home=home)
 
     assert answered("c", {"prompt_tokens": 2 * asked.tokens_after}, home=home)
@@ -460,7 +460,7 @@ def test_what_the_provider_reports_corrects_the_next_count(home):
     assert (listed.factor, listed.reports) == (2.0, 1)
 
 
-def test_what_was_compacted_is_what_a_report_is_about(home):
+def test_a_report_is_about_the_compacted_messages(home):
     asked = preflight("c", spoken(200), model="some-model", window=WINDOW, home=home)
     assert asked.triggered
 
@@ -490,7 +490,7 @@ def test_nothing_is_learned_where_it_would_be_about_something_else(given, home):
 
 
 @pytest.mark.parametrize("report", [0, {}, {"input_tokens": None}])
-def test_what_is_no_report_harms_nothing(report, home):
+def test_an_invalid_report_changes_nothing(report, home):
     preflight("c", spoken(10), model="some-model", home=home)
 
     assert not answered("c", report, home=home)
@@ -513,7 +513,7 @@ def test_of_few_requests_is_remembered_that_they_were_made(home, monkeypatch):
     assert [answered(name, 900, home=home) for name in "abc"] == [False, True, True]
 
 
-def test_what_is_live_no_longer_is_not_compacted_as_if_it_were(home):
+def test_messages_that_are_not_live_any_more_are_not_compacted(home):
     """Another process compacts between the reading and the compacting of this one."""
     said = spoken(200)
     conversations.add_messages("c", said, home=home)
@@ -526,7 +526,7 @@ def test_what_is_live_no_longer_is_not_compacted_as_if_it_were(home):
     assert len(load(home, "c").compactions) == 1
 
 
-def test_what_others_added_after_the_reading_stays_live(home):
+def test_messages_added_after_the_reading_stay_live(home):
     said, late = spoken(200), {"role": "user", "content": "And the lexer?"}
     conversations.add_messages("c", [*said, late], home=home)
 
@@ -536,7 +536,7 @@ def test_what_others_added_after_the_reading_stays_live(home):
     assert conversations.full_history("c", home=home) == [*said, late]
 
 
-def test_what_is_not_saved_yet_counts_and_is_not_recorded(home):
+def test_unsaved_messages_are_counted_and_not_recorded(home):
     said, behind = spoken(40), spoken(20)
     conversations.add_messages("c", said, home=home)
     assert not preflight("c", said, window=WINDOW, home=home).triggered
@@ -548,7 +548,7 @@ def test_what_is_not_saved_yet_counts_and_is_not_recorded(home):
     assert conversations.full_history("c", home=home) == said
 
 
-def test_who_passes_the_whole_each_time_pays_for_no_compaction_twice(home):
+def test_passing_the_full_history_each_time_compacts_nothing_twice(home):
     asked = []
 
     def writes(said, most, strategy):
@@ -616,7 +616,7 @@ def test_calls_and_results_without_each_other_are_findings(home):
         ({"options": Options(exporter="console")}, "options.exporter"),
     ],
 )
-def test_what_is_of_the_wrong_kind_is_refused_before_anything_is_done(home, given, where):
+def test_arguments_of_the_wrong_type_are_rejected_before_any_change(home, given, where):
     for _ in range(2):
         with pytest.raises(InvalidInput) as caught:
             preflight("c", **{"messages": long(), "window": WINDOW, "home": home, **given})
@@ -650,7 +650,7 @@ def test_a_conversation_that_grew_by_one_message_costs_that_message(home):
     assert len(counted) <= 3
 
 
-def test_what_is_sent_beside_the_messages_is_counted(home):
+def test_system_prompt_and_tools_are_counted(home):
     messages = history(1, "openai", turns=2)
     tools = [{"type": "function", "function": {"name": "look", "description": "Looks. " * 50}}]
 
@@ -795,7 +795,7 @@ def test_further_secrets_are_those_of_the_configuration():
     assert redaction_rules(CompactConfig(redaction_enabled=False)) is None
 
 
-def test_what_a_storage_of_the_callers_own_raises_is_a_failure_of_storage():
+def test_an_error_of_the_callers_storage_becomes_a_storage_failure():
     class Own:
         def save_transcript(self, session_id, messages, step):
             return f"{session_id}/{step}"

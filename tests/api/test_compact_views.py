@@ -42,7 +42,7 @@ def test_shortened_messages_differ_from_kept_ones(home):
     assert changes == ["kept", "kept", "shortened", "kept"]
 
 
-def test_what_was_undone_can_still_be_looked_at(home):
+def test_an_undone_compaction_can_still_be_shown(home):
     compacted(home)
     undo_compaction("c", home=home)
 

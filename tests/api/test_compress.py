@@ -184,7 +184,7 @@ def test_another_process_that_prepared_meanwhile_is_followed(home, monkeypatch):
 
 
 @rows("phase", ["../x", "a/b", "con", "", "x" * 300, "1", -1, 1.5, None, True, 2**64, float("nan")])
-def test_what_is_no_phase_is_refused_and_no_file_is_made(home, phase):
+def test_an_invalid_phase_is_rejected_and_no_file_is_made(home, phase):
     """Defect 9 of the original: the phase went into a path unescaped."""
     add(home)
     before = snapshot(home)
@@ -289,7 +289,7 @@ def test_a_session_may_have_any_name_and_makes_no_file_of_it(home, name):
     assert sessions(home) == []
 
 
-def test_what_happens_between_prepare_and_ingest_is_not_lost(home):
+def test_changes_between_prepare_and_ingest_are_kept(home):
     limits(home, capacity=400)
     reworded, read, evicted = add(
         home,
@@ -776,7 +776,7 @@ def test_when_no_architect_succeeds_nothing_changes_and_the_handoff_stays_open(n
     assert len(memory(noted)["compression"]["open"]) == 1
 
 
-def test_what_arrives_while_a_model_thinks_stays(noted, monkeypatch, scripted):
+def test_items_that_arrive_while_a_model_answers_are_kept(noted, monkeypatch, scripted):
     """The original cleared everything, and lost what arrived meanwhile."""
     scripted({"summary": "SQLite was chosen."})
     real = compress.ingest_session

@@ -15,7 +15,7 @@ from tests.tables import rows
 FIRST, SECOND = {"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}
 
 
-def test_what_is_added_is_live_and_whole(home):
+def test_added_messages_are_live_and_in_the_full_history(home):
     conversations.add_messages("c", [FIRST], home=home)
     conversations.add_messages("c", [], home=home)
     conversations.add_messages("c", [SECOND], home=home)
@@ -95,7 +95,7 @@ def test_a_named_directory_that_is_no_home_is_refused(tmp_path):
         conversations.add_messages("c", [FIRST], home=tmp_path)
 
 
-def test_who_passes_the_whole_each_time_goes_on_from_what_was_compacted(home):
+def test_passing_the_full_history_resumes_from_the_last_compaction(home):
     long = [
         {"role": role, "content": f"{nth} and so on. " * 9}
         for nth in range(30)

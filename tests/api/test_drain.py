@@ -126,7 +126,7 @@ def test_a_statement_before_a_compaction_is_noted_once_by_the_continued_turn(hom
     assert found == [CHOSE, FOUND, texts[-1]]
 
 
-def test_what_a_person_typed_meanwhile_is_a_request(home):
+def test_a_prompt_typed_during_a_turn_is_a_request(home):
     typed = {"text": "Always run the linter before you commit.", "uuid": "u7", "by": "user"}
 
     assert typed["text"] in taken(home, entry("Stop", message="Done with all of it.", said=[typed]))
@@ -141,7 +141,7 @@ def test_notes_bear_the_phase_that_the_colony_is_in(home):
     assert {item["metadata"]["phase"] for item in held(home)} == {4}
 
 
-def test_what_is_delivered_twice_is_noted_once(home):
+def test_an_event_that_is_delivered_twice_is_noted_once(home):
     one, call, stop = turn(1)
     batch = entry("PostToolBatch", calls=[{name: call[name] for name in ("tool", "input", "output", "id")}])
 
@@ -347,7 +347,7 @@ def test_malformed_entries_are_quarantined_and_the_others_stored(home, monkeypat
     assert "TypeError: a list is no text. Kept in quarantine/" in (home / "hook.log").read_text()
 
 
-def test_what_is_no_json_leaves_the_spool_for_quarantine(home):
+def test_an_entry_that_is_not_json_is_quarantined(home):
     put(home, *turn(1))
     (home / "hooks" / "spool" / "00-bad.json").write_bytes(b"{torn")
 
@@ -683,7 +683,7 @@ def test_importing_after_compression_adds_nothing_either(home, tmp_path):
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-def test_what_an_import_has_stored_hooks_do_not_store_again(compressed, home, tmp_path):
+def test_notes_of_an_import_are_not_stored_again_by_hooks(compressed, home, tmp_path):
     aether.import_transcripts([transcript(tmp_path / "s1.jsonl")], home=home)
     if compressed:
         aether.compress(1, home=home)

@@ -323,7 +323,7 @@ def test_an_entry_that_left_working_memory_is_superseded_and_one_undo_reverses_i
     assert {**after, "metrics": 0} == {**before, "metrics": 0}
 
 
-def test_what_is_not_one_statement_is_refused_with_what_to_do(place):
+def test_an_entry_of_several_statements_is_rejected_with_advice(place):
     compressed_superseding(place)
     graph.create_entities([{"name": "Ada", "entityType": "person", "observations": []}], home=place)
     signal = colony.emit_signal("FOCUS", "Look after it", home=place)["id"]

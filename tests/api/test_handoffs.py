@@ -83,7 +83,7 @@ def test_the_next_session_gets_the_same_rules(noted):
         ("summary goes here", "nothing"),
     ],
 )
-def test_what_is_no_summary_never_becomes_memory_and_the_receipt_says_why(noted, summary, reason):
+def test_an_invalid_summary_never_becomes_memory_and_the_receipt_has_the_reason(noted, summary, reason):
     done = ingest_summary(noted, summary)
 
     [receipt] = receipts(noted)
@@ -150,7 +150,7 @@ def test_each_compaction_of_a_conversation_is_a_session(noted):
     assert len(memory(noted)["short_term_memory"]["sessions"]) == 2
 
 
-def test_what_came_after_the_hand_off_was_prepared_stays(noted):
+def test_items_newer_than_the_hand_off_are_kept(noted):
     briefing.compaction_steering(noted)
     aether.add_working_memory_item("Said while the summary was written.", "user_input", home=noted)
 
@@ -176,7 +176,7 @@ def test_an_empty_memory_keeps_a_summary_only_where_there_is_no_session(home):
     assert len(memory(home)["short_term_memory"]["sessions"]) == 1
 
 
-def test_what_is_no_summary_is_not_kept_by_itself(home):
+def test_an_invalid_summary_is_not_stored_without_items(home):
     assert ingest_summary(home, "I'm sorry, but I can't help with that.") is None
     assert memory(home)["short_term_memory"]["sessions"] == []
 

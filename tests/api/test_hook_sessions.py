@@ -41,7 +41,7 @@ def test_an_unknown_session_starts_empty(home):
 
 
 @pytest.mark.parametrize("session", ["s1", "", "../../up", "a/b", "\ud800", "x" * 300, ".hidden", "Ü"])
-def test_what_is_written_is_read_whatever_the_session_is_called(session, home):
+def test_a_session_of_any_name_is_written_and_read(session, home):
     wanted = known(home, session, first_source="startup", seen=["a"], at="\ud800")
 
     write_session(home, session, wanted)
@@ -187,7 +187,7 @@ def test_a_note_says_that_hooks_brought_it_in_which_phase_and_of_which_transcrip
     assert later["metadata"]["phase"] == 8
 
 
-def test_what_was_seen_is_bounded(session, monkeypatch):
+def test_the_list_of_seen_records_is_bounded(session, monkeypatch):
     monkeypatch.setattr(hook_sessions, "SEEN_KEPT", 5)
 
     contents(session, *[each for number in range(9) for each in turn(number)])
@@ -275,7 +275,7 @@ def test_only_the_newest_sessions_are_kept(place, monkeypatch):
     assert sorted(file.stem for file in (place / "hooks" / "injected").iterdir()) == ["c", "d"]
 
 
-def test_what_leads_elsewhere_is_neither_read_nor_written(tmp_path):
+def test_links_to_other_directories_are_neither_read_nor_written(tmp_path):
     home, other = tmp_path / "home", tmp_path / "other"
     for place in (home, other):
         place.mkdir()

@@ -140,7 +140,7 @@ def test_a_stranger_in_a_directory_keeps_nobody_out(home, tmp_path):
     assert "a.json" in [each["file"] for each in done.bad_lines]
 
 
-def test_what_is_not_there_or_no_transcript_is_an_error(home, tmp_path):
+def test_a_missing_file_or_an_unknown_format_is_an_error(home, tmp_path):
     (tmp_path / "empty").mkdir()
     before = snapshot(home)
 
@@ -188,7 +188,7 @@ def test_an_impossible_item_is_named_like_a_bad_line_and_the_others_are_stored(h
     whole(home)
 
 
-def test_what_another_process_imports_meanwhile_is_stored_once(home, tmp_path, monkeypatch):
+def test_notes_that_another_process_imports_meanwhile_are_stored_once(home, tmp_path, monkeypatch):
     monkeypatch.setattr(dedupe, "BATCH_ITEMS", 4)
     path = transcript(tmp_path, *map(note, range(10)))
     others = []
@@ -206,7 +206,7 @@ def test_what_another_process_imports_meanwhile_is_stored_once(home, tmp_path, m
     assert sorted(gone + contents(home)) == [note(nth)["content"] for nth in range(10)]
 
 
-def test_what_was_imported_at_the_very_same_time_is_stored_once(home, tmp_path, monkeypatch):
+def test_notes_imported_at_the_same_time_are_stored_once(home, tmp_path, monkeypatch):
     path = transcript(tmp_path, *map(note, range(3)))
 
     done = load(home, path, progress=lambda records, items: records == 3 and load(home, path))
@@ -370,7 +370,7 @@ REMEMBERED = [
 ]  # fmt: skip
 
 
-def test_what_hooks_would_not_keep_is_not_imported_either(home, tmp_path):
+def test_content_that_hooks_leave_out_is_not_imported(home, tmp_path):
     (home / "config.toml").write_text('[claude]\nprivate_paths = "secrets/**"\n')
 
     done = load(home, transcript(tmp_path, *REMEMBERED))
@@ -469,21 +469,21 @@ def test_hooks_compare_with_their_own_transcript_only(home):
     assert known == {"k1"}
 
 
-def test_what_is_archived_is_known(home):
+def test_archived_notes_are_known(home):
     stored(home, draft(via="hooks"))
     aether.clear_working_memory(home=home)
 
     assert dedupe.known_keys(homes.anew(home), to_hooks=False) >= {"k1"}
 
 
-def test_what_was_undone_is_as_good_as_never_noted(home):
+def test_undone_notes_count_as_never_captured(home):
     stored(home, draft(via="hooks"))
     aether.undo(home=home)
 
     assert dedupe.known_keys(homes.anew(home), to_hooks=False) == set()
 
 
-def test_what_is_archived_is_read_after_a_position(home):
+def test_the_archive_is_read_after_a_position(home):
     stored(home, draft())
     aether.clear_working_memory(home=home)
 
@@ -528,6 +528,6 @@ def test_a_storable_note_is_returned_checked_and_without_an_invalid_time():
 
 
 @pytest.mark.parametrize(("content", "reason"), [(" ", "required"), ("x" * 11, "11 tokens do not fit")])
-def test_what_cannot_be_stored_is_refused(content, reason):
+def test_impossible_notes_are_rejected(content, reason):
     with pytest.raises(InvalidInput, match=reason):
         dedupe.storable(draft(content), capacity=10, certain_chars=5, count=len)

@@ -87,7 +87,7 @@ def test_every_command_is_in_the_log_and_in_the_directory(home):
     assert lines[1].reason == "/memories/a.md"
 
 
-def test_what_the_model_got_wrong_is_an_answer_and_changes_nothing(home):
+def test_a_mistake_of_the_model_yields_an_answer_and_changes_nothing(home):
     before = homes.anew(home).revision
 
     assert memory_tool_memory_tool({"command": "view", "path": "/etc/passwd"}, home=home).is_error
@@ -311,7 +311,7 @@ def odd_ones(root):
         file.write(b"x")
 
 
-def test_what_is_no_note_is_listed_named_and_left_alone(used):
+def test_a_file_that_is_not_a_note_is_listed_and_left_unchanged(used):
     odd_ones(used / "memories")
     before = {path: path.lstat() for path in (used / "memories").rglob("*")}
 
@@ -339,7 +339,7 @@ def test_what_is_no_note_is_listed_named_and_left_alone(used):
     assert len(found) == 9
 
 
-def test_what_takes_the_place_of_a_note_stays(used):
+def test_a_file_in_the_place_of_a_note_is_kept(used):
     (used / "memories/a.md").write_bytes(b"\xff\xfe")
 
     look(used)

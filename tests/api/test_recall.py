@@ -87,7 +87,7 @@ def test_archived_items_sessions_and_patterns_are_found_and_read_in_full(place):
     assert {line.id for line in recall.recall("stripe webhook", home=place)} >= {archived}
 
 
-def test_what_an_index_says_a_text_costs_is_what_it_costs(place):
+def test_the_cost_in_the_index_is_the_cost_of_the_text(place):
     add(place, "A note on atomic writes.", "observation")
     compressed(place)
     aether.extract_pattern_to_long_term("Never block the loop", session_id="phase_1_by_hand", home=place)

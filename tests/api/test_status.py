@@ -101,7 +101,7 @@ def test_an_empty_colony_has_done_nothing_yet(place):
     assert found["hooks"] == {"paused": False, "waiting": 0, "last_event": ""}
 
 
-def test_what_was_done_is_counted(place):
+def test_the_status_counts_the_work(place):
     aether.add_working_memory_item("A note.", "observation", home=place, metadata={"phase": 1})
     aether.prepare_compression_data(1, home=place, manual=True)
     aether.trigger_phase_boundary_compression(1, stage.session(), home=place)

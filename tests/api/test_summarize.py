@@ -63,7 +63,7 @@ def test_the_second_answer_may_be_a_good_one():
     assert [failure["error_type"] for failure in found.failures] == ["Rejected"]
 
 
-def test_what_raises_is_not_asked_again():
+def test_a_summariser_that_raises_is_not_asked_again():
     asked = []
 
     def fails(said, most, strategy):
@@ -77,7 +77,7 @@ def test_what_raises_is_not_asked_again():
     assert "no network" in found.failures[0]["message"]
 
 
-def test_what_hangs_is_left_behind():
+def test_a_summariser_that_hangs_is_abandoned():
     release = threading.Event()
 
     found = ask(lambda said, most, strategy: release.wait(30) or GOOD, timeout=0.05)
@@ -88,7 +88,7 @@ def test_what_hangs_is_left_behind():
 
 
 @rows("answer", [None, 7, b"bytes"])
-def test_what_is_no_text_is_a_failure(answer):
+def test_an_answer_that_is_not_text_is_a_failure(answer):
     assert ask(lambda said, most, strategy: answer).record["backend"] == "extractive"
 
 

@@ -35,7 +35,7 @@ def fill(home, share):
     homes.add(home, "wm_fill", SENTENCE, tokens=wanted)
 
 
-def test_what_is_added_is_there_for_the_next_reader(home):
+def test_an_added_item_is_visible_to_the_next_reader(home):
     item_id = add(
         home,
         "Use JSON",
@@ -139,7 +139,7 @@ def nested(levels):
      {"v": nested(10_000)}, {"v": nested(101)}],
     ids=["nan", "infinity", "number as key", "set", "bytes", "tuple", "5000 digits", "10000 levels", "101 levels"],
 )  # fmt: skip
-def test_what_is_no_json_is_refused_and_nothing_changes(home, metadata):
+def test_an_item_that_is_not_json_is_rejected_and_nothing_changes(home, metadata):
     item_id = add(home)
     before = snapshot(home)
 
@@ -339,7 +339,7 @@ def test_at_the_hard_limit_the_least_recently_used_goes_to_the_archive_and_is_fo
     whole(home)
 
 
-def test_what_is_larger_than_working_memory_is_refused_and_nothing_goes(home):
+def test_an_item_larger_than_working_memory_is_rejected_and_nothing_is_evicted(home):
     """Defect 4 of the original: everything was evicted, and 2000 of 1000 tokens stored."""
     limits(home, capacity=1_000)
     add(home)
