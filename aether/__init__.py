@@ -56,12 +56,12 @@ if TYPE_CHECKING:
     from aether.api.colony import release_worker as release_worker
     from aether.api.colony import start_phase as start_phase
     from aether.api.colony import transition_state as transition_state
+    from aether.api.compact import Options as Options
     from aether.api.compact import answered as answered
     from aether.api.compact import compact as compact
     from aether.api.compact import compaction_plan as compaction_plan
     from aether.api.compact import preflight as preflight
     from aether.api.compact import undo_compaction as undo_compaction
-    from aether.api.compact_case import Options as Options
     from aether.api.compact_views import compaction_diff as compaction_diff
     from aether.api.compact_views import conversation_list as conversation_list
     from aether.api.compress import compress as compress
@@ -110,8 +110,7 @@ _NAMES_IN = {
         "detect_crash emit_signal recover_from_crash register_worker release_worker start_phase "
         "transition_state"
     ),
-    "aether.api.compact": "answered compact compaction_plan preflight undo_compaction",
-    "aether.api.compact_case": "Options",
+    "aether.api.compact": "Options answered compact compaction_plan preflight undo_compaction",
     "aether.api.compact_views": "compaction_diff conversation_list",
     "aether.api.compress": (
         "compress create_short_term_session evict_short_term_session prepare_compression_data "
@@ -149,7 +148,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'aether' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_MODULE_OF[name]), name)
+    found = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
+    return found
 
 
 def __dir__() -> list[str]:

@@ -34,7 +34,7 @@ sys.path.insert(0, str(ROOT))
 import report  # noqa: E402 - runnable without an installation
 
 from aether.api.compact import Compaction, preflight  # noqa: E402
-from aether.api.compact_case import Options  # noqa: E402
+from aether.api.compact import Options  # noqa: E402
 from tests.laws.histories import history  # noqa: E402
 
 MESSAGES = 10_000

@@ -39,6 +39,8 @@ BANNED = {
     "ladder|climb": "steps",
 }
 # Parts of names that the vocabulary has replaced.
+# A parameter of a public function: callers may give it by name.
+PUBLIC = {"aether/api/tokens.py: counted"}
 NAMES_BANNED = "tell tells told amiss anew mend mended stands gone begun begin due drafts salvage gist anchors likeness counted lean ladder climb taking departures reminders"
 # Fields that are keys of JSON output: they stay as they are.
 JSON_KEYS = {"gist"}
@@ -133,7 +135,7 @@ def test_names_are_plain():
         if name not in JSON_KEYS and banned & set(words_of(name))
     }
 
-    assert found == set()
+    assert found - PUBLIC == set()
 
 
 def test_errors_findings_notes_and_docstrings_are_plain():

@@ -1,8 +1,7 @@
-"""The home itself, as a caller asks for it: make it, fold it, show it, look back, undo, examine, mend.
+"""Administration of a home: init, fold, show, log, undo, examine, repair, export, and snapshots of the whole colony.
 
-Snapshots of the whole colony: taken by a person or before a transition, listed, restored.
-
-A restore is a change like any other: journalled, and undone by `undo`.
+A restored snapshot is a change like any other: in the journal, and reversed by `undo`. The checks and repairs themselves are
+in `store.doctor` and `memory.search`.
 """
 
 from __future__ import annotations
@@ -36,18 +35,18 @@ from aether.types import Change, Finding, JsonObject
 
 
 def create_snapshot(label: str = "", *, home: Home = None) -> JsonObject:
-    """Save the whole colony as it is and return what was saved, without the documents."""
+    """Save the whole colony and return the snapshot, without its documents."""
     return _take_snapshot(label, home, by_itself=False)
 
 
 def automatic_snapshot(label: str, *, home: Home = None) -> str:
-    """Save the colony before or after a transition and return the snapshot's id; old ones give way."""
+    """Save the colony before or after a transition and return the snapshot's id; the oldest automatic ones are removed."""
     taken = _take_snapshot(label, home, by_itself=True)
     place = find(home)
     snapshot_id = str(taken["snapshot_id"])
     with locked(place), storage_errors(place, left="The snapshot was taken."):
-        for gone in snapshots.prunable(list_snapshots(home=place), taken=snapshot_id):
-            _path(place, gone).unlink(missing_ok=True)
+        for old in snapshots.prunable(list_snapshots(home=place), taken=snapshot_id):
+            _path(place, old).unlink(missing_ok=True)
     return snapshot_id
 
 
@@ -74,12 +73,12 @@ def list_snapshots(*, home: Home = None) -> list[JsonObject]:
     place = find(home)
     if not (place / "data").is_dir():
         raise NotFound("is not a home: it has no data/.", fix='Run "aether init" there.', where=str(place))
-    # Restoring one that is not ours says what is wrong; the others are still of use.
+    # Restoring a file of another program reports it; the others are still useful.
     return sorted(filter(None, dict(_all(place)).values()), key=snapshots.sort_key, reverse=True)
 
 
 def examine_snapshots(home: Path) -> list[Finding]:
-    """Return the files that are not a snapshot, though they are JSON."""
+    """Return findings about files that are JSON and not a snapshot."""
     return [
         Finding(
             "warning", "unreadable", f"snapshots/{path.name}", "not a snapshot of aether.",
@@ -90,7 +89,7 @@ def examine_snapshots(home: Path) -> list[Finding]:
 
 
 def _all(home: Path) -> Iterator[tuple[Path, JsonObject | None]]:
-    """Yield every file of JSON with its snapshot, None where it holds none, or another's."""
+    """Yield every file of JSON with its snapshot; None if it holds none, or one of another id."""
     for path in (home / "snapshots").glob("*.json"):
         try:
             outline = snapshots.without_documents(files.parse_json(path.read_bytes(), where=path.name))
@@ -104,11 +103,11 @@ def _path(home: Path, snapshot_id: str) -> Path:
 
 
 def restore_snapshot(snapshot_id: str = "latest", *, home: Home = None) -> list[str]:
-    """Take the colony back to a snapshot and return the names of the documents that changed.
+    """Restore the colony from a snapshot and return the names of the documents that changed.
 
     Raises:
         NotFound: there is no such snapshot.
-        CorruptDocument: it is not what was saved.
+        CorruptDocument: it was changed since it was saved.
         InvalidDocument: it does not fit this aether.
     """
     place = find(home)
@@ -125,8 +124,13 @@ def restore_snapshot(snapshot_id: str = "latest", *, home: Home = None) -> list[
 
     at = now()
 
+    def valid(name: str, value: Any) -> Any:
+        present = migrations.current(name, value)
+        check.require(name, present, fix="Restore another snapshot.")
+        return present
+
     def plan(documents: Mapping[str, Any]) -> Change:
-        restored = snapshots.restore(documents, saved, current=_valid_document)
+        restored = snapshots.restore(documents, saved, current=valid)
         return snapshots.archive_removed(documents, restored, now=at)
 
     with directory_updated(place):
@@ -134,17 +138,11 @@ def restore_snapshot(snapshot_id: str = "latest", *, home: Home = None) -> list[
     return changed
 
 
-def _valid_document(name: str, value: Any) -> Any:
-    present = migrations.current(name, value)
-    check.require(name, present, fix="Restore another snapshot.")
-    return present
-
-
 def init(home: Home = None) -> Path:
     """Make the home ready for use and return its path; one that exists keeps everything.
 
     `home` is the home itself; by default `AETHER_HOME`, else `.aether/` in the current directory. Files of
-    the original v2.0 format that are there are brought in.
+    the original v2.0 format are converted.
 
     Raises:
         StorageFailed: the directory cannot be written.
@@ -158,7 +156,7 @@ def init(home: Home = None) -> Path:
 
 
 def fold(*, home: Home = None) -> int:
-    """Write what the journal says into the documents and return the revision they now contain."""
+    """Fold the journal into the documents and return the revision that they now contain."""
     return fold_home(find(home), now=now()).revision
 
 
@@ -177,7 +175,7 @@ def show(document: str, *, home: Home = None, revision: int | None = None) -> An
 
 
 class LogLine(NamedTuple):
-    """One transaction, as `aether log` tells it."""
+    """One transaction, as `aether log` lists it."""
 
     revision: int
     at: str
@@ -189,7 +187,7 @@ class LogLine(NamedTuple):
 
 
 def log(*, limit: int = 20, everything: bool = False, home: Home = None) -> list[LogLine]:
-    """Return the newest `limit` transactions, newest first (0: all); counted reads only if `everything`."""
+    """Return the newest `limit` transactions, newest first (0: all); bookkeeping only if `everything`."""
     snapshot = read(home)
     wanted = (
         entry for entry in entries_newest_first(snapshot) if everything or entry.operation not in BOOKKEEPING
@@ -208,9 +206,9 @@ def log(*, limit: int = 20, everything: bool = False, home: Home = None) -> list
 
 
 def undo(revision: int | None = None, *, home: Home = None) -> LogLine:
-    """Take one transaction back (default: the last that somebody asked for and was not undone) and return it.
+    """Reverse one transaction (default: the last by request that is not undone) and return it.
 
-    Later ones stay. What hooks did of themselves nobody asked for: it is taken back by its revision.
+    Later ones stay. Transactions of hooks are undone only by their revision.
 
     Raises:
         NotFound: there is no such revision.
@@ -223,8 +221,8 @@ def undo(revision: int | None = None, *, home: Home = None) -> LogLine:
 
     def plan(snapshot: Snapshot) -> Change:
         undone = snapshots.archive_removed(snapshot.documents, undo_change(snapshot, chosen), now=at)
-        mended = totals.derived_change(snapshot.documents, undone)
-        return join_changes(undone, mended, result=undone.result)
+        derived = totals.derived_change(snapshot.documents, undone)
+        return join_changes(undone, derived, result=undone.result)
 
     with memory_tool.directory_updated(place):
         entry: Entry = commit(place, plan, Author("undo", reason=f"of revision {chosen}"), now=at).result
@@ -232,7 +230,7 @@ def undo(revision: int | None = None, *, home: Home = None) -> LogLine:
 
 
 def examine(*, home: Home = None) -> list[Finding]:
-    """Return what is wrong with the home, errors first; nothing is changed."""
+    """Check the home and return the findings, errors first; nothing is changed."""
     place = find(home)
     if not place.is_dir():
         raise NotFound("is not a home.", fix='Run "aether init" there.', where=str(place))
@@ -243,18 +241,18 @@ def examine(*, home: Home = None) -> list[Finding]:
 
 
 def repair(*, home: Home = None) -> list[str]:
-    """Mend what can be mended and return what was done, in words."""
+    """Repair the home as far as possible and return the repairs in words."""
     place = find(home)
     done = store_doctor.repair(place, now=now())
 
     def plan(snapshot: Snapshot) -> Change:
         return totals.repaired(snapshot.documents)
 
-    settings = config.or_default(place)  # a broken config.toml must not keep the rest from being mended
+    settings = config.or_default(place)  # a broken config.toml must not stop the repair of the rest
     with memory_tool.directory_updated(place):
-        mended = commit(place, plan, Author("repair", by="doctor"), now=now(), settings=settings)
+        repaired = commit(place, plan, Author("repair", by="doctor"), now=now(), settings=settings)
     fold_home(place, now=now())
-    return [*done, *mended.result]
+    return [*done, *repaired.result]
 
 
 def check_schema(name: str, value: Any) -> list[Finding]:

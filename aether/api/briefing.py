@@ -1,4 +1,7 @@
-"""Briefings, as a hook asks for them: what a model is told, and how its summary is steered."""
+"""Briefings: the memory that hooks inject at the start of a session or a sub-agent, and instructions for summarisers.
+
+The text is made by `memory.briefing`; here the home is read, and the injected log of the session is started.
+"""
 
 from __future__ import annotations
 
@@ -16,26 +19,30 @@ from aether.paths import project_root
 from aether.store import config
 from aether.store.snapshot import Snapshot, load
 
-# A sub-agent is given a task of its own; what it must know beside that is short.
+# Of the budget: a sub-agent has a task of its own, and needs little beside it.
 AGENT_SHARE = 1 / 3
-# Names a home whose preferences and constraints every session is told. A variable of the user's and no setting of a
+# Names a home whose preferences and constraints every session is given. It is a variable of the user, not a setting of a
 # home: a home may come with a repository, which must not choose whose memory is read.
 USER_HOME = "AETHER_USER_HOME"
 
 
 def session_brief(home: Home, source: str, session: str = "") -> str:
-    """Return the block that a session beginning by `source` is given, or "".
+    """Return the block for a session that starts by `source`, or "".
 
-    Resuming a session that is known tells what changed since it was last active.
+    The block for a resumed session has the changes since it was last active.
     """
     place = find(home)
     snapshot = read(place)
     settings = config.or_default(place)
     since = _last_active(place, session, snapshot) if session and source in briefing.RESUMED else ""
+    wide = None
+    with contextlib.suppress(AetherError):  # the briefing of the project works without the user's own home
+        other = find(os.environ[USER_HOME]) if os.environ.get(USER_HOME) else place
+        wide = None if other == place else load(other).documents
     brief = briefing.briefing(
         snapshot.documents, occasion=source, now=now(), count=counter_of(snapshot.documents["memory"]),
         budget=settings.claude_brief_tokens, since=since, root=project_root(place),
-        wide=_wide(place, os.environ.get(USER_HOME, "")),
+        wide=wide,
     )  # fmt: skip
     if session and source not in briefing.RESUMED:
         hook_sessions.start_injected(place, session, brief.split("\n"))
@@ -43,7 +50,7 @@ def session_brief(home: Home, source: str, session: str = "") -> str:
 
 
 def _last_active(home: Path, session: str, snapshot: Snapshot) -> str:
-    """Return when `session` was last heard of, or its conversation compacted: a summary tells nothing new to its own."""
+    """Return the time of the last event of `session`, or of the last summary of its own conversation."""
     known = find_session(home, session)
     if not known:
         return ""
@@ -55,19 +62,8 @@ def _last_active(home: Path, session: str, snapshot: Snapshot) -> str:
     return max(str(known["at"]), *own, "")
 
 
-def _wide(home: Path, named: str) -> dict[str, object] | None:
-    """Return the documents of the user's own home; None where there is none, it cannot be read, or it is this one."""
-    if not named:
-        return None
-    try:
-        other = find(named)
-        return None if other == home else load(other).documents
-    except AetherError:
-        return None  # a project's memory is told without it
-
-
 def subagent_brief(home: Home, caste: str) -> str:
-    """Return the block that a sub-agent of `caste` is given, or ""."""
+    """Return the block for a sub-agent of `caste`, or ""."""
     place = find(home)
     documents = read(place).documents
     budget = int(config.or_default(place).claude_brief_tokens * AGENT_SHARE)
@@ -82,12 +78,12 @@ def subagent_brief(home: Home, caste: str) -> str:
 
 
 def compaction_steering(home: Home, session: str = "", *, by: str = "queen") -> str:
-    """Return what the summariser must keep, having prepared the hand-off that its summary will be stored with.
+    """Prepare the hand-off for the next summary of a host, and return the instructions for its summariser.
 
-    Never raises for a home that is locked, full or broken: then it says what it can, and storing the summary
+    A home that is locked, full or broken raises no error: the instructions are shorter then, and storing the summary
     prepares the hand-off itself. `session` is the host's; `by` is the author in the log.
     """
-    del session  # what the host compacts may be any session's: working memory is the project's
+    del session  # working memory belongs to the project, not to one session
     try:
         place = find(home)
         documents = read(place).documents
@@ -95,7 +91,7 @@ def compaction_steering(home: Home, session: str = "", *, by: str = "queen") -> 
         return ""
     plain = briefing.steering(documents, now=now(), root=project_root(place))
     with contextlib.suppress(AetherError, OSError):
-        from aether.api.host_summary import prepare_for_summary  # half of the cost of telling
+        from aether.api.compress import prepare_for_summary  # half of the start-up time of this call
 
         prepare_for_summary(home, by=by)
     return plain

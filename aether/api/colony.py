@@ -1,4 +1,7 @@
-"""Signals, phases and the colony's state, as a caller asks for them."""
+"""The colony: signals, phases, states and workers, each change one transaction.
+
+The rules are in `memory.signals`, `memory.phases` and `memory.colony`; a transition is saved by snapshots (`api.admin`).
+"""
 
 from __future__ import annotations
 
@@ -28,10 +31,10 @@ def emit_signal(
     phase: int | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> JsonObject:
-    """Deposit a signal and return it; faded ones move to the events on the way.
+    """Deposit a signal and return it; faded ones move to the events in the same change.
 
     Raises:
-        InvalidInput: no such type, a strength outside 0 to 1, or the colony is executing (FOCUS, REDIRECT).
+        InvalidInput: an unknown type, a strength outside 0 to 1, or the colony is executing (FOCUS, REDIRECT).
     """
     at = now()
 
@@ -50,7 +53,7 @@ def emit_signal(
 
 
 def active_signals(*, caste: str | None = None, home: Home = None) -> list[JsonObject]:
-    """Return the signals that `caste` feels now, strongest first, each with its effective strength."""
+    """Return the signals that apply to `caste` now, strongest first, each with its effective strength."""
     found = signals.active_signals(read(home).documents["pheromones"], now=now(), caste=caste)
     return [copied(signal) for signal in found]
 
@@ -62,7 +65,7 @@ def colony(*, home: Home = None) -> JsonObject:
 
 
 def transition_state(new: str, trigger: str = "manual", *, home: Home = None) -> JsonObject:
-    """Take the colony to another state, with a snapshot before and after, and return the history entry.
+    """Change the state of the colony, with a snapshot before and after, and return the history entry.
 
     Raises:
         InvalidInput: that transition is not legal; the legal ones are named.
@@ -78,7 +81,7 @@ def transition_state(new: str, trigger: str = "manual", *, home: Home = None) ->
         ),
         Author("transition", reason=f"{old} to {new}: {trigger}"),
     ).result
-    with contextlib.suppress(AetherError):  # the transition stands, whatever becomes of its second snapshot
+    with contextlib.suppress(AetherError):  # the transition is committed, with or without its second snapshot
         after = automatic_snapshot(f"post_{old}_to_{new}", home=home)
         change(
             home,
@@ -91,7 +94,7 @@ def transition_state(new: str, trigger: str = "manual", *, home: Home = None) ->
 def start_phase(
     phase: int, *, name: str | None = None, goal: str | None = None, home: Home = None
 ) -> phases.PhaseChange:
-    """Start a phase: the colony goes to EXECUTING along its legal edges.
+    """Start a phase: the colony changes to EXECUTING by its legal transitions.
 
     Raises:
         InvalidInput: it is not a phase number, or another phase is running.
@@ -123,7 +126,7 @@ def complete_phase(phase: int, *, home: Home = None) -> phases.PhaseChange:
 
 
 def adapt_next_phase_from_memory(phase: int, *, home: Home = None) -> phases.AdaptedPhase | None:
-    """Carry the confident patterns of `phase` to the next one as signals; None where there is nothing new."""
+    """Emit the confident patterns of `phase` as signals for the next one; None if there are no new ones."""
 
     def plan(documents: Mapping[str, Any]) -> Change:
         return phases.adapt_next_phase(
@@ -136,7 +139,7 @@ def adapt_next_phase_from_memory(phase: int, *, home: Home = None) -> phases.Ada
 
 
 def await_queen_decision(phase: int, *, home: Home = None) -> JsonObject | None:
-    """Ask the Queen to review `phase`, and return the check-in that now waits."""
+    """Ask the Queen to review `phase`, and return the open check-in."""
     at = now()
 
     def plan(documents: Mapping[str, Any]) -> Change:
@@ -150,10 +153,10 @@ def await_queen_decision(phase: int, *, home: Home = None) -> JsonObject | None:
 
 
 def decide(decision: str, *, note: str | None = None, home: Home = None) -> JsonObject | None:
-    """Record what the Queen decided about the phase that waits, and return the check-in.
+    """Record the decision of the Queen on the open check-in, and return it.
 
     Raises:
-        InvalidInput: nothing waits, or there is no such decision.
+        InvalidInput: no check-in is open, or the decision is unknown.
     """
 
     def plan(documents: Mapping[str, Any]) -> Change:
@@ -169,7 +172,7 @@ def decide(decision: str, *, note: str | None = None, home: Home = None) -> Json
 def register_worker(
     worker_id: str, *, caste: str | None = None, task: str | None = None, home: Home = None
 ) -> JsonObject:
-    """Put a worker to work and return it; crash detection counts on the workers that are registered."""
+    """Register a worker and return it; crash detection relies on the registered workers."""
     done: JsonObject = change(
         home,
         lambda documents: colony_state.register_worker(
@@ -181,7 +184,7 @@ def register_worker(
 
 
 def release_worker(worker_id: str, *, home: Home = None) -> JsonObject:
-    """Take a worker off work and return it.
+    """Remove a worker from the register and return it.
 
     Raises:
         NotFound: it is not registered.
@@ -195,12 +198,12 @@ def release_worker(worker_id: str, *, home: Home = None) -> JsonObject:
 
 
 def detect_crash(*, home: Home = None) -> Finding | None:
-    """Return a finding where running work lost its workers or stands still, else None."""
+    """Return a finding if running work has lost its workers or makes no progress, else None."""
     return colony_state.detect_crash(colony(home=home), now())
 
 
 def recover_from_crash(*, home: Home = None) -> JsonObject:
-    """Take a crashed colony back to PLANNING, with a snapshot before, and return the history entry.
+    """Return a crashed colony to PLANNING, with a snapshot before, and return the history entry.
 
     Memory and signals stay as they are.
 

@@ -1,79 +1,96 @@
-"""Compacting, as a caller asks for it: look at a conversation before it is sent, and make it fit.
+"""Compaction of a conversation: look at it before it is sent, make it fit, record what was done, undo it.
 
-`preflight` returns the very messages it was given until a trigger of the policy fires; `compact` does not wait
-for one. The whole conversation stands in the home (`conversations/<id>/history.jsonl`) by the same write that
-records the compaction, so `undo_compaction` gives it back byte for byte. What cannot be made to fit changes nothing
-and raises. Copies that leave the home, through a storage adapter or an exporter, are redacted.
-
-A trial of compaction: what it would keep and change, with nothing recorded and nobody asked.
-
-What a dry run prints is by the policy as configured; keep counts that the ladder would lower are not lowered here.
-
-What a configuration of compaction asks for: its summariser, its place for copies, its exporter, its rules.
-
-Reading a configuration is done in `configuration`; here its words become the parts that `compacting` works with.
+`preflight` returns the very messages it was given until a trigger of the policy fires; `compact` does not wait for one. The
+write that records a compaction also stores the whole conversation in the home (`conversations/<id>/history.jsonl`), so
+`undo_compaction` restores it byte for byte. A conversation that cannot be made to fit is not changed, and an error is raised.
+Events and copies, through an exporter or a storage adapter, leave the home and are redacted; a copy that fails is a finding,
+because the exact record is in the home. The steps themselves are in `compaction`, differences and dry runs in `compact_views`.
 """
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from difflib import SequenceMatcher
-from functools import cache, partial
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from aether import clock
-from aether.api import compact_views as receipts
+from aether.api import tokens
 from aether.api import tokens as usages
-from aether.api.compact_case import (
-    DEFAULT_OPTIONS,
-    KEPT_TALLIES,
-    UNNAMED_MODEL,
-    Case,
-    Options,
-    as_dicts,
-    record_directory,
-    resolve_case,
-)
-from aether.api.compact_views import DiffRow
-from aether.api.conversations import place, resume_in
+from aether.api.conversations import record_directory, resume_in
 from aether.api.home import Home
-from aether.api.summarize import WrittenSummary, write_summary
+from aether.api.summarize import Summarizer, WrittenSummary, write_summary
 from aether.backends import backend as backend_of
 from aether.backends.base import Settings
 from aether.clock import short_id
-from aether.compaction.budget import fires
-from aether.compaction.partition import Parts, partition
+from aether.compaction.budget import Bounds, ContextBudget, bounds, fires
 from aether.compaction.plan import LastCompaction, Plan, apply, plan
-from aether.compaction.policy import CompactConfig
-from aether.compaction.shapes import Policy, Receipt, SummaryTask
-from aether.errors import AetherError, Conflict, StorageFailed, shown
+from aether.compaction.policy import CompactConfig, validated
+from aether.compaction.policy import policy as named
+from aether.compaction.shapes import Compacted, Policy, Receipt, SummaryTask
+from aether.compaction.summary import rendered
+from aether.errors import AetherError, Conflict, InvalidInput, StorageFailed, shown
 from aether.events import events as tell
 from aether.events import exporters
+from aether.events.delivery import warn
 from aether.events.events import TOKEN_ESTIMATE, TRIGGER_DECISION, Event, Exporter, record
-from aether.messages.convert import bare, read
+from aether.messages import convert
 from aether.messages.model import Message, ProviderFormat
-from aether.redact.redact import Rules, redact, rules
+from aether.redact.redact import DEFAULT, Rules, redact, redacted, rules
 from aether.storage import storage as storage_of
 from aether.storage.adapter import StorageAdapter
-from aether.store import config, conversations
+from aether.store import config, conversations, files
 from aether.store.conversations import Log, load, path_of
 from aether.store.files import make_directory
-from aether.types import Finding, JsonObject
+from aether.tokens.count import Tally, message_tokens, system_tokens, tally, tools_tokens
+from aether.types import Counter, Finding, JsonObject
 
-# Each try ends one of those that compact one conversation at once: this is twice as many as a colony has workers.
+# Of several compactions of one conversation at once each try completes one: twice as many as a colony has workers.
 CONFLICT_TRIES = 16
-# By record and conversation: the model that is asked next, and what its request was counted as.
+# Conversations whose counts stay in memory; an orchestrator has few at a time.
+KEPT_TALLIES = 64
+# Keys of a provider's dict that an object keeps in its `meta`.
+META_KEYS = ("tool_calls", "tool_call_id", "name")
+# Name that integrations give to a model without one: its window is the smallest known, and nothing is learned.
+UNNAMED_MODEL = "unnamed"
+# Emitted at each turn; each event in a remote storage costs several requests.
+_EACH_TURN = frozenset({TOKEN_ESTIMATE, TRIGGER_DECISION})
+_TALLIES: OrderedDict[tuple[str, str], Tally] = OrderedDict()
+# By record and conversation: the model of the last preflight, and its count of the request.
 _REQUESTS: dict[tuple[Path, str], tuple[str, int]] = {}
 
 
+class Options(NamedTuple):
+    """Parts that an embedding program may replace; an empty value leaves the choice to the home."""
+
+    backend: str | Summarizer = ""
+    """Author of the summary: the name of a backend, or a function of the caller."""
+    settings: Settings | None = None
+    counter: Counter | None = None
+    counter_name: str = "caller"
+    """What `counter` is called in """
+    storage: StorageAdapter | None = None
+    exporter: Exporter | None = None
+    rules: Rules | None = DEFAULT
+    """Redaction of events and copies; None: not at all, and an event warns of it."""
+    record: Path | None = None
+    """The directory that keeps conversations, if that is not a home."""
+    unsaved: Sequence[JsonObject] | None = None
+    """Messages that are sent after these and recorded by another program. If it is given, even empty, the messages
+    are the live ones of the record: additions by others meanwhile are kept, and if the messages are not live any
+    more, nothing is changed (`Conflict`)."""
+
+
+DEFAULT_OPTIONS = Options()
+
+
 class Compaction(NamedTuple):
-    """A conversation that fits, and what was done to it."""
+    """A conversation that fits, and the changes that were made."""
 
     messages: list[JsonObject]
-    """As they may be sent, `meta` aside; the very objects that were given where nothing was changed."""
+    """To be sent without `meta`; the very objects that were given, unless they were changed."""
     triggered: bool
     reason: str
     """Why it was compacted, or why it was not."""
@@ -88,7 +105,7 @@ class Compaction(NamedTuple):
 
 
 class UndoneCompaction(NamedTuple):
-    """A conversation with its newest compaction taken back."""
+    """A conversation after undoing its newest compaction."""
 
     messages: list[JsonObject]
     step: int
@@ -109,17 +126,17 @@ def preflight(
     options: Options = DEFAULT_OPTIONS,
     home: Home = None,
 ) -> Compaction:
-    """Return `messages` as they may be sent to `model`: the same, or compacted where a trigger fires.
+    """Return `messages` for a request to `model`: the same, or compacted if a trigger fires.
 
-    Go on from what it returns, or pass the whole conversation each time: what was compacted before is then not
-    compacted again, unless `resume` is off. `window` is the model's own where none is given. `system` and `tools`
-    are counted and never changed.
+    Continue with the returned messages, or pass the whole conversation each time: earlier compactions are then applied
+    again, unless `resume` is off. The default of `window` is that of the model. `system` and `tools` are counted and never
+    changed.
 
     Raises:
-        InvalidInput: a message is none, the policy makes no sense, or there is neither a window nor a model.
-        BudgetExceeded: what is protected does not fit; nothing was changed.
-        NotFound: the named one is no home.
-        Conflict, LockTimeout, StorageFailed, CorruptDocument: it could not be recorded, and was not done.
+        InvalidInput: a message or the policy is invalid, or there is neither a window nor a model.
+        BudgetExceeded: the protected messages do not fit; nothing was changed.
+        NotFound: the named home does not exist.
+        Conflict, LockTimeout, StorageFailed, CorruptDocument: the compaction could not be recorded, and was not made.
     """
     given = as_dicts(messages)
     if resume and isinstance(options, Options) and options.unsaved is None:
@@ -187,21 +204,21 @@ def answered(conversation_id: str, usage: int | Mapping[str, Any], *, home: Home
     """Learn from the `usage` that a provider reports of the request that was last made to fit; return whether it did.
 
     `usage` is the number of input tokens, cached ones included, or the usage object of the answer. Nothing is learned
-    without a home, about a model without a name, where the caller's own counter counted, or from what is no usage:
-    an answer that is there is never lost for it.
+    without a home, about a model without a name, with a counter of the caller, or from an invalid usage object:
+    the answer of a model is never lost because of its usage.
     """
     try:
-        model, counted = _REQUESTS.pop((place(home), conversation_id))
-        usages.record_usage(model, counted, usage, home=home)
+        model, tokens = _REQUESTS.pop((record_directory(home), conversation_id))
+        usages.record_usage(model, tokens, usage, home=home)
     except (KeyError, AetherError):
         return False
     return True
 
 
 def undo_compaction(conversation_id: str, *, home: Home = None) -> UndoneCompaction:
-    """Take the newest compaction of a conversation back and return its messages, byte for byte as they were.
+    """Undo the newest compaction of a conversation and return its messages, byte for byte as they were.
 
-    Doing it again takes the one before back: what was said since each stands at the end.
+    Repeating it undoes the one before: messages since each are appended.
 
     Raises:
         NotFound: there is no such conversation, or no compaction that is not undone.
@@ -211,14 +228,14 @@ def undo_compaction(conversation_id: str, *, home: Home = None) -> UndoneCompact
 
 
 def _preflight(found: Case, *, force: bool) -> Compaction:
-    at = receipts.event_moment(found, short_id("preflight"))
-    receipts.emit_token_estimate(found, at)
+    at = event_moment(found, short_id("preflight"))
+    emit_token_estimate(found, at)
     try:
         if not force and not fires(found.budget, found.policy, len(found.raws)):
             return _remember_request(found, _unchanged(found, at, []))
         return _remember_request(found, _compact_with_retries(found, at, force=force))
     except AetherError as reason:
-        receipts.emit_error(found, at, kind=reason.code, message=reason.what, fallback="none")
+        emit_error(found, at, kind=reason.code, message=reason.what, fallback="none")
         raise
 
 
@@ -234,9 +251,9 @@ def _remember_request(found: Case, done: Compaction) -> Compaction:
 
 
 def _compact_with_retries(found: Case, at: tell.Moment, *, force: bool) -> Compaction:
-    """Plan and carry out; where another process compacted the same conversation meanwhile, plan anew.
+    """Plan and apply; if another process compacted the same conversation meanwhile, plan again.
 
-    A summary that was asked for is not asked for again while the task is the same.
+    A model is asked only once for the same task.
     """
     asked: dict[SummaryTask | None, WrittenSummary] = {}
     for left in reversed(range(CONFLICT_TRIES)):
@@ -245,7 +262,7 @@ def _compact_with_retries(found: Case, at: tell.Moment, *, force: bool) -> Compa
         if not made.triggered:
             break
         if made.task not in asked:
-            receipts.emit_decision(found, at, plan=made, reason=made.reason)
+            emit_decision(found, at, plan=made, reason=made.reason)
             asked[made.task] = _summary(found, made, at)
         try:
             return _apply_plan(found, made, log, at, asked[made.task])
@@ -256,15 +273,15 @@ def _compact_with_retries(found: Case, at: tell.Moment, *, force: bool) -> Compa
 
 
 def _known_log(found: Case) -> Log:
-    """Return the log of the conversation as far as the caller knows it."""
+    """Return the log of the conversation, up to the messages of the caller."""
     log = load(found.record, found.conversation_id)
     if found.options.unsaved is None:
         return log
     known = log._replace(context=log.context[: len(found.raws)])
     if conversations.context(known) != found.raws:
         raise Conflict(
-            f"what is live of conversation {shown(log.id)} is no longer what was read.",
-            fix="Read it again, and compact that.",
+            f"the live messages of conversation {shown(log.id)} have changed since they were read.",
+            fix="Read them again, and compact those.",
             where=str(log.path),
         )
     return known
@@ -272,7 +289,7 @@ def _known_log(found: Case) -> Log:
 
 def _unchanged(found: Case, at: tell.Moment, findings: list[Finding]) -> Compaction:
     reason = findings[-1].message if findings else "usage_pct < trigger_pct"
-    receipts.emit_decision(found, at, plan=None, reason=reason)
+    emit_decision(found, at, plan=None, reason=reason)
     used = found.budget.used
     return Compaction(
         found.raws, False, reason, used, used, found.budget.window, found.budget.limit, found.counter, None,
@@ -282,7 +299,7 @@ def _unchanged(found: Case, at: tell.Moment, findings: list[Finding]) -> Compact
 
 def _make_plan(found: Case, log: Log, *, force: bool) -> Plan:
     where = path_of(found.record, found.conversation_id)
-    # Asked for only where something is shortened: it reads every message.
+    # Computed only if something is shortened: it reads every message.
     known = cache(lambda: conversations.numbered(log, found.raws))
     last = log.compactions[-1].receipt if log.open else None
     return plan(
@@ -294,22 +311,29 @@ def _make_plan(found: Case, log: Log, *, force: bool) -> Plan:
 
 
 def _apply_plan(found: Case, made: Plan, log: Log, at: tell.Moment, written: WrittenSummary) -> Compaction:
-    """Carry the plan out: make the result, record both, and tell of it."""
+    """Apply the plan, record the compaction, and emit its events."""
     result = apply(made, written.prose)
     raws = [
         found.raws[place] if place is not None and message is made.messages[place] else message.raw
         for place, message in zip(result.places, result.messages, strict=True)
     ]
-    record = receipts.make_receipt(found, made, result, written, raws, step=0)
+    record = make_receipt(found, made, result, written, raws, step=0)
     make_directory(found.record)
     step = conversations.record_compaction(
         found.record, found.conversation_id, before=found.raws, after=raws, places=result.places,
         receipt=record._asdict(), now=clock.now(), read=log,
     )  # fmt: skip
     record = record._replace(step=step)
-    receipts.emit_compaction(found, at, record, result)
+    emit_compaction(found, at, record, result)
+    fix = f"Nothing to do: {written.record.get('backend') or 'nobody'} wrote it."
+    rules = found.options.rules
+    failures = []
+    for failure in written.failures:  # the message of a failing backend may hold secrets
+        words = f"{failure['backend']}: {failure['message']}"
+        words = redact(words, rules) if rules else words
+        failures.append(Finding("warning", "summary-not-taken", failure["backend"], words, fix))
     findings = [
-        *found.findings, *_summary_failures(found, written), *result.findings, *receipts.save_copies(found, at, record, result),
+        *found.findings, *failures, *result.findings, *save_copies(found, at, record, result),
     ]  # fmt: skip
     return Compaction(
         raws, True, made.reason, result.tokens_before, result.tokens_after, found.budget.window, result.limit,
@@ -317,27 +341,14 @@ def _apply_plan(found: Case, made: Plan, log: Log, at: tell.Moment, written: Wri
     )  # fmt: skip
 
 
-def _summary_failures(found: Case, written: WrittenSummary) -> list[Finding]:
-    """Return what became of the summariser that was asked for, where it failed; its last words may hold secrets."""
-    fix = f"Nothing to do: {written.record.get('backend') or 'nobody'} wrote it."
-    said = [
-        (failure["backend"], f"{failure['backend']}: {failure['message']}") for failure in written.failures
-    ]
-    rules = found.options.rules
-    return [
-        Finding("warning", "summary-not-taken", name, redact(words, rules) if rules else words, fix)
-        for name, words in said
-    ]
-
-
 def _summary(found: Case, made: Plan, at: tell.Moment) -> WrittenSummary:
-    """Return the prose of the summary; each failure on the way is told of."""
+    """Return the prose of the summary, and emit an event for each failure."""
     if made.task is None:
         return WrittenSummary(None, {}, [])
     settings = config.or_default(found.record)
     asked = found.options.backend or settings.compact_backend
     if isinstance(asked, str):
-        backend_of(asked)  # a name that is none is the caller's mistake, not a failure of a backend
+        backend_of(asked)  # an unknown name is a mistake of the caller, not a failure of a backend
     reach = found.options.settings or Settings(
         model=settings.compact_model, timeout_seconds=settings.compact_timeout_seconds
     )
@@ -346,114 +357,333 @@ def _summary(found: Case, made: Plan, at: tell.Moment) -> WrittenSummary:
     )
     then = written.record["backend"] if written.prose else "pruning-only"
     for failure in written.failures:
-        receipts.emit_error(found, at, kind=failure["error_type"], message=failure["message"], fallback=then)
+        emit_error(found, at, kind=failure["error_type"], message=failure["message"], fallback=then)
     return written
 
 
-class DryRun(NamedTuple):
-    """What a compaction would do; the counts are of messages."""
+class Case(NamedTuple):
+    """One call, with everything looked up and counted that a decision needs."""
 
-    total: int
-    pinned: int
-    recent: int
-    tool_io: int
-    eligible: int
-    """What may go: neither pinned nor recent nor among the newest calls."""
-    trigger: bool
-    reason: str
-    """Why it fires; empty where it does not."""
-    tokens: int
-    max_tokens: int
-    after: list[JsonObject]
-    """The messages as they would be sent; the same where nothing fires."""
-    tokens_after: int
+    conversation_id: str
+    raws: list[JsonObject]
+    sums: Tally
+    budget: ContextBudget
+    limits: Bounds
+    policy: Policy
+    model: str
+    counter: str
+    record: Path
+    options: Options
+    note: str
     findings: list[Finding]
 
 
-def dry_run(
-    messages: Sequence[JsonObject],
-    config: CompactConfig,
+def resolve_case(
+    conversation_id: str,
+    raws: Sequence[JsonObject],
     *,
-    system: Any = None,
-    tools: Any = None,
-    wire: ProviderFormat | None = None,
-    force: bool = False,
-    home: Home = None,
-) -> DryRun:
-    """Return what `preflight` would do to `messages`, or with `force` a compaction by hand.
+    model: str | None,
+    window: int | None,
+    policy: str | Policy,
+    system: Any,
+    tools: Any,
+    wire: ProviderFormat | None,
+    note: str,
+    options: Options,
+    home: Home,
+) -> Case:
+    """Look up and count everything that a decision about the call needs.
 
     Raises:
-        InvalidInput: a message is none.
-        BudgetExceeded: what is protected does not fit.
+        InvalidInput: a message or the policy is invalid, or there is neither a window nor a model.
+        NotFound: the named home does not exist.
     """
-    chosen = config.policy.policy()
-    found = resolve_case(
-        "trial", messages, model=config.model, window=config.max_context_tokens, policy=chosen, system=system,
-        tools=tools, wire=wire, note="", options=Options(), home=home,
-    )  # fmt: skip
-    parts = Counter(_parts(partition(found.sums.messages, chosen), chosen))
-    made = plan(
-        found.sums.messages, chosen, found.sums.count, window=config.max_context_tokens,
-        overhead=found.budget.used - found.budget.messages, tokens=found.sums.tokens, force=force,
-    )  # fmt: skip
-    result = apply(made, None)
-    return DryRun(
-        len(messages), parts["pinned"], parts["recent"], parts["tool_io"], parts["eligible"], made.triggered, made.reason,
-        result.tokens_before, config.max_context_tokens,
-        [message.raw for message in result.messages], result.tokens_after, [*found.findings, *result.findings],
-    )  # fmt: skip
-
-
-def _parts(found: Parts, policy: Policy) -> Iterator[str]:
-    """Yield for each message what holds it."""
-    for at, group in enumerate(found.groups):
-        if at in found.pinned:
-            part = "pinned"
-        elif at in found.orphans or at in found.summaries:
-            part = "eligible"
-        elif found.pair[at] >= 0:
-            part = "tool_io" if found.pair[at] < policy.keep_tool_pairs else "eligible"
-        else:
-            part = "recent" if found.turn[at] < policy.keep_recent_turns else "eligible"
-        yield from (part for _ in group.members)
-
-
-def diff_messages(before: Sequence[JsonObject], after: Sequence[JsonObject]) -> list[DiffRow]:
-    """Return what became of each message between two lists, by what they hold.
-
-    >>> said = [{"role": "user", "content": text} for text in "abc"]
-    >>> [(row.change, row.text) for row in difference(said, said[1:])]
-    [('removed', 'a'), ('kept', 'b'), ('kept', 'c')]
-    """
-    old, new = (
-        [json.dumps(bare(raw), sort_keys=True, default=str) for raw in raws] for raws in (before, after)
+    _require_parts(model, window, policy, options)
+    record = options.record or record_directory(home)
+    chosen = validated(named(policy) if isinstance(policy, str) else policy)
+    counting = tokens.counting(model or "", place=record)
+    if window is None and counting.profile is None:
+        raise InvalidInput("there is neither a model nor a window.", fix="Give one of them.", where="window")
+    count, words = (
+        (options.counter, options.counter_name) if options.counter else (counting.count, counting.label)
     )
-    rows: list[DiffRow] = []
-    matcher = SequenceMatcher(None, old, new, autojunk=False)
-    for kind, start, end, at, until in matcher.get_opcodes():
-        if kind == "equal":
-            rows += (_row("kept", start + nth, at + nth, after[at + nth]) for nth in range(end - start))
-        else:
-            rows += (_row("removed", nth, None, before[nth]) for nth in range(start, end))
-            rows += (_row("added", None, nth, after[nth]) for nth in range(at, until))
-    return rows
+    key = (str(record), conversation_id)
+    sums = _TALLIES[key] = tally(raws, wire=wire, count=count, before=_TALLIES.pop(key, None))
+    if len(_TALLIES) > KEPT_TALLIES:
+        _TALLIES.popitem(last=False)
+    limits = bounds(chosen, counting.profile.window if window is None and counting.profile else window or 0)
+    behind = sum(message_tokens(one, count) for one in convert.read(options.unsaved or (), wire))
+    budget = ContextBudget(
+        limits.window, limits.reserve,
+        system=system_tokens(system, count) + behind, tools=tools_tokens(tools, count), messages=sums.total,
+    )  # fmt: skip
+    # If the caller gives the window, an unknown model is no finding.
+    doubts = [one for one in counting.findings if one.code != "unknown-model" or window is None]
+    return Case(
+        conversation_id,
+        list(raws),
+        sums,
+        budget,
+        limits,
+        chosen,
+        model or "",
+        words,
+        record,
+        options,
+        note,
+        [*limits.findings, *doubts, *unpaired_findings(sums.messages)],
+    )
 
 
-def _row(change: Any, before: int | None, after: int | None, raw: JsonObject) -> DiffRow:
-    (message,) = read([raw])
-    return DiffRow(change, before, after, message.role, _text(message), protected=False)
+def as_dicts(messages: Sequence[Any]) -> list[JsonObject]:
+    """Return messages as dicts; an object with `role`, `content` and `meta` is converted.
+
+    Raises:
+        InvalidInput: they are not a list, or one is neither.
+    """
+    if not isinstance(messages, Sequence) or isinstance(messages, (str, bytes)):
+        raise InvalidInput(
+            f"{shown(messages)} is not a list.", fix="Give a list of messages.", where="messages"
+        )
+    return [_as_dict(message, position) for position, message in enumerate(messages)]
 
 
-def _text(message: Message) -> str:
-    return " ".join(f"{block.tool} {block.text}".strip() for block in message.blocks)
+def _as_dict(message: Any, position: int) -> JsonObject:
+    if isinstance(message, dict):
+        return message
+    meta = getattr(message, "meta", None)
+    if not (isinstance(meta, dict) and hasattr(message, "role") and hasattr(message, "content")):
+        raise InvalidInput(
+            f"{shown(message)} is not a message.",
+            fix="Give each message as an object.",
+            where=f"messages[{position}]",
+        )
+    beside = {key: meta[key] for key in META_KEYS if key in meta}
+    own = {key: value for key, value in meta.items() if key not in beside}
+    return {
+        "role": message.role,
+        "content": message.content,
+        **beside,
+        **({convert.META: own} if own else {}),
+    }
 
 
-# Told at each turn; on a distant storage each event kept costs several requests.
-_EACH_TURN = frozenset({TOKEN_ESTIMATE, TRIGGER_DECISION})
+def unpaired_findings(messages: Sequence[Message]) -> list[Finding]:
+    """Return findings about calls without results and results without calls; both are passed on unchanged.
+
+    Calls that only results follow may still be running.
+    """
+    calls: dict[str, int] = {}
+    orphans: list[int] = []
+    spoken = -1
+    for position, message in enumerate(messages):
+        if message.role == "user" and any(block.kind == "text" for block in message.blocks):
+            spoken = position
+        for block in message.blocks:
+            if block.kind == "call":
+                calls[block.call_id] = position
+            elif block.kind == "result" and calls.pop(block.call_id, None) is None:
+                orphans.append(position)
+    dangling = [position for position in calls.values() if position < spoken]
+    return [
+        Finding(
+            "warning", code, f"messages[{found[0]}]", f"{len(found)} {what}, the first here.",
+            "See aether.messages.validate, or aether messages check --repair.",
+        )
+        for code, found, what in (
+            ("orphan-result", orphans, "result(s) of tools have no call"),
+            ("missing-result", dangling, "call(s) of tools were never answered"),
+        )
+        if found
+    ]  # fmt: skip
+
+
+def _require_parts(model: Any, window: Any, policy: Any, options: Options) -> None:
+    wanted = {
+        "model": model is None or isinstance(model, str),
+        "window": window is None or (isinstance(window, int) and not isinstance(window, bool)),
+        "policy": isinstance(policy, (str, Policy)),
+        "options": isinstance(options, Options),
+    }
+    for name, fits in wanted.items():
+        if not fits:
+            raise InvalidInput(f"{name} has the wrong type.", fix=f"See help on {name}.", where=name)
+    for name, method in (("storage", "save_transcript"), ("exporter", "emit")):
+        part = getattr(options, name)
+        if part is not None and not hasattr(part, method):
+            raise InvalidInput(
+                f"{shown(part)} has no {method}.",
+                fix=f"Give an object that is a {name}.",
+                where=f"options.{name}",
+            )
+
+
+def make_receipt(
+    case: Case,
+    plan: Plan,
+    result: Compacted,
+    written: WrittenSummary,
+    raws: Sequence[JsonObject],
+    *,
+    step: int,
+) -> Receipt:
+    """Return the record of one compaction that resulted in the messages `raws`."""
+    summary: JsonObject = {}
+    if result.summary:
+        tokens = case.sums.count(rendered(result.summary))
+        summary = {"version": result.summary.version, "tokens": tokens, **written.record}
+    stayed = {place for place in result.places if place is not None}
+    return Receipt(
+        conversation_id=case.conversation_id,
+        step=step,
+        at=clock.stamp(clock.now()),
+        policy=_policy_json(case.policy),
+        effective={
+            **_policy_json(result.effective), "window": case.limits.window, "limit": case.limits.limit,
+            "ceiling": case.limits.ceiling, "goal": case.limits.goal,
+        },
+        trigger=plan.reason,
+        note=case.note,
+        tokens_before=result.tokens_before,
+        tokens_after=result.tokens_after,
+        counter=case.counter,
+        messages_before=len(case.raws),
+        messages_after=len(raws),
+        kept=result.kept._asdict(),
+        removed=[at for at in range(len(case.raws)) if at not in stayed],
+        places=list(result.places),
+        protected=list(result.protected),
+        cuts=[cut._asdict() for cut in result.cuts],
+        steps=list(result.steps),
+        summary=summary,
+        sha256_before=messages_checksum(case.raws),
+        sha256_after=messages_checksum(raws),
+        findings=[finding._asdict() for finding in (*case.findings, *result.findings)],
+    )  # fmt: skip
+
+
+def messages_checksum(raws: Sequence[JsonObject]) -> str:
+    """Return the SHA-256 of messages as the log writes them, one per line."""
+    return hashlib.sha256(b"\n".join(map(files.json_line, raws))).hexdigest()
+
+
+def _policy_json(policy: Policy) -> JsonObject:
+    return {
+        key: list(value) if isinstance(value, tuple) else value for key, value in policy._asdict().items()
+    }
+
+
+def event_moment(case: Case, preflight: str) -> tell.Moment:
+    """Return the fields that every event of this call has."""
+    return tell.Moment(
+        clock.stamp(clock.now()),
+        case.conversation_id,
+        case.model,
+        case.budget.used,
+        case.budget.window,
+        preflight,
+    )
+
+
+def emit_event(case: Case, event: Event) -> None:
+    """Hand `event` to the exporter, if any, without waiting for its delivery."""
+    if case.options.exporter:
+        try:
+            case.options.exporter.emit(event)
+        except Exception as reason:  # noqa: BLE001 - an event must not stop the compaction
+            warn("exporter", f"an event was lost: {type(reason).__name__}: {reason}")
+
+
+def emit_token_estimate(case: Case, at: tell.Moment) -> None:
+    """Emit the token counts of the conversation."""
+    parts = {
+        "system": case.budget.system, "developer": case.budget.developer, "tools_schema": case.budget.tools,
+        "messages": case.budget.messages,
+    }  # fmt: skip
+    emit_event(case, tell.token_estimate(at, parts))
+
+
+def emit_decision(case: Case, at: tell.Moment, *, plan: Plan | None, reason: str) -> None:
+    """Emit the decision whether to compact, and its reason."""
+    policy = {
+        "trigger_pct": case.policy.trigger, "hard_cap_buffer": case.limits.reserve, "strategy": case.policy.strategy,
+    }  # fmt: skip
+    kept = plan and {
+        "pinned": plan.why.pinned,
+        "recent_turns": plan.why.recent,
+        "tool_pairs": plan.why.tool_pairs,
+    }
+    pruned = len(case.raws) - len(plan.kept) if plan else None
+    event = tell.trigger_decision(
+        at,
+        triggered=plan is not None,
+        reason=reason,
+        policy=policy,
+        kept=kept,
+        pruned_count=pruned,
+        note=case.note,
+    )
+    emit_event(case, event)
+
+
+def emit_error(case: Case, at: tell.Moment, *, kind: str, message: str, fallback: str) -> None:
+    """Emit the failure of a step, and its replacement."""
+    emit_event(case, tell.error(at, error_type=kind, message=message, fallback=fallback))
+
+
+def emit_compaction(case: Case, at: tell.Moment, found: Receipt, result: Compacted) -> None:
+    """Emit the result of a compaction."""
+    kept = {
+        "pinned": found.kept["pinned"], "recent_turns": found.kept["recent"], "tool_pairs": found.kept["tool_pairs"],
+    }  # fmt: skip
+    if result.summary:
+        removed = sum(case.sums.tokens[position] for position in found.removed)
+        event = tell.summary_created(
+            at, strategy=found.summary.get("strategy", case.policy.strategy), input_messages=len(found.removed),
+            input_tokens=removed, summary_tokens=found.summary["tokens"], summary=rendered(result.summary),
+        )  # fmt: skip
+        emit_event(case, event)
+    event = tell.pruned_messages(
+        at, pruned_count=len(found.removed), kept=kept, tokens_before=found.tokens_before,
+        tokens_after=found.tokens_after,
+    )  # fmt: skip
+    emit_event(case, event)
+
+
+def save_copies(case: Case, at: tell.Moment, found: Receipt, result: Compacted) -> list[Finding]:
+    """Save redacted copies of the earlier messages and of the summary; failures are findings."""
+    storage = case.options.storage
+    if storage is None:
+        return []
+
+    def clean(value: Any) -> Any:
+        return value if case.options.rules is None else redacted(value, case.options.rules)
+
+    if case.options.rules is None:
+        emit_event(case, tell.redaction_disabled(at, storage.name))
+    try:
+        # Copies may be older than the home: a step that they have already is not overwritten.
+        step = (
+            max(found.step, storage.next_step(case.conversation_id))
+            if hasattr(storage, "next_step")
+            else found.step
+        )
+        place = storage.save_transcript(case.conversation_id, clean(case.raws), step)
+        if result.summary:
+            about = {"text": rendered(result.summary), **found.summary, "receipt": found._asdict()}
+            storage.save_summary(case.conversation_id, clean(about), step)
+        emit_event(case, tell.archival(at, step=step, storage_adapter=storage.name, place=place))
+    except AetherError as reason:
+        emit_error(case, at, kind=reason.code, message=reason.what, fallback="home")
+        return [Finding("warning", "copy-failed", storage.name, reason.what, reason.fix)]
+    except Exception as reason:  # noqa: BLE001 - an adapter of the caller may raise any error
+        emit_error(case, at, kind=type(reason).__name__, message=str(reason), fallback="home")
+        return [Finding("warning", "copy-failed", storage.name, str(reason), "Repair the adapter.")]
+    return []
 
 
 def redaction_rules(config: CompactConfig) -> Rules | None:
-    """Return how copies are redacted; None where the configuration turns that off."""
+    """Return the redaction of copies; None if the configuration turns it off."""
     return rules(config.redaction_patterns) if config.redaction_enabled else None
 
 
@@ -464,19 +694,29 @@ def options_from_config(
     storage: StorageAdapter | None = None,
     exporter: Exporter | None = None,
 ) -> Options:
-    """Return what the operations of compaction are to use: the parts that `config` names, or those given.
+    """Return the options of a compaction: the parts that `config` names, or those given.
 
-    Conversations are kept in the home, or in `.compact/` where none is named and none found. Events of a compaction
+    Conversations are kept in the home, or in `.compact/` if none is named and none found. Events of a compaction
     are kept beside its copies.
 
     Raises:
         BackendUnavailable: a package that the configuration asks for is missing.
-        InvalidInput: an address cannot be.
+        InvalidInput: an address is invalid.
     """
-    kept = _storage(config) if storage is None else guarded_storage(storage)
+    kept = None if storage is None else guarded_storage(storage)
+    if storage is None and config.storage_enabled and config.storage_adapter != "none":
+        kept = storage_of(
+            config.storage_adapter, path=config.storage_path, bucket=config.storage_bucket,
+            prefix=config.storage_prefix, kms_key_id=config.storage_kms_key_id,
+        )  # fmt: skip
     carriers = [_exporter(config) if exporter is None else exporter]
     if kept is not None:
-        carriers.append(exporters.callback(partial(_save_event, kept), rules=redaction_rules(config)))
+
+        def save(event: Event) -> None:
+            if event.name not in _EACH_TURN or event.properties.get("triggered"):
+                kept.save_event(event.session_id, record(event))
+
+        carriers.append(exporters.callback(save, rules=redaction_rules(config)))
     return Options(
         backend=config.summarizer_backend,
         settings=Settings(
@@ -486,19 +726,7 @@ def options_from_config(
         storage=kept,
         exporter=exporters.fan_out(carriers),
         rules=redaction_rules(config),
-        record=place(home),
-    )
-
-
-def _storage(config: CompactConfig) -> StorageAdapter | None:
-    if not config.storage_enabled or config.storage_adapter == "none":
-        return None
-    return storage_of(
-        config.storage_adapter,
-        path=config.storage_path,
-        bucket=config.storage_bucket,
-        prefix=config.storage_prefix,
-        kms_key_id=config.storage_kms_key_id,
+        record=record_directory(home),
     )
 
 
@@ -524,7 +752,7 @@ class StorageFunctions(NamedTuple):
 
 
 class NumberedStorageFunctions(NamedTuple):
-    """The same, of a storage that knows which steps it has."""
+    """The same for a storage that knows its steps."""
 
     name: str
     save_transcript: Callable[[str, Sequence[JsonObject], int], str]
@@ -534,7 +762,7 @@ class NumberedStorageFunctions(NamedTuple):
 
 
 def guarded_storage(storage: StorageAdapter) -> StorageAdapter:
-    """Return a caller's own storage so that whatever it raises is a `StorageFailed`: its copies are not the record."""
+    """Return a storage of the caller so that its errors become `StorageFailed`: its copies are not the record."""
     name = str(getattr(storage, "name", "") or type(storage).__name__)
     kind = NumberedStorageFunctions if hasattr(storage, "next_step") else StorageFunctions
     saves = (_guarded(getattr(storage, each), name) for each in kind._fields[1:])
@@ -549,13 +777,7 @@ def _guarded(do: Callable[..., Any], name: str) -> Callable[..., Any]:
         except Exception as reason:
             what = f"{type(reason).__name__}: {reason}"
             raise StorageFailed(
-                what, fix="See to the storage; the home has the whole.", where=name
+                what, fix="Check the storage; the home has the full history.", where=name
             ) from reason
 
     return guard
-
-
-def _save_event(storage: StorageAdapter, event: Event) -> None:
-    """Append an event to those of its session; of turns that are not compacted nothing is kept."""
-    if event.name not in _EACH_TURN or event.properties.get("triggered"):
-        storage.save_event(event.session_id, record(event))

@@ -1,12 +1,9 @@
-"""Compression, as a caller asks for it: prepare a hand-off, ingest the session an architect made of it.
+"""Compression: prepare a hand-off, ask an architect for the session, store it; or store the summary of a host.
 
-The model is asked between the two, never while a lock is held. Sessions by hand, eviction and the
-numbers are here too; asking an architect is in `architects`.
-
-Architects: ask one to compress, hear why its answer was rejected, ask again, and end without a model.
-
-The architect is any backend of `backends`. A rejected answer is sent back with the reasons, twice; then,
-or when the backend fails, the built-in extractive architect does it, and the result says so.
+The model is asked between two transactions, never while a lock is held. The architect is any backend of `backends`. A rejected
+answer is sent back with the reasons, twice; after that, or when the backend fails, the built-in extractive architect writes the
+session, and the result says so. The content of a hand-off and of a summary's session is in `api.handoffs`, the rules of storing
+in `memory.ingest`.
 """
 
 from __future__ import annotations
@@ -15,8 +12,18 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from aether.api.handoffs import ensure_file, evicted_session, free_id, read_handoff
-from aether.api.home import Home, change, counter_of, find, fold_if_possible, now, read
+from aether.api.drain import lock_patience
+from aether.api.handoffs import ensure_file, evicted_session, free_id, read_handoff, summary_change
+from aether.api.home import (
+    Home,
+    change,
+    change_snapshot,
+    counter_of,
+    find,
+    fold_if_possible,
+    now,
+    read,
+)
 from aether.backends import backend as backend_of
 from aether.backends.base import Completion, Request, Settings
 from aether.backends.request import session_request
@@ -30,26 +37,30 @@ from aether.memory.ingest import IngestResult
 from aether.store import config
 from aether.store.commit import Author
 from aether.store.keys import Config
-from aether.store.snapshot import Snapshot, load
+from aether.store.snapshot import load
 from aether.types import Change, JsonObject, Session
+
+FALLBACK = "extractive"
+# One question and two corrections: a model that fails three times keeps failing.
+ANSWER_TRIES = 3
 
 
 class Prepared(NamedTuple):
-    """What preparing did."""
+    """Result of preparing a hand-off."""
 
     path: Path | None
-    """The hand-off file; None where there is nothing to compress."""
+    """The hand-off file; None if there is nothing to compress."""
     reason: str
-    """Why there is none; empty where there is one."""
+    """Why there is no file; empty if there is one."""
     record: JsonObject | None = None
     newer: int = 0
-    """Items of the phase that came after it was opened and are not in it."""
+    """Items of the phase that are newer than the hand-off and not in it."""
 
 
 def prepare_compression_data(
     phase: int, manual: bool = False, *, home: Home = None, new: bool = False
 ) -> Path | None:
-    """Return the path of the hand-off for the architect, or None where there is nothing to compress.
+    """Return the path of the hand-off for the architect, or None if there is nothing to compress.
 
     At a phase boundary that is: PHASE_COMPLETE was signalled for `phase` (`manual` is the Queen's own
     trigger and needs no signal) and working memory has items of it. While a hand-off is open, the same
@@ -62,16 +73,17 @@ def prepare(
     phase: int, *, manual: bool = False, new: bool = False, home: Home = None, settings: Config | None = None,
     by: str = "",
 ) -> Prepared:  # fmt: skip
-    """Return the hand-off of `phase` and its record, or why there is none.
+    """Return the hand-off of `phase` and its record, or the reason for having none.
 
     `settings` are those of the home unless given; `by` is the author of the change, the Queen unless given.
     """
     phase = check_phase(phase)
     place = find(home)
     snapshot = read(place)
-    reason = _reason_not_to(snapshot, phase, manual=manual)
-    if reason:
-        return Prepared(None, reason)
+    if not manual and signals.find_phase_complete(snapshot.documents["pheromones"], phase) is None:
+        return Prepared(None, f"No PHASE_COMPLETE signal for phase {phase}: it is not at its boundary yet.")
+    if not handoff.items_up_to(snapshot.documents["memory"], phase):
+        return Prepared(None, f"Working Memory is empty for phase {phase}, skipping compression.")
     record = handoff.open_handoff(snapshot.documents["memory"], phase)
     if new or record is None or not handoff.has_unchanged_items(snapshot.documents["memory"], record):
         at = now()
@@ -93,18 +105,10 @@ def prepare(
 
 
 def has_newer_items(phase: int, home: Path) -> bool:
-    """Return whether items came after the open hand-off of `phase`: who compresses means those too."""
+    """Return whether items are newer than the open hand-off of `phase`: compression is meant for those too."""
     memory = read(home).documents["memory"]
     record = handoff.open_handoff(memory, phase)
     return record is not None and bool(handoff.later_items(memory, record))
-
-
-def _reason_not_to(snapshot: Snapshot, phase: int, *, manual: bool) -> str:
-    if not manual and signals.find_phase_complete(snapshot.documents["pheromones"], phase) is None:
-        return f"No PHASE_COMPLETE signal for phase {phase}: it is not at its boundary yet."
-    if not handoff.items_up_to(snapshot.documents["memory"], phase):
-        return f"Working Memory is empty for phase {phase}, skipping compression."
-    return ""
 
 
 def trigger_phase_boundary_compression(
@@ -115,7 +119,7 @@ def trigger_phase_boundary_compression(
     architect: JsonObject | None = None,
     compression_id: str | None = None,
 ) -> IngestResult:
-    """Store the session that an architect made of the open hand-off, and return what that did.
+    """Store the session that an architect made of the open hand-off, and return the result.
 
     In one transaction: the session is stored, exactly the prepared items move to the archive (what
     arrived meanwhile stays), patterns are promoted, sessions over the limit are evicted, and a receipt is
@@ -140,7 +144,7 @@ def ingest_session(
     compression_id: str | None,
     by: str = "",
 ) -> IngestResult:
-    """Do what `trigger_phase_boundary_compression` does, with `by` as the author of the change."""
+    """Do the same as `trigger_phase_boundary_compression`, with `by` as the author of the change."""
     from aether.backends.request import instruction
 
     phase = check_phase(phase)
@@ -184,7 +188,7 @@ def create_short_term_session(
 def evict_short_term_session(session_id: str | None = None, *, home: Home = None) -> Session | None:
     """Move one session (default: the oldest) to the archive, its patterns extracted first, and return it.
 
-    None where there is no session.
+    None if there is no session.
 
     Raises:
         NotFound: there is no session with this id.
@@ -200,21 +204,59 @@ def evict_short_term_session(session_id: str | None = None, *, home: Home = None
     return evicted
 
 
-FALLBACK = "extractive"
-# Asked once, and corrected twice: a model that is wrong three times is wrong.
-ANSWER_TRIES = 3
+def ingest_summary(
+    home: Home, summary: str, *, session: str = "", trigger: str = "", by: str = "architect"
+) -> IngestResult | None:
+    """Store `summary`, written by a host, with the session of the open hand-off; return None if nothing was stored.
+
+    The same summary of the same host `session` again changes nothing. One undo reverses it. `handoffs.summary_change`
+    decides about the content.
+
+    Raises:
+        LockTimeout: another process was writing; nothing changed, and the hand-off stays open.
+    """
+    place, at = find(home), now()
+    done = change_snapshot(
+        place,
+        lambda snapshot: summary_change(snapshot, summary, session=session, trigger=trigger, now=at),
+        Author("compress", by=by, reason="summary of a compaction"),
+        settings=_hook_settings(place),
+    )
+    fold_if_possible(place)
+    ingested: IngestResult | None = done.result
+    return ingested
+
+
+def prepare_for_summary(home: Home, *, by: str = "queen") -> Prepared:
+    """Prepare the hand-off for the next summary of a host: all items of the phase in working memory."""
+    place = find(home)
+    phase = handoff.phase_to_compress(read(place).documents)
+    return prepare(
+        phase,
+        manual=True,
+        new=has_newer_items(phase, place),
+        home=place,
+        settings=_hook_settings(place),
+        by=by,
+    )
+
+
+def _hook_settings(home: Path) -> Config:
+    """Return the settings of `home` with the lock timeout of a hook."""
+    settings = config.or_default(home)
+    return settings._replace(lock_timeout_seconds=min(lock_patience(home), settings.lock_timeout_seconds))
 
 
 class Compressed(NamedTuple):
-    """What compressing did."""
+    """Result of a compression."""
 
     prepared: Prepared
     ingested: IngestResult | None
-    """None where there was nothing to compress, or the architect is a person."""
+    """None if there was nothing to compress, or the architect is a person."""
     architect: str
-    """Who wrote the session in the end."""
+    """Author of the stored session."""
     notes: list[str]
-    """What went wrong on the way, in words."""
+    """Failures on the way, in words."""
 
 
 def compress(
@@ -225,14 +267,14 @@ def compress(
     progress: Callable[[str], None] = lambda _: None,
     by: str = "",
 ) -> Compressed:
-    """Compress the items of `phase` by an architect, and return what became of them.
+    """Compress the items of `phase` by an architect, and return the result.
 
     `architect` is `extractive`, `anthropic`, `openai`, `ollama`, `command:'…'` or `manual` (stops after
-    the hand-off); by default the one in `config.toml`, else the extractive one. `progress` hears each step. `by` names
-    the author in the log; `undo` without a revision passes over changes by a hook.
+    the hand-off); by default the one in `config.toml`, else the extractive one. `progress` is called with
+    each step. `by` is the author in the log; `undo` without a revision skips changes by a hook.
 
     Raises:
-        InvalidInput: there is no such architect.
+        InvalidInput: the architect is unknown.
         BackendUnavailable: it needs a package, key, program or server that is missing.
     """
     place = find(home)
@@ -264,12 +306,12 @@ def _ask(
     prepared: Prepared, module: Any, reach: Settings, *, place: Path, notes: list[str],
     progress: Callable[[str], None], by: str,
 ) -> IngestResult | None:  # fmt: skip
-    """Return what ingesting the backend's answer did, or None once it failed for good."""
+    """Ask the backend until its answer is stored, and return the result; None if it fails or every answer is rejected."""
     path, record = prepared.path, prepared.record
     if path is None or record is None:
         return None
     handoff = read_handoff(path)
-    # Who works on data is told what the gate will ask for, so that nothing has to be added afterwards.
+    # The request lists what the fidelity gate requires, so that nothing has to be added afterwards.
     given = cast(
         JsonObject, {**handoff, "required": required_entries(handoff), "target_tokens": session_room(handoff)}
     )
@@ -299,7 +341,7 @@ def _ask(
 
 
 def _cost(spent: list[Completion], request: Request, given: JsonObject) -> JsonObject:
-    """Return who answered and what all the tries cost, for the receipt."""
+    """Return the author of the answer and the cost of all tries, for the receipt."""
     costs = [one.cost_usd for one in spent if one.cost_usd is not None]
     return {
         "backend": spent[-1].backend,

@@ -1,11 +1,8 @@
-"""Conversations of a home, as an agent's memory of what was said: add, look back, take back, begin anew.
+"""Conversations of a home: add messages, read them, remove the last one, clear the context, and check one for a provider.
 
-What is live and what was ever said differ where a conversation was compacted: `context` is what a model is sent,
-`whole` is everything. Nothing here ever takes a message out of the whole.
-
-Checking a conversation for a provider: read it in any format, say it in the provider's words, check, mend.
-
-Nothing is stored: the mended conversation comes back as the bytes of a file.
+A compaction makes the context of a conversation, which is sent to a model, differ from its full history. Nothing here ever
+removes a message from the full history. Checking stores nothing: the repaired conversation is returned as the bytes of a
+file.
 """
 
 from __future__ import annotations
@@ -15,37 +12,44 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from aether.api.compact_case import RECORD_NAME, record_directory
-from aether.api.home import Home, now
-from aether.errors import InvalidInput
+from aether.api.home import Home, find, now
+from aether.errors import InvalidInput, NotFound
+from aether.messages import transcripts
 from aether.messages.model import ProviderFormat
 from aether.messages.sources.chat import is_message
-from aether.messages.transcripts import Conversation, conversation_bytes, convert_conversation
-from aether.messages.transcripts import load_conversation as transcripts_load
+from aether.messages.transcripts import conversation_bytes, convert_conversation
 from aether.messages.validate import check
-from aether.messages.validate import repair as mend
+from aether.messages.validate import repair as repair_messages
 from aether.store import conversations
 from aether.store.conversations import Log, load
 from aether.store.files import make_directory
 from aether.types import Finding, JsonObject
 
-# Conversations of which is remembered what was said; an agent has few at a time.
+# Directory of conversations without a home: beside the copies of the default configuration.
+RECORD_NAME = ".compact"
+# Conversations whose live messages stay in memory; an agent has few at a time.
 KEPT_CONVERSATIONS = 64
-# What was said, by the log that it was read from; never handed out, since a caller may change what he is given.
+# Live messages, by the log that they were read from; never returned, because a caller may change them.
 _LIVE: dict[Path, tuple[Log, dict[int, JsonObject]]] = {}
 
 
-def place(home: Home) -> Path:
-    """Return the directory that keeps conversations: the home, or `.compact/` here where none is named and none found.
+def record_directory(home: Home) -> Path:
+    """Return the directory that keeps conversations: the home, or `.compact/` here if none is named and none found.
 
-    A directory of that name may be named too: a caller who remembers where he began goes on there.
+    A directory of that name may be given too, so that a caller can return to it from elsewhere. The directory is not
+    created; the first message or compaction does that.
 
     Raises:
-        NotFound: the one that is named is no home.
+        NotFound: the named home does not exist.
     """
     if home is not None and Path(home).name == RECORD_NAME:
         return Path(home).absolute()
-    return record_directory(home)
+    try:
+        return find(home)
+    except NotFound:
+        if home is not None or os.environ.get("AETHER_HOME"):
+            raise
+    return Path(RECORD_NAME).absolute()
 
 
 def add_messages(conversation_id: str, messages: Sequence[JsonObject], *, home: Home = None) -> None:
@@ -53,43 +57,43 @@ def add_messages(conversation_id: str, messages: Sequence[JsonObject], *, home: 
 
     Raises:
         InvalidInput: a message is not JSON.
-        NotFound: the named one is no home.
+        NotFound: the named home does not exist.
     """
     if messages:
-        here = place(home)
+        here = record_directory(home)
         make_directory(here)
         conversations.extend(here, conversation_id, messages, now=now())
 
 
 def context(conversation_id: str, *, home: Home = None) -> list[JsonObject]:
-    """Return the messages that are live: the last compaction's, and those said since.
+    """Return the live messages: the result of the last compaction, and those added since.
 
     Raises:
-        NotFound: the named one is no home.
+        NotFound: the named home does not exist.
     """
-    return conversations.context(load(place(home), conversation_id))
+    return conversations.context(load(record_directory(home), conversation_id))
 
 
 def full_history(conversation_id: str, *, home: Home = None) -> list[JsonObject]:
-    """Return every message that was ever said.
+    """Return every message that was ever added.
 
     Raises:
-        NotFound: the named one is no home.
+        NotFound: the named home does not exist.
     """
-    return conversations.history(load(place(home), conversation_id))
+    return conversations.history(load(record_directory(home), conversation_id))
 
 
 def since_cleared(conversation_id: str, *, home: Home = None) -> list[JsonObject]:
-    """Return every message that was said since the conversation was begun anew.
+    """Return every message that was added since the context was cleared.
 
     Raises:
-        NotFound: the named one is no home.
+        NotFound: the named home does not exist.
     """
-    return list(_since_cleared(load(place(home), conversation_id)).values())
+    return list(_since_cleared(load(record_directory(home), conversation_id)).values())
 
 
 def _since_cleared(log: Log) -> dict[int, JsonObject]:
-    """Return what was said since the conversation was begun anew, by number."""
+    """Return the messages that were added since the context was cleared, by number."""
     replaced = (n for step in log.open for n in log.compactions[step - 1].before)
     wanted = {*log.context, *replaced}
     said = (n for n, step in enumerate(log.derived, 1) if not step)
@@ -97,21 +101,25 @@ def _since_cleared(log: Log) -> dict[int, JsonObject]:
 
 
 def resume(conversation_id: str, messages: Sequence[JsonObject], *, home: Home = None) -> list[JsonObject]:
-    """Return `messages`, the whole of a conversation, with what was compacted before as it was compacted.
+    """Return `messages`, the whole of a conversation, with earlier compactions applied.
 
-    For callers who hold the whole themselves and pass all of it each time: what is recorded goes on from there. What
-    no compaction made comes back as the very object that was given.
+    For callers that hold the full history and pass all of it each time: the record continues from there. Messages that
+    no compaction made are returned as the very objects that were given.
 
     Raises:
-        NotFound: the named one is no home.
+        NotFound: the named home does not exist.
     """
-    return resume_in(place(home), conversation_id, messages)
+    return resume_in(record_directory(home), conversation_id, messages)
 
 
 def resume_in(record: Path, conversation_id: str, messages: Sequence[JsonObject]) -> list[JsonObject]:
-    """Return what `continued` does, of the conversations that the directory `record` keeps."""
+    """Do the same as `resume` for the conversations in the directory `record`."""
     log = load(record, conversation_id)
-    said = _live_messages(log)
+    known = _LIVE.pop(log.path, None)  # read once until the log grows
+    said = known[1] if known and known[0] is log else _since_cleared(log)
+    _LIVE[log.path] = (log, said)
+    if len(_LIVE) > KEPT_CONVERSATIONS:
+        _LIVE.pop(next(iter(_LIVE)), None)
     if not said or list(messages[: len(said)]) != list(said.values()):
         return list(messages)
     given = dict(zip(said, messages, strict=False))
@@ -119,64 +127,54 @@ def resume_in(record: Path, conversation_id: str, messages: Sequence[JsonObject]
     return [*(given.get(n, made) for n, made in live), *messages[len(said) :]]
 
 
-def _live_messages(log: Log) -> dict[int, JsonObject]:
-    """Return what was said since `log` was begun anew, read once for as long as the log does not grow."""
-    known = _LIVE.pop(log.path, None)
-    said = known[1] if known and known[0] is log else _since_cleared(log)
-    _LIVE[log.path] = (log, said)
-    if len(_LIVE) > KEPT_CONVERSATIONS:
-        _LIVE.pop(next(iter(_LIVE)), None)
-    return said
-
-
 def pop_message(conversation_id: str, *, home: Home = None) -> JsonObject | None:
-    """Take the newest live message back and return it; None where there is none.
+    """Remove the newest live message from the context and return it; None if the context is empty.
 
     Raises:
-        NotFound: the named one is no home.
+        NotFound: the named home does not exist.
     """
-    return conversations.pop(place(home), conversation_id, now=now())
+    return conversations.pop(record_directory(home), conversation_id, now=now())
 
 
 def clear_context(conversation_id: str, *, home: Home = None) -> None:
-    """Leave nothing live; what was said stays in the whole.
+    """Clear the context; the full history stays.
 
     Raises:
-        NotFound: the named one is no home.
+        NotFound: the named home does not exist.
     """
-    conversations.clear(place(home), conversation_id, now=now())
+    conversations.clear(record_directory(home), conversation_id, now=now())
 
 
 def conversation_ids(*, home: Home = None) -> list[str]:
     """Return the ids of the conversations, sorted.
 
     Raises:
-        NotFound: the named one is no home.
+        NotFound: the named home does not exist.
     """
-    return sorted(stored.id for stored in conversations.stored_conversations(place(home)))
+    return sorted(stored.id for stored in conversations.stored_conversations(record_directory(home)))
 
 
-# What is wrong with a message of nobody in particular, and gone once it is said in a provider's words.
+# Findings about plain messages that conversion to the format of a provider resolves.
 _FIXED_BY_CONVERSION = frozenset({"bad-role", "empty-content"})
 
 
 class CheckedMessages(NamedTuple):
-    """What a provider would say of a conversation."""
+    """Result of a check, or of a repair."""
 
     provider: ProviderFormat
     wire: ProviderFormat
-    """How the file spells its messages."""
+    """Format of the messages in the file."""
     messages: int
     findings: list[Finding]
-    """What is wrong; after a repair, what still is."""
+    """Reasons to refuse the conversation; after a repair, the remaining ones."""
     converted: list[Finding]
-    """What could not be said in the provider's words, where the file uses others."""
+    """Parts that the conversion to the format of the provider could not express."""
     repairs: list[Finding]
-    """What the repair did; `where` counts the messages before it."""
+    """Repairs that were made; `where` counts the messages before them."""
     others: int
-    """How many more conversations the file holds."""
-    mended: bytes
-    """The conversation after conversion and repair, as a file; empty where no repair was asked for."""
+    """Number of further conversations in the file."""
+    repaired: bytes
+    """The conversation after conversion and repair, as a file; empty without a repair."""
 
 
 def check_messages(
@@ -186,25 +184,30 @@ def check_messages(
     repair: bool = False,
     nth: int = 0,
 ) -> CheckedMessages:
-    """Return every reason for which `provider` would refuse the conversation in `source`, mended if asked.
+    """Return every reason for which `provider` would refuse the conversation in `source`, and with `repair` a repaired one.
 
-    Where none is named it is the provider whose words `source` uses.
+    The default is the provider whose format `source` has.
 
     Raises:
         NotFound: there is no such file, or no such conversation in it.
-        InvalidInput: the file holds no conversation, or its words are nobody's in particular and no provider is named.
+        InvalidInput: the file holds no conversation, or a plain one and no provider is named.
     """
-    read = transcripts_load(source, nth=nth)
+    read = transcripts.load_conversation(source, nth=nth)
     provider = provider or read.format
     if provider == "plain":
         raise InvalidInput(
-            "its words are no provider's in particular.",
-            fix="Say whose rules hold, with --for.",
+            "the messages have the format of no provider.",
+            fix="Name the provider with --for.",
             where=read.name,
         )
     said, converted = convert_conversation(read, provider)
-    hidden = _hidden(read)
-    done = mend(said.messages, provider) if repair else None
+    # Conversion resolves some findings about plain messages; the format of another agent is no error.
+    known = read.format != "plain" or read.origin.kind == "derived"
+    if known or all(is_message(message.raw) for message in read.messages):
+        hidden = []
+    else:
+        hidden = [one for one in check(read.messages, "plain") if one.code in _FIXED_BY_CONVERSION]
+    done = repair_messages(said.messages, provider) if repair else None
     if done:
         said = said._replace(messages=done.messages)
     return CheckedMessages(
@@ -221,11 +224,3 @@ def check_messages(
         read.others,
         conversation_bytes(said) if done else b"",
     )
-
-
-def _hidden(read: Conversation) -> list[Finding]:
-    """Return what is wrong with plain messages as they stand, and no longer is when they are converted."""
-    known = read.format != "plain" or read.origin.kind == "derived"
-    if known or all(is_message(message.raw) for message in read.messages):
-        return []  # the words of an agent's own dialect are nothing wrong
-    return [found for found in check(read.messages, "plain") if found.code in _FIXED_BY_CONVERSION]

@@ -1,38 +1,76 @@
-"""Forgetting, as a caller asks for it: show the plan, or do it in one transaction with a receipt."""
+"""Forgetting: remove entries from memory, supersede one by a correction, or erase a text from every file of the home.
+
+`forget` and `supersede` are one transaction each, with a receipt, and `undo` reverses them. `erase` has no undo: it rewrites
+every file that holds the text, the history included, and `undo` refuses the revisions that held it. All new files are made
+and checked before one is replaced (`store.rewrite`), under the locks of the home.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import os
+import re
+import stat
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, nullcontext, suppress
 from datetime import datetime
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from aether.api.home import Home, change, counter_of, now, read
-from aether.api.home import find as home_find
+from aether.api import memory_tool
+from aether.api.home import Home, change, copied, counter_of, drained, find, now, read
 from aether.clock import new_id
 from aether.errors import InvalidInput, NotFound, shown
 from aether.memory import items
-from aether.memory.forgetting import find
-from aether.memory.forgetting import forget as forgetting_forget
+from aether.memory.changes import chain_changes
+from aether.memory.forgetting import erase as erasing
+from aether.memory.forgetting import find as finding
+from aether.memory.forgetting import forget as forgetting
+from aether.memory.forgetting.erase import MARK, MIN_CHARS
 from aether.memory.forgetting.find import Target
-from aether.store import archive as store_archive
-from aether.store.commit import Author
-from aether.store.snapshot import Snapshot
+from aether.schemas import check
+from aether.store import archive, config, documents, files
+from aether.store.commit import Author, fold, settle
+from aether.store.conversations import path_of
+from aether.store.files import locked, storage_errors
+from aether.store.rewrite import DIRECTORY, Step, file_identity, finish, stage
+from aether.store.snapshot import Snapshot, load
 from aether.text.words import pluralize
-from aether.types import Change, JsonObject
+from aether.types import Change, Item, JsonObject
 
-# Documents that forgetting leaves alone: each has commands of its own.
+# Documents that forgetting leaves unchanged: each has commands of its own.
 UNCHANGED_DOCUMENTS = ("COLONY_STATE", "memories")
-# A shorter text is in too much to be meant.
+# A shorter text is part of too many entries.
 MIN_TEXT_CHARS = 3
+# A person took the trouble to correct it: as high as a constraint.
+SUPERSEDING_RELEVANCE = 0.9
+# A person writes these; erasing in them could change how aether works.
+OWN_FILES = ("config.toml", "models.json")
+INDEX = "index.sqlite"
+LOCK = "lock"
+# Kind of the files whose path starts so, in the words of a report; any other is `other`.
+KINDS = {
+    "data/journal": "history", "data/backups": "backups", "data/archive": "archive", "data/receipts": "records",
+    "data/events": "records", "data/history": "records", "data": "documents", "compressions": "hand-offs",
+    "snapshots": "snapshots", "conversations": "conversations", "memories": "memory files", "hooks": "hooks",
+    "quarantine": "quarantine", "hook.log": "logs", "telemetry": "logs",
+}  # fmt: skip
+# Advice for ids that `supersede` rejects.
+_INSTEAD = {
+    "session": 'It holds several statements: "aether memory forget --match TEXT" removes the wrong one, "aether memory add" adds the right one.',
+    "signals": 'Remove it with "aether memory forget {id}", and emit a new one with "aether signal emit".',
+    "graph": 'Remove it with "aether memory forget {id}"; a model adds it again through "aether mcp --tools graph".',
+}
+_DIGEST = re.compile(rb"[0-9a-f]{64}|[0-9a-f]{16}")
 
 
 class Forgotten(NamedTuple):
-    """The result of forgetting, or its plan."""
+    """Result of forgetting, or its plan."""
 
     targets: list[Target]
     similar: list[Target]
-    """Things that say the same in other words; they stay unless asked for too."""
+    """Entries with the same statement in other words; they are kept unless `similar` is set."""
     elsewhere: list[str]
     """Documents that hold the text too and are not changed."""
     receipt: JsonObject | None
@@ -40,107 +78,424 @@ class Forgotten(NamedTuple):
     """The revision to undo; 0 if nothing was changed."""
 
 
-class _Found(NamedTuple):
-    """Things to forget, and similar ones."""
-
-    targets: list[Target]
-    similar: list[Target]
-    elsewhere: list[str]
-
-
 def preview_forget(
     ids: Iterable[str] = (), *, match: str = "", similar: bool = False, home: Home = None
 ) -> Forgotten:
-    """Return what forgetting `ids`, or everything that contains the text `match`, would remove; nothing is changed.
+    """Return the entries that forgetting `ids`, or all that contains the text `match`, would remove; nothing is changed.
 
-    Everything that says the same as an item or pattern is forgotten with it: statements of sessions, patterns, the
-    prompt that it was part of, observations of the knowledge graph. With `similar`, so are those in other words.
+    Every entry that repeats the text of a named item or pattern is included: statements of sessions, patterns, the
+    prompt that it was part of, observations of the knowledge graph. `similar` includes those in other words.
 
     Raises:
         InvalidInput: neither or both are given, or the text is too short.
         NotFound: an id names nothing.
     """
     snapshot = read(home)
-    found = _found(snapshot.documents, remembered_archive(snapshot), list(ids), match, similar=similar)
-    return Forgotten(*found, None, 0)
+    targets, like, elsewhere = _matches(
+        snapshot.documents, remembered_archive(snapshot), list(ids), match, similar=similar
+    )
+    return Forgotten(targets, like, elsewhere, None, 0)
 
 
 def forget(
     ids: Iterable[str] = (), *, match: str = "", similar: bool = False, home: Home = None
 ) -> Forgotten:
-    """Remove from memory what `would_forget` returns, and return it.
+    """Remove from memory the entries that `preview_forget` returns, and return them.
 
-    No search, recall or briefing finds it any more; undoing the returned revision brings it back. Its text stays in
+    No search, recall or briefing finds them any more; undoing the returned revision brings them back. Their text stays in
     the history of the home.
 
     Raises:
-        InvalidInput, NotFound: as `would_forget`; nothing was changed.
+        InvalidInput, NotFound: as `preview_forget`; nothing was changed.
     """
-    place, wanted, at = home_find(home), list(ids), now()
+    place, wanted, at = find(home), list(ids), now()
     # The archive only grows; an item that arrives in it meanwhile was live, and is found in memory.
     archived = remembered_archive(read(place))
 
-    def plan(documents: Mapping[str, Any]) -> Change:
-        found = _found(documents, archived, wanted, match, similar=similar)
-        done = forget_targets(documents, found.targets, at)
-        return done._replace(result=(found, done.result))
+    def plan(state: Mapping[str, Any]) -> Change:
+        found = _matches(state, archived, wanted, match, similar=similar)
+        done = forget_targets(state, found[0], at)
+        return done._replace(result=(*found, done.result))
 
     author = Author("forget", reason=pluralize(len(wanted), "ids") if wanted else "by text")
     done = change(place, plan, author)
-    found, receipt = done.result
-    targets, like = ([Target(*each) for each in some] for some in found[:2])
-    return Forgotten(targets, like, found.elsewhere, receipt, done.revision if done.changed else 0)
+    *found, elsewhere, receipt = done.result
+    targets, like = ([Target(*each) for each in some] for some in found)
+    return Forgotten(targets, like, elsewhere, receipt, done.revision if done.changed else 0)
 
 
-def forget_targets(documents: Mapping[str, Any], targets: list[Target], at: datetime) -> Change:
+def forget_targets(state: Mapping[str, Any], targets: list[Target], at: datetime) -> Change:
     """Return the change that forgets `targets`; its result is the receipt."""
-    return forgetting_forget.forget(
-        documents, targets, now=at, count=counter_of(documents["memory"]), receipt_id=new_id("receipt", at, 0)
+    return forgetting.forget(
+        state, targets, now=at, count=counter_of(state["memory"]), receipt_id=new_id("receipt", at, 0)
     )
 
 
 def remembered_archive(snapshot: Snapshot) -> list[JsonObject]:
     """Return the archive records that are not forgotten, oldest first."""
     hidden = items.forgotten_ids(snapshot.documents["memory"])
-    return [
-        record for _, record in store_archive.records(snapshot, "items") if record["item"]["id"] not in hidden
-    ]
+    return [record for _, record in archive.records(snapshot, "items") if record["item"]["id"] not in hidden]
 
 
-def _found(
-    documents: Mapping[str, Any], archived: list[JsonObject], ids: list[str], match: str, *, similar: bool
-) -> _Found:
+def _matches(
+    state: Mapping[str, Any], archived: list[JsonObject], ids: list[str], match: str, *, similar: bool
+) -> tuple[list[Target], list[Target], list[str]]:
+    """Return the entries to forget, the similar ones, and the other documents that hold their text."""
     if bool(ids) == bool(match):
         raise InvalidInput("expected either ids or a text.", fix="Pass one of them.", where="forget")
     if match:
         if len(match.strip()) < MIN_TEXT_CHARS:
             raise InvalidInput(
-                f"the text {shown(match)} is too short: too much holds it.",
+                f"the text {shown(match)} is too short: too many entries hold it.",
                 fix=f"Use at least {MIN_TEXT_CHARS} characters.",
                 where="forget",
             )
-        return _Found(find.find_by_text(documents, archived, match), [], _elsewhere(documents, [match]))
-    targets, unknown = find.find_by_ids(documents, archived, ids)
+        return finding.find_by_text(state, archived, match), [], _elsewhere(state, [match])
+    targets, unknown = finding.find_by_ids(state, archived, ids)
     if unknown:
         raise NotFound(
             f"{shown(unknown[0])} is in no layer, no signal, not in the archive and not in the knowledge graph.",
             fix='See "aether recall QUERY".',
             where="forget",
         )
-    like = find.find_similar(documents, archived, targets)
+    like = finding.find_similar(state, archived, targets)
     if similar:
         targets, like = targets + like, []
-    return _Found(targets, like, _elsewhere(documents, find.statement_texts(targets)))
+    return targets, like, _elsewhere(state, finding.statement_texts(targets))
 
 
-def _elsewhere(documents: Mapping[str, Any], texts: list[str]) -> list[str]:
+def _elsewhere(state: Mapping[str, Any], texts: list[str]) -> list[str]:
     """Return the documents that hold one of `texts` and that forgetting does not change."""
-    sought = [json.dumps(text, ensure_ascii=False)[1:-1].casefold() for text in texts]
-    held = {
-        name: json.dumps(documents.get(name), ensure_ascii=False).casefold() for name in UNCHANGED_DOCUMENTS
-    }
+    wanted = [json.dumps(text, ensure_ascii=False)[1:-1].casefold() for text in texts]
+    held = {name: json.dumps(state.get(name), ensure_ascii=False).casefold() for name in UNCHANGED_DOCUMENTS}
     return [
         name
         for name, whole in held.items()
-        if any(one in whole for one in sought if len(one.strip()) >= MIN_TEXT_CHARS)
+        if any(one in whole for one in wanted if len(one.strip()) >= MIN_TEXT_CHARS)
     ]
+
+
+class Superseded(NamedTuple):
+    """Result of a correction."""
+
+    item: Item
+    """The correction, in working memory."""
+    forgotten: list[Target]
+    """All entries that held the earlier statement."""
+    revision: int
+
+
+def supersede(id: str, updates: Mapping[str, Any], *, home: Home = None) -> Superseded:
+    """Store `updates` (content and other fields of an item) in place of an archived item or a pattern, and return that.
+
+    Items of working memory are changed in place (`update_working_memory_item`); this is for entries that left it. All that
+    repeats the text of `id` is forgotten in the same transaction, so one undo brings it back.
+
+    Raises:
+        NotFound: nothing has this id.
+        InvalidInput: no content is given, a field is impossible, or `id` is neither an item nor a pattern.
+        BudgetExceeded: the new content does not fit.
+    """
+    place, at = find(home), now()
+    archived = remembered_archive(read(place))
+    given = copied(files.checked_json(dict(updates), where=f"item {id}"))
+
+    def plan(state: Mapping[str, Any]) -> Change:
+        targets, unknown = finding.find_by_ids(state, archived, [id])
+        if unknown:
+            raise NotFound(
+                f"{shown(id)} is in no layer and not in the archive.",
+                fix='See "aether recall QUERY".',
+                where="correct",
+            )
+        entry = _correction(targets[0], given)
+        done = chain_changes(
+            state,
+            lambda present: forget_targets(present, targets, at),
+            lambda present: items.add(
+                present["memory"], [entry], now=at, new_id=new_id, count=counter_of(present["memory"])
+            ),
+        )
+        return done._replace(result=(targets, done.result[1].ids[0]))
+
+    done = change(place, plan, Author("correct", reason=id))
+    targets, made = done.result
+    (item,) = (one for one in items.items_of(read(place).documents["memory"]) if one["id"] == made)
+    return Superseded(copied(item), [Target(*each) for each in targets], done.revision)
+
+
+def _correction(old: Target, given: Mapping[str, Any]) -> JsonObject:
+    """Return the entry that takes the place of `old`, checked."""
+    kind = "session" if old.type == "session" else old.layer
+    if kind in _INSTEAD:
+        raise InvalidInput(
+            f"{shown(old.id)} is not a single statement that could be corrected.",
+            fix=_INSTEAD[kind].format(id=old.id),
+            where="correct",
+        )
+    if "content" not in given:
+        raise InvalidInput(
+            f"{shown(old.id)} is not in working memory any more: only its text can be corrected.",
+            fix=f'Give the correct text: aether memory update {old.id} --content "TEXT".',
+            where="correct",
+        )
+    metadata = {**(given.get("metadata") or {}), "supersedes": old.id}
+    fields = {"type": old.type, "relevance_score": SUPERSEDING_RELEVANCE, **given, "metadata": metadata}
+    (made,) = items.checked_entries([fields])
+    return made
+
+
+class Erased(NamedTuple):
+    """Result of erasing, or its plan; it never holds the text."""
+
+    places: dict[str, int]
+    """How often the text occurs in each kind of file."""
+    files: int
+    skipped: int
+    """Texts of the named entries that are too short, or part of the format of files: they are kept."""
+    own: list[str]
+    """Files that a person wrote and that hold the text: they are not changed."""
+    left: list[str]
+    """Files that were changed meanwhile, and are not changed: erase again."""
+    forgotten: int
+    """Named entries that were removed from memory as well."""
+    done: bool
+
+
+class _File(NamedTuple):
+    """One file of the home, as it was read."""
+
+    path: str
+    data: bytes
+    known: tuple[int, int, int]
+
+
+class _Rewrites(NamedTuple):
+    """The new files, and the places that they were made for."""
+
+    places: Counter[str]
+    steps: list[Step]
+    skipped: int
+    own: list[str]
+
+    def report(self) -> Erased:
+        written = sum(bool(step.to) for step in self.steps)
+        return Erased(dict(self.places), written, self.skipped, self.own, [], 0, done=False)
+
+
+class _Occurrences(NamedTuple):
+    """Where a home holds a text."""
+
+    held: Counter[str]
+    """How often each file holds it."""
+    spellings: dict[str, None]
+    known: list[Any]
+    """The strings and objects that hold it."""
+    taken: set[str]
+    """The marks of earlier erasures."""
+
+
+def preview_erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Erased:
+    """Return how often the text `match`, or the texts of the entries `ids`, occur in the home; nothing is changed.
+
+    Raises:
+        InvalidInput: neither or both are given, or erasing the text would damage files.
+        NotFound: an id names nothing, not even in the history.
+    """
+    return _rewrites(drained(find(home)), list(ids), match).report()
+
+
+def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Erased:
+    """Replace the text `match`, or the texts of the entries `ids`, by a mark in every file of the home.
+
+    Named entries are forgotten first. None of it can be undone.
+
+    Raises:
+        InvalidInput, NotFound: as `preview_erase`; nothing was changed.
+        LockTimeout: another process used the home for too long; nothing was erased.
+        StorageFailed: the disk refused. If all new files were written by then, the next writer completes the erasure.
+    """
+    place, wanted = drained(find(home)), list(ids)
+    if wanted:
+        _rewrites(place, wanted, match)  # refused before anything is forgotten
+    present = []
+    for one in wanted:
+        with suppress(NotFound):  # only the history holds it
+            preview_forget([one], home=place)
+            present.append(one)
+    if present:
+        forget(present, home=place)
+    with _all_locks(place):
+        with storage_errors(place):
+            fold(settle(load(place), now=now()), now=now())
+        plan = _rewrites(place, wanted, match)
+        left: list[str] = []
+        if plan.steps:
+            stage(place, plan.steps)
+            left = finish(place)
+    done = bool(plan.steps or present)
+    return plan.report()._replace(left=left, forgotten=len(present), done=done)
+
+
+def _all_locks(place: Path) -> ExitStack:
+    """Take every lock that a writer of the home takes, in the same order, and return the stack that releases them."""
+    with ExitStack() as stack:
+        if (place / "data" / "memories").is_dir():
+            stack.enter_context(memory_tool.directory_lock(place))
+            memory_tool.synchronize_directory(place)
+        hooks = place / "hooks"
+        patience = config.or_default(place).lock_timeout_seconds
+        stack.enter_context(locked(hooks, timeout=patience) if hooks.is_dir() else nullcontext())
+        stack.enter_context(locked(place))
+        return stack.pop_all()
+
+
+def _rewrites(place: Path, ids: list[str], match: str) -> _Rewrites:
+    """Return the new files, all of them checked, in which the text does not occur any more."""
+    text = match.strip()
+    if bool(ids) == bool(text):
+        raise InvalidInput("expected either ids or a text.", fix="Pass one of them.", where="erase")
+    # No message repeats the text: it would be on a screen, and in a transcript.
+    if text and len(text) < MIN_CHARS:
+        raise InvalidInput(
+            "the text is too short: it is part of too many others.",
+            fix=f"Use at least {MIN_CHARS} characters, with the words beside it.",
+            where="erase",
+        )
+    if text and erasing.is_reserved(text):
+        raise _in_the_way("the words of the file formats of a home")
+    with storage_errors(place, left="Nothing was changed."):
+        texts, skipped = _texts_of_ids(place, ids) if ids else ([text], 0)
+        return _rewrites_of(place, texts)._replace(skipped=skipped)
+
+
+def _in_the_way(where: str) -> InvalidInput:
+    return InvalidInput(
+        f"the text is part of {where}: erasing it would damage files.",
+        fix="Use a longer text, with the words beside it.",
+        where="erase",
+    )
+
+
+def _texts_of_ids(place: Path, ids: list[str]) -> tuple[list[str], int]:
+    """Return the present and earlier texts of the entries `ids`, and how many more cannot be erased."""
+    texts: set[str] = set()
+    known: set[str] = set()
+    for file in _files(place):
+        if any(one.encode() in file.data for one in ids):
+            for entry in erasing.objects(file.path, file.data):
+                name = str(entry.get("session_id", entry.get("id")))
+                if name in ids and (held := [text.strip() for text in erasing.texts_of(entry)]):
+                    known.add(name)
+                    texts |= {text for text in held if not MARK.fullmatch(text)}
+    for missing in (one for one in ids if one not in known):
+        raise NotFound(
+            f"{shown(missing)} is in no layer, no signal, not in the archive and not in the history.",
+            fix='See "aether recall QUERY" and "aether log".',
+            where="erase",
+        )
+    fit = [text for text in texts if len(text) >= MIN_CHARS and not erasing.is_reserved(text)]
+    return fit, len(texts) - len(fit)
+
+
+def _files(place: Path) -> Iterator[_File]:
+    """Yield every file of the home but locks, the search index and the files of an erasure."""
+
+    def fail(reason: OSError) -> None:
+        raise reason  # a directory that cannot be read may hold the text
+
+    for directory, names, inside in os.walk(place, onerror=fail):
+        names.sort()
+        for name in sorted(inside):
+            path = Path(directory) / name
+            relative = path.relative_to(place).as_posix()
+            if name == LOCK or relative.startswith((INDEX, f"{DIRECTORY}/")):
+                continue
+            known = file_identity(path)
+            with suppress(FileNotFoundError):  # hooks make and remove theirs at any time
+                if known is not None and stat.S_ISREG(path.lstat().st_mode):
+                    yield _File(relative, path.read_bytes(), known)
+
+
+def _rewrites_of(place: Path, texts: list[str]) -> _Rewrites:
+    """Return the new files without `texts`."""
+    pattern = erasing.pattern_of(texts)
+    raw = re.compile(pattern.pattern.encode("utf-8", "surrogatepass"))
+    seen = _occurrences(place, pattern, raw)
+    own = [path for path in OWN_FILES if seen.held.pop(path, 0)]
+    places: Counter[str] = Counter()
+    for path, number in seen.held.items():
+        places[_kind(path)] += number
+    steps: list[Step] = []
+    mark_of = erasing.marks(seen.spellings, taken=seen.taken)
+    digests: dict[str, str] = {}
+
+    def replace(text: str) -> str:
+        return digests.get(text) or pattern.sub(lambda match: mark_of[match[0]], text)
+
+    for each in seen.known:
+        digests |= erasing.digests(each, replace)
+
+    def is_relevant(data: bytes) -> bool:
+        # A receipt of forgetting may hold the digest of several texts.
+        found = {digest.decode() for digest in _DIGEST.findall(data)}
+        return bool(raw.search(data) or b'"forgotten":[' in data or found & digests.keys())
+
+    for file in _files(place) if places.total() else ():
+        held = seen.held[file.path]
+        if file.path not in OWN_FILES and (held or is_relevant(file.data)):
+            # In a conversation that held the text, receipts of compactions hold digests of several messages.
+            every = held and file.path.startswith("conversations/")
+            data = erasing.rewrite_file(file.path, file.data, replace, bool if every else is_relevant)
+            if raw.search(data) or pattern.search(replace(file.path)):
+                raise _in_the_way(f"a file format ({_kind(file.path)})")
+            steps += _steps(place, file, data, replace)
+    if steps:
+        steps += [Step(name, "", (0, 0, 0), b"") for name in (INDEX, f"{INDEX}-journal")]
+    return _Rewrites(+places, steps, 0, own)
+
+
+def _occurrences(place: Path, pattern: re.Pattern[str], raw: re.Pattern[bytes]) -> _Occurrences:
+    """Return where the home holds a text that `pattern` matches in strings, and `raw` in bytes."""
+    seen = _Occurrences(Counter(), {}, [], set())
+    for file in _files(place):
+        seen.taken.update(MARK.findall(f"{file.path}\n{file.data.decode('utf-8', 'replace')}"))
+        if not raw.search(file.data) and not pattern.search(file.path):
+            continue
+
+        def look(text: str, path: str = file.path) -> str:
+            found = pattern.findall(text)
+            seen.held[path] += len(found)
+            seen.spellings.update(dict.fromkeys(found))
+            seen.known.extend([text] if found else [])
+            return text
+
+        look(f"/{file.path}")
+        look(erasing.conversation_of(file.path, file.data) or "")
+        erasing.rewrite_file(file.path, file.data, look, lambda line: bool(raw.search(line)))
+        objects = erasing.objects(file.path, file.data)
+        seen.known.extend(each for each in objects if pattern.search(str(each.get("content"))))
+    return seen
+
+
+def _kind(path: str) -> str:
+    return next((kind for start, kind in KINDS.items() if path.startswith(start)), "other")
+
+
+def _steps(place: Path, file: _File, data: bytes, replace: erasing.Rewrite) -> Iterator[Step]:
+    """Yield the steps that write `data`, and rename a file whose name, or whose conversation's id, held the text."""
+    to = replace(f"/{file.path}")[1:]
+    conversation = erasing.conversation_of(file.path, file.data)
+    renamed = conversation is not None and replace(conversation) != conversation
+    if conversation is not None and renamed:
+        to = path_of(place, replace(conversation)).relative_to(place).as_posix()
+    if data != file.data or to != file.path:
+        name = file.path.removeprefix("data/").removesuffix(".json")
+        if name in documents.NAMES:
+            before, after = (documents.parse(each, where=name).value for each in (file.data, data))
+            found = [check.findings(name, value) for value in (before, after) if value is not None]
+            if len(found) != 2 or len(found[0]) < len(found[1]):
+                raise _in_the_way(f"the schema of {name}")
+        yield Step(file.path, to, file.known, data)
+    if renamed:  # its lock keeps the directory, and with it the name
+        yield Step(f"{file.path.rpartition('/')[0]}/{LOCK}", "", (0, 0, 0), b"")

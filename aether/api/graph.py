@@ -1,8 +1,7 @@
-"""The knowledge graph, as a caller asks for it: what the official memory server does, over aether's store.
+"""The knowledge graph: the verbs of the official memory server over the store of aether.
 
-Each change is one journaled transaction, so writers at once lose nothing and `aether undo` takes any of them back.
-Secrets in what is given are replaced before they are stored, and in names that are asked for likewise; what is private
-and what aether itself told a model is left out.
+Each change is one journaled transaction, so concurrent writers lose nothing and `aether undo` reverses any of them. Secrets
+are replaced before they are stored, and in queries likewise; private blocks and text that aether injected are left out.
 """
 
 from __future__ import annotations
@@ -31,31 +30,38 @@ from aether.redact.redact import redact, without_whole_blocks
 from aether.store.commit import Author
 from aether.types import Change, JsonObject
 
-# Two of three words asked for: what has fewer is about something else. Searching finds every part of a text.
+# Share of the words of a query, two of three: an entity with fewer is about another subject.
 MATCH_SHARE = 0.6
 GRAPH_SOURCE = "mcp"
 
 
 class GraphImported(NamedTuple):
-    """What importing did."""
+    """Result of an import."""
 
     merged: Merged
     bad_lines: list[BadLine]
     """Lines that are neither entities nor relations."""
     revision: int
-    """What was committed, to take back; 0 where nothing was new."""
+    """The revision to undo; 0 if nothing was new."""
 
 
 def create_entities(entities: Iterable[Entity], *, home: Home = None) -> list[Entity]:
     """Store the entities whose names are new, and return those.
 
     Raises:
-        InvalidInput: a text cannot be stored, nothing is left of a name, or two names are one without their secrets.
+        InvalidInput: a text cannot be stored, a name is empty without its secrets, or two names are equal without them.
     """
     said = list(entities)
     given = _without_secrets(said)
     _require_names(given, "name")
-    _require_distinct(said, given)
+    names: dict[str, str] = {}
+    for at, (before, after) in enumerate(zip(said, given, strict=True)):
+        if names.setdefault(after["name"], before["name"]) != before["name"]:
+            raise InvalidInput(
+                f"without its secrets and private blocks, the name equals that of another entity: {after['name']!r}.",
+                fix="Give each entity its own name without a secret.",
+                where=f"[{at}]",
+            )
     created: list[Entity] = _change(
         "create_entities", lambda at: graph.create_entities(at, given, now=now()), home
     )
@@ -66,7 +72,7 @@ def create_relations(relations: Iterable[Relation], *, home: Home = None) -> lis
     """Store the relations that are new, and return those.
 
     Raises:
-        InvalidInput: a text cannot be stored, or nothing is left of a name.
+        InvalidInput: a text cannot be stored, or a name is empty without its secrets.
     """
     given = _without_secrets(list(relations))
     _require_names(given, "from", "to")
@@ -79,7 +85,7 @@ def create_relations(relations: Iterable[Relation], *, home: Home = None) -> lis
 def add_observations(
     observations: Iterable[NewObservations], *, home: Home = None
 ) -> list[AddedObservations]:
-    """Store what is new of entities, and return it for each.
+    """Add new observations to entities, and return them for each entity.
 
     Raises:
         NotFound: there is no such entity; nothing is stored.
@@ -131,7 +137,7 @@ def recall_entities(query: str, *, limit: int, home: Home = None) -> list[Match]
 
 
 def describe_entity(name: str, *, home: Home = None) -> Match:
-    """Return all that is known of one entity.
+    """Return one entity with its relations.
 
     Raises:
         NotFound: there is no such entity.
@@ -140,9 +146,9 @@ def describe_entity(name: str, *, home: Home = None) -> Match:
 
 
 def import_graph(source: str | os.PathLike[str] | IO[bytes], *, home: Home = None) -> GraphImported:
-    """Merge a file of the official memory server into the graph, and return what that did.
+    """Merge a file of the official memory server into the graph, and return the result.
 
-    Importing again adds nothing; what is in the graph already stays.
+    Importing again adds nothing; the present graph stays.
 
     Raises:
         NotFound: there is no such file.
@@ -157,7 +163,7 @@ def import_graph(source: str | os.PathLike[str] | IO[bytes], *, home: Home = Non
 
 
 def export_graph(*, home: Home = None) -> str:
-    """Return the graph as the official memory server keeps it, one entity or relation on a line."""
+    """Return the graph in the format of the official memory server, one entity or relation per line."""
     found = read_graph(home=home)
     return knowledge_graph.graph_text(found["entities"], found["relations"])
 
@@ -190,25 +196,14 @@ def _require_names(given: Iterable[Mapping[str, Any]], *fields: str) -> None:
         for field in fields:
             if not each[field].strip():
                 raise InvalidInput(
-                    f"{field} is empty, or nothing of it may be stored.",
-                    fix="Use a name that says what it is, without secrets and private blocks.",
+                    f"{field} is empty, or has only parts that are not stored.",
+                    fix="Use a name without secrets and private blocks.",
                     where=f"[{at}]",
                 )
 
 
-def _require_distinct(said: Iterable[Entity], given: Iterable[Entity]) -> None:
-    names: dict[str, str] = {}
-    for at, (before, after) in enumerate(zip(said, given, strict=True)):
-        if names.setdefault(after["name"], before["name"]) != before["name"]:
-            raise InvalidInput(
-                f"without what may not be stored, the name is that of another one: {after['name']!r}.",
-                fix="Give each a name of its own that holds no secret.",
-                where=f"[{at}]",
-            )
-
-
 def _without_secrets(value: Any) -> Any:
-    """Return a copy of what is given without secrets, private blocks, and what aether told a model."""
+    """Return a copy of `value` without secrets, private blocks and blocks that aether injected."""
     if isinstance(value, dict):
         return {key: _without_secrets(below) for key, below in value.items()}
     if isinstance(value, list):

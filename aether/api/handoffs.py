@@ -1,9 +1,9 @@
-"""Hand-offs without home access: their files, and the session that a host's summary makes of one.
+"""Hand-offs: their files, and the session that a host's summary makes of one.
 
-The drain stores summaries too, so nothing here reads or changes a home by an operation. The extractive architect makes
-the structured part (decisions, outcomes, high-value items) of what aether itself captured; the host's prose is only the
-session's `summary`, and only where the gate accepts it. A model that was given memory therefore makes no new evidence
-of it: prose is never promoted. Rejected prose never becomes memory; the extractive summary stays, and the receipt says why.
+The drain stores summaries too, so nothing here uses home access. The extractive architect makes the structured part
+(decisions, outcomes, high-value items) of the statements that aether itself captured; the host's prose is only the session's
+`summary`, and only if the gate accepts it. So a model that was given memory makes no new evidence of it: prose is never
+promoted. Rejected prose never becomes memory; the extractive summary is used, and the receipt gives the reason.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from aether.text.regex import lazy
 from aether.tokens.counters import counter_of
 from aether.types import Change, Handoff, JsonObject, Session
 
-# Of the target, however much the prose takes: what was captured is what can be relied on.
+# Of the target, with prose of any length: captured statements are the reliable part.
 STRUCTURED_SHARE = 0.5
 
 _THOUGHTS_END = lazy(r"(?i)</analysis\s*>")
@@ -54,7 +54,7 @@ def free_id(home: Path, memory: Mapping[str, Any], phase: int) -> str:
 
 
 def ensure_open(home: Path, documents: Mapping[str, Any], phase: int, now: datetime) -> Change:
-    """Return the change that opens a hand-off of `phase` unless one is open that still holds items.
+    """Return the change that opens a hand-off of `phase` unless one with items is open.
 
     Its result is the record of the hand-off.
     """
@@ -66,7 +66,7 @@ def ensure_open(home: Path, documents: Mapping[str, Any], phase: int, now: datet
 
 
 def ensure_file(snapshot: Snapshot, record: JsonObject) -> Path:
-    """Return the file of the open hand-off `record`, written if it is missing or damaged."""
+    """Return the file of the open hand-off `record`, written again if it is missing or damaged."""
     path = handoff_path(snapshot.home, record)
     try:
         read_handoff(path)
@@ -90,7 +90,7 @@ def read_handoff(path: Path) -> Handoff:
 
     Raises:
         NotFound: there is no such file.
-        CorruptDocument: it was changed or cut off.
+        CorruptDocument: it was changed or truncated.
     """
     try:
         data = path.read_bytes()
@@ -102,9 +102,9 @@ def read_handoff(path: Path) -> Handoff:
 
 
 def evicted_session(snapshot: Snapshot, name: str, digest: str) -> Session | None:
-    """Return the session made of this answer from the archive, if it was evicted and that was not undone."""
+    """Return the session of this answer from the archive, if it was evicted and that was not undone."""
     receipts = (record for _, record in archive.records(snapshot, "receipts"))
-    # Receipts are few, the archive is long: it is only read for an answer that was stored before.
+    # Receipts are few and the archive is long: it is read only for an answer that was stored before.
     if not any((it.get("session_id"), it.get("answer_sha256")) == (name, digest) for it in receipts):
         return None
     undone = undone_revisions(snapshot)
@@ -120,10 +120,10 @@ def summary_change(
 ) -> Change:
     """Return the change that stores `summary` with the session of the open hand-off; its result is an `Ingested`.
 
-    A hand-off is opened first where none is open. The result is None where nothing is stored: working memory is empty,
-    so what was said is in sessions already. Only where there is no session either (hooks were installed in the middle
-    of a conversation) is an accepted summary stored by itself. The same summary of the same host `session` again
-    changes nothing.
+    A hand-off is opened first if none is open. It has the result None if nothing is stored, because working memory is empty
+    and the sessions hold its items already. If there is no session either (hooks were installed in the middle of a
+    conversation), an accepted summary is stored by itself. The same summary of the same host `session` again changes
+    nothing.
 
     Raises:
         InvalidInput, Conflict: as `aether.memory.ingest.ingest`.
@@ -136,7 +136,12 @@ def summary_change(
     known = [each for each in sessions_of(memory) if _digest_of(each["metadata"]) == digest]
     if known:
         return Change({}, result=ingest.already_stored(known[0]))
-    if _was_stored(snapshot, digest):
+    stored = [
+        receipt["revision"]
+        for _, receipt in archive.records(snapshot, "receipts")
+        if _digest_of(receipt) == digest
+    ]
+    if stored and not undone_revisions(snapshot).issuperset(stored):  # its session was evicted since
         return Change({})
     prose = prose_of(summary)
     given = [item["content"] for item in items_of(memory)]
@@ -171,16 +176,18 @@ def summary_change(
 def _with_session(
     snapshot: Snapshot, record: JsonObject, prose: str, architect: JsonObject, now: datetime
 ) -> Change:
-    """Return the change that stores the session of the hand-off `record`, with `prose` as its summary if there is any."""
+    """Return the change that stores the session of the hand-off `record`, with `prose` as its summary unless it is empty."""
     from aether.backends import extractive
     from aether.backends.base import Settings
     from aether.backends.request import instruction, session_request
+    from aether.memory.fidelity import required_entries
 
     documents = snapshot.documents
     count = counter_of(documents["memory"])
     items = handoff.unchanged_items(documents["memory"], record)
     built = handoff.build_handoff(documents, record, items, revision=snapshot.revision, now=now)
-    request = session_request(_for_extractive(built, prose))
+    data = {**built, "required": required_entries(built), "summarised": bool(prose)}
+    request = session_request(cast(JsonObject, data))
     target = request.target_tokens
     room = max(handoff.PAGE_TOKENS, int(target * STRUCTURED_SHARE), target - count(prose))
     answer = extractive.complete(request._replace(target_tokens=room), settings=Settings(), count=count)
@@ -191,14 +198,8 @@ def _with_session(
     )  # fmt: skip
 
 
-def _for_extractive(built: Handoff, prose: str) -> JsonObject:
-    from aether.memory.fidelity import required_entries
-
-    return cast(JsonObject, {**built, "required": required_entries(built), "summarised": bool(prose)})
-
-
 def prose_of(summary: str) -> str:
-    """Return the prose of `summary`: without the thoughts before it, machinery, secrets and, if it is long, code.
+    """Return the prose of `summary`: without the analysis before it, markup of hosts, secrets and, if it is long, code.
 
     >>> prose_of("<analysis>Let me see.</analysis><summary>Chose SQLite.</summary>")
     'Chose SQLite.'
@@ -213,7 +214,7 @@ def prose_of(summary: str) -> str:
     if found:
         text = found[1]
     elif not thoughts and _THOUGHTS.search(text):
-        text = ""  # cut off before it began
+        text = ""  # truncated before the summary
     text = redact(clean(text))
     if len(text) > SUMMARY_CHARS:
         text = _CODE.sub("", text).strip()
@@ -224,18 +225,8 @@ def _digest_of(holder: Mapping[str, Any]) -> str:
     return str((holder.get("architect") or {}).get("summary_sha256", ""))
 
 
-def _was_stored(snapshot: Snapshot, digest: str) -> bool:
-    """Return whether the summary was stored and its session has left since, other than by undoing."""
-    revisions = [
-        receipt["revision"]
-        for _, receipt in archive.records(snapshot, "receipts")
-        if _digest_of(receipt) == digest
-    ]
-    return bool(revisions) and not undone_revisions(snapshot).issuperset(revisions)
-
-
 def _session_without_items(documents: Mapping[str, Any], prose: str, digest: str, now: datetime) -> Change:
-    """Return the change that stores `prose` as a session that stands for no items."""
+    """Return the change that stores `prose` as a session without items."""
     name = f"summary_{digest[:8]}"
     answer = {
         "id": name, "session_id": name, "compressed_at": clock.stamp(now), "summary": prose,
@@ -248,4 +239,4 @@ def _session_without_items(documents: Mapping[str, Any], prose: str, digest: str
         lambda state: Change({}, result=sessions_of(state["memory"])[-1]),
     )
     done = ingest.already_stored(change.result[-1])
-    return change._replace(result=done._replace(stored=True, notes=["the summary stands for no items"]))
+    return change._replace(result=done._replace(stored=True, notes=["the summary covers no items"]))

@@ -1,7 +1,7 @@
-"""Home access: the clock is read, the home is found, and a pure function meets the store.
+"""Home access: find the home, load its state, and commit the change that a pure function makes.
 
-Every operation goes through `read` or `change`, so that each is written once. Both drain the spool of the hooks first,
-if anything waits there: a caller sees the present state.
+Every operation goes through `read` or `change`. Both drain the spool of the hooks first if it holds an entry, so
+that a caller sees the present state. The drain itself (`api.drain`) uses nothing of this module.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any
 from aether import clock, paths
 from aether.api import telemetry
 from aether.errors import AetherError
-from aether.store import spool
 from aether.store.commit import Author, Committed, commit, fold_home
 from aether.store.keys import Config
 from aether.store.snapshot import Snapshot, load, require_home
@@ -23,17 +22,18 @@ from aether.types import Change, Counter, JsonObject
 
 Home = str | os.PathLike[str] | None
 
-
 now = clock.now
-# The drain holds its lock for milliseconds; a caller who would wait longer does without the newest events.
+# Seconds: the drain holds its lock for milliseconds; a caller that would wait longer does without the newest events.
 READER_PATIENCE_SECONDS = 0.5
+# Homes whose last drain failed: a caller that has waited once does not wait again at each step.
+_UNDRAINED: set[Path] = set()
 
 
 def find(home: Home) -> Path:
-    """Return the resolved home that `home` names, or the one found from here.
+    """Return the resolved home that `home` names, else the one found from the current directory.
 
     Raises:
-        NotFound: there is none, or nothing of ours is in it: any project may have a `data/` of its own.
+        NotFound: there is no home, or the directory has a `data/` that is not ours.
     """
     return require_home(paths.find_home(home))
 
@@ -43,6 +43,20 @@ def read(home: Home) -> Snapshot:
     return load(drained(find(home)))
 
 
+def drained(place: Path) -> Path:
+    """Return `place` after draining its spool; entries that cannot be stored now stay there."""
+    try:
+        spooled = any(name.endswith(".json") for name in os.listdir(f"{place}/hooks/spool"))
+    except OSError:
+        return place
+    if spooled:
+        from aether.api.drain import drain  # it takes longer to import than this module
+
+        left = drain(place, patience=0 if place in _UNDRAINED else READER_PATIENCE_SECONDS).left
+        (_UNDRAINED.add if left else _UNDRAINED.discard)(place)
+    return place
+
+
 def change(
     home: Home,
     plan: Callable[[Mapping[str, Any]], Change],
@@ -50,9 +64,9 @@ def change(
     *,
     settings: Config | None = None,
 ) -> Committed:
-    """Commit the change that `plan` makes of the documents, export its events, and return what it did.
+    """Commit the change that `plan` makes of the documents, export its events, and return its result.
 
-    `settings` are those of the home unless given.
+    `settings` replace those of the home.
     """
     return change_snapshot(home, lambda snapshot: plan(snapshot.documents), author, settings=settings)
 
@@ -60,7 +74,7 @@ def change(
 def change_snapshot(
     home: Home, plan: Callable[[Snapshot], Change], author: Author, *, settings: Config | None = None
 ) -> Committed:
-    """Do what `change` does, for a plan that needs the journal and the archive as well."""
+    """Do the same as `change` for a plan that needs the journal and the archive as well."""
     events: list[JsonObject] = []
 
     def planned(snapshot: Snapshot) -> Change:
@@ -74,31 +88,17 @@ def change_snapshot(
     return done._replace(result=copied(done.result))
 
 
-def drained(place: Path) -> Path:
-    """Return `place` after draining its spool; entries that cannot be stored now stay there."""
-    if spool.waiting(str(place)):
-        from aether.api.drain import drain  # seldom needed
-
-        left = drain(place, patience=0 if place in _UNDRAINED else READER_PATIENCE_SECONDS).left
-        (_UNDRAINED.add if left else _UNDRAINED.discard)(place)
-    return place
-
-
-# Homes whose last drain failed: whoever waited once need not wait again at every step.
-_UNDRAINED: set[Path] = set()
-
-
 def fold_if_possible(home: Home) -> None:
-    """Fold at a phase boundary; what was committed stands, so failing here is left to the next command."""
+    """Fold at a phase boundary; the change is committed, so a failure here is left to the next command."""
     with contextlib.suppress(AetherError):
         fold_home(find(home), now=now())
 
 
 def copied(value: Any) -> Any:
-    """Return a copy of `value`, JSON or tuples of it: what a caller holds is never part of the shared state.
+    """Return a copy of `value`, JSON or tuples of it: a caller never holds a part of the shared state.
 
     >>> held = {"list": [1]}
-    >>> owned(held) == held, owned(held)["list"] is held["list"]
+    >>> copied(held) == held, copied(held)["list"] is held["list"]
     (True, False)
     """
     if isinstance(value, dict):
@@ -111,6 +111,7 @@ def copied(value: Any) -> Any:
 
 def counter_of(memory: Mapping[str, Any]) -> Counter:
     """Return the token counter that `memory` records."""
-    from aether.tokens import counters
+    from aether.tokens.counters import counter
 
-    return counters.counter_of(memory)
+    settings = memory["token_counter"]
+    return counter(settings["counter"], settings["factor"])

@@ -1,14 +1,9 @@
-"""Hook sessions: what is known of each session of Claude Code between two events, one small file each.
+"""Hook sessions: the state of each session of Claude Code between two events, and the notes that an event yields.
 
-A session that starts is kept waiting by all that is imported here, so that is little.
-
-The injected log: which lines and entries of memory each session of Claude Code was given, so that none is given twice.
-
-A file per session in `<home>/hooks/injected/`: bookkeeping, no state; if it is lost, something is injected twice.
-
-Hook notes: what one entry of the spool gives rise to, given what is known of its session.
-
-It stands by itself because the rules of capture take longer to import than a session may wait when it starts.
+One small file per session and kind in `<home>/hooks/`: `sessions/` holds the state of capture, `injected/` the lines and
+entries of memory that the session was given, so that none is given twice. Both are bookkeeping: after a loss something
+is injected or observed twice. The rules of capture are imported only for `ready_notes`, because a session that starts
+waits for everything that this module imports.
 """
 
 from __future__ import annotations
@@ -19,46 +14,54 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import TYPE_CHECKING, TypedDict, cast
 
-from aether.api import dedupe as notes
 from aether.errors import AetherError
-from aether.memory.capture.extract import State, end_agent, end_turn, finish, new_state, observe
-from aether.memory.capture.notes import Draft
-from aether.memory.phases import PhaseMarker
-from aether.memory.phases import phase_markers as phases_phase_markers
-from aether.messages.model import as_text
-from aether.messages.records import Record
-from aether.messages.sources.claude_code import has_source_id, hook_records, record_identity
 from aether.store.files import make_directory, storage_errors, write_whole
 from aether.store.spool import is_real, require_real
-from aether.text.cleaning import without_echoes
 from aether.text.regex import lazy
 from aether.types import JsonObject
 
-# Claude Code removes transcripts after 30 days: what is older is not resumed.
-SESSION_DAYS = 30
+if TYPE_CHECKING:
+    from aether.memory.capture.extract import State
+    from aether.memory.capture.notes import Draft
+    from aether.memory.phases import PhaseMarker
+    from aether.messages.records import Record
+
 SESSIONS_DIRECTORY = "sessions"
-# What `first_source` says where hooks were installed in the middle of a session.
+INJECTED_DIRECTORY = "injected"
+# The directory of earlier releases: sessions that were open during the update are read there once.
+OLD_INJECTED_DIRECTORY = "told"
+# Claude Code removes transcripts after 30 days: an older session is not resumed.
+SESSION_DAYS = 30
+# Injected logs: far more than sessions are open at a time.
+INJECTED_KEPT = 64
+# Records: repetitions follow soon, from two installations at once, or as a call and then as part of its batch.
+SEEN_KEPT = 1_024
+# `first_source` of a session during which the hooks were installed.
 UNKNOWN_SOURCE = "unknown"
 NO_REVISION = -1
+# `pointer.via` of a note that hooks brought.
+HOOKS = "hooks"
+# Errors raised while reading an entry, or a state, of another shape than ours.
+MALFORMED_ERRORS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 _PLAIN_NAME = lazy(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _DAY_SECONDS = 86_400
 
 
 class Session(TypedDict):
-    """What must be known of a session to take in what comes next."""
+    """State of a session that the next event needs."""
 
     state: JsonObject
-    """That of `aether.memory.capture.extract`; empty where nothing was captured."""
+    """That of `aether.memory.capture.extract`; empty if nothing was captured."""
     done: list[str]
-    """Names of the entries taken in last: while one of them is still in the spool, it is not taken in again."""
+    """Names of the entries drained last: one that is still in the spool is not drained again."""
     seen: list[str]
     """Identities of the records observed lately."""
     first_source: str
-    """How the session began: startup, resume, clear, compact or fork; or `unknown`."""
+    """How the session started: startup, resume, clear, compact or fork; or `unknown`."""
     at: str
-    """When it was last heard of, other than by starting."""
+    """Time of its last event other than a start."""
     revision: int
     """The revision of the home after that."""
     archive_read: int
@@ -66,7 +69,7 @@ class Session(TypedDict):
 
 
 def find_session(home: Path, session: str) -> JsonObject | None:
-    """Return what is known of a session of Claude Code (a `Session`), None where nothing is."""
+    """Return the `Session` of a session of Claude Code; None without a file."""
     try:
         return cast("JsonObject | None", _read(session_file(home, SESSIONS_DIRECTORY, session)))
     except OSError:
@@ -74,10 +77,10 @@ def find_session(home: Path, session: str) -> JsonObject | None:
 
 
 def open_session(home: Path, session: str) -> Session:
-    """Return what is known of a session; where there is no file, or it makes no sense, the session begins anew.
+    """Return the state of a session; a new one if there is no file, or a malformed one.
 
     Raises:
-        OSError: the file is there and cannot be read, perhaps for now; or it would be one outside of the home.
+        OSError: the file cannot be read, perhaps for now; or it would be outside of the home.
     """
     if (home / "hooks" / SESSIONS_DIRECTORY).exists():
         require_real(str(home), SESSIONS_DIRECTORY)
@@ -87,31 +90,37 @@ def open_session(home: Path, session: str) -> Session:
 
 
 def write_session(home: Path, session: str, known: Session) -> None:
-    """Keep what is known of a session; with a new one, those that nobody resumes are forgotten.
+    """Write the state of a session; a new session removes those that are too old to be resumed.
 
     Raises:
-        OSError: it could not be written; what was known before stands.
+        OSError: it could not be written; the earlier state remains.
     """
     path = session_file(home, SESSIONS_DIRECTORY, session)
     if not path.exists():
         make_directory(path.parent)
         require_real(str(home), SESSIONS_DIRECTORY)
-        _remove_old(path.parent)
+        oldest = time.time() - SESSION_DAYS * _DAY_SECONDS
+        for old in path.parent.glob("*.json"):
+            with suppress(OSError):
+                if old.stat().st_mtime < oldest:
+                    old.unlink()
     write_whole(path, json.dumps(known, separators=(",", ":")).encode("ascii"))
 
 
 def is_idle(known: Session) -> bool:
-    """Tell whether nothing waits in the session for more: then its end gives no note."""
+    """Return whether the session has nothing unfinished, so that its end yields no note."""
     try:
         turns = known["state"].get("turns", {})
-        return not turns or (turns.keys() == {""} and _is_over(turns[""]))
+        if not turns:
+            return True
+        answer = turns[""]["answer"]
+        return (
+            len(turns) == 1
+            and not any(turns[""]["work"].values())
+            and (answer is None or bool(answer.get("noted")))
+        )
     except (AttributeError, KeyError, TypeError):  # a state that another version wrote
         return False
-
-
-def _is_over(turn: JsonObject) -> bool:
-    answer = turn["answer"]
-    return not any(turn["work"].values()) and (answer is None or bool(answer.get("noted")))
 
 
 def _read(path: Path) -> Session | None:
@@ -126,25 +135,10 @@ def _read(path: Path) -> Session | None:
 
 
 def session_file(home: Path, directory: str, session: str) -> Path:
-    """Return the path of the file of `session` in a directory of `<home>/hooks/`, whatever the session is called."""
+    """Return the path of the file of `session` in a directory of `<home>/hooks/`, for any name of a session."""
     plain = _PLAIN_NAME.fullmatch(session)
     name = session if plain else sha256(session.encode("utf-8", "replace")).hexdigest()
     return home / "hooks" / directory / f"{name}.json"
-
-
-def _remove_old(directory: Path) -> None:
-    oldest = time.time() - SESSION_DAYS * _DAY_SECONDS
-    for path in directory.glob("*.json"):
-        with suppress(OSError):
-            if path.stat().st_mtime < oldest:
-                path.unlink()
-
-
-# Far more than are open at a time.
-INJECTED_KEPT = 64
-INJECTED_DIRECTORY = "injected"
-# The directory of earlier releases: sessions that were open during the update are read there once.
-OLD_INJECTED_DIRECTORY = "told"
 
 
 def start_injected(home: Path, session: str, ids: Sequence[str] = ()) -> None:
@@ -154,7 +148,7 @@ def start_injected(home: Path, session: str, ids: Sequence[str] = ()) -> None:
 
 
 def read_injected(home: Path, session: str) -> list[str]:
-    """Return the lines and the ids of entries that `session` was given; none if nobody knows."""
+    """Return the lines and the ids of entries that `session` was given; none if its log is missing."""
     found = _read_list(home, INJECTED_DIRECTORY, session)
     found = _read_list(home, OLD_INJECTED_DIRECTORY, session) if found is None else found
     return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
@@ -185,75 +179,72 @@ def _read_list(home: Path, directory: str, session: str) -> object:
         return None
 
 
-# What comes twice comes soon: from two installations at once, or as a call and then as part of its batch.
-SEEN_KEPT = 1_024
-# What reading an entry, or a state, of another shape than ours ends in.
-MALFORMED_ERRORS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-
-
 def ready_notes(
-    session: Session, entry: JsonObject, *, phase: int, told: Collection[str] = ()
+    session: Session, entry: JsonObject, *, phase: int, injected: Collection[str] = ()
 ) -> list[Draft]:
-    """Advance `session` by one entry and return the notes that are due, as notes of `phase`.
+    """Advance `session` by one entry of the spool and return the notes that are ready, as notes of `phase`.
 
-    Lines that the session was `told` of its memory are not noted again where somebody repeats them.
+    Lines of memory that were `injected` into the session make no note if somebody repeats them.
 
     Raises:
-        One of SENSELESS: the entry makes no sense; the session is as before, but for a turn left unfinished.
+        One of MALFORMED_ERRORS: the entry is malformed; the session is as before, but for a turn left unfinished.
     """
     try:
-        return _ready_notes(session, entry, phase, told)
+        return _ready_notes(session, entry, phase, injected)
     except MALFORMED_ERRORS:
-        # Is it the entry, or a state that another version wrote? All that a state holds is of one turn.
-        anew: Session = {**session, "state": {}}
-    found = _ready_notes(anew, entry, phase, told)
-    session.update(anew)
+        # Either the entry is malformed, or a state that another version wrote: a state holds one turn only.
+        fresh: Session = {**session, "state": {}}
+    found = _ready_notes(fresh, entry, phase, injected)
+    session.update(fresh)
     return found
 
 
 def phase_markers(entry: JsonObject) -> list[PhaseMarker]:
     """Return the lines of an entry that change the phase: those of the main conversation, when its turn ends."""
-    return phases_phase_markers(as_text(entry.get("message"))) if entry.get("event") == "Stop" else []
+    from aether.memory import phases
+    from aether.messages.model import as_text
+
+    return phases.phase_markers(as_text(entry.get("message"))) if entry.get("event") == "Stop" else []
 
 
-def _ready_notes(session: Session, entry: JsonObject, phase: int, told: Collection[str]) -> list[Draft]:
-    state = cast("State", session["state"]) if session["state"] else new_state()
+def _ready_notes(session: Session, entry: JsonObject, phase: int, injected: Collection[str]) -> list[Draft]:
+    from aether.memory.capture import extract
+    from aether.messages.model import as_text
+    from aether.messages.sources.claude_code import hook_records, record_identity
+    from aether.text.cleaning import without_echoes
+
+    state = cast("State", session["state"]) if session["state"] else extract.new_state()
     state["fixed_phase"] = phase
     state["file"] = as_text(entry.get("transcript")) or state["file"]
     seen = session["seen"]
     fresh = [record for record in hook_records(entry) if not _is_repeated(record, seen)]
-    found = [draft for record in fresh for draft in observe(state, _new(record, told))]
+    found: list[Draft] = []
+    for record in fresh:
+        repeats = injected and record.kind in {"user", "assistant"}
+        text = without_echoes(record.text, injected) if repeats else record.text
+        found += extract.observe(state, record._replace(text=text))
     match entry.get("event"):
         case "Stop":
-            found += end_turn(state)
+            found += extract.end_turn(state)
         case "SubagentStop":
-            found += end_agent(state, as_text(entry.get("agent")))
+            found += extract.end_agent(state, as_text(entry.get("agent")))
         case "SessionEnd":
-            found += finish(state)
+            found += extract.finish(state)
     session["state"] = cast("JsonObject", state)
-    session["seen"] = [*seen, *(record_identity(record) for record in fresh if record.kind != "boundary")][
-        -SEEN_KEPT:
-    ]
-    return [_by_hooks(draft) for draft in found]
-
-
-def _new(record: Record, told: Collection[str]) -> Record:
-    """Return `record` without the lines of memory that somebody repeats in it."""
-    said = record.kind in {"user", "assistant"} and told
-    return record._replace(text=without_echoes(record.text, told)) if said else record
+    session["seen"] = [*seen, *(record_identity(one) for one in fresh if one.kind != "boundary")][-SEEN_KEPT:]
+    for draft in found:
+        pointer = draft["metadata"]["pointer"]
+        del pointer["line"]  # the hook does not know the line of the transcript
+        pointer["via"] = HOOKS
+    return found
 
 
 def _is_repeated(record: Record, seen: list[str]) -> bool:
-    if record.kind == "boundary":  # all alike, and another one does nothing
+    from aether.messages.sources.claude_code import has_source_id, record_identity
+
+    if record.kind == "boundary":  # all alike, and a second one has no effect
         return False
     if has_source_id(record):
         return record_identity(record) in seen
-    # Without an id only what comes at once is the same; a call and its answer are two records.
+    # Without an id only immediate repetitions count; a call and its answer are two records.
     return record_identity(record) in seen[-2 if record.kind in {"call", "result"} else -1 :]
-
-
-def _by_hooks(draft: Draft) -> Draft:
-    pointer = draft["metadata"]["pointer"]
-    del pointer["line"]  # the hook does not know where the transcript has it
-    pointer["via"] = notes.HOOKS
-    return draft

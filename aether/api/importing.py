@@ -1,8 +1,8 @@
-"""Importing: real transcripts become working-memory items, once, however often they are imported.
+"""Importing: turn real transcripts into working-memory items, once, however often they are imported.
 
-What hooks noted of a session while it ran is known, too, and what they leave out is left out: private blocks, calls
-about private paths, secrets. Records are read in constant memory and stored in batches; stopping in the middle keeps
-what was stored, and importing again adds the rest. Bad lines are counted and named, never fatal.
+Notes that hooks made of a session while it ran are not stored twice. Private blocks, calls about private paths and
+secrets are left out, as hooks leave them out. Records are read in constant memory and stored in batches; an import that
+is stopped keeps its stored batches, and importing again adds the rest. Bad lines are counted and named, never fatal.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from aether.api import dedupe as notes
+from aether.api import dedupe
 from aether.api.home import Home, counter_of, read
-from aether.api.working import store_drafts
+from aether.api.working import store_entries
 from aether.errors import InvalidInput, NotFound
 from aether.memory import phases
 from aether.memory.capture.extract import capture
@@ -28,17 +28,17 @@ from aether.text.words import pluralize
 from aether.types import Counter, JsonObject
 
 SUFFIXES = frozenset({".jsonl", ".json", ".md", ".txt", ".traj"})
-# Below a directory that is imported: memory itself, and the histories of programs.
+# Left out below an imported directory: memory itself, and the history of version control.
 SKIPPED_DIRECTORIES = frozenset({".aether", ".git"})
 
 
 class Imported(NamedTuple):
-    """What importing did."""
+    """Result of an import."""
 
     files: int
     records: int
     items: int
-    """Items that were stored; in a dry run, that would be."""
+    """Items that were stored; in a dry run, those that would be."""
     known: int
     """Notes that an earlier import, or hooks, had stored already."""
     tokens: int
@@ -48,14 +48,14 @@ class Imported(NamedTuple):
     bad_lines: list[JsonObject]
     """Lines that could not be read, and items that are impossible: file, line, reason."""
     revisions: list[int]
-    """What was committed, oldest first: undone newest first, the import is taken back."""
+    """Committed revisions, oldest first; undo them newest first to revert the import."""
     preview: list[JsonObject]
     """In a dry run, the items."""
 
 
 @dataclass
 class _Tally:
-    """What has been counted so far, and what limits it; all here that changes while files are read."""
+    """Counts so far, and the limits: all state that changes while files are read."""
 
     capacity: int
     """Tokens that working memory holds."""
@@ -67,7 +67,7 @@ class _Tally:
     archive_read: int
     """Position of the last archived item whose key is known."""
     foreign: set[str] = field(default_factory=set)
-    """What was found stored when a batch was committed."""
+    """Keys found in the home when a batch was committed."""
     revisions: list[int] = field(default_factory=list)
     records: int = 0
     items: int = 0
@@ -81,7 +81,7 @@ class _Tally:
 
     @property
     def batch_chars(self) -> float:
-        return notes.batch_chars(self.capacity)
+        return dedupe.batch_chars(self.capacity)
 
 
 def import_transcripts(
@@ -93,17 +93,17 @@ def import_transcripts(
     home: Home = None,
     progress: Callable[[int, int], None] = lambda records, items: None,
 ) -> Imported:
-    """Turn transcripts into working-memory items and return what that did.
+    """Turn transcripts into working-memory items and return the result.
 
     `sources` are files, directories or byte streams. The phase of an item is `phase`, or counts up from
-    the colony's current one at every compaction boundary. `progress` hears records read and items kept.
+    the colony's current one at every compaction boundary. `progress` is called with the records read and the items kept.
 
     Raises:
         NotFound: there is no such file.
-        InvalidInput: a format cannot be told, or a directory holds nothing to read.
+        InvalidInput: a format is unknown, or a directory holds nothing to read.
     """
     snapshot = read(home)
-    known = notes.known_keys(snapshot, to_hooks=False)
+    known = dedupe.known_keys(snapshot, to_hooks=False)
     memory = snapshot.documents["memory"]
     tally = _Tally(
         memory["working_memory"]["max_capacity_tokens"],
@@ -117,27 +117,24 @@ def import_transcripts(
     for source in sources:
         for file in _files(source):
             files += 1
-            name = _source_name(file)
+            is_path = isinstance(file, (str, os.PathLike))
+            name = Path(file).name if is_path else str(getattr(file, "name", "-"))
             records = _records(file, format, name, tally, progress)
             if tally.private:
                 records = without_private(records, tally.private, directory=tally.root)
-            drafts = capture(records, file=name, phase=phase, first_phase=first)
+            captured = capture(records, file=name, phase=phase, first_phase=first)
             try:
-                sound = _storable_drafts(_new_drafts(drafts, known, tally), name, tally)
-                _store(sound, name, tally, home, dry_run=dry_run)
+                for batch in dedupe.batches(_new_entries(captured, known, name, tally), tally.batch_chars):
+                    _store(batch, name, tally, home, dry_run=dry_run)
             except InvalidInput as reason:
                 if file is source:
                     raise
-                # One stranger in a directory does not keep the others out; it is named like a bad line.
+                # One foreign file in a directory does not stop the import; it is named like a bad line.
                 tally.bad.append({"file": name, "line": 0, "reason": reason.what})
     return Imported(
         files, tally.records, tally.items, tally.known, tally.tokens, dict(sorted(tally.types.items())),
         sorted(tally.phases), tally.evicted, tally.bad, tally.revisions, tally.preview,
     )  # fmt: skip
-
-
-def _source_name(file: Any) -> str:
-    return Path(file).name if isinstance(file, (str, os.PathLike)) else str(getattr(file, "name", "-"))
 
 
 def _files(source: Any) -> Iterator[Any]:
@@ -169,57 +166,47 @@ def _records(
         yield record
 
 
-def _new_drafts(drafts: Iterable[Any], known: set[str], tally: _Tally) -> Iterator[JsonObject]:
-    for draft in drafts:
-        if notes.is_new(draft, known):
-            yield draft
-        else:
+def _new_entries(captured: Iterable[Any], known: set[str], name: str, tally: _Tally) -> Iterator[JsonObject]:
+    """Yield the new notes that can be stored, checked; impossible ones are named like bad lines."""
+    for note in captured:
+        if not dedupe.is_new(note, known):
             tally.known += 1
-
-
-def _storable_drafts(drafts: Iterable[JsonObject], name: str, tally: _Tally) -> Iterator[JsonObject]:
-    """Yield the drafts that can be stored, checked; the others are named like bad lines."""
-    for draft in drafts:
+            continue
         try:
-            yield notes.storable(
-                draft, capacity=tally.capacity, certain_chars=tally.batch_chars, count=tally.count
+            yield dedupe.storable(
+                note, capacity=tally.capacity, certain_chars=tally.batch_chars, count=tally.count
             )
         except InvalidInput as reason:
-            line = draft["metadata"]["pointer"]["line"]
+            line = note["metadata"]["pointer"]["line"]
             tally.bad.append({"file": name, "line": line, "reason": reason.what})
 
 
-def _store(drafts: Iterator[JsonObject], name: str, tally: _Tally, home: Home, *, dry_run: bool) -> None:
-    for batch in notes.batches(drafts, tally.batch_chars):
-        _store_batch(batch, name, tally, home, dry_run=dry_run)
-
-
-def _store_batch(batch: list[JsonObject], name: str, tally: _Tally, home: Home, *, dry_run: bool) -> None:
+def _store(batch: list[JsonObject], name: str, tally: _Tally, home: Home, *, dry_run: bool) -> None:
     if dry_run:
         tally.preview += batch
     else:
         batch = _commit(batch, name, tally, home)
     tally.items += len(batch)
-    for draft in batch:
-        tally.types[draft["type"]] = tally.types.get(draft["type"], 0) + 1
-        if "phase" in draft["metadata"]:
-            tally.phases.add(draft["metadata"]["phase"])
-        tally.tokens += tally.count(draft["content"])
+    for entry in batch:
+        tally.types[entry["type"]] = tally.types.get(entry["type"], 0) + 1
+        if "phase" in entry["metadata"]:
+            tally.phases.add(entry["metadata"]["phase"])
+        tally.tokens += tally.count(entry["content"])
 
 
 def _commit(batch: list[JsonObject], name: str, tally: _Tally, home: Home) -> list[JsonObject]:
-    """Store `batch` without what another process stored meanwhile, and return what that left."""
+    """Store the entries of `batch` that no other process stored meanwhile, and return them."""
 
-    def wanted(snapshot: Snapshot, drafts: list[JsonObject]) -> list[JsonObject]:
-        # Only under the lock is all seen that another process, importing the same, has stored.
-        tally.foreign |= notes.known_keys(snapshot, to_hooks=False, after=tally.archive_read)
+    def wanted(snapshot: Snapshot, entries: list[JsonObject]) -> list[JsonObject]:
+        # Only under the lock are all notes visible that another process, importing the same, has stored.
+        tally.foreign |= dedupe.known_keys(snapshot, to_hooks=False, after=tally.archive_read)
         tally.archive_read = archive.head(snapshot, "items")
-        return [draft for draft in drafts if not notes.is_known(draft, tally.foreign)]
+        return [entry for entry in entries if not dedupe.is_known(entry, tally.foreign)]
 
     author = Author("import", by=batch[0]["source"], reason=f"{name} ({pluralize(len(batch), 'items')})")
-    stored = store_drafts(batch, author, home=home, wanted=wanted)
-    tally.known += len(batch) - len(stored.drafts)
+    stored = store_entries(batch, author, home=home, wanted=wanted)
+    tally.known += len(batch) - len(stored.entries)
     if stored.ids:
-        tally.evicted += stored.ids[0].evicted  # every id of a batch tells of the same evictions
+        tally.evicted += stored.ids[0].evicted  # the same for every id of a batch
         tally.revisions.append(stored.revision)
-    return stored.drafts
+    return stored.entries

@@ -1,14 +1,10 @@
-"""The memory tool of Anthropic (`memory_20250818`) over a home: its commands as one function.
+"""The memory tool of Anthropic (`memory_20250818`) over a home, and the directory `memories/` that shows its files.
 
-Each command that changes something is one transaction of the home: in the log, undone by `undo`, safe at a crash.
-What the model sees as files are files in `memories/` as well (`memory_directory`).
-
-The directory `memories/` of a home: the files of the memory tool, as files.
-
-The document `memories` is the truth; the directory shows it, and a person may edit what it shows. `data/memories/`
-holds a lock of its own, and the checksum of every file as it was last shown: so an edit is told from a file that was
-not written yet, whenever the process was killed. An edit becomes a change of the document, and is never written over.
-What is no note (a picture, a link, a large file) is left alone.
+Each command that changes something is one transaction of the home: in the log, reversed by `undo`, safe in a crash. The
+document `memories` is the truth; the directory shows it, and a person may edit its files. `data/memories/` holds a lock of
+its own, and the checksum of every file as it was last written: so an edit differs from a file that was not written yet,
+even after a crash. An edit becomes a change of the document and is never overwritten. Other files (a picture, a link, a
+large file) are left unchanged. The commands themselves are in `memory.memory_tool`.
 """
 
 from __future__ import annotations
@@ -22,7 +18,7 @@ from typing import Any, NamedTuple
 
 from aether.api.home import Home, change, find, read
 from aether.errors import AetherError, UnsafePath
-from aether.memory import memory_tool as memory_memory_tool
+from aether.memory import memory_tool as tool
 from aether.memory.memory_tool import (
     MAX_FILE_BYTES,
     ROOT,
@@ -45,7 +41,7 @@ from aether.store.files import (
 )
 from aether.types import Change, Finding
 
-# A person's edit is named in the log by its paths; more than this many say no more.
+# Characters: the log names a person's edit by its paths, up to this length.
 _NAMED_CHARS = 200
 _OPEN = (
     os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -53,25 +49,25 @@ _OPEN = (
 
 
 class _Touched(Exception):
-    """A person saved a file since it was looked at: it must not be written over."""
+    """A person saved a file since it was read: it must not be overwritten."""
 
 
 class DirectoryState(NamedTuple):
-    """The directory as it stands."""
+    """The directory and the document, as they were read."""
 
     files: Files
-    """What the document says."""
+    """Notes of the document, by path."""
     texts: dict[str, str]
-    """The notes in the directory, by path."""
+    """Notes in the directory, by path."""
     others: dict[str, int]
-    """Bytes of what else is there."""
+    """Sizes in bytes of the other files."""
     stamps: dict[str, str]
-    """The checksum of every note as it was last shown."""
+    """Checksum of every note as it was last written."""
 
 
 @contextlib.contextmanager
 def directory_lock(home: Path) -> Iterator[None]:
-    """Let no other process use the directory during the block.
+    """Exclude other processes from the directory during the block.
 
     Raises:
         LockTimeout: another one used it for too long.
@@ -84,9 +80,9 @@ def directory_lock(home: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def directory_updated(home: Path) -> Iterator[None]:
-    """Show afterwards what the block, which changes documents, did to the files; edits by hand are brought in before.
+    """Store edits by hand before the block, which changes documents, and write its changes to the directory after it.
 
-    What is amiss with the directory keeps nothing else from being done: the next command of the tool says it.
+    A damaged directory stops nothing else: the next command of the tool reports it.
     """
     if not _data(home).is_dir():
         yield
@@ -99,48 +95,46 @@ def directory_updated(home: Path) -> Iterator[None]:
 
 
 def synchronize_directory(home: Path) -> DirectoryState:
-    """Return the directory after bringing in what a person edited, and showing what is due; the caller is `alone`.
+    """Store the edits of a person, write the missing changes, and return the directory; under `directory_lock`.
 
     Raises:
         UnsafePath: the directory is a link.
         StorageFailed: it cannot be read or written.
     """
-    files: Files = read(home).documents[memory_memory_tool.DOCUMENT]["files"]
-    found = _scan(home)
-    stamps = _stamps(home) if _directory(home).is_dir() else {}
-    edited = compare(files, found.texts, others=found.others, stamps=stamps).edited
-    if edited:
-        author = Author("edited by hand", by="hand", reason=", ".join(edited)[:_NAMED_CHARS])
-        change(
-            home,
-            lambda documents: apply_edits(documents[memory_memory_tool.DOCUMENT], edited),
-            author,
-        )
-        files = read(home).documents[memory_memory_tool.DOCUMENT]["files"]
-    return write_directory(home, DirectoryState(files, found.texts, found.others, stamps))
+    state, edits = _read_directory(home)
+    if edits:
+        author = Author("edited by hand", by="hand", reason=", ".join(edits)[:_NAMED_CHARS])
+        change(home, lambda documents: apply_edits(documents[tool.DOCUMENT], edits), author)
+        state = state._replace(files=read(home).documents[tool.DOCUMENT]["files"])
+    return write_directory(home, state)
 
 
 def preview_directory(home: Path) -> DirectoryState:
-    """Return the directory with what a person edited, where nothing can be written: none of it is brought in.
+    """Return the directory with the edits of a person, none of them stored: for a home that cannot be written.
 
     Raises:
         UnsafePath: the directory is a link.
         StorageFailed: it cannot be read.
     """
-    document = read(home).documents[memory_memory_tool.DOCUMENT]
-    found = _scan(home)
-    stamps = _stamps(home) if _directory(home).is_dir() else {}
-    edited = compare(document["files"], found.texts, others=found.others, stamps=stamps).edited
-    files = {path: text for path, text in {**document["files"], **edited}.items() if text is not None}
-    return DirectoryState(files, found.texts, found.others, stamps)
+    state, edits = _read_directory(home)
+    merged = {path: text for path, text in {**state.files, **edits}.items() if text is not None}
+    return state._replace(files=merged)
+
+
+def _read_directory(home: Path) -> tuple[DirectoryState, dict[str, str | None]]:
+    """Return the document and the directory as they are, and the edits of a person: None for a removed file."""
+    found = _scan(home)._replace(files=read(home).documents[tool.DOCUMENT]["files"])
+    if _directory(home).is_dir():
+        found = found._replace(stamps=_stamps(home))
+    return found, compare(found.files, found.texts, others=found.others, stamps=found.stamps).edited
 
 
 def write_directory(home: Path, shown: DirectoryState) -> DirectoryState:
-    """Return `shown` after writing what the directory does not show yet; the caller is `alone`."""
-    due = compare(shown.files, shown.texts, others=shown.others, stamps=shown.stamps).pending
+    """Write the changes that the directory lacks, and return its new state; under `directory_lock`."""
+    missing = compare(shown.files, shown.texts, others=shown.others, stamps=shown.stamps).pending
     texts = dict(shown.texts)
-    with storage_errors(home, left="What was changed is stored; the next command shows it."):
-        for path, text in due.items():
+    with storage_errors(home, left="The change is stored; the next command writes it to the directory."):
+        for path, text in missing.items():
             if _written(home, path, there=texts.get(path), text=text):
                 texts.pop(path, None)
                 texts |= {} if text is None else {path: text}
@@ -156,10 +150,10 @@ def write_directory(home: Path, shown: DirectoryState) -> DirectoryState:
 
 
 def _written(home: Path, path: str, *, there: str | None, text: str | None) -> bool:
-    """Write or remove the file at `path`, and return whether that was done; not if a person is at it meanwhile."""
+    """Write or remove the file at `path` and return whether that was done; not if a person changes it meanwhile."""
     target = _directory(home) / path[len(ROOT) + 1 :]
     if os.path.realpath(target) != str(target):
-        return False  # below a link, which is the person's own
+        return False  # below a link, which belongs to the person
 
     def untouched() -> None:
         if _text(target, path) != there:
@@ -168,25 +162,20 @@ def _written(home: Path, path: str, *, there: str | None, text: str | None) -> b
     try:
         untouched()
         if text is None:
-            _remove(target, _directory(home))
+            target.unlink(missing_ok=True)
+            directory = target.parent
+            with contextlib.suppress(OSError):  # it holds other files
+                while directory != _directory(home):
+                    directory.rmdir()
+                    directory = directory.parent
+            sync_directory(directory)
         else:
             make_directory(target.parent)
-            # Writing and syncing take milliseconds, in which an editor may save.
+            # An editor may save during the milliseconds of writing and syncing.
             write_whole(target, text.encode(), last_look=untouched)
     except (_Touched, FileExistsError, IsADirectoryError, NotADirectoryError):
-        return False  # or a person made a file where a directory belongs, or the other way round
+        return False  # or a person put a file in the place of a directory, or the reverse
     return True
-
-
-def _remove(target: Path, root: Path) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        target.unlink()
-    directory = target.parent
-    with contextlib.suppress(OSError):  # something else is in it
-        while directory != root:
-            directory.rmdir()
-            directory = directory.parent
-    sync_directory(directory)
 
 
 def _scan(home: Path) -> DirectoryState:
@@ -218,13 +207,13 @@ def _walk(directory: Path, path: str, found: DirectoryState) -> None:
                 found.texts[place] = text
             else:
                 with contextlib.suppress(FileNotFoundError):
-                    # A name that is not UTF-8 is shown as far as it is.
+                    # Bytes of a name that are not UTF-8 are replaced.
                     named = os.fsencode(place).decode("utf-8", "replace")
                     found.others[named] = entry.stat(follow_symlinks=False).st_size
 
 
 def _text(file: Path, path: str) -> str | None:
-    """Return the note in `file`; None where there is none, or what is there is no note."""
+    """Return the note in `file`; None if there is no file, or it is not a note."""
     if not writable(path, None):
         return None
     try:
@@ -263,43 +252,40 @@ def _stamp_file(home: Path) -> Path:
 
 
 def examine_directory(home: Path) -> list[Finding]:
-    """Return what stands in the directory and is no note, and which notes hold what looks like a secret."""
+    """Return findings: files that are not notes, and notes that seem to hold a secret."""
     if not _directory(home).is_dir():
         return []
     try:
         found = _scan(home)
     except AetherError as reason:
         return [Finding("error", reason.code, "memories/", reason.what, reason.fix)]
-    what = f"no note: no text, a link, or more than {memory_memory_tool.format_size(MAX_FILE_BYTES)}. It is left alone."
-    odd = [
-        Finding("info", "no-note", path[1:], what, "Nothing to do, or move it away.") for path in found.others
-    ]
-    return odd + _secrets(found.texts)
+    from aether.redact.redact import redact  # it compiles patterns, which commands do not need
 
-
-def _secrets(texts: Files) -> list[Finding]:
-    from aether.redact.redact import redact  # compiles patterns: not for a command's sake
-
+    size = tool.format_size(MAX_FILE_BYTES)
+    what = f"not a note: not text, a link, or more than {size}. It is left unchanged."
     return [
-        Finding(
-            "warning", "secret", path[1:], "it holds what looks like a secret.",
-            "Take it out of the file; earlier versions stay in the journal.",
-        )
-        for path, text in texts.items() if redact(text) != text
+        *(Finding("info", "no-note", path[1:], what, "Nothing to do, or move it away.") for path in found.others),
+        *(
+            Finding(
+                "warning", "secret", path[1:], "seems to hold a secret.",
+                "Remove it from the file; earlier versions stay in the journal.",
+            )
+            for path, text in found.texts.items() if redact(text) != text
+        ),
     ]  # fmt: skip
 
 
 class ToolAnswer(NamedTuple):
-    """What goes back to the model."""
+    """Answer to the model."""
 
     text: str
     is_error: bool
 
 
 def memory_tool(command: Mapping[str, Any], *, home: Home = None) -> ToolAnswer:
-    """Return the answer to `command`, the input of a call of the tool, after doing what it says.
+    """Run `command`, the input of a call of the tool, and return the answer.
 
-    What the model got wrong is an answer, not an exception. A home that cannot be written can still be viewed.
+    A mistake of the model yields an answer, not an exception. A home that cannot be written can still be viewed.
 
     Raises:
         NotFound, LockTimeout, StorageFailed, UnsafePath: the home or its directory cannot be used.
@@ -308,17 +294,17 @@ def memory_tool(command: Mapping[str, Any], *, home: Home = None) -> ToolAnswer:
     author = Author(f"memory {name}", by="model", reason=str(path))
 
     def plan(documents: Mapping[str, Any]) -> Change:
-        return memory_memory_tool.change(documents[memory_memory_tool.DOCUMENT], command, others=shown.others)
+        return tool.change(documents[tool.DOCUMENT], command, others=shown.others)
 
     place = find(home)
     if name == "view" and not os.access(place, os.W_OK):
         shown = preview_directory(place)
-        return ToolAnswer(*memory_memory_tool.run(shown.files, command, others=shown.others)[:2])
+        return ToolAnswer(*tool.run(shown.files, command, others=shown.others)[:2])
     with directory_lock(place):
         shown = synchronize_directory(place)
-        answer = memory_memory_tool.run(shown.files, command, others=shown.others)
+        answer = tool.run(shown.files, command, others=shown.others)
         if answer.files is not None:
-            # Once more with the home's own lock held: an undo may have been in between.
+            # Again under the lock of the home: an undo may have changed the document since.
             answer = change(place, plan, author).result
         if answer.files is not None:
             write_directory(place, shown._replace(files=answer.files))
@@ -330,8 +316,8 @@ def clear_memory_files(*, home: Home = None) -> int:
     place = find(home)
 
     def plan(documents: Mapping[str, Any]) -> Change:
-        document = documents[memory_memory_tool.DOCUMENT]
-        return memory_memory_tool.replace_files(document, {})._replace(result=len(document["files"]))
+        document = documents[tool.DOCUMENT]
+        return tool.replace_files(document, {})._replace(result=len(document["files"]))
 
     with directory_lock(place):
         shown = synchronize_directory(place)

@@ -1,4 +1,7 @@
-"""Long-term memory, as a caller asks for it: promote what repeats, extract by hand, detect, link."""
+"""Long-term memory: promote repeated statements to patterns, extract one by hand, detect candidates, link entries.
+
+The rules of promotion are in `memory.patterns`.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,12 @@ from aether.types import Change, JsonObject
 
 
 def trigger_pattern_extraction(*, home: Home = None) -> int:
-    """Promote what is highly relevant or repeats across sessions, and return how many patterns are new."""
+    """Promote statements of high relevance or from several sessions, and return the number of new patterns."""
     return len(promote(home=home).created)
 
 
 def promote(*, home: Home = None) -> patterns.Promotion:
-    """Promote what is highly relevant or repeats across sessions, and return all that did."""
+    """Promote statements of high relevance or from several sessions, and return the promotion."""
     at = now()
 
     def plan(documents: Mapping[str, Any]) -> Change:
@@ -41,10 +44,10 @@ def extract_pattern_to_long_term(
     confidence: float | None = None,
     home: Home = None,
 ) -> str:
-    """Store a pattern that a session shows, or count the session as evidence of it, and return its id.
+    """Store a pattern with a session as its evidence, or add the session to a stored one, and return its id.
 
     Raises:
-        InvalidInput: the content is blank, or there is no such type.
+        InvalidInput: the content is blank, or the type is unknown.
         NotFound: there is no such session.
     """
     at = now()
@@ -61,11 +64,11 @@ def extract_pattern_to_long_term(
 def create_associative_link(
     source_id: str, target_id: str, link_type: str = "related_to", *, home: Home = None
 ) -> str:
-    """Link two things of any layer and return the link's id; linking twice is linking once.
+    """Link two entries of any layers and return the link's id; linking twice has no further effect.
 
     Raises:
         NotFound: one of them is in no layer.
-        InvalidInput: there is no such type of link.
+        InvalidInput: the type of link is unknown.
     """
     at = now()
 

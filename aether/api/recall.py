@@ -1,7 +1,8 @@
-"""Recall, as a caller asks for it: what memory knows about something, in three steps that each say what they cost.
+"""Recall: an index of the entries about a query, their neighbours in time, and single entries in full.
 
-`prompt_recall` is the fourth: what a prompt calls to mind by itself. It is asked at every prompt, so it counts
-no access, takes no lock, and cuts up only the few entries that can be a match.
+Each step says its cost in tokens, so that a model reads no more than it needs. `prompt_recall` runs at every prompt: it
+counts no access, takes no lock, and cuts up only the few entries that can match. Ranking is in `memory.recall` and
+`memory.briefing.prompt_match`.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from aether.types import Counter, JsonObject
 
 __all__ = ["RecallLine", "full", "prompt_recall", "recall", "timeline"]
 
-# Archived entries that are read for a prompt, those with most of its words first.
+# Archived entries that are read for a prompt; those with most of its words come first.
 ARCHIVED_LIMIT = 40
-# A passage that begins like this in a line that was told is told: lines are cut.
+# Characters: a passage counts as injected if a line that was injected holds its start, because lines are cut.
 REPEAT_CHARS = 60
 
 
 def recall(query: str, *, limit: int = 10, budget: int | None = None, home: Home = None) -> list[RecallLine]:
-    """Return an index of what memory knows about `query`, best first, that takes at most `budget` tokens.
+    """Return an index of the entries about `query`, best first, of at most `budget` tokens.
 
     Raises:
         InvalidInput: the query is blank, or an option has an impossible value.
@@ -65,7 +66,10 @@ def timeline(id: str, *, before: int = 3, after: int = 3, home: Home = None) -> 
             raise InvalidInput(f"{name} is {value}.", fix="Use a whole number from 0.", where="timeline")
     snapshot = read(home)
     memory = snapshot.documents["memory"]
-    found = lines.neighbours(lines.records(memory, _archived(snapshot)), id, before=before, after=after)
+    source = searchable_archive(snapshot)
+    stored = source.read(list(range(source.find(Query((), (), ())).items)))
+    archived = (stored[place] for place in sorted(stored))
+    found = lines.neighbours(lines.records(memory, archived), id, before=before, after=after)
     if not found:
         raise _unknown(id)
     count = counter_of(memory)
@@ -101,7 +105,7 @@ def _unknown(id: str) -> NotFound:
 
 
 def _by_id(snapshot: Snapshot, ids: Sequence[str]) -> Iterator[lines.Record]:
-    """Yield the entries with these ids, in no order, asking the archive only for those that are not live."""
+    """Yield the entries with these ids, in no order; the archive is read only for those that are not live."""
     wanted = set(ids)
     for record in lines.records(snapshot.documents["memory"]):
         if record.id in wanted:
@@ -118,24 +122,16 @@ def _by_id(snapshot: Snapshot, ids: Sequence[str]) -> Iterator[lines.Record]:
     )  # fmt: skip
 
 
-def _archived(snapshot: Snapshot) -> Iterator[JsonObject]:
-    """Yield all that the archive shows, oldest first."""
-    source = searchable_archive(snapshot)
-    size = source.find(Query((), (), ())).items
-    stored = source.read(list(range(size)))
-    yield from (stored[place] for place in sorted(stored))
-
-
 def prompt_recall(prompt: str, *, budget: int, home: Home = None, session: str = "") -> str:
-    """Return what memory strongly has to say to `prompt` as one `<aether-memory …>` block, or "".
+    """Return the entries that match `prompt` strongly as one `<aether-memory …>` block, or "".
 
-    Nothing that `session` noted itself or was told before is in it.
+    Entries that `session` noted itself or was given before are left out.
     """
     wanted = parse_prompt(prompt)
     if wanted is None or budget < 1:
         return ""
     place = find(home)
-    # What waits in the spool is of this turn or another's, and is taken in at its end: a prompt does not wait for that.
+    # A prompt does not wait for the drain: the spool is drained at the end of the turn.
     snapshot = load(place)
     memory = snapshot.documents["memory"]
     known = hook_sessions.read_injected(place, session)
@@ -149,7 +145,7 @@ def prompt_recall(prompt: str, *, budget: int, home: Home = None, session: str =
     ]
     text, shown_ids = _reminder_block(found, budget, counter_of(memory))
     if shown_ids and session:
-        with suppress(AetherError):  # it is injected again at worst
+        with suppress(AetherError):  # at worst it is injected again
             hook_sessions.record_injected(place, session, [*known, *shown_ids])
     return text
 
@@ -157,7 +153,7 @@ def prompt_recall(prompt: str, *, budget: int, home: Home = None, session: str =
 def _in_archive(
     snapshot: Snapshot, wanted: PromptQuery, live: set[str]
 ) -> tuple[list[lines.Record], dict[str, int], int]:
-    """Return the archived entries that may be a match, and how many of the others hold each word."""
+    """Return the archived candidates, and how many of the other entries hold each word."""
     source = searchable_archive(snapshot)
     answer = source.find(Query(wanted.words, (), ()))
     marked = term_marks(wanted.words)
@@ -177,13 +173,13 @@ def _in_archive(
 
 
 def _is_of(record: lines.Record, session: str) -> bool:
-    """Return whether an entry was noted in `session` itself: its model has it before its eyes."""
+    """Return whether an entry was noted in `session` itself, so that it is still in the context."""
     pointer = (record.value.get("metadata") or {}).get("pointer") or {}
     return bool(session) and PurePath(str(pointer.get("file", ""))).stem == session
 
 
 def _reminder_block(found: Sequence[PromptMatch], budget: int, count: Counter) -> tuple[str, list[str]]:
-    """Return the block of as many reminders as the budget allows, and their ids."""
+    """Return the block of as many matches as the budget allows, and their ids."""
     at = now()
     for number in range(len(found), 0, -1):
         said = [

@@ -1,4 +1,7 @@
-"""Search, as a caller asks for it: over the three layers and the archive, counting what was returned."""
+"""Search: find entries in the three layers and the archive, and count the accesses.
+
+Ranking is in `memory.search`, the index of the archive in `store.search_index`; it can be rebuilt at any time.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +35,13 @@ def search_memory(
     context: int = 0,
     home: Home = None,
 ) -> list[JsonObject]:
-    """Return what the colony knows about `query`, best first, having counted the access of what is returned.
+    """Return the entries that match `query`, best first, and count an access of each.
 
     Each hit has id, layer, type, content, relevance (0 to 1), score, and the whole entry.
 
     `limit` is the number of hits to return, by layer if `by_layer`; None returns all. `layers`, `types`,
-    `phase`, `caste`, `since` and `until` return only what is of these (`until` is excluded). `by_layer` orders
-    by layer, relevance and time instead of by score. `context` adds that many neighbours in time to each hit
+    `phase`, `caste`, `since` and `until` (excluded) filter the entries. `by_layer` orders by layer, relevance and
+    time instead of by score. `context` adds that many neighbours in time to each hit
     on either side.
 
     Raises:
@@ -54,7 +57,7 @@ def search_memory(
     )  # fmt: skip
     found = [hit["id"] for hit in hits if hit["layer"] == "working_memory"]
     if found:
-        # Counting is bookkeeping: a home that cannot be written can still be searched.
+        # A home that cannot be written can still be searched.
         with contextlib.suppress(StorageFailed, LockTimeout):
             count_access(place, found, at)
     return [copied(hit) for hit in hits]
@@ -84,7 +87,7 @@ def _time(given: str | datetime | None, where: str) -> datetime | None:
 
 
 def searchable_archive(snapshot: Snapshot) -> Source:
-    """Return the archive of `snapshot` as something to search: indexed where that is possible, without what is forgotten."""
+    """Return the archive of `snapshot` as a source for searches: indexed if possible, without forgotten entries."""
     head = store_archive.head(snapshot, "items")
     if head < 0:
         return EMPTY
@@ -95,11 +98,11 @@ def searchable_archive(snapshot: Snapshot) -> Source:
     )
 
 
-def _without_forgotten(whole: Source, gone: frozenset[str]) -> Source:
-    """Return `whole` without the entries whose ids are `gone`."""
-    if not gone:
+def _without_forgotten(whole: Source, forgotten: frozenset[str]) -> Source:
+    """Return `whole` without the entries whose ids are `forgotten`."""
+    if not forgotten:
         return whole
-    hidden = frozenset(map(plain_text, gone))  # as rows spell them
+    hidden = frozenset(map(plain_text, forgotten))  # as rows of the index spell them
 
     def find(ask: Query) -> Found:
         found = whole.find(ask)
@@ -115,7 +118,7 @@ def _without_forgotten(whole: Source, gone: frozenset[str]) -> Source:
 
 
 def count_access(home: Home, ids: list[str], at: datetime) -> None:
-    """Count one access of each of the items `ids` that is still in working memory."""
+    """Count one access of each of the items `ids` that are still in working memory."""
 
     def plan(documents: Mapping[str, object]) -> Change:
         memory = documents["memory"]

@@ -1,8 +1,6 @@
-"""Status: how full the layers are, what compression saved, in numbers for a person or a program.
+"""Status: how full the layers are, the savings of compression, and an overview of the whole colony.
 
-Overview: how a whole colony is at a glance, cheap enough to be asked again and again.
-
-Only looking: what waits in the spool is counted, not taken in, and no lock is taken.
+`overview` is cheap enough to be called often: it counts the entries of the spool without draining it, and takes no lock.
 """
 
 from __future__ import annotations
@@ -71,7 +69,7 @@ def get_memory_status(*, home: Home = None) -> JsonObject:
 
 
 def get_compression_stats(*, home: Home = None) -> JsonObject:
-    """Return what compression did so far, and one line per session."""
+    """Return the counters of compression, and one line per session."""
     memory = read(home).documents["memory"]
     metrics = memory["metrics"]
     return {
@@ -93,12 +91,12 @@ def get_compression_stats(*, home: Home = None) -> JsonObject:
 
 
 LOG_LINES = 5
-# What went wrong earlier was mended since, or it comes again.
+# Days: an earlier failure was repaired since, or it occurs again.
 LOG_DAYS = 7
 
 
 def overview(*, home: Home = None) -> JsonObject:
-    """Return tokens in memory, phase, last compression, and how the hooks do and what went wrong.
+    """Return tokens in memory, phase, last compression, the state of the hooks and their failures.
 
     Raises:
         NotFound: there is no home.
@@ -124,23 +122,27 @@ def overview(*, home: Home = None) -> JsonObject:
         "phase": colony["current_phase"],
         "last_compression": last
         and {name: last[name] for name in ("session_id", "compressed_at", "compression_ratio")},
-        "hooks": _hooks(place),
+        "hooks": {
+            "paused": (place / "hooks" / "paused").exists(),
+            "waiting": len(spool.waiting(str(place))),
+            "last_event": _last_event(place / "hooks" / "sessions"),
+        },
         "problems": config_problems(place),
         "log": recent_log(place),
     }
 
 
 def config_problems(home: Path) -> list[str]:
-    """Return what is wrong with the configuration of `home`; nothing where it can be read."""
+    """Return the problems of the configuration of `home`; none if it can be read."""
     try:
         config.load(home)
     except AetherError as reason:
-        return [f"{reason} Until then the hooks tell nothing."]
+        return [f"{reason} Until then the hooks inject nothing."]
     return []
 
 
 def recent_log(home: Path) -> list[str]:
-    """Return the last lines of `hook.log` of these days: what hooks could not do."""
+    """Return the last lines of `hook.log`: recent failures of hooks."""
     try:
         lines = (home / spool.NAME).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -149,16 +151,8 @@ def recent_log(home: Path) -> list[str]:
     return [line for line in lines if line >= since][-LOG_LINES:]
 
 
-def _hooks(home: Path) -> JsonObject:
-    return {
-        "paused": (home / "hooks" / "paused").exists(),
-        "waiting": len(spool.waiting(str(home))),
-        "last_event": _last_event(home / "hooks" / "sessions"),
-    }
-
-
 def _last_event(directory: Path) -> str:
-    """Return when a hook last heard of a session; empty where none did, or nobody can tell."""
+    """Return the time of the last event of a session; empty if it is unknown."""
     try:
         newest = max(directory.glob("*.json"), key=os.path.getmtime, default=None)
         found = json.loads(newest.read_bytes()) if newest else {}

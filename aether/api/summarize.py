@@ -1,9 +1,8 @@
-"""Summarising: ask for a summary, judge the answer, ask for less, and end without a model.
+"""Summaries of compactions: ask for one, judge the answer, ask for less, and fall back to the extractive backend.
 
-The first try asks for what the policy wants; a rejected answer (too long, a refusal, an echo, the text of an
-error, nothing) is asked for again as a brief one of half and of a quarter of the size. Then, or when the backend
-fails, the built-in extractive one writes it, and the record says so. Nothing here raises for what a
-summariser does.
+The first try asks for the size of the policy; a rejected answer (too long, a refusal, an echo, the text of an error, empty)
+is followed by tries for a brief one of half and of a quarter of the size. After that, or when the backend fails, the built-in
+extractive backend writes the summary, and the record says so. A failing summariser raises no error here.
 """
 
 from __future__ import annotations
@@ -22,26 +21,26 @@ from aether.text.model_faults import EMPTY, model_fault
 from aether.types import Counter, JsonObject
 
 FALLBACK = "extractive"
-# How the receipt calls a summariser that is the caller's own function.
+# Name in the receipt of a summariser that is a function of the caller.
 CALLER = "caller"
-# Shares of the wanted size: a model that was too long, or refused, is asked twice more (facts of requirement 002).
+# Shares of the wanted size: after an answer that is too long, or refused, a model is asked twice more.
 SHARES = (1.0, 0.5, 0.25)
-# A try at less than this asks for nothing that could be a summary.
+# A smaller size cannot hold a summary.
 LEAST_TOKENS = 32
 
 Summarizer = Callable[[list[JsonObject], int, str], str]
-"""A caller's own: removed messages as `{role, content}`, most tokens, strategy; it returns the prose."""
+"""A function of the caller: gets removed messages as `{role, content}`, most tokens, strategy; returns the prose."""
 
 
 class WrittenSummary(NamedTuple):
-    """What came of asking."""
+    """A summary, and the tries that it took."""
 
     prose: str | None
-    """None where nobody wrote one; the facts then stand alone."""
+    """None if every try failed; the summary then consists of the facts."""
     record: JsonObject
-    """Who wrote it and what all the tries cost, for the receipt."""
+    """The author and the cost of all tries, for the receipt."""
     failures: list[JsonObject]
-    """Each try that brought nothing: `backend`, `error_type`, `message`."""
+    """Each failed try: `backend`, `error_type`, `message`."""
 
 
 def write_summary(
@@ -52,9 +51,9 @@ def write_summary(
     count: Counter,
     rules: Rules | None = DEFAULT,
 ) -> WrittenSummary:
-    """Return the prose for `task` by `backend`, else by the extractive one, with what it took.
+    """Return the prose for `task` by `backend`, else by the extractive one, with a record of the tries.
 
-    What a backend other than the extractive one is sent leaves this machine, so it is redacted by `rules`.
+    Requests to a backend other than the extractive one leave this machine, so they are redacted by `rules`.
     """
     spent: list[Completion] = []
     failures: list[JsonObject] = []
@@ -63,21 +62,21 @@ def write_summary(
         if last.get("backend") == name and last["final"]:
             continue
         try:
-            answer = _ask_backend(
-                name,
-                wanted,
-                backend,
-                settings=settings,
-                count=count,
-                rules=rules,
-                feedback=last.get("feedback", ""),
-            )
+            if name == CALLER and callable(backend):
+                answer = _ask_caller(backend, wanted, settings)
+            else:
+                module, overrides = backend_of(name)
+                data = task_as_json(wanted)
+                data = data if name == FALLBACK or rules is None else redacted(data, rules)
+                request = summary_request(data, feedback=last.get("feedback", ""))
+                reach = settings._replace(**cast(Any, overrides))
+                answer = module.complete(request, settings=reach, count=count)
         except AetherError as reason:
             refused = isinstance(reason, BackendFailed) and "refused" in reason.what
             failures.append(_failure(name, reason.code, reason.what, final=not refused))
             continue
         spent.append(answer)
-        # The extractive one copies by design, and is deterministic: there is nothing to catch it at.
+        # The extractive backend copies by design, so only an empty answer of it is rejected.
         fault = model_fault(
             answer.text, given=[said.text for said in wanted.said], before=wanted.previous,
             most_tokens=wanted.max_tokens, count=count,
@@ -92,7 +91,7 @@ def write_summary(
 
 
 def _tries(task: SummaryTask, backend: str | Summarizer) -> Iterator[tuple[str, SummaryTask]]:
-    """Yield who is asked for what."""
+    """Yield the name of the backend and the task of each try."""
     name = backend if isinstance(backend, str) else CALLER
     if name != FALLBACK:
         yield name, task
@@ -103,22 +102,8 @@ def _tries(task: SummaryTask, backend: str | Summarizer) -> Iterator[tuple[str, 
     yield FALLBACK, task
 
 
-def _ask_backend(
-    name: str, task: SummaryTask, backend: str | Summarizer, *, settings: Settings, count: Counter,
-    rules: Rules | None, feedback: str,
-) -> Completion:  # fmt: skip
-    if name == CALLER and callable(backend):
-        return _ask_caller(backend, task, settings)
-    module, overrides = backend_of(name)
-    reach = settings._replace(**cast(Any, overrides))
-    data = task_as_json(task)
-    if name != FALLBACK and rules is not None:
-        data = redacted(data, rules)
-    return module.complete(summary_request(data, feedback=feedback), settings=reach, count=count)
-
-
 def _ask_caller(own: Summarizer, task: SummaryTask, settings: Settings) -> Completion:
-    """Return what the caller's function says; one that hangs is left behind after the timeout."""
+    """Return the answer of the caller's function; one that hangs is abandoned after the timeout."""
     said = [{"role": each.role, "content": each.text} for each in task.said]
     if task.previous:
         said.insert(0, {"role": "assistant", "content": task.previous})
@@ -127,7 +112,7 @@ def _ask_caller(own: Summarizer, task: SummaryTask, settings: Settings) -> Compl
     def work() -> None:
         try:
             found.append(own(said, task.max_tokens, task.strategy))
-        except Exception as reason:  # noqa: BLE001 - whatever a foreign function raises is its failure, not ours
+        except Exception as reason:  # noqa: BLE001 - any error of the function is its failure, not ours
             found.append(reason)
 
     thread = Thread(target=work, daemon=True)

@@ -1,6 +1,6 @@
-"""Telemetry of a home: what a commit appended to the colony's events leaves by the exporters of `config.toml`.
+"""Telemetry of a home: export the events of a commit by the exporters of `config.toml`.
 
-The change stands before anything is exported, and nothing that happens to an event is an error of the change.
+The change is committed before anything is exported, and a failing exporter is never an error of the change.
 Exporters are made once per process and configuration, and close when the process ends.
 """
 
@@ -27,7 +27,7 @@ DEFAULT_FILE = "telemetry.jsonl"
 
 
 def export(home: Path, records: Sequence[JsonObject]) -> None:
-    """Export `records`, as they are appended to the events of `home`, where its configuration asks for it."""
+    """Export `records`, newly appended to the events of `home`, if its configuration asks for it."""
     one = exporter_of(home) if records else None
     if one is None:
         return
@@ -38,15 +38,15 @@ def export(home: Path, records: Sequence[JsonObject]) -> None:
 
 
 def exporter_of(home: Path) -> Exporter | None:
-    """Return what carries events away from `home`, made once; None where its configuration asks for nothing."""
+    """Return the exporter of events of `home`, made once; None if its configuration names none."""
     settings = config.or_default(home)
     return None if settings.telemetry_exporter in NO_EXPORTER else _make_exporter(home, settings)
 
 
 def colony_session_id(home: Path) -> str:
-    """Return the id under which the events of the colony in `home` are told: its directory's name, made unique.
+    """Return the session id of the events of the colony in `home`: its directory's name, made unique.
 
-    >>> session_of(Path("/projects/shop/.aether"))
+    >>> colony_session_id(Path("/projects/shop/.aether"))
     'colony-shop-e90ec126'
     """
     place = home.parent if home.name == HOME_NAME else home
@@ -66,7 +66,7 @@ def _make_exporter(home: Path, settings: config.Config) -> Exporter:
                 cast("Kind", kind), url=urls.get(kind, ""), path=home / (settings.telemetry_path or DEFAULT_FILE),
                 timeout_seconds=settings.telemetry_timeout_seconds, content=settings.telemetry_content,
             )  # fmt: skip
-        except AetherError as reason:  # once: what is made here, also without this one, is kept
+        except AetherError as reason:  # reported once: the exporters without this one are kept
             warn("telemetry", str(reason))
         else:
             made.append(one)

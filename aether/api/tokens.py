@@ -1,13 +1,9 @@
-"""Token counting, as a caller asks for it: count, fetch exact vocabularies, choose and calibrate a counter.
+"""Tokens: count a text, choose and calibrate the counter of a home, and learn from the usage that providers report.
 
-A home records its counter; changing it counts every item and session anew, so that the counts of the
-items and of the state always agree.
-
-Who counts for a model, and what its provider reports: the learned correction of one home.
-
-Counts are those of the home's own counter times a factor: the one learned from reports about this very model, else
-the one of its profile. Reports lie in `data/usage.json` of the home, beside the journal: they are a measurement and no
-state, `aether undo` must not take them back, and whoever removes the file only has to learn anew.
+A home records its counter; changing it recounts every item and session, so that the counts of the items and of the state
+always agree. Messages for a model are counted by the home's counter times a factor: learned from reports about this very
+model, else that of its profile. Reports are in `data/usage.json` of the home, beside the journal: they are a measurement and
+no state, so `aether undo` does not affect them, and after removing the file aether only has to learn again.
 """
 
 from __future__ import annotations
@@ -43,7 +39,7 @@ from aether.types import Change, Counter, Finding
 
 
 class TokenCount(NamedTuple):
-    """How many tokens a text has, and who says so."""
+    """Tokens of a text, and the counter that counted them."""
 
     tokens: int
     counter: str
@@ -54,7 +50,7 @@ def count_tokens(text: str, *, name: str | None = None, home: Home = None) -> To
     """Return the tokens of `text` by the counter `name`, else by the home's, else by the estimate.
 
     Raises:
-        InvalidInput: there is no such counter.
+        InvalidInput: the counter is unknown.
         BackendUnavailable: its vocabulary is not on this machine.
     """
     factor = 1.0
@@ -73,20 +69,20 @@ def fetch_vocabulary(name: str, *, url: str = "") -> Path:
     """Download the vocabulary of an exact counter, checked against its known checksum, and return its path.
 
     Raises:
-        InvalidInput: there is no such vocabulary.
+        InvalidInput: the vocabulary is unknown.
         BackendUnavailable: it cannot be reached.
     """
     return exact.fetch(name, url=url)
 
 
 def use_counter(name: str, factor: float = 1.0, *, home: Home = None) -> str:
-    """Make `name` the counter of the home, count everything anew, and return how it is called in words.
+    """Make `name` the counter of the home, recount everything, and return the name of the counter in words.
 
     Raises:
-        InvalidInput: there is no such counter.
+        InvalidInput: the counter is unknown.
         BackendUnavailable: its vocabulary is not on this machine.
     """
-    counter(name, factor)("probe")  # a missing vocabulary must show before anything is changed
+    counter(name, factor)("probe")  # a missing vocabulary fails before anything is changed
 
     def plan(documents: Mapping[str, Any]) -> Change:
         return recount(documents["memory"], {"counter": name, "factor": factor}, counter(name, factor))
@@ -102,18 +98,23 @@ def calibrate(
     apply: bool = False,
     home: Home = None,
 ) -> calibration.Calibration:
-    """Return how far the estimate is from an exact counter on `texts` (kind, text), else on what the home holds.
+    """Compare the estimate with an exact counter on `texts` (kind, text), else on the texts of the home.
 
     With `apply`, the home counts by the corrected estimate from now on.
 
     Raises:
-        InvalidInput: there is nothing to calibrate on.
+        InvalidInput: there are no texts.
         BackendUnavailable: the exact vocabulary is not on this machine.
     """
-    samples = list(texts) or _stored_texts(home)
+    samples = list(texts)
+    if not samples:
+        snapshot = read(home)
+        archived = (record["item"] for _, record in archive.records(snapshot, "items"))
+        stored = (*items_of(snapshot.documents["memory"]), *archived)
+        samples = [(item["type"], item["content"]) for item in stored]
     if not samples:
         raise InvalidInput(
-            "there is nothing to calibrate on.", fix="Name files, or add items first.", where="tokens"
+            "there are no texts to calibrate on.", fix="Name files, or add items first.", where="tokens"
         )
     found = calibration.calibrate(samples, counter(against))
     if apply:
@@ -121,30 +122,24 @@ def calibrate(
     return found
 
 
-def _stored_texts(home: Home) -> list[tuple[str, str]]:
-    snapshot = read(home)
-    archived = (record["item"] for _, record in archive.records(snapshot, "items"))
-    return [(item["type"], item["content"]) for item in (*items_of(snapshot.documents["memory"]), *archived)]
-
-
 class Counting(NamedTuple):
     """How the messages of one model are counted."""
 
     count: Counter
     label: str
-    """Which counter that is, in words."""
+    """The counter in words."""
     counter: str
     factor: float
-    """What the counter is multiplied by, learned or from the profile."""
+    """Factor of the counter, learned or from the profile."""
     reports: int
-    """How many reports of the provider that factor was learned from."""
+    """Number of reports of the provider that the factor was learned from."""
     profile: Profile | None
-    """None where no model was named."""
+    """None if no model was named."""
     findings: tuple[Finding, ...] = ()
 
 
 class ListedModel(NamedTuple):
-    """One model, as a person is shown it."""
+    """One model, for a list."""
 
     model: str
     window: int
@@ -152,17 +147,17 @@ class ListedModel(NamedTuple):
     known: bool
     factor: float
     counter: str
-    """Who counts for it, in words."""
+    """Its counter in words."""
     reports: int
 
 
 def counting(model: str = "", *, place: Path | None = None) -> Counting:
-    """Return how messages for `model` are counted where `place` is the home, or a directory that may be none.
+    """Return the way to count messages for `model`; `place` is the home, or a directory that need not be one.
 
-    Reports that cannot be read are a finding, and the profile's factor holds.
+    Reports that cannot be read are a finding, and the factor of the profile applies.
 
     Raises:
-        InvalidDocument: the user's own `models.json` there is wrong; `where` says at which key.
+        InvalidDocument: the user's own `models.json` is invalid; `where` names the key.
     """
     name, factor = _counter(place)
     if not model:
@@ -186,22 +181,23 @@ def counting(model: str = "", *, place: Path | None = None) -> Counting:
 
 
 def record_usage(model: str, counted: int, usage: int | Mapping[str, Any], *, home: Home = None) -> Counting:
-    """Learn from a request that was counted as `counted` and that its provider reports as `usage`.
+    """Learn a factor from a request that aether counted as `counted` and its provider as `usage`, and return the counting.
 
-    `counted` is what aether said of the whole request, system prompt and tools included; `usage` is the number of
-    input tokens, cached ones included, or the usage object of the provider's answer. Return how the model is
-    counted from now on.
+    `counted` is aether's count of the whole request, system prompt and tools included; `usage` is the number of
+    input tokens, cached ones included, or the usage object of the provider's answer.
 
     Raises:
         InvalidInput: a number is not positive, the model has no name, or `usage` names no input tokens.
-        InvalidDocument: what was learned before cannot be read.
+        InvalidDocument: the earlier reports cannot be read.
         LockTimeout: another process is writing.
     """
     if not model.strip():
-        raise InvalidInput("there is no model.", fix="Name the model that answered.", where="model")
+        raise InvalidInput(
+            "the name of the model is empty.", fix="Name the model that answered.", where="model"
+        )
     if type(counted) is not int or counted < 1:
         raise InvalidInput(
-            f"{shown(counted)} is not a number of tokens.", fix="Give what aether counted.", where="counted"
+            f"{shown(counted)} is not a number of tokens.", fix="Give the count of aether.", where="counted"
         )
     tokens, place = reported(usage), find(home)
     path = _path(place)
@@ -216,10 +212,10 @@ def record_usage(model: str, counted: int, usage: int | Mapping[str, Any], *, ho
 
 
 def models(*names: str, home: Home = None) -> list[ListedModel]:
-    """Return what is known of `names`; of no names, of each model that was reported on and each pattern of models.
+    """Return the models `names`; without names, each model with reports and each pattern of models.
 
     Raises:
-        InvalidDocument: the user's own `models.json` is wrong; `where` says at which key.
+        InvalidDocument: the user's own `models.json` is invalid; `where` names the key.
     """
     try:
         place = find(home)
@@ -231,22 +227,19 @@ def models(*names: str, home: Home = None) -> list[ListedModel]:
         return [_listed(name, counting(name, place=place)) for name in names]
     heard = [_listed(name, counting(name, place=place)) for name in sorted(_reports(place, []))]
     base, factor = _counter(place)
-    return heard + [
-        _listed_pattern(entry, base, factor) for entry in (*_own_entries(place), *tokens_models.shipped())
-    ]
+    for entry in (*_own_entries(place), *tokens_models.shipped()):
+        scaled = round(factor * entry.factor, FACTOR_PLACES)
+        known = not entry.assumed
+        heard.append(
+            ListedModel(entry.match, entry.window, entry.output, known, scaled, label(base, scaled), 0)
+        )
+    return heard
 
 
 def _listed(name: str, found: Counting) -> ListedModel:
     known = found.profile or profile(name)
     return ListedModel(
         name, known.window, known.output, known.known, found.factor, found.label, found.reports
-    )
-
-
-def _listed_pattern(entry: Entry, name: str, factor: float) -> ListedModel:
-    factor = round(factor * entry.factor, FACTOR_PLACES)
-    return ListedModel(
-        entry.match, entry.window, entry.output, not entry.assumed, factor, label(name, factor), 0
     )
 
 
@@ -291,6 +284,6 @@ def _entries(path: Path, found: FileId) -> tuple[Entry, ...]:
 
 @lru_cache(maxsize=16)
 def _read(path: Path, found: FileId) -> dict[str, Reports]:
-    """Return the reports in the file at `path`, which is never changed but by a copy."""
+    """Return the reports in the file at `path`, which callers copy before they change it."""
     with storage_errors(path):
         return parsed(files.parse_json(path.read_bytes(), where=str(path)), where=str(path)) if found else {}

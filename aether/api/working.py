@@ -1,9 +1,7 @@
-"""Working memory, as a caller asks for it: add, get, update, list, clear, and the token threshold.
+"""Working memory: add, get, update, list and clear items, and check the token threshold.
 
-Correcting, as a caller asks for it: what left working memory is said anew, and what said it before is forgotten.
-
-Items of working memory are changed in place (`working.update_working_memory_item`). What was archived or became a
-pattern cannot be: the correction is a new item that names what it supersedes, in one transaction with the forgetting.
+Adding never drops an item below the hard limit, and never fails because of the hand-off that a full memory needs. An item
+that left working memory is corrected by `api.forget.supersede`.
 """
 
 from __future__ import annotations
@@ -11,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from aether.api.forget import forget_targets, remembered_archive
 from aether.api.home import Home, change, copied, counter_of, drained, find, now, read
 from aether.clock import new_id
-from aether.errors import SHOWN_CHARS, AetherError, InvalidDocument, InvalidInput, NotFound, shown
+from aether.errors import SHOWN_CHARS, AetherError, InvalidDocument
 from aether.memory import items
 from aether.memory.changes import chain_changes
-from aether.memory.forgetting import find as forgetting_find
-from aether.memory.forgetting.find import Target
 from aether.memory.items import TokenUsage, add_items, signal_threshold, token_usage
 from aether.store import files
 from aether.store.commit import AETHER, Author, commit
@@ -31,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ItemId(str):
-    """The id of an added item: text, and what adding it brought about."""
+    """Id of an added item: a string with the consequences of the addition."""
 
     __slots__ = ("compression_needed", "evicted", "handoff")
     compression_needed: bool
@@ -78,27 +73,34 @@ def add_working_memory_items(entries: Iterable[Mapping[str, Any]], *, home: Home
     return _add(items.checked_entries(entries), home)
 
 
-class StoredDrafts(NamedTuple):
-    """What adding drafts did."""
+def _add(entries: list[JsonObject], home: Home) -> list[ItemId]:
+    if len(entries) == 1:
+        content = entries[0]["content"]
+        cut = content if len(content) <= SHOWN_CHARS else f"{content[: SHOWN_CHARS - 1]}…"
+        reason = f"{entries[0]['type']} {cut!r}"
+    else:
+        reason = pluralize(len(entries), "items")
+    author = Author("add", by=entries[0]["source"] if entries else "queen", reason=reason)
+    return store_entries(entries, author, home=home).ids
 
-    drafts: list[JsonObject]
+
+class StoredEntries(NamedTuple):
+    """Result of storing entries."""
+
+    entries: list[JsonObject]
     """Those that were stored, in the order of their ids."""
     ids: list[ItemId]
     revision: int
 
 
-def _add(entries: list[JsonObject], home: Home) -> list[ItemId]:
-    return store_drafts(entries, _author(entries), home=home).ids
-
-
-def store_drafts(
+def store_entries(
     entries: list[JsonObject],
     author: Author,
     *,
     home: Home,
     wanted: Callable[[Snapshot, list[JsonObject]], list[JsonObject]] = lambda snapshot, entries: entries,
-) -> StoredDrafts:
-    """Store checked drafts in one commit and return what that did; `wanted` chooses among them under its lock."""
+) -> StoredEntries:
+    """Store checked entries in one commit and return the result; `wanted` chooses among them under its lock."""
     at = now()
     entries = copied(files.checked_json(entries, where="item"))
 
@@ -116,26 +118,14 @@ def store_drafts(
         item_id = ItemId(new)
         item_id.compression_needed, item_id.evicted, item_id.handoff = needed, added.evicted, path
         made.append(item_id)
-    return StoredDrafts(chosen, made, done.revision)
-
-
-def _author(entries: list[JsonObject]) -> Author:
-    if len(entries) == 1:
-        return Author(
-            "add",
-            by=entries[0]["source"],
-            reason=f"{entries[0]['type']} {shown(entries[0]['content'][:SHOWN_CHARS])}",
-        )
-    return Author(
-        "add", by=entries[0]["source"] if entries else "queen", reason=pluralize(len(entries), "items")
-    )
+    return StoredEntries(chosen, made, done.revision)
 
 
 def _prepare_handoff(home: Home) -> str:
     try:
         return str(prepare_current_phase(home, by=AETHER).path or "")
     except AetherError:
-        return ""  # the items are stored: an error would say that they are not; `prepare` says what is wrong
+        return ""  # the items are stored: an error would deny that; `prepare` reports the cause
 
 
 def prepare_current_phase(home: Home, *, by: str = "") -> Prepared:
@@ -143,7 +133,7 @@ def prepare_current_phase(home: Home, *, by: str = "") -> Prepared:
 
     Where only later phases have items, it is that of the first of them. `by` is the author in the log.
     """
-    # Half of the start-up of an addition, and seldom needed.
+    # Seldom needed, and half of the start-up time of an addition.
     from aether.api.compress import Prepared, prepare
     from aether.api.handoffs import handoff_path
     from aether.memory import handoff
@@ -152,7 +142,7 @@ def prepare_current_phase(home: Home, *, by: str = "") -> Prepared:
     documents = snapshot.documents
     for record in documents["memory"]["compression"]["open"]:
         path = handoff_path(snapshot.home, record)
-        # Every addition past the threshold comes here: that it is there is enough, `prepare` checks it.
+        # Runs at every addition past the threshold, so the content is left to `prepare` to check.
         if path.exists() and handoff.has_unchanged_items(documents["memory"], record):
             return Prepared(path, "", record)
     return prepare(handoff.phase_to_compress(documents), manual=True, home=home, by=by)
@@ -247,84 +237,3 @@ def verify_token_limit(*, home: Home = None) -> TokenUsage:
             where="memory.json",
         )
     return token_usage(memory)
-
-
-# Somebody took the trouble to put it right: as high as a constraint.
-SUPERSEDING_RELEVANCE = 0.9
-
-# What else has an id, and what to do instead.
-_INSTEAD = {
-    "session": 'It says several things: "aether memory forget --match TEXT" what is wrong in it, and "aether memory add" what is right.',
-    "signals": 'Let it go with "aether memory forget {id}", and say it anew with "aether signal emit".',
-    "graph": 'Let it go with "aether memory forget {id}"; a model writes it anew through "aether mcp --tools graph".',
-}
-
-
-class Superseded(NamedTuple):
-    """What correcting did."""
-
-    item: Item
-    """The correction, in working memory."""
-    forgotten: list[Target]
-    """Everything that said it before."""
-    revision: int
-
-
-def supersede(id: str, updates: Mapping[str, Any], *, home: Home = None) -> Superseded:
-    """Store `updates` (content and other fields of an item) in place of an archived item or a pattern, and return that.
-
-    All that says the same as `id` is forgotten in the same transaction, so one undo brings it back.
-
-    Raises:
-        NotFound: nothing has this id.
-        InvalidInput: no content is given, a field is impossible, or `id` is neither an item nor a pattern.
-        BudgetExceeded: the new content does not fit.
-    """
-    place, at = find(home), now()
-    archived = remembered_archive(read(place))
-    given = copied(files.checked_json(dict(updates), where=f"item {id}"))
-
-    def plan(documents: Mapping[str, Any]) -> Change:
-        targets, unknown = forgetting_find.find_by_ids(documents, archived, [id])
-        if unknown:
-            raise NotFound(
-                f"{shown(id)} is in no layer and not in the archive.",
-                fix='See "aether recall QUERY".',
-                where="correct",
-            )
-        draft = _draft(targets[0], given)
-        done = chain_changes(
-            documents,
-            lambda state: forget_targets(state, targets, at),
-            lambda state: items.add(
-                state["memory"], [draft], now=at, new_id=new_id, count=counter_of(state["memory"])
-            ),
-        )
-        return done._replace(result=(targets, done.result[1].ids[0]))
-
-    done = change(place, plan, Author("correct", reason=id))
-    targets, made = done.result
-    (item,) = (one for one in items.items_of(read(place).documents["memory"]) if one["id"] == made)
-    return Superseded(copied(item), [Target(*each) for each in targets], done.revision)
-
-
-def _draft(old: Target, given: Mapping[str, Any]) -> JsonObject:
-    """Return the draft of the item that takes the place of `old`."""
-    kind = "session" if old.type == "session" else old.layer
-    if kind in _INSTEAD:
-        raise InvalidInput(
-            f"{shown(old.id)} is no single statement that could be corrected.",
-            fix=_INSTEAD[kind].format(id=old.id),
-            where="correct",
-        )
-    if "content" not in given:
-        raise InvalidInput(
-            f"{shown(old.id)} is not in working memory any more: only its text can be corrected.",
-            fix=f'Say what is right: aether memory update {old.id} --content "TEXT".',
-            where="correct",
-        )
-    metadata = {**(given.get("metadata") or {}), "supersedes": old.id}
-    (made,) = items.checked_entries(
-        [{"type": old.type, "relevance_score": SUPERSEDING_RELEVANCE, **given, "metadata": metadata}]
-    )
-    return made

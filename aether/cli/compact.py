@@ -122,7 +122,7 @@ def plan(ask: Ask, /, file: str, force: bool, **chosen: Any) -> None:
 
 def _doubts(asked: dict[str, Any]) -> tuple[Finding, ...]:
     """Return the findings about the window of a model that is not known."""
-    from aether.api.compact_case import record_directory
+    from aether.api.conversations import record_directory
     from aether.api.tokens import counting
 
     if asked["window"]:
@@ -164,7 +164,7 @@ def run(ask: Ask, /, file: str, force: bool, backend: str | None, output: str | 
       aether compact run session.jsonl --window 8000 --force --output smaller.json
     """
     from aether.api import compact
-    from aether.api.compact_case import Options
+    from aether.api.compact import Options
     from aether.messages.convert import bare, read
     from aether.messages.transcripts import conversation_bytes
     from aether.store.keys import KEYS, check_value
@@ -342,7 +342,7 @@ def _name(ask: Ask, file: str, loaded: Conversation) -> str:
 
     Two files of one name in two directories are two conversations; the name of a file elsewhere starts with its directory.
     """
-    from aether.api.compact_case import record_directory
+    from aether.api.conversations import record_directory
 
     if file == "-":
         return Path(loaded.name).stem or "input"
@@ -399,9 +399,9 @@ def check(ask: Ask, file: str, *, provider: Any, repair: bool, output: str | Non
     source = sys.stdin.buffer if file == "-" else file
     found = check_messages(source, provider=provider, repair=repair, nth=nth)
     if output is not None:
-        write_file(output, found.mended)
+        write_file(output, found.repaired)
     fields = found._asdict()
-    del fields["mended"]
+    del fields["repaired"]
     lists = {
         key: [one._asdict() for one in value] for key, value in fields.items() if isinstance(value, list)
     }

@@ -107,7 +107,7 @@ def dry_run(ask: Ask, messages: str, config: str | None) -> None:
     Example:
       compactctl dry-run --messages messages.json
     """
-    from aether.api.compact import dry_run
+    from aether.api.compact_views import dry_run
 
     chosen, loaded = _configured(ask, config), _loaded(messages)
     done = dry_run(
@@ -136,7 +136,7 @@ def diff(ask: Ask, messages: str, after: str | None, config: str | None) -> None
     Example:
       compactctl diff --messages messages.json
     """
-    from aether.api.compact import diff_messages, dry_run
+    from aether.api.compact_views import diff_messages, dry_run
 
     loaded = _loaded(messages)
     before = _raws(loaded)
@@ -245,13 +245,13 @@ def _settings(ask: Ask, config: str | None) -> Settings:
     """Return the settings of files and variables; slips in names are said first, whatever else is wrong."""
     import os
 
-    from aether.api.conversations import place
+    from aether.api.conversations import record_directory
     from aether.store.config import settings, unknown_variables
 
     early = unknown_variables(os.environ)
     for finding in early:
         say(plain(f"{finding.level}: {finding.where} {finding.message} {finding.fix}"))
-    found = settings(config, home=place(ask.home))
+    found = settings(config, home=record_directory(ask.home))
     _note(ask, [finding for finding in found.findings if finding not in early])
     return found
 

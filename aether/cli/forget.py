@@ -23,8 +23,7 @@ from aether.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from aether.api.erase import Erased
-    from aether.api.forget import Forgotten
+    from aether.api.forget import Erased, Forgotten
     from aether.memory.forgetting.find import Target
 
 # Lines shown before the question; --json and the receipt have all of them.
@@ -99,10 +98,10 @@ def forget(
 
 
 def _erase(ask: Ask, ids: tuple[str, ...], match: str, *, dry_run: bool, yes: bool) -> int:
-    from aether.api import erase
+    from aether.api.forget import erase, preview_erase
 
     place = ask.place()
-    found = erase.preview_erase(ids, match=match, home=place)
+    found = preview_erase(ids, match=match, home=place)
     if dry_run or not (found.places or ids):
         emit(ask, _erased_data(found), _erased_table(found))
         note(ask, "Nothing was changed." if found.places else "Nothing holds that; nothing was changed.")
@@ -118,7 +117,7 @@ def _erase(ask: Ask, ids: tuple[str, ...], match: str, *, dry_run: bool, yes: bo
         if ask.json:
             emit(ask, _erased_data(found), [])
         return 1
-    done = erase.erase(ids, match=match, home=place)
+    done = erase(ids, match=match, home=place)
     emit(ask, _erased_data(done), f"Erased at {sum(done.places.values())} place(s) in {done.files} file(s).")
     note(ask, OUTSIDE)
     _report_left(done)

@@ -165,7 +165,6 @@ def update(
       aether memory update "$ITEM" --relevance 0.95
     """
     from aether.api import working
-    from aether.api import working as api_working
     from aether.errors import NotFound
 
     given = {
@@ -183,7 +182,9 @@ def update(
     try:
         item = working.update_working_memory_item(item_id, updates, home=place)
     except NotFound:
-        done = api_working.supersede(item_id, updates, home=place)
+        from aether.api.forget import supersede
+
+        done = supersede(item_id, updates, home=place)
         emit(ask, done.item, item_lines(done.item))
         note(
             ask,

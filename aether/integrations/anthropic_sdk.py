@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from aether.api import compact, conversations
-from aether.api.compact_case import DEFAULT_OPTIONS, Options
+from aether.api.compact import DEFAULT_OPTIONS, Options
 from aether.api.home import Home
 from aether.api.tokens import counting
 from aether.compaction.policy import policy as named
@@ -50,7 +50,7 @@ def compacted(
         BudgetExceeded: the protected messages do not fit.
         InvalidInput: a message is invalid.
     """
-    place = options.record or conversations.place(home)
+    place = options.record or conversations.record_directory(home)
     chosen = named(policy) if isinstance(policy, str) else policy
     chosen = chosen._replace(reserve=max(chosen.reserve, request.get("max_tokens", 0)))
     messages = conversations.resume(conversation_id, request["messages"], home=home)

@@ -15,9 +15,8 @@ from os import PathLike
 from typing import Any, NamedTuple, Protocol, cast
 
 from aether.api import compact
-from aether.api.compact import options_from_config, redaction_rules
-from aether.api.compact_case import META_KEYS, as_dicts
-from aether.api.conversations import place
+from aether.api.compact import META_KEYS, as_dicts, options_from_config, redaction_rules
+from aether.api.conversations import record_directory
 from aether.api.home import Home
 from aether.api.tokens import counting
 from aether.compaction.policy import CompactConfig, CompactPolicy, config_from_values
@@ -182,7 +181,7 @@ class CompactManager:
         if isinstance(config, CompactConfig):
             self.config = config
         else:
-            found = settings(config, home=place(home))
+            found = settings(config, home=record_directory(home))
             self.config, self._doubts = config_from_values(found.values), found.findings
         options = options_from_config(
             self.config, home=home, storage=storage, exporter=_exporter(self.config, exporter)

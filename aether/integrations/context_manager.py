@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from aether import clock
 from aether.api import compact, conversations
-from aether.api.compact_case import Options
+from aether.api.compact import Options
 from aether.clock import new_id
 from aether.compaction.plan import apply, plan
 from aether.compaction.policy import policy

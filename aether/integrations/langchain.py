@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Any
 
 from aether.api import compact, conversations
-from aether.api.compact_case import DEFAULT_OPTIONS, UNNAMED_MODEL, Options
+from aether.api.compact import DEFAULT_OPTIONS, UNNAMED_MODEL, Options
 from aether.api.home import Home
 from aether.compaction.shapes import Policy
 from aether.errors import BackendUnavailable
@@ -54,7 +54,7 @@ def compaction_middleware(
     def fitted(request: Any) -> Any:
         messages = _fitted(
             conversation_id or _thread(), request, model=model, window=window, policy=policy,
-            options=options._replace(record=options.record or conversations.place(home)),
+            options=options._replace(record=options.record or conversations.record_directory(home)),
         )  # fmt: skip
         return request.override(messages=messages)
 

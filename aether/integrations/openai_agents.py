@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from aether.api import compact, conversations
-from aether.api.compact_case import DEFAULT_OPTIONS, UNNAMED_MODEL, Options
+from aether.api.compact import DEFAULT_OPTIONS, UNNAMED_MODEL, Options
 from aether.api.home import Home
 from aether.clock import short_id
 from aether.compaction.shapes import Policy
@@ -43,7 +43,7 @@ class AetherSession:
     def __init__(self, session_id: str, *, home: Home = None, session_settings: Any = None) -> None:
         self.session_id = session_id
         self.session_settings = session_settings
-        self.home = conversations.place(home)
+        self.home = conversations.record_directory(home)
 
     async def get_items(self, limit: int | None = None) -> list[JsonObject]:
         """Return the context: the newest summary and the items since; with `limit` the newest items of it."""
@@ -89,7 +89,9 @@ def compaction_filter(
     """
     own = session if isinstance(session, str) else session.session_id
     beside = own if isinstance(session, str) else own + AS_SENT
-    record = options.record or conversations.place(home if isinstance(session, str) else session.home)
+    record = options.record or conversations.record_directory(
+        home if isinstance(session, str) else session.home
+    )
     seen: list[tuple[list[Any], list[JsonObject]]] = []
 
     def preflight(

@@ -6,7 +6,7 @@ import pytest
 
 import aether
 from aether.api import briefing
-from aether.api.host_summary import ingest_summary
+from aether.api.compress import ingest_summary
 from aether.store import spool
 from aether.store.files import locked
 from tests import homes
@@ -29,7 +29,7 @@ def configure(home, **keys):
 
 
 @pytest.mark.parametrize("source", ["startup", "clear", "compact", "resume", "fork"])
-def test_a_session_is_told_what_is_remembered(told, source):
+def test_a_new_session_gets_a_briefing_of_the_memory(told, source):
     block = briefing.session_brief(told, source)
 
     assert f'occasion="{source}"' in block
@@ -37,14 +37,14 @@ def test_a_session_is_told_what_is_remembered(told, source):
     assert "make test" in block
 
 
-def test_an_empty_home_tells_nothing(home):
+def test_an_empty_home_yields_no_briefing(home):
     assert briefing.session_brief(home, "startup") == ""
     assert briefing.subagent_brief(home, "builder") == ""
     assert briefing.compaction_steering(home) == ""
 
 
-def test_a_known_session_that_is_resumed_is_told_what_came_since(told, monkeypatch):
-    monkeypatch.setattr(briefing, "session_of", lambda home, session: {"at": "2999-01-01T00:00:00.000000Z"})
+def test_a_known_session_that_is_resumed_gets_the_changes_since_then(told, monkeypatch):
+    monkeypatch.setattr(briefing, "find_session", lambda home, session: {"at": "2999-01-01T00:00:00.000000Z"})
 
     assert briefing.session_brief(told, "resume", "s1") == ""
     assert briefing.session_brief(told, "compact", "s1") != ""
@@ -92,7 +92,7 @@ def test_a_new_session_knows_what_the_compacted_one_did(told):
     assert memory(told)["working_memory"]["items"] == []
 
 
-def test_paths_are_told_from_the_directory_of_the_project(tmp_path):
+def test_paths_are_relative_to_the_directory_of_the_project(tmp_path):
     (tmp_path / "project").mkdir()
     home = aether.init(tmp_path / "project" / ".aether")
     path = (home.parent / "src" / "a.py").as_posix()
@@ -103,7 +103,7 @@ def test_paths_are_told_from_the_directory_of_the_project(tmp_path):
     assert briefing.project_root(tmp_path / "elsewhere") == ""
 
 
-def test_an_unknown_session_that_is_resumed_is_told_all(told):
+def test_an_unknown_session_that_is_resumed_gets_the_whole_briefing(told):
     assert "Never push" in briefing.session_brief(told, "resume", "s1")
 
 
@@ -113,7 +113,7 @@ def test_the_budget_is_that_of_the_configuration(told):
     assert briefing.session_brief(told, "startup") == ""
 
 
-def test_rules_of_the_users_own_home_are_told_in_every_project(told, tmp_path, monkeypatch):
+def test_rules_of_the_users_own_home_are_in_the_briefing_of_every_project(told, tmp_path, monkeypatch):
     (tmp_path / "own").mkdir()
     own = homes.fresh(tmp_path / "own")
     aether.add_working_memory_item("Prefer tabs.", "preference", home=own)
@@ -133,13 +133,13 @@ def test_a_project_cannot_choose_whose_memory_is_read(told, tmp_path):
     assert "Prefer tabs." not in briefing.session_brief(told, "startup")
 
 
-def test_without_the_users_own_home_a_project_is_told_its_own(told, tmp_path, monkeypatch):
+def test_without_the_users_own_home_a_briefing_has_the_rules_of_the_project(told, tmp_path, monkeypatch):
     monkeypatch.setenv("AETHER_USER_HOME", str(tmp_path / "nowhere"))
 
     assert "Never push" in briefing.session_brief(told, "startup")
 
 
-def test_a_sub_agent_is_told_the_rules(told):
+def test_a_sub_agent_gets_the_rules(told):
     block = briefing.subagent_brief(told, "builder")
 
     assert 'occasion="subagent"' in block
@@ -156,7 +156,7 @@ def test_steering_a_summary_prepares_the_hand_off_of_all_that_is_held(told):
     assert len(memory(told)["compression"]["open"][-1]["items"]) == 3
 
 
-def test_steering_a_summary_of_a_locked_home_tells_all_the_same(told):
+def test_steering_a_summary_works_for_a_locked_home(told):
     (told / "config.toml").write_text("[store]\nlock_timeout_seconds = 0\n")
 
     with locked(told):
@@ -166,18 +166,18 @@ def test_steering_a_summary_of_a_locked_home_tells_all_the_same(told):
     assert memory(told)["compression"]["open"] == []
 
 
-def test_steering_the_summary_of_a_home_that_is_gone_or_full_says_what_it_can(told, monkeypatch):
+def test_steering_the_summary_of_a_missing_or_full_home_raises_no_error(told, monkeypatch):
     def full(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("aether.api.host_summary.prepare", full)
+        patched.setattr("aether.api.compress.prepare", full)
         assert "Never push to main." in briefing.compaction_steering(told)
     shutil.rmtree(told)
     assert briefing.compaction_steering(told) == ""
 
 
-def test_telling_imports_nothing_that_takes_long():
+def test_a_briefing_imports_nothing_slow():
     code = "import sys; before = {*sys.modules}; import aether.api.briefing; print(*{*sys.modules} - before)"
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

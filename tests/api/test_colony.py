@@ -105,7 +105,7 @@ def test_a_check_in_may_be_asked_for(home):
     assert [each["type"] for each in aether.active_signals(home=home)] == ["CHECKIN"]
 
 
-def test_what_a_phase_has_shown_steers_the_next_one(home):
+def test_patterns_of_a_phase_steer_the_next_one(home):
     """Defect 20 of the original: adaptation never fired."""
     high = [{"content": "Avoid global state in handlers", "relevance_score": 0.9, "type": "constraint"}]
     for nth in range(2):
@@ -151,7 +151,7 @@ def test_a_transition_is_legal_or_refused_before_anything_happens(home):
     whole(home)
 
 
-def test_every_legal_edge_can_be_gone(home):
+def test_every_legal_transition_is_possible(home):
     for new in ("INIT", "PLANNING", "EXECUTING", "FAILED", "PLANNING", "EXECUTING", "VERIFYING", "EXECUTING",
                 "VERIFYING", "COMPLETED", "IDLE"):  # fmt: skip
         aether.transition_state(new, home=home)
@@ -188,7 +188,7 @@ def test_work_without_workers_is_a_crash_and_recovery_leads_to_planning(home):
     assert "pre_recovery" in [each["label"] for each in aether.list_snapshots(home=home)]
 
 
-def test_work_that_stands_still_is_a_crash(home, monkeypatch):
+def test_work_without_progress_is_a_crash(home, monkeypatch):
     aether.start_phase(1, home=home)
     aether.register_worker("builder-1", home=home)
 
@@ -199,7 +199,7 @@ def test_work_that_stands_still_is_a_crash(home, monkeypatch):
 
 
 @rows("phase", ["../x", "", -1, 1.5, None, True, 2**64])
-def test_what_is_no_phase_is_refused(home, phase):
+def test_an_invalid_phase_is_rejected(home, phase):
     before = snapshot(home)
 
     for call in (
@@ -210,13 +210,13 @@ def test_what_is_no_phase_is_refused(home, phase):
     assert snapshot(home) == before
 
 
-def test_a_transition_stands_where_its_second_snapshot_cannot_be_taken(home, monkeypatch):
+def test_a_transition_is_kept_if_its_second_snapshot_fails(home, monkeypatch):
     def full(label, **_):
         if label.startswith("post"):
             raise StorageFailed("no space left.", fix="Free some space.")
         return "snapshot_1"
 
-    monkeypatch.setattr(colony_operations, "automatic", full)
+    monkeypatch.setattr(colony_operations, "automatic_snapshot", full)
 
     entry = aether.transition_state("INIT", home=home)
 

@@ -29,7 +29,7 @@ for n in range({EACH}):
 """
 
 
-def test_what_is_created_is_there_in_a_home_that_is_opened_anew(home):
+def test_created_entities_are_there_when_the_home_is_opened_again(home):
     assert graph.create_entities([ANT], home=home) == [ANT]
     assert graph.create_relations([EATS], home=home) == [EATS]
 
@@ -64,7 +64,7 @@ def test_nothing_new_is_no_transaction(home):
     assert len(log(home=home)) == before
 
 
-def test_one_observation_is_taken_back_although_others_came_since(home):
+def test_one_observation_is_undone_although_others_were_added_since(home):
     graph.create_entities([ANT], home=home)
     graph.add_observations([{"entityName": "ant", "contents": ["first"]}], home=home)
     revision = log(home=home)[0].revision
@@ -75,7 +75,7 @@ def test_one_observation_is_taken_back_although_others_came_since(home):
     assert graph.open_nodes(["ant"], home=home)["entities"][0]["observations"] == ["It digs.", "second"]
 
 
-def test_an_entity_that_was_built_upon_is_not_taken_back(home):
+def test_an_entity_with_later_additions_is_not_undone(home):
     graph.create_entities([ANT], home=home)
     revision = log(home=home)[0].revision
     graph.add_observations([{"entityName": "ant", "contents": ["more"]}], home=home)
@@ -84,7 +84,7 @@ def test_an_entity_that_was_built_upon_is_not_taken_back(home):
         undo(revision, home=home)
 
 
-def test_secrets_are_not_stored_and_what_aether_said_is_not_either(home):
+def test_secrets_and_text_that_aether_injected_are_not_stored(home):
     name = "key of api_key=sk-abcdefghijklmnop1234"
     said = "Old. <aether-memory>told before</aether-memory>New."
 
@@ -100,7 +100,7 @@ def test_secrets_are_not_stored_and_what_aether_said_is_not_either(home):
 def test_two_names_that_differ_by_their_secrets_alone_are_refused(home):
     names = ["api_key=abcdef1234567890abcdef", "api_key=zzzzzz1234567890zzzzzz"]
 
-    with pytest.raises(InvalidInput, match=r"\[1\]: without what may not be stored") as refused:
+    with pytest.raises(InvalidInput, match=r"\[1\]: without its secrets") as refused:
         graph.create_entities([{**ANT, "name": name} for name in names], home=home)
 
     assert "zzzzzz" not in str(refused.value)
@@ -133,7 +133,7 @@ def lines(*values):
     return "".join(json.dumps(value) + "\n" for value in values)
 
 
-def test_a_file_of_the_official_server_is_merged_once_and_can_be_taken_back(home, tmp_path):
+def test_a_file_of_the_official_server_is_merged_once_and_can_be_undone(home, tmp_path):
     graph.create_entities([{**ANT, "observations": ["It swarms."]}], home=home)
     path = tmp_path / "memory.jsonl"
     path.write_text(lines({"type": "entity", **ANT}, {"type": "relation", **EATS}, 5), encoding="utf-8")

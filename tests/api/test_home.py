@@ -1,184 +1,304 @@
+"""Home access: find, read, change, drain first, export the events."""
+
+from __future__ import annotations
+
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 import aether
-from aether.api import admin as home_operations
-from aether.errors import Conflict, InvalidInput, NotFound
+from aether.api import home as api_home
+from aether.api import telemetry
+from aether.errors import InvalidInput, NotFound
+from aether.memory import signals
+from aether.store import snapshot, spool
+from aether.types import Change
 from tests import homes
-from tests.api.calls import memory, snapshot, whole
-from tests.tables import rows
+from tests.events import viewers
+from tests.hook_player import put, turn
+from tests.memory.states import answer
 
 
-def test_a_home_is_made_where_it_is_named(tmp_path, monkeypatch):
-    assert aether.init(tmp_path / "one" / ".aether") == tmp_path / "one" / ".aether"
-    monkeypatch.setenv("AETHER_HOME", str(tmp_path / "two"))
-    assert aether.init() == tmp_path / "two"
+def test_a_home_is_found_by_name_by_environment_and_from_below(home, monkeypatch):
+    below = home.parent / "src" / "deep"
+    below.mkdir(parents=True)
+
+    assert api_home.find(home) == api_home.find(str(home)) == api_home.find(home.parent) == home
+    monkeypatch.setenv("AETHER_HOME", str(home))
+    assert api_home.find(None) == home
     monkeypatch.delenv("AETHER_HOME")
-    monkeypatch.chdir(tmp_path)
-    assert aether.init() == tmp_path / ".aether"
-    whole(tmp_path / ".aether")
+    monkeypatch.chdir(below)
+    assert api_home.find(None) == home
 
 
-def test_making_a_home_again_keeps_everything(home):
-    item = aether.add_working_memory_item("note", "x", home=home)
+def test_a_symlinked_home_is_the_home(home, tmp_path):
+    os.symlink(home, tmp_path / "link")
 
-    assert aether.init(home) == aether.init(home.parent) == home
-    assert homes.ids(home) == [item]
-
-
-@rows("name", ["\0", "a\0b", "\ud800"])
-def test_a_name_that_cannot_be_a_directory_is_refused(name):
-    with pytest.raises(InvalidInput, match="cannot be a path"):
-        aether.init(name)
+    assert api_home.find(tmp_path / "link") == home
 
 
-def test_folding_writes_the_documents(home):
-    aether.add_working_memory_item("note", "x", home=home)
-
-    revision = aether.fold(home=home)
-
-    on_disk = json.loads((home / "data" / "memory.json").read_text())
-    assert len(on_disk["working_memory"]["items"]) == 1
-    assert revision == homes.anew(home).revision
-    assert aether.fold(home=home) == revision
+def test_no_home_is_an_error_with_advice():
+    with pytest.raises(NotFound, match="aether init"):
+        api_home.read(None)
 
 
-def test_a_document_is_shown_as_it_is_and_as_it_was(home):
-    first = aether.add_working_memory_item("first", "x", home=home)
-    then = homes.anew(home).revision
-    aether.add_working_memory_item("second", "x", home=home)
-    aether.fold(home=home)
-
-    assert len(aether.show("memory", home=home)["working_memory"]["items"]) == 2
-    assert [
-        each["id"] for each in aether.show("memory", home=home, revision=then)["working_memory"]["items"]
-    ] == [first]
-    for document, revision in (("nothing", None), ("../memory", None), ("memory", 99), ("memory", -1)):
-        with pytest.raises(NotFound):
-            aether.show(document, home=home, revision=revision)
-
-
-def test_the_log_tells_who_did_what_and_why(home):
-    item = aether.add_working_memory_item("note", "x", source="worker_ant", home=home)
-    aether.get_working_memory_item(item, home=home)
-    aether.fold(home=home)
-    aether.update_working_memory_item(item, {"type": "y"}, home=home)
-
-    update, add = aether.log(limit=2, home=home)
-
-    assert (update.operation, update.reason, update.touched) == ("update", item, ["memory"])
-    assert (add.operation, add.by) == ("add", "worker_ant")
-    assert [line.operation for line in aether.log(limit=3, everything=True, home=home)] == [
-        "update",
-        "access",
-        "add",
-    ]
-    assert len(aether.log(limit=0, home=home)) == homes.anew(home).revision - 1
-
-
-def test_undo_takes_back_the_last_change_that_was_not_undone(home):
-    first, second = (aether.add_working_memory_item(name, "x", home=home) for name in ("a", "b"))
-
-    undone = aether.undo(home=home)
-    assert (undone.operation, homes.ids(home)) == ("add", [first])
-    aether.undo(home=home)
-    assert homes.ids(home) == []
-    assert [line.operation for line in aether.log(limit=2, home=home)] == ["undo", "undo"]
-    aether.undo(homes.anew(home).revision, home=home)
-    assert homes.ids(home) == [first]
-    assert second not in homes.ids(home)
-    whole(home)
-
-
-def test_what_was_never_done_cannot_be_undone(home):
-    with pytest.raises(NotFound, match="revision 99"):
-        aether.undo(99, home=home)
-    with pytest.raises(Conflict):
-        aether.undo(1, home=home)
-
-
-def test_an_edit_by_hand_that_breaks_the_totals_is_found_and_mended(home):
-    aether.add_working_memory_item("note", "x", home=home)
-    aether.fold(home=home)
-    path = home / "data" / "memory.json"
-    edited = json.loads(path.read_text())
-    edited["working_memory"]["items"][0]["token_count"] = 77
-    path.write_text(json.dumps(edited))
-
-    assert "derived" in [finding.code for finding in aether.examine(home=home)]
-    assert any("current_tokens to 77" in done for done in aether.repair(home=home))
-    assert memory(home)["working_memory"]["current_tokens"] == 77
-    whole(home)
-
-
-def test_repairing_what_is_whole_does_nothing(home):
-    before = snapshot(home)
-
-    assert aether.repair(home=home) == []
-    assert snapshot(home) == before
-
-
-def test_a_home_that_is_not_there_is_an_error(tmp_path):
-    for call in (
-        aether.examine,
-        aether.fold,
-        aether.log,
-        aether.get_memory_status,
-        aether.list_working_memory_items,
-    ):
-        with pytest.raises(NotFound):
-            call(home=tmp_path / "nowhere")
-
-
-def test_a_home_whose_documents_do_not_parse_is_said_to_be_damaged(home):
-    (home / "data" / "memory.json").write_text("{")
-
-    assert aether.examine(home=home) != []
-
-
-def test_a_value_is_held_against_a_schema(home):
-    assert home_operations.check_schema("memory", memory(home)) == []
-    assert home_operations.check_schema("memory", {}) != []
+@pytest.mark.parametrize("name", ["\0", "\ud800"])
+def test_a_name_that_cannot_be_a_path_is_refused(name):
     with pytest.raises(InvalidInput):
-        home_operations.check_schema("../memory", {})
-    with pytest.raises(NotFound):
-        home_operations.check_schema("nothing", {})
+        api_home.find(name)
 
 
-def test_an_export_holds_the_whole_colony(home):
-    item = aether.add_working_memory_item("note", "x", home=home)
-    aether.clear_working_memory(home=home)
+def test_a_change_is_committed_once_and_read_back(home):
+    patch = [{"op": "replace", "path": "/metrics/total_compressions", "value": 7}]
 
-    exported = aether.export(home=home)
+    done = api_home.change(home, lambda _: Change({"memory": patch}, result="told"), api_home.Author("test"))
 
-    assert exported.keys() == {"revision", "documents", "items", "receipts", "events", "history"}
-    assert [each["item"]["id"] for each in exported["items"]] == [item]
-    assert json.loads(json.dumps(exported)) == exported
-
-
-def test_a_broken_configuration_hinders_no_repair(home):
-    aether.add_working_memory_item("note", "x", home=home)
-    homes.patch(home, {"op": "replace", "path": "/working_memory/current_tokens", "value": 77})
-    (home / "config.toml").write_text("garbage [")
-
-    done = aether.repair(home=home)
-
-    assert any("current_tokens" in each for each in done)
-    assert [finding.where for finding in aether.examine(home=home)] == ["config.toml"]
+    assert (done.result, done.changed) == ("told", True)
+    assert api_home.read(home).documents["memory"]["metrics"]["total_compressions"] == 7
+    assert api_home.read(home).revision == done.revision
 
 
-def test_what_an_undo_takes_out_of_memory_is_in_the_archive(home):
-    item = aether.add_working_memory_item("a note about the narwhal", "x", home=home)
+def test_the_counter_is_the_one_that_the_home_records(home):
+    memory = api_home.read(home).documents["memory"]
 
-    aether.undo(home=home)
+    once = api_home.counter_of(memory)("Use JSON for the state of the colony")
+    twice = api_home.counter_of({"token_counter": {"counter": "estimate", "factor": 2.0}})(
+        "Use JSON for the state of the colony"
+    )
 
-    assert [found["id"] for found in aether.search_memory("narwhal", home=home)] == [item]
-    [record] = aether.export(home=home)["items"]
-    assert (record["item"]["id"], record["why"]) == (item, "removed")
+    assert once > 0
+    assert twice == pytest.approx(2 * once, abs=1)
 
 
-def test_a_new_home_begins_with_a_revision_of_our_own(tmp_path):
-    home = aether.init(tmp_path / ".aether")
+def test_a_data_directory_of_somebody_else_is_no_home(tmp_path):
+    (tmp_path / "project" / "data").mkdir(parents=True)
+    (tmp_path / "project" / "data" / "sales.csv").write_text("1")
 
-    assert [(line.operation, line.by) for line in aether.log(home=home)] == [("init", "aether")]
+    with pytest.raises(NotFound, match="is not a home"):
+        aether.add_working_memory_item("x", "note", home=tmp_path / "project")
+    assert [path.name for path in (tmp_path / "project" / "data").iterdir()] == ["sales.csv"]
+
+
+def test_the_home_in_a_project_is_meant_although_the_project_has_data_of_its_own(tmp_path):
+    (tmp_path / "project" / "data").mkdir(parents=True)
+    place = aether.init(tmp_path / "project" / ".aether")
+
+    aether.add_working_memory_item("x", "note", home=tmp_path / "project")
+
+    assert len(aether.list_working_memory_items(home=place)) == 1
+
+
+def spoil(value):
+    """Change everything in `value` that can be changed."""
+    if isinstance(value, dict):
+        for below in list(value.values()):
+            spoil(below)
+        value["spoilt"] = True
+    elif isinstance(value, list | tuple):
+        for below in value:
+            spoil(below)
+        if isinstance(value, list):
+            value.append("spoilt")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda home: aether.emit_signal("FEEDBACK", "well done", metadata={"a": [1]}, home=home),
+        lambda home: aether.trigger_phase_boundary_compression(1, answer("s1"), home=home),
+        lambda home: aether.export(home=home),
+        lambda home: aether.show("memory", home=home),
+        lambda home: aether.show("memory", revision=1, home=home),
+        lambda home: aether.register_worker("w1", home=home),
+        lambda home: aether.transition_state("INIT", home=home),
+        lambda home: aether.colony(home=home),
+        lambda home: aether.search_memory("note", home=home),
+        lambda home: aether.list_working_memory_items(home=home),
+    ],
+)
+def test_a_caller_never_holds_a_part_of_the_state(home, call):
+    """The state is shared between calls: to change it would write a change that no journal knows."""
+    aether.add_working_memory_item("a note", "note", metadata={"deep": {"list": [1]}}, home=home)
+
+    spoil(call(home))
+
+    cached = snapshot.load(home)
+    assert "spoilt" not in json.dumps([cached.documents, cached.pending])
+
+
+def test_spooled_events_are_drained_before_a_read_or_a_change(home):
+    put(home, *turn(1))
+    assert len(api_home.read(home).documents["memory"]["working_memory"]["items"]) == 3
+    put(home, *turn(2))
+
+    seen = []
+    api_home.change(home, lambda documents: seen.append(documents) or Change({}), api_home.Author("look"))
+
+    assert len(seen[0]["memory"]["working_memory"]["items"]) == 6
+    assert spool.waiting(str(home)) == []
+
+
+def test_with_an_empty_spool_nothing_is_imported(home, monkeypatch):
+    monkeypatch.setitem(sys.modules, "aether.api.drain", None)
+
+    assert api_home.drained(home) == home
+
+
+def test_an_edit_by_hand_is_its_own_change_by_hand_although_a_hook_finds_it(home):
+    path = home / "data" / "memory.json"
+    aether.fold(home=home)
+    document = json.loads(path.read_bytes())
+    document["edited"] = 1
+    path.write_text(json.dumps(document))
+
+    change = Change({"memory": [{"op": "add", "path": "/noted", "value": 1}]})
+    api_home.change(home, lambda documents: change, api_home.Author("note", by="hook"))
+
+    assert [line.by for line in aether.log(limit=2, home=home)] == ["hook", "hand"]
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def configured(home, **settings):
+    """Write the `[telemetry]` table of the home."""
+    lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
+    (home / "config.toml").write_text("\n".join(["[telemetry]", *lines]))
+    return home
+
+
+def exported(home, name="telemetry.jsonl"):
+    path = home / name
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def withdrawn(home, context="the parser"):
+    """Emit a signal and take it back: a change with an event."""
+    signal = aether.emit_signal("FOCUS", context, home=home)
+    api_home.change(
+        home,
+        lambda documents: signals.withdraw(documents["pheromones"], [signal["id"]], now=api_home.now()),
+        api_home.Author("test"),
+    )
+    return signal
+
+
+def test_without_a_configuration_nothing_leaves(home, capsys):
+    withdrawn(home)
+
+    assert capsys.readouterr() == ("", "")
+    assert not (home / "telemetry.jsonl").exists()
+    assert telemetry.exporter_of(home) is None
+
+
+def test_the_events_of_a_change_are_exported_after_its_commit(home):
+    configured(home, exporter="file")
+
+    signal = withdrawn(home)
+
+    (event,) = exported(home)
+    assert event["event"] == "memory.signal_withdrawn"
+    assert (event["signal_id"], event["signal_type"]) == (signal["id"], "FOCUS")
+    assert event["session_id"] == telemetry.colony_session_id(home)
+
+
+def test_a_compression_is_exported(home):
+    configured(home, exporter="file")
+    aether.add_working_memory_item("We decided to use JSON.", "decision", home=home)
+
+    aether.trigger_phase_boundary_compression(1, answer("s1"), home=home)
+
+    assert "memory.compressed" in [event["event"] for event in exported(home)]
+
+
+def test_texts_leave_only_when_asked_for_and_never_with_a_secret(home):
+    configured(home, exporter="file", path="one.jsonl")
+    withdrawn(home)
+    configured(home, exporter="file", path="two.jsonl", content=True)
+
+    withdrawn(home, "use api_key=sk-abc123")
+
+    assert "payload" not in exported(home, "one.jsonl")[0]
+    text = json.dumps(exported(home, "two.jsonl")[0]["payload"])
+    assert "sk-abc123" not in text
+    assert "api_key=<REDACTED>" in text
+
+
+def test_several_exporters_at_once_and_one_that_cannot_be(home, capsys):
+    configured(home, exporter="syslog, console,file , ariadne", ariadne_url="ftp://nowhere")
+
+    withdrawn(home)
+    withdrawn(home)
+
+    shown = capsys.readouterr().err.splitlines()
+    assert [json.loads(line)["event"] for line in shown if line.startswith("{")] == [
+        "memory.signal_withdrawn"
+    ] * 2
+    assert len(exported(home)) == 2
+    told = [line for line in shown if line.startswith("[telemetry]")]
+    assert len(told) == 2  # once for each that cannot be, not for each change
+    assert "'syslog' is not an exporter" in told[0]
+
+
+def test_a_change_is_kept_if_the_export_of_its_events_fails(home, capsys):
+    (home / "telemetry").mkdir()
+    configured(home, exporter="file", path="telemetry")
+
+    signal = withdrawn(home)
+
+    assert signal["id"] not in [held["id"] for held in aether.active_signals(home=home)]
+    assert "[telemetry]" in capsys.readouterr().err
+
+
+def test_a_rejected_change_exports_nothing(home):
+    configured(home, exporter="file")
+
+    with pytest.raises(aether.AetherError):
+        aether.complete_phase(-1, home=home)
+
+    assert exported(home) == []
+
+
+def test_the_file_of_events_is_no_trouble_to_the_home(home):
+    configured(home, exporter="file")
+    withdrawn(home)
+
+    assert [finding for finding in aether.examine(home=home) if finding.level == "error"] == []
+
+
+def test_a_command_that_ends_at_once_still_delivers(home):
+    with viewers.viewer() as found:
+        configured(home, exporter="ariadne", ariadne_url=found.url, timeout_seconds=20)
+        code = "import sys\nfrom tests.api.test_home import withdrawn\nwithdrawn(sys.argv[1])"
+        ran = subprocess.run(
+            [sys.executable, "-c", code, str(home)], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+        )  # fmt: skip
+
+    assert ran.stderr == ""
+    assert [span["name"] for span in found.spans] == ["memory.signal_withdrawn"]
+    assert found.traces[0]["name"] == telemetry.colony_session_id(home)
+
+
+def test_two_colonies_of_one_name_are_two():
+    here, there = (telemetry.colony_session_id(Path(place) / "shop" / ".aether") for place in ("/a", "/b"))
+
+    assert here.startswith("colony-shop-")
+    assert here != there
+    assert telemetry.colony_session_id(Path("/a/home")).startswith("colony-home-")
+
+
+def test_to_add_an_item_imports_no_exporter(home):
+    code = (
+        "import sys, aether\naether.add_working_memory_item('x', 'note', home=sys.argv[1])\n"
+        "print([name for name in sys.modules if name.startswith(('aether.events', 'aether.redact'))])"
+    )
+    listed = subprocess.run(
+        [sys.executable, "-c", code, str(home)],
+        cwd=ROOT, capture_output=True, text=True, check=True, env=homes.plain_environment(),
+    )  # fmt: skip
+
+    assert listed.stdout.strip() == "[]"

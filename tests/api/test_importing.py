@@ -1,3 +1,7 @@
+"""Importing: transcripts become items once, however often they are imported."""
+
+from __future__ import annotations
+
 import io
 import json
 from pathlib import Path
@@ -14,6 +18,7 @@ from tests.api.calls import limits, memory, snapshot, whole
 from tests.tables import rows
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+
 # Bytes: by default the smaller files, so that all of it stays under a minute.
 DEFAULT_BYTES = 1_000_000
 
@@ -59,7 +64,7 @@ def test_items_of_a_transcript_are_stored(home, tmp_path):
     whole(home)
 
 
-def test_a_dry_run_stores_nothing_and_tells_the_same(home, tmp_path):
+def test_a_dry_run_stores_nothing_and_returns_the_same_counts(home, tmp_path):
     path = transcript(tmp_path, *map(note, range(5)))
     before = snapshot(home)
 
@@ -135,7 +140,7 @@ def test_a_stranger_in_a_directory_keeps_nobody_out(home, tmp_path):
     assert "a.json" in [each["file"] for each in done.bad_lines]
 
 
-def test_what_is_not_there_or_no_transcript_is_an_error(home, tmp_path):
+def test_a_missing_file_or_an_unknown_format_is_an_error(home, tmp_path):
     (tmp_path / "empty").mkdir()
     before = snapshot(home)
 
@@ -183,7 +188,7 @@ def test_an_impossible_item_is_named_like_a_bad_line_and_the_others_are_stored(h
     whole(home)
 
 
-def test_what_another_process_imports_meanwhile_is_stored_once(home, tmp_path, monkeypatch):
+def test_notes_that_another_process_imports_meanwhile_are_stored_once(home, tmp_path, monkeypatch):
     monkeypatch.setattr(dedupe, "BATCH_ITEMS", 4)
     path = transcript(tmp_path, *map(note, range(10)))
     others = []
@@ -201,7 +206,7 @@ def test_what_another_process_imports_meanwhile_is_stored_once(home, tmp_path, m
     assert sorted(gone + contents(home)) == [note(nth)["content"] for nth in range(10)]
 
 
-def test_what_was_imported_at_the_very_same_time_is_stored_once(home, tmp_path, monkeypatch):
+def test_notes_imported_at_the_same_time_are_stored_once(home, tmp_path, monkeypatch):
     path = transcript(tmp_path, *map(note, range(3)))
 
     done = load(home, path, progress=lambda records, items: records == 3 and load(home, path))
@@ -257,7 +262,7 @@ def test_progress_hears_every_record(home, tmp_path):
     assert heard == [1, 2]
 
 
-def test_a_time_that_is_none_does_not_keep_a_note_out(home, tmp_path):
+def test_an_invalid_time_does_not_exclude_a_note(home, tmp_path):
     load(home, transcript(tmp_path, note(1, metadata={"timestamp": "yesterday"})))
 
     assert len(contents(home)) == 1
@@ -365,7 +370,7 @@ REMEMBERED = [
 ]  # fmt: skip
 
 
-def test_what_hooks_would_not_keep_is_not_imported_either(home, tmp_path):
+def test_content_that_hooks_leave_out_is_not_imported(home, tmp_path):
     (home / "config.toml").write_text('[claude]\nprivate_paths = "secrets/**"\n')
 
     done = load(home, transcript(tmp_path, *REMEMBERED))
@@ -406,3 +411,123 @@ def test_secrets_in_other_formats_and_in_metadata_are_redacted(home, tmp_path):
     assert done.items >= 3
     for secret in (TOKEN, "hunter2", "NIGHTJAR"):
         assert secret not in json.dumps(memory(home))
+
+
+def draft(content="Use tabs.", *, file="s1.jsonl", key="k1", via=None, **more):
+    pointer = {"file": file, "key": key} | ({"via": via} if via else {})
+    return {"content": content, "type": "decision", "metadata": {"pointer": pointer, "phase": 1, **more}}
+
+
+def stored(home, *entries):
+    aether.add_working_memory_items(entries, home=home)
+    return homes.anew(home)
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "to_hooks", "fresh"),
+    [
+        ("hooks", None, False, False),  # an import knows what hooks noted
+        (None, "hooks", True, False),  # and the other way round
+        (None, None, False, True),  # what was done twice is noted twice
+        ("hooks", "hooks", True, True),
+    ],
+)
+def test_the_other_origin_is_known_by_what_it_says(here, there, to_hooks, fresh, home):
+    known = dedupe.known_keys(stored(home, draft(via=here)), to_hooks=to_hooks, files={"s1.jsonl"})
+
+    assert dedupe.is_new(draft(key="k2", via=there), known) == fresh
+
+
+def test_a_key_is_known_whoever_noted_it(home):
+    snapshot = stored(home, draft(via="hooks"), {"content": "No key.", "type": "decision"})
+
+    for to_hooks in (False, True):
+        known = dedupe.known_keys(snapshot, to_hooks=to_hooks, files=())
+        assert not dedupe.is_new(draft("Other words."), known)
+        assert "" not in known
+
+
+def test_the_same_words_of_another_transcript_or_kind_are_fresh(home):
+    known = dedupe.known_keys(stored(home, draft(via="hooks")), to_hooks=False)
+
+    assert dedupe.is_new(draft(file="s2.jsonl", key="k2"), known)
+    assert dedupe.is_new(draft(key="k3") | {"type": "outcome"}, known)
+    assert not dedupe.is_new(draft("Anything", key="k3"), known)
+
+
+def test_the_note_of_a_sub_agent_is_known_from_either_file(home):
+    said = draft(via="hooks") | {"caste": "scout"}
+    known = dedupe.known_keys(stored(home, said), to_hooks=False)
+
+    assert not dedupe.is_new(draft(file="agent-a1.jsonl", key="k2") | {"caste": "scout"}, known)
+    assert dedupe.is_new(draft(file="agent-a1.jsonl", key="k3"), known)
+
+
+def test_hooks_compare_with_their_own_transcript_only(home):
+    known = dedupe.known_keys(stored(home, draft()), to_hooks=True, files={"s2.jsonl"})
+
+    assert known == {"k1"}
+
+
+def test_archived_notes_are_known(home):
+    stored(home, draft(via="hooks"))
+    aether.clear_working_memory(home=home)
+
+    assert dedupe.known_keys(homes.anew(home), to_hooks=False) >= {"k1"}
+
+
+def test_undone_notes_count_as_never_captured(home):
+    stored(home, draft(via="hooks"))
+    aether.undo(home=home)
+
+    assert dedupe.known_keys(homes.anew(home), to_hooks=False) == set()
+
+
+def test_the_archive_is_read_after_a_position(home):
+    stored(home, draft())
+    aether.clear_working_memory(home=home)
+
+    assert dedupe.known_keys(homes.anew(home), to_hooks=True, after=1 << 60) == set()
+
+
+@rows("pointer", [None, "somewhere", 7, ["key"]])
+def test_a_pointer_of_another_kind_is_ignored(pointer):
+    entry = {"content": "x", "type": "decision", "metadata": {"pointer": pointer}}
+
+    assert (dedupe.note_key(entry), dedupe.is_from_hooks(entry)) == ("", False)
+    assert dedupe.text_key(entry).startswith("said ")
+
+
+def test_batches_are_full_and_hold_everything_in_order(monkeypatch):
+    monkeypatch.setattr(dedupe, "BATCH_ITEMS", 3)
+    made = [{"content": "x" * size} for size in (1, 1, 1, 1, 5, 9, 20, 1)]
+
+    found = list(dedupe.batches(iter(made), 10))
+
+    assert [[len(each["content"]) for each in batch] for batch in found] == [
+        [1, 1, 1],
+        [1, 5],
+        [9],
+        [20],
+        [1],
+    ]
+    assert list(dedupe.batches([], 10)) == []
+
+
+def test_a_small_working_memory_gets_small_batches():
+    assert dedupe.batch_chars(100) == 50
+    assert dedupe.batch_chars(1_000_000) == dedupe.BATCH_CHARS
+
+
+def test_a_storable_note_is_returned_checked_and_without_an_invalid_time():
+    found = dedupe.storable(draft(timestamp="yesterday"), capacity=10, certain_chars=100, count=len)
+
+    assert "timestamp" not in found["metadata"]
+    timed = draft(timestamp="2026-03-01T10:15:00Z")
+    assert "timestamp" in dedupe.storable(timed, capacity=10, certain_chars=100, count=len)["metadata"]
+
+
+@pytest.mark.parametrize(("content", "reason"), [(" ", "required"), ("x" * 11, "11 tokens do not fit")])
+def test_impossible_notes_are_rejected(content, reason):
+    with pytest.raises(InvalidInput, match=reason):
+        dedupe.storable(draft(content), capacity=10, certain_chars=5, count=len)

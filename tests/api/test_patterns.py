@@ -36,7 +36,7 @@ def test_a_weighty_statement_is_promoted_with_its_session(home):
     whole(home)
 
 
-def test_what_weighs_less_is_promoted_once_three_sessions_say_it(home):
+def test_a_less_relevant_statement_is_promoted_after_three_sessions(home):
     """Defect 7 of the original: a repeated pattern was counted and never stored."""
     store(home, ATOMIC, ATOMIC, relevance=0.8)
     assert patterns(home) == {}
@@ -130,7 +130,7 @@ def test_an_impossible_link_is_refused(home, target, kind, error):
     assert snapshot(home) == before
 
 
-def test_what_contradicts_stands_side_by_side(home):
+def test_contradictory_patterns_are_both_kept(home):
     store(home, "Use tabs in all files", "Do not use tabs in all files")
 
     found = patterns(home)
@@ -140,7 +140,7 @@ def test_what_contradicts_stands_side_by_side(home):
     )
 
 
-def test_what_aether_injected_never_counts(home):
+def test_injected_text_never_counts(home):
     given = answer("s9", key_decisions=[], outcomes=[], high_value_items=[
         {"content": "<aether-memory>Use tabs</aether-memory>", "relevance_score": 0.9, "type": "fact"},
     ])  # fmt: skip

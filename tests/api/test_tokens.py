@@ -1,11 +1,20 @@
+"""Token counters, calibration, and the usage that providers report."""
+
 from __future__ import annotations
+
+import json
+import multiprocessing
+import os
 
 import pytest
 
 import aether
 from aether.api import tokens
-from aether.errors import BackendUnavailable, InvalidInput, NotFound
+from aether.errors import BackendUnavailable, InvalidDocument, InvalidInput, NotFound, StorageFailed
 from aether.tokens import exact
+from aether.tokens.estimate import estimate
+from aether.tokens.models import UNKNOWN_WINDOW
+from tests.tables import rows
 
 
 @pytest.fixture
@@ -38,7 +47,7 @@ def test_the_counter_of_the_home_counts_and_says_its_name(home):
     assert "× 2" in counted.counter
 
 
-def test_changing_the_counter_counts_everything_anew(home):
+def test_changing_the_counter_recounts_everything(home):
     aether.add_working_memory_item("one two three", "note", home=home)
 
     tokens.use_counter("estimate", 3.0, home=home)
@@ -68,8 +77,8 @@ def test_calibration_compares_what_the_home_holds_and_may_be_applied(home, monke
     assert aether.show("memory", home=home)["token_counter"]["factor"] == found.factor
 
 
-def test_nothing_to_calibrate_on_is_said(home):
-    with pytest.raises(InvalidInput, match="nothing to calibrate"):
+def test_calibrating_without_texts_is_rejected(home):
+    with pytest.raises(InvalidInput, match="no texts to calibrate"):
         tokens.calibrate(home=home)
 
 
@@ -79,3 +88,217 @@ def test_fetching_hands_over_to_the_one_downloader(monkeypatch, tmp_path):
 
     assert tokens.fetch_vocabulary("o200k_base", url="http://127.0.0.1:1/x") == tmp_path
     assert asked == [("o200k_base", "http://127.0.0.1:1/x")]
+
+
+TEXT = "The tests pass again, and the lock is held for the commit only. " * 40
+
+NEW, OLD = "claude-opus-5-5", "claude-opus-4-5"
+
+
+def counted(model, place):
+    return tokens.counting(model, place=place).count(TEXT)
+
+
+def test_without_a_model_the_homes_own_counter_counts(home):
+    tokens.use_counter("estimate", 2.0, home=home)
+
+    found = tokens.counting(place=home)
+
+    assert found.count(TEXT) == 2 * estimate(TEXT)
+    assert (found.label, found.profile) == ("estimate (about ±10 %) × 2", None)
+
+
+def test_usage_without_a_home_the_estimate_counts(tmp_path):
+    assert tokens.counting(place=tmp_path).count(TEXT) == tokens.counting().count(TEXT) == estimate(TEXT)
+
+
+def test_before_any_report_the_profile_corrects(home):
+    found = tokens.counting(NEW, place=home)
+
+    assert found.count(TEXT) == round(1.65 * estimate(TEXT))
+    assert (found.label, found.reports) == ("estimate (about ±10 %) × 1.65", 0)
+    assert found.profile.window == 1_000_000
+
+
+def test_after_a_report_the_count_is_that_of_the_provider(home):
+    said = round(1.42 * estimate(TEXT))
+
+    found = aether_record(NEW, counted(NEW, home), said, home)
+
+    assert found.factor == pytest.approx(1.42, abs=0.002)
+    assert counted(NEW, home) == pytest.approx(said, abs=2)
+
+
+def aether_record(model, count, said, home):
+    return tokens.record_usage(model, count, said, home=home)
+
+
+def test_reporting_what_was_counted_changes_nothing_further(home):
+    aether_record(NEW, counted(NEW, home), 1000, home)
+    before = tokens.counting(NEW, place=home).factor
+
+    after = aether_record(NEW, counted(NEW, home), counted(NEW, home), home)
+
+    assert after.factor == pytest.approx(before, abs=0.002)
+    assert after.reports == 2
+
+
+def test_a_correction_is_never_carried_to_another_model_or_counter(home, monkeypatch):
+    before = tokens.counting(OLD, place=home)
+    aether_record(NEW, counted(NEW, home), 2 * counted(NEW, home), home)
+
+    assert tokens.counting(OLD, place=home) == before
+    monkeypatch.setattr("aether.tokens.exact.exact", lambda name, text: len(text.split()))
+    tokens.use_counter("o200k_base", home=home)
+    assert (tokens.counting(NEW, place=home).factor, tokens.counting(NEW, place=home).reports) == (1.65, 0)
+
+
+def test_a_learned_correction_replaces_that_of_the_home(home):
+    """The home's is against o200k_base; the provider's is against the model itself."""
+    tokens.use_counter("estimate", 1.1, home=home)
+    assert tokens.counting(NEW, place=home).factor == pytest.approx(1.815)
+
+    aether_record(NEW, counted(NEW, home), round(1.5 * estimate(TEXT)), home)
+
+    assert tokens.counting(NEW, place=home).factor == pytest.approx(1.5, abs=0.002)
+
+
+def test_the_usage_object_of_an_answer_may_be_given_as_it_is(home):
+    found = aether_record(OLD, 1000, {"input_tokens": 10, "cache_read_input_tokens": 1290}, home)
+
+    assert found.factor == pytest.approx(1.3 * 1.3)
+
+
+@rows(
+    ("model", "count", "said", "where"),
+    [(" ", 9, 9, "model"), (NEW, 0, 9, "counted"), (NEW, True, 9, "counted"), (NEW, 9, 0, "reported")],
+)
+def test_a_report_that_says_nothing_is_refused(home, model, count, said, where):
+    with pytest.raises(InvalidInput) as caught:
+        aether_record(model, count, said, home)
+
+    assert caught.value.where == where
+    assert not (home / "data" / "usage.json").exists()
+
+
+def test_a_report_is_a_measurement_and_no_state(home):
+    """So undo, log and time travel are about what people and agents did."""
+    before = aether.log(home=home)
+
+    aether_record(NEW, 1000, 1500, home)
+
+    assert aether.log(home=home) == before
+
+
+def test_a_home_written_before_there_were_reports_counts_and_learns(home):
+    assert not (home / "data" / "usage.json").exists()
+
+    aether_record(NEW, 1000, 1500, home)
+
+    assert json.loads((home / "data" / "usage.json").read_bytes())["models"][NEW]["counter"] == "estimate"
+    assert [finding for finding in aether.examine(home=home) if finding.level == "error"] == []
+
+
+def test_broken_reports_are_a_finding_and_counting_goes_on(home):
+    (home / "data" / "usage.json").write_bytes(b"{")
+
+    found = tokens.counting(NEW, place=home)
+
+    assert found.factor == 1.65
+    assert [finding.code for finding in found.findings] == ["CorruptDocument"]
+
+
+def test_broken_reports_are_not_written_over(home):
+    (home / "data" / "usage.json").write_bytes(b'{"models": 7}')
+
+    with pytest.raises(InvalidDocument, match="Remove it"):
+        aether_record(NEW, 1000, 1500, home)
+    assert (home / "data" / "usage.json").read_bytes() == b'{"models": 7}'
+
+
+def test_reports_that_cannot_be_reached_are_a_finding(home):
+    (home / "data" / "usage.json").mkdir()
+
+    assert [finding.code for finding in tokens.counting(NEW, place=home).findings] == ["StorageFailed"]
+
+
+def test_the_report_of_a_small_request_changes_nothing(home):
+    assert aether_record(NEW, 20, 400, home).reports == 0
+    assert not (home / "data" / "usage.json").exists()
+
+
+def test_own_models_come_first_and_are_read_again_when_they_change(home):
+    (home / "models.json").write_text('{"models": [{"match": "mine", "window": 32768}]}')
+    assert tokens.counting("mine", place=home).profile.window == 32_768
+
+    (home / "models.json").write_text('{"models": [{"match": "mine", "window": 65536, "factor": 1.2}]}')
+
+    found = tokens.counting("mine", place=home)
+    assert (found.profile.window, found.factor, found.findings) == (65_536, 1.2, ())
+
+
+@pytest.mark.parametrize("ask", [tokens.models, lambda home: tokens.counting(NEW, place=home)])
+def test_a_mistake_in_own_models_is_refused_with_its_path(home, ask):
+    (home / "models.json").write_text('{"models": [{"match": "mine", "windwo": 32768}]}')
+
+    with pytest.raises(InvalidDocument, match=r"models\.json::\$\.models\[0\].*window is missing|windwo"):
+        ask(home=home) if ask is tokens.models else ask(home)
+
+
+def test_unreadable_models_of_the_user_raise_an_error(home):
+    (home / "models.json").mkdir()
+
+    with pytest.raises(StorageFailed):
+        tokens.counting(NEW, place=home)
+
+
+def test_an_unknown_model_is_a_finding(home):
+    found = tokens.counting("home-made", place=home)
+
+    assert found.profile.window == UNKNOWN_WINDOW
+    assert [finding.code for finding in found.findings] == ["unknown-model"]
+
+
+def test_named_models_are_listed_and_else_those_reported_on_and_all_patterns(home):
+    aether_record(NEW, 1000, 1500, home)
+    (home / "models.json").write_text('{"models": [{"match": "mine", "window": 32768, "assumed": true}]}')
+
+    named = tokens.models("mine", NEW, home=home)
+    listed = tokens.models(home=home)
+
+    assert [(one.model, one.window, one.known, one.reports) for one in named] == [
+        ("mine", 32_768, False, 0), (NEW, 1_000_000, True, 1),
+    ]  # fmt: skip
+    assert [one.model for one in listed[:3]] == [NEW, "mine", "claude-haiku-4*"]
+    assert listed[0] == named[1]
+
+
+def test_without_a_home_the_shipped_models_are_listed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    assert tokens.models("gpt-4")[0].window == 8192
+    assert len(tokens.models()) > 20
+
+
+def test_usage_a_home_that_is_named_and_missing_is_an_error(tmp_path):
+    with pytest.raises(NotFound):
+        tokens.models(home=tmp_path / "nowhere")
+
+
+def record_some(home, model):
+    for _ in range(10):
+        tokens.record_usage(model, 1000, 1500, home=home)
+
+
+def test_reports_of_several_processes_are_all_kept(home):
+    """Each writes the whole file, so without the lock the last would win."""
+    context = multiprocessing.get_context("fork" if os.name == "posix" else "spawn")
+    workers = [context.Process(target=record_some, args=(home, f"model-{number}")) for number in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+    assert [(one.model, one.reports) for one in tokens.models(home=home)[:3]] == [
+        ("model-0", 10), ("model-1", 10), ("model-2", 10),
+    ]  # fmt: skip

@@ -35,7 +35,7 @@ def fill(home, share):
     homes.add(home, "wm_fill", SENTENCE, tokens=wanted)
 
 
-def test_what_is_added_is_there_for_the_next_reader(home):
+def test_an_added_item_is_visible_to_the_next_reader(home):
     item_id = add(
         home,
         "Use JSON",
@@ -139,7 +139,7 @@ def nested(levels):
      {"v": nested(10_000)}, {"v": nested(101)}],
     ids=["nan", "infinity", "number as key", "set", "bytes", "tuple", "5000 digits", "10000 levels", "101 levels"],
 )  # fmt: skip
-def test_what_is_no_json_is_refused_and_nothing_changes(home, metadata):
+def test_an_item_that_is_not_json_is_rejected_and_nothing_changes(home, metadata):
     item_id = add(home)
     before = snapshot(home)
 
@@ -177,7 +177,7 @@ def test_getting_an_item_counts_the_access(home):
     assert got["metadata"]["last_accessed"] > got["metadata"]["timestamp"]
 
 
-def test_updating_merges_and_counts_anew(home):
+def test_updating_merges_and_recounts(home):
     """Defect 14 of the original: the whole metadata was replaced, and tokens stayed."""
     item_id = add(home, "short", metadata={"mine": 1})
 
@@ -339,7 +339,7 @@ def test_at_the_hard_limit_the_least_recently_used_goes_to_the_archive_and_is_fo
     whole(home)
 
 
-def test_what_is_larger_than_working_memory_is_refused_and_nothing_goes(home):
+def test_an_item_larger_than_working_memory_is_rejected_and_nothing_is_evicted(home):
     """Defect 4 of the original: everything was evicted, and 2000 of 1000 tokens stored."""
     limits(home, capacity=1_000)
     add(home)
@@ -379,7 +379,7 @@ def test_undoing_an_addition_takes_it_back_and_leaves_later_ones(home):
     assert homes.ids(home) == [first, second]
 
 
-def test_undo_is_refused_where_a_later_change_stands_on_it(home):
+def test_undo_is_refused_if_a_later_change_depends_on_it(home):
     item_id = add(home)
     revision = homes.anew(home).revision
     aether.update_working_memory_item(item_id, {"content": "corrected"}, home=home)

@@ -87,11 +87,11 @@ def test_a_text_can_come_from_standard_input(here, capsys, monkeypatch):
 
 
 def test_what_stays_is_said(here, capsys, monkeypatch):
-    from aether.api import erase
+    from aether.api import forget
 
-    found = erase.Erased({"hooks": 1}, 1, 2, ["config.toml"], ["hook.log"], 0, done=True)
-    monkeypatch.setattr(erase, "preview_erase", lambda ids, match, home: found)
-    monkeypatch.setattr(erase, "erase", lambda ids, match, home: found)
+    found = forget.Erased({"hooks": 1}, 1, 2, ["config.toml"], ["hook.log"], 0, done=True)
+    monkeypatch.setattr(forget, "preview_erase", lambda ids, match, home: found)
+    monkeypatch.setattr(forget, "erase", lambda ids, match, home: found)
 
     done = shown(capsys, "memory", "forget", here["ITEM"], "--erase", "--yes", code=1)
 

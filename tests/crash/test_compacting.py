@@ -11,7 +11,7 @@ import signal
 import pytest
 
 from aether.api.compact import preflight, undo_compaction
-from aether.api.compact_case import Options
+from aether.api.compact import Options
 from aether.errors import AetherError, Conflict
 from aether.storage import storage
 from aether.store import conversations, doctor

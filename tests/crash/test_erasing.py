@@ -11,15 +11,15 @@ import pytest
 
 from aether.api import admin as homes_of
 from aether.api import conversations
-from aether.api import erase as api_erase
+from aether.api import forget as api_forget
 from aether.errors import AetherError
 from aether.store import conversations as store_conversations
 from aether.store import doctor
 from aether.store.commit import fold_home
 from aether.store.undo import states_since
 from tests import homes
-from tests.api.test_erasing import holders
-from tests.api.test_memory_files import tool
+from tests.api.test_erase import holders
+from tests.api.test_memory_tool import tool
 from tests.crash import faults
 
 TEXT = "Quorvex-77"
@@ -39,7 +39,7 @@ def planted(home):
 
 
 def erase(home):
-    api_erase.erase(match=TEXT, home=home)
+    api_forget.erase(match=TEXT, home=home)
 
 
 def seen(home):

@@ -13,7 +13,7 @@ from aether.errors import AetherError
 from aether.store import doctor, files
 from aether.store.undo import states_since
 from tests import homes
-from tests.api.test_memory_files import shown, stored, tool
+from tests.api.test_memory_tool import shown, stored, tool
 from tests.crash import faults
 
 A, B = "/memories/a.md", "/memories/dir/b.md"

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from aether.api.memory_tool import memory_tool
-from tests.api.test_memory_files import shown, stored, tool
+from tests.api.test_memory_tool import shown, stored, tool
 from tests.crash.test_writers import start
 
 WRITERS = 16

@@ -469,7 +469,7 @@ def test_a_flag_protects_where_it_is_true(value, protects):
 def test_an_unknown_role_is_refused():
     with pytest.raises(AetherError, match="unknown role 'robot'"):
         Message("robot", "x")
-    with pytest.raises(AetherError, match="is no message"):
+    with pytest.raises(AetherError, match="is not a message"):
         CompactManager(config()).preflight("s", ["text"])
 
 

@@ -20,7 +20,7 @@ import aether
 from aether.errors import BackendUnavailable
 from aether.integrations import memory_tool as integration
 from tests import homes
-from tests.api.test_memory_files import shown, stored
+from tests.api.test_memory_tool import shown, stored
 from tests.effort import examples
 
 # A server notices that it is to end after so long.

@@ -15,7 +15,7 @@ from aether.errors import Conflict, NotFound
 from aether.memory import memory_tool
 from aether.memory.memory_tool import MAX_VIEW_CHARS, blocking_path, canonical, index, run
 from tests import homes
-from tests.api.test_memory_files import shown, stored
+from tests.api.test_memory_tool import shown, stored
 from tests.effort import examples
 
 NAMES = st.sampled_from(

@@ -40,7 +40,9 @@ def test_nothing_is_kept_where_nothing_fits():
 def test_without_a_tolerance_the_longest_front_is_found():
     for most in range(0, 1_300, 7):
         sizes = [1 + at * at % 37 for at in range(60)]
-        found = longest_fitting(range(60), lambda places: sum(sizes[at] for at in places), most=most, tried=0)  # fmt: skip # noqa: B023
+        found = longest_fitting(
+            range(60), lambda places: sum(sizes[place] for place in places), most=most, tried=0
+        )
 
         assert sum(sizes[: len(found)]) <= most
         assert len(found) == 60 or sum(sizes[: len(found) + 1]) > most

@@ -71,7 +71,7 @@ def reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callab
 
             return compaction_steering(home, session, by=HOOK)
         case "PostCompact" if entry.get("summary"):
-            from aether.api.host_summary import ingest_summary
+            from aether.api.compress import ingest_summary
 
             trigger = str(entry.get("trigger", ""))
             ingest_summary(home, entry["summary"], session=session, trigger=trigger, by=HOOK)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from aether.api import admin as operations_home
-from aether.api import briefing, compress, drain, host_summary, recall, working
+from aether.api import briefing, compress, drain, recall, working
 from aether.api.drain import Drained
 from aether.errors import Conflict
 from aether.integrations.claude_code import reply as claude_code_reply
@@ -40,7 +40,7 @@ def calls(monkeypatch):
     stand_in(briefing, "subagent_brief", "agent brief")
     stand_in(briefing, "compaction_steering", "keep this")
     stand_in(recall, "prompt_recall", "recalled")
-    stand_in(host_summary, "ingest_summary", None)
+    stand_in(compress, "ingest_summary", None)
     stand_in(working, "check_token_threshold", result=False)
     return seen
 

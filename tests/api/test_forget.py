@@ -1,4 +1,4 @@
-"""Forgetting: what is named or holds a text is found no more, and one undo brings it back."""
+"""Forgetting and superseding: no search finds the entries until it is undone."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def found(place, text="Quorvex"):
 
 @pytest.mark.parametrize("by", ["id", "text"])
 @pytest.mark.parametrize("where", ["live", "archived"])
-def test_what_is_forgotten_is_found_no_more_until_it_is_undone(place, where, by):
+def test_forgotten_entries_are_not_found_until_the_undo(place, where, by):
     item, other = add(place), add(place, "Another note stays.")
     if where == "archived":
         working.clear_working_memory(home=place)
@@ -68,7 +68,7 @@ def test_what_is_forgotten_is_found_no_more_until_it_is_undone(place, where, by)
     assert is_sound(place)
 
 
-def test_a_dry_look_changes_nothing(place):
+def test_a_preview_changes_nothing(place):
     add(place)
     before = snapshot.load(place).revision
 
@@ -78,7 +78,7 @@ def test_a_dry_look_changes_nothing(place):
     assert snapshot.load(place).revision == before
 
 
-def test_the_receipt_names_what_went_and_not_what_it_said(place):
+def test_the_receipt_names_the_entries_and_not_their_text(place):
     item = add(place)
 
     done = forget.forget([item], home=place)
@@ -158,7 +158,7 @@ def test_a_signal_is_forgotten_too_and_other_documents_are_named(place):
     assert done.elsewhere == ["COLONY_STATE"]
 
 
-def test_what_a_session_keeps_word_for_word_goes_too(place):
+def test_verbatim_texts_of_a_session_are_forgotten_too(place):
     add(place, "A note.", phase=1)
     add(place, phase=1, protected=True)
     compressed(place)
@@ -206,7 +206,7 @@ def test_nothing_to_forget_changes_nothing(place):
         (["wm_none"], "", NotFound, "wm_none"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_meant_is_refused(place, ids, match, error, words):
+def test_invalid_requests_are_rejected(place, ids, match, error, words):
     with pytest.raises(error, match=words):
         forget.forget(ids, match=match, home=place)
 
@@ -224,7 +224,7 @@ def test_an_import_does_not_bring_it_back(place, tmp_path):
     assert found(place) == []
 
 
-def test_what_the_knowledge_graph_says_of_it_goes_too_and_comes_back(place):
+def test_the_knowledge_graph_forgets_it_too_and_undo_restores_it(place):
     graph.create_entities(
         [
             {"name": "Quorvex", "entityType": "customer", "observations": ["Pays late."]},
@@ -267,7 +267,7 @@ def test_similar_statements_are_named_and_go_only_when_asked_for(place):
     assert found(place, "state files") == []
 
 
-def test_a_statement_that_other_documents_hold_is_said(place):
+def test_other_documents_with_the_text_are_named(place):
     item = add(place, "Make Quorvex content")
     colony.start_phase(1, name="Make Quorvex content", home=place)
 
@@ -282,3 +282,77 @@ def test_a_session_that_says_nothing_of_it_stays_as_it_is(place):
     forget.forget([add(place)], home=place)
 
     assert snapshot.load(place).documents["memory"]["short_term_memory"] == before
+
+
+OLD, NEW = "We must support Windows 7.", "We must support Windows 7 and 10."
+
+
+def compressed_superseding(place):
+    item = str(aether.add_working_memory_item(OLD, "constraint", 0.9, home=place, metadata={"phase": 1}))
+    aether.prepare_compression_data(1, home=place, manual=True)
+    answer = {
+        **stage.session(),
+        "high_value_items": [{"content": OLD, "type": "constraint", "relevance_score": 0.9}],
+    }
+    aether.trigger_phase_boundary_compression(1, answer, home=place)
+    (pattern,) = [
+        each["id"]
+        for each in snapshot.load(place).documents["memory"]["long_term_memory"]["patterns"]
+        if each["pattern"] == OLD
+    ]
+    return {"item": item, "pattern": pattern}
+
+
+@pytest.mark.parametrize("which", ["item", "pattern"])
+def test_an_entry_that_left_working_memory_is_superseded_and_one_undo_reverses_it(place, which):
+    named = compressed_superseding(place)[which]
+    before = snapshot.load(place).documents["memory"]
+
+    done = forget.supersede(named, {"content": NEW, "metadata": {"ticket": 7}}, home=place)
+
+    assert (done.item["content"], done.item["type"]) == (NEW, "constraint")
+    assert (done.item["metadata"]["supersedes"], done.item["metadata"]["ticket"]) == (named, 7)
+    assert {one.layer for one in done.forgotten} == {"archive", "short_term_memory", "long_term_memory"}
+    assert [hit["id"] for hit in search.search_memory("Windows", home=place)] == [done.item["id"]]
+    assert OLD not in json.dumps(snapshot.load(place).documents["memory"])
+    with pytest.raises(NotFound):
+        recall.full([named], home=place)
+    assert [one for one in homes.examine(home=place) if one.level == "error"] == []
+    homes.undo(home=place)
+    after = snapshot.load(place).documents["memory"]
+    assert {**after, "metrics": 0} == {**before, "metrics": 0}
+
+
+def test_an_entry_of_several_statements_is_rejected_with_advice(place):
+    compressed_superseding(place)
+    graph.create_entities([{"name": "Ada", "entityType": "person", "observations": []}], home=place)
+    signal = colony.emit_signal("FOCUS", "Look after it", home=place)["id"]
+    revision = snapshot.load(place).revision
+
+    for named, words in (
+        ("phase_1_by_hand", "forget --match"),
+        ("entity:Ada", "aether memory forget entity:Ada"),
+        (signal, f"aether memory forget {signal}"),
+    ):
+        with pytest.raises(InvalidInput) as said:
+            forget.supersede(named, {"content": NEW}, home=place)
+        assert words in said.value.fix
+    assert snapshot.load(place).revision == revision
+
+
+def test_without_a_text_nothing_is_corrected(place):
+    named = compressed_superseding(place)["item"]
+
+    with pytest.raises(InvalidInput, match="only its text") as said:
+        forget.supersede(named, {"relevance_score": 0.1}, home=place)
+
+    assert f"aether memory update {named} --content" in said.value.fix
+    assert len(search.search_memory(OLD, home=place)) == 3
+    with pytest.raises(InvalidInput, match="required"):
+        forget.supersede(named, {"content": " "}, home=place)
+    assert aether.list_working_memory_items(home=place) == []
+
+
+def test_an_unknown_id_is_not_found(place):
+    with pytest.raises(NotFound, match="wm_none"):
+        forget.supersede("wm_none", {"content": NEW}, home=place)

@@ -65,7 +65,7 @@ def test_only_what_is_returned_counts_as_accessed(known):
     assert "access" not in [line.operation for line in aether.log(home=known)]
 
 
-def test_what_finds_no_item_writes_nothing(known):
+def test_a_search_without_items_writes_nothing(known):
     before = snapshot(known)
 
     assert aether.search_memory("submarine", home=known) == []

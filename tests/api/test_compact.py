@@ -1,4 +1,4 @@
-"""Compacting as a caller asks for it: what is returned, what is kept, what is told, what happens when things fail."""
+"""Compaction of a conversation, its options and its receipts."""
 
 from __future__ import annotations
 
@@ -9,14 +9,29 @@ import pytest
 
 import aether
 from aether import clock
-from aether.api import compact, compact_views, conversations, tokens
-from aether.api.compact import answered, compaction_plan, preflight, undo_compaction
+from aether.api import compact, conversations, tokens
+from aether.api.compact import (
+    DEFAULT_OPTIONS,
+    KEPT_TALLIES,
+    Options,
+    answered,
+    compaction_plan,
+    guarded_storage,
+    messages_checksum,
+    options_from_config,
+    preflight,
+    redaction_rules,
+    resolve_case,
+    undo_compaction,
+)
 from aether.api.compact import compact as compact_compact
-from aether.api.compact_case import Options
+from aether.backends.base import Settings
+from aether.compaction.policy import CompactConfig
 from aether.errors import BudgetExceeded, Conflict, InvalidInput, NotFound, StorageFailed
-from aether.events.events import Event
+from aether.events.events import Event, Moment, token_estimate, trigger_decision
 from aether.messages.convert import read
 from aether.messages.validate import check
+from aether.redact.redact import redact
 from aether.storage.adapter import FileStorage
 from aether.store import conversations as store_conversations
 from aether.store.conversations import load
@@ -92,7 +107,7 @@ def test_below_every_trigger_the_very_messages_come_back_and_nothing_is_stored(h
 
 
 @pytest.mark.parametrize("wire", ["openai", "anthropic", "responses", "gemini", "plain"])
-def test_what_is_too_long_fits_afterwards_and_is_valid(home, wire):
+def test_a_conversation_that_is_too_long_fits_afterwards_and_is_valid(home, wire):
     messages = long(wire)
 
     done = preflight("c", messages, window=WINDOW, wire=wire, home=home)
@@ -103,7 +118,7 @@ def test_what_is_too_long_fits_afterwards_and_is_valid(home, wire):
     assert errors(done.messages, wire) == []
 
 
-def test_what_is_given_is_not_changed(home):
+def test_the_given_messages_are_not_changed(home):
     messages = long()
     before = json.dumps(messages)
 
@@ -136,7 +151,7 @@ def test_the_receipt_accounts_for_every_message(home):
     stayed = [place for place in receipt.places if place is not None]
     assert sorted([*stayed, *receipt.removed]) == list(range(len(messages)))
     assert set(receipt.protected) <= set(stayed)
-    assert receipt.sha256_before == compact_views.messages_checksum(messages)
+    assert receipt.sha256_before == compact.messages_checksum(messages)
     assert receipt.step == 1
     assert receipt.summary["backend"] == "extractive"
     assert load(home, "c").compactions[0].receipt == json.loads(json.dumps(receipt._asdict()))
@@ -160,7 +175,7 @@ def test_a_plan_changes_nothing(home):
     assert list(store_conversations.stored_conversations(home)) == []
 
 
-def test_what_cannot_be_made_to_fit_raises_stores_nothing_and_is_told(home):
+def test_a_conversation_that_cannot_fit_raises_stores_nothing_and_emits_an_error(home):
     messages = talk(3)
     messages.insert(1, {"role": "user", "content": "word " * 9_000, "meta": {"protected": True}})
     told = Told()
@@ -178,7 +193,7 @@ def test_neither_a_window_nor_a_model_is_an_error(home):
 
 
 @pytest.mark.parametrize("window", [0, -1])
-def test_a_window_that_is_none_is_refused(home, window):
+def test_an_invalid_window_is_rejected(home, window):
     with pytest.raises(InvalidInput, match="not a window"):
         preflight("c", talk(1), window=window, home=home)
 
@@ -197,7 +212,7 @@ def test_an_unknown_backend_is_the_callers_mistake(home):
     assert list(store_conversations.stored_conversations(home)) == []
 
 
-def test_what_a_model_writes_stands_in_the_summary(home):
+def test_the_summary_holds_the_prose_of_the_model(home):
     options = Options(
         backend=lambda said, most, strategy: "They settled on the walnut design for the cabinet."
     )
@@ -218,7 +233,7 @@ def test_what_a_model_writes_stands_in_the_summary(home):
         None,
     ],
 )
-def test_what_is_no_summary_never_becomes_one(home, answer):
+def test_an_invalid_answer_never_becomes_a_summary(home, answer):
     told = Told()
     options = Options(backend=lambda said, most, strategy: answer, exporter=told)
 
@@ -232,7 +247,7 @@ def test_what_is_no_summary_never_becomes_one(home, answer):
     assert {event.properties["fallback"] for event in failures} == {"extractive"}
 
 
-def test_every_decision_is_told(home):
+def test_every_decision_emits_an_event(home):
     told = Told()
 
     preflight("c", talk(1), window=WINDOW, options=Options(exporter=told), home=home)
@@ -260,7 +275,7 @@ def test_copies_are_redacted_and_what_is_sent_is_not(home):
     assert len(storage.transcripts[1]) == len(messages)
 
 
-def test_copies_are_whole_where_redaction_is_off_and_a_warning_is_told(home):
+def test_copies_are_whole_without_redaction_and_a_warning_is_emitted(home):
     storage, told = Kept(), Told()
     messages = [*long(), {"role": "user", "content": "password=hunter2hunter2"}]
 
@@ -301,7 +316,7 @@ def test_a_place_for_copies_that_fails_anyhow_never_fails_the_compaction(home, b
     assert json.dumps(undo_compaction("c", home=home).messages) == json.dumps(messages)
 
 
-def test_a_summariser_that_fails_is_told_of_in_the_findings(home):
+def test_a_failing_summariser_is_a_finding(home):
     def broken(said, most, strategy):
         raise RuntimeError("no model today, api_key=sk-abc123")
 
@@ -355,7 +370,7 @@ def test_a_home_that_is_named_and_none_is_an_error(tmp_path, monkeypatch):
         preflight("c", talk(1), window=WINDOW)
 
 
-def test_what_another_process_appended_meanwhile_stays_in_the_context(home):
+def test_messages_of_another_process_stay_in_the_context(home):
     messages = long(turns=8)
     store_conversations.extend(home, "c", messages, now=clock.now())
 
@@ -387,7 +402,7 @@ def test_two_that_compact_one_conversation_at_once_both_succeed(home):
     assert store_conversations.context(load(home, "c")) == done.messages
 
 
-def test_who_is_overtaken_does_not_ask_a_model_again(home):
+def test_a_compaction_that_lost_a_race_does_not_ask_a_model_again(home):
     messages = long(turns=8)
     store_conversations.extend(home, "c", messages, now=clock.now())
     asked = []
@@ -403,11 +418,12 @@ def test_who_is_overtaken_does_not_ask_a_model_again(home):
     assert done.receipt.step == 2
 
 
-def test_who_is_always_overtaken_is_told(home, monkeypatch):
+def test_a_compaction_that_loses_every_race_raises_a_conflict(home, monkeypatch):
     def overtaken(*given, **named):
         raise Conflict("changed.", fix="Load it and compact it again.")
 
     monkeypatch.setattr(store_conversations, "record_compaction", overtaken)
+    monkeypatch.setattr("aether.api.compact.CONFLICT_TRIES", 3)
 
     with pytest.raises(Conflict):
         preflight("c", long(turns=8), window=WINDOW, home=home)
@@ -432,7 +448,7 @@ def spoken(count):
     return [{"role": ("user", "assistant")[nth % 2], "content": said[nth % 2]} for nth in range(count)]
 
 
-def test_what_the_provider_reports_corrects_the_next_count(home):
+def test_a_report_of_the_provider_corrects_the_next_count(home):
     asked = preflight("c", spoken(10), model="some-model", home=home)
 
     assert answered("c", {"prompt_tokens": 2 * asked.tokens_after}, home=home)
@@ -444,7 +460,7 @@ def test_what_the_provider_reports_corrects_the_next_count(home):
     assert (listed.factor, listed.reports) == (2.0, 1)
 
 
-def test_what_was_compacted_is_what_a_report_is_about(home):
+def test_a_report_is_about_the_compacted_messages(home):
     asked = preflight("c", spoken(200), model="some-model", window=WINDOW, home=home)
     assert asked.triggered
 
@@ -474,7 +490,7 @@ def test_nothing_is_learned_where_it_would_be_about_something_else(given, home):
 
 
 @pytest.mark.parametrize("report", [0, {}, {"input_tokens": None}])
-def test_what_is_no_report_harms_nothing(report, home):
+def test_an_invalid_report_changes_nothing(report, home):
     preflight("c", spoken(10), model="some-model", home=home)
 
     assert not answered("c", report, home=home)
@@ -497,20 +513,20 @@ def test_of_few_requests_is_remembered_that_they_were_made(home, monkeypatch):
     assert [answered(name, 900, home=home) for name in "abc"] == [False, True, True]
 
 
-def test_what_is_live_no_longer_is_not_compacted_as_if_it_were(home):
+def test_messages_that_are_not_live_any_more_are_not_compacted(home):
     """Another process compacts between the reading and the compacting of this one."""
     said = spoken(200)
     conversations.add_messages("c", said, home=home)
     compact_compact("c", said, window=WINDOW, home=home)
 
-    with pytest.raises(Conflict, match="no longer what was read"):
+    with pytest.raises(Conflict, match="have changed since they were read"):
         compact_compact("c", said, window=WINDOW, options=Options(unsaved=()), home=home)
 
     assert conversations.full_history("c", home=home) == said
     assert len(load(home, "c").compactions) == 1
 
 
-def test_what_others_added_after_the_reading_stays_live(home):
+def test_messages_added_after_the_reading_stay_live(home):
     said, late = spoken(200), {"role": "user", "content": "And the lexer?"}
     conversations.add_messages("c", [*said, late], home=home)
 
@@ -520,7 +536,7 @@ def test_what_others_added_after_the_reading_stays_live(home):
     assert conversations.full_history("c", home=home) == [*said, late]
 
 
-def test_what_is_not_saved_yet_counts_and_is_not_recorded(home):
+def test_unsaved_messages_are_counted_and_not_recorded(home):
     said, behind = spoken(40), spoken(20)
     conversations.add_messages("c", said, home=home)
     assert not preflight("c", said, window=WINDOW, home=home).triggered
@@ -532,7 +548,7 @@ def test_what_is_not_saved_yet_counts_and_is_not_recorded(home):
     assert conversations.full_history("c", home=home) == said
 
 
-def test_who_passes_the_whole_each_time_pays_for_no_compaction_twice(home):
+def test_passing_the_full_history_each_time_compacts_nothing_twice(home):
     asked = []
 
     def writes(said, most, strategy):
@@ -553,7 +569,7 @@ def test_who_passes_the_whole_each_time_pays_for_no_compaction_twice(home):
     assert preflight("c", whole, window=WINDOW, resume=False, options=options, home=home).triggered
 
 
-def test_a_protected_message_is_taken_as_it_was_marked(home):
+def test_a_message_marked_as_protected_is_kept(home):
     rule = aether.mark_protected("Never deploy on a Friday.")
     messages = [rule, *long()]
 
@@ -564,7 +580,7 @@ def test_a_protected_message_is_taken_as_it_was_marked(home):
     assert 0 in done.receipt.protected
 
 
-def test_calls_and_results_that_lost_each_other_are_told_of(home):
+def test_calls_and_results_without_each_other_are_findings(home):
     call = {"id": "1", "type": "function", "function": {"name": "run", "arguments": "{}"}}
     messages = [
         {"role": "user", "content": "Run it."},
@@ -600,9 +616,212 @@ def test_calls_and_results_that_lost_each_other_are_told_of(home):
         ({"options": Options(exporter="console")}, "options.exporter"),
     ],
 )
-def test_what_is_of_the_wrong_kind_is_refused_before_anything_is_done(home, given, where):
+def test_arguments_of_the_wrong_type_are_rejected_before_any_change(home, given, where):
     for _ in range(2):
         with pytest.raises(InvalidInput) as caught:
             preflight("c", **{"messages": long(), "window": WINDOW, "home": home, **given})
         assert caught.value.where == where
     assert list(store_conversations.stored_conversations(home)) == []
+
+
+def of(conversation_id, raws, home, **given):
+    settings = {
+        "model": None, "window": 9_000, "policy": "compact", "system": None, "tools": None, "wire": None, "note": "",
+        "options": DEFAULT_OPTIONS, **given,
+    }  # fmt: skip
+    return resolve_case(conversation_id, raws, home=home, **settings)
+
+
+def test_a_conversation_that_grew_by_one_message_costs_that_message(home):
+    counted = []
+
+    def counter(text):
+        counted.append(text)
+        return len(text)
+
+    options = Options(counter=counter)
+    messages = history(1, "openai", turns=30)
+    of("grows", messages, home, options=options)
+    counted.clear()
+
+    of("grows", [*messages, {"role": "user", "content": "One more."}], home, options=options)
+
+    assert "One more." in counted
+    assert len(counted) <= 3
+
+
+def test_system_prompt_and_tools_are_counted(home):
+    messages = history(1, "openai", turns=2)
+    tools = [{"type": "function", "function": {"name": "look", "description": "Looks. " * 50}}]
+
+    bare = of("a", messages, home).budget
+    full = of("b", messages, home, system="Be kind. " * 50, tools=tools).budget
+
+    assert full.messages == bare.messages
+    assert full.system > 50
+    assert full.tools > 50
+
+
+def test_counts_of_old_conversations_are_forgotten(home):
+    for nth in range(KEPT_TALLIES + 3):
+        of(f"c{nth}", [{"role": "user", "content": "Hello."}], home)
+
+    assert len(compact._TALLIES) <= KEPT_TALLIES
+
+
+def test_a_checksum_depends_on_order_and_content():
+    one, other = {"role": "user", "content": "a"}, {"role": "user", "content": "b"}
+
+    assert messages_checksum([one, other]) != messages_checksum([other, one])
+    assert messages_checksum([one]) != messages_checksum([one, one])
+    assert messages_checksum([one]) == messages_checksum([{"role": "user", "content": "a"}])
+
+
+def test_every_event_of_one_call_says_the_same_of_it(home):
+    told = Told()
+
+    preflight(
+        "talk",
+        history(5, "openai", turns=20),
+        model="gpt-4",
+        window=WINDOW,
+        options=Options(exporter=told),
+        home=home,
+    )
+
+    common = {
+        (event.session_id, event.properties["max"], event.properties["model"], event.properties["preflight"])
+        for event in told.events
+    }
+    assert len(common) == 1
+    assert {event.properties["t_est"] for event in told.events} == {told.events[0].properties["t_est"]}
+
+
+def test_an_event_says_what_was_kept_and_how_much_went(home):
+    told = Told()
+
+    done = preflight(
+        "talk", history(5, "openai", turns=20), window=WINDOW, options=Options(exporter=told), home=home
+    )
+
+    of = {event.name: event for event in told.events}
+    decision, pruned = of["compact.trigger_decision"].properties, of["compact.pruned_messages"].properties
+    assert decision["triggered"] is True
+    assert decision["policy"]["strategy"] == "task_state"
+    assert decision["kept"]["pinned"] >= 2
+    assert pruned["pruned_count"] == decision["pruned_count"] == len(done.receipt.removed)
+    assert pruned["tokens_before"] > pruned["tokens_after"]
+    assert of["compact.summary_created"].payload["summary"].startswith("<COMPACT-SUMMARY v1>")
+
+
+def test_an_untriggered_decision_says_why(home):
+    told = Told()
+
+    preflight(
+        "talk",
+        [{"role": "user", "content": "Hello."}],
+        window=WINDOW,
+        options=Options(exporter=told),
+        home=home,
+    )
+
+    decision = told.events[-1].properties
+    assert (decision["triggered"], decision["reason"]) == (False, "usage_pct < trigger_pct")
+    assert "kept" not in decision
+
+
+AT = Moment("2026-03-01T10:15:00.000000Z", "s", "m", 5, 10)
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def decided(*, triggered):
+    return trigger_decision(AT, triggered=triggered, reason="x", policy={})
+
+
+def test_the_parts_are_those_that_are_named(tmp_path, capsys):
+    options = options_from_config(
+        CompactConfig(
+            summarizer_backend="ollama",
+            summarizer_model="small",
+            summarization_timeout=3.0,
+            telemetry_exporter="console",
+        )
+    )
+
+    assert options.backend == "ollama"
+    assert options.settings == Settings(model="small", timeout_seconds=3.0)
+    assert options.storage.name == "fs"
+    assert options.record == tmp_path / ".compact"
+    options.exporter.emit(token_estimate(AT, {}))
+    assert '"event": "compact.token_estimate"' in capsys.readouterr().err
+
+
+def test_a_home_that_is_named_keeps_the_conversations(home):
+    assert options_from_config(CompactConfig(), home=home).record == home
+
+
+@pytest.mark.parametrize("given", [{"storage_enabled": False}, {"storage_adapter": "none"}])
+def test_without_storage_no_copy_is_made(given):
+    assert options_from_config(CompactConfig(**given)).storage is None
+
+
+def test_events_go_to_the_file_that_is_named(tmp_path):
+    config = CompactConfig(telemetry_exporter="file", telemetry_path="told.jsonl", storage_enabled=False)
+
+    options_from_config(config).exporter.emit(token_estimate(AT, {}))
+
+    assert "token_estimate" in (tmp_path / "told.jsonl").read_text()
+
+
+def test_events_of_a_compaction_are_kept_beside_its_copies(tmp_path):
+    exporter = options_from_config(CompactConfig(telemetry_enabled=False)).exporter
+
+    exporter.emit(token_estimate(AT, {}))
+    exporter.emit(decided(triggered=False))
+    assert not (tmp_path / ".compact").exists()
+    exporter.emit(decided(triggered=True))
+
+    assert (tmp_path / ".compact/archive/s/events.jsonl").read_text().count("\n") == 1
+
+
+def test_further_secrets_are_those_of_the_configuration():
+    rules = redaction_rules(CompactConfig(redaction_patterns=(r"ACME-\d+",)))
+
+    assert redact("ticket ACME-12", rules) == "ticket <REDACTED>"
+    assert redaction_rules(CompactConfig(redaction_enabled=False)) is None
+
+
+def test_an_error_of_the_callers_storage_becomes_a_storage_failure():
+    class Own:
+        def save_transcript(self, session_id, messages, step):
+            return f"{session_id}/{step}"
+
+        def save_summary(self, session_id, summary, step):
+            raise RuntimeError("down")
+
+        def save_event(self, session_id, event):
+            return None
+
+    storage = guarded_storage(Own())
+
+    assert storage.save_transcript("s", [], 1) == "s/1"
+    assert storage.save_event("s", {}) == storage.name == "Own"
+    with pytest.raises(StorageFailed, match="Own: RuntimeError: down"):
+        storage.save_summary("s", {}, 1)
+
+
+def test_a_storage_of_the_callers_own_may_know_its_steps():
+    class Own:
+        def save_transcript(self, session_id, messages, step):
+            return "t"
+
+        save_summary = save_event = save_transcript
+
+        def next_step(self, session_id):
+            return 7
+
+    assert guarded_storage(Own()).next_step("s") == 7

@@ -30,7 +30,7 @@ def ask(backend, *, timeout=60.0, most=200):
     )
 
 
-def test_a_good_answer_is_taken_at_once():
+def test_a_good_answer_is_accepted_at_once():
     asked = []
 
     found = ask(lambda said, most, strategy: asked.append((said, most, strategy)) or GOOD)
@@ -63,7 +63,7 @@ def test_the_second_answer_may_be_a_good_one():
     assert [failure["error_type"] for failure in found.failures] == ["Rejected"]
 
 
-def test_what_raises_is_not_asked_again():
+def test_a_summariser_that_raises_is_not_asked_again():
     asked = []
 
     def fails(said, most, strategy):
@@ -77,7 +77,7 @@ def test_what_raises_is_not_asked_again():
     assert "no network" in found.failures[0]["message"]
 
 
-def test_what_hangs_is_left_behind():
+def test_a_summariser_that_hangs_is_abandoned():
     release = threading.Event()
 
     found = ask(lambda said, most, strategy: release.wait(30) or GOOD, timeout=0.05)
@@ -88,7 +88,7 @@ def test_what_hangs_is_left_behind():
 
 
 @rows("answer", [None, 7, b"bytes"])
-def test_what_is_no_text_is_a_failure(answer):
+def test_an_answer_that_is_not_text_is_a_failure(answer):
     assert ask(lambda said, most, strategy: answer).record["backend"] == "extractive"
 
 
@@ -99,9 +99,9 @@ def test_a_backend_that_is_not_there_leaves_it_to_the_extractive_one():
     assert found.failures[0]["error_type"] in {"BackendUnavailable", "BackendFailed"}
 
 
-def test_where_nobody_writes_one_there_is_none(monkeypatch):
+def test_if_every_try_fails_there_is_no_prose(monkeypatch):
     silent = Completion(text=" ", backend="extractive")
-    monkeypatch.setattr(summarize, "_ask_backend", lambda *given, **named: silent)
+    monkeypatch.setattr("aether.backends.extractive.complete", lambda *given, **named: silent)
 
     found = ask("extractive")
 
@@ -125,7 +125,7 @@ def test_a_task_is_json():
     assert data["max_tokens"] == 200
 
 
-def test_a_model_is_told_what_was_wrong_and_never_sees_a_secret(monkeypatch):
+def test_a_model_gets_the_reason_of_a_rejection_and_never_a_secret(monkeypatch):
     asked = []
 
     class Model:

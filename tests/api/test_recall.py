@@ -87,7 +87,7 @@ def test_archived_items_sessions_and_patterns_are_found_and_read_in_full(place):
     assert {line.id for line in recall.recall("stripe webhook", home=place)} >= {archived}
 
 
-def test_what_an_index_says_a_text_costs_is_what_it_costs(place):
+def test_the_cost_in_the_index_is_the_cost_of_the_text(place):
     add(place, "A note on atomic writes.", "observation")
     compressed(place)
     aether.extract_pattern_to_long_term("Never block the loop", session_id="phase_1_by_hand", home=place)
@@ -119,7 +119,7 @@ def test_a_timeline_goes_across_the_archive_by_time(place):
 
 
 @pytest.mark.parametrize("where", ["live", "archived"])
-def test_a_prompt_is_told_what_it_calls_to_mind(place, where):
+def test_a_prompt_gets_the_entries_that_match_it(place, where):
     item = add(place, DECISION)
     if where == "archived":
         working.clear_working_memory(home=place)
@@ -135,7 +135,7 @@ def test_a_prompt_is_told_what_it_calls_to_mind(place, where):
 
 
 @pytest.mark.parametrize("prompt", ["", "ok", "/clear", "What colour should the button have?"])
-def test_most_prompts_are_told_nothing(place, prompt):
+def test_most_prompts_get_nothing(place, prompt):
     add(place, DECISION)
 
     assert recall.prompt_recall(prompt, budget=400, home=place) == ""
@@ -149,7 +149,7 @@ def test_an_empty_memory_says_nothing_and_asking_changes_nothing(place):
 
 
 @pytest.mark.parametrize("budget", [0, 20])
-def test_what_does_not_fit_the_budget_is_not_told(place, budget):
+def test_entries_over_the_budget_are_left_out(place, budget):
     add(place, DECISION)
 
     assert recall.prompt_recall(PROMPT, budget=budget, home=place) == ""
@@ -166,7 +166,7 @@ def test_a_small_budget_takes_fewer(place):
 
 
 @pytest.mark.parametrize("archived", [False, True])
-def test_what_a_session_noted_itself_is_told_to_others_only(place, archived):
+def test_notes_of_a_session_are_recalled_in_others_only(place, archived):
     add(place, DECISION, session="mine")
     if archived:
         working.clear_working_memory(home=place)
@@ -175,7 +175,7 @@ def test_what_a_session_noted_itself_is_told_to_others_only(place, archived):
     assert recall.prompt_recall(PROMPT, budget=400, home=place, session="other") != ""
 
 
-def test_a_session_is_told_a_thing_once_until_its_context_begins_anew(place):
+def test_an_entry_is_injected_once_until_the_context_starts_empty(place):
     item = add(place, DECISION)
 
     said = [bool(recall.prompt_recall(PROMPT, budget=400, home=place, session="a/b")) for _ in range(2)]
@@ -189,7 +189,7 @@ def test_a_session_is_told_a_thing_once_until_its_context_begins_anew(place):
 
 
 @pytest.mark.parametrize("text", ["{", "[1, 2]", '{"a": 1}', "\xff"])
-def test_a_damaged_list_of_what_was_told_is_as_good_as_none(place, text):
+def test_a_damaged_injected_log_counts_as_missing(place, text):
     add(place, DECISION)
     (place / "hooks" / "told").mkdir(parents=True)
     (place / "hooks" / "told" / "s.json").write_bytes(text.encode("latin-1"))
@@ -205,14 +205,14 @@ def test_noting_that_fails_is_no_reason_to_say_nothing(place):
     hook_sessions.start_injected(place, "s")
 
 
-def test_one_projects_memory_is_not_told_in_another(tmp_path):
+def test_memory_of_one_project_is_not_recalled_in_another(tmp_path):
     mine, other = homes.init(tmp_path / "a" / ".aether"), homes.init(tmp_path / "b" / ".aether")
     add(mine, DECISION)
 
     assert recall.prompt_recall(PROMPT, budget=400, home=other) == ""
 
 
-def test_what_the_brief_of_a_session_said_is_not_said_again(place):
+def test_lines_of_the_briefing_are_not_recalled_again(place):
     add(place, DECISION)
 
     assert "Stripe webhook" in briefing.session_brief(place, "startup", "s")

@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aether.api import erase
+from aether.api import forget
 from aether.errors import Conflict, NotFound
 from aether.memory.forgetting.erase import map_strings, marks, pattern_of, rewrite_file
 from aether.store import journal, patch
@@ -85,7 +85,7 @@ def test_every_past_state_is_mapped_and_only_what_held_the_text_cannot_be_undone
         before = past(other)
         held = [entry.revision for entry in folded_entries(other) if TEXT in str(entry)]
 
-        erase.erase(match=TEXT, home=home)
+        forget.erase(match=TEXT, home=home)
 
         wanted = json.loads(json.dumps(before).replace(TEXT, MARK))
         assert json.loads(json.dumps(past(home))) == wanted

@@ -18,6 +18,7 @@ from aether.integrations.claude_code import hook
 from aether.integrations.claude_code.event import entry_of
 from aether.integrations.claude_code.transcript import interim_texts as said_in
 from aether.memory import phases
+from aether.messages.sources import claude_code
 from aether.store import archive, doctor, files, spool
 from aether.store.files import locked
 from tests import homes
@@ -57,7 +58,7 @@ def test_where_nothing_waits_nothing_is_done(home):
     assert not (home / "hooks").exists()
 
 
-def test_what_a_session_was_told_is_not_taken_in_again(home):
+def test_injected_lines_are_not_drained_as_notes(home):
     line = "- 2026-11-21 Never retry the webhook."
     hook_sessions.record_injected(home, "s1", [line])
 
@@ -102,7 +103,7 @@ CHOSE = "We chose SQLite over Postgres because there is one writer."
 FOUND = "The build failed because the compiler in CI is too old."
 
 
-def test_what_was_said_on_the_way_is_noted_once_whoever_tells_it(home):
+def test_a_statement_is_noted_once_from_either_source(home):
     path, said, texts = spoken(home, CHOSE, "Let me look at the rest.", FOUND)
     asked, stop = (
         entry("UserPromptSubmit", prompt=texts[0]),
@@ -116,7 +117,7 @@ def test_what_was_said_on_the_way_is_noted_once_whoever_tells_it(home):
     assert (done.items, done.known) == (0, 4)
 
 
-def test_what_was_said_before_a_compaction_is_noted_once_by_the_turn_that_goes_on(home):
+def test_a_statement_before_a_compaction_is_noted_once_by_the_continued_turn(home):
     _, said, texts = spoken(home, CHOSE, "Let me look at the rest.", FOUND)
     stop = entry("Stop", message=texts[-1], said=said, prompt_id="p1")
 
@@ -125,7 +126,7 @@ def test_what_was_said_before_a_compaction_is_noted_once_by_the_turn_that_goes_o
     assert found == [CHOSE, FOUND, texts[-1]]
 
 
-def test_what_a_person_typed_meanwhile_is_a_request(home):
+def test_a_prompt_typed_during_a_turn_is_a_request(home):
     typed = {"text": "Always run the linter before you commit.", "uuid": "u7", "by": "user"}
 
     assert typed["text"] in taken(home, entry("Stop", message="Done with all of it.", said=[typed]))
@@ -140,7 +141,7 @@ def test_notes_bear_the_phase_that_the_colony_is_in(home):
     assert {item["metadata"]["phase"] for item in held(home)} == {4}
 
 
-def test_what_is_delivered_twice_is_noted_once(home):
+def test_an_event_that_is_delivered_twice_is_noted_once(home):
     one, call, stop = turn(1)
     batch = entry("PostToolBatch", calls=[{name: call[name] for name in ("tool", "input", "output", "id")}])
 
@@ -155,7 +156,7 @@ def taken_alone(home, entries):
     return taken(other, *entries)
 
 
-def test_the_same_words_in_another_turn_are_said_again_also_without_ids(home):
+def test_the_same_words_in_another_turn_make_another_note_also_without_ids(home):
     said = entry("UserPromptSubmit", prompt="Always run the linter first.")
     done = entry("Stop", message="Done.")
 
@@ -249,7 +250,7 @@ def test_a_compaction_ends_the_stretch_of_work(home):
         entry("UserPromptSubmit", prompt="<aether-memory>Always use tabs.</aether-memory>", prompt_id="p"),
     ],
 )
-def test_what_aether_is_asked_and_answers_is_not_remembered_anew(own, home):
+def test_queries_to_aether_and_its_answers_are_not_stored(own, home):
     assert taken(home, own, entry("SessionEnd")) == []
 
 
@@ -319,26 +320,26 @@ def test_the_log_of_what_cannot_be_stored_does_not_grow_for_ever(home, monkeypat
     def senseless(given):
         raise TypeError(given["message"])
 
-    monkeypatch.setattr(hook_sessions, "records", senseless)
+    monkeypatch.setattr("aether.messages.sources.claude_code.hook_records", senseless)
     monkeypatch.setattr(spool, "MOST_BYTES", 1)
 
     for _ in range(3):
         taken(home, entry("Stop", message="password=hunter2secret"))
 
     logs = [path.read_text() for path in sorted(home.glob("hook.log*"))]
-    assert [log.count(" taking-in - TypeError: ") for log in logs] == [1, 1]
+    assert [log.count(" drain - TypeError: ") for log in logs] == [1, 1]
     assert "hunter2secret" not in "".join(logs)
 
 
-def test_entries_that_make_no_sense_are_kept_aside_and_the_others_stored(home, monkeypatch):
-    real = hook_sessions.records
+def test_malformed_entries_are_quarantined_and_the_others_stored(home, monkeypatch):
+    real = claude_code.hook_records
 
     def senseless(given):
         if given["event"] == "Odd":
             raise TypeError("a list is no text")
         return real(given)
 
-    monkeypatch.setattr(hook_sessions, "records", senseless)
+    monkeypatch.setattr("aether.messages.sources.claude_code.hook_records", senseless)
 
     assert len(taken(home, turn(1)[0], entry("Odd"), *turn(1)[1:])) == 3
     [kept] = (home / "quarantine").iterdir()
@@ -346,7 +347,7 @@ def test_entries_that_make_no_sense_are_kept_aside_and_the_others_stored(home, m
     assert "TypeError: a list is no text. Kept in quarantine/" in (home / "hook.log").read_text()
 
 
-def test_what_is_no_json_leaves_the_spool_for_quarantine(home):
+def test_an_entry_that_is_not_json_is_quarantined(home):
     put(home, *turn(1))
     (home / "hooks" / "spool" / "00-bad.json").write_bytes(b"{torn")
 
@@ -382,7 +383,7 @@ def drain_all(home, *entries):
     return drain_drain(home)
 
 
-def test_what_was_stored_but_not_removed_is_not_taken_in_again(home, monkeypatch):
+def test_entries_that_were_stored_but_not_removed_are_not_drained_twice(home, monkeypatch):
     names = put(home, *turn(1))
     monkeypatch.setattr(spool, "remove", lambda home, names: None)
     drain_drain(home)
@@ -396,7 +397,7 @@ def test_what_was_stored_but_not_removed_is_not_taken_in_again(home, monkeypatch
     assert len(contents(home)) == 6
 
 
-def test_a_backlog_is_taken_in_batch_by_batch(home, monkeypatch):
+def test_a_backlog_is_drained_batch_by_batch(home, monkeypatch):
     monkeypatch.setattr(drain, "BATCH_ENTRIES", 4)
     revision = homes.anew(home).revision
 
@@ -524,7 +525,7 @@ def test_an_entry_that_cannot_be_read_now_is_waited_for(home, monkeypatch):
     assert len(drain_drain(home).ids) == 3
 
 
-def test_an_entry_that_somebody_took_away_is_gone(home, monkeypatch):
+def test_an_entry_that_another_process_removed_is_skipped(home, monkeypatch):
     put(home, *turn(1))
     gone = spool.waiting(str(home))
     spool.remove(str(home), gone)
@@ -682,7 +683,7 @@ def test_importing_after_compression_adds_nothing_either(home, tmp_path):
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-def test_what_an_import_has_stored_hooks_do_not_store_again(compressed, home, tmp_path):
+def test_notes_of_an_import_are_not_stored_again_by_hooks(compressed, home, tmp_path):
     aether.import_transcripts([transcript(tmp_path / "s1.jsonl")], home=home)
     if compressed:
         aether.compress(1, home=home)
@@ -736,7 +737,7 @@ def notes_of(home):
     return Counter((item["type"], item["content"]) for item in items)
 
 
-def test_entries_put_while_others_are_taken_in_are_not_lost(home):
+def test_entries_put_during_a_drain_are_not_lost(home):
     numbers = range(6)
     threads = [
         threading.Thread(

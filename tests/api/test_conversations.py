@@ -1,16 +1,21 @@
-"""Conversations as an agent's memory: what is live, what was ever said, and where it is kept."""
+"""Conversations: messages are kept, and checked for a provider."""
 
 from __future__ import annotations
+
+import io
+import json
 
 import pytest
 
 from aether.api import compact, conversations
+from aether.api.conversations import check_messages
 from aether.errors import NotFound
+from tests.tables import rows
 
 FIRST, SECOND = {"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}
 
 
-def test_what_is_added_is_live_and_whole(home):
+def test_added_messages_are_live_and_in_the_full_history(home):
     conversations.add_messages("c", [FIRST], home=home)
     conversations.add_messages("c", [], home=home)
     conversations.add_messages("c", [SECOND], home=home)
@@ -22,7 +27,7 @@ def test_what_is_added_is_live_and_whole(home):
     assert conversations.conversation_ids(home=home) == ["c"]
 
 
-def test_what_is_taken_back_stays_in_the_whole(home):
+def test_a_removed_message_stays_in_the_full_history(home):
     conversations.add_messages("c", [FIRST, SECOND], home=home)
 
     assert conversations.pop_message("c", home=home) == SECOND
@@ -31,7 +36,7 @@ def test_what_is_taken_back_stays_in_the_whole(home):
     assert conversations.pop_message("nobody", home=home) is None
 
 
-def test_begun_anew_nothing_is_live(home):
+def test_after_clearing_nothing_is_live(home):
     conversations.add_messages("c", [FIRST], home=home)
     conversations.clear_context("c", home=home)
     conversations.add_messages("c", [SECOND], home=home)
@@ -41,7 +46,7 @@ def test_begun_anew_nothing_is_live(home):
     assert conversations.since_cleared("c", home=home) == [SECOND]
 
 
-def test_what_compactions_replaced_is_part_of_what_was_said_since(home):
+def test_messages_that_compactions_replaced_count_as_added_since_clearing(home):
     long = [
         {"role": role, "content": f"{nth} and so on. " * 9}
         for nth in range(30)
@@ -65,7 +70,7 @@ def test_without_a_home_there_is_a_directory_of_its_own(tmp_path, monkeypatch):
     conversations.add_messages("c", [FIRST])
 
     assert (tmp_path / ".compact" / "conversations").is_dir()
-    assert conversations.place(None) == tmp_path / ".compact"
+    assert conversations.record_directory(None) == tmp_path / ".compact"
     assert conversations.context("c", home=tmp_path / ".compact") == [FIRST]
 
 
@@ -82,7 +87,7 @@ def test_a_directory_of_its_own_may_be_named(tmp_path):
 def test_a_home_is_used_where_there_is_one(home, monkeypatch):
     monkeypatch.setenv("AETHER_HOME", str(home))
 
-    assert conversations.place(None) == home
+    assert conversations.record_directory(None) == home
 
 
 def test_a_named_directory_that_is_no_home_is_refused(tmp_path):
@@ -90,7 +95,7 @@ def test_a_named_directory_that_is_no_home_is_refused(tmp_path):
         conversations.add_messages("c", [FIRST], home=tmp_path)
 
 
-def test_who_passes_the_whole_each_time_goes_on_from_what_was_compacted(home):
+def test_passing_the_full_history_resumes_from_the_last_compaction(home):
     long = [
         {"role": role, "content": f"{nth} and so on. " * 9}
         for nth in range(30)
@@ -108,7 +113,7 @@ def test_who_passes_the_whole_each_time_goes_on_from_what_was_compacted(home):
     assert conversations.resume("c", long[:-1], home=home) == long[:-1]
 
 
-def test_what_was_said_is_read_once_for_as_long_as_nothing_is_added(home, monkeypatch):
+def test_live_messages_are_read_once_until_one_is_added(home, monkeypatch):
     conversations.add_messages("c", [FIRST, SECOND], home=home)
     read = []
     real = conversations.conversations.history
@@ -124,7 +129,7 @@ def test_what_was_said_is_read_once_for_as_long_as_nothing_is_added(home, monkey
     assert len(read) == 2
 
 
-def test_what_is_changed_by_a_caller_is_not_what_was_said(home):
+def test_a_caller_cannot_change_the_recorded_messages(home):
     conversations.add_messages("c", [FIRST, SECOND], home=home)
     given = [dict(FIRST), dict(SECOND)]
 
@@ -140,3 +145,100 @@ def test_few_conversations_are_remembered(home, monkeypatch):
         conversations.resume(name, [FIRST], home=home)
 
     assert len(conversations._LIVE) == 2
+
+
+CALL = {"type": "tool_use", "id": "a", "name": "read", "input": {}}
+
+BROKEN = {
+    "system": "Be brief.",
+    "messages": [
+        {"role": "user", "content": "Go."},
+        {"role": "assistant", "content": [CALL]},
+        {"role": "user", "content": "On."},
+    ],
+}
+
+
+def stream(value):
+    return io.BytesIO(json.dumps(value).encode())
+
+
+def test_a_file_is_checked_for_its_own_provider():
+    found = check_messages(stream(BROKEN), provider="anthropic")
+
+    assert (found.wire, found.messages, found.repaired) == ("anthropic", 3, b"")
+    assert [one.code for one in found.findings] == ["missing-result"]
+    assert found.converted == found.repairs == []
+
+
+def test_a_file_is_repaired_in_its_own_format():
+    found = check_messages(stream(BROKEN), provider="anthropic", repair=True)
+
+    assert [one.code for one in found.repairs] == ["missing-result"]
+    assert found.findings == []
+    assert json.loads(found.repaired) == {
+        "system": "Be brief.",
+        "messages": [BROKEN["messages"][0], BROKEN["messages"][2]],
+    }
+
+
+def test_a_file_of_another_provider_is_converted_first():
+    found = check_messages(stream(BROKEN), provider="openai", repair=True)
+
+    assert (found.wire, found.provider) == ("anthropic", "openai")
+    assert found.findings == []
+    assert [raw["role"] for raw in json.loads(found.repaired)["messages"]] == ["system", "user", "user"]
+
+
+def test_of_a_file_of_several_conversations_one_is_chosen():
+    lines = b"".join(
+        json.dumps({"messages": [{"role": "user", "content": text}]}).encode() + b"\n" for text in "ab"
+    )
+
+    found = check_messages(io.BytesIO(lines), provider="openai", repair=True, nth=1)
+
+    assert found.others == 1
+    assert b'"b"' in found.repaired
+
+
+def test_a_file_that_is_not_there_is_not_found(tmp_path):
+    with pytest.raises(NotFound):
+        check_messages(tmp_path / "none.json", provider="openai")
+
+
+@rows(
+    ("odd", "code"),
+    [
+        ({"role": "assistant"}, "empty-content"),
+        ({"content": "Who said this?"}, "bad-role"),
+        ({"role": "robot", "content": "I."}, "bad-role"),
+        ({"role": None, "content": "I."}, "bad-role"),
+    ],
+)
+@rows("body", [False, True])
+def test_a_message_that_no_provider_takes_is_reported_and_not_passed_over(odd, code, body):
+    listed = [{"role": "user", "content": "Go."}, odd, {"role": "user", "content": "On."}]
+    source = {"model": "gpt-4o", "messages": listed} if body else listed
+
+    found = check_messages(stream(source), provider="openai")
+    mended = check_messages(stream(source), provider="openai", repair=True)
+
+    assert [(one.code, one.where) for one in found.findings] == [(code, "messages[1]")]
+    assert mended.findings == []
+    assert code in {one.code for one in (*mended.converted, *mended.repairs)}
+
+
+def test_the_words_of_an_agents_own_dialect_are_nothing_wrong():
+    listed = [{"role": "human", "content": "Go."}, {"role": "ai", "content": "Gone."}]
+
+    assert check_messages(stream(listed), provider="openai").findings == []
+
+
+def test_a_line_that_does_not_parse_is_a_finding():
+    lines = b'{"role": "user", "content": "Go."}\n{"role": "assis'
+
+    found = check_messages(io.BytesIO(lines), provider="openai")
+
+    assert [(one.level, one.code, one.where) for one in found.findings] == [
+        ("warning", "unread-line", "line 2")
+    ]
