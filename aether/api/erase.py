@@ -23,7 +23,7 @@ from aether.memory.forgetting import erase as forgetting_erase
 from aether.memory.forgetting.erase import MARK, MIN_CHARS
 from aether.schemas import check
 from aether.store import config, documents
-from aether.store.commit import fold, settle
+from aether.store.commit import fold, settle, write_lock
 from aether.store.conversations import path_of
 from aether.store.files import locked, storage_errors
 from aether.store.rewrite import DIRECTORY, Step, file_identity, finish, stage
@@ -138,7 +138,7 @@ def _alone(place: Path) -> ExitStack:
         hooks = place / "hooks"
         patience = config.or_default(place).lock_timeout_seconds
         stack.enter_context(locked(hooks, timeout=patience) if hooks.is_dir() else nullcontext())
-        stack.enter_context(locked(place))
+        stack.enter_context(write_lock(place))
         return stack.pop_all()
 
 

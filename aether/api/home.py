@@ -113,4 +113,5 @@ def counter_of(memory: Mapping[str, Any]) -> Counter:
     """Return the token counter that `memory` records."""
     from aether.tokens import counters
 
-    return counters.counter_of(memory)
+    settings = memory["token_counter"]
+    return counters.counter(settings["counter"], settings["factor"])

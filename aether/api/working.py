@@ -16,12 +16,12 @@ from aether.api.home import Home, change, copied, counter_of, drained, find, now
 from aether.clock import new_id
 from aether.errors import SHOWN_CHARS, AetherError, InvalidDocument, InvalidInput, NotFound, shown
 from aether.memory import items
-from aether.memory.changes import chain_changes
 from aether.memory.forgetting import find as forgetting_find
 from aether.memory.forgetting.find import Target
 from aether.memory.items import TokenUsage, add_items, signal_threshold, token_usage
 from aether.store import files
 from aether.store.commit import AETHER, Author, commit
+from aether.store.patch import chain_changes
 from aether.store.snapshot import Snapshot
 from aether.text.words import pluralize
 from aether.types import Change, Item, JsonObject
@@ -124,7 +124,7 @@ def _author(entries: list[JsonObject]) -> Author:
         return Author(
             "add",
             by=entries[0]["source"],
-            reason=f"{entries[0]['type']} {shown(entries[0]['content'][:SHOWN_CHARS])}",
+            reason=f"{entries[0]['type']} {entries[0]['content'][:SHOWN_CHARS]!r}",
         )
     return Author(
         "add", by=entries[0]["source"] if entries else "queen", reason=pluralize(len(entries), "items")

@@ -16,8 +16,8 @@ from aether.errors import Conflict, InvalidInput, shown
 from aether.memory import answers, fidelity, handoff, items, patterns, sessions, signals
 from aether.memory.briefing.sections import session_details
 from aether.memory.capture.notes import RULE_TYPES, noting_agent, shorten
-from aether.memory.changes import chain_changes
 from aether.memory.items import token_usage
+from aether.store.patch import chain_changes
 from aether.types import Change, Counter, Finding, Handoff, Item, JsonObject, Session
 
 # A path and a few names; more files than these were not changed by hand.

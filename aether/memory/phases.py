@@ -27,8 +27,9 @@ from typing import Any, Literal, NamedTuple, get_args
 from aether import clock
 from aether.errors import InvalidInput, shown
 from aether.memory import signals
-from aether.memory.changes import chain_changes, check_phase, join_changes, phase_number
+from aether.memory.changes import check_phase, phase_number
 from aether.memory.colony import DOCUMENT, RUNNING, follow_route
+from aether.store.patch import chain_changes, join_changes
 from aether.text.regex import lazy
 from aether.types import (
     Adaptation,

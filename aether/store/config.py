@@ -8,6 +8,7 @@ What belongs to the memory itself (capacities, thresholds, ratios) is in `memory
 from __future__ import annotations
 
 import json
+import operator
 import os
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -37,7 +38,11 @@ class _Read(NamedTuple):
     """Older names that it uses, with those of today."""
 
 
-_CACHE: dict[Path, tuple[tuple[int, int], _Read]] = {}
+_NOTHING = _Read({}, {}, {})
+# Every commit asks for the settings: each source is read once while it stays as it is, and so is their sum.
+_FILES: dict[Path, tuple[tuple[int, int], _Read]] = {}
+_HOMES: dict[Path, tuple[tuple[_Read, ...], tuple[Config, dict[str, AetherError]]]] = {}
+_AROUND: dict[str, Any] = {}
 
 
 class Settings(NamedTuple):
@@ -79,13 +84,26 @@ def load_with_errors(home: Path) -> tuple[Config, dict[str, str]]:
 
 
 def _of_home(home: Path) -> tuple[Config, dict[str, AetherError]]:
-    sources = [
-        _of_config(_path(user_file())),
-        _of_config(_path(home, NAME)),
-        _of_variables(os.environ, "AETHER_"),
-    ]
-    fields = {FIELDS[path]: value for one in sources for path, value in one.values.items() if path in FIELDS}
-    return Config(**fields), {name: reason for one in sources for name, reason in one.wrong.items()}
+    user, variables = _surroundings()
+    sources = (_of_config(user), _of_config(_path(home, NAME)), variables)
+    known = _HOMES.get(home)
+    if known is None or not all(map(operator.is_, known[0], sources)):
+        fields = {
+            FIELDS[path]: value for one in sources for path, value in one.values.items() if path in FIELDS
+        }
+        wrong = {name: reason for one in sources for name, reason in one.wrong.items()}
+        known = _HOMES[home] = sources, (Config(**fields), wrong)
+    return known[1]
+
+
+def _surroundings() -> tuple[Path, _Read]:
+    """Return the user's file and the settings of the environment, read once per state of the environment."""
+    # The mapping below `os.environ`: to decode every name takes longer than the rest of a commit's own work.
+    raw = getattr(os.environ, "_data", os.environ)
+    if _AROUND.get("raw") != raw:
+        _AROUND.update(raw=dict(raw), read=(Path(user_file()), _of_variables(os.environ, "AETHER_")))
+    found: tuple[Path, _Read] = _AROUND["read"]
+    return found
 
 
 def settings(
@@ -196,10 +214,10 @@ def _of_config(path: Path) -> _Read:
     try:
         found = os.stat(path)
     except OSError:
-        return _Read({}, {}, {})
-    known = _CACHE.get(path)
+        return _NOTHING
+    known = _FILES.get(path)
     if known is None or known[0] != (found.st_mtime_ns, found.st_size):
-        known = _CACHE[path] = (found.st_mtime_ns, found.st_size), _of_file(path)
+        known = _FILES[path] = (found.st_mtime_ns, found.st_size), _of_file(path)
     return known[1]
 
 

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from aether import clock
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocument, NotFound, shown
 from aether.paths import directory_name, inside
-from aether.store import config, documents, files, journal
+from aether.store import config, documents, files
 from aether.store.files import ConcurrentWrite, append, locked, make_directory, storage_errors
 from aether.types import Finding, JsonObject
 
@@ -142,7 +142,7 @@ def extended(log: Log, data: bytes) -> Log:
     call: list[bytes] = []
     for line in data.splitlines(keepends=True):
         at, number = at + len(line), number + 1
-        body = journal.sealed_body(line) if line.endswith(b"\n") else None
+        body = files.sealed_body(line) if line.endswith(b"\n") else None
         if body is None:
             bad = bad or number
             continue
@@ -221,7 +221,7 @@ def _damaged(path: Path, number: int) -> CorruptDocument:
 
 def header(id: str) -> bytes:
     """Return the first line of the log of conversation `id`."""
-    return journal.seal_json({"conversation": id, "format": FORMAT})
+    return files.seal_json({"conversation": id, "format": FORMAT})
 
 
 def ranges(found: Iterable[int]) -> list[list[int]]:
@@ -479,7 +479,7 @@ def _logs(home: Path) -> list[Path]:
 
 def _id(path: Path) -> str:
     with path.open("rb") as file:
-        first = journal.unsealed(file.readline()) or {}
+        first = files.unsealed(file.readline()) or {}
     if "conversation" in first:
         return str(first["conversation"])
     from urllib.parse import unquote  # seldom needed
@@ -603,7 +603,7 @@ def _locked(home: Path, path: Path) -> AbstractContextManager[None]:
 def _call(log: Log, records: list[bytes]) -> bytes:
     """Return the lines of one call; a reader that misses the last one takes none of them."""
     more = [record.replace(b',"message":', b',"more":true,"message":', 1) for record in records[:-1]]
-    lines = b"".join(journal.seal(record) for record in [*more, records[-1]])
+    lines = b"".join(files.seal(record) for record in [*more, records[-1]])
     return lines if log.end else header(log.id) + lines
 
 
@@ -611,7 +611,7 @@ def _end(home: Path, log: Log, now: datetime) -> int:
     """Return where the log ends, having cut off what was never written whole, and kept what may have been."""
     if log.torn:
         if any(
-            line.endswith(b"\n") and journal.sealed_body(line) is None
+            line.endswith(b"\n") and files.sealed_body(line) is None
             for line in log.torn.splitlines(keepends=True)
         ):
             documents.quarantine(home, f"conversation-{log.path.parent.name}", log.torn, at=clock.stamp(now))

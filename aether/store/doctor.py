@@ -13,12 +13,12 @@ from pathlib import Path
 from aether import clock
 from aether.errors import AetherError, CorruptDocument, InvalidDocument
 from aether.schemas import check
-from aether.store import archive, config, conversations, documents, files, journal, rewrite
+from aether.store import archive, config, conversations, documents, files, rewrite, snapshot
 from aether.store import snapshot as store_snapshot
-from aether.store.commit import fold, settle
+from aether.store.commit import fold, settle, write_lock
 from aether.store.conversations import FILE
-from aether.store.files import leftover_temps, locked, storage_errors, write_whole
-from aether.store.journal import folded_entries
+from aether.store.files import leftover_temps, storage_errors, write_whole
+from aether.store.snapshot import folded_entries
 from aether.types import Finding, Level
 
 REPAIR = 'Run "aether doctor --repair".'
@@ -42,7 +42,7 @@ def examine(home: Path) -> list[Finding]:
     except AetherError as reason:
         found.append(Finding("error", reason.code, reason.where, reason.what, reason.fix))
     else:
-        for name, file in snapshot.amiss.items():
+        for name, file in snapshot.irregular.items():
             level: Level = "warning" if file.state in ("edited", "unstamped") else "error"
             found.append(Finding(level, file.state, f"{name}.json", f"the file is {file.state}.", REPAIR))
         for name in documents.NAMES:
@@ -194,7 +194,7 @@ def _settings(home: Path) -> list[Finding]:
 def repair(home: Path, *, now: datetime) -> list[str]:
     """Mend what can be mended, under the lock, and return what was done, in words."""
     done = []
-    with locked(home):
+    with write_lock(home):
         with storage_errors(home):
             for path in leftover_temps(home):
                 os.unlink(path)
@@ -203,7 +203,7 @@ def repair(home: Path, *, now: datetime) -> list[str]:
         for name in documents.NAMES:
             done += _repair_document(home, name, now)
         snapshot = store_snapshot.load(home)
-        amiss = sorted(snapshot.amiss)
+        amiss = sorted(snapshot.irregular)
         fold(settle(snapshot, now=now), now=now)
         done += [f"wrote {name}.json anew from what is known" for name in amiss]
     return done + conversations.repair(home, now=now)
@@ -213,7 +213,7 @@ def _repair_journal(home: Path, now: datetime) -> list[str]:
     path = store_snapshot.journal_path(home)
     try:
         data = path.read_bytes()
-        found = journal.scan(data, where=path.name)
+        found = snapshot.scan_journal(data, where=path.name)
         if found.base + len(found.entries) >= _newest_stamp(home):
             return []
     except FileNotFoundError:
@@ -240,10 +240,10 @@ def _good_part(home: Path, data: bytes) -> bytes:
     last = next(folded_entries(home, newest_first=True), None)
     reached = max(last.revision if last else 0, newest)
     lines = data.splitlines(keepends=True)
-    start = journal.unsealed(lines[0]) if lines else None
+    start = files.unsealed(lines[0]) if lines else None
     ours: dict[int, bytes] = {}
     for line in lines:
-        fields = journal.unsealed(line) if line.endswith(b"\n") else None
+        fields = files.unsealed(line) if line.endswith(b"\n") else None
         if fields and "revision" in fields:
             ours.setdefault(fields["revision"], line)
     # The header alone may be damaged: the commits after it count where they go on from what is known.
@@ -251,12 +251,12 @@ def _good_part(home: Path, data: bytes) -> bytes:
     if start and "base" in start:
         base = start["base"]
     # A fold that was cut short has its lines in the history already.
-    known = ours | {entry.revision: journal.entry_line(entry) for entry in folded_entries(home, after=base)}
-    revision, good = base + 1, [journal.header(base, made=made)]
+    known = ours | {entry.revision: snapshot.entry_line(entry) for entry in folded_entries(home, after=base)}
+    revision, good = base + 1, [snapshot.journal_header(base, made=made)]
     while revision in known:
         good.append(known[revision])
         revision += 1
-    return b"".join(good) if revision > newest else journal.header(reached, made=made)
+    return b"".join(good) if revision > newest else snapshot.journal_header(reached, made=made)
 
 
 def _repair_document(home: Path, name: str, now: datetime) -> list[str]:

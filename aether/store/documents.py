@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 from aether.errors import AetherError, CorruptDocument, NotFound, shown
 from aether.paths import resource
-from aether.store import files, journal
+from aether.store import files
 from aether.store.files import make_directory, write_whole
 
 ALWAYS = ("memory", "pheromones", "COLONY_STATE")
@@ -78,7 +78,7 @@ def parse(data: bytes, *, where: str) -> Document:
         return Document("corrupt", None, 0)
     stamp = value.pop("stamp", None)
     found = _STAMP.search(data)
-    if found and journal.checksum(data[: found.start()]) == found[2].decode():
+    if found and files.checksum(data[: found.start()]) == found[2].decode():
         return Document("good", value, int(found[1]))
     revision = stamp.get("revision") if isinstance(stamp, dict) else None
     if type(revision) is int and revision >= 0:
@@ -91,7 +91,7 @@ def encode(value: dict[str, Any], revision: int, *, size: int) -> bytes:
     body = files.json_document(value, size=size).removesuffix(b"\n}\n")
     return body + b',\n  "stamp": {"revision": %d, "checksum": "%s"}\n}\n' % (
         revision,
-        journal.checksum(body).encode(),
+        files.checksum(body).encode(),
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from aether.errors import InvalidInput, shown
+from aether.store.files import LOCK_SECONDS
 
 T = TypeVar("T")
 Rule = Callable[[Any], str]
@@ -217,8 +218,7 @@ class Config(NamedTuple):
     )  # fmt: skip
     compact_model: str = _key("summarizer.model", "", "model of that backend; empty: its default", field="summarizer_model", old="compact.model", authority=True)  # fmt: skip
     compact_timeout_seconds: float = _key("summarizer.timeout", 10.0, "seconds that one summary may take", _seconds, field="summarization_timeout", old="compact.timeout_seconds")  # fmt: skip
-    # A commit takes about a millisecond, a fold of a full home about twenty: this is hundreds of holders.
-    lock_timeout_seconds: float = _key("store.lock_timeout_seconds", 30.0, "seconds that a writer waits for another")  # fmt: skip
+    lock_timeout_seconds: float = _key("store.lock_timeout_seconds", LOCK_SECONDS, "seconds that a writer waits for another")  # fmt: skip
     fold_bytes: int = _key(
         "store.fold_bytes", 1 << 20, "size of the journal in bytes at which a commit folds it"
     )

@@ -13,10 +13,9 @@ from typing import Any
 from aether.errors import Conflict, NotFound
 from aether.schemas import check
 from aether.store.commit import AETHER, HOOK, INIT
-from aether.store.journal import Entry, folded_entries
 from aether.store.merge import Place, merge, rules_of, value_at
 from aether.store.patch import apply, diff, entry_id, json_equal, keys_of
-from aether.store.snapshot import Snapshot, read_journal
+from aether.store.snapshot import Entry, Snapshot, folded_entries, read_journal
 from aether.types import Change, Patch
 
 # Changes that only count reads: never what a person means by the last change.

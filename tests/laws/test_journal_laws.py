@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.errors import CorruptDocument, InvalidDocument
-from aether.store import journal
-from aether.store.journal import Entry
+from aether.store import snapshot
+from aether.store.snapshot import Entry
 from tests.laws.json_values import text, values
 
 
@@ -33,26 +33,26 @@ def journals():
 
 def _written(made):
     numbered = [entry._replace(revision=number) for number, entry in enumerate(made, 8)]
-    return journal.header(7) + b"".join(map(journal.entry_line, numbered)), numbered
+    return snapshot.journal_header(7) + b"".join(map(snapshot.entry_line, numbered)), numbered
 
 
 @given(journals())
 def test_what_was_written_is_read(case):
     data, made = case
 
-    found = journal.scan(data, where="law")
+    found = snapshot.scan_journal(data, where="law")
 
     assert found.entries == made
-    assert b"".join(found.lines) == data[len(journal.header(7)) :]
+    assert b"".join(found.lines) == data[len(snapshot.journal_header(7)) :]
     assert (found.base, found.end, found.torn, found.ignored) == (7, len(data), b"", 0)
 
 
 @given(journals(), st.data())
 def test_a_journal_cut_off_anywhere_holds_its_whole_lines_and_no_more(case, draw):
     data, made = case
-    length = draw.draw(st.integers(len(journal.header(7)), len(data)))
+    length = draw.draw(st.integers(len(snapshot.journal_header(7)), len(data)))
 
-    found = journal.scan(data[:length], where="law")
+    found = snapshot.scan_journal(data[:length], where="law")
 
     assert found.entries == made[: data[:length].count(b"\n") - 1]
     assert data[:length] == data[: found.end] + found.torn
@@ -66,7 +66,7 @@ def test_a_changed_byte_never_passes_for_what_was_written(case, draw):
     damaged = data[:at] + bytes([other]) + data[at + 1 :]
 
     try:
-        found = journal.scan(damaged, where="law")
+        found = snapshot.scan_journal(damaged, where="law")
     except (CorruptDocument, InvalidDocument):
         return
 
@@ -82,7 +82,7 @@ def test_a_missing_line_is_noticed_or_was_the_last(case, draw):
     at = draw.draw(st.integers(0, len(lines) - 1))
 
     try:
-        found = journal.scan(b"".join(lines[:at] + lines[at + 1 :]), where="law")
+        found = snapshot.scan_journal(b"".join(lines[:at] + lines[at + 1 :]), where="law")
     except CorruptDocument:
         return
 

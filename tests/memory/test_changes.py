@@ -1,5 +1,4 @@
-from aether.memory.changes import chain_changes, join_changes
-from aether.store.patch import apply
+from aether.store.patch import apply, chain_changes, join_changes
 from aether.types import Change
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from aether.memory import handoff, snapshots
 from aether.memory.forgetting import erase as forgetting_erase
-from aether.store import documents, files, journal
+from aether.store import documents, files, snapshot
 from tests import homes
 
 OLD, NEW = "Quorvex", "[ERASED]"
@@ -27,15 +27,15 @@ def test_a_document_keeps_its_revision_and_has_a_stamp_that_holds():
 
 
 def test_a_line_of_the_journal_is_mapped_and_sealed_and_its_paths_key_by_key():
-    line = journal.entry_line(
-        journal.Entry(
+    line = snapshot.entry_line(
+        snapshot.Entry(
             3, "2026-03-01", "queen", "undo", f"of revision {OLD} 2",
             {"memories": [{"op": "add", "path": f"/files/~1{OLD}~0", "value": {OLD: 1}}, {"op": "remove", "path": "/a"}]},
             {"memories": [{"op": "move", "from": f"/{OLD}", "path": "/b"}]}, {"items": [{"item": OLD}]},
         )
     )  # fmt: skip
 
-    made = journal.unsealed(forgetting_erase.rewrite_file("data/journal.jsonl", line, erase))
+    made = files.unsealed(forgetting_erase.rewrite_file("data/journal.jsonl", line, erase))
 
     assert made["patches"]["memories"] == [
         {"op": "add", "path": f"/files/~1{NEW}~0", "value": {NEW: 1}},
@@ -120,7 +120,7 @@ def test_the_objects_of_a_file_are_those_that_parse_and_all_in_them():
 
 
 def test_a_conversation_is_known_by_the_first_line_of_its_log():
-    data = journal.seal_json({"conversation": "c", "format": 1})
+    data = files.seal_json({"conversation": "c", "format": 1})
 
     assert forgetting_erase.conversation_of("conversations/c/history.jsonl", data) == "c"
     assert forgetting_erase.conversation_of("conversations/c/history.jsonl", b"") is None

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from aether.errors import Conflict, InvalidInput, NotFound, StorageFailed
-from aether.store import archive, documents, files, journal, snapshot
+from aether.store import archive, documents, files, snapshot
 from aether.store import commit as commits
 from aether.store.commit import Author, commit, fold_home
 from aether.types import Change
@@ -21,7 +21,7 @@ def test_a_commit_is_one_line_of_the_journal(home):
     done = homes.add(home, "one")
 
     line = snapshot.journal_path(home).read_bytes().removeprefix(before)
-    entry = journal.entry_of(journal.unsealed(line))
+    entry = snapshot.entry_of(files.unsealed(line))
     assert line.count(b"\n") == 1
     assert (entry.revision, entry.operation, entry.by, entry.reason) == (done.revision, "add", "queen", "one")
     assert entry.at == "2026-03-01T10:15:00.000000Z"
@@ -118,8 +118,8 @@ def test_folding_moves_the_lines_byte_for_byte(home):
 
     fold_home(home, now=homes.NOW)
 
-    assert journal.month_files(home)[0].read_bytes().endswith(b"".join(lines))
-    assert snapshot.journal_path(home).read_bytes() == journal.header(2)
+    assert snapshot.month_files(home)[0].read_bytes().endswith(b"".join(lines))
+    assert snapshot.journal_path(home).read_bytes() == snapshot.journal_header(2)
 
 
 def test_folding_a_folded_home_does_nothing(home):
@@ -148,7 +148,7 @@ def test_a_commit_past_the_size_folds(home):
 
     homes.add(home, "one", "x" * 3000)
 
-    assert snapshot.journal_path(home).read_bytes() == journal.header(2)
+    assert snapshot.journal_path(home).read_bytes() == snapshot.journal_header(2)
     assert homes.ids(home) == ["one"]
 
 
@@ -215,7 +215,7 @@ def test_a_home_removed_while_open_is_said_to_be_gone(home):
     homes.add(home, "one")
     shutil.rmtree(home)
 
-    with pytest.raises(NotFound, match="is gone"):
+    with pytest.raises(NotFound, match="does not exist"):
         homes.add(home, "two")
     with pytest.raises(NotFound):
         snapshot.load(home)
@@ -352,7 +352,7 @@ def test_history_beyond_the_months_to_keep_goes_when_folding(home, monkeypatch):
     )
     commits.fold_home(home, now=homes.NOW)
 
-    assert [path.name for path in journal.month_files(home)] == ["2026-03.jsonl"]
+    assert [path.name for path in snapshot.month_files(home)] == ["2026-03.jsonl"]
 
 
 def test_a_fold_that_finds_lines_it_has_not_read_changes_nothing(home):

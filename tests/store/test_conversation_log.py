@@ -1,7 +1,7 @@
 import pytest
 
 from aether.errors import Conflict, CorruptDocument, InvalidDocument, InvalidInput, StorageFailed, UnsafePath
-from aether.store import conversations, journal
+from aether.store import conversations, files
 from aether.store.conversations import expanded, extended, header, load, path_of, ranges
 from tests import homes
 
@@ -74,7 +74,7 @@ def test_another_log_in_the_same_place_is_read_anew(talked):
     load(talked, "talk")
     line = conversations._message_line(3, b'{"role":"user","content":"other"}', "2026")
     rewritten(
-        talked, lambda data: b"".join(data.splitlines(keepends=True)[:-1]) + journal.seal(line), known=True
+        talked, lambda data: b"".join(data.splitlines(keepends=True)[:-1]) + files.seal(line), known=True
     )
 
     assert conversations.context(load(talked, "talk"))[-1]["content"] == "other"
@@ -158,7 +158,7 @@ def test_two_ids_in_one_place_are_told_apart(talked):
 
 
 def test_a_newer_format_is_left_alone(talked):
-    newer = journal.seal_json({"conversation": "talk", "format": 99})
+    newer = files.seal_json({"conversation": "talk", "format": 99})
     path = rewritten(talked, lambda data: newer)
 
     with pytest.raises(InvalidDocument, match="newer aether"):

@@ -1,7 +1,7 @@
 import pytest
 
 from aether.errors import LockTimeout
-from aether.store import archive, doctor, documents, files, journal, snapshot
+from aether.store import archive, doctor, documents, files, snapshot
 from aether.store.commit import Author, commit, fold_home
 from aether.store.files import locked
 from aether.types import Change
@@ -81,7 +81,7 @@ def test_a_gap_in_the_history_is_told(home):
     for name in ("one", "two", "three"):
         homes.add(home, name)
     fold_home(home, now=homes.NOW)
-    path = journal.month_files(home)[0]
+    path = snapshot.month_files(home)[0]
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:2], *lines[3:]]))
 

@@ -218,7 +218,7 @@ def test_a_failure_of_the_disk_says_what_to_do(number, fix):
 
 
 def test_a_home_that_is_gone_is_said_to_be_gone():
-    with pytest.raises(NotFound, match="is gone"), files.storage_errors("home"):
+    with pytest.raises(NotFound, match="does not exist"), files.storage_errors("home"):
         raise FileNotFoundError(errno.ENOENT, "no")
 
 

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocument
-from aether.store import doctor, documents, journal, snapshot
+from aether.store import doctor, documents, files, snapshot
 from aether.store.commit import Author, commit, fold, fold_home
 from aether.store.undo import entries_newest_first
 from tests import homes
@@ -189,7 +189,7 @@ def test_damaged_backups_are_passed_over(lived):
 
 
 def test_damaged_months_matter_only_where_they_are_needed(lived):
-    for path in journal.month_files(lived):
+    for path in snapshot.month_files(lived):
         path.write_bytes(path.read_bytes().replace(b"note one", b"note ???"))
 
     assert homes.ids(lived) == ["one", "two", "three"]
@@ -198,7 +198,7 @@ def test_damaged_months_matter_only_where_they_are_needed(lived):
 
 
 def test_with_damaged_months_and_no_backups_the_doctor_says_what_is_lost(lived):
-    for path in journal.month_files(lived):
+    for path in snapshot.month_files(lived):
         path.write_bytes(path.read_bytes().replace(b"note one", b"note ???"))
     shutil.rmtree(lived / "data" / "backups")
     cut = memory_file(lived).read_bytes()[:-40]
@@ -214,7 +214,7 @@ def test_with_damaged_months_and_no_backups_the_doctor_says_what_is_lost(lived):
 
 
 def test_where_the_journal_is_damaged_the_newest_backup_is_taken(lived):
-    for path in journal.month_files(lived):
+    for path in snapshot.month_files(lived):
         path.write_bytes(path.read_bytes().replace(b"note two", b"note ???"))
     memory_file(lived).write_bytes(b"{")
     with pytest.raises(CorruptDocument):
@@ -311,7 +311,7 @@ def test_the_doctor_leaves_a_home_of_a_newer_aether_as_it_is(lived):
 
 
 def test_the_doctor_leaves_a_journal_of_a_newer_aether_as_it_is(lived):
-    snapshot.journal_path(lived).write_bytes(journal.seal_json({"journal": 99, "base": 3}))
+    snapshot.journal_path(lived).write_bytes(files.seal_json({"journal": 99, "base": 3}))
 
     with pytest.raises(InvalidDocument, match="Upgrade aether"):
         doctor.repair(lived, now=homes.NOW)

@@ -1,4 +1,4 @@
-from aether.store import journal
+from aether.store import snapshot
 from aether.store.commit import fold_home
 from tests import homes
 
@@ -13,13 +13,13 @@ def folded_twice(home):
 
 
 def revisions(home, **options):
-    return [entry.revision for entry in journal.folded_entries(home, **options)]
+    return [entry.revision for entry in snapshot.folded_entries(home, **options)]
 
 
 def test_folded_lines_are_read_oldest_first_over_the_months(home):
     folded_twice(home)
 
-    assert [path.name for path in journal.month_files(home)] == [
+    assert [path.name for path in snapshot.month_files(home)] == [
         "2026-03.jsonl",
         "2026-04.jsonl",
         "2026-05.jsonl",
@@ -37,7 +37,7 @@ def test_folded_lines_are_read_newest_first(home):
 
 def test_a_damaged_line_is_passed_over(home):
     folded_twice(home)
-    path = journal.month_files(home)[0]
+    path = snapshot.month_files(home)[0]
     path.write_bytes(path.read_bytes().replace(b'"revision":2', b'"revision":7'))
 
     assert revisions(home) == [1, 3, 4]

@@ -246,13 +246,13 @@ import json, os, sys
 from pathlib import Path
 from aether.store import search_index
 records = [tuple(pair) for pair in json.loads(sys.stdin.read())]
-index.BATCH, real = 5, index._add
+search_index.BATCH, real = 5, search_index._add
 def add(db, state, batch):
     real(db, state, batch)
     if state.items:
         os.kill(os.getpid(), 9)
-index._add = add
-index.refresh(Path(sys.argv[1]), index.Archive(records[-1][0], lambda after: iter(p for p in records if p[0] > after)))
+search_index._add = add
+search_index.refresh(Path(sys.argv[1]), search_index.Archive(records[-1][0], lambda after: iter(p for p in records if p[0] > after)))
 """
 
 

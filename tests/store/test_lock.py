@@ -110,7 +110,7 @@ def test_a_timeout_of_filelock_is_ours(home, holder, monkeypatch):
 
 
 def test_a_home_that_is_gone_cannot_be_locked(tmp_path):
-    with pytest.raises(NotFound, match="is gone"), locked(tmp_path / "none"):
+    with pytest.raises(NotFound, match="does not exist"), locked(tmp_path / "none"):
         pass
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from aether.errors import CorruptDocument
-from aether.store import doctor, documents, journal, snapshot
+from aether.store import doctor, documents, snapshot
 from aether.store.commit import Author, commit, fold_home
 from aether.store.undo import states_since, undo
 from aether.types import Change
@@ -54,10 +54,10 @@ def test_a_home_that_never_uses_them_has_no_files_of_them(home):
     assert {name: found.documents[name] for name in documents.OPTIONAL} == {
         name: documents.default(name) for name in documents.OPTIONAL
     }
-    assert not found.amiss
+    assert not found.irregular
     assert doctor.examine(home) == []
     assert [name for name in files(home) if "graph" in name or "memories" in name] == []
-    assert snapshot.journal_path(home).read_bytes() == journal.header(2)
+    assert snapshot.journal_path(home).read_bytes() == snapshot.journal_header(2)
 
 
 def test_the_file_appears_at_the_first_fold_after_a_change(home):
@@ -90,7 +90,7 @@ def test_a_file_that_was_damaged_or_deleted_is_rebuilt(home, damage, folds, lose
     damage(graph_file(home))
 
     assert names(home) == expected
-    assert "graph" in homes.anew(home).amiss
+    assert "graph" in homes.anew(home).irregular
     know(home, "bee")
     assert names(home) == [*expected, "bee"]
     assert documents.read(graph_file(home)).state == "good"
@@ -100,7 +100,7 @@ def as_an_older_aether_leaves_it(home):
     """Fold like a version that knows nothing of optional documents: its journal does not name them."""
     homes.add(home, f"older{homes.anew(home).revision}")
     fold(home)
-    snapshot.journal_path(home).write_bytes(journal.header(homes.anew(home).revision))
+    snapshot.journal_path(home).write_bytes(snapshot.journal_header(homes.anew(home).revision))
 
 
 @pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(b"{")])
@@ -137,7 +137,7 @@ def test_a_stamped_file_was_no_default_before_although_no_backup_and_no_journal_
 def test_a_file_is_rebuilt_although_the_history_before_it_is_forgotten(home):
     homes.add(home, "one")
     fold(home)
-    for path in journal.month_files(home):
+    for path in snapshot.month_files(home):
         path.unlink()
     know(home, "ant")
     fold(home)
@@ -150,7 +150,7 @@ def test_a_file_is_rebuilt_although_the_history_before_it_is_forgotten(home):
 def test_what_nothing_can_rebuild_is_an_error_until_the_doctor_begins_anew(home):
     know(home, "ant")
     fold(home)
-    for path in [*journal.month_files(home), *documents.backups(home, "graph")]:
+    for path in [*snapshot.month_files(home), *documents.backups(home, "graph")]:
         path.unlink()
     graph_file(home).write_bytes(b"{")
     with pytest.raises(CorruptDocument, match="neither a backup nor the journal"):

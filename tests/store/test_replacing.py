@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 
 import pytest
 
 from aether.errors import StorageFailed
 from aether.store import doctor, files, rewrite
-from aether.store.files import locked
+from aether.store.commit import write_lock
 from aether.store.rewrite import Step, file_identity, finish, stage
 from tests import homes
 
@@ -55,7 +56,7 @@ def test_what_was_not_decided_is_dropped(home):
     put(home, "one", b"one")
     put(home, "erasing/0", b"1")
 
-    with locked(home):
+    with write_lock(home):
         assert not (home / "erasing").exists()
 
     assert (home / "one").read_bytes() == b"one"
@@ -66,7 +67,7 @@ def test_what_was_appended_since_stays_behind_what_is_new_however_often_it_is_fi
     stage(home, [step(home, "hook.log", b"1\n")])
     with (home / "hook.log").open("ab") as log:
         log.write(b"later\n")
-    monkeypatch.setattr(rewrite.shutil, "rmtree", lambda place: None)
+    monkeypatch.setattr(shutil, "rmtree", lambda place: None)
     monkeypatch.setattr(rewrite.Path, "unlink", lambda path, missing_ok=False: None)
 
     assert (finish(home), finish(home)) == ([], [])

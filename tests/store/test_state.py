@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from aether.errors import Conflict, CorruptDocument, InvalidDocument, NotFound, UnsafePath
-from aether.store import documents, journal
+from aether.store import documents, snapshot
 from aether.store import snapshot as store_snapshot
 from aether.store.commit import fold_home
 from tests import homes
@@ -99,7 +99,7 @@ def test_damage_found_while_following_is_an_error_as_on_opening(home):
     homes.add(home, "one")
     store_snapshot.load(home)
     with store_snapshot.journal_path(home).open("ab") as file:
-        file.write(b"garbage\n" + journal.entry_line(journal.Entry(9, "", "", "x", "", {}, {}, {})))
+        file.write(b"garbage\n" + snapshot.entry_line(snapshot.Entry(9, "", "", "x", "", {}, {}, {})))
 
     with pytest.raises(CorruptDocument, match="revision 9 follows"):
         store_snapshot.load(home)
@@ -139,7 +139,7 @@ def test_a_deleted_document_is_rebuilt(home, name):
     found = homes.anew(home)
 
     assert found.documents[name] == known
-    assert found.amiss[name].state == "missing"
+    assert found.irregular[name].state == "missing"
 
 
 def test_a_journal_that_was_deleted_takes_only_what_was_not_folded(home):
@@ -163,7 +163,7 @@ def test_a_document_of_a_newer_aether_is_left_alone(home):
 
 def test_a_document_that_nothing_can_rebuild_is_an_error(home):
     homes.add(home, "one")
-    for path in journal.month_files(home):
+    for path in snapshot.month_files(home):
         path.unlink()
     memory_file(home).write_bytes(b"{")
 
@@ -175,7 +175,7 @@ def test_a_rebuild_that_stops_short_does_not_pass_for_the_present(home):
     for number in range(3):
         homes.add(home, f"item{number}")
         fold_home(home, now=homes.NOW)
-    month = journal.month_files(home)[0]
+    month = snapshot.month_files(home)[0]
     month.write_bytes(b"".join(month.read_bytes().splitlines(keepends=True)[:-2]))
     for path in documents.backups(home, "memory")[1:]:
         path.unlink()
@@ -190,7 +190,7 @@ def test_an_edit_without_history_keeps_what_the_journal_says_after_it(home):
     fold_home(home, now=homes.NOW)
     homes.add(home, "unfolded")
     edit(home, lambda value: value["working_memory"].update(description="mine"))
-    for path in journal.month_files(home):
+    for path in snapshot.month_files(home):
         path.unlink()
     for path in documents.backups(home, "memory"):
         path.unlink()
@@ -203,7 +203,7 @@ def test_an_edit_without_history_keeps_what_the_journal_says_after_it(home):
 
 def test_a_state_may_be_replayed_up_to_a_revision():
     entries = [
-        journal.Entry(
+        snapshot.Entry(
             number, "", "", "x", "", {"memory": [{"op": "replace", "path": "/n", "value": number}]}, {}, {}
         )
         for number in (1, 2, 3)

@@ -1,7 +1,7 @@
 import pytest
 
 from aether.errors import Conflict, NotFound
-from aether.store import journal, snapshot, undo
+from aether.store import snapshot, undo
 from aether.store.commit import Author, commit, fold_home
 from aether.types import Change
 from tests import homes
@@ -189,7 +189,7 @@ def test_beyond_damaged_history_nothing_can_be_undone(home):
     second = homes.add(home, "b").revision
     third = homes.add(home, "c").revision
     fold_home(home, now=homes.NOW)
-    path = journal.month_files(home)[0]
+    path = snapshot.month_files(home)[0]
     path.write_bytes(path.read_bytes().replace(b'"reason":"b"', b'"reason":"?"'))
 
     take_back(home, third)
