@@ -12,7 +12,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -132,14 +131,9 @@ def write_lock(home: Path, *, timeout: float | None = None) -> Iterator[None]:
     """
     seconds = config.or_default(home).lock_timeout_seconds if timeout is None else timeout
     with locked(home, timeout=seconds):
-        if os.path.exists(_rewrite_directory(home)):
+        if os.path.exists(f"{home}/{rewrite.DIRECTORY}"):
             rewrite.finish(home)
         yield
-
-
-@lru_cache(maxsize=64)
-def _rewrite_directory(home: Path) -> str:
-    return str(home / rewrite.DIRECTORY)
 
 
 def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime) -> Snapshot:

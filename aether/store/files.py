@@ -16,7 +16,6 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -256,7 +255,7 @@ def _escaped(value: Any, *, indent: int | None) -> bytes:
     text = json.dumps(value, indent=indent, separators=None if indent else (",", ":"), allow_nan=False)
     if json.loads(text) != value:
         raise InvalidInput(
-            "it holds the two halves of a surrogate pair as two characters, which JSON cannot tell from one.",
+            "it holds the two halves of a surrogate pair as two characters, which are one in JSON.",
             fix="Join them: text.encode('utf-16', 'surrogatepass').decode('utf-16').",
             where="text",
         )
@@ -385,7 +384,7 @@ def locked(directory: Path, *, timeout: float = LOCK_SECONDS) -> Iterator[None]:
         NotFound: the directory does not exist.
         StorageFailed: the directory cannot be written.
     """
-    path = _lock_path(directory)
+    path = directory / "lock"
     if sys.platform == "win32":  # pragma: no cover - the tests run on the other branch
         with _by_filelock(path, timeout):
             yield
@@ -396,11 +395,6 @@ def locked(directory: Path, *, timeout: float = LOCK_SECONDS) -> Iterator[None]:
         yield
     finally:
         close(handle)  # closing the only descriptor frees the lock
-
-
-@lru_cache(maxsize=64)
-def _lock_path(directory: Path) -> Path:
-    return directory / "lock"
 
 
 def _acquire(path: Path, timeout: float) -> int:

@@ -86,10 +86,6 @@ def _seconds(value: float) -> str:
     return "" if 0 < value <= MAX_SECONDS else f"must be > 0 and at most {MAX_SECONDS:g}"
 
 
-def _window(value: int) -> str:
-    return "" if not value or value >= MIN_WINDOW else f"must be >= {MIN_WINDOW}"
-
-
 def _address(value: str) -> str:
     from aether.http import address
 
@@ -162,7 +158,7 @@ def _key(
 _key("model", MODEL, "model whose tokens are counted and which events name", not_empty, field="model")
 _key(
     "max_context_tokens", 0, f"window of the model in tokens; 0: that of the model named above where it is known, else {WINDOW}",
-    _window, field="max_context_tokens",
+    lambda value: "" if not value or value >= MIN_WINDOW else f"must be >= {MIN_WINDOW}", field="max_context_tokens",
 )  # fmt: skip
 _key("policy.trigger_pct", 0.85, "share of the window from which on a conversation is compacted", positive_share, field="trigger_pct")  # fmt: skip
 _key(

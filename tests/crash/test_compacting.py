@@ -55,7 +55,7 @@ def _compacted(home):
 
 def seen(home):
     """Return what a new reader sees."""
-    log = load(home, ID, anew=True)
+    log = load(home, ID, whole=True)
     return conversations.context(log), conversations.history(log), log.compactions, list(log.open)
 
 
@@ -152,7 +152,7 @@ def test_sixteen_processes_compact_sixteen_conversations_and_each_is_undone_by_i
     for who in range(PROCESSES):
         said, times = json.loads((home / f"said{who}").read_text())
         assert times >= 2
-        assert conversations.history(load(home, f"own {who}", anew=True))[: len(said)] == said
+        assert conversations.history(load(home, f"own {who}", whole=True))[: len(said)] == said
         undone = [undo_compaction(f"own {who}", home=home) for _ in range(times)]
         assert json.dumps(undone[-1].messages) == json.dumps(said)
         assert not any(one.findings for one in undone)
@@ -177,7 +177,7 @@ def test_sixteen_processes_compact_the_same_conversation_and_nothing_is_lost(hom
     codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
 
     assert codes == [0] * PROCESSES
-    log = load(home, "same", anew=True)
+    log = load(home, "same", whole=True)
     steps = []
     for who in range(PROCESSES):
         messages, step, after = json.loads((home / f"given{who}").read_text())

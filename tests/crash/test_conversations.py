@@ -82,7 +82,7 @@ CASES = {
 
 def seen(home):
     """Return what a new reader sees."""
-    log = load(home, ID, anew=True)
+    log = load(home, ID, whole=True)
     return conversations.context(log), conversations.history(log), log.compactions, list(log.open)
 
 
@@ -191,7 +191,7 @@ def test_sixteen_writers_and_a_compactor_lose_nothing(home):
     codes.append(os.waitstatus_to_exitcode(os.waitpid(compactor, 0)[1]))
 
     assert codes == [0] * (WRITERS + 1)
-    told = [message["content"] for message in conversations.history(load(home, ID, anew=True))]
+    told = [message["content"] for message in conversations.history(load(home, ID, whole=True))]
     assert sorted(told) == sorted(f"{who}.{number}" for who in range(WRITERS) for number in range(ADDITIONS))
     for who in range(WRITERS):
         assert [word for word in told if word.startswith(f"{who}.")] == [

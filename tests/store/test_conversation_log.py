@@ -181,7 +181,7 @@ def test_a_damage_that_came_after_reading_is_seen_by_whoever_reads_anew(talked):
 
     assert len(load(talked, "talk").texts) == 3
     with pytest.raises(CorruptDocument):
-        load(talked, "talk", anew=True)
+        load(talked, "talk", whole=True)
 
 
 def test_no_id_leads_out_of_the_home(home, tmp_path):

@@ -465,7 +465,7 @@ def test_two_writers_whose_lock_failed_both_get_their_turn(home, monkeypatch):
                 b"".join(
                     map(
                         conversations.files.seal,
-                        conversations._said(2, [conversations._text(m, 0) for m in other], "2026"),
+                        conversations._records(2, [conversations._text(m, 0) for m in other], "2026"),
                     )
                 ),
                 at=at,

@@ -102,7 +102,7 @@ def test_a_file_that_is_not_as_it_was_left_is_told_and_mended(home, data, level,
         path.write_bytes(data)
 
     assert codes(home) == [(level, code, "memory.json")]
-    assert doctor.repair(home, now=homes.NOW) == ["wrote memory.json anew from what is known"]
+    assert doctor.repair(home, now=homes.NOW) == ["wrote memory.json again from what is known"]
     assert not [one for one in doctor.examine(home) if one.level != "info"]
 
 
@@ -158,7 +158,7 @@ def test_a_broken_configuration_is_told_and_hinders_no_repair(home, settings):
     documents.path_of(home, "memory").write_bytes(b"{")
 
     assert ("error", "InvalidDocument", "config.toml") in codes(home)
-    assert doctor.repair(home, now=homes.NOW) == ["wrote memory.json anew from what is known"]
+    assert doctor.repair(home, now=homes.NOW) == ["wrote memory.json again from what is known"]
     assert [one for one in codes(home) if one[0] == "error"] == [("error", "InvalidDocument", "config.toml")]
 
 

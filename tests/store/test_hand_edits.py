@@ -208,7 +208,7 @@ def test_with_damaged_months_and_no_backups_the_doctor_says_what_is_lost(lived):
 
     done = doctor.repair(lived, now=homes.NOW)
 
-    assert any("began memory.json anew" in words for words in done)
+    assert any("replaced memory.json by an empty one" in words for words in done)
     assert cut in kept_aside(lived)
     assert not [one for one in doctor.examine(lived) if one.level == "error"]
 

@@ -158,7 +158,7 @@ def test_what_nothing_can_rebuild_is_an_error_until_the_doctor_begins_anew(home)
 
     done = doctor.repair(home, now=homes.NOW)
 
-    assert any("began graph.json anew" in line for line in done)
+    assert any("replaced graph.json by an empty one" in line for line in done)
     assert names(home) == []
 
 
