@@ -88,7 +88,7 @@ def _step(step: int) -> str:
 def next_free_step(names: Iterable[str]) -> int:
     """Return the first step that is later than all whose files are among `names`.
 
-    >>> step_after(["events.jsonl", "summary-002.json", "transcript-pre-compact-003.jsonl"])
+    >>> next_free_step(["events.jsonl", "summary-002.json", "transcript-pre-compact-003.jsonl"])
     4
     """
     steps = [int(found[1]) for found in map(_STEP.fullmatch, names) if found]

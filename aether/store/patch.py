@@ -153,7 +153,7 @@ def _place(container: Any, key: str, path: str, *, adding: bool) -> Any:
 def json_equal(one: Any, two: Any) -> bool:
     """Return whether two JSON values are equal; unlike `==`, `1`, `1.0` and `true` all differ.
 
-    >>> same([1], [True]), same({"a": 1}, {"a": 1})
+    >>> json_equal([1], [True]), json_equal({"a": 1}, {"a": 1})
     (False, True)
     """
     if type(one) is not type(two):

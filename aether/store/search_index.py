@@ -160,7 +160,7 @@ def term_counts(text: str, marked_terms: Iterable[tuple[str, str, str]]) -> dict
 def plain_text(value: Any) -> str:
     """Return a field as text that every store takes: nothing for null, lone surrogates escaped.
 
-    >>> plain(3), plain(None), len(plain(chr(0xDC80)))
+    >>> plain_text(3), plain_text(None), len(plain_text(chr(0xDC80)))
     ('3', '', 6)
     """
     return "" if value is None else str(value).encode("utf-8", "backslashreplace").decode()
@@ -169,7 +169,7 @@ def plain_text(value: Any) -> str:
 def instant_text(value: Any) -> str:
     """Return a time in the form that sorts, empty if it is not a time.
 
-    >>> instant("2026-02-01T01:00:00-05:00"), instant("yesterday"), instant(None)
+    >>> instant_text("2026-02-01T01:00:00-05:00"), instant_text("yesterday"), instant_text(None)
     ('2026-02-01T06:00:00.000000Z', '', '')
     """
     return _instant(value) if isinstance(value, str) else ""
@@ -204,7 +204,7 @@ def _name(text: str) -> str:
 def common_groups(held: dict[str, int], cap: int) -> list[tuple[str, ...]]:
     """Return the terms to look up together: the too common ones, the rarest two, three … of them.
 
-    >>> groups({"a": 900, "b": 2, "c": 500, "d": 700}, 300)
+    >>> common_groups({"a": 900, "b": 2, "c": 500, "d": 700}, 300)
     [('c', 'd'), ('c', 'd', 'a')]
     """
     common = sorted((one for one, items in held.items() if items > cap), key=lambda one: (held[one], one))

@@ -1,15 +1,41 @@
+"""Copies of transcripts, summaries and events, by the adapter for files and the choice of an adapter."""
+
 import errno
 import json
 import os
 import stat
+import sys
 import threading
 
 import pytest
 
-from aether.errors import Conflict, InvalidInput, StorageFailed, UnsafePath
-from aether.storage import adapter
-from aether.storage.adapter import FileStorage
+from aether.errors import BackendUnavailable, Conflict, InvalidInput, StorageFailed, UnsafePath
+from aether.storage import adapter, storage
+from aether.storage.adapter import FileStorage, message_lines, next_free_step, summary_file, transcript_file
+from aether.storage.s3 import CONNECT_SECONDS, READ_SECONDS
 from tests.tables import rows
+
+
+def test_files_are_named_by_their_step_in_three_digits_at_least():
+    assert transcript_file(0) == "transcript-pre-compact-000.jsonl"
+    assert summary_file(12345) == "summary-12345.json"
+
+
+@pytest.mark.parametrize("name", [transcript_file, summary_file])
+def test_there_is_no_step_before_the_first(name):
+    with pytest.raises(InvalidInput, match="-1 is not a step"):
+        name(-1)
+
+
+def test_the_next_step_is_after_the_last_of_either_kind():
+    assert next_free_step([]) == 1
+    assert next_free_step(["summary-007.json", "transcript-pre-compact-003.jsonl", "events.jsonl"]) == 8
+    assert next_free_step(["summary-9.json", "summary-009.json.bak", "lock"]) == 1
+
+
+def test_each_message_is_a_line():
+    assert message_lines([{"b": "é\n"}, {"a": 1}]) == '{"b":"é\\n"}\n{"a":1}\n'.encode()
+
 
 MESSAGES = [{"role": "user", "content": "one"}, {"role": "tool", "content": None, "meta": {"label": "é"}}]
 
@@ -157,3 +183,43 @@ def test_the_root_does_not_move_with_the_program(tmp_path, monkeypatch):
     monkeypatch.chdir("/")
 
     assert place.save_event("s1", {}).startswith(str(tmp_path))
+
+
+def test_fs_is_a_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    named, default = storage("fs", path=str(tmp_path / "copies")), storage("fs")
+
+    assert isinstance(named, FileStorage)
+    assert named.root == tmp_path / "copies"
+    assert default.root == tmp_path / ".compact" / "archive"
+
+
+def test_another_kind_is_refused():
+    with pytest.raises(InvalidInput, match="'ftp' is not a storage"):
+        storage("ftp")
+
+
+def test_s3_wants_a_bucket():
+    with pytest.raises(InvalidInput, match="no bucket"):
+        storage("s3")
+
+
+def test_s3_without_boto3_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "boto3", None)
+
+    with pytest.raises(BackendUnavailable, match=r"aether-memory\[s3\]"):
+        storage("s3", bucket="copies")
+
+
+@pytest.mark.extras
+def test_s3_is_a_bucket(monkeypatch):
+    pytest.importorskip("boto3", reason="boto3 is not installed")
+    for name in ("AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "us-east-1")
+
+    made = storage("s3", bucket="copies", prefix="/a/b/", kms_key_id="key")
+
+    assert (made.name, made.bucket, made.prefix) == ("s3", "copies", "a/b")
+    settings = made.client.meta.config
+    assert (settings.connect_timeout, settings.read_timeout) == (CONNECT_SECONDS, READ_SECONDS)
