@@ -189,22 +189,18 @@ def settle(snapshot: Snapshot, *, now: datetime) -> Snapshot:
     The caller holds the lock.
     """
     if snapshot.torn:
-        snapshot = _cut_torn(snapshot, now)
+        home, path = snapshot.home, journal_path(snapshot.home)
+        with storage_errors(home):
+            tail = path.read_bytes()[snapshot.end :]
+            if scan_journal(tail, base=snapshot.revision, where=str(path)).end:
+                # Whole by now: another writer appended although the lock was held. It is not ours to cut.
+                snapshot = load(home)
+            else:
+                documents.quarantine(home, "journal", tail, at=clock.stamp(now))
+                os.truncate(path, snapshot.end)
+                snapshot = snapshot._replace(torn=False, files=(file_id(str(path)), *snapshot.files[1:]))
+                remember(snapshot)
     return fold(snapshot, now=now) if snapshot.irregular or snapshot.known else snapshot
-
-
-def _cut_torn(snapshot: Snapshot, now: datetime) -> Snapshot:
-    path = journal_path(snapshot.home)
-    with storage_errors(snapshot.home):
-        tail = path.read_bytes()[snapshot.end :]
-        if scan_journal(tail, base=snapshot.revision, where=str(path)).end:
-            # Whole by now: another writer appended although the lock was held. It is not ours to cut.
-            return load(snapshot.home)
-        documents.quarantine(snapshot.home, "journal", tail, at=clock.stamp(now))
-        os.truncate(path, snapshot.end)
-    after = snapshot._replace(torn=False, files=(file_id(str(path)), *snapshot.files[1:]))
-    remember(after)
-    return after
 
 
 def fold_home(home: Path, *, now: datetime) -> Snapshot:

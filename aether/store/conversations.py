@@ -158,7 +158,8 @@ def _apply(log: Log, body: bytes, number: int) -> None:
     """Apply one record to `log`."""
     if number == 1:
         _require_ours(log, files.parse_json(body, where=str(log.path)))
-    elif found := _MESSAGE.match(body):
+        return
+    if found := _MESSAGE.match(body):
         if int(found[1]) != len(log.texts) + 1:
             raise _damaged(log.path, number)
         log.texts.append(body[found.end() : -1])
@@ -166,11 +167,8 @@ def _apply(log: Log, body: bytes, number: int) -> None:
         if not found[2]:
             log.context.append(len(log.texts))
             log.uncompacted.append(len(log.texts))
-    else:
-        _apply_change(log, files.parse_json(body, where=str(log.path)))
-
-
-def _apply_change(log: Log, record: JsonObject) -> None:
+        return
+    record = files.parse_json(body, where=str(log.path))
     if "clear" in record:
         log.context.clear()
         log.uncompacted.clear()

@@ -132,7 +132,7 @@ def test_a_changed_file_is_read_again(tmp_path):
 def test_an_unchanged_file_is_read_once(tmp_path, monkeypatch):
     (tmp_path / "config.toml").write_text("[store]\nfold_bytes = 1\n")
     load(tmp_path)
-    monkeypatch.setattr(config, "_of_file", os.abort)
+    monkeypatch.setattr(config, "parse_file", os.abort)
 
     assert load(tmp_path).fold_bytes == 1
 
