@@ -16,7 +16,13 @@ from aether.cli.compactctl import compactctl
 from tests.cli import stage
 
 ROOT = Path(__file__).parents[1]
-CHECKED = ["aether/cli", "aether/store", "aether/schemas", "aether/storage", *(f"aether/{name}.py" for name in "clock errors types paths project prompts http".split())]
+CHECKED = [
+    "aether/cli",
+    "aether/store",
+    "aether/schemas",
+    "aether/storage",
+    *(f"aether/{name}.py" for name in "clock errors types paths project prompts http".split()),
+]
 # Each banned term, and the words that say it plainly.
 BANNED = {
     "tell|tells|told|telling": "say, report, print",

@@ -79,7 +79,7 @@ def _set_aside(notes: Notes, place: str, value: Any, expected: str) -> None:
     _note(notes, "unplaced", place, f"{shown(value)} is not {expected}; it was set aside.", fix)
 
 
-# The walk: `default` mirrors the document. In it a function stands for an object, or for each object of a list: it
+# The walk: `default` mirrors the document. In it a function is used for an object, or for each object of a list: it
 # takes the object and its place in the list, and returns the object, perhaps with renamed fields, and its defaults.
 
 
