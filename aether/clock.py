@@ -1,11 +1,7 @@
-"""Time: aware UTC, microseconds, read only at the edge and handed inward as `now`.
+"""Time and ids, both made only in `aether.api` and passed down: aware UTC in microseconds, and unique names.
 
-Instants are written as ISO 8601 with `Z` and six decimals, so their text order is their time order.
-
-Ids: unique even for equal content in the same microsecond, made only at the edge.
-
-An id reads `<kind>_<epoch microseconds>_<8 hex digits>`; the digits are random, so two processes
-that never met do not meet in an id either. Hand-offs have shorter ones.
+Instants are written as ISO 8601 with `Z` and six decimals, so their text order is their time order. An id is
+`<kind>_<epoch microseconds>_<8 random hex digits>`, unique across processes even for equal content in one microsecond.
 """
 
 from __future__ import annotations
@@ -62,6 +58,6 @@ def new_id(kind: str, now: datetime, nth: int = 0) -> str:
 def short_id(kind: str) -> str:
     """Return a fresh id such as `phase_3_9f86d081`, for the few things whose id a model must copy.
 
-    Every token of it is paid for in the answer; the caller sees to it that it is not taken.
+    Every token of it is paid for in the answer; the caller makes sure that it is not in use.
     """
     return f"{kind}_{os.urandom(4).hex()}"

@@ -10,11 +10,10 @@
       BackendUnavailable            package, key or server missing           exit 8
       BackendFailed                 it answered with a failure               exit 9
       UnsafePath (ValueError)       leads out of the home                    exit 10
-      Conflict                      later changes stand in the way           exit 11
+      Conflict                      later changes prevent it                 exit 11
       StorageFailed (OSError)       the disk refused; nothing was stored     exit 12
 
-A message has three parts: where, what with the value, what to do. ``fix`` is required, so an error
-without advice cannot be raised.
+A message has three parts: where, what, with the value, and what to do. `fix` is required, so every error has advice.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ SHOWN_CHARS = 80
 
 
 class AetherError(Exception):
-    """Something went wrong that the caller can act on."""
+    """A failure that the caller can act on."""
 
     exit_code = 1
 
@@ -103,7 +102,7 @@ class UnsafePath(AetherError, ValueError):
 
 
 class Conflict(AetherError):
-    """Later changes, or another writer, stand in the way."""
+    """Later changes, or another writer, prevent the operation."""
 
     exit_code = 11
 
@@ -115,7 +114,7 @@ class StorageFailed(AetherError, OSError):
 
 
 def shown(value: object) -> str:
-    """Return `value` as it may stand in a message: its repr, shortened.
+    """Return `value` for a message: its repr, shortened.
 
     >>> shown("panic")
     "'panic'"

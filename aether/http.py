@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import httpx2
 
 Failure = Literal["", "timeout", "unreachable", "dropped"]
-# No answer of a model comes near this; a server that sends more is broken, and memory is not endless.
+# No answer of a model comes near this: a server that sends more is broken.
 MAX_REPLY_BYTES = 32 * 1024 * 1024
 # A proxy cannot reach this machine's loopback interface.
 _NEAR = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -86,7 +86,7 @@ def request(
     redirects: bool = False,
     most_bytes: int = MAX_REPLY_BYTES,
 ) -> Reply:
-    """Return what the server answers, or what kept it from answering; POST if there is a body.
+    """Return the answer of the server, or the trouble that prevented it; POST if there is a body.
 
     The deadline holds for the whole exchange. An answer of more than `most_bytes` is dropped; with 0 only the status
     is read. Redirects are not followed by default: a key would go along, and a POST would become a GET.

@@ -1,4 +1,4 @@
-"""Paths: where a home is, where shipped files are, and what may be written inside a home.
+"""Paths: the place of a home, of shipped files, and of files inside a home.
 
 Every name that comes from outside (an id, a phase, an argument) passes `inside` or `file_name` before
 it touches the disk; comparison is by path components with symlinks resolved, never by string prefix.
@@ -50,7 +50,7 @@ def find_home(home: str | os.PathLike[str] | None = None) -> Path:
     one answer, so that a symlinked home has one lock. All worktrees of a git repository have one home.
 
     Raises:
-        NotFound: no home was named, and there is none at or above the current directory.
+        NotFound: no home was named, and there is no home at or above the current directory.
         UnsafePath: the home of this project leads out of it.
         InvalidInput: the name cannot be that of a directory.
     """
@@ -101,10 +101,10 @@ def home_in(path: Path) -> Path:
 
 
 def inside(home: Path, relative: str) -> Path:
-    """Return `home / relative`, resolved, having proved that it lies inside `home`.
+    """Return `home / relative`, resolved, after checking that it is inside `home`.
 
     Raises:
-        UnsafePath: it is absolute, climbs out, or leaves through a symlink.
+        UnsafePath: it is absolute, or leads out of the home.
     """
     root = os.path.realpath(home)
     try:

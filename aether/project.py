@@ -3,8 +3,8 @@
 One project's memory never shows in another's. A project is a git repository: all its sub-directories and all its
 worktrees share one home; a submodule is a project of its own. Where there is no git, it is the directory in which
 a session was started, or the nearest above that has a home. A session stays with the project in which it was started,
-wherever it goes. A repository comes from somebody, and cannot name another's memory: a home in it that leads out of it
-is none. Only the disk is asked, never git: hooks run on this path.
+in any directory. A repository comes from others, and cannot name another's memory: a home in it that leads out of it
+is ignored. Only the disk is asked, never git: hooks run on this path.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ import os
 import sys
 
 HOME_NAME = ".aether"
-# What AETHER_AUTO_INIT says so that no home is made unasked.
+# The value of AETHER_AUTO_INIT by which no home is made automatically.
 OFF = "0"
 
 
 def root_of(cwd: str, project_dir: str = "") -> str:
     """Return the resolved root of the project of a session that was started in `project_dir`, else in `cwd`.
 
-    A session that has since gone into another directory is still that project's.
+    A session that is now in another directory is still that project's.
     """
     started = project_dir or cwd
     return _repository(started)[1] or os.path.realpath(started)
 
 
 def home_of(cwd: str, project_dir: str = "") -> str:
-    """Return the resolved path of the project's home, whether or not it is there; empty where it leads elsewhere.
+    """Return the resolved path of the project's home, whether or not it is there; empty if it leads elsewhere.
 
     `AETHER_HOME`, else the nearest `.aether` from `cwd` up to the top of the repository, else that of the project's
-    root. Without git the nearest above the root counts too, where it is one's own and not in one's home directory.
+    root. Without git the nearest above the root counts too, if it is one's own and not in one's home directory.
     A `cwd` outside of the project in which the session was started, or in another repository below it, changes nothing.
     """
     if named := os.environ.get("AETHER_HOME", ""):
@@ -50,15 +50,15 @@ def home_of(cwd: str, project_dir: str = "") -> str:
 
 
 def link_out_of(home: str) -> str:
-    """Return the first link in `home` that leads out of it; empty where there is none.
+    """Return the first link in `home` that leads out of it, else an empty text.
 
-    Looked at is where hooks read and write: the home itself, its documents, and what is theirs.
+    The directories that hooks read and write are searched: the home itself, its documents, and `hooks/`.
     """
     for directory in (home, os.path.join(home, "data"), os.path.join(home, "hooks")):
         try:
             links = [entry.path for entry in os.scandir(directory) if entry.is_symlink()]
         except OSError:
-            continue  # it is not there yet, or cannot be read at all
+            continue  # it does not exist yet, or cannot be read
         for path in sorted(links):
             if not _is_within(os.path.realpath(path), home):
                 return path
@@ -66,7 +66,7 @@ def link_out_of(home: str) -> str:
 
 
 def may_create_home(root: str) -> bool:
-    """Return whether a home may be made at `root` unasked: not in one's home directory, not at the top of the disk."""
+    """Return whether a home may be made at `root` automatically: not in one's home directory, not at the top of the disk."""
     if os.environ.get("AETHER_AUTO_INIT") == OFF:
         return False
     return root not in (_user_directory(), os.path.dirname(root))
@@ -91,7 +91,7 @@ def _named(directory: str) -> str:
 
 
 def _kept_within(path: str, root: str, top: str) -> str:
-    """Return the resolved home `path`; empty where it, or something in it, leads out of the project."""
+    """Return the resolved home `path`; empty if it, or something in it, leads out of the project."""
     home = os.path.realpath(path)
     inside = _is_within(home, root) or bool(top and _is_within(home, top))
     return home if inside and not link_out_of(home) else ""
@@ -132,12 +132,12 @@ def _repository(directory: str) -> tuple[str, str]:
 
 
 def _main(top: str, marker: str) -> str:
-    """Return the top level of the main worktree; `top` itself where it is that, or where there is none."""
+    """Return the top level of the main worktree; `top` itself if there is no other."""
     prefix = "gitdir:"
-    said = _read(marker)  # a directory reads as nothing
-    if not said.startswith(prefix):
+    pointer = _read(marker)  # a directory reads as nothing
+    if not pointer.startswith(prefix):
         return top
-    directory = os.path.join(top, said.removeprefix(prefix).strip())
+    directory = os.path.join(top, pointer.removeprefix(prefix).strip())
     common = _read(os.path.join(directory, "commondir")).strip()
     repository = os.path.realpath(os.path.join(directory, common))
     of_main = common and os.path.basename(repository) == ".git" and os.path.isdir(repository)

@@ -1,12 +1,7 @@
-"""Shapes: what the state, the hand-off and the results look like, said to the type checker.
+"""Types: the shapes of the documents, the hand-off, the snapshots and the results, for the type checker.
 
-`data/schemas/*.schema.json` say the same to everyone else, and a test says that the two agree.
-Token counts are whole tokens by the counter of the home; times are text as `clock.stamp` writes it.
-
-Colony shapes: what `pheromones.json`, `COLONY_STATE.json` and snapshots look like, said to the type checker.
-
-`data/schemas/pheromones.schema.json` and `data/schemas/COLONY_STATE.schema.json` say the same to everyone
-else, and a test says that the two agree. The signal itself is in `aether.types`.
+The documents have the same shapes in `data/schemas/*.schema.json`; a test compares the two. Token counts are whole
+tokens by the counter of the home; times are text as `clock.stamp` writes it.
 """
 
 from __future__ import annotations
@@ -35,7 +30,7 @@ class Link(TypedDict):
 
 
 class ItemMetadata(TypedDict):
-    """What is known about an item beside its text; further keys are the caller's own."""
+    """The metadata of an item; further keys are the caller's own."""
 
     timestamp: str
     relevance_score: float
@@ -116,7 +111,7 @@ class Pattern(TypedDict):
 
 
 class Signal(TypedDict):
-    """A pheromone; `decay_rate` is its half-life in seconds, null where it does not fade."""
+    """A pheromone; `decay_rate` is its half-life in seconds, null if it does not fade."""
 
     id: str
     type: str
@@ -127,7 +122,7 @@ class Signal(TypedDict):
 
 
 class Handoff(TypedDict):
-    """What `prepare` writes for the architect: exactly these items, in this order."""
+    """The hand-off that `prepare` writes for the architect: exactly these items, in this order."""
 
     schema_version: int
     compression_id: str
@@ -149,7 +144,7 @@ class Handoff(TypedDict):
 
 
 class Change(NamedTuple):
-    """What a pure function wants done: patches by document, records by append-only file, an answer."""
+    """The change that a pure function plans: patches by document, records by append-only file, a result."""
 
     patches: dict[str, Patch]
     appends: dict[str, list[JsonObject]] = {}  # noqa: RUF012 - a NamedTuple default, never mutated
@@ -172,7 +167,7 @@ Decision = Literal["continue", "adjust", "redo"]
 
 
 class SignalType(TypedDict):
-    """What a type of signal means: how long it lasts, how strong it starts, what it does."""
+    """A type of signal: how long it lasts, how strong it starts, its effect."""
 
     half_life_seconds: float | None
     default_strength: float
@@ -216,7 +211,7 @@ class Worker(TypedDict):
 
 
 class ColonyStatus(TypedDict):
-    """Where the colony stands."""
+    """The state of the colony."""
 
     state: State
     current_phase: int | None
@@ -249,7 +244,7 @@ class Checkpoints(TypedDict):
 
 
 class Adaptation(TypedDict):
-    """What a phase takes over from the patterns of the phase before it."""
+    """The patterns that a phase inherits from the phase before it."""
 
     inherited_focus: list[str]
     inherited_constraints: list[str]

@@ -1,3 +1,6 @@
+"""Times and ids."""
+
+import re
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -5,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aether import clock
+from aether.clock import new_id, short_id
 from aether.errors import InvalidInput
+from tests.homes import NOW
 from tests.tables import rows
 
 instants = st.integers(-30_000_000_000_000_000, 250_000_000_000_000_000).map(
@@ -59,3 +64,21 @@ def test_years_before_1000_are_padded_so_that_they_sort_and_are_read_back():
 
     assert clock.stamp(early) == "0099-01-01T00:00:00.000000Z"
     assert clock.parse(clock.stamp(early)) == early
+
+
+def test_an_id_names_its_kind_and_instant():
+    assert re.fullmatch(r"wm_1772360100000007_[0-9a-f]{8}", new_id("wm", NOW + timedelta(microseconds=7)))
+
+
+def test_ids_of_one_instant_differ():
+    made = [new_id("wm", NOW, nth) for nth in range(20_000)]
+
+    assert len(set(made)) == len(made)
+    assert made == sorted(made)
+
+
+def test_a_short_id_has_eight_random_digits_and_no_time():
+    made = {short_id("phase_3") for _ in range(100)}
+
+    assert len(made) == 100
+    assert all(re.fullmatch(r"phase_3_[0-9a-f]{8}", each) for each in made)

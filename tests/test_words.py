@@ -63,7 +63,8 @@ ERRORS = {
 
 def modules() -> Iterator[tuple[str, ast.Module]]:
     for package in CHECKED:
-        for path in sorted((ROOT / package).rglob("*.py")):
+        place = ROOT / package
+        for path in [place] if place.suffix else sorted(place.rglob("*.py")):
             yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
 
 

@@ -20,15 +20,14 @@ from aether.api.memory_tool import directory_updated
 from aether.clock import new_id
 from aether.errors import AetherError, InvalidInput, NotFound, shown
 from aether.memory import snapshots, totals
-from aether.memory.changes import join_changes
 from aether.paths import HOME_NAME, file_name, inside
 from aether.schemas import check, migrations
 from aether.store import config, documents, files
 from aether.store import doctor as store_doctor
-from aether.store.commit import Author, commit, fold_home
-from aether.store.files import locked, make_directory, storage_errors, write_whole
-from aether.store.journal import Entry
-from aether.store.snapshot import Snapshot, load
+from aether.store.commit import Author, commit, fold_home, write_lock
+from aether.store.files import make_directory, storage_errors, write_whole
+from aether.store.patch import join_changes
+from aether.store.snapshot import Entry, Snapshot, load
 from aether.store.undo import BOOKKEEPING, entries_newest_first, last_undoable, states_since
 from aether.store.undo import undo as undo_change
 from aether.types import Change, Finding, JsonObject
@@ -44,7 +43,7 @@ def automatic_snapshot(label: str, *, home: Home = None) -> str:
     taken = _take_snapshot(label, home, by_itself=True)
     place = find(home)
     snapshot_id = str(taken["snapshot_id"])
-    with locked(place), storage_errors(place, left="The snapshot was taken."):
+    with write_lock(place), storage_errors(place, left="The snapshot was taken."):
         for old in snapshots.prunable(list_snapshots(home=place), taken=snapshot_id):
             _path(place, old).unlink(missing_ok=True)
     return snapshot_id
@@ -58,7 +57,7 @@ def _take_snapshot(label: str, home: Home, *, by_itself: bool) -> JsonObject:
         automatic=by_itself,
     )  # fmt: skip
     path = _path(place, taken["snapshot_id"])
-    with locked(place), storage_errors(place):
+    with write_lock(place), storage_errors(place):
         make_directory(path.parent)
         write_whole(path, files.json_document(taken))
     return {field: value for field, value in taken.items() if field != "documents"}

@@ -15,8 +15,8 @@ from aether.clock import new_id
 from aether.errors import AetherError
 from aether.memory import colony as colony_state
 from aether.memory import phases, signals
-from aether.memory.changes import chain_changes
 from aether.store.commit import Author
+from aether.store.patch import chain_changes
 from aether.types import Change, Finding, JsonObject
 
 

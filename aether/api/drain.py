@@ -28,13 +28,13 @@ from aether.api.hook_sessions import NO_REVISION, UNKNOWN_SOURCE, Session
 from aether.clock import new_id
 from aether.errors import AetherError, InvalidInput, LockTimeout, StorageFailed
 from aether.memory import phases
-from aether.memory.changes import chain_changes
 from aether.memory.items import add_items, token_usage
 from aether.memory.phases import apply_marker
 from aether.messages.model import as_text
 from aether.store import archive, config, spool
 from aether.store.commit import HOOK, Author, commit, fold_home
 from aether.store.files import locked, make_directory, storage_errors, write_whole
+from aether.store.patch import chain_changes
 from aether.store.snapshot import Snapshot, load, require_home
 from aether.text.words import pluralize
 from aether.tokens.counters import counter_of

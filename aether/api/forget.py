@@ -23,7 +23,6 @@ from aether.api.home import Home, change, copied, counter_of, drained, find, now
 from aether.clock import new_id
 from aether.errors import InvalidInput, NotFound, shown
 from aether.memory import items
-from aether.memory.changes import chain_changes
 from aether.memory.forgetting import erase as erasing
 from aether.memory.forgetting import find as finding
 from aether.memory.forgetting import forget as forgetting
@@ -31,9 +30,10 @@ from aether.memory.forgetting.erase import MARK, MIN_CHARS
 from aether.memory.forgetting.find import Target
 from aether.schemas import check
 from aether.store import archive, config, documents, files
-from aether.store.commit import Author, fold, settle
+from aether.store.commit import Author, fold, settle, write_lock
 from aether.store.conversations import path_of
 from aether.store.files import locked, storage_errors
+from aether.store.patch import chain_changes
 from aether.store.rewrite import DIRECTORY, Step, file_identity, finish, stage
 from aether.store.snapshot import Snapshot, load
 from aether.text.words import pluralize
@@ -346,7 +346,7 @@ def _all_locks(place: Path) -> ExitStack:
         hooks = place / "hooks"
         patience = config.or_default(place).lock_timeout_seconds
         stack.enter_context(locked(hooks, timeout=patience) if hooks.is_dir() else nullcontext())
-        stack.enter_context(locked(place))
+        stack.enter_context(write_lock(place))
         return stack.pop_all()
 
 

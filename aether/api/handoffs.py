@@ -19,12 +19,12 @@ from aether.clock import new_id, short_id
 from aether.errors import AetherError, NotFound
 from aether.memory import handoff, ingest
 from aether.memory.capture.notes import shorten
-from aether.memory.changes import chain_changes
 from aether.memory.items import items_of
 from aether.memory.sessions import sessions_of
 from aether.paths import file_name, inside, project_root
 from aether.store import archive, files
 from aether.store.files import storage_errors, write_whole
+from aether.store.patch import chain_changes
 from aether.store.snapshot import Snapshot
 from aether.store.undo import undone_revisions
 from aether.text.regex import lazy

@@ -17,8 +17,8 @@ from aether.api.home import Home, change, find, read
 from aether.errors import AetherError, InvalidInput, NotFound, shown
 from aether.memory.items import items_of, recount
 from aether.store import archive, files
-from aether.store.commit import Author
-from aether.store.files import locked, storage_errors, write_whole
+from aether.store.commit import Author, write_lock
+from aether.store.files import storage_errors, write_whole
 from aether.store.snapshot import FileId, file_id
 from aether.tokens import counters as calibration
 from aether.tokens import exact
@@ -201,7 +201,7 @@ def record_usage(model: str, counted: int, usage: int | Mapping[str, Any], *, ho
         )
     tokens, place = reported(usage), find(home)
     path = _path(place)
-    with locked(place), storage_errors(path):
+    with write_lock(place), storage_errors(path):
         now = counting(model, place=place)
         known = dict(_read(path, _id(path)))
         held = known.get(model, Reports(now.counter))

@@ -13,10 +13,10 @@ from aether.api.home import Home, change, copied, counter_of, drained, find, now
 from aether.clock import new_id
 from aether.errors import SHOWN_CHARS, AetherError, InvalidDocument
 from aether.memory import items
-from aether.memory.changes import chain_changes
 from aether.memory.items import TokenUsage, add_items, signal_threshold, token_usage
 from aether.store import files
 from aether.store.commit import AETHER, Author, commit
+from aether.store.patch import chain_changes
 from aether.store.snapshot import Snapshot
 from aether.text.words import pluralize
 from aether.types import Change, Item, JsonObject

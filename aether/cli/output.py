@@ -81,7 +81,7 @@ class Ask:
         if self.found is None:
             return
         try:
-            damaged = load(self.found).amiss
+            damaged = load(self.found).irregular
         except AetherError:
             return  # the operation reports it
         for name, file in damaged.items():

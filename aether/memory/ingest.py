@@ -16,7 +16,7 @@ from aether.errors import Conflict, InvalidInput, shown
 from aether.memory import answers, fidelity, handoff, items, patterns, sessions
 from aether.memory.briefing.sections import session_details
 from aether.memory.capture.notes import RULE_TYPES, noting_agent, shorten
-from aether.memory.changes import chain_changes
+from aether.store.patch import chain_changes
 from aether.types import Change, Counter, Handoff, Item, JsonObject, Session
 
 # A path and a few names.

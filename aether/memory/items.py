@@ -19,9 +19,9 @@ from typing import Any, NamedTuple, cast
 
 from aether import clock
 from aether.errors import BudgetExceeded, InvalidInput, NotFound, shown
-from aether.memory.changes import chain_changes
 from aether.memory.colony import check_phase
 from aether.memory.sessions import compression_ratio, sessions_of
+from aether.store.patch import chain_changes
 from aether.store.search_index import Row, instant_text, marked_terms, plain_text, row, unit_fraction
 from aether.text.regex import UNPRINTABLE, lazy
 from aether.text.words import terms

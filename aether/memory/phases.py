@@ -22,8 +22,8 @@ from typing import Any, Literal, NamedTuple, get_args
 from aether import clock
 from aether.errors import InvalidInput, shown
 from aether.memory import signals
-from aether.memory.changes import chain_changes, join_changes
 from aether.memory.colony import DOCUMENT, RUNNING, check_phase, follow_route, phase_number
+from aether.store.patch import chain_changes, join_changes
 from aether.text.regex import lazy
 from aether.types import (
     Adaptation,

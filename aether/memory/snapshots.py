@@ -16,9 +16,8 @@ from typing import Any
 from aether import clock
 from aether.errors import AetherError, CorruptDocument, InvalidDocument, shown
 from aether.memory import items, sessions
-from aether.memory.changes import join_changes
 from aether.memory.colony import DOCUMENT, MAX_AUTOMATIC_SNAPSHOTS
-from aether.store.patch import apply, diff
+from aether.store.patch import apply, diff, join_changes
 from aether.types import Change, JsonObject, Snapshot
 
 MAX_LABEL_CHARS = 200

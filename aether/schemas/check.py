@@ -1,9 +1,9 @@
-"""Schema checks: findings where a value breaks its schema, with the place and the rule.
+"""Schema checks: a finding for each place at which a value breaks its schema, with the rule.
 
 The schemas are `data/schemas/*.schema.json` (JSON Schema 2020-12). Checking costs a quarter of a second
-per megabyte, and the library 50 ms to import: it is done where something comes from outside (hand edits,
-answers, snapshots, old versions) and by `schema check` and `doctor`, not on the path of an addition,
-whose patches are built valid (the laws hold them to it).
+per megabyte, and the library 50 ms to import: it is done for input from outside (hand edits, answers,
+snapshots, old versions) and by `schema check` and `doctor`, not for an addition, whose patches are built valid
+(the laws check them).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _validator(name: str) -> Any:
 
 
 def findings(name: str, value: Any) -> list[Finding]:
-    """Return where `value` breaks the schema called `name`, in document order."""
+    """Return a finding for each place at which `value` breaks the schema called `name`, in document order."""
     from jsonschema.exceptions import best_match
 
     found = []

@@ -22,7 +22,7 @@ from aether.errors import InvalidInput, shown
 from aether.schemas.check import schema
 from aether.types import Counter, Finding, JsonObject
 
-# What has no value: None is a value in many fields.
+# Marks a missing value: None is a value in many fields.
 _ABSENT: Any = object()
 # Ids of the original end in the second they were made, ours in the microsecond; later digits are a hash.
 _TIME_IN_ID = re.compile(r"_(\d{16}|\d{10})(?:_|$)")
@@ -40,12 +40,12 @@ _STATUS_WORDS = {
 }
 _EXPECTED = {"string": "text", "number": "a number", "integer": "a whole number", "boolean": "true or false"}
 _EXPECTED |= {"object": "an object", "array": "a list"}
-# What a signal of a type without a default starts with: neither faint nor overruling.
+# The first strength of a signal whose type has no default: neither faint nor overruling.
 NEW_STRENGTH = 0.5
 
 
 class Notes(NamedTuple):
-    """What a conversion has to say; the lists grow while it runs."""
+    """The findings of a conversion and the values without a place; the lists grow while it runs."""
 
     document: str
     findings: list[Finding]
@@ -60,7 +60,7 @@ def convert(name: str, value: Any, initial: JsonObject, *, count: Counter, notes
     if not isinstance(value, dict):
         _set_aside(notes, "/", value, "an object")
         value = {}
-    # The version is ours to say.
+    # The version is set by `migrate`.
     value = {key: below for key, below in value.items() if key != "schema_version"}
     if not isinstance(value.get("unplaced", []), list):
         _set_aside(notes, "/unplaced", value["unplaced"], "a list")
@@ -79,7 +79,7 @@ def _set_aside(notes: Notes, place: str, value: Any, expected: str) -> None:
     _note(notes, "unplaced", place, f"{shown(value)} is not {expected}; it was set aside.", fix)
 
 
-# The walk: `default` mirrors the document. In it a function stands for an object, or for each object of a list: it
+# The walk: `default` mirrors the document. In it a function is used for an object, or for each object of a list: it
 # takes the object and its place in the list, and returns the object, perhaps with renamed fields, and its defaults.
 
 
@@ -101,7 +101,7 @@ def _fit(value: Any, shape: JsonObject, default: Any, place: str, notes: Notes) 
 
 
 def _read(value: Any, shape: JsonObject, default: Any, place: str, notes: Notes) -> Any:
-    """Return `value` as `shape` wants it, else `_ABSENT`; what is below it and unreadable is set aside."""
+    """Return `value` as `shape` wants it, else `_ABSENT`; unreadable values below it are set aside."""
     kinds = _types(shape)
     if "object" in kinds:
         if not isinstance(value, dict):
@@ -294,7 +294,7 @@ def _recount(layer: JsonObject, key: str, true: int, place: str, notes: Notes) -
 
 
 def _other(value: JsonObject, initial: JsonObject, notes: Notes) -> JsonObject:
-    """Return a document that the original did not have: only its members are looked at, not what is in them."""
+    """Return a document that the original did not have: only its members are checked, not their content."""
     members = schema(notes.document)["properties"].items()
     shallow = {"properties": {key: {"type": below["type"]} for key, below in members if "type" in below}}
     found: JsonObject = _read_object(value, shallow, initial, "", notes)
@@ -365,9 +365,9 @@ def _session(raw: JsonObject, nth: int) -> tuple[JsonObject, JsonObject]:
     in_id = _PHASE_IN_ID.search(ids[0])
     # The ratio is computed, and a bare text is a statement without reason or effect.
     raw = {key: below for key, below in raw.items() if key != "compression_ratio"}
-    for key, said in (("key_decisions", "decision"), ("outcomes", "result")):
+    for key, field in (("key_decisions", "decision"), ("outcomes", "result")):
         if isinstance(raw.get(key), list):
-            raw[key] = [{said: entry} if isinstance(entry, str) else entry for entry in raw[key]]
+            raw[key] = [{field: entry} if isinstance(entry, str) else entry for entry in raw[key]]
     return raw, {
         "id": ids[0],
         "session_id": ids[-1],
@@ -436,7 +436,11 @@ def _colony(value: JsonObject, initial: JsonObject, notes: Notes) -> JsonObject:
         value["colony_status"] = {**status, "phases_completed": _completed(status["phases_completed"], notes)}
     default = {
         **initial,
-        "colony_status": {**initial["colony_status"], "workers": _worker, "queen_checkin": _checkin},
+        "colony_status": {
+            **initial["colony_status"],
+            "workers": lambda raw, _: (raw, {"registered_at": _instant_in(str(raw.get("id")))}),
+            "queen_checkin": _checkin,
+        },
         "phases": {"roadmap": _roadmap_phase},
     }
     found: JsonObject = _read(value, schema("COLONY_STATE"), default, "", notes)
@@ -459,10 +463,6 @@ def _completed(listed: list[Any], notes: Notes) -> list[int]:
         if phase is not None and phase not in completed:
             completed.append(phase)
     return completed
-
-
-def _worker(raw: JsonObject, _: int) -> tuple[JsonObject, JsonObject]:
-    return raw, {"registered_at": _instant_in(str(raw.get("id")))}
 
 
 def _checkin(raw: JsonObject, _: int) -> tuple[JsonObject, JsonObject]:

@@ -1,9 +1,8 @@
 """Migrations: documents of older versions become documents of today, by pure functions, on read.
 
-Version 2 is the original colony, whose documents carry no `schema_version`. A migration never raises on
-an odd shape and loses nothing: what has no place is kept under `unplaced` and named in a finding. The
-same document always becomes the same one, because it may be read many times before anyone commits. A
-document of a newer aether is left untouched.
+Version 2 is the original colony, whose documents have no `schema_version`. A migration never raises on an odd shape
+and loses nothing: a value without a place is kept under `unplaced` and named in a finding. The same document always
+becomes the same one, because it may be read many times before a commit. A document of a newer aether is refused.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ VERSION = 3
 
 
 class Migrated(NamedTuple):
-    """A document of today's version, and what had to be said on the way."""
+    """A document of today's version, and the findings of its migration."""
 
     document: JsonObject
     findings: list[Finding]
@@ -35,7 +34,7 @@ def original_count(content: str) -> int:
 
 
 def current(name: str, value: Any) -> Any:
-    """Return `value` as a document of today's version; the very same object where it is one already.
+    """Return `value` as a document of today's version; the very same object if it is one already.
 
     Raises:
         InvalidDocument: a newer aether wrote it.
@@ -62,7 +61,7 @@ def is_current(name: str, value: Any) -> bool:
 
 
 def migrate(name: str, value: Any, *, count: Counter = original_count) -> Migrated:
-    """Return the document `name` as today's version, with findings about what was odd.
+    """Return the document `name` as today's version, with findings about odd values.
 
     `count` counts the items that come without a count.
 

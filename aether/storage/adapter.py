@@ -1,10 +1,8 @@
-"""The storage adapter: what every place for pre-compaction transcripts, summaries and events offers.
+"""The storage adapter: the interface of places for pre-compaction transcripts, summaries and events.
 
-Layout everywhere: `<session>/transcript-pre-compact-<step>.jsonl`, `<session>/summary-<step>.json`,
-`<session>/events.jsonl`, with the step in three digits. A step is written once and never overwritten. What an
-adapter is given is redacted already.
-
-File storage: copies in a directory of the file system, each file made once and whole.
+The layout is the same everywhere: `<session>/transcript-pre-compact-<step>.jsonl`, `<session>/summary-<step>.json`,
+`<session>/events.jsonl`, with the step in three digits. A step is written once and never overwritten. The copies are
+redacted before they come here. `FileStorage` makes each file of a directory once and whole.
 """
 
 from __future__ import annotations
@@ -64,7 +62,7 @@ def transcript_file(step: int) -> str:
     """Return the name of the transcript before compaction `step`.
 
     Raises:
-        InvalidInput: steps begin with 0.
+        InvalidInput: the step is negative.
 
     >>> transcript_file(7), summary_file(1000)
     ('transcript-pre-compact-007.jsonl', 'summary-1000.json')
@@ -76,7 +74,7 @@ def summary_file(step: int) -> str:
     """Return the name of the summary of compaction `step`.
 
     Raises:
-        InvalidInput: steps begin with 0.
+        InvalidInput: the step is negative.
     """
     return f"summary-{_step(step)}.json"
 
@@ -90,7 +88,7 @@ def _step(step: int) -> str:
 def next_free_step(names: Iterable[str]) -> int:
     """Return the first step that is later than all whose files are among `names`.
 
-    >>> step_after(["events.jsonl", "summary-002.json", "transcript-pre-compact-003.jsonl"])
+    >>> next_free_step(["events.jsonl", "summary-002.json", "transcript-pre-compact-003.jsonl"])
     4
     """
     steps = [int(found[1]) for found in map(_STEP.fullmatch, names) if found]
@@ -98,21 +96,21 @@ def next_free_step(names: Iterable[str]) -> int:
 
 
 def message_lines(messages: Sequence[JsonObject]) -> bytes:
-    """Return messages as they are kept, one line each."""
+    """Return messages as JSON, one line each."""
     return b"".join(files.json_line(message) + b"\n" for message in messages)
 
 
 def step_conflict(where: str) -> Conflict:
-    """Return the error that a step holds something else."""
+    """Return the error for a step with other content."""
     return Conflict(
         "this step was written before, with other content.",
-        fix="Use the next step: what was written is never overwritten.",
+        fix="Use the next step: a step is never overwritten.",
         where=where,
     )
 
 
 ROOT = "./.compact/archive"
-# An event is one short write: whoever holds the lock for longer is gone.
+# An event is one short write: a lock held for longer is stuck.
 LOCK_SECONDS = 5.0
 
 
@@ -143,7 +141,7 @@ class FileStorage:
         return str(path)
 
     def next_step(self, session_id: str) -> int:
-        """Return the first step of which nothing is kept, nor of any after it."""
+        """Return the first step after all that are kept."""
         directory = self._directory(session_id)
         with storage_errors(directory, left="Nothing was read."):
             return next_free_step(os.listdir(directory) if directory.is_dir() else ())

@@ -1,7 +1,7 @@
 """S3 storage: copies in a bucket, by conditional writes, so that nothing is ever overwritten.
 
-A `PUT` that S3 answered twice, because the first answer was lost, is refused the second time although it won: what
-stands there is read and compared before anyone is told of a conflict.
+A `PUT` that was sent again because its answer was lost is refused although it succeeded: the object is read and compared
+before a conflict is reported.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from aether.types import JsonObject
 CONNECT_SECONDS = 2
 READ_SECONDS = 5
 ATTEMPTS = 2
-# A turn makes half a dozen requests: one that was not answered stands for those after it, and for the next turns.
+# A turn makes half a dozen requests: after one without an answer, none is sent for this time.
 REST_SECONDS = 60.0
 # Writers of one session are few; the waits sum up to about two seconds.
 CONFLICT_TRIES = 10
 FIRST_WAIT_SECONDS = 0.01
 LONGEST_WAIT_SECONDS = 0.4
-# What stands there is not what was expected, or was written at that moment, or is not there.
+# The object is not the expected one, was written at that moment, or does not exist.
 _REFUSED = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey")
 T = TypeVar("T")
 
@@ -77,7 +77,7 @@ class S3Storage:
         raise _busy(self._url(key))
 
     def next_step(self, session_id: str) -> int:
-        """Return the first step of which nothing is kept, nor of any after it."""
+        """Return the first step after all that are kept."""
         start = self._key(session_id, "")
 
         def names() -> list[str]:
@@ -106,7 +106,7 @@ class S3Storage:
         raise _busy(self._url(key))
 
     def _put(self, key: str, data: bytes, condition: dict[str, str]) -> bool:
-        """Write the object and return True; False where the condition did not hold."""
+        """Write the object and return whether the condition held."""
         kind = "application/json" if key.endswith(".json") else "application/x-ndjson"
 
         def put() -> Any:
@@ -117,7 +117,7 @@ class S3Storage:
         return self._answer(put, self._url(key)) is not None
 
     def _read(self, key: str) -> tuple[bytes, str]:
-        """Return the object and its tag, both empty where there is none."""
+        """Return the object and its tag, both empty if there is no object."""
 
         def get() -> tuple[bytes, str]:
             answer = self.client.get_object(Bucket=self.bucket, Key=key)
@@ -126,7 +126,7 @@ class S3Storage:
         return self._answer(get, self._url(key)) or (b"", "")
 
     def _answer(self, ask: Callable[[], T], where: str) -> T | None:
-        """Return what S3 answers, None where a condition did not hold or there is no such object."""
+        """Return the answer of S3, None if a condition did not hold or there is no such object."""
         if time.monotonic() < self._rests_until:
             raise StorageFailed(
                 "it did not answer a moment ago. Nothing was stored.",
@@ -168,7 +168,7 @@ def _client() -> Any:
 
 @contextlib.contextmanager
 def _translated(where: str) -> Iterator[None]:
-    """Turn what boto3 raises into an error of ours.
+    """Turn the errors of boto3 into ours.
 
     Raises:
         StorageFailed: S3 refused, or could not be reached in time.

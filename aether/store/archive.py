@@ -1,8 +1,8 @@
 """Append-only files: archived items, receipts, events and state history, written by folding.
 
 A transaction may carry records for these files; they are committed with it, in its journal line, and
-moved here when it is folded. Each record keeps the revision and its place in the transaction, so writing
-them again after a crash adds nothing. `records` reads them all, folded or not, in the order of commits.
+moved here when it is folded. Each record keeps its revision and its place in the transaction, so that writing
+it again after a crash adds nothing. `records` reads all of them, folded or not, in the order of commits.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from aether.errors import CorruptDocument, NotFound, shown
-from aether.store import files as store_files
-from aether.store.files import append, cut_torn_end, lines_backwards, make_directory
+from aether.store.files import append, cut_torn_end, json_line, lines_backwards, make_directory, parse_json
 from aether.store.snapshot import Pending, Snapshot
 from aether.types import JsonObject
 
@@ -51,7 +50,11 @@ def records(snapshot: Snapshot, kind: str, *, after: int = -1) -> Iterator[tuple
     Only what is newer is read: the cost follows the number of new records, not the archive.
     """
     reached = after
-    for path in _files_after(snapshot.home, kind, after):
+    files = files_of(snapshot.home, kind)
+    first = len(files)
+    while first and not 0 <= _last(files[first - 1]) <= after:
+        first -= 1
+    for path in files[first:]:
         for record in _tail(path, after):
             reached = position(record)
             yield reached, record
@@ -62,7 +65,7 @@ def records(snapshot: Snapshot, kind: str, *, after: int = -1) -> Iterator[tuple
 
 
 def head(snapshot: Snapshot, kind: str) -> int:
-    """Return the position of the last record of `kind`, -1 where there is none."""
+    """Return the position of the last record of `kind`, -1 if there is no record."""
     for pending in reversed(snapshot.pending):
         if pending.appends.get(kind):
             return position(_numbered(pending, kind)[-1])
@@ -70,22 +73,13 @@ def head(snapshot: Snapshot, kind: str) -> int:
 
 
 def _done(files: list[Path]) -> int:
-    # A crash can leave the newest file without a record: the one before it then says how far it went.
+    # A crash can leave the newest file without a record: then the one before it has the last.
     return next((last for last in map(_last, reversed(files)) if last >= 0), -1)
 
 
 def _numbered(pending: Pending, kind: str) -> list[JsonObject]:
     made = pending.appends.get(kind, [])
     return [{"revision": pending.revision, "nth": nth, **record} for nth, record in enumerate(made)]
-
-
-def _files_after(home: Path, kind: str, after: int) -> list[Path]:
-    """Return the files that hold records later than `after`."""
-    files = files_of(home, kind)
-    first = len(files)
-    while first and not 0 <= _last(files[first - 1]) <= after:
-        first -= 1
-    return files[first:]
 
 
 def _last(path: Path) -> int:
@@ -113,11 +107,11 @@ def _tail(path: Path, after: int) -> Iterator[JsonObject]:
 
 
 def _record(line: bytes) -> JsonObject | None:
-    """Return the record of one line; None where it is torn (the journal has it) or damaged (doctor says so)."""
+    """Return the record of one line; None if it is torn (the journal has it) or damaged (doctor reports it)."""
     if not line.endswith(b"\n"):
         return None
     try:
-        record: JsonObject = store_files.parse_json(line, where="archive")
+        record: JsonObject = parse_json(line, where="archive")
         position(record)
     except (CorruptDocument, KeyError, TypeError, ValueError):
         return None
@@ -125,23 +119,18 @@ def _record(line: bytes) -> JsonObject | None:
 
 
 def fold(home: Path, pending: tuple[Pending, ...]) -> None:
-    """Write what is `pending` to its files, once; a torn end left by a crash is written anew."""
+    """Write the `pending` records to their files, once; a torn end left by a crash is written again."""
     for kind in sorted({kind for one in pending for kind in one.appends}):
         files = files_of(home, kind)
         done = _done(files)
-        for path, lines in _by_file(home, kind, pending, done, files):
-            make_directory(path.parent)
-            append(path, b"".join(lines), at=cut_torn_end(path))
-
-
-def _by_file(
-    home: Path, kind: str, pending: tuple[Pending, ...], done: int, files: list[Path]
-) -> Iterator[tuple[Path, list[bytes]]]:
-    lines: dict[Path, list[bytes]] = {}
-    for one in pending:
-        # Never an earlier file than the last one: a clock that was set back must not break the order.
-        path = home / MONTHLY[kind] / f"{one.at[:7]}.jsonl" if kind in MONTHLY else home / SINGLE[kind]
-        path = max([path, *files[-1:], *lines])
-        fresh = [record for record in _numbered(one, kind) if position(record) > done]
-        lines.setdefault(path, []).extend(store_files.json_line(record) + b"\n" for record in fresh)
-    return iter((path, made) for path, made in lines.items() if made)
+        lines: dict[Path, list[bytes]] = {}
+        for one in pending:
+            # Never an earlier file than the last one: a clock that was set back must not break the order.
+            path = home / MONTHLY[kind] / f"{one.at[:7]}.jsonl" if kind in MONTHLY else home / SINGLE[kind]
+            fresh = [record for record in _numbered(one, kind) if position(record) > done]
+            made = lines.setdefault(max([path, *files[-1:], *lines]), [])
+            made.extend(json_line(record) + b"\n" for record in fresh)
+        for path, made in lines.items():
+            if made:
+                make_directory(path.parent)
+                append(path, b"".join(made), at=cut_torn_end(path))

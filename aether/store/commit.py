@@ -1,63 +1,69 @@
 """Commits: the only way state changes, and folding, the only way documents are written.
 
-`commit` takes the lock, loads, asks a pure function what to change, and appends one line: at a crash
-anywhere the transaction is wholly there or wholly absent, and once `commit` has returned it is there.
-`fold` writes what the journal says into the documents and the append-only files, moves the lines to
-history, and starts a new journal; crashing anywhere in between, it is simply done again.
+`commit` takes the lock, loads, asks a pure function for the change, and appends one line: after a crash the
+transaction is wholly there or wholly absent, and once `commit` has returned it is there. `fold` writes the journal
+into the documents and the append-only files, moves its lines to history, and starts a new journal; after a crash it
+is done again.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from aether import clock
 from aether.errors import AetherError, Conflict
-from aether.store import archive, config, documents, journal
-from aether.store import files as store_files
+from aether.store import archive, config, documents, rewrite
 from aether.store.files import (
     ConcurrentWrite,
     append,
+    checked_json,
     cut_torn_end,
     locked,
     make_directory,
     storage_errors,
     write_whole,
 )
-from aether.store.journal import Entry, folded_entries
 from aether.store.patch import apply_with_inverse, diff
 from aether.store.snapshot import (
-    FileId,
+    Entry,
+    Journal,
     Pending,
     Snapshot,
+    entry_line,
     file_id,
     file_ids,
+    folded_entries,
+    journal_header,
     journal_path,
     load,
+    month_files,
     read_journal,
     remember,
+    scan_journal,
 )
 from aether.types import Change
 
-# How often a writer whose lock did not hold (some network file systems) plans anew before it gives up.
+# How often a writer whose lock did not hold (on some network file systems) plans again before it gives up.
 CONFLICT_TRIES = 8
-# Authors of what was done by itself: by a hook, and by aether (a home begun, a hand-off prepared for a full memory).
+# Authors of automatic changes: a hook, and aether (a new home, a hand-off prepared for a full memory).
 HOOK, AETHER = "hook", "aether"
-# The author of what a person edited in a file, which is always asked for.
+# The author of edits that a person made in a file.
 HAND = "hand"
-# What makes the documents: there is nothing before it to go back to.
+# The operation that makes the documents: there is nothing before it to restore.
 INIT = "init"
 
 
 class _EditedMeanwhile(Exception):
-    """A person saved a document since the snapshot was loaded: it must not be written over."""
+    """A person saved a document since the snapshot was loaded: it must not be overwritten."""
 
 
 class Author(NamedTuple):
-    """Who changes what, and why: the words of `aether log`."""
+    """Who changes what, and why, as `aether log` shows it."""
 
     operation: str
     by: str = "queen"
@@ -65,7 +71,7 @@ class Author(NamedTuple):
 
 
 class Committed(NamedTuple):
-    """What a commit did."""
+    """The result of a commit."""
 
     revision: int
     result: Any
@@ -80,17 +86,17 @@ def commit(
     now: datetime,
     settings: config.Config | None = None,
 ) -> Committed:
-    """Return what `plan`, given the present state under the lock, changed durably.
+    """Commit the change that `plan` makes of the present state, and return its result.
 
-    A plan that changes nothing commits nothing. `settings` are those of the home unless given. `plan` may be called again if another writer was in
-    between although the lock was held, so it must be pure.
+    A plan that changes nothing commits nothing. `plan` may be called again if another writer was in between although
+    the lock was held, so it must be pure. `settings` are those of the home unless given.
 
     Raises:
         LockTimeout, NotFound, StorageFailed, CorruptDocument, InvalidDocument, Conflict: nothing was
-            changed. Whatever `plan` raises passes through.
+            changed. Errors of `plan` pass through.
     """
     settings = settings or config.load(home)
-    with locked(home, timeout=settings.lock_timeout_seconds):
+    with write_lock(home, timeout=settings.lock_timeout_seconds):
         snapshot = settle(load(home), now=now)
         for _ in range(CONFLICT_TRIES):
             change = plan(snapshot)
@@ -102,7 +108,10 @@ def commit(
                 snapshot = settle(load(home), now=now)
                 continue
             if after.end > settings.fold_bytes:
-                _fold_quietly(after, now)
+                with suppress(
+                    AetherError
+                ):  # the commit is durable; the next opener folds, and doctor reports
+                    fold(after, now=now)
             return Committed(after.revision, change.result, changed=True)
     raise Conflict(
         f"another process wrote at the same time, {CONFLICT_TRIES} times, although the lock was held.",
@@ -111,51 +120,61 @@ def commit(
     )
 
 
+@contextmanager
+def write_lock(home: Path, *, timeout: float | None = None) -> Iterator[None]:
+    """Hold the lock of `home`, after finishing the rewrite of its files that a killed process has decided on.
+
+    Nothing may be written into half a rewrite. `timeout` is that of the home unless given.
+
+    Raises:
+        LockTimeout, NotFound, StorageFailed: as `files.locked`, or the rewrite cannot be finished.
+    """
+    seconds = config.or_default(home).lock_timeout_seconds if timeout is None else timeout
+    with locked(home, timeout=seconds):
+        if os.path.exists(f"{home}/{rewrite.DIRECTORY}"):
+            rewrite.finish(home)
+        yield
+
+
 def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime) -> Snapshot:
-    state, inverse = dict(snapshot.documents), {}
+    home, state, inverse = snapshot.home, dict(snapshot.documents), {}
     for name, patch in change.patches.items():
         if name not in state:
-            documents.path_of(snapshot.home, name)  # says which there are
+            documents.path_of(home, name)  # raises NotFound
         for step in patch:
-            store_files.checked_json(
-                step.get("value"), where=author.operation, above=str(step.get("path")).count("/")
-            )
+            checked_json(step.get("value"), where=author.operation, above=str(step.get("path")).count("/"))
         state[name], inverse[name] = apply_with_inverse(state[name], patch)
     for kind, made in change.appends.items():
-        archive.files_of(snapshot.home, kind)
-        store_files.checked_json(made, where=author.operation)
+        archive.files_of(home, kind)
+        checked_json(made, where=author.operation)
     patches = {name: patch for name, patch in change.patches.items() if patch}
     records = {kind: made for kind, made in change.appends.items() if made}
     entry = Entry(
         snapshot.revision + 1, clock.stamp(now), author.by, author.operation, author.reason,
         patches, {name: inverse[name] for name in patches}, records,
     )  # fmt: skip
-    line = journal.entry_line(entry)
+    line = entry_line(entry)
     end = snapshot.end
-    with storage_errors(snapshot.home):
+    with storage_errors(home):
         if not end:
-            end = _start_journal(snapshot.home, snapshot.revision, snapshot.stamps)
-        append(journal_path(snapshot.home), line, at=end)
-        files = (_grown(snapshot, end + len(line)), *snapshot.files[1:])
+            end = _start_journal(home, snapshot.revision, snapshot.stamps)
+        append(journal_path(home), line, at=end)
+        end += len(line)
+        grown = None  # if it cannot be asked for, the next load reads again
+        with suppress(OSError):
+            found = journal_path(home).stat()
+            grown = found.st_ino, found.st_mtime_ns, end
     after = snapshot._replace(
         revision=entry.revision, documents=state, changed=snapshot.changed | patches.keys(),
         pending=(*snapshot.pending, Pending(entry.revision, entry.at, records)) if records else snapshot.pending,
-        end=end + len(line), files=files,
+        end=end, files=(grown, *snapshot.files[1:]),
     )  # fmt: skip
     remember(after)
     return after
 
 
-def _grown(snapshot: Snapshot, end: int) -> FileId:
-    try:
-        found = journal_path(snapshot.home).stat()
-    except OSError:
-        return None  # the line is stored; the next load looks again
-    return found.st_ino, found.st_mtime_ns, end
-
-
 def _header(base: int, stamps: Iterable[str]) -> bytes:
-    return journal.header(base, made=[name for name in documents.OPTIONAL if name in stamps])
+    return journal_header(base, made=[name for name in documents.OPTIONAL if name in stamps])
 
 
 def _start_journal(home: Path, base: int, stamps: Iterable[str]) -> int:
@@ -165,89 +184,51 @@ def _start_journal(home: Path, base: int, stamps: Iterable[str]) -> int:
 
 
 def settle(snapshot: Snapshot, *, now: datetime) -> Snapshot:
-    """Return `snapshot` with what was amiss written down: hand edits, rebuilt files, a torn last line.
+    """Return `snapshot` after writing hand edits, rebuilt files and the removal of a torn last line to the disk.
 
     The caller holds the lock.
     """
     if snapshot.torn:
-        snapshot = _cut_torn(snapshot, now)
-    return fold(snapshot, now=now) if snapshot.amiss or snapshot.known else snapshot
-
-
-def _brought_in(snapshot: Snapshot, now: datetime) -> Snapshot:
-    """Return `snapshot` with what the files say committed; what does not parse is kept aside."""
-    if not snapshot.amiss and not snapshot.known:
-        return snapshot
-    with storage_errors(snapshot.home):
-        for name, file in snapshot.amiss.items():
-            if file.state == "corrupt":
-                data = documents.path_of(snapshot.home, name).read_bytes()
-                documents.quarantine(snapshot.home, name, data, at=clock.stamp(now))
-    return _bring_in(snapshot, now)
-
-
-def _bring_in(snapshot: Snapshot, now: datetime) -> Snapshot:
-    """Return `snapshot` with what the files say beyond the journal committed as a change of its own."""
-    before = snapshot._replace(documents={**snapshot.documents, **snapshot.known})
-    patches = {name: diff(known, snapshot.documents[name]) for name, known in snapshot.known.items()}
-    if not any(patches.values()):
-        return snapshot
-    words = {"edited": "edited by hand", "unstamped": "brought in", "missing": "made", "corrupt": "made"}
-    states = {words[file.state] for name, file in snapshot.amiss.items() if patches.get(name)}
-    author = Author(", ".join(sorted(states)) or "migrated", by=HAND if states else AETHER)
-    if not snapshot.revision and states == {"made"}:
-        author = Author(INIT, by=AETHER)
-    return _append(before, Change(patches), author, now)
-
-
-def _cut_torn(snapshot: Snapshot, now: datetime) -> Snapshot:
-    path = journal_path(snapshot.home)
-    with storage_errors(snapshot.home):
-        tail = path.read_bytes()[snapshot.end :]
-        if journal.scan(tail, base=snapshot.revision, where=str(path)).end:
-            # Whole by now: another writer was at it although the lock was held. It is not ours to cut.
-            return load(snapshot.home)
-        documents.quarantine(snapshot.home, "journal", tail, at=clock.stamp(now))
-        os.truncate(path, snapshot.end)
-    after = snapshot._replace(torn=False, files=(file_id(str(path)), *snapshot.files[1:]))
-    remember(after)
-    return after
+        home, path = snapshot.home, journal_path(snapshot.home)
+        with storage_errors(home):
+            tail = path.read_bytes()[snapshot.end :]
+            if scan_journal(tail, base=snapshot.revision, where=str(path)).end:
+                # Whole by now: another writer appended although the lock was held. It is not ours to cut.
+                snapshot = load(home)
+            else:
+                documents.quarantine(home, "journal", tail, at=clock.stamp(now))
+                os.truncate(path, snapshot.end)
+                snapshot = snapshot._replace(torn=False, files=(file_id(str(path)), *snapshot.files[1:]))
+                remember(snapshot)
+    return fold(snapshot, now=now) if snapshot.irregular or snapshot.known else snapshot
 
 
 def fold_home(home: Path, *, now: datetime) -> Snapshot:
     """Fold the journal of `home`: `aether fold`, the end of a command, a phase boundary."""
     snapshot = load(home)
     if (
-        not snapshot.amiss
+        not snapshot.irregular
         and not snapshot.torn
         and snapshot.end <= len(_header(snapshot.revision, snapshot.stamps))
     ):
         return snapshot
-    with locked(home):
+    with write_lock(home):
         return fold(settle(load(home), now=now), now=now)
 
 
-def _fold_quietly(snapshot: Snapshot, now: datetime) -> None:
-    try:
-        fold(snapshot, now=now)
-    except AetherError:
-        # The commit is durable already; the next opener folds, and doctor says what is wrong.
-        return
-
-
 def fold(snapshot: Snapshot, *, now: datetime) -> Snapshot:
-    """Return `snapshot` folded, with what was amiss in it; the caller holds the lock.
+    """Return `snapshot` folded, its hand edits and rebuilt documents included; the caller holds the lock.
 
-    A document that a person saved since it was loaded is brought in first, never written over.
+    A document that a person saved since it was loaded is committed first, never overwritten.
 
     Raises:
-        Conflict: another writer was here although the lock was held; nothing of its work is lost. Or a
+        Conflict: another writer was active although the lock was held; nothing of its work is lost. Or a
             document was edited again and again.
     """
     try:
         for _ in range(CONFLICT_TRIES):
             try:
-                return _fold(_brought_in(snapshot, now))
+                return _fold(_with_files_committed(snapshot, now))
             except _EditedMeanwhile:
                 snapshot = load(snapshot.home)
     except ConcurrentWrite as reason:
@@ -263,14 +244,37 @@ def fold(snapshot: Snapshot, *, now: datetime) -> Snapshot:
     )
 
 
+def _with_files_committed(snapshot: Snapshot, now: datetime) -> Snapshot:
+    """Return `snapshot` after committing what its files hold beyond the journal; unreadable files are kept aside."""
+    if not snapshot.irregular and not snapshot.known:
+        return snapshot
+    with storage_errors(snapshot.home):
+        for name, file in snapshot.irregular.items():
+            if file.state == "corrupt":
+                data = documents.path_of(snapshot.home, name).read_bytes()
+                documents.quarantine(snapshot.home, name, data, at=clock.stamp(now))
+    before = snapshot._replace(documents={**snapshot.documents, **snapshot.known})
+    patches = {name: diff(known, snapshot.documents[name]) for name, known in snapshot.known.items()}
+    if not any(patches.values()):
+        return snapshot
+    words = {"edited": "edited by hand", "unstamped": "brought in", "missing": "made", "corrupt": "made"}
+    states = {words[file.state] for name, file in snapshot.irregular.items() if patches.get(name)}
+    author = Author(", ".join(sorted(states)) or "migrated", by=HAND if states else AETHER)
+    if not snapshot.revision and states == {"made"}:
+        author = Author(INIT, by=AETHER)
+    return _append(before, Change(patches), author, now)
+
+
 def _fold(snapshot: Snapshot) -> Snapshot:
-    home, written = snapshot.home, snapshot.changed | snapshot.amiss.keys()
-    with storage_errors(home, left="What was committed stands in the journal."):
+    home, written = snapshot.home, snapshot.changed | snapshot.irregular.keys()
+    with storage_errors(home, left="The commits are in the journal."):
         found = read_journal(home)
         if snapshot.end and found.base + len(found.entries) != snapshot.revision:
             raise ConcurrentWrite(home)
         _to_history(home, found)
-        _forget(home, config.or_default(home).history_months)
+        if keep := config.or_default(home).history_months:
+            for path in month_files(home)[:-keep]:
+                path.unlink()
         archive.fold(home, snapshot.pending)
         _require_unedited(snapshot, documents.NAMES)
         for name in sorted(written):
@@ -281,7 +285,7 @@ def _fold(snapshot: Snapshot) -> Snapshot:
         stamps = {**snapshot.stamps, **dict.fromkeys(written, snapshot.revision)}
         end = _start_journal(home, snapshot.revision, stamps)
         after = snapshot._replace(
-            stamps=stamps, changed=frozenset(), pending=(), end=end, torn=False, amiss={}, known={},
+            stamps=stamps, changed=frozenset(), pending=(), end=end, torn=False, irregular={}, known={},
             files=file_ids(home),
         )  # fmt: skip
     remember(after)
@@ -295,9 +299,9 @@ def _require_unedited(snapshot: Snapshot, names: Iterable[str]) -> None:
             raise _EditedMeanwhile
 
 
-def _to_history(home: Path, found: journal.Scan) -> None:
-    """Move the journal's lines, byte for byte, behind the folded ones; once, however often it is done."""
-    months = journal.month_files(home)
+def _to_history(home: Path, found: Journal) -> None:
+    """Move the journal's lines, byte for byte, behind the folded ones; doing it again adds nothing."""
+    months = month_files(home)
     last = next(folded_entries(home, newest_first=True), None)
     fresh: dict[Path, list[bytes]] = {}
     for entry, line in zip(found.entries, found.lines, strict=True):
@@ -308,9 +312,3 @@ def _to_history(home: Path, found: journal.Scan) -> None:
     for path, lines in fresh.items():
         make_directory(path.parent)
         append(path, b"".join(lines), at=cut_torn_end(path))
-
-
-def _forget(home: Path, keep: int) -> None:
-    """Remove the months of history beyond the newest `keep`; 0, the default, keeps all of them."""
-    for path in journal.month_files(home)[:-keep] if keep else []:
-        path.unlink()

@@ -8,6 +8,7 @@ What belongs to the memory itself (capacities, thresholds, ratios) is in `memory
 from __future__ import annotations
 
 import json
+import operator
 import os
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -29,26 +30,30 @@ _VARIABLES = {name: key for key in KEYS.values() for name in key.env}
 
 
 class _Read(NamedTuple):
-    """Settings of one source by path, and what is wrong with the others by the name that it uses."""
+    """The settings of one source by path, and the errors of its invalid ones by the names it uses."""
 
     values: dict[str, Any]
     wrong: dict[str, AetherError]
     old: dict[str, str]
-    """Older names that it uses, with those of today."""
+    """The older names it uses, with those of today."""
 
 
-_CACHE: dict[Path, tuple[tuple[int, int], _Read]] = {}
+_NOTHING = _Read({}, {}, {})
+# Every commit asks for the settings: each source is read once while it stays as it is, and so is their sum.
+_FILES: dict[Path, tuple[tuple[int, int], _Read]] = {}
+_HOMES: dict[Path, tuple[tuple[_Read, ...], tuple[Config, dict[str, AetherError]]]] = {}
+_AROUND: dict[str, Any] = {}
 
 
 class Settings(NamedTuple):
-    """The settings that are set, and where each one came from."""
+    """The settings that are set, and the source of each one."""
 
     values: dict[str, Any]
     """By path."""
     origins: dict[str, str]
     """By path, of every setting: environment, file, home, user or default."""
     findings: list[Finding]
-    """Slips in the names of variables, mistakes in the files of home and user, and older names."""
+    """Unknown variables, mistakes in the files of home and user, and older names."""
 
 
 def load(home: Path) -> Config:
@@ -65,27 +70,33 @@ def load(home: Path) -> Config:
 
 
 def or_default(home: Path) -> Config:
-    """Return the configuration of `home`, with the defaults in place of what is wrong, so that repairs still work."""
+    """Return the configuration of `home`, with defaults for invalid settings, so that repairs still work."""
     return _of_home(home)[0]
 
 
 def load_with_errors(home: Path) -> tuple[Config, dict[str, str]]:
-    """Return the configuration of `home`, and what is wrong with it by key; what is wrong has its default.
+    """Return the configuration of `home`, with defaults for invalid settings, and the errors by key.
 
-    The key is empty where a whole file cannot be read.
+    The key is empty if a whole file cannot be read.
     """
     found, wrong = _of_home(home)
     return found, {name: str(reason) for name, reason in wrong.items()}
 
 
 def _of_home(home: Path) -> tuple[Config, dict[str, AetherError]]:
-    sources = [
-        _of_config(_path(user_file())),
-        _of_config(_path(home, NAME)),
-        _of_variables(os.environ, "AETHER_"),
-    ]
-    fields = {FIELDS[path]: value for one in sources for path, value in one.values.items() if path in FIELDS}
-    return Config(**fields), {name: reason for one in sources for name, reason in one.wrong.items()}
+    # The mapping below `os.environ`: to decode every name takes longer than the rest of a commit's own work.
+    raw = getattr(os.environ, "_data", os.environ)
+    if _AROUND.get("raw") != raw:
+        _AROUND.update(raw=dict(raw), user=Path(user_file()), read=_of_variables(os.environ, "AETHER_"))
+    sources = (_of_config(_AROUND["user"]), _of_config(_path(home, NAME)), _AROUND["read"])
+    known = _HOMES.get(home)
+    if known is None or not all(map(operator.is_, known[0], sources)):
+        fields = {
+            FIELDS[path]: value for one in sources for path, value in one.values.items() if path in FIELDS
+        }
+        wrong = {name: reason for one in sources for name, reason in one.wrong.items()}
+        known = _HOMES[home] = sources, (Config(**fields), wrong)
+    return known[1]
 
 
 def settings(
@@ -136,7 +147,7 @@ def settings(
 
 
 def unknown_variables(environ: Mapping[str, str]) -> list[Finding]:
-    """Return a finding for each `COMPACT_*` variable that is not a setting: a slip, or another program's."""
+    """Return a finding for each `COMPACT_*` variable that is not a setting: misspelt, or another program's."""
     unknown = sorted(name for name in environ if name.startswith("COMPACT_") and name not in _VARIABLES)
     fix = "Correct its name, or ignore this."
     return [
@@ -176,7 +187,7 @@ def _leaves(tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _unknown(name: str, value: Any) -> InvalidInput:
-    """Return the error for a name that is not a setting, with the one it may mean: one spelt alike in any table."""
+    """Return the error for a name that is not a setting, with the similar one that it may mean."""
     from difflib import get_close_matches
 
     if name in _TABLES:
@@ -192,30 +203,25 @@ def _unknown(name: str, value: Any) -> InvalidInput:
 
 
 def _of_config(path: Path) -> _Read:
-    """Return the settings of the `config.toml` at `path`, read once while it stays as it is; none where there is none."""
+    """Return the settings of the `config.toml` at `path`, read once while it stays as it is; none if it does not exist."""
     try:
         found = os.stat(path)
     except OSError:
-        return _Read({}, {}, {})
-    known = _CACHE.get(path)
+        return _NOTHING
+    known = _FILES.get(path)
     if known is None or known[0] != (found.st_mtime_ns, found.st_size):
-        known = _CACHE[path] = (found.st_mtime_ns, found.st_size), _of_file(path)
+        try:
+            read = _checked(parse_file(path), str(path), InvalidDocument, late=True)
+        except InvalidInput as reason:
+            read = _Read({}, {"": InvalidDocument(reason.what, fix=reason.fix, where=str(path))}, {})
+        except AetherError as reason:
+            read = _Read({}, {"": reason}, {})
+        known = _FILES[path] = (found.st_mtime_ns, found.st_size), read
     return known[1]
 
 
-def _of_file(path: Path) -> _Read:
-    try:
-        with files.storage_errors(path):
-            tree = parse_file(path)
-    except InvalidInput as reason:
-        return _Read({}, {"": InvalidDocument(reason.what, fix=reason.fix, where=str(path))}, {})
-    except AetherError as reason:
-        return _Read({}, {"": reason}, {})
-    return _checked(tree, str(path), InvalidDocument, late=True)
-
-
 def _of_variables(environ: Mapping[str, str], *prefixes: str) -> _Read:
-    """Return the settings that variables make; of two for one setting, that of the last prefix. Empty ones are not set."""
+    """Return the settings of variables; of two for one setting, that of the last prefix wins. Empty ones are not set."""
     values: dict[str, Any] = {}
     wrong: dict[str, AetherError] = {}
     given = [name for name in environ if name.startswith(prefixes) and name in _VARIABLES]
@@ -232,9 +238,9 @@ def _of_variables(environ: Mapping[str, str], *prefixes: str) -> _Read:
 
 
 def _value(kind: type, text: str) -> Any:
-    """Return `text` as a value of `kind` where it can be read as that, else the text itself.
+    """Return `text` as a value of `kind` if it can be read as one, else the text itself.
 
-    A list is JSON, or stands between commas (regular expressions may hold commas: use JSON).
+    A list is JSON, or separated by commas (regular expressions may hold commas: use JSON).
     """
     if kind is bool:
         return True if text.lower() in _YES else False if text.lower() in _NO else text
@@ -265,7 +271,7 @@ def form_of(path: Path) -> str:
 
 
 def parse_file(path: Path) -> Mapping[str, Any]:
-    """Return what the file at `path` holds, by the form that its name says.
+    """Return the content of the file at `path`, in the form of its name.
 
     Raises:
         NotFound: it cannot be read.
@@ -329,7 +335,7 @@ def example(form: str) -> str:
     tree = nested({path: key.default for path, key in KEYS.items()})
     if form == "json":
         return json.dumps(tree, indent=2) + "\n"
-    lines = ["# Configuration of aether: every setting with its default; its variables stand in parentheses."]
+    lines = ["# Configuration of aether: every setting with its default; its variables are in parentheses."]
     for table in dict.fromkeys(path.rpartition(".")[0] for path in KEYS):
         lines += ["", *([f"[{table}]" if form == "toml" else f"{table}:"] if table else [])]
         indent, sign = "  " if table and form == "yaml" else "", " = " if form == "toml" else ": "
@@ -341,11 +347,11 @@ def example(form: str) -> str:
 
 
 def create(path: str | os.PathLike[str]) -> Path:
-    """Write an example of every setting to `path`, in the form that its name says, and return it.
+    """Write an example of every setting to `path`, in the form of its name, and return it.
 
     Raises:
         Conflict: there is such a file.
-        InvalidInput: its name says no form.
+        InvalidInput: its name has another ending.
         StorageFailed: it cannot be written.
     """
     target = Path(path)

@@ -1,14 +1,10 @@
-"""Conversations: every message ever said under an id, and which of them are sent to a model now.
+"""Conversations: all messages of a conversation, and which of them are sent to a model now.
 
-Each lies in `conversations/<id>/history.jsonl`, appended to under a lock of its own, one write and one sync per
-call; `conversation_log` reads it. What a compaction replaced stays in the log, so that it can be undone, byte for byte, across several; an undo
-is a record like any other. A line that does not parse keeps its conversation from opening, and no other.
-
-The log of one conversation: what stands in its `history.jsonl`, read once and followed as it grows.
-
-One checksummed line per record, in the order of writing; the records of one call carry `more` but for the last, so
-that a call is in the log whole or not at all. A message line is numbered `n` from 1; what a compaction made carries
-`derived`, its step. The log says which messages are the present context; nothing in it is ever removed.
+Each is a log, `conversations/<id>/history.jsonl`, with a lock of its own. Every call appends its records in one write
+and one sync; all but the last carry `more`, so that a call is in the log whole or not at all. A message record has its
+number `n`, from 1, and `derived`, the step, if a compaction made it. Nothing in the log is ever removed: a compaction
+can be undone, byte for byte, across several, and the undo is a record too. A damaged line keeps its own conversation
+from opening, and no other.
 """
 
 from __future__ import annotations
@@ -24,7 +20,7 @@ from typing import Any, NamedTuple
 from aether import clock
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocument, NotFound, shown
 from aether.paths import directory_name, inside
-from aether.store import config, documents, files, journal
+from aether.store import config, documents, files
 from aether.store.files import ConcurrentWrite, append, locked, make_directory, storage_errors
 from aether.types import Finding, JsonObject
 
@@ -49,17 +45,17 @@ class Compaction(NamedTuple):
 
 
 class Log(NamedTuple):
-    """One conversation, as far as its file was read. Use the functions of `conversations` to look into it."""
+    """One conversation, as far as its file was read; only this module looks into it."""
 
     path: Path
     id: str
     texts: list[bytes]
-    """The JSON of message `n` at `n - 1`, as it stands."""
+    """The JSON of message `n` at `n - 1`, byte for byte."""
     derived: list[int]
-    """For each message the step of the compaction that made it, 0 where someone said it."""
+    """For each message the step of the compaction that made it, 0 if none did."""
     context: list[int]
     """Numbers of the messages that are live, in order."""
-    said: list[int]
+    uncompacted: list[int]
     """Numbers of what the context would be without any compaction."""
     compactions: list[Compaction]
     open: list[int]
@@ -69,7 +65,7 @@ class Log(NamedTuple):
     """Byte offset after the last whole call."""
     lines: int = 0
     last: bytes = b""
-    """The last line before `end`: where it changed, another log took the place of this one."""
+    """The last line before `end`: if it changed, another log replaced this one."""
     torn: bytes = b""
     """What follows `end`: a write that was cut off."""
 
@@ -84,10 +80,10 @@ def path_of(home: Path, id: str) -> Path:
     return inside(home, f"conversations/{directory_name(id, what='conversation')}") / FILE
 
 
-def load(home: Path, id: str, *, anew: bool = False) -> Log:
-    """Return the log of conversation `id`, empty where there is none.
+def load(home: Path, id: str, *, whole: bool = False) -> Log:
+    """Return the log of conversation `id`, empty if it does not exist.
 
-    Only what was appended since it was read last is read, unless it is asked for `anew`.
+    Only what was appended since the last call is read, unless the `whole` log is wanted.
 
     Raises:
         CorruptDocument: a line is damaged and others follow it.
@@ -96,7 +92,7 @@ def load(home: Path, id: str, *, anew: bool = False) -> Log:
         StorageFailed: it cannot be read.
     """
     path = path_of(home, id)
-    known = None if anew else _CACHE.pop(path, None)
+    known = None if whole else _CACHE.pop(path, None)
     try:
         with storage_errors(path, left="Nothing was read."), _opened(path) as file:
             inode = os.fstat(file.fileno()).st_ino
@@ -127,7 +123,7 @@ def _opened(path: Path) -> Any:
 
 
 def extended(log: Log, data: bytes) -> Log:
-    """Return `log` with what stands in `data`, which follows its end.
+    """Return `log` with the records of `data`, which follows its end.
 
     Raises:
         CorruptDocument, Conflict, InvalidDocument: as `load` says.
@@ -135,56 +131,50 @@ def extended(log: Log, data: bytes) -> Log:
     if log.end and data == log.torn:
         return log
     grown = log._replace(
-        texts=log.texts.copy(), derived=log.derived.copy(), context=log.context.copy(), said=log.said.copy(),
+        texts=log.texts.copy(), derived=log.derived.copy(), context=log.context.copy(), uncompacted=log.uncompacted.copy(),
         compactions=log.compactions.copy(), open=log.open.copy(),
     )  # fmt: skip
     at, end, last, number, good, bad = log.end, log.end, log.last, log.lines, log.lines, 0
     call: list[bytes] = []
     for line in data.splitlines(keepends=True):
         at, number = at + len(line), number + 1
-        body = journal.sealed_body(line) if line.endswith(b"\n") else None
+        body = files.sealed_body(line) if line.endswith(b"\n") else None
         if body is None:
             bad = bad or number
             continue
         if bad:
             raise _damaged(log.path, bad)
         call.append(body)
-        if not _has_more(body):
+        message = _MESSAGE.match(body)
+        if not (message and message[3]):
             for record in call:
-                _take(grown, record, good + 1)
+                _apply(grown, record, good + 1)
                 good += 1
             call, end, last = [], at, line
     return grown._replace(end=end, last=last, lines=good, torn=data[end - log.end :])
 
 
-def _has_more(body: bytes) -> bool:
-    found = _MESSAGE.match(body)
-    return bool(found and found[3])
-
-
-def _take(log: Log, body: bytes, number: int) -> None:
-    """Let one record count."""
+def _apply(log: Log, body: bytes, number: int) -> None:
+    """Apply one record to `log`."""
     if number == 1:
         _require_ours(log, files.parse_json(body, where=str(log.path)))
-    elif found := _MESSAGE.match(body):
+        return
+    if found := _MESSAGE.match(body):
         if int(found[1]) != len(log.texts) + 1:
             raise _damaged(log.path, number)
         log.texts.append(body[found.end() : -1])
         log.derived.append(int(found[2] or 0))
         if not found[2]:
             log.context.append(len(log.texts))
-            log.said.append(len(log.texts))
-    else:
-        _take_change(log, files.parse_json(body, where=str(log.path)))
-
-
-def _take_change(log: Log, record: JsonObject) -> None:
+            log.uncompacted.append(len(log.texts))
+        return
+    record = files.parse_json(body, where=str(log.path))
     if "clear" in record:
         log.context.clear()
-        log.said.clear()
+        log.uncompacted.clear()
         log.open.clear()
     elif "pop" in record:
-        log.said[:] = [n for n in log.said if n != log.context[-1]]
+        log.uncompacted[:] = [n for n in log.uncompacted if n != log.context[-1]]
         log.context.pop()
     elif "undo" in record:
         log.context[:] = expanded(record["context"])
@@ -206,7 +196,7 @@ def _require_ours(log: Log, header: JsonObject) -> None:
     if header.get("conversation") != log.id:
         raise Conflict(
             f"it belongs to conversation {shown(header.get('conversation'))}, not {shown(log.id)}.",
-            fix="Use an id that differs in more than capitals: this disk does not tell them apart.",
+            fix="Use an id that differs in more than capitals: this disk treats them as one.",
             where=str(log.path),
         )
 
@@ -214,14 +204,14 @@ def _require_ours(log: Log, header: JsonObject) -> None:
 def _damaged(path: Path, number: int) -> CorruptDocument:
     return CorruptDocument(
         f"line {number} is damaged, and others follow it.",
-        fix="Restore the line from a copy, or move the file away to begin anew; it was left as it is.",
+        fix="Restore the line from a copy, or move the file away to start the conversation again; it was left as it is.",
         where=str(path),
     )
 
 
 def header(id: str) -> bytes:
     """Return the first line of the log of conversation `id`."""
-    return journal.seal_json({"conversation": id, "format": FORMAT})
+    return files.seal_json({"conversation": id, "format": FORMAT})
 
 
 def ranges(found: Iterable[int]) -> list[list[int]]:
@@ -259,10 +249,10 @@ class Stored(NamedTuple):
 
 
 class Undone(NamedTuple):
-    """What an undo gave back."""
+    """The result of an undo."""
 
     messages: list[JsonObject]
-    """The context from now on: what the compaction was given, and what came since."""
+    """The context from now on: the messages before the compaction, and those since."""
     step: int
     findings: list[Finding]
 
@@ -273,7 +263,7 @@ def context(log: Log) -> list[JsonObject]:
 
 
 def history(log: Log) -> list[JsonObject]:
-    """Return every message that was ever said, in order; not what compactions made."""
+    """Return every message that was ever appended, in order; not the messages that compactions made."""
     return _messages(log, [n for n, step in enumerate(log.derived, 1) if not step])
 
 
@@ -282,7 +272,7 @@ def _messages(log: Log, found: Sequence[int]) -> list[JsonObject]:
 
 
 def next_step(log: Log) -> int:
-    """Return the step that the next compaction will be."""
+    """Return the step of the next compaction."""
     return len(log.compactions) + 1
 
 
@@ -313,11 +303,11 @@ def extend(home: Path, id: str, messages: Sequence[JsonObject], *, now: datetime
     """
     texts = [_text(message, nth) for nth, message in enumerate(messages)]
     at = clock.stamp(now)
-    return _change(home, id, lambda log: _said(len(log.texts) + 1, texts, at), now=now)
+    return _change(home, id, lambda log: _records(len(log.texts) + 1, texts, at), now=now)
 
 
 def pop(home: Path, id: str, *, now: datetime) -> JsonObject | None:
-    """Take the last message back and return it, None where there is none; history keeps it.
+    """Remove the last message from the context and return it, or None if the context is empty; history keeps it.
 
     Raises:
         LockTimeout, StorageFailed, CorruptDocument, Conflict: nothing was changed.
@@ -334,7 +324,7 @@ def pop(home: Path, id: str, *, now: datetime) -> JsonObject | None:
 
 
 def clear(home: Path, id: str, *, now: datetime) -> None:
-    """Begin the context anew, with nothing in it and nothing to undo; history keeps everything.
+    """Clear the context, so that it is empty and nothing can be undone; history keeps everything.
 
     Raises:
         LockTimeout, StorageFailed, CorruptDocument, Conflict: nothing was changed.
@@ -360,14 +350,14 @@ def record_compaction(
 ) -> int:
     """Store one compaction, all of it or nothing, make `after` the context, and return its step.
 
-    `before` is what the caller had. Where it begins as the context does, or as the history, only the rest is stored.
-    `places` says for each message of `after` its position in `before`, None for a new one. `read` is the log that
-    the caller worked on: what others appended since then stays in the context, behind `after`.
+    `before` is the caller's list. If it starts as the context does, or as the history, only the rest is stored.
+    `places` is the position in `before` of each message of `after`, None for a new one. `read` is the log that the
+    caller worked on: messages that others appended since then stay in the context, behind `after`.
 
     Raises:
         InvalidInput: a message or the receipt is not JSON.
         NotFound: there is no such home.
-        Conflict: others compacted, undid or took back since `read`.
+        Conflict: others compacted, undid or removed messages since `read`.
         LockTimeout, StorageFailed, CorruptDocument, Conflict: nothing was stored.
     """
     had = [_text(message, nth) for nth, message in enumerate(before)]
@@ -378,7 +368,7 @@ def record_compaction(
 
     def plan(log: Log) -> list[bytes]:
         step, known, late = next_step(log), _known(log, had), _late(log, read)
-        lines = _said(len(log.texts) + 1, had[len(known) :], at)
+        lines = _records(len(log.texts) + 1, had[len(known) :], at)
         reached = len(log.texts) + len(lines)
         sources = [*known, *range(len(log.texts) + 1, reached + 1)]
         results = []
@@ -412,10 +402,10 @@ def _late(log: Log, read: Log | None) -> list[int]:
 
 
 def undo(home: Path, id: str, *, now: datetime) -> Undone:
-    """Take the newest compaction back that was not, and return the context as it is then.
+    """Undo the newest compaction that is not undone, and return the context after that.
 
-    That is what the compaction was given, and what came since; again takes back the one before. Where the context
-    does not go on from what the compaction made, it is what the compaction was given, and a finding says so.
+    It has the messages before the compaction and those since. If the context does not continue the compaction's
+    result, it has those before only, and a finding says so.
 
     Raises:
         NotFound: there is no such conversation, or no compaction of it to undo.
@@ -441,7 +431,7 @@ def _require_compacted(log: Log) -> None:
 
 
 def _restored(log: Log) -> tuple[int, list[int], list[Finding]]:
-    """Return the step to undo, and the numbers of the context that it gives back."""
+    """Return the step to undo, the numbers of the context after that, and findings."""
     _require_compacted(log)
     if not log.open:
         what = f"conversation {shown(log.id)} has no compaction to undo; it has had {len(log.compactions)}."
@@ -455,9 +445,9 @@ def _restored(log: Log) -> tuple[int, list[int], list[Finding]]:
         "warning",
         "not-joined",
         f"conversation {log.id}",
-        f"it did not go on from what compaction {found.step} made, so it is what that was given; "
+        f"it did not continue the result of compaction {found.step}, so it has the messages before that; "
         f"{left} message(s) of it are in the history only.",
-        "Append those that are missed again.",
+        "Append those that you miss again.",
     )
     return found.step, list(found.before), [finding]
 
@@ -469,17 +459,14 @@ def stored_conversations(home: Path) -> list[Stored]:
         StorageFailed: they cannot be read.
     """
     with storage_errors(home, left="Nothing was read."):
-        found = [Stored(_id(path), path.stat().st_size, path) for path in _logs(home)]
-    return sorted(stored for stored in found if stored.bytes)  # an empty one was begun and never acknowledged
-
-
-def _logs(home: Path) -> list[Path]:
-    return sorted(path for path in (home / "conversations").glob(f"*/{FILE}") if path.is_file())
+        paths = (home / "conversations").glob(f"*/{FILE}")
+        found = [Stored(_id(path), path.stat().st_size, path) for path in paths if path.is_file()]
+    return sorted(stored for stored in found if stored.bytes)  # an empty one was never acknowledged
 
 
 def _id(path: Path) -> str:
     with path.open("rb") as file:
-        first = journal.unsealed(file.readline()) or {}
+        first = files.unsealed(file.readline()) or {}
     if "conversation" in first:
         return str(first["conversation"])
     from urllib.parse import unquote  # seldom needed
@@ -488,46 +475,39 @@ def _id(path: Path) -> str:
 
 
 def examine(home: Path) -> list[Finding]:
-    """Return what is wrong with the conversations of `home`."""
+    """Return the problems of the conversations of `home`."""
     found = []
     for stored in stored_conversations(home):
         path = stored.path
         place = path.relative_to(home).as_posix()
         try:
-            log = load(home, stored.id, anew=True)
+            log = load(home, stored.id, whole=True)
         except AetherError as reason:
             found.append(Finding("error", reason.code, place, reason.what, reason.fix))
-        else:
-            found += _amiss(log, path, place)
+            continue
+        if log.path != path:
+            what = f"it is the log of conversation {shown(log.id)}, which is kept elsewhere."
+            found.append(Finding("warning", "misplaced", place, what, "Remove it, if it is a copy."))
+        elif log.torn:
+            what = "the last write was cut off before it was acknowledged."
+            fix = 'Run "aether doctor --repair", or append to it.'
+            found.append(Finding("warning", "torn-line", place, what, fix))
     return found
 
 
-def _amiss(log: Log, path: Path, place: str) -> list[Finding]:
-    if log.path != path:
-        what = f"it says that it is conversation {shown(log.id)}, which is kept elsewhere."
-        return [Finding("warning", "misplaced", place, what, "Remove it, if it is a copy.")]
-    if log.torn:
-        what = "what was written last was cut off before it was acknowledged."
-        return [Finding("warning", "torn-line", place, what, 'Run "aether doctor --repair", or go on.')]
-    return []
-
-
 def repair(home: Path, *, now: datetime) -> list[str]:
-    """Cut off what was never written whole, and return what was done, in words."""
+    """Cut off torn ends, and return a line for each thing done."""
     done = []
     for stored in stored_conversations(home):
-        if _is_torn(home, stored.id):
+        try:
+            torn = load(home, stored.id).torn
+        except AetherError:
+            continue  # `examine` reports it
+        if torn:
             with _locked(home, stored.path), storage_errors(stored.path):
                 _end(home, load(home, stored.id), now)
             done.append(f"cut off the torn end of {stored.path.relative_to(home).as_posix()}")
     return done
-
-
-def _is_torn(home: Path, id: str) -> bool:
-    try:
-        return bool(load(home, id).torn)
-    except AetherError:
-        return False  # `examine` says what is wrong; it was left as it is
 
 
 def numbered(log: Log, messages: Sequence[JsonObject]) -> list[int]:
@@ -537,27 +517,27 @@ def numbered(log: Log, messages: Sequence[JsonObject]) -> list[int]:
 
 
 def _known(log: Log, had: list[bytes]) -> list[int]:
-    """Return the numbers of the stored messages that `had` begins with: of the context, or all that was said."""
+    """Return the numbers of the stored messages that `had` starts with: of the context, or of the uncompacted one."""
     live = _prefix(log, log.context, had)
     if len(live) == len(log.context):
         return live
-    return max(live, _prefix(log, log.said, had), key=len)
+    return max(live, _prefix(log, log.uncompacted, had), key=len)
 
 
-def _prefix(log: Log, numbered: list[int], had: list[bytes]) -> list[int]:
+def _prefix(log: Log, numbers: list[int], had: list[bytes]) -> list[int]:
     same = 0
-    for n, text in zip(numbered, had, strict=False):
+    for n, text in zip(numbers, had, strict=False):
         if log.texts[n - 1] != text:
             break
         same += 1
-    return numbered[:same]
+    return numbers[:same]
 
 
 def _text(message: JsonObject, nth: int) -> bytes:
     return files.json_line(files.checked_json(message, where=f"messages[{nth}]", above=1))
 
 
-def _said(first: int, texts: Sequence[bytes], at: str) -> list[bytes]:
+def _records(first: int, texts: Sequence[bytes], at: str) -> list[bytes]:
     return [_message_line(n, text, at) for n, text in enumerate(texts, first)]
 
 
@@ -601,17 +581,17 @@ def _locked(home: Path, path: Path) -> AbstractContextManager[None]:
 
 
 def _call(log: Log, records: list[bytes]) -> bytes:
-    """Return the lines of one call; a reader that misses the last one takes none of them."""
+    """Return the lines of one call; a reader that misses the last one ignores all of them."""
     more = [record.replace(b',"message":', b',"more":true,"message":', 1) for record in records[:-1]]
-    lines = b"".join(journal.seal(record) for record in [*more, records[-1]])
+    lines = b"".join(files.seal(record) for record in [*more, records[-1]])
     return lines if log.end else header(log.id) + lines
 
 
 def _end(home: Path, log: Log, now: datetime) -> int:
-    """Return where the log ends, having cut off what was never written whole, and kept what may have been."""
+    """Return the end of the log after cutting off its torn end, which is kept if it has a whole line."""
     if log.torn:
         if any(
-            line.endswith(b"\n") and journal.sealed_body(line) is None
+            line.endswith(b"\n") and files.sealed_body(line) is None
             for line in log.torn.splitlines(keepends=True)
         ):
             documents.quarantine(home, f"conversation-{log.path.parent.name}", log.torn, at=clock.stamp(now))

@@ -1,219 +1,169 @@
-"""Doctor: what is wrong with a home, and how much of it can be mended without losing anything.
+"""Doctor: a check of the files of a home, and the repair of what can be repaired without losing anything.
 
-`examine` only reads. `repair` removes what killed processes left, keeps aside what cannot be read, and
-rebuilds what backups and the journal allow; nothing is deleted because it failed to parse.
+`examine` only reads. `repair` removes the leftovers of killed processes, keeps unreadable files aside, and rebuilds
+from backups and the journal; nothing is deleted because it failed to parse.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
 from aether import clock
 from aether.errors import AetherError, CorruptDocument, InvalidDocument
 from aether.schemas import check
-from aether.store import archive, config, conversations, documents, files, journal, rewrite
-from aether.store import snapshot as store_snapshot
-from aether.store.commit import fold, settle
-from aether.store.conversations import FILE
-from aether.store.files import leftover_temps, locked, storage_errors, write_whole
-from aether.store.journal import folded_entries
-from aether.types import Finding, Level
+from aether.store import archive, config, conversations, documents, rewrite
+from aether.store.commit import fold, settle, write_lock
+from aether.store.files import (
+    json_document,
+    leftover_temps,
+    parse_json,
+    storage_errors,
+    unsealed,
+    write_whole,
+)
+from aether.store.snapshot import (
+    entry_line,
+    folded_entries,
+    journal_header,
+    journal_path,
+    load,
+    read_journal,
+    scan_journal,
+)
+from aether.types import Finding
 
 REPAIR = 'Run "aether doctor --repair".'
+_ORDER = {"error": 0, "warning": 1, "info": 2}
 
 
 def examine(home: Path) -> list[Finding]:
-    """Return what is wrong with the files of `home`, errors first."""
+    """Return the problems of the files of `home`, errors first."""
     found = [
-        *_temps(home),
-        *_begun(home),
-        *_torn(home),
+        *_leftovers(home),
+        *_torn_lines(home),
         *_unreadable_files(home),
-        *_kept_aside(home),
-        *_history(home),
-        *_no_files(home),
+        *_history_gap(home),
         *conversations.examine(home),
-        *_settings(home),
     ]
     try:
-        snapshot = store_snapshot.load(home)
+        config.load(home)
+    except AetherError as reason:
+        found.append(Finding("error", reason.code, "config.toml", reason.what, reason.fix))
+    try:
+        snapshot = load(home)
     except AetherError as reason:
         found.append(Finding("error", reason.code, reason.where, reason.what, reason.fix))
     else:
-        for name, file in snapshot.amiss.items():
-            level: Level = "warning" if file.state in ("edited", "unstamped") else "error"
-            found.append(Finding(level, file.state, f"{name}.json", f"the file is {file.state}.", REPAIR))
+        found += [
+            Finding(
+                "warning" if file.state in ("edited", "unstamped") else "error",
+                file.state, f"{name}.json", f"the file is {file.state}.", REPAIR,
+            )
+            for name, file in snapshot.irregular.items()
+        ]  # fmt: skip
         for name in documents.NAMES:
             found += check.findings(name, snapshot.documents[name])
-    order = {"error": 0, "warning": 1, "info": 2}
-    return sorted(found, key=lambda finding: order[finding.level])
+    return sorted(found, key=lambda finding: _ORDER[finding.level])
 
 
-def _temps(home: Path) -> list[Finding]:
-    return [
-        Finding("warning", "temp-file", str(path.relative_to(home)), "a killed process left it.", REPAIR)
-        for path in leftover_temps(home)
-    ]
+def _leftovers(home: Path) -> Iterator[Finding]:
+    for path in leftover_temps(home):
+        yield Finding("warning", "temp-file", _place(home, path), "a killed process left it.", REPAIR)
+    if (home / rewrite.DIRECTORY).exists():
+        what = "an erasing was interrupted; the next change of the home goes on with it."
+        yield Finding("warning", "erasing", f"{rewrite.DIRECTORY}/", what, REPAIR)
 
 
-def _begun(home: Path) -> list[Finding]:
-    if not (home / rewrite.DIRECTORY).exists():
-        return []
-    what = "an erasing was interrupted; the next change of the home goes on with it."
-    return [Finding("warning", "erasing", f"{rewrite.DIRECTORY}/", what, REPAIR)]
+def _place(home: Path, path: Path) -> str:
+    return str(path.relative_to(home))
 
 
-def _torn(home: Path) -> list[Finding]:
-    found = []
+def _torn_lines(home: Path) -> Iterator[Finding]:
     for kind in (*archive.MONTHLY, *archive.SINGLE):
         for path in archive.files_of(home, kind):
-            place = str(path.relative_to(home))
+            place = _place(home, path)
             for number, line in enumerate(path.read_bytes().splitlines(keepends=True), 1):
                 if not line.endswith(b"\n"):
-                    found.append(
-                        Finding(
-                            "warning",
-                            "torn-line",
-                            place,
-                            "the last line was cut off; the journal has it.",
-                            REPAIR,
-                        )
-                    )
-                elif _unreadable(line):
-                    found.append(
-                        Finding(
-                            "error",
-                            "damaged-line",
-                            f"{place}:{number}",
-                            "not JSON.",
-                            "Restore the line from a copy; the file was left as it is.",
-                        )
-                    )
+                    what = "the last line was cut off; the journal has it."
+                    yield Finding("warning", "torn-line", place, what, REPAIR)
+                elif _is_unreadable(line):
+                    fix = "Restore the line from a copy; the file was left as it is."
+                    yield Finding("error", "damaged-line", f"{place}:{number}", "not JSON.", fix)
     try:
-        scan = store_snapshot.read_journal(home)
-        if scan.torn:
-            found.append(
-                Finding(
-                    "warning",
-                    "torn-line",
-                    "data/journal.jsonl",
-                    "the last line was cut off before it was acknowledged.",
-                    REPAIR,
-                )
-            )
-        if scan.ignored:
-            found.append(
-                Finding(
-                    "info",
-                    "repeated-revision",
-                    "data/journal.jsonl",
-                    f"{scan.ignored} line(s) of writers that met although the lock was held; each was done again.",
-                    "Keep the home on a local disk.",
-                )
-            )
+        journal = read_journal(home)
     except (AetherError, OSError):
-        pass  # `load` says it better
-    return found
+        return  # `load` reports it
+    if journal.torn:
+        what = "the last line was cut off before it was acknowledged."
+        yield Finding("warning", "torn-line", "data/journal.jsonl", what, REPAIR)
+    if journal.ignored:
+        what = f"{journal.ignored} line(s) of concurrent writers although the lock was held; each was done again."
+        fix = "Keep the home on a local disk."
+        yield Finding("info", "repeated-revision", "data/journal.jsonl", what, fix)
 
 
-def _unreadable(line: bytes) -> bool:
+def _is_unreadable(text: bytes) -> bool:
     try:
-        files.parse_json(line, where="line")
+        parse_json(text, where="line")
     except CorruptDocument:
         return True
     return False
 
 
-def _unreadable_files(home: Path) -> list[Finding]:
-    """Return findings for snapshots and hand-offs that do not parse; a hand-off is made again when asked for."""
-    return [
-        Finding(
-            "warning",
-            "unreadable",
-            str(path.relative_to(home)),
-            "not JSON.",
-            "Remove it, or restore it from a copy.",
-        )
-        for directory in ("snapshots", "compressions")
-        for path in sorted((home / directory).glob("*.json"))
-        if _unreadable(path.read_bytes())
-    ]
+def _unreadable_files(home: Path) -> Iterator[Finding]:
+    """Yield findings for snapshots and hand-offs that do not parse, and for files in quarantine."""
+    for directory in ("snapshots", "compressions"):
+        for path in sorted((home / directory).glob("*.json")):
+            if _is_unreadable(path.read_bytes()):
+                fix = "Remove it, or restore it from a copy."
+                yield Finding("warning", "unreadable", _place(home, path), "not JSON.", fix)
+    for path in sorted((home / "quarantine").glob("*")):
+        what = "was unreadable and is kept here."
+        yield Finding("info", "quarantine", _place(home, path), what, "Look at it, then remove it.")
+    # `conversations` lists files only.
+    for path in sorted((home / "conversations").glob(f"*/{conversations.FILE}")):
+        if path.is_dir():
+            what = "it is a directory, and no log of a conversation."
+            yield Finding("error", "no-file", path.relative_to(home).as_posix(), what, "Move it away.")
 
 
-def _kept_aside(home: Path) -> list[Finding]:
-    return [
-        Finding(
-            "info",
-            "quarantine",
-            str(path.relative_to(home)),
-            "was unreadable and is kept here.",
-            "Look at it, then remove it.",
-        )
-        for path in sorted((home / "quarantine").glob("*"))
-    ]
-
-
-def _history(home: Path) -> list[Finding]:
+def _history_gap(home: Path) -> Iterator[Finding]:
     expected = None
     for entry in folded_entries(home):
         if expected is not None and entry.revision != expected:
-            where = f"revision {expected}"
-            return [
-                Finding(
-                    "warning",
-                    "history-gap",
-                    where,
-                    f"missing from the history; the next is {entry.revision}.",
-                    "Undo and time travel stop here; the present state is whole.",
-                )
-            ]
+            what = f"missing from the history; the next is {entry.revision}."
+            fix = "Undo and time travel stop here; the present state is whole."
+            yield Finding("warning", "history-gap", f"revision {expected}", what, fix)
+            return
         expected = entry.revision + 1
-    return []
-
-
-def _no_files(home: Path) -> list[Finding]:
-    """Return findings for what stands where the log of a conversation belongs; `conversations` passes it over."""
-    what, fix = "it is a directory, and no log of a conversation.", "Move it away."
-    return [
-        Finding("error", "no-file", path.relative_to(home).as_posix(), what, fix)
-        for path in sorted((home / "conversations").glob(f"*/{FILE}"))
-        if path.is_dir()
-    ]
-
-
-def _settings(home: Path) -> list[Finding]:
-    try:
-        config.load(home)
-    except AetherError as reason:
-        return [Finding("error", reason.code, "config.toml", reason.what, reason.fix)]
-    return []
 
 
 def repair(home: Path, *, now: datetime) -> list[str]:
-    """Mend what can be mended, under the lock, and return what was done, in words."""
+    """Repair the files of `home` under the lock, and return a line for each thing done."""
     done = []
-    with locked(home):
+    with write_lock(home):
         with storage_errors(home):
             for path in leftover_temps(home):
                 os.unlink(path)
-                done.append(f"removed {path.relative_to(home)}, left by a killed process")
+                done.append(f"removed {_place(home, path)}, left by a killed process")
             done += _repair_journal(home, now)
         for name in documents.NAMES:
             done += _repair_document(home, name, now)
-        snapshot = store_snapshot.load(home)
-        amiss = sorted(snapshot.amiss)
+        snapshot = load(home)
+        irregular = sorted(snapshot.irregular)
         fold(settle(snapshot, now=now), now=now)
-        done += [f"wrote {name}.json anew from what is known" for name in amiss]
+        done += [f"wrote {name}.json again from what is known" for name in irregular]
     return done + conversations.repair(home, now=now)
 
 
 def _repair_journal(home: Path, now: datetime) -> list[str]:
-    path = store_snapshot.journal_path(home)
+    path = journal_path(home)
     try:
         data = path.read_bytes()
-        found = journal.scan(data, where=path.name)
+        found = scan_journal(data, where=path.name)
         if found.base + len(found.entries) >= _newest_stamp(home):
             return []
     except FileNotFoundError:
@@ -225,7 +175,7 @@ def _repair_journal(home: Path, now: datetime) -> list[str]:
     write_whole(path, good)
     lost = max(data.count(b"\n") - good.count(b"\n"), 0)
     return [
-        f"kept the damaged journal as {kept.relative_to(home)}; {lost} line(s) after the damage are only there"
+        f"kept the damaged journal as {_place(home, kept)}; {lost} line(s) after the damage are only there"
     ]
 
 
@@ -240,30 +190,30 @@ def _good_part(home: Path, data: bytes) -> bytes:
     last = next(folded_entries(home, newest_first=True), None)
     reached = max(last.revision if last else 0, newest)
     lines = data.splitlines(keepends=True)
-    start = journal.unsealed(lines[0]) if lines else None
+    start = unsealed(lines[0]) if lines else None
     ours: dict[int, bytes] = {}
     for line in lines:
-        fields = journal.unsealed(line) if line.endswith(b"\n") else None
+        fields = unsealed(line) if line.endswith(b"\n") else None
         if fields and "revision" in fields:
             ours.setdefault(fields["revision"], line)
-    # The header alone may be damaged: the commits after it count where they go on from what is known.
+    # The header alone may be damaged: the commits after it count if they follow the last known revision.
     base = min(min(ours, default=reached + 1) - 1, reached)
     if start and "base" in start:
         base = start["base"]
     # A fold that was cut short has its lines in the history already.
-    known = ours | {entry.revision: journal.entry_line(entry) for entry in folded_entries(home, after=base)}
-    revision, good = base + 1, [journal.header(base, made=made)]
+    known = ours | {entry.revision: entry_line(entry) for entry in folded_entries(home, after=base)}
+    revision, good = base + 1, [journal_header(base, made=made)]
     while revision in known:
         good.append(known[revision])
         revision += 1
-    return b"".join(good) if revision > newest else journal.header(reached, made=made)
+    return b"".join(good) if revision > newest else journal_header(reached, made=made)
 
 
 def _repair_document(home: Path, name: str, now: datetime) -> list[str]:
     """Put a document aside that keeps the home from opening, so that the last good state takes its place."""
     path = documents.path_of(home, name)
     try:
-        store_snapshot.load(home)
+        load(home)
     except AetherError as reason:
         if not reason.where.startswith((f"{name}.json", f"{name}#")):
             return []
@@ -273,22 +223,23 @@ def _repair_document(home: Path, name: str, now: datetime) -> list[str]:
         if path.exists():
             kept = documents.quarantine(home, name, path.read_bytes(), at=clock.stamp(now))
             path.unlink()
-            done.append(f"kept {name}.json as {kept.relative_to(home)}: {reason.what}")
+            done.append(f"kept {name}.json as {_place(home, kept)}: {reason.what}")
         try:
-            store_snapshot.load(home)
+            load(home)
         except CorruptDocument:
-            done.append(_begin_anew(home, name))
+            backup = documents.newest_good_backup(home, name, until=1 << 62)
+            if backup.value is None:
+                done.append(
+                    f"replaced {name}.json by an empty one: neither a backup nor the journal could rebuild it"
+                )
+            else:
+                done.append(
+                    f"took {name}.json from its backup of revision {backup.revision}: the journal after it is damaged"
+                )
+            write_whole(
+                path, json_document(documents.default(name) if backup.value is None else backup.value)
+            )
         except AetherError:
-            pass  # another document stands in the way; its turn comes
+            pass  # another document keeps the home from opening; its turn comes
         return done
     return []
-
-
-def _begin_anew(home: Path, name: str) -> str:
-    """Put the newest good backup in the place of document `name`, or the shipped one, beside what was kept."""
-    backup = documents.newest_good_backup(home, name, until=1 << 62)
-    if backup.value is None:
-        write_whole(documents.path_of(home, name), files.json_document(documents.default(name)))
-        return f"began {name}.json anew: neither a backup nor the journal could rebuild it"
-    write_whole(documents.path_of(home, name), files.json_document(backup.value))
-    return f"took {name}.json from its backup of revision {backup.revision}: the journal after it is damaged"

@@ -1,10 +1,10 @@
 """Documents: JSON files that a person may read and edit, each stamped with the revision it contains.
 
 The stamp is the last member of the file: `"stamp": {"revision": …, "checksum": …}`, the checksum over
-the bytes before it. A file whose bytes no longer match was edited by hand, and is brought in as such;
-a file that does not parse is kept in `quarantine/` and rebuilt from a backup and the journal (`rebuild`).
+the bytes before it. A file whose bytes no longer match was edited by hand, and the edit is committed; a file that does
+not parse is kept in `quarantine/` and rebuilt from a backup and the journal (`snapshot.rebuild`).
 
-An optional document has no file until something is in it: without one it is its default, and nothing is amiss.
+An optional document has no file until it has content; without one it is its default.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 from aether.errors import AetherError, CorruptDocument, NotFound, shown
 from aether.paths import resource
-from aether.store import files, journal
+from aether.store import files
 from aether.store.files import make_directory, write_whole
 
 ALWAYS = ("memory", "pheromones", "COLONY_STATE")
@@ -31,13 +31,13 @@ State = Literal["good", "edited", "unstamped", "corrupt", "missing"]
 
 
 class Document(NamedTuple):
-    """One file as it was found."""
+    """The content of one file."""
 
     state: State
     value: Any
-    """The content without its stamp; None where it is corrupt or missing."""
+    """The content without its stamp; None if it is corrupt or missing."""
     revision: int
-    """The revision of the stamp; 0 where there is none."""
+    """The revision of the stamp; 0 without one."""
 
 
 def path_of(home: Path, name: str) -> Path:
@@ -55,12 +55,12 @@ def path_of(home: Path, name: str) -> Path:
 
 @lru_cache(maxsize=8)
 def default(name: str) -> Any:
-    """Return what document `name` is before anything happened; shared, so never changed."""
+    """Return document `name` as a new home has it; shared, so never changed."""
     return files.parse_json(resource(f"data/{name}.json").read_bytes(), where=name)
 
 
 def read(path: Path) -> Document:
-    """Return the document at `path`, and what its stamp says of it."""
+    """Return the document at `path`."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -78,7 +78,7 @@ def parse(data: bytes, *, where: str) -> Document:
         return Document("corrupt", None, 0)
     stamp = value.pop("stamp", None)
     found = _STAMP.search(data)
-    if found and journal.checksum(data[: found.start()]) == found[2].decode():
+    if found and files.checksum(data[: found.start()]) == found[2].decode():
         return Document("good", value, int(found[1]))
     revision = stamp.get("revision") if isinstance(stamp, dict) else None
     if type(revision) is int and revision >= 0:
@@ -91,7 +91,7 @@ def encode(value: dict[str, Any], revision: int, *, size: int) -> bytes:
     body = files.json_document(value, size=size).removesuffix(b"\n}\n")
     return body + b',\n  "stamp": {"revision": %d, "checksum": "%s"}\n}\n' % (
         revision,
-        journal.checksum(body).encode(),
+        files.checksum(body).encode(),
     )
 
 
@@ -107,14 +107,14 @@ def write(home: Path, name: str, value: dict[str, Any], revision: int) -> None:
 
 
 def backup_default(home: Path, name: str, revision: int) -> None:
-    """Keep, as a backup, that optional document `name` was its default until `revision`."""
+    """Keep the default of optional document `name` as its backup of `revision`."""
     path = backups_of(home, name) / f"{name}.{revision:012d}.json"
     make_directory(path.parent)
     write_whole(path, encode(default(name), revision, size=0))
 
 
 def read_revision(path: Path) -> int | None:
-    """Return the revision that the end of the file at `path` names, or None; reads only the end."""
+    """Return the revision in the stamp of the file at `path`, or None; only its end is read."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - 200))
@@ -136,7 +136,7 @@ def backups(home: Path, name: str) -> list[Path]:
 
 
 def existing_optional(home: Path) -> tuple[str, ...]:
-    """Return the optional documents of which `home` has a file, or a backup of one."""
+    """Return the optional documents with a file or a backup in `home`."""
     return tuple(name for name in OPTIONAL if path_of(home, name).exists() or backups(home, name))
 
 

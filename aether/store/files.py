@@ -1,36 +1,21 @@
-"""Files: the one writer of whole files and the one appender of lines.
+"""Files: how the bytes of a home reach the disk, as JSON, as whole files, as appended lines, under a lock.
 
-`write_whole` either replaces the target with all of `data`, durably, or leaves it untouched and leaves
-nothing behind; on any exception, Ctrl-C included, the temp file goes. `append` is one write and one
-sync; what could not be acknowledged is cut off again. Only a killed process can leave a temp file, and
-`doctor` removes those (`TEMP_SUFFIX`).
-
-Codec: one canonical form of JSON, exact in both directions.
-
-UTF-8, no NaN, two-space indent for documents, one line for the journal. orjson writes whole documents
-(the standard encoder is sixty times slower with an indent), the standard library writes what orjson
-refuses (lone surrogates, numbers beyond 64 bits) and reads everything, because orjson turns large
-integers into floats without a word. A test holds both to the same bytes, but for the exponents of floats
-(`1e16`, `1e+16`).
-
-The lock: one per home, held for a commit or a fold only, never while a model is asked.
-
-On Unix it is `flock` on `<home>/lock`, taken directly: that is the very lock which `filelock.FileLock`
-takes on the same file, without the 28 ms that importing it costs. Elsewhere `filelock` takes it. A killed
-holder frees it at once; the name of a holder in the file is only for the message.
+`write_whole` replaces a file durably or leaves it as it was, and removes its temp file on every exception; only a
+killed process can leave one. `append` is one write and one sync, and truncates what it could not acknowledge. The
+lock of a directory is freed when its holder dies.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import json
 import math
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -43,56 +28,71 @@ from aether.errors import (
     StorageFailed,
     shown,
 )
-from aether.store import config
+from aether.types import JsonObject
 
 TEMP_SUFFIX = ".aether-tmp"
 # Windows refuses to replace a file that a reader holds open; readers close within milliseconds.
 REPLACE_TRIES = 20
 BLOCK_BYTES = 1 << 16
+# Deeper than any note, shallower than every codec's own limit (orjson 254, the standard library about 1000).
+MAX_DEPTH = 100
+# Below this the standard encoder takes under 3 ms, less than importing orjson does.
+SMALL_CHARS = 20_000
+# Python reads and writes whole numbers of at most 4300 digits, which is 14,280 bits.
+MAX_NUMBER_BITS = 14_000
+# A commit takes about a millisecond, a fold of a full home about twenty: this is hundreds of holders.
+LOCK_SECONDS = 30.0
+FIRST_WAIT_SECONDS = 0.0005
+LONGEST_WAIT_SECONDS = 0.02
+_MARK = b',"checksum":"'
+# 64 bits of sha256: they show accidents, and are no protection against the owner of the file.
+_CHECKSUM_CHARS = 16
+_FREE_SPACE = "Free some space, then try again."
+_MAKE_WRITABLE = "Make the home writable, or use another with --home."
+_FIXES = {
+    errno.ENOSPC: _FREE_SPACE,
+    errno.EDQUOT: _FREE_SPACE,
+    errno.EROFS: _MAKE_WRITABLE,
+    errno.EACCES: _MAKE_WRITABLE,
+    errno.EPERM: _MAKE_WRITABLE,
+}
 _sync_data = getattr(os, "fdatasync", os.fsync)
 
 
 class ConcurrentWrite(Exception):
-    """Another writer was at a file although the lock was held; `commit` plans anew."""
+    """Another process wrote to a file although the lock was held; `commit` plans again."""
 
 
 @contextlib.contextmanager
 def storage_errors(where: str | os.PathLike[str], *, left: str = "Nothing was stored.") -> Iterator[None]:
-    """Turn an `OSError` of the block into an error of ours that says what is `left` and what to do.
+    """Turn an `OSError` of the block into one of our errors, which says what is `left` and what to do.
 
     Raises:
-        NotFound: the home, or a directory in it, is gone.
-        StorageFailed: read-only, full, or failing.
+        NotFound: the home, or a directory in it, does not exist.
+        StorageFailed: the disk is read-only, full or failing.
     """
     try:
         yield
     except (AetherError, ConcurrentWrite):
-        raise  # LockTimeout is an OSError too, and says it better
+        raise  # LockTimeout is an OSError too
     except FileNotFoundError as reason:
         raise NotFound(
-            "the home, or a part of it, is gone.",
+            "the home, or a part of it, does not exist.",
             fix='Run "aether init", or restore it.',
             where=os.fspath(where),
         ) from reason
     except OSError as reason:
-        fix = {
-            errno.ENOSPC: "Free some space, then try again.",
-            errno.EDQUOT: "Free some space, then try again.",
-            errno.EROFS: "Make the home writable, or use another with --home.",
-            errno.EACCES: "Make the home writable, or use another with --home.",
-            errno.EPERM: "Make the home writable, or use another with --home.",
-        }.get(reason.errno or 0, "Check the disk, then try again.")
-        raise StorageFailed(
-            f"{reason.strerror or reason}. {left}", fix=fix, where=os.fspath(where)
-        ) from reason
+        fix = _FIXES.get(reason.errno or 0, "Check the disk, then try again.")
+        what = f"{reason.strerror or reason}. {left}"
+        raise StorageFailed(what, fix=fix, where=os.fspath(where)) from reason
 
 
 def write_whole(
     path: Path, data: bytes, *, backup: Path | None = None, last_look: Callable[[], None] = lambda: None
 ) -> None:
-    """Replace the file at `path` with `data`, durably; keep the old file as `backup` where one is named.
+    """Replace the file at `path` with `data`, durably; the old file becomes `backup` if that is given.
 
-    `last_look` is called when all is written but the name: what it raises leaves the old file as it is.
+    `last_look` is called just before the rename; an exception of it leaves the old file as it is.
     """
     temp = path.with_name(f".{path.name}.{os.urandom(6).hex()}{TEMP_SUFFIX}")
     try:
@@ -114,21 +114,21 @@ def write_whole(
 
 
 def write_all(handle: int, data: bytes) -> None:
-    """Write every byte of `data`; a short write goes on where it stopped."""
+    """Write every byte of `data`, in several writes if one is short."""
     view = memoryview(data)
     while view:
         view = view[os.write(handle, view) :]
 
 
 def keep_backup(path: Path, backup: Path) -> None:
-    """Keep the present file of `path` under the name `backup`: a second name, no second write."""
+    """Keep the present file of `path` as `backup`, by a hard link if the file system has them."""
     make_directory(backup.parent)
     if backup.exists():
         return
     try:
         os.link(path, backup)
         sync_directory(backup.parent)
-    except OSError:  # a file system without hard links
+    except OSError:
         write_whole(backup, path.read_bytes())
 
 
@@ -145,9 +145,9 @@ def _replace(temp: Path, path: Path) -> None:
 
 
 def make_directory(directory: Path) -> None:
-    """Make `directory`, and what it lies in, durably: a file synced in it is lost with its name.
+    """Make `directory` and its parents durably: a file synced in it would be lost with its name.
 
-    It is its owner's alone: the names in a home are those of conversations.
+    Only the owner can read it: the names in a home are those of conversations.
     """
     if directory.is_dir():
         return
@@ -157,7 +157,7 @@ def make_directory(directory: Path) -> None:
 
 
 def sync_directory(directory: Path) -> None:
-    """Make the names in `directory` durable; a no-op where directories cannot be synced."""
+    """Make the names in `directory` durable; a no-op on systems that cannot sync directories."""
     if os.name == "nt":  # pragma: no cover - Windows has no handle for a directory
         return
     handle = os.open(directory, os.O_RDONLY)
@@ -170,12 +170,12 @@ def sync_directory(directory: Path) -> None:
 def append(path: Path, data: bytes, *, at: int) -> None:
     """Append `data` to the file at `path`, whose end is at byte `at`, durably.
 
-    On any exception the file is cut back to `at`: what is not acknowledged shall not be there.
+    On any exception the file is truncated to `at`, so that it holds nothing unacknowledged.
 
     Raises:
-        NotAlone: the file does not end at `at`: another writer was here although we hold the lock.
+        ConcurrentWrite: the file does not end at `at`: another process wrote although we hold the lock.
     """
-    # Only a file that is to begin is made: one that vanished must not come back empty.
+    # Only an empty file is created: one that vanished must not come back empty.
     make = 0 if at else os.O_CREAT
     handle = os.open(path, os.O_RDWR | make | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600)
     try:
@@ -188,14 +188,17 @@ def append(path: Path, data: bytes, *, at: int) -> None:
                 sync_directory(path.parent)
             _require_ours(handle, path, data, at)
         except BaseException:
-            _cut(handle, at, at + len(data))
+            with contextlib.suppress(OSError):
+                if os.fstat(handle).st_size <= at + len(data):  # else another's bytes follow
+                    os.ftruncate(handle, at)
+                    os.fsync(handle)
             raise
     finally:
         close(handle)
 
 
 def _require_ours(handle: int, path: Path, data: bytes, at: int) -> None:
-    # Either can only be if the lock did not hold: then ours counts if it stands where it belongs.
+    # Without a working lock, a line counts only if it is at its place.
     found = os.fstat(handle)
     if found.st_size != at + len(data) and os.pread(handle, len(data), at) != data:
         raise ConcurrentWrite(path)
@@ -204,20 +207,13 @@ def _require_ours(handle: int, path: Path, data: bytes, at: int) -> None:
 
 
 def close(handle: int) -> None:
-    """Close `handle` of a file that is already synced: an error here would deny what is stored."""
+    """Close `handle` of a file that is synced; an error is ignored, because the data is stored."""
     with contextlib.suppress(OSError):
         os.close(handle)
 
 
-def _cut(handle: int, at: int, end: int) -> None:
-    with contextlib.suppress(OSError):
-        if os.fstat(handle).st_size <= end:  # else another's bytes follow
-            os.ftruncate(handle, at)
-            os.fsync(handle)
-
-
 def cut_torn_end(path: Path) -> int:
-    """Return the length of the file at `path` up to its last whole line, having cut off what follows."""
+    """Truncate the file at `path` after its last whole line and return its length."""
     if not path.exists():
         return 0
     end = path.stat().st_size
@@ -229,7 +225,7 @@ def cut_torn_end(path: Path) -> int:
 
 
 def lines_backwards(path: Path) -> Iterator[bytes]:
-    """Yield the lines of the file at `path`, last first, reading only as much as is asked for."""
+    """Yield the lines of the file at `path`, last first, reading no further than needed."""
     with path.open("rb") as file:
         at = file.seek(0, os.SEEK_END)
         rest = b""
@@ -246,20 +242,12 @@ def leftover_temps(home: Path) -> list[Path]:
     return sorted(home.rglob(f".*{TEMP_SUFFIX}"))
 
 
-# Deeper than any note, shallower than every codec's own limit (orjson 254, the standard library about 1000).
-MAX_DEPTH = 100
-# Below this the standard encoder takes under 3 ms, less than importing orjson does.
-SMALL_CHARS = 20_000
-# Python reads and writes whole numbers of at most 4300 digits, which is 14,280 bits.
-MAX_NUMBER_BITS = 14_000
-
-
 def json_line(value: Any) -> bytes:
     """Return `value` as one line of JSON, without the newline."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     try:
         return text.encode()
-    except UnicodeEncodeError:  # a lone surrogate: escaped, it comes back as it was
+    except UnicodeEncodeError:  # a lone surrogate
         return _escaped(value, indent=None)
 
 
@@ -267,7 +255,7 @@ def _escaped(value: Any, *, indent: int | None) -> bytes:
     text = json.dumps(value, indent=indent, separators=None if indent else (",", ":"), allow_nan=False)
     if json.loads(text) != value:
         raise InvalidInput(
-            "it holds the two halves of a surrogate pair as two characters, which JSON cannot tell from one.",
+            "it holds the two halves of a surrogate pair as two characters, which are one in JSON.",
             fix="Join them: text.encode('utf-16', 'surrogatepass').decode('utf-16').",
             where="text",
         )
@@ -275,7 +263,11 @@ def _escaped(value: Any, *, indent: int | None) -> bytes:
 
 
 def json_document(value: Any, *, size: int = SMALL_CHARS) -> bytes:
-    """Return `value` as an indented document that ends in a newline; `size` guesses its length."""
+    """Return `value` as an indented document that ends in a newline; `size` guesses its length.
+
+    orjson writes large documents, sixty times as fast as the standard library, which writes those that orjson
+    refuses: with lone surrogates or numbers beyond 64 bits.
+    """
     if size >= SMALL_CHARS:
         import orjson
 
@@ -291,20 +283,20 @@ def json_document(value: Any, *, size: int = SMALL_CHARS) -> bytes:
 
 
 def parse_json(data: bytes | str, *, where: str) -> Any:
-    """Return the value of JSON `data`.
+    """Return the value of JSON `data`, exactly: orjson would turn large integers into floats.
 
     Raises:
         CorruptDocument: it is not JSON, not UTF-8, nested too deeply, or holds NaN or Infinity.
     """
     try:
-        return json.loads(data, parse_constant=_not_json)
+        return json.loads(data, parse_constant=_reject_constant)
     except json.JSONDecodeError as reason:
         raise _corrupt(f"not JSON (line {reason.lineno}, column {reason.colno}).", where) from reason
     except (UnicodeDecodeError, RecursionError, ValueError) as reason:
         raise _corrupt(f"not JSON ({reason}).", where) from reason
 
 
-def _not_json(constant: str) -> Any:
+def _reject_constant(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")
 
 
@@ -313,9 +305,7 @@ def _corrupt(what: str, where: str) -> CorruptDocument:
 
 
 def checked_json(value: Any, *, where: str, above: int = 0) -> Any:
-    """Return `value` unchanged if it is JSON that every reader gives back exactly.
-
-    `above` counts the levels that it will stand below.
+    """Return `value` unchanged if it is JSON that every reader returns exactly; it will be `above` levels deep.
 
     Raises:
         InvalidInput: it holds NaN, Infinity, a key that is not text, a Python object, a number of thousands
@@ -346,63 +336,65 @@ def _check_one(entry: Any, where: str, below: list[Any]) -> None:
     elif kind is float and not math.isfinite(entry):
         raise InvalidInput(f"{entry} is not JSON.", fix="Use a finite number or null.", where=where)
     elif kind is int and entry.bit_length() > MAX_NUMBER_BITS:
-        raise InvalidInput(
-            f"a number of {entry.bit_length()} bits cannot be read back.",
-            fix="Store it as text.",
-            where=where,
-        )
+        what = f"a number of {entry.bit_length()} bits cannot be read back."
+        raise InvalidInput(what, fix="Store it as text.", where=where)
     elif entry is not None and kind not in (str, int, float, bool):
-        raise InvalidInput(
-            f"{shown(entry)} is not JSON.", fix="Use text, numbers, lists, objects.", where=where
-        )
+        fix = "Use text, numbers, lists, objects."
+        raise InvalidInput(f"{shown(entry)} is not JSON.", fix=fix, where=where)
 
 
-FIRST_WAIT_SECONDS = 0.0005
-LONGEST_WAIT_SECONDS = 0.02
+def seal_json(value: JsonObject) -> bytes:
+    """Return `value` as a line of JSON that ends in its checksum."""
+    return seal(json_line(value))
+
+
+def seal(body: bytes) -> bytes:
+    """Return the JSON object `body` as a line that ends in its checksum."""
+    return body[:-1] + _MARK + checksum(body).encode() + b'"}\n'
+
+
+def unsealed(line: bytes) -> JsonObject | None:
+    """Return the value of a sealed line, or None if it is torn or damaged."""
+    body = sealed_body(line)
+    return None if body is None else parse_json(body, where="journal")
+
+
+def sealed_body(line: bytes) -> bytes | None:
+    """Return the JSON of a sealed line without its checksum, or None if it is torn or damaged."""
+    body, mark, seal = line.rpartition(_MARK)
+    if not mark or seal.rstrip(b'"}\r\n').decode("ascii", "replace") != checksum(body + b"}"):
+        return None
+    return body + b"}"
+
+
+def checksum(data: bytes) -> str:
+    """Return the checksum of a line or a document."""
+    return hashlib.sha256(data).hexdigest()[:_CHECKSUM_CHARS]
 
 
 @contextlib.contextmanager
-def locked(home: Path, *, timeout: float | None = None) -> Iterator[None]:
-    """Hold the lock of `home` during the block; `timeout` is the configured one where none is given.
+def locked(directory: Path, *, timeout: float = LOCK_SECONDS) -> Iterator[None]:
+    """Hold the lock of `directory` during the block; `commit.write_lock` is that of a home.
+
+    On Unix it is `flock` on `<directory>/lock`, the lock that `filelock.FileLock` takes too, without the 28 ms of
+    its import; on Windows `filelock` takes it. The name of the holder in the file is only for the error.
 
     Raises:
         LockTimeout: another process held it for longer than `timeout` seconds.
-        NotFound: the home is gone.
-        StorageFailed: the home cannot be written.
+        NotFound: the directory does not exist.
+        StorageFailed: the directory cannot be written.
     """
-    path = _path(home)
-    if timeout is None:
-        timeout = config.or_default(home).lock_timeout_seconds
-    if sys.platform == "win32":  # pragma: no cover - the other branch is what the tests run on
+    path = directory / "lock"
+    if sys.platform == "win32":  # pragma: no cover - the tests run on the other branch
         with _by_filelock(path, timeout):
-            _go_on(home)
             yield
         return
-    with storage_errors(home):
+    with storage_errors(directory):
         handle = _acquire(path, timeout)
     try:
-        _go_on(home)
         yield
     finally:
         close(handle)  # closing the only descriptor frees the lock
-
-
-def _go_on(home: Path) -> None:
-    """Finish the erasing that a killed process had decided on: nobody may write on a half of it."""
-    if os.path.exists(_begun(home)):
-        from aether.store.rewrite import finish  # seldom needed
-
-        finish(home)
-
-
-@lru_cache(maxsize=64)
-def _begun(home: Path) -> str:
-    return str(home / "erasing")
-
-
-@lru_cache(maxsize=64)
-def _path(home: Path) -> Path:
-    return home / "lock"
 
 
 def _acquire(path: Path, timeout: float) -> int:
@@ -411,9 +403,12 @@ def _acquire(path: Path, timeout: float) -> int:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             _wait(handle, path, timeout, give_up)
-            # The home may have been removed and made again while we waited: then we hold a lock on nothing.
+            # The home may have been removed and made again meanwhile: then we hold a lock on nothing.
             if os.path.samestat(os.fstat(handle), os.stat(path)):
-                _sign(handle)
+                words = " ".join(map(os.path.basename, sys.argv[:2]))[:60]
+                name = f"process {os.getpid()}: {words}".encode(errors="replace")
+                with contextlib.suppress(OSError):  # a full disk shows in the write that follows
+                    os.pwrite(handle, name.ljust(100) + b"\n", 0)
                 return handle
         except BaseException:
             os.close(handle)
@@ -438,14 +433,6 @@ def _wait(handle: int, path: Path, timeout: float, give_up: float) -> None:
             wait = min(wait * 2, LONGEST_WAIT_SECONDS)
         else:
             return
-
-
-def _sign(handle: int) -> None:
-    text = f"process {os.getpid()}: {' '.join(map(os.path.basename, sys.argv[:2]))[:60]}".encode(
-        errors="replace"
-    )
-    with contextlib.suppress(OSError):  # the name is for a message; a full disk shows where it matters
-        os.pwrite(handle, text.ljust(100) + b"\n", 0)
 
 
 def _timed_out(path: Path, timeout: float) -> LockTimeout:

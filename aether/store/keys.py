@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from aether.errors import InvalidInput, shown
+from aether.store.files import LOCK_SECONDS
 
 T = TypeVar("T")
 Rule = Callable[[Any], str]
@@ -85,10 +86,6 @@ def _seconds(value: float) -> str:
     return "" if 0 < value <= MAX_SECONDS else f"must be > 0 and at most {MAX_SECONDS:g}"
 
 
-def _window(value: int) -> str:
-    return "" if not value or value >= MIN_WINDOW else f"must be >= {MIN_WINDOW}"
-
-
 def _address(value: str) -> str:
     from aether.http import address
 
@@ -161,7 +158,7 @@ def _key(
 _key("model", MODEL, "model whose tokens are counted and which events name", not_empty, field="model")
 _key(
     "max_context_tokens", 0, f"window of the model in tokens; 0: that of the model named above where it is known, else {WINDOW}",
-    _window, field="max_context_tokens",
+    lambda value: "" if not value or value >= MIN_WINDOW else f"must be >= {MIN_WINDOW}", field="max_context_tokens",
 )  # fmt: skip
 _key("policy.trigger_pct", 0.85, "share of the window from which on a conversation is compacted", positive_share, field="trigger_pct")  # fmt: skip
 _key(
@@ -217,8 +214,7 @@ class Config(NamedTuple):
     )  # fmt: skip
     compact_model: str = _key("summarizer.model", "", "model of that backend; empty: its default", field="summarizer_model", old="compact.model", authority=True)  # fmt: skip
     compact_timeout_seconds: float = _key("summarizer.timeout", 10.0, "seconds that one summary may take", _seconds, field="summarization_timeout", old="compact.timeout_seconds")  # fmt: skip
-    # A commit takes about a millisecond, a fold of a full home about twenty: this is hundreds of holders.
-    lock_timeout_seconds: float = _key("store.lock_timeout_seconds", 30.0, "seconds that a writer waits for another")  # fmt: skip
+    lock_timeout_seconds: float = _key("store.lock_timeout_seconds", LOCK_SECONDS, "seconds that a writer waits for another")  # fmt: skip
     fold_bytes: int = _key(
         "store.fold_bytes", 1 << 20, "size of the journal in bytes at which a commit folds it"
     )

@@ -1,9 +1,9 @@
-"""Merging: bring one change into a state that has moved on, or say exactly where that cannot be.
+"""Merging: apply one change to a state that has changed since, or name the places of conflict.
 
-Three states: `base`, what it is `now`, and what is `wanted` instead of the base. Where only one side
-changed, that side holds; where both did, differently, it is a conflict, named by its place. List entries
-are followed by their ids, so a list that grew elsewhere is no conflict. A schema may relax a property
-with `x-merge`: `sum` (counters: both differences count) or `touch` (bookkeeping of reads: now holds).
+There are three states: `base`, the one of `now`, and the one `wanted` instead of the base. A change of one side is
+kept; different changes of both are a conflict, named by its place. List entries are followed by their ids, so a list
+that grew elsewhere is no conflict. A schema may relax a property
+with `x-merge`: `sum` (counters: both differences count) or `touch` (bookkeeping of reads: that of now is kept).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _Sides(NamedTuple):
 
 class _Spot(NamedTuple):
     place: Place
-    """Where, list entries by their id."""
+    """The place, list entries by their id."""
     shape: Place
     """The same with `*` for every list entry, as the rules have it."""
 
@@ -83,14 +83,12 @@ def _merge_parts(sides: _Sides, spot: _Spot, rules: Rules, conflicts: list[Place
         return _merge_lists(sides, spot, rules, conflicts)
     if _same(now, wanted):
         return now
-    if wanted is _ABSENT and now is not _ABSENT and _but_for_touches(base, now, spot.shape, rules):
-        return wanted
+    if wanted is _ABSENT and now is not _ABSENT:
+        before, after = (_strip(side, spot.shape, rules) for side in (base, now))
+        if json_equal(before, after):
+            return wanted
     conflicts.append(spot.place)
     return now
-
-
-def _but_for_touches(base: Any, now: Any, shape: Place, rules: Rules) -> bool:
-    return json_equal(_strip(base, shape, rules), _strip(now, shape, rules))
 
 
 def _same(one: Any, two: Any) -> bool:
@@ -142,7 +140,7 @@ def _keyed(side: Any) -> bool:
 
 
 def _strip(value: Any, shape: Place, rules: Rules) -> Any:
-    """Return `value` without the bookkeeping of reads: what differs only there may still go."""
+    """Return `value` without the bookkeeping of reads: an entry that differs only there may be removed."""
     if isinstance(value, dict):
         return {
             key: _strip(below, (*shape, key), rules)
@@ -155,7 +153,7 @@ def _strip(value: Any, shape: Place, rules: Rules) -> Any:
 
 
 def value_at(state: Any, place: Place) -> Any:
-    """Return what stands at `place`, or None; list entries are found by their id."""
+    """Return the value at `place`, or None; list entries are found by their id."""
     for key in place:
         if isinstance(state, dict):
             state = state.get(key)

@@ -1,17 +1,18 @@
 """Patches: RFC 6902 as the only way state changes.
 
 `apply` never mutates: it copies the containers on the path and shares the rest, so a change costs what
-it touches and an old state stays what it was. `apply_with_inverse` also gives the patch that leads back;
-the law is `apply(apply(state, patch), inverse) == state`. Merging two changes is in `merge`.
+it touches and old states stay as they were. `apply_with_inverse` also returns the inverse patch;
+the law is `apply(apply(state, patch), inverse) == state`. Changes of several documents are joined here; merging
+two changes of one document is in `merge`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from aether.errors import InvalidInput, shown
-from aether.types import Operation, Patch
+from aether.types import Change, JsonObject, Operation, Patch
 
 
 def pointer(*keys: str | int) -> str:
@@ -44,7 +45,7 @@ def apply(state: Any, patch: Iterable[Operation]) -> Any:
 
 
 def apply_with_inverse(state: Any, patch: Iterable[Operation]) -> tuple[Any, Patch]:
-    """Return `state` after `patch`, and the patch that leads back."""
+    """Return `state` after `patch`, and the inverse patch."""
     inverse: Patch = []
     root = [state]
     # Containers copied in this call may be changed in place; everything else is shared with `state`.
@@ -53,10 +54,10 @@ def apply_with_inverse(state: Any, patch: Iterable[Operation]) -> tuple[Any, Pat
     for operation in patch:
         for simple in _simple(root[0], operation):
             if "from" in operation:
-                fresh.clear()  # what is about to stand in two places must not be changed in place
+                fresh.clear()  # a value in two places must not be changed in place
             _step(root, ["0", *keys_of(simple["path"])], simple, inverse, fresh)
             if operation["op"] != "add":
-                fresh.clear()  # what left its place is now held by the inverse
+                fresh.clear()  # the inverse holds the removed value
     inverse.reverse()
     return root[0], inverse
 
@@ -80,10 +81,10 @@ def _simple(state: Any, operation: Operation) -> list[Operation]:
 
 
 def get(state: Any, path: str) -> Any:
-    """Return what stands at `path`.
+    """Return the value at `path`.
 
     Raises:
-        InvalidInput: nothing stands there.
+        InvalidInput: there is no such place.
     """
     for key in keys_of(path):
         state = state[_place(state, key, path, adding=False)]
@@ -152,7 +153,7 @@ def _place(container: Any, key: str, path: str, *, adding: bool) -> Any:
 def json_equal(one: Any, two: Any) -> bool:
     """Return whether two JSON values are equal; unlike `==`, `1`, `1.0` and `true` all differ.
 
-    >>> same([1], [True]), same({"a": 1}, {"a": 1})
+    >>> json_equal([1], [True]), json_equal({"a": 1}, {"a": 1})
     (False, True)
     """
     if type(one) is not type(two):
@@ -169,46 +170,37 @@ def diff(before: Any, after: Any, path: str = "") -> Patch:
     if before is after or json_equal(before, after):
         return []
     if isinstance(before, dict) and isinstance(after, dict):
-        return _diff_objects(before, after, path)
+        patch: Patch = [{"op": "remove", "path": path + pointer(key)} for key in before if key not in after]
+        for key, value in after.items():
+            if key not in before:
+                patch.append({"op": "add", "path": path + pointer(key), "value": value})
+            else:
+                patch += diff(before[key], value, path + pointer(key))
+        return patch
     if isinstance(before, list) and isinstance(after, list):
         return _diff_lists(before, after, path)
     return [{"op": "replace", "path": path, "value": after}]
 
 
-def _diff_objects(before: dict[str, Any], after: dict[str, Any], path: str) -> Patch:
-    patch: Patch = [{"op": "remove", "path": path + pointer(key)} for key in before if key not in after]
-    for key, value in after.items():
-        if key not in before:
-            patch.append({"op": "add", "path": path + pointer(key), "value": value})
-        else:
-            patch += diff(before[key], value, path + pointer(key))
-    return patch
-
-
 def _diff_lists(before: list[Any], after: list[Any], path: str) -> Patch:
     old, new = list(map(entry_id, before)), list(map(entry_id, after))
     if None in old + new or len(set(old)) < len(old) or len(set(new)) < len(new):
-        return _diff_by_place(before, after, path)
-    gone, come = set(old) - set(new), set(new) - set(old)
-    if [key for key in old if key not in gone] != [key for key in new if key not in come]:
+        both = min(len(before), len(after))
+        patch = [step for at in range(both) for step in diff(before[at], after[at], f"{path}/{at}")]
+        patch += [{"op": "remove", "path": f"{path}/{at}"} for at in range(len(before) - 1, both - 1, -1)]
+        return [*patch, *({"op": "add", "path": f"{path}/-", "value": value} for value in after[both:])]
+    removed, added = set(old) - set(new), set(new) - set(old)
+    if [key for key in old if key not in removed] != [key for key in new if key not in added]:
         return [{"op": "replace", "path": path, "value": after}]
-    patch: Patch = [
-        {"op": "remove", "path": f"{path}/{at}"} for at in range(len(old) - 1, -1, -1) if old[at] in gone
+    patch = [
+        {"op": "remove", "path": f"{path}/{at}"} for at in range(len(old) - 1, -1, -1) if old[at] in removed
     ]
     by_id = dict(zip(old, before, strict=True))
     for at, entry in enumerate(after):
-        if new[at] in come:
+        if new[at] in added:
             patch.append({"op": "add", "path": f"{path}/{at}", "value": entry})
         else:
             patch += diff(by_id[new[at]], entry, f"{path}/{at}")
-    return patch
-
-
-def _diff_by_place(before: list[Any], after: list[Any], path: str) -> Patch:
-    both = min(len(before), len(after))
-    patch = [step for at in range(both) for step in diff(before[at], after[at], f"{path}/{at}")]
-    patch += [{"op": "remove", "path": f"{path}/{at}"} for at in range(len(before) - 1, both - 1, -1)]
-    patch += [{"op": "add", "path": f"{path}/-", "value": value} for value in after[both:]]
     return patch
 
 
@@ -219,6 +211,37 @@ def entry_id(entry: Any) -> str | None:
             if isinstance(entry.get(field), str):
                 return str(entry[field])
     return None
+
+
+def join_changes(*changes: Change, result: Any = None) -> Change:
+    """Return one change that does all of `changes`, in this order, with `result` as its result.
+
+    The caller makes sure that no later patch names a list place that an earlier one has moved.
+    """
+    patches: dict[str, Patch] = {}
+    appends: dict[str, list[JsonObject]] = {}
+    for change in changes:
+        for document, patch in change.patches.items():
+            if patch:
+                patches.setdefault(document, []).extend(patch)
+        for file, records in change.appends.items():
+            appends.setdefault(file, []).extend(records)
+    return Change(patches, appends, result)
+
+
+def chain_changes(documents: Mapping[str, Any], *steps: Callable[[Mapping[str, Any]], Change]) -> Change:
+    """Return one change that does all of `steps`, each planned on the state after the one before.
+
+    Its result is the list of theirs.
+    """
+    state = dict(documents)
+    changes = []
+    for step in steps:
+        change = step(state)
+        for document, patch in change.patches.items():
+            state[document] = apply(state[document], patch)
+        changes.append(change)
+    return join_changes(*changes, result=[change.result for change in changes])
 
 
 def _refused(where: object, why: str) -> InvalidInput:

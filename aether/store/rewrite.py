@@ -1,38 +1,42 @@
-"""Replacing: exchange many files of a home as if they were one, under the lock of the home.
+"""Rewrites: replace many files of a home as if they were one, under the lock of the home.
 
-`stage` writes the new files into `<home>/erasing/`, and their list last of all: with it the exchange is decided. `finish`
-does what the list says; if its process is killed, whoever takes the lock next goes on. A file that was changed since it
-was read is not overwritten: lines that were appended to it meanwhile are kept after the new ones, and any other is left
-as it is, and named.
+`stage` writes the new files into `<home>/erasing/`, and their list last: with it the rewrite is decided. `finish` carries
+out the list; if its process is killed, the next `commit.write_lock` goes on. A file that was changed since it was read is
+not overwritten: lines appended to it meanwhile are kept after the new ones, and any other file is left and named.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from aether.store import files
-from aether.store.conversations import FILE as CONVERSATION
-from aether.store.files import locked, make_directory, storage_errors, sync_directory, write_whole
+from aether.store.files import (
+    json_line,
+    locked,
+    make_directory,
+    parse_json,
+    storage_errors,
+    sync_directory,
+    write_whole,
+)
 
-# `lock` looks for it.
+# `commit.write_lock` looks for it.
 DIRECTORY = "erasing"
 PLAN = "plan.json"
-# They are only ever appended to, some without the lock.
+# Files that are only appended to, some without the lock.
 GROWING = (".jsonl", ".log")
 
 
 class Step(NamedTuple):
-    """The exchange of one file."""
+    """The replacement of one file."""
 
     path: str
-    """Where it is, relative to the home."""
+    """Its path, relative to the home."""
     to: str
-    """Where the new one goes; empty if the file is to be removed."""
+    """The path of the new file; empty to remove the old one."""
     known: tuple[int, int, int]
     """Inode, time of change and size when it was read."""
     data: bytes
@@ -63,26 +67,31 @@ def stage(home: Path, steps: Iterable[Step]) -> None:
                 with suppress(FileNotFoundError):
                     os.chmod(place / str(number), (home / step.path).stat().st_mode & 0o777)
             plan.append([step.path, step.to, list(step.known)])
-        write_whole(place / PLAN, files.json_line(plan))
+        write_whole(place / PLAN, json_line(plan))
 
 
 def finish(home: Path) -> list[str]:
-    """Do what was decided and return the files that were changed meanwhile and left; the caller holds the lock.
+    """Carry out the staged steps and return the files that were left because they had changed meanwhile.
 
-    Undecided files are dropped.
+    The caller holds the lock of the home. Undecided files are dropped.
 
     Raises:
         StorageFailed: a part is still to be done.
     """
+    import shutil
+
+    from aether.store.conversations import FILE as CONVERSATION  # every commit would pay for it
+
     place, left = home / DIRECTORY, []
     with storage_errors(home, left='The erasing is not finished; "aether doctor --repair" goes on with it.'):
         if (place / PLAN).exists():
-            for number, (path, to, known) in enumerate(
-                files.parse_json((place / PLAN).read_bytes(), where=PLAN)
-            ):
-                with _alone(home / path):
-                    done = _done(home, place / str(number), path, to, tuple(known))
-                left += [] if done else [path]
+            for number, (path, to, known) in enumerate(parse_json((place / PLAN).read_bytes(), where=PLAN)):
+                source = home / path
+                # Other files are written under the lock of the home.
+                talk = source.name == CONVERSATION and source.exists()
+                with locked(source.parent) if talk else nullcontext():
+                    if not _carry_out(home, place / str(number), path, to, tuple(known)):
+                        left.append(path)
             (place / PLAN).unlink()
             sync_directory(place)
         shutil.rmtree(place)
@@ -90,13 +99,8 @@ def finish(home: Path) -> list[str]:
     return left
 
 
-def _alone(path: Path) -> AbstractContextManager[None]:
-    """Return the lock of the conversation whose log is at `path`; others are written under the lock of the home."""
-    return locked(path.parent) if path.name == CONVERSATION and path.exists() else nullcontext()
-
-
-def _done(home: Path, staged: Path, path: str, to: str, known: tuple[int, ...]) -> bool:
-    """Do one step, if it was not done before, and return whether it could be done."""
+def _carry_out(home: Path, staged: Path, path: str, to: str, known: tuple[int, ...]) -> bool:
+    """Do one step, unless it is done, and return whether it could be done."""
     source, target = home / path, home / to
     if to and staged.exists():
         if file_identity(source) == known:
@@ -107,31 +111,28 @@ def _done(home: Path, staged: Path, path: str, to: str, known: tuple[int, ...]) 
             return False
     if to != path and (file_identity(source) == known or not to):
         source.unlink(missing_ok=True)
-        _tidy(source.parent, home)
+        # Empty directories are removed too: a name may hold the text.
+        directory = source.parent
+        with suppress(OSError):
+            while directory != home:
+                directory.rmdir()
+                directory = directory.parent
+        with suppress(OSError):
+            sync_directory(directory)
     return True
 
 
 def _caught_up(source: Path, target: Path, staged: Path, known: tuple[int, ...]) -> bool:
-    """Return whether a changed file is as it should be, having added the lines that were appended to it."""
+    """Return whether a changed file is as it should be, after adding the lines that were appended to it."""
     now = file_identity(source)
     if now is None:
         return True  # its owner removed it
     fresh = staged.read_bytes()
     if source == target and now[0] != known[0]:
-        return source.read_bytes().startswith(fresh)  # its step was done, and the process killed then
+        return source.read_bytes().startswith(fresh)  # its step was done before the process was killed
     if source != target or source.suffix not in GROWING or now[2] < known[2]:
         return False
     with source.open("rb") as file:
         file.seek(known[2])
         write_whole(target, fresh + file.read())
     return True
-
-
-def _tidy(directory: Path, home: Path) -> None:
-    """Remove directories that are empty now: a name may hold the text."""
-    with suppress(OSError):
-        while directory != home:
-            directory.rmdir()
-            directory = directory.parent
-    with suppress(OSError):
-        sync_directory(directory)

@@ -1,16 +1,13 @@
-"""The index: archived items in SQLite's full-text form, so that searching them stays quick as they grow.
+"""The search index: the archived items that may answer a query, by a full-text index or by reading all of them.
 
-`index.sqlite` is derived: it can be deleted at any moment, is brought up to the archive's head before each
-search, and is built anew when it is damaged, of another version, or not of this archive. Guaranteed: it
-finds what `rows.scan` finds. Where it cannot be used (read-only home, full disk, held too long by another
-process) the archive is scanned. A process killed while writing leaves the last complete batch.
+The archive grows without bound, so search never scores all of it. A word looks up the newest `CAP` items that hold it;
+words too common for that look up together the newest `CAP` that hold them all, and so does the phrase; items named by
+their id are always candidates. `scan` follows this rule by reading every record, `indexed_source` by `index.sqlite`; both
+find the same.
 
-Rows: what search needs to know of one item, and which archived items it looks at.
-
-The archive grows without bound, so search never scores all of it. A word looks up the newest `CAP` items
-that hold it, words too common for that look up together the newest `CAP` that hold them all, and so does
-the phrase; what is named by its id is always there. `scan` follows this rule by reading every record,
-`index` by asking a full-text index, and both find the same.
+The index is derived: it can be deleted at any moment, is brought up to the archive's head before each search, and is
+rebuilt if it is damaged, of another version, or of another archive. If it cannot be used (read-only home, full disk,
+held too long by another process), the archive is scanned. A process killed while writing leaves the last whole batch.
 """
 
 from __future__ import annotations
@@ -43,7 +40,7 @@ Records = Callable[[], Iterator[JsonObject]]
 
 
 class Row(NamedTuple):
-    """What is compared, filtered and weighed of one item."""
+    """The fields of one item that are compared, filtered and weighed."""
 
     id: str
     marked: str
@@ -61,7 +58,7 @@ class Row(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """What a caller wants to see; an empty field wants everything."""
+    """The items a caller wants to see; an empty field accepts all."""
 
     types: tuple[str, ...] = ()
     phase: str = ""
@@ -84,7 +81,7 @@ EVERYTHING = Filter()
 
 
 class Query(NamedTuple):
-    """What search asks of the archive."""
+    """A query for candidates in the archive."""
 
     terms: tuple[str, ...]
     sequence: tuple[str, ...]
@@ -94,19 +91,19 @@ class Query(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """An archived item that may be a hit; `place` counts the archive from its beginning."""
+    """An archived item that may be a hit; `place` counts the archive from its start."""
 
     place: int
     row: Row
 
 
 class Found(NamedTuple):
-    """What the archive answers: candidates by place, and how common the terms are in all of it."""
+    """Candidates by place, and how common the terms are in the whole archive."""
 
     items: int
     length: int
     held: dict[str, int]
-    """In how many items each term stands."""
+    """The number of items with each term."""
     candidates: list[Candidate]
 
 
@@ -163,16 +160,16 @@ def term_counts(text: str, marked_terms: Iterable[tuple[str, str, str]]) -> dict
 def plain_text(value: Any) -> str:
     """Return a field as text that every store takes: nothing for null, lone surrogates escaped.
 
-    >>> plain(3), plain(None), len(plain(chr(0xDC80)))
+    >>> plain_text(3), plain_text(None), len(plain_text(chr(0xDC80)))
     ('3', '', 6)
     """
     return "" if value is None else str(value).encode("utf-8", "backslashreplace").decode()
 
 
 def instant_text(value: Any) -> str:
-    """Return a time in the form that sorts, empty where it is none.
+    """Return a time in the form that sorts, empty if it is not a time.
 
-    >>> instant("2026-02-01T01:00:00-05:00"), instant("yesterday"), instant(None)
+    >>> instant_text("2026-02-01T01:00:00-05:00"), instant_text("yesterday"), instant_text(None)
     ('2026-02-01T06:00:00.000000Z', '', '')
     """
     return _instant(value) if isinstance(value, str) else ""
@@ -187,7 +184,7 @@ def _instant(text: str) -> str:
 
 
 def unit_fraction(value: Any) -> float:
-    """Return a number from 0 to 1; what is none counts as one half."""
+    """Return a number from 0 to 1; other values count as one half."""
     return min(1.0, max(0.0, float(value))) if isinstance(value, int | float) else 0.5
 
 
@@ -207,7 +204,7 @@ def _name(text: str) -> str:
 def common_groups(held: dict[str, int], cap: int) -> list[tuple[str, ...]]:
     """Return the terms to look up together: the too common ones, the rarest two, three … of them.
 
-    >>> groups({"a": 900, "b": 2, "c": 500, "d": 700}, 300)
+    >>> common_groups({"a": 900, "b": 2, "c": 500, "d": 700}, 300)
     [('c', 'd'), ('c', 'd', 'a')]
     """
     common = sorted((one for one, items in held.items() if items > cap), key=lambda one: (held[one], one))
@@ -215,12 +212,12 @@ def common_groups(held: dict[str, int], cap: int) -> list[tuple[str, ...]]:
 
 
 def phrase(sequence: tuple[str, ...]) -> str:
-    """Return words in the form in which they stand side by side in a marked text."""
+    """Return words as they are side by side in a marked text."""
     return "".join(f"[{word}]" for word in sequence)
 
 
 def scan(records: Records, ask: Query) -> Found:
-    """Return what the archive answers, by reading all of it."""
+    """Return the candidates, found by reading the whole archive."""
     held = dict.fromkeys(ask.terms, 0)
     total = 0
     holds: list[tuple[Row, frozenset[str]]] = []
@@ -240,7 +237,7 @@ def scan(records: Records, ask: Query) -> Found:
 
 
 def _chosen(holds: list[tuple[Row, frozenset[str]]], held: dict[str, int], ask: Query) -> set[int]:
-    """Return the places of the candidates; the empty term stands for the phrase."""
+    """Return the places of the candidates; the empty term means the phrase."""
     lookups = [("",), *((each,) for each in ask.terms), *common_groups(held, ask.cap)]
     places = {place for place, (one, _) in enumerate(holds) if one.id in ask.ids}
     for keep in dict.fromkeys((EVERYTHING, ask.keep)):
@@ -267,7 +264,7 @@ def scan_source(records: Records) -> Source:
 EMPTY = scan_source(lambda: iter(()))
 
 
-# Raise it whenever rows, terms or tables change: an index of another version is built anew.
+# Raise it whenever rows, terms or tables change: an index of another version is rebuilt.
 VERSION = 1
 # Records per transaction while catching up: a killed process repeats at most these.
 BATCH = 5_000
@@ -349,7 +346,7 @@ def refresh(path: Path, archive: Archive) -> bool:
 
 
 def _indexed(path: Path, archive: Archive, work: Callable[[sqlite3.Connection], _Answer]) -> _Answer | None:
-    """Return what `work` answers on the current index, None where there is nothing or no way to index."""
+    """Return the result of `work` on the current index, None if the archive is empty or cannot be indexed."""
     import sqlite3
 
     if archive.head < 0:
@@ -363,7 +360,8 @@ def _indexed(path: Path, archive: Archive, work: Callable[[sqlite3.Connection], 
             return None
         except sqlite3.DatabaseError:  # the file itself is damaged
             with suppress(OSError):
-                _discard(path)
+                for name in (path, path.with_name(f"{path.name}-journal")):
+                    name.unlink(missing_ok=True)
     return None
 
 
@@ -373,11 +371,6 @@ def _open(path: Path) -> sqlite3.Connection:
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     return sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
-
-
-def _discard(path: Path) -> None:
-    for name in (path, path.with_name(f"{path.name}-journal")):
-        name.unlink(missing_ok=True)
 
 
 def _catch_up(db: sqlite3.Connection, archive: Archive) -> None:
@@ -400,7 +393,7 @@ def _catch_up(db: sqlite3.Connection, archive: Archive) -> None:
 
 
 def _is_of(db: sqlite3.Connection, archive: Archive) -> bool:
-    """Return whether the index is of this version and of an archive that has the same beginning."""
+    """Return whether the index is of this version and of an archive with the same start."""
     if db.execute("PRAGMA user_version").fetchone() != (VERSION,):
         return False
     # Another reader may have come further than this one looks.
@@ -433,8 +426,8 @@ def _add(db: sqlite3.Connection, state: _State, batch: list[tuple[int, JsonObjec
     rows = [row(record) for _, record in batch]
     held: Counter[str] = Counter()
     said = [_token_texts(one) for one in rows]
-    for words, parts in said:
-        held.update({*words.split(), *parts.split()})
+    for of_words, of_parts in said:
+        held.update({*of_words.split(), *of_parts.split()})
     places = range(state.items, state.items + len(batch))
     db.executemany(
         "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

@@ -1,39 +1,78 @@
-"""State: the documents plus the journal lines after their stamps, read without a lock.
+"""Snapshots: a home at one revision, read without a lock from its documents and its journal.
 
-`load` gives one consistent snapshot of a home. It costs a few `stat` calls when nothing changed, the new
-journal lines when someone appended, and a whole read after a fold or a hand edit. What it finds amiss (a
-hand edit, a damaged or missing file, a torn last line) it resolves in memory and names in the snapshot;
-`commit` writes the resolution down. Snapshots share their parts and are never mutated.
+`load` costs a few `stat` calls if nothing changed, the new journal lines if someone appended, and a whole read after
+a fold or a hand edit. It resolves hand edits, damaged or missing files and a torn last line in memory and names them
+in the snapshot; `commit` writes the resolution to the disk. Snapshots share their parts and are never mutated.
+
+The journal has one checksummed line per transaction, oldest first, after a first line with the revision it starts
+after. A line is a commit if its checksum holds and its revision is the next one; a second line for one revision (two
+writers whose lock failed) is not, and its writer notices before it acknowledges. Folded lines move, byte for byte, to
+`data/journal/YYYY-MM.jsonl`; each holds its own inverse, so past states need no backup.
 """
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from aether.errors import Conflict, CorruptDocument, NotFound, UnsafePath, shown
+from aether.errors import Conflict, CorruptDocument, InvalidDocument, NotFound, UnsafePath, shown
 from aether.project import link_out_of
 from aether.schemas import check, migrations
-from aether.store import documents, journal
+from aether.store import documents
 from aether.store.documents import Document
-from aether.store.files import storage_errors
-from aether.store.journal import Entry, folded_entries
+from aether.store.files import lines_backwards, seal_json, storage_errors, unsealed
 from aether.store.merge import merge, rules_of
 from aether.store.patch import apply, json_equal
-from aether.types import JsonObject
+from aether.types import JsonObject, Patch
 
+JOURNAL_FORMAT = 1
 # A fold replaces files for about ten milliseconds; this waits out many of them.
 READ_TRIES = 100
 READ_WAIT_SECONDS = 0.002
+_OR_REPAIR = 'or run "aether doctor --repair": it keeps the edit aside and restores the last good state.'
 
 FileId = tuple[int, int, int] | None
+"""Inode, time of change and size; None if there is no file."""
+
+
+class Entry(NamedTuple):
+    """One committed transaction."""
+
+    revision: int
+    at: str
+    by: str
+    operation: str
+    reason: str
+    patches: dict[str, Patch]
+    inverse: dict[str, Patch]
+    appends: dict[str, list[JsonObject]]
+    erased: bool = False
+    """Whether a text was erased from it, so that it cannot be undone."""
+
+
+class Journal(NamedTuple):
+    """The commits of a journal, and the bytes after them."""
+
+    base: int
+    entries: list[Entry]
+    lines: list[bytes]
+    """The line of each entry, byte for byte."""
+    end: int
+    """Byte offset after the last commit."""
+    torn: bytes
+    """What follows the last commit: a write that was cut off."""
+    ignored: int
+    """Lines that repeat a revision: commits that were never acknowledged."""
+    made: tuple[str, ...] = ()
+    """The optional documents that had a file when the journal was started."""
 
 
 class Pending(NamedTuple):
-    """Records for append-only files that stand in the journal and are not folded yet."""
+    """Records for append-only files that are in the journal and not folded yet."""
 
     revision: int
     at: str
@@ -52,39 +91,17 @@ class Snapshot(NamedTuple):
     """Documents that the journal changes after their stamp."""
     pending: tuple[Pending, ...]
     end: int
-    """Bytes of the journal up to the last commit; 0 where there is no journal yet."""
+    """Bytes of the journal up to the last commit; 0 if there is no journal yet."""
     torn: bool
-    """Whether something follows the last commit that is none."""
-    amiss: dict[str, Document]
-    """Documents whose file is not a good one: edited, unstamped, corrupt or missing."""
+    """Whether a write that was cut off follows the last commit."""
+    irregular: dict[str, Document]
+    """Documents whose file is edited, unstamped, corrupt or missing."""
     known: dict[str, Any]
-    """What the journal knows of each document whose content is not in it yet: edited, older, or new."""
+    """The journal's state of each document whose file holds another: edited, of an older version, or new."""
     files: tuple[FileId, ...]
 
 
 _CACHE: dict[Path, Snapshot] = {}
-
-
-@lru_cache(maxsize=64)
-@lru_cache(maxsize=64)
-def _marks(home: Path) -> tuple[str, ...]:
-    return (str(journal_path(home)), *(str(documents.path_of(home, name)) for name in documents.ALWAYS))
-
-
-def require_home(place: Path) -> Path:
-    """Return `place` if it holds a home.
-
-    Raises:
-        NotFound: nothing of ours is in it: any project may have a `data/` of its own.
-    """
-    if not any(map(os.path.exists, _marks(place))):
-        raise NotFound("is not a home.", fix='Run "aether init" there.', where=str(place))
-    return place
-
-
-def journal_path(home: Path) -> Path:
-    """Return the journal of `home`."""
-    return home / "data" / "journal.jsonl"
 
 
 def load(home: Path) -> Snapshot:
@@ -92,8 +109,8 @@ def load(home: Path) -> Snapshot:
 
     Raises:
         NotFound: this is not a home.
-        UnsafePath: something in it leads out of it.
-        CorruptDocument: something is damaged and cannot be rebuilt.
+        UnsafePath: a link in it leads out of it.
+        CorruptDocument: a part is damaged and cannot be rebuilt.
         InvalidDocument: a hand edit breaks the schema, or a newer aether wrote here.
         Conflict: a hand edit and the journal both changed the same place.
     """
@@ -107,12 +124,34 @@ def load(home: Path) -> Snapshot:
 
 
 def remember(snapshot: Snapshot) -> None:
-    """Make `snapshot`, which was just committed, what the next `load` starts from."""
+    """Make `snapshot`, which was just committed, the one that the next `load` starts from."""
     _CACHE[snapshot.home] = snapshot
 
 
+def require_home(place: Path) -> Path:
+    """Return `place` if it holds a home.
+
+    Raises:
+        NotFound: it has none of our files; any project may have a `data/` of its own.
+    """
+    if not any(map(os.path.exists, _paths(place)[: 1 + len(documents.ALWAYS)])):
+        raise NotFound("is not a home.", fix='Run "aether init" there.', where=str(place))
+    return place
+
+
+def journal_path(home: Path) -> Path:
+    """Return the journal of `home`."""
+    return home / "data" / "journal.jsonl"
+
+
+@lru_cache(maxsize=64)
+def _paths(home: Path) -> tuple[str, ...]:
+    # Text, because every commit asks: building the paths costs more than asking the disk.
+    return (str(journal_path(home)), *(str(documents.path_of(home, name)) for name in documents.NAMES))
+
+
 def file_id(path: str) -> FileId:
-    """Return what changes whenever the file at `path` is replaced or edited; None where there is none."""
+    """Return what changes with every replacement or edit of the file at `path`."""
     try:
         found = os.stat(path)
     except FileNotFoundError:
@@ -122,17 +161,11 @@ def file_id(path: str) -> FileId:
 
 def file_ids(home: Path) -> tuple[FileId, ...]:
     """Return the ids of the journal and of every document of `home`."""
-    return tuple(map(file_id, _watched(home)))
-
-
-@lru_cache(maxsize=64)
-def _watched(home: Path) -> tuple[str, ...]:
-    # Text, because every commit asks: building the paths costs more than asking the disk.
-    return (str(journal_path(home)), *(str(documents.path_of(home, name)) for name in documents.NAMES))
+    return tuple(map(file_id, _paths(home)))
 
 
 def _follow(old: Snapshot) -> Snapshot | None:
-    """Return `old` brought up to date by new journal lines, or None where more than that changed."""
+    """Return `old` brought up to date by new journal lines, or None if more than that changed."""
     files = file_ids(old.home)
     if files == old.files:
         return old
@@ -143,7 +176,7 @@ def _follow(old: Snapshot) -> Snapshot | None:
         file.seek(old.end)
         tail = file.read()
     try:
-        found = journal.scan(tail, base=old.revision, where=str(journal_path(old.home)))
+        found = scan_journal(tail, base=old.revision, where=str(journal_path(old.home)))
         if not found.entries:
             return None  # torn, or another journal that got the inode of the old one: read it all
         return advance(old, found.entries, end=old.end + found.end, torn=bool(found.torn), files=files)
@@ -184,72 +217,49 @@ def _read(home: Path) -> Snapshot:
         after = file_ids(home)
         newest = max((file.revision for file in files.values() if file.state != "edited"), default=0)
         head = found.base + len(found.entries)
-        # Only a journal that merely grew leaves what was read one state; else a fold was in between.
-        if _calm(before, after) and (newest <= head or before[0] is None):
-            return _assemble(
-                home, found, files, _read_ids(before, after, found), present=before[0] is not None
-            )
+        # A journal that merely grew leaves one consistent state; otherwise a fold was in between.
+        same_files = (before[0] or (0,))[0] == (after[0] or (0,))[0] and before[1:] == after[1:]
+        if same_files and (newest <= head or before[0] is None):
+            # The journal's id is that of what was read, so that the next load notices lines appended meanwhile.
+            read_all = before[0] and before[0][2] == found.end + len(found.torn)
+            ids = before if read_all else (None, *after[1:])
+            return _assemble(home, found, files, ids, present=before[0] is not None)
         time.sleep(READ_WAIT_SECONDS)
     raise Conflict(
         f"kept changing while it was read {READ_TRIES} times, or a document is newer than the journal.",
-        fix='Try again; if it stays, run "aether doctor".',
+        fix='Try again; if it persists, run "aether doctor".',
         where=str(home),
     )
 
 
-def _calm(before: tuple[FileId, ...], after: tuple[FileId, ...]) -> bool:
-    same_journal = (before[0] or (0,))[0] == (after[0] or (0,))[0]
-    return same_journal and before[1:] == after[1:]
-
-
-def _read_ids(
-    before: tuple[FileId, ...], after: tuple[FileId, ...], found: journal.Scan
-) -> tuple[FileId, ...]:
-    # The journal's id is only what was read, so that a line appended meanwhile is noticed next time.
-    return before if before[0] and before[0][2] == found.end + len(found.torn) else (None, *after[1:])
-
-
-def read_journal(home: Path) -> journal.Scan:
-    """Return what stands in the journal of `home`; without one, what the folded lines end with.
-
-    An optional document of which there is a backup was made, although an older aether's journal does not say so.
-    """
-    path = journal_path(home)
-    try:
-        found = journal.scan(path.read_bytes(), where=str(path))
-        unnamed = [
-            name for name in documents.OPTIONAL if name not in found.made and documents.backups(home, name)
-        ]
-        return found._replace(made=(*found.made, *unnamed))
-    except FileNotFoundError:
-        last = next(folded_entries(home, newest_first=True), None)
-        patched = {name for entry in folded_entries(home) for name in entry.patches} if last else set()
-        made = tuple(name for name in documents.OPTIONAL if name in patched)
-        return journal.Scan(last.revision if last else 0, [], [], 0, b"", 0, made)
-
-
 def _assemble(
-    home: Path, found: journal.Scan, files: dict[str, Document], ids: tuple[FileId, ...], *, present: bool
+    home: Path, found: Journal, files: dict[str, Document], ids: tuple[FileId, ...], *, present: bool
 ) -> Snapshot:
     head = found.base + len(found.entries)
     if not present:
         head = max(head, *(file.revision for file in files.values()))
     absent = {name for name, file in files.items() if file.state == "missing" and not _made(name, found)}
     state = {name: replay(documents.default(name), name, found.entries, after=0) for name in absent}
-    files = {name: _believed(file, head) for name, file in files.items() if name not in absent}
+    files = {name: file for name, file in files.items() if name not in absent}
+    for name, file in files.items():
+        if file.state == "edited" and file.revision > head:  # the edit named a revision that never was
+            files[name] = file._replace(state="unstamped", revision=0)
     stamps = {name: file.revision for name, file in files.items()}
-    amiss = {name: file for name, file in files.items() if file.state != "good"}
-    known_before = {}
+    known = {}
     for name, file in files.items():
         if file.state == "good":
             state[name] = replay(file.value, name, found.entries, after=file.revision)
-            migrated = migrations.current(name, state[name])
+            wanted = migrations.current(name, state[name])
         else:
-            state[name] = _before_edit(home, name, found, file, head=head)
-            migrated = _resolve(home, name, found, file, state[name])
-        if migrated is not state[name]:
-            known_before[name] = state[name]
-            state[name] = migrated
+            try:
+                state[name] = rebuild(home, name, found, until=head)
+            except CorruptDocument:
+                if file.state not in ("edited", "unstamped"):
+                    raise
+                state[name] = None
+            wanted = _resolve(home, name, found, file, state[name])
+        if wanted is not state[name]:
+            known[name], state[name] = state[name], wanted
     changed = {
         name for entry in found.entries for name in entry.patches if entry.revision > stamps.get(name, 0)
     }
@@ -257,20 +267,14 @@ def _assemble(
         Pending(entry.revision, entry.at, entry.appends) for entry in found.entries if entry.appends
     )
     return Snapshot(
-        home, head, state, stamps, frozenset(changed), pending, found.end if present else 0,
-        bool(found.torn), amiss, known_before, ids,
+        home, head, state, stamps, frozenset(changed), pending, found.end if present else 0, bool(found.torn),
+        {name: file for name, file in files.items() if file.state != "good"}, known, ids,
     )  # fmt: skip
 
 
-def _made(name: str, found: journal.Scan) -> bool:
-    """Return whether the home had a file of document `name` when its journal began."""
+def _made(name: str, found: Journal) -> bool:
+    """Return whether the home had a file of document `name` when its journal was started."""
     return name not in documents.OPTIONAL or name in found.made
-
-
-def _believed(file: Document, head: int) -> Document:
-    """Return `file`; without its stamp where an edit made that name a revision which never was."""
-    wrong = file.state == "edited" and file.revision > head
-    return file._replace(state="unstamped", revision=0) if wrong else file
 
 
 def replay(value: Any, name: str, entries: list[Entry], *, after: int, until: int | None = None) -> Any:
@@ -281,43 +285,29 @@ def replay(value: Any, name: str, entries: list[Entry], *, after: int, until: in
     return value
 
 
-def _before_edit(home: Path, name: str, found: journal.Scan, file: Document, *, head: int) -> Any:
-    """Return document `name` as aether knows it, without its file; None where nothing is known."""
-    try:
-        return rebuild(home, name, found, until=head)
-    except CorruptDocument:
-        if file.state in ("edited", "unstamped"):
-            return None
-        raise
-
-
-def _resolve(home: Path, name: str, found: journal.Scan, file: Document, known: Any) -> Any:
-    """Return what document `name`, whose file is not a good one, should be."""
+def _resolve(home: Path, name: str, found: Journal, file: Document, known: Any) -> Any:
+    """Return the state of document `name`, whose file is irregular and which the journal knows as `known`."""
     if file.state in ("corrupt", "missing"):
         return known if known is not None else documents.default(name)
     wanted = migrations.current(name, file.value)
-    check.require(
-        name,
-        wanted,
-        fix='Correct the edit, or run "aether doctor --repair": it keeps the edit aside and restores the last good state.',
-    )
+    check.require(name, wanted, fix=f"Correct the edit, {_OR_REPAIR}")
     if known is None:
         return replay(wanted, name, found.entries, after=file.revision) if file.revision else wanted
     if json_equal(wanted, known):
         return known
-    # Without its stamp a file is taken for an edit of what the last fold wrote.
+    # A file without its stamp is taken for an edit of the last folded one.
     base = rebuild(home, name, found, until=file.revision or found.base)
     merged, conflicts = merge(base, known, wanted, rules_of(check.schema(name)))
     if conflicts:
         raise Conflict(
             f"edited by hand at {'/'.join(conflicts[0])}, which the journal changed as well.",
-            fix='Undo that edit, or run "aether doctor --repair": it keeps the edit aside and restores the last good state.',
+            fix=f"Undo that edit, {_OR_REPAIR}",
             where=f"{name}.json",
         )
     return merged
 
 
-def rebuild(home: Path, name: str, found: journal.Scan, *, until: int) -> Any:
+def rebuild(home: Path, name: str, found: Journal, *, until: int) -> Any:
     """Return document `name` at revision `until` from a backup and the journal alone.
 
     None means that the home has never had the document.
@@ -327,11 +317,10 @@ def rebuild(home: Path, name: str, found: journal.Scan, *, until: int) -> Any:
     """
     start = documents.newest_good_backup(home, name, until=until)
     if name in documents.OPTIONAL and start.value is None:
-        begun = 0 if _made(name, found) else found.base
-        start = start._replace(value=documents.default(name), revision=begun)
-    lines = [*folded_entries(home, after=start.revision), *found.entries]
+        revision = 0 if _made(name, found) else found.base
+        start = start._replace(value=documents.default(name), revision=revision)
     value, reached = start.value, start.revision
-    for entry in lines:
+    for entry in [*folded_entries(home, after=start.revision), *found.entries]:
         if not reached < entry.revision <= until:
             continue
         if entry.revision != reached + 1 and (value is not None or reached):
@@ -352,3 +341,124 @@ def _lost(name: str) -> CorruptDocument:
         fix="Restore it from a copy of your own; nothing was deleted.",
         where=f"{name}.json",
     )
+
+
+def read_journal(home: Path) -> Journal:
+    """Return the journal of `home`; without its file, an empty one after the folded lines.
+
+    An optional document with a backup counts as made, even if an older aether's journal does not name it.
+    """
+    path = journal_path(home)
+    try:
+        found = scan_journal(path.read_bytes(), where=str(path))
+        unnamed = [
+            name for name in documents.OPTIONAL if name not in found.made and documents.backups(home, name)
+        ]
+        return found._replace(made=(*found.made, *unnamed))
+    except FileNotFoundError:
+        last = next(folded_entries(home, newest_first=True), None)
+        patched = {name for entry in folded_entries(home) for name in entry.patches} if last else set()
+        made = tuple(name for name in documents.OPTIONAL if name in patched)
+        return Journal(last.revision if last else 0, [], [], 0, b"", 0, made)
+
+
+def scan_journal(data: bytes, *, base: int | None = None, where: str) -> Journal:
+    """Return the content of `data`: a whole journal, or its tail after revision `base`.
+
+    Raises:
+        CorruptDocument: a line is damaged and commits follow it.
+        InvalidDocument: a newer aether wrote it.
+    """
+    lines = data.splitlines(keepends=True) if base is not None else data.splitlines(keepends=True)[1:]
+    at = 0 if base is not None else len(data) - sum(map(len, lines))
+    start, made = _first_line(data[:at], where) if base is None else (base, ())
+    entries: list[Entry] = []
+    accepted: list[bytes] = []
+    end, ignored = at, 0
+    bad: int | None = None
+    for number, line in enumerate(lines, 1):
+        at += len(line)
+        fields = unsealed(line) if line.endswith(b"\n") else None
+        if fields is None:
+            bad = bad or number
+            continue
+        revision = fields["revision"]
+        if bad or revision > start + len(entries) + 1:
+            raise CorruptDocument(
+                f"line {(bad or number) + 1} is damaged or missing, and revision {revision} follows it.",
+                fix='Run "aether doctor --repair": it keeps the file, and everything up to the damage.',
+                where=where,
+            )
+        if revision <= start + len(entries):
+            ignored += 1
+        else:
+            entries.append(entry_of(fields))
+            accepted.append(line)
+        end = at
+    return Journal(start, entries, accepted, end, data[end:], ignored, made)
+
+
+def _first_line(first: bytes, where: str) -> tuple[int, tuple[str, ...]]:
+    """Return the base and the made documents that the first line of a journal names."""
+    fields = unsealed(first) if first else None
+    if fields is None or "journal" not in fields:
+        raise CorruptDocument(
+            "the first line is damaged.",
+            fix='Run "aether doctor --repair": it keeps the file and starts a new one.',
+            where=where,
+        )
+    if fields["journal"] > JOURNAL_FORMAT:
+        raise InvalidDocument(
+            f"written by a newer aether (journal format {fields['journal']}, this one knows {JOURNAL_FORMAT}).",
+            fix="Upgrade aether; the home was left as it is.",
+            where=where,
+        )
+    return int(fields["base"]), tuple(fields.get("made", ()))
+
+
+def journal_header(base: int, *, made: Sequence[str] = ()) -> bytes:
+    """Return the first line of a journal whose next commit is `base + 1`; `made` names the optional documents by then."""
+    return seal_json({"journal": JOURNAL_FORMAT, "base": base, **({"made": list(made)} if made else {})})
+
+
+def entry_line(entry: Entry) -> bytes:
+    """Return the line of `entry`, with checksum and newline; empty fields are left out."""
+    return seal_json({name: value for name, value in entry._asdict().items() if value or name == "revision"})
+
+
+def entry_of(fields: JsonObject) -> Entry:
+    """Return the entry that a line's fields describe."""
+    empty: dict[str, Any] = {}
+    return Entry(
+        revision=int(fields["revision"]),
+        at=fields.get("at", ""),
+        by=fields.get("by", ""),
+        operation=fields.get("operation", ""),
+        reason=fields.get("reason", ""),
+        patches=fields.get("patches", empty),
+        inverse=fields.get("inverse", empty),
+        appends=fields.get("appends", empty),
+        erased=fields.get("erased", False),
+    )
+
+
+def month_files(home: Path) -> list[Path]:
+    """Return the files of folded lines, oldest first."""
+    return sorted((home / "data" / "journal").glob("[0-9]*-[0-9]*.jsonl"))
+
+
+def folded_entries(home: Path, *, after: int = 0, newest_first: bool = False) -> Iterator[Entry]:
+    """Yield the folded transactions with revision > `after`.
+
+    A damaged line is skipped: a caller that needs every revision notices the missing one.
+    """
+    months = month_files(home)
+    for path in reversed(months) if newest_first else months:
+        for line in lines_backwards(path) if newest_first else path.read_bytes().splitlines(keepends=True):
+            fields = unsealed(line)
+            if fields is None:
+                continue
+            if newest_first and fields["revision"] <= after:
+                return
+            if fields["revision"] > after:
+                yield entry_of(fields)

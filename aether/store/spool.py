@@ -1,14 +1,12 @@
-"""The spool: what hooks have seen, one file each, until whoever opens the home next takes it in.
+"""The spool and the log of the hooks: events wait here, one file each, until the next reader of the home drains them.
 
-Putting an entry takes no lock and reads nothing of the home. It is there whole once `put` has returned, whatever
-happens then; a process that is killed before leaves a temp file that counts for nothing and that `remove` clears
-away. What leads elsewhere, as a repository with a home in it may have it, is neither written nor read. On this path
-every import is paid for by every tool call of a session: `json`, `os`, `stat` and `time` are all it has.
+Putting an entry takes no lock and reads nothing of the home; it is stored whole once `put` has returned. A process that
+is killed before leaves a temp file, which is ignored and which `remove` deletes. Links that lead elsewhere, as a
+repository with a home in it may have them, are neither written nor read. Every tool call of a session pays for the
+imports of this module: it needs only `json`, `os`, `stat` and `time`.
 
-The log of the hooks: one line for each failure in `hook.log`, for there is no screen to say it on.
-
-It never raises, and never grows: at its limit it becomes `hook.log.1`, in the place of the one before. The event of
-a tool imports it, so it has nothing but `os` and `time`.
+A failure is one line in `hook.log`, because a hook has no screen. Logging never raises; at its limit the log replaces
+`hook.log.1`.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
 SUFFIX = ".json"
 # That of aether.store.files, whose imports are too many for this path: doctor removes what ends so.
 TEMP_SUFFIX = ".aether-tmp"
-# A hook's deadline is seconds: what is this old belongs to a process that is gone.
+# A hook's deadline is seconds: a temp file of this age belongs to a process that was killed.
 STALE_TEMP_NS = 3_600 * 10**9
 _BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
@@ -37,14 +35,20 @@ def put(home: str, entry: JsonObject) -> str:
     """Keep `entry` durably and return its name; names sort by the time they were put.
 
     Raises:
-        StorageFailed: the home is gone, read-only or full; nothing was kept.
+        StorageFailed: the home does not exist, is read-only or full; nothing was kept.
     """
     directory = _directory(home)
     name = f"{time.time_ns():020d}-{os.getpid()}-{os.urandom(4).hex()}{SUFFIX}"
     # ASCII: a lone surrogate, which cannot be UTF-8, stays what it is.
     data = json.dumps(entry, separators=(",", ":")).encode("ascii")
     try:
-        _make(directory)
+        if not os.path.isdir(directory):
+            for path in (os.path.dirname(directory), directory):
+                try:
+                    os.mkdir(path, 0o700)
+                except FileExistsError:
+                    continue
+                _sync_directory(os.path.dirname(path))
         require_real(home)
         _write(directory, name, data)
     except OSError as reason:
@@ -57,7 +61,7 @@ def put(home: str, entry: JsonObject) -> str:
 
 
 def waiting(home: str) -> list[str]:
-    """Return the names of the entries that wait, oldest first."""
+    """Return the names of the waiting entries, oldest first."""
     try:
         names = os.listdir(_directory(home))
         if not is_real(home):
@@ -71,7 +75,7 @@ def is_real(home: str, name: str = "spool") -> bool:
     """Return whether `<home>/hooks/<name>` is a directory in the home, and its owner's or ours.
 
     Raises:
-        OSError: there is none.
+        OSError: it does not exist.
     """
     owners = {os.stat(home).st_uid, os.geteuid() if hasattr(os, "geteuid") else 0}
     hooks = os.path.join(home, "hooks")
@@ -90,7 +94,7 @@ def require_real(home: str, name: str = "spool") -> None:
 
 
 def get(home: str, name: str) -> JsonObject | None:
-    """Return the entry of that name; None where it is gone, or is no entry: then it is moved into `quarantine/`."""
+    """Return the entry of that name, or None; a file that is not an entry is moved into `quarantine/`."""
     path = os.path.join(_directory(home), name)
     entry = None
     try:
@@ -100,7 +104,7 @@ def get(home: str, name: str) -> JsonObject | None:
     except OSError:
         return None
     except (ValueError, RecursionError):
-        pass  # what is no entry is set aside
+        pass  # not an entry
     if isinstance(entry, dict):
         return entry
     _set_aside(home, path, name)
@@ -108,7 +112,7 @@ def get(home: str, name: str) -> JsonObject | None:
 
 
 def remove(home: str, names: list[str]) -> None:
-    """Remove the entries of those names, and the temp files of processes that are long gone."""
+    """Remove the entries of those names, and the temp files of processes that were killed long ago."""
     directory = _directory(home)
     for name in names:
         _unlink(os.path.join(directory, name))
@@ -124,18 +128,6 @@ def remove(home: str, names: list[str]) -> None:
 
 def _directory(home: str) -> str:
     return os.path.join(home, "hooks", "spool")
-
-
-def _make(directory: str) -> None:
-    """Make the directories of the spool, their owner's alone, and their names durable."""
-    if os.path.isdir(directory):
-        return
-    for path in (os.path.dirname(directory), directory):
-        try:
-            os.mkdir(path, 0o700)
-        except FileExistsError:
-            continue
-        _sync_directory(os.path.dirname(path))
 
 
 def _write(directory: str, name: str, data: bytes) -> None:
@@ -171,7 +163,7 @@ def _set_aside(home: str, path: str, name: str) -> None:
         os.makedirs(os.path.join(home, "quarantine"), mode=0o700, exist_ok=True)
         os.replace(path, os.path.join(home, "quarantine", f"spool-{name}"))
     except OSError:
-        return  # it stays, and is tried again
+        return  # it stays, and is tried again later
 
 
 def _unlink(path: str) -> None:
@@ -183,14 +175,14 @@ def _unlink(path: str) -> None:
 
 NAME = "hook.log"
 MOST_BYTES = 256 * 1024
-# Longer messages hide what they say.
+# Longer messages hide their meaning.
 LINE_CHARS = 400
-# Where a link would lead, a repository with a home in it may have chosen: it could be a file that a shell runs.
+# A repository with a home in it may have a link here, to a file that a shell runs.
 _AS_IT_IS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 def log_failure(home: str, event: str, session: str, what: str) -> None:
-    """Add a line that says when, in which event of which session, and what; do nothing where there is no home."""
+    """Add a line with the time, the event, the session and the failure; do nothing without a home."""
     try:
         path = os.path.join(home, NAME)
         if not os.path.isdir(home) or os.path.islink(path):
@@ -206,16 +198,16 @@ def log_failure(home: str, event: str, session: str, what: str) -> None:
 
 
 def log_failure_once(home: str, event: str, session: str, what: str) -> None:
-    """Add a line as `note` does, unless the log has one that says the same of that session."""
-    said = _line(event, session, what).split(" ", 2)[2]  # without the time and the event
+    """Add a line as `log_failure` does, unless the log has the same one of that session."""
+    text = _line(event, session, what).split(" ", 2)[2]  # without the time and the event
     path = os.path.join(home, NAME)
     try:
         if not os.path.islink(path):
             with open(path, encoding="utf-8", errors="replace") as file:
-                if any(line.endswith(said) for line in file):
+                if any(line.endswith(text) for line in file):
                     return
     except OSError:
-        pass  # there is none yet
+        pass  # no log yet
     log_failure(home, event, session, what)
 
 
@@ -224,13 +216,13 @@ def _make_room(path: str) -> None:
         if os.stat(path).st_size >= MOST_BYTES:
             os.replace(path, f"{path}.1")
     except OSError:
-        return  # there is none yet, or another hook was faster
+        return  # no log yet, or another hook was faster
 
 
 def _line(event: str, session: str, what: str) -> str:
     from aether.redact.redact import redact
 
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    said = " ".join(redact(what[: 2 * LINE_CHARS]).split())
+    text = " ".join(redact(what[: 2 * LINE_CHARS]).split())
     words = [" ".join(redact(word[: 2 * LINE_CHARS]).split())[:80] or "-" for word in (event, session)]
-    return f"{at} {' '.join(words)} {said[:LINE_CHARS]}\n"
+    return f"{at} {' '.join(words)} {text[:LINE_CHARS]}\n"

@@ -1,7 +1,7 @@
-"""Undo: take one transaction back without touching what came after it.
+"""Undo: reverse one transaction and keep those after it; the history of transactions, newest first.
 
-The state before the transaction is merged into the present one, so later changes stay. Where a later
-change stands on what would go, nothing is undone and the error names that change.
+The state before the transaction is merged into the present one, so later changes stay. If a later change depends on
+it, nothing is undone and the error names that change.
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ from typing import Any
 from aether.errors import Conflict, NotFound
 from aether.schemas import check
 from aether.store.commit import AETHER, HOOK, INIT
-from aether.store.journal import Entry, folded_entries
 from aether.store.merge import Place, merge, rules_of, value_at
 from aether.store.patch import apply, diff, entry_id, json_equal, keys_of
-from aether.store.snapshot import Snapshot, read_journal
+from aether.store.snapshot import Entry, Snapshot, folded_entries, read_journal
 from aether.types import Change, Patch
 
 # Changes that only count reads: never what a person means by the last change.
 BOOKKEEPING = frozenset({"access"})
-# Nor is what nobody asked for: hooks take in what a session said when anybody opens the home, just before the undo too.
-# Journals from before hooks were named as authors say it by the operation only.
+# Nor are automatic changes: the spool of the hooks is drained just before the undo, too.
+# Older journals name them by the operation only, not by the author.
 AUTOMATIC_OPERATIONS = BOOKKEEPING | {"capture"}
 AUTOMATIC_AUTHORS = frozenset({HOOK, AETHER})
 
@@ -33,10 +32,10 @@ def unfolded_entries(snapshot: Snapshot) -> list[Entry]:
 
 
 def last_undoable(snapshot: Snapshot) -> int:
-    """Return the revision that `undo` without a number means: the last change that somebody asked for.
+    """Return the revision that `undo` without a number means: the last change that was not automatic.
 
     Raises:
-        NotFound: there is none.
+        NotFound: there is no such change.
     """
     history = list(entries_newest_first(snapshot))
     undone = _undone(history)
@@ -63,7 +62,7 @@ def last_undoable(snapshot: Snapshot) -> int:
 
 
 def is_automatic(entry: Entry) -> bool:
-    """Return whether nobody asked for a transaction: it was done by itself."""
+    """Return whether a transaction was automatic: nobody asked for it."""
     return entry.operation in AUTOMATIC_OPERATIONS or entry.by in AUTOMATIC_AUTHORS
 
 
@@ -73,7 +72,7 @@ def undone_revisions(snapshot: Snapshot) -> set[int]:
 
 
 def _undone(history: Iterable[Entry]) -> dict[int, int]:
-    """Return the revisions that are taken back at present, each with the one that did it."""
+    """Return the revisions that are undone at present, each with the one that did it."""
     undone: dict[int, int] = {}
     for entry in history:
         if entry.operation == "undo" and entry.revision not in undone:
@@ -82,7 +81,7 @@ def _undone(history: Iterable[Entry]) -> dict[int, int]:
 
 
 def entries_newest_first(snapshot: Snapshot, *, after: int = 0) -> Iterator[Entry]:
-    """Yield every transaction with revision > `after`, newest first, reading only as far as is asked for."""
+    """Yield every transaction with revision > `after`, newest first, reading no further than needed."""
     fresh = [entry for entry in unfolded_entries(snapshot) if entry.revision > after]
     yield from fresh
     seen = fresh[-1].revision if fresh else snapshot.revision + 1
@@ -121,7 +120,7 @@ def _unknown(snapshot: Snapshot, revision: int) -> NotFound:
 
 
 def undo(snapshot: Snapshot, revision: int) -> Change:
-    """Return the change that takes `revision` back.
+    """Return the change that undoes `revision`.
 
     Raises:
         NotFound: there is no such revision.
@@ -155,17 +154,16 @@ def undo(snapshot: Snapshot, revision: int) -> Change:
         merged, conflicts = merge(after[name], snapshot.documents[name], before[name], rules)
         patches[name] = diff(snapshot.documents[name], merged)
         if all(tuple(keys_of(step["path"])) in rules for step in patches[name]):
-            conflicts += _gone(undone.patches[name], after[name], snapshot.documents[name])
+            conflicts += _missing_entries(undone.patches[name], after[name], snapshot.documents[name])
         if conflicts:
             raise _depends(name, revision, conflicts[0], steps)
     return Change(patches, result=undone)
 
 
-def _gone(patch: Patch, after: Any, now: Any) -> list[Place]:
-    """Return the places of entries that `patch` added and that are not there any more.
+def _missing_entries(patch: Patch, after: Any, now: Any) -> list[Place]:
+    """Return the places of entries that `patch` added and a later change removed (compressed, evicted …).
 
-    A later change took them further (compressed, evicted …); where nothing but counters is left to take
-    back, that change must be undone first.
+    If only counters are left to reverse, that change must be undone first.
     """
     added: list[Place] = []
     for step in patch:

@@ -46,4 +46,4 @@ def copies(monkeypatch):
     yield copy
     shutil.rmtree(directory)
     snapshot._CACHE.clear()
-    config._CACHE.clear()
+    config._FILES.clear()

@@ -1,19 +1,25 @@
-"""A crash at any system call leaves each call to a conversation wholly there or wholly absent; many writers lose nothing."""
+"""A crash at any system call leaves a call to a conversation, or a compaction, whole or absent; many writers lose nothing."""
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import json
 import os
 import signal
 
 import pytest
+from aether.api.compact_case import Options
 
-from aether.errors import AetherError
+from aether.api.compact import preflight, undo_compaction
+from aether.errors import AetherError, Conflict
+from aether.storage import storage
 from aether.store import conversations, doctor
 from aether.store.conversations import load, path_of
 from tests import homes
 from tests.crash import faults
 from tests.crash.test_writers import start
+from tests.laws.histories import history
 
 ID = "user:42"
 WRITERS = 16
@@ -82,7 +88,7 @@ CASES = {
 
 def seen(home):
     """Return what a new reader sees."""
-    log = load(home, ID, anew=True)
+    log = load(home, ID, whole=True)
     return conversations.context(log), conversations.history(log), log.compactions, list(log.open)
 
 
@@ -106,16 +112,16 @@ def test_a_fault_at_any_call_leaves_all_or_nothing(case, kind, chosen, tmp_path,
     for number, name, fault in chosen(faults.cases(measured.names, kind)):
         home = copies(original)
         where = f"{fault.name} at call {number} ({name})"
-        acknowledged = _struck(home, act, faults.Calls(number, fault))
+        acknowledged = _act_with_fault(home, act, faults.Calls(number, fault))
         assert seen(home) in ([after] if acknowledged else [before, after]), where
-        _mended(home, where)
+        _require_repaired(home, where)
 
     gc.collect()
     conversations._CACHE.clear()
     assert len(measured.names) >= 8
 
 
-def _struck(home, act, calls):
+def _act_with_fault(home, act, calls):
     """Run `act` with a fault; return whether it returned."""
     if calls.fault.make is None:
 
@@ -135,7 +141,7 @@ def _struck(home, act, calls):
     return True
 
 
-def _mended(home, where):
+def _require_repaired(home, where):
     """Mend, and see that nothing changed by it and that the conversation goes on."""
     found = seen(home)
     doctor.repair(home, now=homes.NOW)
@@ -191,7 +197,7 @@ def test_sixteen_writers_and_a_compactor_lose_nothing(home):
     codes.append(os.waitstatus_to_exitcode(os.waitpid(compactor, 0)[1]))
 
     assert codes == [0] * (WRITERS + 1)
-    told = [message["content"] for message in conversations.history(load(home, ID, anew=True))]
+    told = [message["content"] for message in conversations.history(load(home, ID, whole=True))]
     assert sorted(told) == sorted(f"{who}.{number}" for who in range(WRITERS) for number in range(ADDITIONS))
     for who in range(WRITERS):
         assert [word for word in told if word.startswith(f"{who}.")] == [
@@ -201,4 +207,165 @@ def test_sixteen_writers_and_a_compactor_lose_nothing(home):
     while load(home, ID).open:
         assert conversations.undo(home, ID, now=homes.NOW).findings == []
     assert [message["content"] for message in seen(home)[0]] == told
+    assert doctor.examine(home) == []
+
+
+WINDOW = 1_500
+PROCESSES = 16
+# Of the calls that change nothing one in so many fails: there are two hundred, and one is like another.
+READS_EVERY = 7
+ROUNDS = 4
+FIRST = history(1, "openai", turns=5, images=0, words=12)
+MORE = history(2, "openai", turns=5, images=0, words=12)[1:]
+
+
+def _options(home):
+    """Copies go to a directory beside the home, so that their system calls fail too."""
+    return Options(counter=lambda text: -(-len(text) // 4), storage=storage("fs", path=str(home / "copies")))
+
+
+def _preflight(home, messages):
+    return preflight(ID, messages, window=WINDOW, wire="openai", options=_options(home), home=home)
+
+
+def _uncompacted(home):
+    """A home without conversations; what will be compacted first."""
+    homes.fresh(home.parent)
+    return FIRST
+
+
+def _compacted_once(home):
+    """A home whose conversation was compacted once; what will be compacted next."""
+    done = _preflight(home, _uncompacted(home))
+    assert done.triggered
+    return [*done.messages, *MORE]
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # what an exception cuts short the collector closes
+@pytest.mark.parametrize("kind", ["raised", "killed"])
+@pytest.mark.parametrize("made", [_uncompacted, _compacted_once])
+def test_a_fault_at_any_call_leaves_the_whole_compaction_or_nothing(made, kind, chosen, tmp_path, copies):
+    original = tmp_path / "original" / ".aether"
+    messages = made(original)
+    given = json.dumps(messages)
+    before = seen(original)
+    for _ in range(2):  # the first time reads what stays in memory
+        home = copies(original)
+        with faults.injected(faults.Calls()) as measured:
+            assert _preflight(home, messages).triggered
+
+    cases = faults.cases(measured.names, kind)
+    for number, name, fault in chosen(
+        case for case in cases if case[1] not in faults.READS or case[0] % READS_EVERY == 0
+    ):
+        home = copies(original)
+        where = f"{fault.name} at call {number} ({name})"
+        acknowledged = _compact_with_fault(home, messages, faults.Calls(number, fault))
+        assert json.dumps(messages) == given, where
+        _whole_or_nothing(home, messages, before, acknowledged, where)
+        # What is left on the disk is the same, whichever exception it was.
+        if name not in faults.READS and not fault.name.startswith(("EIO", "KeyboardInterrupt")):
+            _require_repaired_compaction(home, messages, len(before[2]), where)
+
+    gc.collect()
+    conversations._CACHE.clear()
+    assert len(measured.names) >= 20
+
+
+def _compact_with_fault(home, messages, calls):
+    """Compact with a fault; return what it returned, None where it did not."""
+    if calls.fault.make is None:
+
+        def child():
+            with faults.injected(calls):
+                _preflight(home, messages)
+
+        assert faults.in_child(child) == -signal.SIGKILL
+        return None
+    try:
+        with faults.injected(calls):
+            return _preflight(home, messages)
+    except (OSError, AetherError, KeyboardInterrupt):
+        return None
+    finally:
+        assert calls.struck
+
+
+def _whole_or_nothing(home, messages, before, acknowledged, where):
+    """See that the compaction is there, as it was returned, or that nothing is."""
+    found = seen(home)
+    recorded = len(found[2]) > len(before[2])
+    assert recorded or found == before, where
+    assert recorded or acknowledged is None, where
+    assert acknowledged is None or found[0] == acknowledged.messages, where
+
+
+def _require_repaired_compaction(home, messages, before, where):
+    """Mend, and see that it changed nothing, and that undo and another compaction work."""
+    found = seen(home)
+    doctor.repair(home, now=homes.NOW)
+    assert seen(home) == found, where
+    assert {one.code for one in doctor.examine(home)} <= {"quarantine"}, where
+    if len(found[2]) > before:
+        assert json.dumps(undo_compaction(ID, home=home).messages) == json.dumps(messages), where
+    assert _preflight(home, messages).triggered, where
+
+
+def _rounds(home, who, id):
+    """Talk and compact, by oneself; note what was said, and what undo must give back at each step."""
+    context, said = [], []
+    done = 0
+    for nth in range(ROUNDS):
+        more = history(100 * who + nth, "openai", turns=6, images=0)[bool(nth) :]
+        context, said = [*context, *more], [*said, *more]
+        found = preflight(id, context, window=WINDOW, wire="openai", home=home)
+        assert found.tokens_after <= found.limit
+        context, done = found.messages, done + found.triggered
+    (home / f"said{who}").write_text(json.dumps([said, done]))
+
+
+@pytest.mark.slow
+def test_sixteen_processes_compact_sixteen_conversations_and_each_is_undone_by_itself(home):
+    children = [start(_rounds, home, who, f"own {who}") for who in range(PROCESSES)]
+
+    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+
+    assert codes == [0] * PROCESSES
+    for who in range(PROCESSES):
+        said, times = json.loads((home / f"said{who}").read_text())
+        assert times >= 2
+        assert conversations.history(load(home, f"own {who}", whole=True))[: len(said)] == said
+        undone = [undo_compaction(f"own {who}", home=home) for _ in range(times)]
+        assert json.dumps(undone[-1].messages) == json.dumps(said)
+        assert not any(one.findings for one in undone)
+    assert doctor.examine(home) == []
+
+
+def _same(home, who):
+    """Compact what one process holds of a conversation that all the others compact as well."""
+    messages = history(who, "openai", turns=8, images=0)
+    found = None
+    for _ in range(PROCESSES):
+        with contextlib.suppress(Conflict):  # others were quicker, thrice; nothing was recorded then
+            found = found or preflight("same", messages, window=WINDOW, wire="openai", home=home)
+    assert found.triggered
+    (home / f"given{who}").write_text(json.dumps([messages, found.receipt.step, found.messages]))
+
+
+@pytest.mark.slow
+def test_sixteen_processes_compact_the_same_conversation_and_nothing_is_lost(home):
+    children = [start(_same, home, who) for who in range(PROCESSES)]
+
+    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+
+    assert codes == [0] * PROCESSES
+    log = load(home, "same", whole=True)
+    steps = []
+    for who in range(PROCESSES):
+        messages, step, after = json.loads((home / f"given{who}").read_text())
+        steps.append(step)
+        had, came, receipt = conversations.compaction(log, step)
+        assert (json.dumps(had), json.dumps(came)) == (json.dumps(messages), json.dumps(after))
+        assert receipt["step"] == step
+    assert sorted(steps) == list(range(1, PROCESSES + 1))
     assert doctor.examine(home) == []

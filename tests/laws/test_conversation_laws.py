@@ -58,7 +58,7 @@ def test_a_log_is_what_a_plain_list_would_be(steps):
             log = load(home, ID)
             assert repr(context(log)) == repr(live)
             assert repr(history(log)) == repr(said)
-            anew = load(home, ID, anew=True)
+            anew = load(home, ID, whole=True)
             assert (anew.texts, anew.context, anew.open) == (log.texts, log.context, log.open)
 
 

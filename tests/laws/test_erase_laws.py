@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from aether.api import forget
 from aether.errors import Conflict, NotFound
 from aether.memory.forgetting.erase import map_strings, marks, pattern_of, rewrite_file
-from aether.store import journal, patch
+from aether.store import files, patch, snapshot
 from aether.store.commit import Author, commit, fold_home
-from aether.store.journal import folded_entries
+from aether.store.snapshot import folded_entries
 from aether.store.undo import states_since, undo
 from tests import homes
 from tests.effort import examples
@@ -105,8 +105,10 @@ def test_a_change_of_mapped_states_is_the_mapped_change(before, after):
     def erase(text):
         return text.replace("a", "[ERASED]")
 
-    line = journal.entry_line(journal.Entry(1, "", "", "edit", "", {"x": patch.diff(before, after)}, {}, {}))
-    change = journal.entry_of(journal.unsealed(rewrite_file("a.jsonl", line, erase))).patches.get("x", [])
+    line = snapshot.entry_line(
+        snapshot.Entry(1, "", "", "edit", "", {"x": patch.diff(before, after)}, {}, {})
+    )
+    change = snapshot.entry_of(files.unsealed(rewrite_file("a.jsonl", line, erase))).patches.get("x", [])
 
     assert patch.apply(map_strings(before, erase), change) == map_strings(after, erase)
 

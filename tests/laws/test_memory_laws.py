@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from aether.errors import BudgetExceeded, Conflict, InvalidInput, NotFound
 from aether.memory import handoff, ingest, items, patterns, sessions, totals
-from aether.memory.changes import join_changes
 from aether.schemas import check
 from aether.store.merge import merge, rules_of
-from aether.store.patch import apply, diff
+from aether.store.patch import apply, diff, join_changes
 from aether.types import Change
 from tests.effort import examples
 from tests.memory.states import answer, count, instruct, later, new_id, shipped

@@ -12,7 +12,7 @@ from aether.memory.forgetting import erase as erasure
 from aether.memory.forgetting import find
 from aether.memory.forgetting.find import find_by_ids, find_by_text, find_similar
 from aether.memory.forgetting.forget import forget
-from aether.store import documents, files, journal
+from aether.store import documents, files, snapshot
 from aether.store.patch import apply
 from tests import homes
 from tests.homes import NOW, item
@@ -229,15 +229,15 @@ def test_a_document_keeps_its_revision_and_has_a_stamp_that_holds():
 
 
 def test_a_journal_line_is_rewritten_and_sealed_and_its_paths_key_by_key():
-    line = journal.entry_line(
-        journal.Entry(
+    line = snapshot.entry_line(
+        snapshot.Entry(
             3, "2026-03-01", "queen", "undo", f"of revision {OLD} 2",
             {"memories": [{"op": "add", "path": f"/files/~1{OLD}~0", "value": {OLD: 1}}, {"op": "remove", "path": "/a"}]},
             {"memories": [{"op": "move", "from": f"/{OLD}", "path": "/b"}]}, {"items": [{"item": OLD}]},
         )
     )  # fmt: skip
 
-    made = journal.unsealed(erasure.rewrite_file("data/journal.jsonl", line, erase))
+    made = files.unsealed(erasure.rewrite_file("data/journal.jsonl", line, erase))
 
     assert made["patches"]["memories"] == [
         {"op": "add", "path": f"/files/~1{NEW}~0", "value": {NEW: 1}},
@@ -322,7 +322,7 @@ def test_the_objects_of_a_file_are_those_that_parse_and_all_in_them():
 
 
 def test_a_conversation_is_known_by_the_first_line_of_its_log():
-    data = journal.seal_json({"conversation": "c", "format": 1})
+    data = files.seal_json({"conversation": "c", "format": 1})
 
     assert erasure.conversation_of("conversations/c/history.jsonl", data) == "c"
     assert erasure.conversation_of("conversations/c/history.jsonl", b"") is None

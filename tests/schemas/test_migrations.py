@@ -1,3 +1,5 @@
+"""Documents of version 2 become documents of today: nothing is lost, and odd values become findings."""
+
 import copy
 import json
 from pathlib import Path
@@ -6,10 +8,12 @@ import pytest
 
 from aether.errors import InvalidDocument
 from aether.schemas import check, migrations
+from aether.schemas.migrations import migrate
+from aether.store.documents import NAMES
 from tests.tables import rows
 
 ROOT = Path(__file__).resolve().parents[2]
-NAMES = ["memory", "pheromones", "COLONY_STATE"]
+ORIGINAL = ["memory", "pheromones", "COLONY_STATE"]
 OLD = sorted((ROOT / "tests" / "examples").glob("*/old-v2/*.json"))
 
 
@@ -30,7 +34,7 @@ def test_files_of_the_original_load(path):
     assert migrations.current(name, old) == document
 
 
-@rows("name", NAMES)
+@rows("name", ORIGINAL)
 def test_a_document_of_today_is_returned_as_it_is(name):
     document = shipped(name)
 
@@ -38,7 +42,7 @@ def test_a_document_of_today_is_returned_as_it_is(name):
     assert migrations.migrate(name, document) == (document, [])
 
 
-@rows("name", NAMES)
+@rows("name", ORIGINAL)
 @rows("version", [4, 3.5, 10**30])
 def test_a_document_of_a_newer_aether_is_left_untouched(name, version):
     with pytest.raises(InvalidDocument, match=r"written by a newer aether .*Upgrade aether") as caught:
@@ -54,7 +58,7 @@ def test_an_odd_version_is_an_old_one(version):
     assert document == shipped("pheromones")
 
 
-@rows("name", NAMES)
+@rows("name", ORIGINAL)
 @rows("odd", [None, [], "text", 3, [{"items": 1}]])
 def test_what_is_no_document_is_set_aside_whole(name, odd):
     document, findings = migrations.migrate(name, odd)
@@ -85,3 +89,677 @@ def test_an_item_without_a_count_is_counted_by_the_given_counter():
     working = document["working_memory"]
     assert [item["token_count"] for item in working["items"]] == [7, 9]
     assert working["current_tokens"] == 16
+
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+EPOCH = "1970-01-01T00:00:00.000000Z"
+
+
+def oddities(name):
+    return migrate(name, json.loads((EXAMPLES / name / "old-v2" / "shipped_oddities.json").read_text()))
+
+
+def pheromones(**fields):
+    document = migrate("pheromones", fields).document
+    assert check.findings("pheromones", document) == []
+    return document
+
+
+def colony(**fields):
+    document = migrate("COLONY_STATE", fields).document
+    assert check.findings("COLONY_STATE", document) == []
+    return document
+
+
+def set_aside(document):
+    return [entry["value"] for entry in document.get("unplaced", [])]
+
+
+def items(*raw):
+    document, findings = migrate("memory", {"working_memory": {"items": list(raw)}})
+    return document["working_memory"]["items"], document.get("unplaced", []), findings
+
+
+def sessions(*raw):
+    document, _ = migrate("memory", {"short_term_memory": {"sessions": list(raw)}})
+    return document["short_term_memory"]["sessions"], document.get("unplaced", [])
+
+
+def patterns(*raw):
+    document, _ = migrate("memory", {"long_term_memory": {"patterns": list(raw)}})
+    return document["long_term_memory"]["patterns"], document.get("unplaced", [])
+
+
+def test_counts_are_taken_anew():
+    document, _ = oddities("memory")
+    working, short = document["working_memory"], document["short_term_memory"]
+
+    assert working["current_tokens"] == sum(item["token_count"] for item in working["items"]) == 46
+    assert short["current_sessions"] == len(short["sessions"]) == 3
+
+
+def test_sessions_under_one_id_are_told_apart():
+    document, findings = oddities("memory")
+
+    ids = [
+        (s["id"], s["session_id"], s["compressed_at"][14:19])
+        for s in document["short_term_memory"]["sessions"]
+    ]
+    assert ids == [
+        ("phase_1_test", "phase_1_test", "54:32"),
+        ("phase_1_test_2", "phase_1_test_2", "58:10"),
+        ("phase_2", "phase_2", "00:00"),
+    ]
+    said = [(f.code, f.where) for f in findings if f.where.endswith("sessions") and "dupl" in f.code]
+    place = "memory#/short_term_memory/sessions"
+    assert said == [("duplicate_renamed", place), ("duplicate_dropped", place)]
+
+
+def test_what_has_no_place_is_kept():
+    document, _ = oddities("memory")
+
+    assert document["unplaced"] == [
+        {"where": "/working_memory/items/5", "value": "a note that somebody left here"}
+    ]
+    assert document["compression"]["triggers"] == {
+        "phase_boundary": True,
+        "token_threshold": True,
+        "manual": True,
+    }
+
+
+def test_what_is_missing_comes_from_the_initial_document():
+    document, _ = oddities("memory")
+
+    assert document["$schema"] == "Aether Triple-Layer Memory v2.0"
+    assert document["compression"]["preserves"] == ["key_decisions", "outcomes"]
+    assert document["search"]["max_results_per_layer"] == 20
+    assert document["metrics"] == {
+        "total_compressions": 4,
+        "total_pattern_extractions": 4,
+        "compression_ratio_total": 9.32,
+        "average_compression_ratio": 2.33,
+        "working_memory_evictions": 0,
+        "short_term_evictions": 0,
+    }
+
+
+def test_an_item_of_little_more_than_text_is_an_item():
+    (item,), unplaced, _ = items({"content": "hello", "own": 1})
+
+    assert unplaced == []
+    assert item == {
+        "id": "wm_v2_0",
+        "type": "observation",
+        "content": "hello",
+        "own": 1,
+        "token_count": 2,
+        "metadata": {
+            "timestamp": EPOCH,
+            "relevance_score": 0.5,
+            "access_count": 0,
+            "last_accessed": EPOCH,
+            "source": "queen",
+            "caste": None,
+        },
+        "associative_links": [],
+    }
+
+
+@pytest.mark.parametrize("raw", [{}, {"content": ""}, {"content": 3}, {"content": None}, [], None])
+def test_an_item_without_text_is_set_aside(raw):
+    assert items(raw)[:2] == ([], [{"where": "/working_memory/items/0", "value": raw}])
+
+
+def test_times_without_a_zone_are_utc():
+    (item,), _, _ = items({"content": "x", "metadata": {"timestamp": "2026-01-31T23:01:00"}})
+
+    assert item["metadata"]["timestamp"] == "2026-01-31T23:01:00.000000Z"
+    assert item["metadata"]["last_accessed"] == "2026-01-31T23:01:00.000000Z"
+
+
+def test_options_that_have_a_meaning_now_have_it_or_go_aside():
+    metadata = {"phase": "2", "protected": "yes", "injected": True, "pointer": {"line": 1}, "mood": "good"}
+
+    (item,), unplaced, _ = items({"content": "x", "metadata": metadata})
+
+    kept = {key: item["metadata"].get(key) for key in metadata}
+    assert kept == {"phase": 2, "protected": None, "injected": True, "pointer": {"line": 1}, "mood": "good"}
+    assert unplaced == [{"where": "/working_memory/items/0/metadata/protected", "value": "yes"}]
+
+
+def test_links_get_what_they_lack():
+    (item,), unplaced, _ = items(
+        {"id": "wm_1", "content": "x", "associative_links": [{"target_id": "s1"}, {"link_id": "nowhere"}]}
+    )
+
+    assert item["associative_links"] == [
+        {
+            "link_id": "link_v2_wm_1_0",
+            "target_id": "s1",
+            "target_type": "short_term_session",
+            "link_type": "related_to",
+            "created_at": EPOCH,
+        }
+    ]
+    assert [entry["value"] for entry in unplaced] == [{"link_id": "nowhere"}]
+
+
+def test_an_empty_session_is_a_session():
+    (session,), _ = sessions({})
+
+    assert session == {
+        "id": "session_v2_0",
+        "session_id": "session_v2_0",
+        "phase": 0,
+        "compressed_at": EPOCH,
+        "original_tokens": 0,
+        "compressed_tokens": 0,
+        "compression_ratio": 0,
+        "summary": "",
+        "key_decisions": [],
+        "outcomes": [],
+        "high_value_items": [],
+        "metadata": {},
+    }
+
+
+def test_an_id_that_is_no_text_is_set_aside():
+    (session,), unplaced = sessions({"id": ["x"], "session_id": "s1"})
+
+    assert (session["id"], session["session_id"]) == ("s1", "s1")
+    assert unplaced == [{"where": "/short_term_memory/sessions/0/id", "value": ["x"]}]
+
+
+def test_a_memory_without_words_about_its_triggers_gets_ours():
+    document, _ = migrate("memory", {"metrics": {"compression_ratio_total": 5.0}})
+
+    assert document["compression"]["triggers"] == ["phase_boundary", "token_threshold", "manual"]
+    assert document["metrics"]["compression_ratio_total"] == 5.0
+
+
+def test_related_patterns_are_ids():
+    (one, two), unplaced = sessions(
+        {"id": "a", "metadata": {"related_patterns": ["p1"]}},
+        {"id": "b", "metadata": {"related_patterns": [1]}},
+    )
+
+    assert (one["metadata"], two["metadata"]) == ({"related_patterns": ["p1"]}, {})
+    assert [entry["value"] for entry in unplaced] == [[1]]
+
+
+def test_the_ratio_is_computed_not_believed():
+    (session,), _ = sessions(
+        {"id": "s", "original_tokens": "950", "compressed_tokens": 380.4, "compression_ratio": "9x"}
+    )
+
+    assert (session["original_tokens"], session["compressed_tokens"], session["compression_ratio"]) == (
+        950,
+        380,
+        2.5,
+    )
+
+
+@pytest.mark.parametrize(
+    ("raw", "phase"),
+    [
+        ({"id": "phase_3_test"}, 3),
+        ({"id": "phase_3", "phase": "4"}, 4),
+        ({"session_id": "x", "phase": 1.5}, 0),
+    ],
+)
+def test_a_session_knows_its_phase(raw, phase):
+    assert sessions(raw)[0][0]["phase"] == phase
+
+
+def test_bare_texts_are_statements():
+    (session,), unplaced = sessions(
+        {"key_decisions": ["Use JSON", {"rationale": "none"}], "outcomes": [{"result": "Done", "impact": 3}]}
+    )
+
+    assert session["key_decisions"] == [{"decision": "Use JSON", "rationale": ""}]
+    assert session["outcomes"] == [{"result": "Done", "impact": ""}]
+    assert [entry["value"] for entry in unplaced] == [{"rationale": "none"}, 3]
+
+
+def test_high_value_items_need_text():
+    (session,), unplaced = sessions(
+        {"high_value_items": [{"content": "Keep", "relevance_score": 7}, {"type": "x"}]}
+    )
+
+    assert session["high_value_items"] == [{"content": "Keep", "relevance_score": 1.0, "type": "observation"}]
+    assert [entry["value"] for entry in unplaced] == [{"type": "x"}]
+
+
+def test_a_pattern_keeps_what_it_is_related_to():
+    document, _ = oddities("memory")
+
+    (pattern,) = document["long_term_memory"]["patterns"]
+    assert pattern["metadata"] == {
+        "context": "builders",
+        "related_castes": ["builder"],
+        "related_phases": [1, 2],
+    }
+    assert pattern["associative_links"][0]["target_id"] == "phase_1_test"
+
+
+def test_evidence_of_another_shape_is_set_aside():
+    found, unplaced = patterns({"pattern": "x", "metadata": {"evidence": ["s1"]}})
+
+    assert "evidence" not in found[0]["metadata"]
+    assert unplaced == [{"where": "/long_term_memory/patterns/0/metadata/evidence", "value": ["s1"]}]
+
+
+@pytest.mark.parametrize(
+    ("target", "type"),
+    [("wm_1", "working_memory_item"), ("pattern_1", "long_term_pattern"), ("phase_1", "short_term_session")],
+)
+def test_a_link_of_an_unknown_kind_goes_by_the_id(target, type):
+    links = [{"target_id": target, "target_type": "thing"}]
+
+    (item,), unplaced, _ = items({"content": "x", "associative_links": links})
+
+    assert item["associative_links"][0]["target_type"] == type
+    assert [entry["value"] for entry in unplaced] == ["thing"]
+
+
+def test_an_odd_pattern_gets_what_it_lacks():
+    (pattern,), unplaced = patterns(
+        {
+            "pattern": "Say less",
+            "type": "focus_preference",
+            "occurrences": 0,
+            "metadata": {"related_phases": ["x"]},
+        },
+        {"type": "constraint"},
+    )
+
+    assert (pattern["id"], pattern["type"], pattern["confidence"], pattern["occurrences"]) == (
+        "pattern_v2_0",
+        "preference",
+        0.7,
+        1,
+    )
+    assert pattern["created_at"] == pattern["last_seen"] == EPOCH
+    assert [entry["value"] for entry in unplaced] == ["focus_preference", 0, "x", {"type": "constraint"}]
+
+
+def test_signals_of_one_second_are_told_apart():
+    ids = [signal["id"] for signal in oddities("pheromones").document["active_pheromones"]]
+
+    assert ids == [
+        "init_1769900000",
+        "focus_1769900000",
+        "focus_1769900000_2",
+        "phase_complete_1769976000",
+        "redirect_1769976001",
+    ]
+
+
+def test_a_signal_gets_what_it_lacks_from_its_type():
+    *_, boundary, redirect = oddities("pheromones").document["active_pheromones"]
+
+    assert (boundary["type"], boundary["metadata"]["phase"]) == ("phase_complete", 1)
+    assert (redirect["strength"], redirect["decay_rate"]) == (0.9, 86400)
+
+
+def test_a_signal_of_an_unknown_type_does_not_fade():
+    (signal,) = pheromones(active_pheromones=[{"type": "SHOUT"}])["active_pheromones"]
+
+    assert signal == {
+        "type": "SHOUT",
+        "id": "shout_v2_0",
+        "strength": 0.5,
+        "created_at": EPOCH,
+        "decay_rate": None,
+        "metadata": {},
+    }
+
+
+def test_a_signal_that_was_said_not_to_fade_does_not():
+    (signal,) = pheromones(active_pheromones=[{"type": "FOCUS", "decay_rate": None}])["active_pheromones"]
+
+    assert signal["decay_rate"] is None
+
+
+def test_a_signal_without_a_type_is_set_aside():
+    document = pheromones(active_pheromones=[{"id": "x"}, 3])
+
+    assert document["active_pheromones"] == []
+    assert set_aside(document) == [{"id": "x"}, 3]
+
+
+def test_odd_words_about_a_signal_are_set_aside():
+    metadata = {"source": 3, "caste": None, "phase": "soon", "own": [1]}
+
+    document = pheromones(active_pheromones=[{"type": "FOCUS", "metadata": metadata}])
+
+    assert document["active_pheromones"][0]["metadata"] == {"caste": None, "own": [1]}
+    assert set_aside(document) == [3, "soon"]
+
+
+def test_types_and_castes_of_the_colony_stay_beside_ours():
+    document = oddities("pheromones").document
+
+    assert document["pheromone_types"]["ALARM"]["half_life_seconds"] == 60
+    assert document["pheromone_types"]["CHECKIN"]["default_strength"] == 1.0
+    assert document["caste_sensitivities"]["forager"] == {"FOCUS": 0.5}
+    assert document["caste_sensitivities"]["scout"]["FOCUS"] == 0.7
+
+
+def test_odd_tables_are_set_aside():
+    document = pheromones(
+        pheromone_types={"FOCUS": 3}, caste_sensitivities={"builder": {"FOCUS": "x"}, "ant": 1}
+    )
+
+    assert document["pheromone_types"]["FOCUS"]["half_life_seconds"] == 3600
+    assert document["caste_sensitivities"]["builder"]["FOCUS"] == 1.0
+    assert set_aside(document) == [3, "x", 1]
+
+
+def test_the_colony_keeps_its_place_and_its_own_fields():
+    document = oddities("COLONY_STATE").document
+
+    assert document["goal"] == "Build a colony that remembers"
+    assert document["queen_intention"] == {"set_at": "2026-01-31T22:53:20Z"}
+    assert document["colony_status"]["state"] == "EXECUTING"
+    assert document["colony_status"]["current_phase"] == 2
+    assert document["colony_status"]["phases_completed"] == [1]
+    assert document["colony_status"]["queen_checkin"]["status"] == "awaiting_review"
+
+
+def test_the_history_is_kept_and_counted():
+    machine = oddities("COLONY_STATE").document["state_machine"]
+
+    assert [entry["to"] for entry in machine["state_history"]] == ["INIT", "PLANNING", "EXECUTING"]
+    assert machine["transitions_count"] == 3
+    assert machine["last_transition"] == "2026-02-01T20:05:00.000000Z"
+
+
+def test_where_the_last_transition_is_missing_the_history_knows():
+    entry = {"from": "IDLE", "to": "INIT", "timestamp": "2026-02-01T00:00:00Z"}
+
+    machine = colony(state_machine={"state_history": [entry]})["state_machine"]
+
+    assert machine["last_transition"] == "2026-02-01T00:00:00.000000Z"
+    assert machine["state_history"][0]["trigger"] == "manual"
+
+
+def test_checkpoints_of_the_original_are_not_taken_for_snapshots():
+    assert oddities("COLONY_STATE").document["checkpoints"] == {
+        "latest_checkpoint": "checkpoint_6",
+        "checkpoint_count": 6,
+        "automatic": [],
+    }
+    assert colony(checkpoints=["checkpoint_1"])["checkpoints"] == {"v2": ["checkpoint_1"], "automatic": []}
+
+
+def test_phases_of_the_roadmap_get_numbers_and_a_status():
+    roadmap = oddities("COLONY_STATE").document["phases"]["roadmap"]
+
+    assert [(phase["phase"], phase["status"]) for phase in roadmap] == [
+        (1, "completed"),
+        (2, "in_progress"),
+        (3, "planned"),
+    ]
+    assert roadmap[1]["adaptation"]["inherited_focus"] == ["Persistence first"]
+
+
+def test_a_phase_of_the_roadmap_without_any_number_counts_by_place():
+    roadmap = colony(phases={"roadmap": [{"status": "planned"}, {"status": "pending"}]})["phases"]["roadmap"]
+
+    assert [(phase["phase"], phase["status"]) for phase in roadmap] == [(1, "planned"), (2, "planned")]
+
+
+@pytest.mark.parametrize(
+    ("word", "status"), [("not started", "planned"), ("done", "completed"), ("started", "in_progress")]
+)
+def test_words_for_how_far_a_phase_is_are_understood(word, status):
+    document = colony(phases={"roadmap": [{"number": 4, "status": word}]})
+
+    assert [(p["phase"], p["status"]) for p in document["phases"]["roadmap"]] == [(4, status)]
+    assert set_aside(document) == []
+
+
+def test_odd_words_about_a_phase_or_a_check_in_are_set_aside():
+    document = colony(
+        colony_status={"queen_checkin": {"phase": 1, "status": "seen"}},
+        phases={"roadmap": [{"id": 2, "phase": "soon", "status": "blue"}]},
+    )
+
+    assert document["phases"]["roadmap"][0]["phase"] == 2
+    assert sorted(set_aside(document)) == ["blue", "seen", "soon"]
+
+
+def test_an_unknown_state_rests():
+    document = colony(colony_status={"state": "PANIC"}, state_machine={"states": ["IDLE", "PANIC"]})
+
+    assert document["colony_status"]["state"] == "IDLE"
+    assert set_aside(document) == [["IDLE", "PANIC"], "PANIC"]
+
+
+def test_odd_completed_phases_are_read_or_set_aside():
+    document = colony(colony_status={"phases_completed": ["2", {"id": 3, "name": "x"}, "soon", 2]})
+
+    assert document["colony_status"]["phases_completed"] == [2, 3]
+    assert set_aside(document) == [{"id": 3, "name": "x"}, "soon"]
+
+
+def test_workers_that_cannot_be_named_are_set_aside():
+    document = colony(colony_status={"workers": [{"id": "w1"}, {"caste": "scout"}]})
+
+    assert document["colony_status"]["workers"] == [
+        {"id": "w1", "caste": None, "task": None, "registered_at": EPOCH}
+    ]
+    assert document["colony_status"]["workers_registered"] == 1
+
+
+@pytest.mark.parametrize(
+    ("raw", "status", "decision"),
+    [
+        ({"phase": 1}, "awaiting_review", None),
+        (
+            {"phase": "1", "queen_decision": "adjust", "decided_at": "soon", "note": "well"},
+            "decided",
+            "adjust",
+        ),
+        ({"phase": 1, "queen_decision": "approved"}, "decided", None),
+    ],
+)
+def test_check_ins_are_read(raw, status, decision):
+    checkin = colony(colony_status={"queen_checkin": raw})["colony_status"]["queen_checkin"]
+
+    assert (checkin["phase"], checkin["status"], checkin["queen_decision"]) == (1, status, decision)
+
+
+@pytest.mark.parametrize("raw", [{"status": "awaiting_review"}, 3])
+def test_a_check_in_without_a_phase_is_set_aside(raw):
+    document = colony(colony_status={"queen_checkin": raw})
+
+    assert document["colony_status"]["queen_checkin"] is None
+    assert set_aside(document) == [raw]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "kept"),
+    [
+        ({"relevance_score": "0.25"}, 0.25),
+        ({"relevance_score": 1.5}, 1.0),
+        ({"relevance_score": -1}, 0.0),
+        ({"relevance_score": None}, 0.5),
+        ({"relevance_score": ""}, 0.5),
+    ],
+)
+def test_a_share_may_be_text_and_is_brought_between_0_and_1(metadata, kept):
+    (item,), unplaced, _ = items({"content": "x", "metadata": metadata})
+
+    assert (item["metadata"]["relevance_score"], unplaced) == (kept, [])
+
+
+@pytest.mark.parametrize("odd", ["two", float("nan"), "inf", 10**400, [1], True])
+def test_what_is_no_number_is_set_aside(odd):
+    (item,), unplaced, findings = items({"content": "x", "metadata": {"relevance_score": odd}})
+
+    place = "/working_memory/items/0/metadata/relevance_score"
+    assert item["metadata"]["relevance_score"] == 0.5
+    assert [entry["where"] for entry in unplaced] == [place]
+    assert [finding.where for finding in findings if finding.code == "unplaced"] == [f"memory#{place}"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "count", "aside"),
+    [("12", 12, 0), (40.5, 40, 0), (-1, 1, 1), (True, 1, 1), ("many", 1, 1), ("", 1, 0)],
+)
+def test_counts_are_whole_numbers_of_0_or_more(raw, count, aside):
+    (item,), unplaced, _ = items({"content": "x", "token_count": raw})
+
+    assert (item["token_count"], len(unplaced)) == (count, aside)
+
+
+def test_a_value_that_cannot_be_read_is_kept_and_named():
+    _, unplaced, findings = items({"content": "x", "token_count": "many"})
+
+    assert unplaced == [{"where": "/working_memory/items/0/token_count", "value": "many"}]
+    assert findings[0].where == "memory#/working_memory/items/0/token_count"
+    assert findings[0].message == "'many' is not a whole number; it was set aside."
+
+
+@pytest.mark.parametrize(
+    ("raw", "kept"),
+    [(0, 0.7), (2, 1.0), ("0.25", 0.25), (-1, 0.7)],
+)
+def test_a_strength_is_above_0_and_at_most_1(raw, kept):
+    (signal,) = pheromones(active_pheromones=[{"type": "FOCUS", "strength": raw}])["active_pheromones"]
+
+    assert signal["strength"] == kept
+
+
+@pytest.mark.parametrize(("raw", "kept"), [(3600, 3600), ("60", 60), (0, None), ("soon", None)])
+def test_a_half_life_is_in_seconds_above_0(raw, kept):
+    (signal,) = pheromones(active_pheromones=[{"type": "FOCUS", "decay_rate": raw}])["active_pheromones"]
+
+    assert signal["decay_rate"] == kept
+
+
+@pytest.mark.parametrize(
+    ("raw", "kept"),
+    [
+        ("2026-02-01T01:00:00-05:00", "2026-02-01T06:00:00.000000Z"),
+        ("2026-02-01 06:00:00", "2026-02-01T06:00:00.000000Z"),
+        ("0001-01-01T00:00:00", EPOCH),
+        ("soon", EPOCH),
+        (12, EPOCH),
+    ],
+)
+def test_times_are_read_or_start_with_1970(raw, kept):
+    (item,), unplaced, _ = items({"content": "x", "metadata": {"timestamp": raw}})
+
+    assert item["metadata"]["timestamp"] == kept
+    assert bool(unplaced) == (kept == EPOCH)
+
+
+@pytest.mark.parametrize(
+    ("id", "expected"),
+    [
+        ("wm_1769904000", "2026-02-01T00:00:00.000000Z"),
+        ("wm_1772359200000001_9f86d081", "2026-03-01T10:00:00.000001Z"),
+        ("pattern_1769904000_0cc175b9", "2026-02-01T00:00:00.000000Z"),
+        ("phase_1_test", EPOCH),
+    ],
+)
+def test_an_id_may_say_when_it_was_made(id, expected):
+    (item,), _, _ = items({"id": id, "content": "x"})
+
+    assert item["metadata"]["timestamp"] == expected
+
+
+def test_entries_that_cannot_be_read_are_set_aside_one_by_one():
+    found, unplaced, _ = items({"content": "a"}, "b", {}, {"content": "c"})
+
+    assert [item["content"] for item in found] == ["a", "c"]
+    place = "/working_memory/items"
+    assert unplaced == [{"where": f"{place}/1", "value": "b"}, {"where": f"{place}/2", "value": {}}]
+
+
+def test_texts_of_a_list_are_kept_and_anything_else_is_set_aside():
+    (pattern,), unplaced = patterns({"pattern": "x", "metadata": {"related_castes": ["builder", "", 1]}})
+
+    assert pattern["metadata"]["related_castes"] == ["builder", ""]
+    assert unplaced == [{"where": "/long_term_memory/patterns/0/metadata/related_castes/2", "value": 1}]
+
+
+def test_repeated_ids_are_renamed_and_exact_copies_dropped():
+    def said(**fields):
+        return {"id": "a", "session_id": "a", "summary": "x"} | fields
+
+    document, findings = migrate(
+        "memory",
+        {
+            "short_term_memory": {
+                "sessions": [
+                    said(), said(id="a_2", session_id="a_2"), said(summary="y"), said(session_id="b"), said(), said(summary="y")
+                ]
+            }
+        },
+    )  # fmt: skip
+
+    kept = document["short_term_memory"]["sessions"]
+    assert [(one["id"], one["session_id"], one["metadata"].get("renamed_from")) for one in kept] == [
+        ("a", "a", None),
+        ("a_2", "a_2", None),
+        ("a_3", "a_3", "a"),
+        ("a_4", "b", "a"),
+    ]
+    codes = [finding.code for finding in findings if "duplicate" in finding.code]
+    assert codes == ["duplicate_renamed", "duplicate_renamed", "duplicate_dropped", "duplicate_dropped"]
+
+
+def test_settings_that_fit_and_unknown_fields_are_kept():
+    layer = {"max_sessions": "12", "compression_ratio": "3.5", "compression_method": 3, "own": 1}
+
+    document = migrate("memory", {"short_term_memory": layer, "more": 0}).document
+
+    short = document["short_term_memory"]
+    assert (short["max_sessions"], short["compression_ratio"], short["own"]) == (12, 3.5, 1)
+    assert (short["compression_method"], document["more"]) == ("DAST", 0)
+    assert set_aside(document) == [3]
+
+
+@pytest.mark.parametrize(
+    ("layer", "key", "odd", "default"),
+    [
+        ("short_term_memory", "compression_ratio", -1.0, 2.5),
+        ("short_term_memory", "max_sessions", 0, 10),
+        ("working_memory", "max_capacity_tokens", 0, 200_000),
+        ("working_memory", "eviction_threshold_percent", 250, 80),
+        ("working_memory", "eviction_policy", "FIFO", "LRU"),
+        ("working_memory", "items", {}, []),
+        ("compression", "target_ratio", 1, 2.5),
+    ],
+)
+def test_a_setting_that_breaks_the_schema_is_set_aside(layer, key, odd, default):
+    document = migrate("memory", {layer: {key: odd}}).document
+
+    assert document[layer][key] == default
+    assert document["unplaced"] == [{"where": f"/{layer}/{key}", "value": odd}]
+    assert check.findings("memory", document) == []
+
+
+@pytest.mark.parametrize("odd", ["text", 3, [1]])
+def test_a_value_in_the_place_of_an_object_is_set_aside(odd):
+    document = migrate("memory", {"metrics": odd}).document
+
+    assert document["metrics"]["total_compressions"] == 0
+    assert document["unplaced"] == [{"where": "/metrics", "value": odd}]
+
+
+@pytest.mark.parametrize("name", set(NAMES) - {"memory", "pheromones", "COLONY_STATE"})
+def test_documents_that_the_original_did_not_have_keep_their_content(name):
+    data = json.loads((EXAMPLES.parents[1] / "data" / f"{name}.json").read_text())
+    (key,) = [key for key in data if key in ("entities", "files")]
+    content = {"/memories/a.txt": ""} if key == "files" else [{"name": "a"}]
+
+    document = migrate(name, {key: content}).document
+
+    assert document == {**data, key: content}
+    assert migrate(name, {key: 3}).document == {**data, "unplaced": [{"where": f"/{key}", "value": 3}]}

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from aether.api.compact import preflight, undo_compaction
-from aether.api.compact import Options
+from aether.api.compact import Options, preflight, undo_compaction
 from aether.compaction.plan import LastCompaction, apply, plan
 from aether.compaction.policy import POLICIES, validated
 from aether.compaction.shapes import Policy

@@ -7,8 +7,7 @@ import threading
 
 import pytest
 
-from aether.api.compact import preflight, undo_compaction
-from aether.api.compact import Options
+from aether.api.compact import Options, preflight, undo_compaction
 from aether.backends.base import Settings
 from aether.compaction.summary import parsed
 from aether.messages.convert import read

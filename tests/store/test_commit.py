@@ -1,14 +1,27 @@
+"""Commits and the journal: all or nothing, in order, followed by every reader, folded into the documents."""
+
 import errno
+import json
 import os
 import shutil
 import threading
 
 import pytest
 
-from aether.errors import Conflict, InvalidInput, NotFound, StorageFailed
-from aether.store import archive, documents, files, journal, snapshot
+from aether.errors import (
+    Conflict,
+    CorruptDocument,
+    InvalidDocument,
+    InvalidInput,
+    NotFound,
+    StorageFailed,
+    UnsafePath,
+)
+from aether.store import archive, documents, files, snapshot
 from aether.store import commit as commits
+from aether.store import snapshot as store_snapshot
 from aether.store.commit import Author, commit, fold_home
+from aether.store.snapshot import Entry
 from aether.types import Change
 from tests import homes
 from tests.crash import faults
@@ -21,7 +34,7 @@ def test_a_commit_is_one_line_of_the_journal(home):
     done = homes.add(home, "one")
 
     line = snapshot.journal_path(home).read_bytes().removeprefix(before)
-    entry = journal.entry_of(journal.unsealed(line))
+    entry = snapshot.entry_of(files.unsealed(line))
     assert line.count(b"\n") == 1
     assert (entry.revision, entry.operation, entry.by, entry.reason) == (done.revision, "add", "queen", "one")
     assert entry.at == "2026-03-01T10:15:00.000000Z"
@@ -118,8 +131,8 @@ def test_folding_moves_the_lines_byte_for_byte(home):
 
     fold_home(home, now=homes.NOW)
 
-    assert journal.month_files(home)[0].read_bytes().endswith(b"".join(lines))
-    assert snapshot.journal_path(home).read_bytes() == journal.header(2)
+    assert snapshot.month_files(home)[0].read_bytes().endswith(b"".join(lines))
+    assert snapshot.journal_path(home).read_bytes() == snapshot.journal_header(2)
 
 
 def test_folding_a_folded_home_does_nothing(home):
@@ -148,7 +161,7 @@ def test_a_commit_past_the_size_folds(home):
 
     homes.add(home, "one", "x" * 3000)
 
-    assert snapshot.journal_path(home).read_bytes() == journal.header(2)
+    assert snapshot.journal_path(home).read_bytes() == snapshot.journal_header(2)
     assert homes.ids(home) == ["one"]
 
 
@@ -215,7 +228,7 @@ def test_a_home_removed_while_open_is_said_to_be_gone(home):
     homes.add(home, "one")
     shutil.rmtree(home)
 
-    with pytest.raises(NotFound, match="is gone"):
+    with pytest.raises(NotFound, match="does not exist"):
         homes.add(home, "two")
     with pytest.raises(NotFound):
         snapshot.load(home)
@@ -352,7 +365,7 @@ def test_history_beyond_the_months_to_keep_goes_when_folding(home, monkeypatch):
     )
     commits.fold_home(home, now=homes.NOW)
 
-    assert [path.name for path in journal.month_files(home)] == ["2026-03.jsonl"]
+    assert [path.name for path in snapshot.month_files(home)] == ["2026-03.jsonl"]
 
 
 def test_a_fold_that_finds_lines_it_has_not_read_changes_nothing(home):
@@ -428,3 +441,319 @@ def test_a_fold_makes_all_it_wrote_durable_before_it_drops_the_journal(tmp_path,
         assert ("sync", f"data/{made}" if made == "journal" else "data/archive/items") in done[:dropped]
     assert done.index(("sync", "data/backups")) < done.index(("replace", "memory.json")) < dropped
     assert done[dropped + 1] == ("sync", "data")
+
+
+def entry(revision, note="x"):
+    """Return a transaction that sets a note."""
+    patch = {"memory": [{"op": "add", "path": "/note", "value": note}]}
+    return Entry(revision, "2026-03-01T10:15:00.000000Z", "queen", "add", "", patch, {}, {})
+
+
+def written(*revisions, base=0):
+    """Return a journal with these revisions."""
+    return snapshot.journal_header(base) + b"".join(
+        snapshot.entry_line(entry(revision)) for revision in revisions
+    )
+
+
+def test_what_was_written_is_read():
+    found = snapshot.scan_journal(written(1, 2), where="journal")
+
+    assert found.entries == [entry(1), entry(2)]
+    assert (found.base, found.end, found.torn, found.ignored) == (0, len(written(1, 2)), b"", 0)
+
+
+def test_empty_fields_are_not_written():
+    assert b"inverse" not in snapshot.entry_line(entry(1))
+    assert b"reason" not in snapshot.entry_line(entry(1))
+
+
+def test_the_tail_of_a_journal_is_read_by_itself():
+    tail = written(1, 2, 3)[len(written(1)) :]
+
+    found = snapshot.scan_journal(tail, base=1, where="journal")
+
+    assert [one.revision for one in found.entries] == [2, 3]
+    assert found.end == len(tail)
+
+
+def test_a_torn_last_line_is_no_commit():
+    data = written(1) + snapshot.entry_line(entry(2))[:-1]
+
+    found = snapshot.scan_journal(data, where="journal")
+
+    assert [one.revision for one in found.entries] == [1]
+    assert found.end == len(written(1))
+    assert found.torn == data[found.end :]
+
+
+def test_a_second_line_for_one_revision_is_no_commit():
+    found = snapshot.scan_journal(
+        written(1) + snapshot.entry_line(entry(1, "late")) + snapshot.entry_line(entry(2)), where="journal"
+    )
+
+    assert [one.patches["memory"][0]["value"] for one in found.entries] == ["x", "x"]
+    assert found.ignored == 1
+
+
+def test_a_damaged_line_before_commits_is_an_error_that_names_it():
+    good = written(1, 2, 3)
+    at = len(written(1)) + 20
+    data = good[:at] + b"?" + good[at + 1 :]
+
+    with pytest.raises(CorruptDocument, match="line 3 is damaged or missing, and revision 3 follows it"):
+        snapshot.scan_journal(data, where="journal")
+
+
+def test_a_missing_line_is_an_error():
+    with pytest.raises(CorruptDocument, match="revision 3 follows"):
+        snapshot.scan_journal(written(1, 3), where="journal")
+
+
+@rows("first", [b"", b"{}\n", b"garbage\n", snapshot.entry_line(entry(1))])
+def test_a_damaged_first_line_is_an_error(first):
+    with pytest.raises(CorruptDocument, match="the first line is damaged"):
+        snapshot.scan_journal(first, where="journal")
+
+
+def test_a_journal_of_a_newer_aether_is_left_alone():
+    data = files.seal_json({"journal": snapshot.JOURNAL_FORMAT + 1, "base": 0})
+
+    with pytest.raises(InvalidDocument, match="newer aether"):
+        snapshot.scan_journal(data, where="journal")
+
+
+@rows("line", [b"", b"{}", b'{"a":1,"checksum":"0000000000000000"}\n', b"\xff" * 40])
+def test_a_line_without_its_checksum_says_nothing(line):
+    assert files.unsealed(line) is None
+
+
+def test_the_months_are_listed_oldest_first(tmp_path):
+    (tmp_path / "data" / "journal").mkdir(parents=True)
+    for name in ("2026-02.jsonl", "2025-12.jsonl", "notes.txt"):
+        (tmp_path / "data" / "journal" / name).touch()
+
+    assert [path.name for path in snapshot.month_files(tmp_path)] == ["2025-12.jsonl", "2026-02.jsonl"]
+
+
+def memory_file(home):
+    """Return the path of memory.json."""
+    return home / "data" / "memory.json"
+
+
+def edit(home, change):
+    """Edit memory.json as a person would: its members, with the stamp left as it is."""
+    value = json.loads(memory_file(home).read_text())
+    change(value)
+    memory_file(home).write_text(json.dumps(value, indent=2))
+
+
+def test_a_directory_without_data_is_not_a_home(tmp_path):
+    with pytest.raises(NotFound, match="is not a home"):
+        store_snapshot.load(tmp_path)
+
+
+def test_the_state_is_the_documents_and_the_journal_after_them(home):
+    homes.add(home, "folded")
+    fold_home(home, now=homes.NOW)
+    homes.add(home, "unfolded")
+
+    found = homes.anew(home)
+
+    assert [item["id"] for item in found.documents["memory"]["working_memory"]["items"]] == [
+        "folded",
+        "unfolded",
+    ]
+    assert found.changed == {"memory"}
+    assert found.revision == 3
+
+
+def test_an_unchanged_home_is_not_read_again(home):
+    first = store_snapshot.load(home)
+
+    assert store_snapshot.load(home) is first
+
+
+def test_only_new_lines_are_read_when_the_journal_grew(home, monkeypatch):
+    homes.add(home, "one")
+    old = homes.anew(home)
+    homes.add(home, "two")
+    store_snapshot.remember(old)
+    monkeypatch.setattr(store_snapshot, "_read", os.abort)
+
+    found = store_snapshot.load(home)
+
+    assert [item["id"] for item in found.documents["memory"]["working_memory"]["items"]] == ["one", "two"]
+    assert found.documents["pheromones"] is old.documents["pheromones"]
+
+
+def test_a_snapshot_is_not_changed_by_what_comes_after_it(home):
+    before = store_snapshot.load(home)
+    kept = json.dumps(before.documents)
+
+    homes.add(home, "later")
+
+    assert json.dumps(before.documents) == kept
+
+
+def test_a_fold_is_noticed(home):
+    homes.add(home, "one")
+    old = homes.anew(home)
+    fold_home(home, now=homes.NOW)
+    store_snapshot.remember(old)
+
+    assert store_snapshot.load(home).documents == old.documents
+    assert store_snapshot.load(home).stamps["memory"] == 2
+
+
+def test_another_journal_with_the_inode_of_the_old_one_is_read_whole(home):
+    """A new journal may get the inode of an old one; then its bytes after the old end are no line of ours."""
+    homes.add(home, "one")
+    homes.add(home, "two")
+    snapshot = homes.anew(home)
+    ids = snapshot.files
+    store_snapshot.remember(
+        snapshot._replace(end=snapshot.end - 30, revision=1, files=((ids[0][0], 0, ids[0][2] - 30), *ids[1:]))
+    )
+
+    assert store_snapshot.load(home).revision == 3
+    assert not store_snapshot.load(home).torn
+
+
+def test_damage_found_while_following_is_an_error_as_on_opening(home):
+    homes.add(home, "one")
+    store_snapshot.load(home)
+    with store_snapshot.journal_path(home).open("ab") as file:
+        file.write(b"garbage\n" + snapshot.entry_line(snapshot.Entry(9, "", "", "x", "", {}, {}, {})))
+
+    with pytest.raises(CorruptDocument, match="revision 9 follows"):
+        store_snapshot.load(home)
+
+
+def test_a_reader_between_the_files_of_a_fold_tries_again(home, monkeypatch):
+    homes.add(home, "one")
+    real, calls = store_snapshot.read_journal, []
+
+    def read_journal(place):
+        found = real(place)
+        if not calls:
+            calls.append(place)
+            threading.Thread(target=fold_home, args=(place,), kwargs={"now": homes.NOW}).run()
+        return found
+
+    monkeypatch.setattr(store_snapshot, "read_journal", read_journal)
+
+    assert homes.ids(home) == ["one"]
+
+
+def test_a_home_that_never_holds_still_is_said_to_be_so(home, monkeypatch):
+    ticks = iter(range(10**6))
+    monkeypatch.setattr(store_snapshot, "file_ids", lambda place: ((next(ticks), 0, 0),))
+    monkeypatch.setattr(store_snapshot, "READ_WAIT_SECONDS", 0)
+
+    with pytest.raises(Conflict, match="kept changing"):
+        homes.anew(home)
+
+
+@pytest.mark.parametrize("name", documents.ALWAYS)
+def test_a_deleted_document_is_rebuilt(home, name):
+    homes.add(home, "one")
+    known = store_snapshot.load(home).documents[name]
+    documents.path_of(home, name).unlink()
+
+    found = homes.anew(home)
+
+    assert found.documents[name] == known
+    assert found.irregular[name].state == "missing"
+
+
+def test_a_journal_that_was_deleted_takes_only_what_was_not_folded(home):
+    homes.add(home, "folded")
+    fold_home(home, now=homes.NOW)
+    homes.add(home, "lost")
+    store_snapshot.journal_path(home).unlink()
+
+    assert homes.ids(home) == ["folded"]
+    homes.add(home, "next")
+    assert homes.ids(home) == ["folded", "next"]
+
+
+def test_a_document_of_a_newer_aether_is_left_alone(home):
+    value = {**store_snapshot.load(home).documents["memory"], "schema_version": 99}
+    documents.write(home, "memory", value, 1)
+
+    with pytest.raises(InvalidDocument, match="newer aether"):
+        homes.anew(home)
+
+
+def test_a_document_that_nothing_can_rebuild_is_an_error(home):
+    homes.add(home, "one")
+    for path in snapshot.month_files(home):
+        path.unlink()
+    memory_file(home).write_bytes(b"{")
+
+    with pytest.raises(CorruptDocument, match="neither a backup nor the journal"):
+        homes.anew(home)
+
+
+def test_a_rebuild_that_stops_short_does_not_pass_for_the_present(home):
+    for number in range(3):
+        homes.add(home, f"item{number}")
+        fold_home(home, now=homes.NOW)
+    month = snapshot.month_files(home)[0]
+    month.write_bytes(b"".join(month.read_bytes().splitlines(keepends=True)[:-2]))
+    for path in documents.backups(home, "memory")[1:]:
+        path.unlink()
+    memory_file(home).write_bytes(b"{")
+
+    with pytest.raises(CorruptDocument, match=r"memory\.json"):
+        homes.anew(home)
+
+
+def test_an_edit_without_history_keeps_what_the_journal_says_after_it(home):
+    homes.add(home, "folded")
+    fold_home(home, now=homes.NOW)
+    homes.add(home, "unfolded")
+    edit(home, lambda value: value["working_memory"].update(description="mine"))
+    for path in snapshot.month_files(home):
+        path.unlink()
+    for path in documents.backups(home, "memory"):
+        path.unlink()
+
+    found = homes.anew(home).documents["memory"]["working_memory"]
+
+    assert found["description"] == "mine"
+    assert [item["id"] for item in found["items"]] == ["folded", "unfolded"]
+
+
+def test_a_state_may_be_replayed_up_to_a_revision():
+    entries = [
+        snapshot.Entry(
+            number, "", "", "x", "", {"memory": [{"op": "replace", "path": "/n", "value": number}]}, {}, {}
+        )
+        for number in (1, 2, 3)
+    ]
+
+    assert store_snapshot.replay({"n": 0}, "memory", entries, after=0, until=2) == {"n": 2}
+    assert store_snapshot.replay({"n": 0}, "other", entries, after=0) == {"n": 0}
+
+
+@pytest.mark.parametrize("name", ["data/journal.jsonl", "data/memory.json", "archive", "hooks/spool"])
+def test_a_home_of_which_a_part_lies_elsewhere_is_not_used(home, tmp_path, name):
+    other = tmp_path / "elsewhere"
+    other.mkdir()
+    place = home / name
+    place.parent.mkdir(exist_ok=True)
+    if place.exists():
+        place.rename(other / "was")
+    place.symlink_to(other / "was")
+
+    with pytest.raises(UnsafePath, match="leads out of the home"):
+        homes.anew(home)
+
+
+def test_a_link_within_the_home_is_followed(home):
+    (home / "data" / "memory.json").rename(home / "mine.json")
+    (home / "data" / "memory.json").symlink_to(home / "mine.json")
+
+    assert homes.anew(home).revision >= 0

@@ -1,7 +1,7 @@
 import pytest
 
 from aether.errors import LockTimeout
-from aether.store import archive, doctor, documents, files, journal, snapshot
+from aether.store import archive, doctor, documents, files, snapshot
 from aether.store.commit import Author, commit, fold_home
 from aether.store.files import locked
 from aether.types import Change
@@ -81,7 +81,7 @@ def test_a_gap_in_the_history_is_told(home):
     for name in ("one", "two", "three"):
         homes.add(home, name)
     fold_home(home, now=homes.NOW)
-    path = journal.month_files(home)[0]
+    path = snapshot.month_files(home)[0]
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:2], *lines[3:]]))
 
@@ -102,7 +102,7 @@ def test_a_file_that_is_not_as_it_was_left_is_told_and_mended(home, data, level,
         path.write_bytes(data)
 
     assert codes(home) == [(level, code, "memory.json")]
-    assert doctor.repair(home, now=homes.NOW) == ["wrote memory.json anew from what is known"]
+    assert doctor.repair(home, now=homes.NOW) == ["wrote memory.json again from what is known"]
     assert not [one for one in doctor.examine(home) if one.level != "info"]
 
 
@@ -158,7 +158,7 @@ def test_a_broken_configuration_is_told_and_hinders_no_repair(home, settings):
     documents.path_of(home, "memory").write_bytes(b"{")
 
     assert ("error", "InvalidDocument", "config.toml") in codes(home)
-    assert doctor.repair(home, now=homes.NOW) == ["wrote memory.json anew from what is known"]
+    assert doctor.repair(home, now=homes.NOW) == ["wrote memory.json again from what is known"]
     assert [one for one in codes(home) if one[0] == "error"] == [("error", "InvalidDocument", "config.toml")]
 
 

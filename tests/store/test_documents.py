@@ -1,9 +1,18 @@
+"""Documents and their stamps, hand edits and damaged files, and documents that a home may never have."""
+
+from __future__ import annotations
+
 import json
+import shutil
 
 import pytest
 
-from aether.errors import NotFound
-from aether.store import documents
+from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocument, NotFound
+from aether.store import doctor, documents, files, snapshot
+from aether.store.commit import Author, commit, fold, fold_home
+from aether.store.undo import entries_newest_first, states_since, undo
+from aether.types import Change
+from tests import homes
 from tests.tables import rows
 
 
@@ -95,3 +104,598 @@ def test_two_quarantines_of_one_instant_are_both_kept(home):
 
     assert [path.read_bytes() for path in kept] == [b"one", b"two", b"three"]
     assert kept[0].name == "memory.corrupt-20260301T101500000000Z"
+
+
+@pytest.fixture
+def lived(home):
+    """Return a home with two folds behind it and one line in the journal."""
+    for name in ("one", "two"):
+        homes.add(home, name, f"note {name}")
+        fold_home(home, now=homes.NOW)
+    homes.add(home, "three", "note three")
+    return home
+
+
+def memory_file(home):
+    return documents.path_of(home, "memory")
+
+
+def edit(home, change):
+    """Edit memory.json as a person would: members change, the stamp stays, the layout is another tool's."""
+    value = json.loads(memory_file(home).read_text())
+    change(value)
+    memory_file(home).write_text(json.dumps(value, indent=4, sort_keys=True))
+
+
+def working(home):
+    return homes.anew(home).documents["memory"]["working_memory"]
+
+
+def operations(home):
+    return [entry.operation for entry in entries_newest_first(homes.anew(home))]
+
+
+def kept_aside(home):
+    """Return what lies in quarantine."""
+    return [path.read_bytes() for path in sorted((home / "quarantine").glob("*"))]
+
+
+def test_a_new_layout_alone_is_no_change(lived):
+    before = operations(lived)
+
+    edit(lived, lambda value: None)
+    fold_home(lived, now=homes.NOW)
+
+    assert homes.ids(lived) == ["one", "two", "three"]
+    assert operations(lived) == before
+    assert documents.read(memory_file(lived)).state == "good"
+
+
+def test_an_edited_item_is_brought_in_as_a_transaction_of_its_own(lived):
+    edit(lived, lambda value: value["working_memory"]["items"][0].update(content="mine"))
+
+    assert working(lived)["items"][0]["content"] == "mine"
+    homes.add(lived, "four")
+
+    assert operations(lived)[:2] == ["add", "edited by hand"]
+    assert homes.ids(lived) == ["one", "two", "three", "four"]
+    assert working(lived)["items"][0]["content"] == "mine"
+
+
+def test_an_edit_that_drops_the_stamp_takes_back_nothing_from_the_journal(lived):
+    edit(lived, lambda value: (value.pop("stamp"), value["working_memory"].update(description="mine")))
+
+    assert homes.ids(lived) == ["one", "two", "three"]
+    fold_home(lived, now=homes.NOW)
+    assert working(lived)["description"] == "mine"
+    assert homes.ids(lived) == ["one", "two", "three"]
+
+
+def test_an_edited_stamp_that_names_the_future_is_not_believed(lived):
+    edit(lived, lambda value: value["stamp"].update(revision=10**6))
+
+    assert homes.ids(lived) == ["one", "two", "three"]
+    homes.add(lived, "four")
+    assert homes.anew(lived).revision < 10
+
+
+def test_an_edit_of_what_the_journal_changed_too_is_refused_and_named(lived):
+    homes.patch(lived, {"op": "add", "path": "/working_memory/description", "value": "theirs"})
+    before = memory_file(lived).read_bytes()
+    edit(lived, lambda value: value["working_memory"].update(description="mine"))
+    edited = memory_file(lived).read_bytes()
+
+    for attempt in (
+        homes.anew,
+        lambda home: homes.add(home, "four"),
+        lambda home: fold_home(home, now=homes.NOW),
+    ):
+        with pytest.raises(Conflict, match=r"memory\.json: edited by hand at working_memory/description"):
+            attempt(lived)
+    assert memory_file(lived).read_bytes() == edited
+
+    memory_file(lived).write_bytes(before)
+    assert working(lived)["description"] == "theirs"
+
+
+def test_a_conflicting_edit_is_kept_aside_by_the_doctor(lived):
+    homes.patch(lived, {"op": "add", "path": "/working_memory/description", "value": "theirs"})
+    edit(lived, lambda value: value["working_memory"].update(description="mine"))
+
+    done = doctor.repair(lived, now=homes.NOW)
+
+    assert working(lived)["description"] == "theirs"
+    assert any(b'"mine"' in data for data in kept_aside(lived))
+    assert any("edited by hand at working_memory/description" in words for words in done)
+
+
+def test_an_edit_that_breaks_the_schema_is_refused_with_the_place(lived):
+    edit(lived, lambda value: value["working_memory"]["items"][0].update(token_count="many"))
+
+    with pytest.raises(
+        InvalidDocument, match="memory#/working_memory/items/0/token_count: 'many' is not of type"
+    ):
+        homes.anew(lived)
+
+
+def test_an_edit_that_breaks_the_schema_is_kept_aside_by_the_doctor(lived):
+    edit(lived, lambda value: value["working_memory"]["items"][0].update(token_count="many"))
+
+    doctor.repair(lived, now=homes.NOW)
+
+    assert homes.ids(lived) == ["one", "two", "three"]
+    assert any(b'"many"' in data for data in kept_aside(lived))
+
+
+@pytest.mark.parametrize("data", [b"", b"garbage", b"[]", b"\xff\xfe", b"[" * 5000])
+def test_a_document_that_does_not_parse_is_kept_aside_and_rebuilt(lived, data):
+    memory_file(lived).write_bytes(data)
+
+    assert homes.ids(lived) == ["one", "two", "three"]
+    homes.add(lived, "four")
+
+    assert homes.ids(lived) == ["one", "two", "three", "four"]
+    assert kept_aside(lived) == [data]
+
+
+def test_a_document_cut_off_anywhere_is_rebuilt(lived):
+    whole = memory_file(lived).read_bytes()
+    tried = 0
+
+    for length in range(0, len(whole) - 1, 64):
+        memory_file(lived).write_bytes(whole[:length])
+        assert homes.ids(lived) == ["one", "two", "three"], length
+        tried += 1
+
+    assert tried > 30
+
+
+@pytest.mark.parametrize("name", documents.ALWAYS)
+def test_a_deleted_document_comes_back_with_the_next_commit(lived, name):
+    documents.path_of(lived, name).unlink()
+
+    homes.add(lived, "four")
+
+    assert documents.read(documents.path_of(lived, name)).state == "good"
+    assert homes.ids(lived) == ["one", "two", "three", "four"]
+
+
+def test_all_documents_deleted_come_back(lived):
+    for name in documents.ALWAYS:
+        documents.path_of(lived, name).unlink()
+
+    assert homes.ids(lived) == ["one", "two", "three"]
+
+
+def test_without_backups_the_journal_alone_rebuilds(lived):
+    shutil.rmtree(lived / "data" / "backups")
+    memory_file(lived).unlink()
+
+    assert homes.ids(lived) == ["one", "two", "three"]
+
+
+def test_damaged_backups_are_passed_over(lived):
+    for path in (lived / "data" / "backups").iterdir():
+        path.write_bytes(path.read_bytes()[:-9])
+    memory_file(lived).write_bytes(b"{")
+
+    assert homes.ids(lived) == ["one", "two", "three"]
+
+
+def test_damaged_months_matter_only_where_they_are_needed(lived):
+    for path in snapshot.month_files(lived):
+        path.write_bytes(path.read_bytes().replace(b"note one", b"note ???"))
+
+    assert homes.ids(lived) == ["one", "two", "three"]
+    memory_file(lived).unlink()
+    assert homes.ids(lived) == ["one", "two", "three"]  # the newest backup is younger than the damage
+
+
+def test_with_damaged_months_and_no_backups_the_doctor_says_what_is_lost(lived):
+    for path in snapshot.month_files(lived):
+        path.write_bytes(path.read_bytes().replace(b"note one", b"note ???"))
+    shutil.rmtree(lived / "data" / "backups")
+    cut = memory_file(lived).read_bytes()[:-40]
+    memory_file(lived).write_bytes(cut)
+    with pytest.raises(CorruptDocument, match="neither a backup nor the journal"):
+        homes.anew(lived)
+
+    done = doctor.repair(lived, now=homes.NOW)
+
+    assert any("replaced memory.json by an empty one" in words for words in done)
+    assert cut in kept_aside(lived)
+    assert not [one for one in doctor.examine(lived) if one.level == "error"]
+
+
+def test_where_the_journal_is_damaged_the_newest_backup_is_taken(lived):
+    for path in snapshot.month_files(lived):
+        path.write_bytes(path.read_bytes().replace(b"note two", b"note ???"))
+    memory_file(lived).write_bytes(b"{")
+    with pytest.raises(CorruptDocument):
+        homes.anew(lived)
+
+    done = doctor.repair(lived, now=homes.NOW)
+
+    assert homes.ids(lived)[0] == "one"
+    assert any("from its backup of revision" in words for words in done)
+
+
+def test_a_damaged_line_in_the_journal_is_refused_and_what_stands_before_it_is_known(lived):
+    homes.add(lived, "four", "note four")
+    homes.add(lived, "five", "note five")
+    path = snapshot.journal_path(lived)
+    damaged = path.read_bytes().replace(b"note four", b"note ????")
+    path.write_bytes(damaged)
+    for attempt in (homes.anew, lambda home: homes.add(home, "six")):
+        with pytest.raises(CorruptDocument, match="is damaged or missing, and revision 6 follows"):
+            attempt(lived)
+    assert path.read_bytes() == damaged
+
+    done = doctor.repair(lived, now=homes.NOW)
+
+    assert homes.ids(lived) == ["one", "two", "three"]
+    assert kept_aside(lived) == [damaged]
+    assert any("2 line(s) after the damage" in words for words in done)
+    homes.add(lived, "six")
+    assert homes.ids(lived) == ["one", "two", "three", "six"]
+
+
+@pytest.mark.parametrize("data", [b"", b"garbage\n", b"\0" * 100])
+def test_a_journal_whose_first_line_is_damaged_is_kept_aside_and_begun_anew(lived, data):
+    snapshot.journal_path(lived).write_bytes(data)
+
+    with pytest.raises(CorruptDocument, match="the first line is damaged"):
+        homes.anew(lived)
+    doctor.repair(lived, now=homes.NOW)
+
+    assert homes.ids(lived) == ["one", "two"]
+    assert kept_aside(lived) == [data]
+
+
+def test_a_journal_cut_off_anywhere_keeps_every_whole_line(lived):
+    for name in ("four", "five"):
+        homes.add(lived, name)
+    path = snapshot.journal_path(lived)
+    whole = path.read_bytes()
+    first = whole.index(b"\n") + 1
+    tried = 0
+
+    for length in range(first, len(whole), 64):
+        path.write_bytes(whole[:length])
+        lines = whole[:length].count(b"\n") - 1
+        assert homes.ids(lived) == ["one", "two", *["three", "four", "five"][:lines]], length
+        tried += 1
+
+    assert tried > 20
+
+
+def test_a_crash_in_the_middle_of_a_fold_and_a_damaged_journal_lose_nothing(lived):
+    homes.patch(lived, {"op": "add", "path": "/note", "value": "first"}, document="pheromones")
+    homes.patch(lived, {"op": "add", "path": "/note", "value": "second"}, document="COLONY_STATE")
+    path = snapshot.journal_path(lived)
+    lines = path.read_bytes()
+    before = documents.path_of(lived, "pheromones").read_bytes()
+    fold_home(lived, now=homes.NOW)
+    documents.path_of(lived, "pheromones").write_bytes(before)
+    path.write_bytes(lines.replace(b'"second"', b'"?econd"'))
+
+    doctor.repair(lived, now=homes.NOW)
+
+    found = homes.anew(lived)
+    assert [item["id"] for item in found.documents["memory"]["working_memory"]["items"]] == [
+        "one",
+        "two",
+        "three",
+    ]
+    assert found.documents["pheromones"]["note"] == "first"
+    assert found.documents["COLONY_STATE"]["note"] == "second"
+    homes.add(lived, "four")
+    assert homes.ids(lived) == ["one", "two", "three", "four"]
+
+
+def test_the_doctor_leaves_a_home_of_a_newer_aether_as_it_is(lived):
+    value = {**homes.anew(lived).documents["memory"], "schema_version": 99}
+    documents.write(lived, "memory", value, 3)
+    before = memory_file(lived).read_bytes()
+
+    with pytest.raises(InvalidDocument, match="Upgrade aether"):
+        doctor.repair(lived, now=homes.NOW)
+
+    assert memory_file(lived).read_bytes() == before
+
+
+def test_the_doctor_leaves_a_journal_of_a_newer_aether_as_it_is(lived):
+    snapshot.journal_path(lived).write_bytes(files.seal_json({"journal": 99, "base": 3}))
+
+    with pytest.raises(InvalidDocument, match="Upgrade aether"):
+        doctor.repair(lived, now=homes.NOW)
+
+    assert b'"journal":99' in snapshot.journal_path(lived).read_bytes()
+
+
+def test_an_error_elsewhere_puts_no_document_aside_because_of_the_name_of_the_home(tmp_path):
+    home = homes.fresh(tmp_path / "memory")
+    homes.add(home, "one")
+    edit_path = documents.path_of(home, "pheromones")
+    value = json.loads(edit_path.read_text())
+    value["active_pheromones"] = "none"
+    edit_path.write_text(json.dumps(value))
+
+    doctor.repair(home, now=homes.NOW)
+
+    assert [path.name.partition(".")[0] for path in (home / "quarantine").iterdir()] == ["pheromones"]
+    assert homes.ids(home) == ["one"]
+
+
+def test_several_broken_documents_are_each_mended(lived):
+    edit(lived, lambda value: value.update(metrics=None))
+    for name in ("pheromones", "COLONY_STATE"):
+        path = documents.path_of(lived, name)
+        path.write_text(
+            json.dumps(
+                {
+                    **json.loads(path.read_text()),
+                    "schema_version": 3,
+                    "checkpoints": 7,
+                    "active_pheromones": 7,
+                }
+            )
+        )
+
+    doctor.repair(lived, now=homes.NOW)
+
+    assert homes.ids(lived) == ["one", "two", "three"]
+    assert not [one for one in doctor.examine(lived) if one.level == "error"]
+
+
+@pytest.mark.parametrize("data", [b"{}", b'{"stamp": {"revision": 2}}'])
+def test_an_emptied_object_never_costs_what_cannot_be_undone(lived, data):
+    """`{}` is a document of the original format; bringing it in is a transaction, which undo takes back."""
+    memory_file(lived).write_bytes(data)
+    try:
+        fold_home(lived, now=homes.NOW)
+    except AetherError:
+        doctor.repair(lived, now=homes.NOW)
+
+    seen = [entry for entry in entries_newest_first(homes.anew(lived)) if entry.operation == "add"]
+    assert len(seen) == 3
+
+
+@pytest.mark.parametrize("document", ["memory", "pheromones"])
+def test_an_edit_that_is_saved_while_a_commit_is_planned_is_not_written_over(lived, document):
+    (lived / "config.toml").write_text("[store]\nfold_bytes = 1\n")
+    path = documents.path_of(lived, document)
+
+    def plan(found):
+        value = json.loads(path.read_text())
+        value["mine"] = "kept"
+        path.write_text(json.dumps(value))
+        return homes.addition(found, homes.item("four"))
+
+    commit(lived, plan, Author("add"), now=homes.NOW)
+
+    assert snapshot.load(lived).documents[document]["mine"] == "kept"
+    assert homes.ids(lived) == ["one", "two", "three", "four"]
+    assert operations(lived)[:2] == ["edited by hand", "add"]
+
+
+def test_a_document_that_is_edited_without_end_is_never_written_over(lived, monkeypatch):
+    def load_and_edit(home):
+        found = snapshot.load(home)
+        edit(home, lambda value: value.update({f"mine {len(value)}": 1}))
+        return found
+
+    monkeypatch.setattr("aether.store.commit.load", load_and_edit)
+
+    with pytest.raises(Conflict, match="edited while it was written"):
+        fold(load_and_edit(lived), now=homes.NOW)
+    assert sum(name.startswith("mine") for name in json.loads(memory_file(lived).read_text())) > 2
+
+
+@pytest.fixture
+def home(tmp_path):
+    return homes.fresh(tmp_path)
+
+
+def entity(name):
+    return {"id": name, "name": name, "entityType": "thing", "observations": []}
+
+
+def know(home, name):
+    """Commit one more entity."""
+    patch = [{"op": "add", "path": "/entities/-", "value": entity(name)}]
+    return commit(home, lambda _: Change({"graph": patch}), Author("know"), now=homes.NOW)
+
+
+def fold_now(home):
+    fold_home(home, now=homes.NOW)
+
+
+def names(home):
+    return [each["name"] for each in homes.anew(home).documents["graph"]["entities"]]
+
+
+def json_files(home):
+    return sorted(path.relative_to(home).as_posix() for path in home.rglob("*.json*"))
+
+
+def graph_file(home):
+    return documents.path_of(home, "graph")
+
+
+def test_a_home_that_never_uses_them_has_no_files_of_them(home):
+    homes.add(home, "one")
+    fold_now(home)
+
+    found = homes.anew(home)
+
+    assert {name: found.documents[name] for name in documents.OPTIONAL} == {
+        name: documents.default(name) for name in documents.OPTIONAL
+    }
+    assert not found.irregular
+    assert doctor.examine(home) == []
+    assert [name for name in json_files(home) if "graph" in name or "memories" in name] == []
+    assert snapshot.journal_path(home).read_bytes() == snapshot.journal_header(2)
+
+
+def test_the_file_appears_at_the_first_fold_after_a_change(home):
+    know(home, "ant")
+    assert not graph_file(home).exists()
+    assert names(home) == ["ant"]
+
+    fold_now(home)
+
+    assert documents.read(graph_file(home)).state == "good"
+    assert names(home) == ["ant"]
+    assert not documents.path_of(home, "memories").exists()
+    assert doctor.examine(home) == []
+
+
+@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(b"{")])
+@pytest.mark.parametrize("folds", [1, 2])
+@pytest.mark.parametrize("lose", ["nothing", "backups", "journal"])
+def test_a_file_that_was_damaged_or_deleted_is_rebuilt(home, damage, folds, lose):
+    for fold_number in range(folds):
+        know(home, f"ant{fold_number}")
+        fold_now(home)
+    expected = names(home)
+    if lose == "backups":
+        for path in documents.backups(home, "graph"):
+            path.unlink()
+    if lose == "journal":
+        snapshot.journal_path(home).unlink()
+
+    damage(graph_file(home))
+
+    assert names(home) == expected
+    assert "graph" in homes.anew(home).irregular
+    know(home, "bee")
+    assert names(home) == [*expected, "bee"]
+    assert documents.read(graph_file(home)).state == "good"
+
+
+def as_an_older_aether_leaves_it(home):
+    """Fold like a version that knows nothing of optional documents: its journal does not name them."""
+    homes.add(home, f"older{homes.anew(home).revision}")
+    fold_now(home)
+    snapshot.journal_path(home).write_bytes(snapshot.journal_header(homes.anew(home).revision))
+
+
+@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(b"{")])
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_file_is_rebuilt_although_an_older_aether_wrote_in_between(home, damage, more):
+    for name in ("ant", "bee", "cat")[: 2 + more]:
+        know(home, name)
+        fold_now(home)
+        if name == "bee":
+            as_an_older_aether_leaves_it(home)
+    expected = names(home)
+
+    damage(graph_file(home))
+
+    assert names(home) == expected
+    doctor.repair(home, now=homes.NOW)
+    assert names(home) == expected
+
+
+def test_a_stamped_file_was_no_default_before_although_no_backup_and_no_journal_knows_it(home):
+    know(home, "ant")
+    fold_now(home)
+    as_an_older_aether_leaves_it(home)
+    for path in documents.backups(home, "graph"):
+        path.unlink()
+
+    know(home, "bee")
+    fold_now(home)
+
+    kept = [documents.read(path).value["entities"] for path in documents.backups(home, "graph")]
+    assert [[each["name"] for each in entities] for entities in kept] == [["ant"]]
+
+
+def test_a_file_is_rebuilt_although_the_history_before_it_is_forgotten(home):
+    homes.add(home, "one")
+    fold_now(home)
+    for path in snapshot.month_files(home):
+        path.unlink()
+    know(home, "ant")
+    fold_now(home)
+
+    graph_file(home).unlink()
+
+    assert names(home) == ["ant"]
+
+
+def test_what_nothing_can_rebuild_is_an_error_until_the_doctor_begins_anew(home):
+    know(home, "ant")
+    fold_now(home)
+    for path in [*snapshot.month_files(home), *documents.backups(home, "graph")]:
+        path.unlink()
+    graph_file(home).write_bytes(b"{")
+    with pytest.raises(CorruptDocument, match="neither a backup nor the journal"):
+        homes.anew(home)
+
+    done = doctor.repair(home, now=homes.NOW)
+
+    assert any("replaced graph.json by an empty one" in line for line in done)
+    assert names(home) == []
+
+
+def test_a_file_that_a_person_makes_is_brought_in(home):
+    value = {**documents.default("graph"), "entities": [entity("ant")]}
+    graph_file(home).write_text(json.dumps(value), encoding="utf-8")
+
+    know(home, "bee")
+
+    assert names(home) == ["ant", "bee"]
+    assert documents.read(graph_file(home)).state == "good"
+
+
+def test_a_file_that_a_person_makes_meets_what_the_journal_says(home):
+    know(home, "bee")
+    value = {**documents.default("graph"), "entities": [entity("ant")]}
+    graph_file(home).write_text(json.dumps(value), encoding="utf-8")
+
+    assert sorted(names(home)) == ["ant", "bee"]
+
+
+def test_a_hand_edit_is_merged_with_what_came_meanwhile(home):
+    know(home, "ant")
+    fold_now(home)
+    text = graph_file(home).read_text(encoding="utf-8")
+    know(home, "bee")
+
+    graph_file(home).write_text(text.replace('"thing"', '"insect"'), encoding="utf-8")
+
+    assert names(home) == ["ant", "bee"]
+    assert homes.anew(home).documents["graph"]["entities"][0]["entityType"] == "insect"
+
+
+def test_the_first_change_can_be_undone_and_the_time_before_it_seen(home):
+    homes.add(home, "one")
+    know(home, "ant")
+    know(home, "bee")
+    fold_now(home)
+
+    commit(home, lambda now: undo(now, 3), Author("undo", reason="of revision 3"), now=homes.NOW)
+
+    snapshot = homes.anew(home)
+    assert names(home) == ["bee"]
+    assert states_since(snapshot, 2)[1]["graph"] == documents.default("graph")
+    assert [each["name"] for each in states_since(snapshot, 3)[1]["graph"]["entities"]] == ["ant"]
+
+
+def test_a_journal_that_the_doctor_begins_anew_knows_the_file(home):
+    know(home, "ant")
+    fold_now(home)
+    snapshot.journal_path(home).write_bytes(b"garbage\n")
+    graph_file(home).unlink()
+
+    doctor.repair(home, now=homes.NOW)
+
+    assert names(home) == ["ant"]
+
+
+def test_a_document_of_its_own_with_less_is_filled(home):
+    graph_file(home).write_text('{"entities": []}', encoding="utf-8")
+
+    assert homes.anew(home).documents["graph"] == documents.default("graph")

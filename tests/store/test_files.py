@@ -1,10 +1,21 @@
-import errno
-import os
+"""JSON, whole files, appended lines and the lock of a directory."""
 
+import errno
+import math
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import filelock
 import pytest
 
-from aether.errors import InvalidInput, LockTimeout, NotFound, StorageFailed
+from aether.errors import CorruptDocument, InvalidInput, LockTimeout, NotFound, StorageFailed
 from aether.store import files
+from aether.store.files import locked
+from tests.crash import faults
 from tests.tables import rows
 
 
@@ -218,7 +229,7 @@ def test_a_failure_of_the_disk_says_what_to_do(number, fix):
 
 
 def test_a_home_that_is_gone_is_said_to_be_gone():
-    with pytest.raises(NotFound, match="is gone"), files.storage_errors("home"):
+    with pytest.raises(NotFound, match="does not exist"), files.storage_errors("home"):
         raise FileNotFoundError(errno.ENOENT, "no")
 
 
@@ -246,3 +257,256 @@ def test_what_the_last_look_raises_leaves_the_old_file(tmp_path):
         files.write_whole(tmp_path / "a", b"newer", last_look=look)
 
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a", b"old")]
+
+
+def nested(levels):
+    """Return `levels` lists, one in the other."""
+    value = []
+    for _ in range(levels - 1):
+        value = [value]
+    return value
+
+
+@rows(
+    "value",
+    [
+        "\0", "\ud800", "a\udfffb", "\u2028\r\n", "/a~1b/-", "😀" * 3, "x" * 300_000, 2**63, -(2**64), 10**4000,
+        0.1, 5e-324, 1.7976931348623157e308, {"": {"stamp": None}}, [], {}, None, True,
+    ],
+    ids=lambda value: type(value).__name__,  # not every one of them can be printed
+)  # fmt: skip
+@rows("size", [0, files.SMALL_CHARS])
+def test_hostile_values_come_back_exactly(value, size):
+    kept = [files.checked_json({"v": value}, where="test")]
+
+    assert files.parse_json(files.json_line(kept), where="test") == kept
+    assert files.parse_json(files.json_document(kept, size=size), where="test") == kept
+
+
+def test_minus_zero_keeps_its_sign():
+    for size in (0, files.SMALL_CHARS):
+        assert (
+            math.copysign(1, files.parse_json(files.json_document([-0.0], size=size), where="test")[0]) == -1
+        )
+
+
+@pytest.mark.parametrize("size", [0, files.SMALL_CHARS])
+def test_a_split_surrogate_pair_is_refused_because_it_would_come_back_joined(size):
+    with pytest.raises(InvalidInput, match="surrogate pair"):
+        files.json_document(["\ud83d\ude00"], size=size)
+    with pytest.raises(InvalidInput, match="surrogate pair"):
+        files.json_line(["\ud83d\ude00"])
+
+
+def test_a_line_is_one_line():
+    assert files.json_line({"a": "b\nc\r\u2028"}).count(b"\n") == 0
+
+
+@rows(
+    ("value", "words"),
+    [
+        (math.nan, "nan is not JSON"),
+        (math.inf, "inf is not JSON"),
+        ({1: "a"}, "1 is not a text key"),
+        ({"a": (1,)}, "is not JSON"),
+        ({"a": {1, 2}}, "is not JSON"),
+        (b"bytes", "is not JSON"),
+        (10**5000, "cannot be read back"),
+        (nested(files.MAX_DEPTH + 1), "nested more than 100 levels"),
+        (nested(10_000), "nested more than 100 levels"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_json_cannot_give_back_is_refused(value, words):
+    with pytest.raises(InvalidInput, match=words):
+        files.checked_json(value, where="test")
+
+
+def test_the_deepest_allowed_value_is_kept_by_both_encoders():
+    value = files.checked_json(nested(files.MAX_DEPTH), where="test")
+
+    assert files.json_document(value, size=0) == files.json_document(value, size=files.SMALL_CHARS)
+    assert files.parse_json(files.json_line(value), where="test") == value
+
+
+def test_the_levels_above_a_value_count_too():
+    files.checked_json(nested(50), where="test", above=50)
+
+    with pytest.raises(InvalidInput, match="nested"):
+        files.checked_json(nested(51), where="test", above=50)
+
+
+@rows(
+    "data",
+    [b"", b"{", b"[NaN]", b"[-Infinity]", b"\xff", b"[" * 100_000, b"[" + b"9" * 5000 + b"]", b"{} {}"],
+    ids=len,
+)
+def test_what_is_not_json_is_corrupt_and_says_where(data):
+    with pytest.raises(CorruptDocument, match=r"^memory\.json: not JSON"):
+        files.parse_json(data, where="memory.json")
+
+
+def test_the_place_of_the_mistake_is_named():
+    with pytest.raises(CorruptDocument, match="line 2, column 3"):
+        files.parse_json("{\n  x", where="memory.json")
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from aether.store.files import locked
+with locked(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def holder(home):
+    """Return another process that holds the lock of `home`."""
+    with subprocess.Popen([sys.executable, "-c", HOLD, home], stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        yield process
+        process.kill()
+
+
+def test_a_timeout_names_the_holder(home, holder):
+    with (
+        pytest.raises(LockTimeout, match=rf"held by process {holder.pid}: -c .*more than 0.05 s"),
+        locked(home, timeout=0.05),
+    ):
+        pass
+
+
+def test_a_killed_holder_frees_the_lock(home, holder):
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+
+    with locked(home, timeout=60):
+        pass
+
+
+def test_the_name_of_a_holder_that_is_gone_does_not_lock(home):
+    (home / "lock").write_text("process 1: aether\n")
+
+    with locked(home, timeout=0):
+        pass
+
+
+def test_a_waiting_thread_gets_the_lock_when_it_is_free(home):
+    order = []
+
+    def second():
+        with locked(home, timeout=60):
+            order.append("second")
+
+    thread = threading.Thread(target=second)
+    with locked(home):
+        thread.start()
+        time.sleep(0.05)
+        order.append("first")
+    thread.join()
+
+    assert order == ["first", "second"]
+
+
+def test_an_error_in_the_block_frees_the_lock(home):
+    with pytest.raises(KeyError), locked(home):
+        raise KeyError
+
+    with locked(home, timeout=0):
+        pass
+
+
+def test_filelock_waits_for_our_lock(home):
+    with locked(home), pytest.raises(filelock.Timeout):
+        filelock.FileLock(home / "lock", timeout=0.05).acquire()
+
+
+def test_we_wait_for_the_lock_of_filelock(home):
+    with filelock.FileLock(home / "lock"), pytest.raises(LockTimeout), locked(home, timeout=0.05):
+        pass
+
+
+def test_without_flock_filelock_takes_the_same_lock(home, monkeypatch):
+    monkeypatch.setattr(sys, "platform", "win32")
+
+    with locked(home):
+        monkeypatch.undo()
+        with pytest.raises(LockTimeout), locked(home, timeout=0.05):
+            pass
+    with locked(home, timeout=0):
+        pass
+
+
+def test_a_timeout_of_filelock_is_ours(home, holder, monkeypatch):
+    monkeypatch.setattr(sys, "platform", "win32")
+
+    with pytest.raises(LockTimeout, match="held by process"), locked(home, timeout=0.05):
+        pass
+
+
+def test_a_home_that_is_gone_cannot_be_locked(tmp_path):
+    with pytest.raises(NotFound, match="does not exist"), locked(tmp_path / "none"):
+        pass
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])
+def test_a_home_that_cannot_be_written_cannot_be_locked(home, monkeypatch, number):
+    def refuse(*args, **kwargs):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "open", refuse)
+
+    with pytest.raises(StorageFailed, match="Make the home writable"), locked(home):
+        pass
+
+
+def test_a_lock_on_a_home_that_was_made_anew_meanwhile_is_taken_again(home, monkeypatch):
+    real = files._wait
+    seen = []
+
+    def wait(handle, path, timeout, give_up):
+        real(handle, path, timeout, give_up)
+        if not seen:
+            path.unlink()
+            path.touch()
+        seen.append(handle)
+
+    monkeypatch.setattr(files, "_wait", wait)
+
+    with locked(home):
+        assert len(seen) == 2
+        with pytest.raises(LockTimeout), locked(home, timeout=0):
+            pass
+
+
+def test_a_full_disk_does_not_keep_a_holder_from_signing(home, monkeypatch):
+    def refuse(*args):
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(os, "pwrite", refuse)
+
+    with locked(home):
+        pass
+
+
+def test_a_child_that_dies_in_the_block_frees_the_lock(home):
+    def die():
+        with locked(home):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    assert faults.in_child(die) == -signal.SIGKILL
+    with locked(home, timeout=0):
+        pass
+
+
+@pytest.mark.skipif(not hasattr(os, "O_NOFOLLOW"), reason="no way to refuse links here")
+def test_a_lock_that_leads_elsewhere_is_not_signed(tmp_path):
+    (tmp_path / "rc").write_text("alias ll='ls -l'\n")
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "lock").symlink_to(tmp_path / "rc")
+
+    with pytest.raises(StorageFailed), locked(tmp_path / "home", timeout=0.1):
+        pass
+    assert (tmp_path / "rc").read_text() == "alias ll='ls -l'\n"

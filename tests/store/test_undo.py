@@ -1,7 +1,9 @@
+"""Undo of a transaction, and the states of the past."""
+
 import pytest
 
 from aether.errors import Conflict, NotFound
-from aether.store import journal, snapshot, undo
+from aether.store import snapshot, undo
 from aether.store.commit import Author, commit, fold_home
 from aether.types import Change
 from tests import homes
@@ -189,7 +191,7 @@ def test_beyond_damaged_history_nothing_can_be_undone(home):
     second = homes.add(home, "b").revision
     third = homes.add(home, "c").revision
     fold_home(home, now=homes.NOW)
-    path = journal.month_files(home)[0]
+    path = snapshot.month_files(home)[0]
     path.write_bytes(path.read_bytes().replace(b'"reason":"b"', b'"reason":"?"'))
 
     take_back(home, third)
@@ -292,3 +294,48 @@ def test_what_a_later_change_took_further_is_not_undone_silently(home):
 
     with pytest.raises(Conflict, match=rf"revision {added} cannot be undone: .*one was changed again by"):
         undo.undo(homes.anew(home), added)
+
+
+def folded_twice(home):
+    """Fold three months: revisions 1 (made) and 2 in March, 3 in April, 4 in May."""
+    homes.add(home, "one")
+    fold_home(home, now=homes.NOW)
+    homes.add(home, "two", now=homes.later(60 * 86400))
+    homes.add(home, "three", now=homes.later(61 * 86400))
+    fold_home(home, now=homes.NOW)
+
+
+def revisions(home, **options):
+    return [entry.revision for entry in snapshot.folded_entries(home, **options)]
+
+
+def test_folded_lines_are_read_oldest_first_over_the_months(home):
+    folded_twice(home)
+
+    assert [path.name for path in snapshot.month_files(home)] == [
+        "2026-03.jsonl",
+        "2026-04.jsonl",
+        "2026-05.jsonl",
+    ]
+    assert revisions(home) == [1, 2, 3, 4]
+    assert revisions(home, after=2) == [3, 4]
+
+
+def test_folded_lines_are_read_newest_first(home):
+    folded_twice(home)
+
+    assert revisions(home, newest_first=True) == [4, 3, 2, 1]
+    assert revisions(home, newest_first=True, after=2) == [4, 3]
+
+
+def test_a_damaged_line_is_passed_over(home):
+    folded_twice(home)
+    path = snapshot.month_files(home)[0]
+    path.write_bytes(path.read_bytes().replace(b'"revision":2', b'"revision":7'))
+
+    assert revisions(home) == [1, 3, 4]
+    assert revisions(home, newest_first=True) == [4, 3, 1]
+
+
+def test_without_folded_lines_there_is_no_history(tmp_path):
+    assert revisions(tmp_path) == []

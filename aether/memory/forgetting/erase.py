@@ -21,10 +21,10 @@ from aether.errors import AetherError
 from aether.memory import handoff, snapshots
 from aether.memory.forgetting.find import STATEMENT_FIELDS
 from aether.schemas import check
-from aether.store import documents, files, journal
+from aether.store import documents, files
 from aether.store.conversations import FILE as CONVERSATION
-from aether.store.journal import Entry
 from aether.store.patch import keys_of, pointer
+from aether.store.snapshot import Entry
 from aether.text.words import sentences
 from aether.types import JsonObject
 
@@ -151,7 +151,7 @@ def conversation_of(path: str, data: bytes) -> str | None:
     """Return the id of the conversation whose log is at `path`, or None."""
     if not path.startswith("conversations/") or not path.endswith(f"/{CONVERSATION}"):
         return None
-    return (journal.unsealed(data[: data.find(b"\n") + 1]) or {}).get("conversation")
+    return (files.unsealed(data[: data.find(b"\n") + 1]) or {}).get("conversation")
 
 
 def rewrite_file(path: str, data: bytes, erase: Rewrite, concerns: IsRelevant = bool) -> bytes:
@@ -167,7 +167,7 @@ def rewrite_file(path: str, data: bytes, erase: Rewrite, concerns: IsRelevant = 
 
 
 def _line(line: bytes, erase: Rewrite) -> bytes:
-    body = journal.sealed_body(line)
+    body = files.sealed_body(line)
     value = _parsed(line if body is None else body)
     if value is None or not line.endswith(b"\n"):
         return _raw(line, erase)
@@ -179,7 +179,7 @@ def _line(line: bytes, erase: Rewrite) -> bytes:
         return files.json_line(made) + b"\n"
     # A line in which only a digest was emptied can still be undone.
     held = is_entry and len(MARK.findall(str(made))) > len(MARK.findall(str(value)))
-    return journal.seal_json({**made, "erased": True} if held else made)
+    return files.seal_json({**made, "erased": True} if held else made)
 
 
 def _transaction(fields: JsonObject, erase: Rewrite) -> JsonObject:

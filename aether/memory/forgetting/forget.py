@@ -14,9 +14,8 @@ from typing import Any
 
 from aether import clock
 from aether.memory import graph, items, sessions
-from aether.memory.changes import chain_changes
 from aether.memory.forgetting.find import ENTITY, STATEMENT_FIELDS, Target, verbatim_texts
-from aether.store.patch import diff
+from aether.store.patch import chain_changes, diff
 from aether.tokens.count import session_tokens
 from aether.types import Change, Counter, JsonObject
 

@@ -1,0 +1,115 @@
+"""The schemas and the typed dictionaries describe the same documents."""
+
+import json
+from typing import Any, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
+
+from aether import types
+from aether.paths import resource
+from aether.schemas import check
+from tests.tables import rows
+
+MEMORY = check.schema("memory")
+PARTS = {name: MEMORY["$defs"][name] for name in ("item", "session", "pattern", "link")}
+SESSION = PARTS["session"]["properties"]
+SAME = {
+    "Item": PARTS["item"],
+    "ItemMetadata": PARTS["item"]["properties"]["metadata"],
+    "Session": PARTS["session"],
+    "KeyDecision": SESSION["key_decisions"]["items"],
+    "Outcome": SESSION["outcomes"]["items"],
+    "HighValueItem": SESSION["high_value_items"]["items"],
+    "Pattern": PARTS["pattern"],
+    "Link": PARTS["link"],
+}
+JSON_TYPES = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    list: "array",
+    dict: "object",
+    type(None): "null",
+}
+SCHEMAS = sorted(
+    str(path.relative_to(resource("data/schemas"))).removesuffix(".schema.json")
+    for path in resource("data/schemas").rglob("*.schema.json")
+)
+
+
+@rows("name", SAME)
+def test_a_shape_and_its_schema_have_the_same_members(name):
+    hints = get_type_hints(getattr(types, name), include_extras=True)
+
+    assert set(hints) == set(SAME[name]["properties"])
+    assert {key for key, hint in hints.items() if get_origin(hint) is not NotRequired} == set(
+        SAME[name]["required"]
+    )
+
+
+@rows("name", SAME)
+def test_a_shape_and_its_schema_have_the_same_types(name):
+    for member, hint in get_type_hints(getattr(types, name)).items():
+        part = SAME[name]["properties"][member]
+        said = part.get("type")
+        assert set(said if isinstance(said, list) else [said]) == set(_json_types(hint)), member
+
+
+def _json_types(hint: Any) -> list[str]:
+    """Return the JSON types that a type hint allows."""
+    if is_typeddict(hint):
+        return ["object"]
+    origin = get_origin(hint) or hint
+    if origin in JSON_TYPES:
+        return [JSON_TYPES[origin]]
+    found: list[str] = []
+    for below in get_args(hint):
+        found += (
+            _json_types(below) if isinstance(below, type) or get_origin(below) else [JSON_TYPES[type(below)]]
+        )
+    return found
+
+
+def test_every_typed_dictionary_of_the_memory_has_its_schema():
+    made = {name for name, shape in vars(types).items() if is_typeddict(shape)}
+
+    # Those of the colony are compared with its schemas in tests/memory; the last ones are no part of a document.
+    assert made - set(SAME) == {
+        "Signal", "SignalType", "Pheromones", "ColonyState", "ColonyStatus", "QueenCheckin", "Worker", "StateMachine",
+        "HistoryEntry", "Checkpoints", "Phases", "RoadmapPhase", "Adaptation",
+        "ActiveSignal", "Handoff", "Snapshot",
+    }  # fmt: skip
+
+
+def _parts(part, place=""):
+    """Yield every schema below `part` with its place."""
+    if isinstance(part, dict):
+        for name, below in part.get("properties", {}).items():
+            yield f"{place}/{name}", below
+            yield from _parts(below, f"{place}/{name}")
+        for name, below in part.get("$defs", {}).items():
+            yield from _parts(below, f"{place}/$defs/{name}")
+        yield from _parts(part.get("items"), f"{place}/*")
+
+
+@rows("name", SCHEMAS)
+def test_every_property_has_a_description(name):
+    missing = [place for place, part in _parts(check.schema(name)) if not part.get("description", "").strip()]
+
+    assert missing == []
+
+
+@rows("name", SCHEMAS)
+def test_every_schema_is_one_and_its_examples_fit(name):
+    from jsonschema import Draft202012Validator
+
+    Draft202012Validator.check_schema(check.schema(name))
+    for example in check.schema(name).get("examples", []):
+        assert check.findings(name, example) == []
+
+
+@rows("name", ["memory", "pheromones", "COLONY_STATE"])
+def test_what_is_shipped_fits_its_schema_which_has_an_example(name):
+    shipped = json.loads(resource(f"data/{name}.json").read_bytes())
+
+    assert check.findings(name, shipped) == []
+    assert check.schema(name)["examples"]
