@@ -9,7 +9,7 @@ import os
 import signal
 
 import pytest
-from aether.api.compact_case import Options
+from aether.api.compact import Options
 
 from aether.api.compact import preflight, undo_compaction
 from aether.errors import AetherError, Conflict

@@ -2,7 +2,7 @@
 
 The text is found exactly as it is, in NFC and NFD, and as JSON escapes each of these, also inside a string of JSON.
 Sealed files (documents, hand-offs, snapshots, conversations) are sealed again. A journal line that contained the text
-keeps its revision and is marked `erased`; its patches still fit the lines around it, but `undo` rejects it. `api.erase`
+keeps its revision and is marked `erased`; its patches still fit the lines around it, but `undo` rejects it. `api.forget`
 chooses the files, and `store.rewrite` exchanges them.
 """
 
