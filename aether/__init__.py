@@ -26,6 +26,8 @@ subclasses of `AetherError`, with the place, the reason and the fix. The command
 
 from __future__ import annotations
 
+import sys
+
 # Names are imported at first use, so that `import aether` costs next to nothing.
 
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
@@ -140,6 +142,16 @@ _NAMES_IN = {
 }
 _MODULE_OF = {name: module for module, names in _NAMES_IN.items() for name in names.split()}
 
+# Former places of documented names, importable for one release; `aether.operations` only leads to what is below it.
+_MOVED = {
+    "aether.events.event": "aether.events.events",
+    "aether.messages.formats": "aether.messages.convert",
+    "aether.messages.repair": "aether.messages.validate",
+    "aether.operations": "",
+    "aether.operations.compaction_case": "aether.api.compact",
+    "aether.redact.redaction": "aether.redact.redact",
+}
+
 __all__ = ["__version__", *sorted(_MODULE_OF)]  # noqa: PLE0604 - the names are in _NAMES_IN
 
 
@@ -154,3 +166,33 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+class _Moved:
+    """Import a module under its former name: the import system's finder and loader of `_MOVED`."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> Any:  # noqa: ARG004 - the protocol's parameters
+        if name not in _MOVED:
+            return None
+        from importlib.machinery import ModuleSpec
+
+        return ModuleSpec(name, _Moved, is_package=not _MOVED[name])  # type: ignore[arg-type]
+
+    @staticmethod
+    def create_module(spec: Any) -> Any:
+        if not _MOVED[spec.name]:
+            return None
+        from importlib import import_module
+
+        module = import_module(_MOVED[spec.name])
+        spec.loader_state = module.__spec__
+        return module
+
+    @staticmethod
+    def exec_module(module: Any) -> None:
+        if module.__spec__.loader_state:  # it was executed under its own name, and keeps it
+            module.__spec__ = module.__spec__.loader_state
+
+
+sys.meta_path.append(_Moved)

@@ -3,6 +3,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -107,3 +108,14 @@ def test_help_starts_with_the_purpose_and_names_verbs_that_exist():
     assert purpose.startswith("Memory for LLM agents")
     assert len(verbs) > 8
     assert set(verbs) <= set(aether.__all__)
+
+
+def test_documented_names_are_still_found_at_their_former_places():
+    code = (
+        "from aether.messages.formats import bare; from aether.messages.repair import repair; "
+        "from aether.operations.compaction_case import Options; from aether.redact.redaction import redact, redacted, rules; "
+        "from aether.events.event import Event; import sys, aether.messages.convert as now; "
+        "assert sys.modules['aether.messages.formats'] is now and now.__spec__.name == 'aether.messages.convert'"
+    )
+
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(aether.__file__).parents[1])
