@@ -1,1 +1,1 @@
-"""What each provider accepts: its message format, its checks and its repairs."""
+"""Provider formats: one module each reads, writes, checks and repairs messages; `Provider` in `convert` is the contract."""

@@ -1,1 +1,1 @@
-"""Transcript formats that can be imported."""
+"""Sources: transcript formats that can be imported, and the entries that hooks spool; each becomes records."""
