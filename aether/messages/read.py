@@ -115,10 +115,7 @@ def _is_claude_code(value: dict[str, Any]) -> bool:
 
 
 def read_records(
-    source: str | os.PathLike[str] | IO[bytes],
-    *,
-    format: str | None = None,
-    on_bad: OnBad = ignore_bad_line,
+    source: str | os.PathLike[str] | IO[bytes], *, format: str | None = None, on_bad: OnBad = ignore_bad_line
 ) -> Iterator[Record]:
     """Yield the records of a file or byte stream of any known format.
 
@@ -159,11 +156,7 @@ def _records(
 
 
 def records_of_values(
-    known: str,
-    found: Iterable[tuple[int, Any]],
-    *,
-    on_bad: OnBad = ignore_bad_line,
-    caste: str = "",
+    known: str, found: Iterable[tuple[int, Any]], *, on_bad: OnBad = ignore_bad_line, caste: str = ""
 ) -> Iterator[Record]:
     """Return the records in JSON values of a known format."""
     match known:

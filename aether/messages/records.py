@@ -16,14 +16,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, Literal, NamedTuple, get_args
 
-from aether.messages.model import (
-    IMAGE,
-    NOTHING,
-    as_arguments,
-    as_text,
-    content_text,
-    is_failure_text,
-)
+from aether.messages.model import IMAGE, NOTHING, as_arguments, as_text, content_text, is_failure_text
 from aether.text.regex import lazy
 from aether.types import JsonObject
 

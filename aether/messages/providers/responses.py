@@ -35,15 +35,8 @@ from aether.messages.findings import (
     wrong_role,
 )
 from aether.messages.model import Block, Message, as_text, content_text
-from aether.messages.providers.openai import (
-    ROLES as OPENAI_ROLES,
-)
-from aether.messages.providers.openai import (
-    cleaned_function,
-    function_faults,
-    part_of,
-    rewritten_call,
-)
+from aether.messages.providers.openai import ROLES as OPENAI_ROLES
+from aether.messages.providers.openai import cleaned_function, function_faults, part_of, rewritten_call
 from aether.messages.turns import Turn
 from aether.types import Finding, JsonObject
 
