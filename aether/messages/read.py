@@ -60,8 +60,7 @@ def detect_file_format(values: Sequence[Any], *, where: str = "input") -> Format
     'chat'
     """
     for value in values:
-        found = _format(value)
-        if found:
+        if found := _format(value):
             return found
     if any(map(knowledge_graph.is_line, values)):
         raise InvalidInput(
@@ -93,25 +92,21 @@ def _format(value: Any) -> Format | None:
 
 
 def _format_of_object(value: dict[str, Any]) -> Format | None:
-    if as_text(value.get("type")) in _CODEX_TYPES and "payload" in value:
+    kind = value.get("type")
+    if as_text(kind) in _CODEX_TYPES and "payload" in value:
         return "codex"
-    if isinstance(value.get("loglines"), list) or _is_claude_code(value):
+    if (
+        isinstance(value.get("loglines"), list)
+        or "leafUuid" in value
+        or (as_text(kind) in _CLAUDE_TYPES and {"message", "uuid", "sessionId"} & value.keys())
+        or ("sessionId" in value and isinstance(kind, str) and "role" not in value)
+    ):
         return "claude_code"
     if events_of(value):
         return "openhands"
     if is_line(value) or next(conversations(value), None):
         return "chat"
     return "items" if is_item(value) else None
-
-
-def _is_claude_code(value: dict[str, Any]) -> bool:
-    if as_text(value.get("type")) in _CLAUDE_TYPES and (
-        "message" in value or "uuid" in value or "sessionId" in value
-    ):
-        return True
-    return "leafUuid" in value or (
-        "sessionId" in value and isinstance(value.get("type"), str) and "role" not in value
-    )
 
 
 def read_records(

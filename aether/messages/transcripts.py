@@ -135,13 +135,8 @@ def load_conversation(
         others=found.others,
         origin=found.origin._replace(format=known, raws=tuple(message.raw for message in messages)),
         unread=tuple(
-            warning(
-                "unread-line",
-                f"line {line.line}",
-                f"Left out: it is {line.reason}.",
-                "Complete or remove it.",
-            )
-            for line in sorted([*bad, *found.strays])
+            warning("unread-line", f"line {number}", f"Left out: it is {reason}.", "Complete or remove it.")
+            for number, reason in sorted([*bad, *found.strays])
         ),
     )
 
@@ -304,23 +299,20 @@ def _since_compaction(lines: list[JsonObject]) -> list[JsonObject]:
     if not starts:
         return lines
     before, after = lines[: starts[-1]], lines[starts[-1] :]
-    anchor, preserved = _preserved(as_object(after[0].get("compactMetadata")), before)
-    at = next((at + 1 for at, line in enumerate(after) if anchor and line.get("uuid") == anchor), 0)
-    return [*after[:at], *preserved, *after[at:]]
-
-
-def _preserved(metadata: JsonObject, before: list[JsonObject]) -> tuple[str, list[JsonObject]]:
-    """Return the id of the line that preserved lines follow, and these lines."""
-    listed, segment = (
-        as_object(metadata.get("preservedMessages")),
-        as_object(metadata.get("preservedSegment")),
-    )
+    metadata = as_object(after[0].get("compactMetadata"))
+    listed = as_object(metadata.get("preservedMessages"))
+    segment = as_object(metadata.get("preservedSegment"))
     uuids = listed.get("allUuids") or listed.get("uuids")
     if isinstance(uuids, list):
-        return as_text(listed.get("anchorUuid")), [line for line in before if line.get("uuid") in uuids]
-    ends = {as_text(segment.get(key)) for key in ("headUuid", "tailUuid")} - {""}
-    found = [at for at, line in enumerate(before) if as_text(line.get("uuid")) in ends]
-    return as_text(segment.get("anchorUuid")), before[found[0] : found[-1] + 1] if found else []
+        preserved = [line for line in before if line.get("uuid") in uuids]
+        anchor = as_text(listed.get("anchorUuid"))
+    else:
+        ends = {as_text(segment.get(key)) for key in ("headUuid", "tailUuid")} - {""}
+        found = [at for at, line in enumerate(before) if as_text(line.get("uuid")) in ends]
+        preserved = before[found[0] : found[-1] + 1] if found else []
+        anchor = as_text(segment.get("anchorUuid"))
+    at = next((at + 1 for at, line in enumerate(after) if anchor and line.get("uuid") == anchor), 0)
+    return [*after[:at], *preserved, *after[at:]]
 
 
 def _messages(lines: Iterable[JsonObject]) -> list[JsonObject]:

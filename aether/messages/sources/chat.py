@@ -184,7 +184,13 @@ def _message(head: Record, message: JsonObject, before: _Before) -> tuple[list[R
     )
     if message.get("role") == "bashExecution":
         return _typed_command(head, message), before
-    if role == "result" or (role == "user" and _answers(message, before)):
+    # Agents without tool calls write the output of a command as a user message.
+    if message.get("message_type") == "observation":
+        answers = before.answered
+    else:
+        shown_output = "agent" in message or _ANSWER.match(content_text(message.get("content")))
+        answers = bool(before.command and shown_output)
+    if role == "result" or (role == "user" and answers):
         return [_result(head, message, before)], before._replace(command="")
     if role == "assistant":
         return _assistant(head, message)
@@ -193,15 +199,6 @@ def _message(head: Record, message: JsonObject, before: _Before) -> tuple[list[R
     return [
         with_part(head, part, "system") for _, part in parts(message.get("content"))
     ] if role else [], before
-
-
-def _answers(message: JsonObject, before: _Before) -> bool:
-    """Return whether a user message is the output of a command, as agents without tool calls write it."""
-    if message.get("message_type") == "observation":
-        return before.answered
-    if not before.command:
-        return False
-    return "agent" in message or bool(_ANSWER.match(content_text(message.get("content"))))
 
 
 def _result(head: Record, message: JsonObject, before: _Before) -> Record:
@@ -247,23 +244,18 @@ def _assistant(head: Record, message: JsonObject) -> tuple[list[Record], _Before
     found += [_spoken(with_part(head, part, "assistant")) for part in _calls(message)]
     if any(record.kind == "call" for record in found):
         return found, _Before(answered=True)
-    written = _written_call(head, message)
-    if written is None:
-        return found, _Before(answered=True)
-    return [*found, written], _Before(written.call_id, answered=True)
-
-
-def _written_call(head: Record, message: JsonObject) -> Record | None:
-    """Return the call that an agent without tool calls wrote into its text, if there is one."""
+    # Agents without tool calls write the call into their text.
     text = content_text(message.get("content"))
     function, fence = _FUNCTION.search(text), _FENCED.search(text)
     if function:
+        tool, call_id = function[1], function[0][:200]
         arguments = {name: value.strip("\n") for name, value in _PARAMETER.findall(function[2])}
-        return head._replace(kind="call", tool=function[1], arguments=arguments, call_id=function[0][:200])
-    command = as_text(message.get("action")).strip() or (fence[1].strip() if fence else "")
-    if not command:
-        return None
-    return head._replace(kind="call", tool="shell", arguments={"command": command}, call_id=command)
+    else:
+        tool, call_id = "shell", as_text(message.get("action")).strip() or (fence[1].strip() if fence else "")
+        arguments = {"command": call_id}
+    if call_id:
+        found.append(head._replace(kind="call", tool=tool, arguments=arguments, call_id=call_id))
+    return found, _Before(call_id, answered=True)
 
 
 def _spoken(record: Record) -> Record:

@@ -95,7 +95,11 @@ def _line(number: int, line: JsonObject, caste: str, seen: _Seen) -> Iterator[Re
             if line.get("subtype") == "compact_boundary":
                 yield head._replace(kind="boundary", text=as_text(line.get("content")))
         case "attachment":
-            yield from _attachment(head, as_object(line.get("attachment")))
+            queued = as_object(line.get("attachment"))
+            # A prompt that was typed while the assistant was busy is only here.
+            prompt = queued.get("prompt") if queued.get("type") == "queued_command" else None
+            typed = ((position, part) for position, part in parts(prompt) if part.kind == "text")
+            yield from (head._replace(kind="user", text=part.text, part=position) for position, part in typed)
         case "progress":
             yield from _progress(head, line, seen)
 
@@ -112,17 +116,12 @@ def _message(head: Record, line: JsonObject, seen: _Seen) -> Iterator[Record]:
         speaker = "system"
     for position, part in parts(content):
         record = with_part(head, part, speaker)._replace(part=position)
-        if record.kind == "call":
-            _note_agent(record, seen)
+        prompt = as_text(record.arguments.get("prompt"))
+        if record.kind == "call" and record.tool in _AGENTS and prompt:
+            caste = as_text(record.arguments.get("subagent_type")) or "agent"
+            put_bounded(seen.castes, record.call_id, caste, most=_REMEMBERED_AGENTS)
+            put_bounded(seen.castes, prompt, caste, most=_REMEMBERED_AGENTS)
         yield record
-
-
-def _attachment(head: Record, attachment: JsonObject) -> Iterator[Record]:
-    # A prompt that was typed while the assistant was busy is only here.
-    if attachment.get("type") == "queued_command":
-        for position, part in parts(attachment.get("prompt")):
-            if part.kind == "text":
-                yield head._replace(kind="user", text=part.text, part=position)
 
 
 def _progress(head: Record, line: JsonObject, seen: _Seen) -> Iterator[Record]:
@@ -141,14 +140,6 @@ def _progress(head: Record, line: JsonObject, seen: _Seen) -> Iterator[Record]:
         inner,
         seen,
     )
-
-
-def _note_agent(call: Record, seen: _Seen) -> None:
-    prompt = as_text(call.arguments.get("prompt"))
-    if call.tool in {"Task", "Agent"} and prompt:
-        caste = as_text(call.arguments.get("subagent_type")) or "agent"
-        for key in (call.call_id, prompt):
-            put_bounded(seen.castes, key, caste, most=_REMEMBERED_AGENTS)
 
 
 def _agent(line: JsonObject, caste: str, seen: _Seen) -> tuple[str, str]:
