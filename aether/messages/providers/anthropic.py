@@ -173,9 +173,8 @@ def findings(raws: Sequence[JsonObject]) -> Iterator[Finding]:
         turns.append(_Joined(str(role), located, f"messages[{members[0][0]}]"))
     first = next((turn for turn in turns if turn.role != "system"), None)
     if first is not None and first.role == "assistant":
-        yield note.error(
-            "first-role", first.first, "The first message is the assistant's.", "Start with a user message."
-        )
+        what = "The first message is the assistant's."
+        yield note.error("first-role", first.first, what, "Start with a user message.")
     seen: set[str] = set()
     for where, block in (located for turn in turns for located in turn.of("tool_use")):
         key = str(block.get("id"))
@@ -186,7 +185,14 @@ def findings(raws: Sequence[JsonObject]) -> Iterator[Finding]:
     yield from _check_pairs(turns)
     for turn in turns:
         yield from _check_thinking(turn)
-    yield from _check_end(turns)
+    if not turns or turns[-1].role != "assistant" or turns[-1].of("tool_use"):
+        return
+    where, block = turns[-1].blocks[-1] if turns[-1].blocks else _Located(turns[-1].first, {})
+    text = block.get("text")
+    if isinstance(text, str) and text != text.rstrip():
+        yield note.error("trailing-whitespace", where, "The last text ends with white space.", "Strip it.")
+    what = "New models refuse a conversation that ends with the assistant."
+    yield note.warning("trailing-assistant", where, what, "End with a user message.")
 
 
 def _listed(raw: JsonObject) -> list[Any]:
@@ -352,17 +358,6 @@ def _check_thinking(turn: _Joined) -> Iterator[Finding]:
         yield note.error("thinking-order", turn.blocks[thoughts[0]].where, what, "Drop the block.")
 
 
-def _check_end(turns: list[_Joined]) -> Iterator[Finding]:
-    if not turns or turns[-1].role != "assistant" or turns[-1].of("tool_use"):
-        return
-    where, block = turns[-1].blocks[-1] if turns[-1].blocks else _Located(turns[-1].first, {})
-    text = block.get("text")
-    if isinstance(text, str) and text != text.rstrip():
-        yield note.error("trailing-whitespace", where, "The last text ends with white space.", "Strip it.")
-    what = "New models refuse a conversation that ends with the assistant."
-    yield note.warning("trailing-assistant", where, what, "End with a user message.")
-
-
 class _Cell(NamedTuple):
     """One block under repair, its original place, and the number of the call that it is or answers."""
 
@@ -400,7 +395,15 @@ def repaired(raws: Sequence[JsonObject]) -> RepairedRaws:
     entries = _without_unanswered(_paired(entries, found), found)
     entries = _without_last_thinking(_placed(entries, found), found)
     entries = _renamed(_without_late_thinking(entries, found), found)
-    return RepairedRaws([entry.finished() for entry in _stripped(entries, found)], found)
+    if entries and entries[-1].role == "assistant":
+        *before, cell = entries[-1].cells
+        text = cell.block.get("text")
+        if isinstance(text, str) and text != text.rstrip():
+            what = "Stripped the white space at the end."
+            found.append(note.changed("trailing-whitespace", cell.where, what))
+            stripped = cell._replace(block={**cell.block, "text": text.rstrip()})
+            entries[-1] = entries[-1]._replace(cells=[*before, stripped])
+    return RepairedRaws([entry.finished() for entry in entries], found)
 
 
 def _filled(entries: Iterable[_Entry]) -> list[_Entry]:
@@ -587,8 +590,14 @@ def _placed(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
         rest = [cell for cell in entry.cells if cell.kind != "tool_result"]
         cells = [results[pair] for pair in sorted(wanted, key=order.__getitem__)] + rest
         wanted.clear()
-        found.extend(_moves(entry, cells))
         placed.append(entry._replace(cells=cells))
+        moved = [cell for cell in cells if cell.where not in {one.where for one in entry.cells}]
+        what = f"Moved the result to after its call, messages[{entry.at}]."
+        found.extend(note.changed("interleaved-result", cell.where, what) for cell in moved)
+        stayed = [cell for cell in entry.cells if cell in cells]
+        if not moved and cells[: len(stayed)] != stayed:
+            what = "Put the results before other content."
+            found.append(note.changed("result-order", f"messages[{entry.at}]", what))
 
     for entry in entries:
         if entry.role == "assistant":
@@ -601,18 +610,6 @@ def _placed(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
     if wanted:
         place(_Entry(placed[-1].at, {}, "user", []))
     return _filled(placed)
-
-
-def _moves(entry: _Entry, cells: list[_Cell]) -> Iterator[Finding]:
-    """Yield a note for each result that came to `entry`, or that its results came first."""
-    here = {cell.where for cell in entry.cells}
-    moved = [cell for cell in cells if cell.where not in here]
-    for cell in moved:
-        what = f"Moved the result to after its call, messages[{entry.at}]."
-        yield note.changed("interleaved-result", cell.where, what)
-    stayed = [cell for cell in entry.cells if cell in cells]
-    if not moved and cells[: len(stayed)] != stayed:
-        yield note.changed("result-order", f"messages[{entry.at}]", "Put the results before other content.")
 
 
 def _without_last_thinking(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
@@ -675,15 +672,3 @@ def _renamed(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
         )
         for entry in entries
     ]
-
-
-def _stripped(entries: list[_Entry], found: list[Finding]) -> list[_Entry]:
-    """Return `entries` without white space at the very end of the assistant's last text."""
-    last = entries[-1] if entries else None
-    text = last.cells[-1].block.get("text") if last and last.role == "assistant" else None
-    if not last or not isinstance(text, str) or text == text.rstrip():
-        return entries
-    cell = last.cells[-1]
-    found.append(note.changed("trailing-whitespace", cell.where, "Stripped the white space at the end."))
-    cells = [*last.cells[:-1], cell._replace(block={**cell.block, "text": text.rstrip()})]
-    return [*entries[:-1], last._replace(cells=cells)]

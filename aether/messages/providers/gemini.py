@@ -132,11 +132,19 @@ def findings(raws: Sequence[JsonObject]) -> Iterator[Finding]:
     for at, raw in enumerate(raws):
         yield from _check_content(raw, f"contents[{at}]")
     yield from _check_pairs(raws)
-    yield from _check_signatures(raws)
+    # In the current turn thinking models need the signature of each first call.
+    for at in range(len(raws) - 1, -1, -1):
+        parts = raws[at].get("parts")
+        by_user = raws[at].get("role") == "user" and not _data_of(raws[at], RESPONSE)
+        if by_user or not isinstance(parts, list):
+            break
+        calls = [part for part in parts if isinstance(part, dict) and any(key in part for key in CALL)]
+        if calls and not any(calls[0].get(key) for key in SIGNATURE):
+            what, fix = "The first call has no thoughtSignature.", "Keep the part as the model sent it."
+            yield note.warning("unsigned-thinking", f"contents[{at}]", what, fix)
     if raws and raws[0].get("role") == "model":
-        yield note.warning(
-            "first-role", "contents[0]", "The first content is the model's.", "Start with the user's."
-        )
+        what = "The first content is the model's."
+        yield note.warning("first-role", "contents[0]", what, "Start with the user's.")
     if raws and raws[-1].get("role") == "model" and not _data_of(raws[-1], CALL):
         what = "The last content is the model's."
         yield note.warning("trailing-assistant", f"contents[{len(raws) - 1}]", what, "End with the user's.")
@@ -226,22 +234,6 @@ def _identity(value: JsonObject) -> str:
     """Return the name of a call or response, with its id if it has one: both have the same."""
     key = value.get("id")
     return f"{value.get('name')} {key}" if isinstance(key, str) and key else f"{value.get('name')}"
-
-
-def _check_signatures(raws: Sequence[JsonObject]) -> Iterator[Finding]:
-    """Yield the contents of the current turn whose first call lacks the signature that thinking models need."""
-    for at in range(len(raws) - 1, -1, -1):
-        parts = raws[at].get("parts")
-        if not isinstance(parts, list) or (
-            raws[at].get("role") == "user" and not _data_of(raws[at], RESPONSE)
-        ):
-            return
-        calls = [part for part in parts if isinstance(part, dict) and any(key in part for key in CALL)]
-        if calls and not any(calls[0].get(key) for key in SIGNATURE):
-            what = "The first call has no thoughtSignature."
-            yield note.warning(
-                "unsigned-thinking", f"contents[{at}]", what, "Keep the part as the model sent it."
-            )
 
 
 class _Cell(NamedTuple):

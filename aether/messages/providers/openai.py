@@ -34,13 +34,8 @@ from aether.types import Finding, JsonObject
 # Reasoning as DeepSeek and others, OpenRouter, and LiteLLM hand it back.
 REASONING = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
 ROLES: dict[str, Role] = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "assistant": "assistant",
-    "tool": "tool",
-    "function": "tool",
-}
+    "system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool", "function": "tool",
+}  # fmt: skip
 FIELDS = frozenset(
     "role content name tool_calls tool_call_id refusal audio function_call annotations".split()
 )
@@ -239,7 +234,18 @@ def _check_pairs(raws: Sequence[JsonObject]) -> Iterator[Finding]:
     known = {key for at, raw in enumerate(raws) for key in _asked(raw, at)}
     for at, raw in enumerate(raws):
         if raw.get("role") == "tool":
-            yield from _check_answer(raw, f"messages[{at}]", asked, answered, known)
+            place, answer = f"messages[{at}]", raw.get("tool_call_id")
+            if not isinstance(answer, str):
+                yield note.error("bad-id", place, f"tool_call_id is {shown(answer)}.", "Name the call.")
+            elif answer in answered:
+                yield note.repeated_result(answer, place)
+            elif answer in asked:
+                answered.add(answer)
+            elif answer in known:
+                what = f"Another message is between the call {shown(answer)} and this."
+                yield note.error("interleaved-result", place, what, "Put it after its call.")
+            else:
+                yield note.orphan_result(answer, place)
             continue
         yield from _unanswered(asked, answered, waiting=False)
         asked, answered = _asked(raw, at), set()
@@ -259,23 +265,6 @@ def _asked(raw: JsonObject, at: int) -> dict[str, str]:
         for number, call in enumerate(found if isinstance(found, list) else [])
         if isinstance(call, dict) and isinstance(call.get("id"), str)
     }
-
-
-def _check_answer(
-    raw: JsonObject, where: str, asked: dict[str, str], answered: set[str], known: set[str]
-) -> Iterator[Finding]:
-    key = raw.get("tool_call_id")
-    if not isinstance(key, str):
-        yield note.error("bad-id", where, f"tool_call_id is {shown(key)}.", "Name the call.")
-    elif key in answered:
-        yield note.repeated_result(key, where)
-    elif key in asked:
-        answered.add(key)
-    elif key in known:
-        what = f"Another message is between the call {shown(key)} and this."
-        yield note.error("interleaved-result", where, what, "Put it after its call.")
-    else:
-        yield note.orphan_result(key, where)
 
 
 def _unanswered(asked: dict[str, str], answered: set[str], *, waiting: bool) -> Iterator[Finding]:
@@ -513,9 +502,8 @@ def _renamed(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
             used.add(name)
             listed.append({**call, "id": name})
             if name != call["id"]:
-                found.append(
-                    note.changed("repeated-id", entry.where, f"The call {shown(call['id'])} became {name}.")
-                )
+                what = f"The call {shown(call['id'])} became {name}."
+                found.append(note.changed("repeated-id", entry.where, what))
         if listed != entry.listed:
             raw = {**raw, "tool_calls": listed}
         if entry.answers >= 0 and names[entry.answers] != raw["tool_call_id"]:

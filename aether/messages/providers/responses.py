@@ -260,8 +260,14 @@ def repaired(raws: Sequence[JsonObject]) -> RepairedRaws:
     cleaned = ((at, _cleaned(raw, f"input[{at}]", found)) for at, raw in enumerate(raws))
     entries = _with_own_ids([_Entry(at, raw) for at, raw in cleaned if raw is not None], found)
     entries = _without_unanswered(_paired(entries, found), found)
-    entries = _renamed(_without_loose_reasoning(entries, found), found)
-    return RepairedRaws([entry.raw for entry in entries], found)
+    kept: list[_Entry] = []
+    for entry in reversed(entries):
+        if item_type(entry.raw) == "reasoning" and not (kept and _is_from_model(kept[-1].raw)):
+            what = "Dropped reasoning without the item it led to."
+            found.append(note.lost("dangling-reasoning", entry.where, what))
+        else:
+            kept.append(entry)
+    return RepairedRaws([entry.raw for entry in _renamed(kept[::-1], found)], found)
 
 
 def _cleaned(raw: JsonObject, where: str, found: list[Finding]) -> JsonObject | None:
@@ -428,18 +434,6 @@ def _without_unanswered(entries: Sequence[_Entry], found: list[Finding]) -> list
         else:
             kept.append(entry)
     return kept
-
-
-def _without_loose_reasoning(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
-    """Return `entries` without reasoning that is not followed by another item of its response."""
-    kept: list[_Entry] = []
-    for entry in reversed(entries):
-        if item_type(entry.raw) == "reasoning" and not (kept and _is_from_model(kept[-1].raw)):
-            what = "Dropped reasoning without the item it led to."
-            found.append(note.lost("dangling-reasoning", entry.where, what))
-        else:
-            kept.append(entry)
-    return kept[::-1]
 
 
 def _renamed(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:

@@ -23,18 +23,9 @@ from aether.types import JsonObject
 
 WRAPPERS = ("messages", "traj", "history", "trajectory", "conversation", "conversations")
 SENDERS = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "human": "user",
-    "assistant": "assistant",
-    "ai": "assistant",
-    "model": "assistant",
-    "gemini": "assistant",
-    "tool": "result",
-    "function": "result",
-    "toolResult": "result",
-}
+    "system": "system", "developer": "system", "user": "user", "human": "user", "assistant": "assistant", "ai": "assistant",
+    "model": "assistant", "gemini": "assistant", "tool": "result", "function": "result", "toolResult": "result",
+}  # fmt: skip
 # Tools that only pass a text to the person, and the key of that text.
 _SPEAKING = {"send_message": "message", "finish": "message"}
 _FENCED = lazy(r"```(?:bash|sh|\w+_bash_command)\n(.*?)```", re.DOTALL)
@@ -69,11 +60,11 @@ def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
     session, before = "", _Before()
     for number, value in values:
         if is_line(value):
-            first = [as_object(value.get("message")) or value]
-            session = session or as_text(value.get("id")) or _session(first)
-            head = Record(
-                "system", line=number, session=session, time=as_text(value.get("timestamp")), format="chat"
+            session = (
+                session or as_text(value.get("id")) or _session([as_object(value.get("message")) or value])
             )
+            time = as_text(value.get("timestamp"))
+            head = Record("system", line=number, session=session, time=time, format="chat")
             found, before = _line(head, value, before)
             yield from found
             continue
@@ -83,11 +74,8 @@ def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
 
 def is_message(value: Any) -> bool:
     """Return whether `value` is one role-tagged message."""
-    return (
-        isinstance(value, dict)
-        and role_of(value) != ""
-        and bool({"content", "tool_calls", "parts"} & set(value))
-    )
+    held = {"content", "tool_calls", "parts"}
+    return isinstance(value, dict) and role_of(value) != "" and not held.isdisjoint(value)
 
 
 def role_of(message: JsonObject) -> str:
@@ -196,9 +184,8 @@ def _message(head: Record, message: JsonObject, before: _Before) -> tuple[list[R
         return _assistant(head, message)
     if role == "user":
         return _user(head, message), before
-    return [
-        with_part(head, part, "system") for _, part in parts(message.get("content"))
-    ] if role else [], before
+    system = parts(message.get("content")) if role else ()
+    return [with_part(head, part, "system") for _, part in system], before
 
 
 def _result(head: Record, message: JsonObject, before: _Before) -> Record:
@@ -288,13 +275,8 @@ def _answer(result: Any) -> str:
 def _typed_command(head: Record, message: JsonObject) -> list[Record]:
     command = as_text(message.get("command"))
     call = head._replace(kind="call", tool="shell", arguments={"command": command}, call_id=command)
-    answer = head._replace(
-        kind="result",
-        text=as_text(message.get("output")),
-        call_id=command,
-        is_error=message.get("exitCode") not in (0, None),
-    )
-    return [call, answer]
+    output, broken = as_text(message.get("output")), message.get("exitCode") not in (0, None)
+    return [call, head._replace(kind="result", text=output, call_id=command, is_error=broken)]
 
 
 def paragraph_records(lines: Iterable[bytes]) -> Iterator[Record]:
@@ -348,18 +330,9 @@ def item_records(values: Iterable[tuple[int, Any]], *, on_bad: OnBad = ignore_ba
                 on_bad(BadLine(number, fault))
                 continue
             session = session or sha256(item["content"].encode("utf-8", "surrogatepass")).hexdigest()[:16]
-            metadata = as_object(item.get("metadata"))
-            yield Record(
-                "item",
-                text=item["content"],
-                arguments=item,
-                uuid=as_text(item.get("id")),
-                time=as_text(metadata.get("timestamp")),
-                line=number,
-                part=position,
-                session=session,
-                format="items",
-            )
+            time = as_text(as_object(item.get("metadata")).get("timestamp"))
+            head = Record("item", line=number, part=position, session=session, time=time, format="items")
+            yield head._replace(text=item["content"], arguments=item, uuid=as_text(item.get("id")))
 
 
 def is_item(value: Any) -> bool:
@@ -368,12 +341,8 @@ def is_item(value: Any) -> bool:
     >>> is_item({"content": "Use SQLite.", "type": "decision"}), is_item({"role": "user", "content": "hi"})
     (True, False)
     """
-    return (
-        isinstance(value, dict)
-        and "content" in value
-        and "type" in value
-        and not {"role", "uuid"} & set(value)
-    )
+    keys = set(value) if isinstance(value, dict) else set()
+    return {"content", "type"} <= keys and not {"role", "uuid"} & keys
 
 
 def item_fault(item: Any) -> str:
