@@ -118,6 +118,11 @@ def dropped_call(call: str, where: str) -> Finding:
     return lost("missing-result", where, f"Dropped the call {call}, which was never answered.")
 
 
+def dropped_content(kind: str, where: str, role: str) -> Finding:
+    """Return the note that content was dropped because a message of `role` cannot hold it."""
+    return lost("wrong-role", where, f"Dropped a {kind}: a message of role {role} cannot hold it.")
+
+
 def new_role(raw: JsonObject, role: str, where: str) -> Iterator[Finding]:
     """Yield the note that the role of a message changed, if it did."""
     if role != raw.get("role"):

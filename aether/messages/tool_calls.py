@@ -143,9 +143,8 @@ def file_changes(arguments: JsonObject, command: str = "") -> Iterator[FileChang
     >>> [change.path for change in file_changes({"file_path": "a.py", "old_string": "x", "new_string": "def y(): ..."})]
     ['a.py']
     """
-    patch = next(
-        (arguments[key] for key in ("input", "patch") if isinstance(arguments.get(key), str)), command
-    )
+    texts = (arguments.get(key) for key in ("input", "patch"))
+    patch = next((text for text in texts if isinstance(text, str)), command)
     if "*** Begin Patch" in patch:
         heads = list(_PATCHED.finditer(patch))
         ends = [*(head.start() for head in heads[1:]), len(patch)]
@@ -160,9 +159,7 @@ def file_changes(arguments: JsonObject, command: str = "") -> Iterator[FileChang
 
 
 def _by_tool(arguments: JsonObject) -> Iterator[FileChange]:
-    path = next(
-        (arguments[key] for key in _PATH_KEYS if isinstance(arguments.get(key), str) and arguments[key]), None
-    )
+    path = next(filter(None, (as_text(arguments.get(key)) for key in _PATH_KEYS)), None)
     if path is None or as_text(arguments.get("command")) in _VIEWING:
         return
     edits = arguments.get("edits")
@@ -291,7 +288,7 @@ def _touched(call: Call) -> Iterator[FileFact]:
                 yield FileFact(written[1], "changed" if ">>" in part else "created", 1)
     elif not changed:
         given = call.arguments
-        path = next((given[key] for key in _PATH_KEYS if isinstance(given.get(key), str) and given[key]), "")
+        path = next(filter(None, (as_text(given.get(key)) for key in _PATH_KEYS)), "")
         reads = _READERS.search(call.tool) and not _SEARCHERS.search(call.tool)
         if path and (reads or given.get("command") == "view") and not path.endswith("/"):
             text = call.result.text if call.result else ""
@@ -379,9 +376,8 @@ def resolves(done: str, failed: str) -> bool:
 
 def is_harmless(command: str, output: str) -> bool:
     """Return whether a failed call needs no note: a slip of the tool's protocol, or a search without results."""
-    return bool(_SLIP.match(output)) or (
-        bool(command) and (only_reads(command) or is_empty_search(command, output))
-    )
+    searched = bool(command) and (only_reads(command) or is_empty_search(command, output))
+    return searched or bool(_SLIP.match(output))
 
 
 def _failed(call: Call) -> bool:

@@ -32,12 +32,8 @@ from aether.types import Finding, JsonObject
 
 Values = Iterable[tuple[int, Any]]
 MESSAGE_KEYS: dict[ProviderFormat, str] = {
-    "anthropic": "messages",
-    "openai": "messages",
-    "plain": "messages",
-    "responses": "input",
-    "gemini": "contents",
-}
+    "anthropic": "messages", "openai": "messages", "plain": "messages", "responses": "input", "gemini": "contents",
+}  # fmt: skip
 _SYSTEM_KEYS: dict[ProviderFormat, str] = {"responses": "instructions", "gemini": "systemInstruction"}
 _SYSTEM = ("system", "instructions", "systemInstruction", "system_instruction")
 # Logs open with bookkeeping lines that no other format has, or with one that all might have.
@@ -245,13 +241,11 @@ def _of_wrappers(values: list[tuple[int, Any]], data: bytes, *, nth: int, name: 
     lines = data.splitlines(keepends=True) if len(values) > 1 else []
     listed: list[_Found] = []
     for number, value in values:
-        alone = _of_value(value, lines[number - 1] if lines else data)
-        if alone:
+        if alone := _of_value(value, lines[number - 1] if lines else data):
             listed.append(alone)
         else:
-            listed += (
-                _Found([raw for raw in one.messages if raw], "plain") for one in chat.conversations(value)
-            )
+            kept = ([raw for raw in one.messages if raw] for one in chat.conversations(value))
+            listed += (_Found(raws, "plain") for raws in kept)
     return _nth(listed, nth, name=name)
 
 
@@ -427,10 +421,8 @@ def convert_conversation(
     if conversation.tools:
         what = f"Definitions of tools for {conversation.format} are left behind."
         findings = [*findings, warning("tools-dropped", "tools", what, "Define them.")]
-    new = conversation._replace(
-        messages=found.messages, format=format, system=found.system, tools=None, frame={}
-    )
-    return new, findings
+    new = conversation._replace(messages=found.messages, format=format, system=found.system)
+    return new._replace(tools=None, frame={}), findings
 
 
 def conversation_bytes(conversation: Conversation) -> bytes:

@@ -71,9 +71,7 @@ def blocks(content: Any) -> list[Block]:
         return [Block("text", content, ("content",))]
     if not isinstance(content, list):
         return [other_block(content)]
-    return [
-        found for position, block in enumerate(content) for found in block_of(block, ("content", position))
-    ]
+    return [found for at, block in enumerate(content) for found in block_of(block, ("content", at))]
 
 
 def block_of(block: Any, at: Place) -> list[Block]:
@@ -295,12 +293,8 @@ def _check_pairs(turns: list[_Joined]) -> Iterator[Finding]:
         if turn.role == "user":
             yield from _check_results(turn, asked, answered, known)
         # At the very end, after nothing but results of some of the calls, the others may still be run.
-        waiting = (
-            number == len(turns) - 1
-            and turn.role == "user"
-            and bool(turn.blocks)
-            and len(turn.of("tool_result")) == len(turn.blocks)
-        )
+        only_results = turn.role == "user" and 0 < len(turn.blocks) == len(turn.of("tool_result"))
+        waiting = number == len(turns) - 1 and only_results
         yield from _unanswered(asked, answered, waiting=waiting)
         asked = turn.calls() if turn.role == "assistant" else {}
     yield from _unanswered(asked, set(), waiting=True)
@@ -348,9 +342,8 @@ def _check_thinking(turn: _Joined) -> Iterator[Finding]:
         return
     kinds = [str(located.block.get("type")) for located in turn.blocks]
     if kinds[-1] in THINKING:
-        yield note.error(
-            "thinking-order", turn.blocks[-1].where, "The turn ends with thinking.", "Drop the block."
-        )
+        what = "The turn ends with thinking."
+        yield note.error("thinking-order", turn.blocks[-1].where, what, "Drop the block.")
     calls = [at for at, kind in enumerate(kinds) if kind == "tool_use"]
     thoughts = [at for at, kind in enumerate(kinds) if kind in THINKING]
     if calls and thoughts and thoughts[0] > calls[0]:
@@ -393,8 +386,7 @@ def repaired(raws: Sequence[JsonObject]) -> RepairedRaws:
     found: list[Finding] = []
     entries = _filled(_user_first([_cleaned(at, raw, found) for at, raw in enumerate(raws)], found))
     entries = _without_unanswered(_paired(entries, found), found)
-    entries = _without_last_thinking(_placed(entries, found), found)
-    entries = _renamed(_without_late_thinking(entries, found), found)
+    entries = _renamed(_without_stray_thinking(_placed(entries, found), found), found)
     if entries and entries[-1].role == "assistant":
         *before, cell = entries[-1].cells
         text = cell.block.get("text")
@@ -418,12 +410,11 @@ def _cleaned(at: int, raw: JsonObject, found: list[Finding]) -> _Entry:
         found.append(note.changed("unknown-field", where, f"Left out {', '.join(unknown)}."))
     content = raw.get("content")
     listed = [content] if isinstance(content, dict) else _listed(raw)
-    cells = []
-    for number, block in enumerate(listed):
-        place = f"{where}.content[{number}]"
-        good = _cleaned_block(block, role, place, found)
-        if good is not None:
-            cells.append(_Cell(good, place))
+    cells = [
+        _Cell(good, place)
+        for place, block in ((f"{where}.content[{at}]", block) for at, block in enumerate(listed))
+        if (good := _cleaned_block(block, role, place, found)) is not None
+    ]
     if isinstance(content, dict) or not all(map(_is_typed, listed)):
         found.append(note.changed("bad-block", where, "Rewrote the content as a list of blocks."))
     if not cells:
@@ -441,9 +432,7 @@ def _cleaned_block(block: Any, role: str, where: str, found: list[Finding]) -> J
     if not isinstance(kind, str):
         found.append(note.lost("bad-block", where, f"Dropped {shown(block)}, which is not a block."))
     elif _is_misplaced(kind, role):
-        found.append(
-            note.lost("wrong-role", where, f"Dropped a {kind}: a message of role {role} cannot hold it.")
-        )
+        found.append(note.dropped_content(kind, where, role))
     elif kind == "text" and not (isinstance(block.get("text"), str) and block["text"].strip()):
         found.append(note.lost("empty-content", where, f"Dropped a text that is {shown(block.get('text'))}."))
     elif kind in THINKING and not _is_signed(block):
@@ -490,9 +479,8 @@ def _cleaned_result(block: JsonObject, where: str, found: list[Finding]) -> Json
     ]
     if kept == content:
         return block
-    found.append(
-        note.lost("bad-block", where, "Dropped the parts of the result that are blank or not blocks.")
-    )
+    what = "Dropped the parts of the result that are blank or not blocks."
+    found.append(note.lost("bad-block", where, what))
     return {**block, "content": kept}
 
 
@@ -503,17 +491,13 @@ def _user_first(entries: Sequence[_Entry], found: list[Finding]) -> Iterator[_En
         if opened or entry.role == "system" or not entry.cells:
             yield entry
             continue
-        kept = [
-            cell
-            for cell in entry.cells
-            if cell.kind == "text" or (entry.role == "user" and cell.kind != "tool_result")
-        ]
+        other = entry.role == "user"
+        kept = [cell for cell in entry.cells if cell.kind == "text" or (other and cell.kind != "tool_result")]
         opened = bool(kept)
         for cell in entry.cells:
             if cell.kind == "tool_result":
-                found.append(
-                    note.lost("orphan-result", cell.where, "Dropped a result before the first call.")
-                )
+                what = "Dropped a result before the first call."
+                found.append(note.lost("orphan-result", cell.where, what))
             elif entry.role == "assistant" and cell.kind != "text":
                 what = f"Dropped a {cell.kind} before the first user message."
                 found.append(note.lost("first-role", cell.where, what))
@@ -565,11 +549,9 @@ def _without_unanswered(entries: Sequence[_Entry], found: list[Finding]) -> list
 def _last_response(entries: Sequence[_Entry]) -> int:
     """Return the start of the last response if only its results come after it; else the number of entries."""
     start = len(entries)
-    while (
-        start
-        and entries[start - 1].role == "user"
-        and all(cell.kind == "tool_result" for cell in entries[start - 1].cells)
-    ):
+    while start and entries[start - 1].role == "user":
+        if any(cell.kind != "tool_result" for cell in entries[start - 1].cells):
+            break
         start -= 1
     after = start
     while start and entries[start - 1].role == "assistant":
@@ -591,7 +573,8 @@ def _placed(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
         cells = [results[pair] for pair in sorted(wanted, key=order.__getitem__)] + rest
         wanted.clear()
         placed.append(entry._replace(cells=cells))
-        moved = [cell for cell in cells if cell.where not in {one.where for one in entry.cells}]
+        here = {cell.where for cell in entry.cells}
+        moved = [cell for cell in cells if cell.where not in here]
         what = f"Moved the result to after its call, messages[{entry.at}]."
         found.extend(note.changed("interleaved-result", cell.where, what) for cell in moved)
         stayed = [cell for cell in entry.cells if cell in cells]
@@ -612,26 +595,21 @@ def _placed(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
     return _filled(placed)
 
 
-def _without_last_thinking(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
-    """Return `entries` without thinking that ends a response."""
-    kept: list[_Entry] = []
+def _without_stray_thinking(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
+    """Return `entries` without thinking that ends a response, or that first comes after a call."""
+    ended: list[_Entry] = []
     for entry in reversed(entries):
         cells = entry.cells
-        if entry.role == "assistant" and (not kept or kept[-1].role != "assistant"):
+        if entry.role == "assistant" and (not ended or ended[-1].role != "assistant"):
             while cells and cells[-1].kind in THINKING:
                 what = "Dropped thinking that ends a response."
                 found.append(note.lost("thinking-order", cells[-1].where, what))
                 cells = cells[:-1]
         if cells:
-            kept.append(entry._replace(cells=cells))
-    return kept[::-1]
-
-
-def _without_late_thinking(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
-    """Return `entries` without thinking after a call, in responses that do not start with thinking."""
+            ended.append(entry._replace(cells=cells))
     kept = []
     thought = called = False
-    for entry in entries:
+    for entry in reversed(ended):
         cells = []
         for cell in entry.cells:
             called = called or cell.kind == "tool_use"
@@ -657,18 +635,12 @@ def _renamed(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
         used.add(new)
         if new != old:
             code = "repeated-id" if ID.fullmatch(old) else "bad-id"
-            found.append(
-                note.changed(code, cell.where, f"The call {shown(old)} became {new}, with its result.")
-            )
+            what = f"The call {shown(old)} became {new}, with its result."
+            found.append(note.changed(code, cell.where, what))
     keys = {"tool_use": "id", "tool_result": "tool_use_id"}
-    return [
-        entry._replace(
-            cells=[
-                cell._replace(block={**cell.block, keys[cell.kind]: names[cell.pair]})
-                if cell.kind in keys
-                else cell
-                for cell in entry.cells
-            ]
-        )
-        for entry in entries
-    ]
+
+    def renamed(cell: _Cell) -> _Cell:
+        key = keys.get(cell.kind)
+        return cell._replace(block={**cell.block, key: names[cell.pair]}) if key else cell
+
+    return [entry._replace(cells=list(map(renamed, entry.cells))) for entry in entries]

@@ -193,9 +193,8 @@ def _check_part(part: Any, role: Any, where: str) -> Iterator[Finding]:
         if not isinstance(name, str) or not name:
             yield note.error("bad-name", where, f"{shown(name)} is not the name of a function.", "Name it.")
         if not isinstance(arguments, dict) and not (key in CALL and arguments is None):
-            yield note.error(
-                "bad-arguments", where, f"{shown(arguments)} is not an object.", "Give an object."
-            )
+            what = f"{shown(arguments)} is not an object."
+            yield note.error("bad-arguments", where, what, "Give an object.")
 
 
 def _is_misplaced(key: str, role: Any) -> bool:
@@ -424,9 +423,8 @@ def _with_responses(entry: _Entry, wanted: Sequence[_Cell], found: list[Finding]
     if here == {cell.pair for cell in wanted}:
         return entry
     what = f"Moved the response to after its call, {entry.where}."
-    found.extend(
-        note.changed("interleaved-result", cell.where, what) for cell in wanted if cell.pair not in here
-    )
+    moved = (cell for cell in wanted if cell.pair not in here)
+    found.extend(note.changed("interleaved-result", cell.where, what) for cell in moved)
     return entry._replace(cells=[*wanted, *(cell for cell in entry.cells if cell.of(RESPONSE) is None)])
 
 

@@ -217,9 +217,8 @@ def function_faults(function: JsonObject, where: str) -> Iterator[Finding]:
     if not isinstance(name, str) or not NAME.fullmatch(name):
         yield note.bad_name(name, where)
     if not isinstance(arguments, str):
-        yield note.error(
-            "bad-arguments", where, f"The arguments are {shown(arguments)}.", "Give JSON as text."
-        )
+        what = f"The arguments are {shown(arguments)}."
+        yield note.error("bad-arguments", where, what, "Give JSON as text.")
         return
     try:
         json.loads(arguments)
@@ -363,9 +362,7 @@ def _cleaned_part(part: Any, role: str, where: str, found: list[Finding]) -> Jso
         found.append(note.lost("bad-block", where, f"Dropped {shown(part)}, which is not a content part."))
         return None
     if kind in KNOWN_PARTS - PARTS.get(role, ONLY_TEXT):
-        found.append(
-            note.lost("wrong-role", where, f"Dropped a {kind}: a message of role {role} cannot hold it.")
-        )
+        found.append(note.dropped_content(kind, where, role))
         return None
     good: JsonObject = part
     return good
@@ -431,19 +428,17 @@ def _paired(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
     number = 0
     paired = []
     for entry in entries:
-        numbers = []
+        first, answers = number, -1
         for call in entry.listed:
             waiting.setdefault(call["id"], []).append(number)
-            numbers.append(number)
             number += 1
-        answers = -1
         if entry.raw["role"] == "tool":
             key = entry.raw["tool_call_id"]
             if not waiting.get(key):
                 found.append(note.dropped_orphan(shown(key), entry.where))
                 continue
             answers = waiting[key].pop()
-        paired.append(entry._replace(calls=tuple(numbers), answers=answers))
+        paired.append(entry._replace(calls=tuple(range(first, number)), answers=answers))
     return paired
 
 

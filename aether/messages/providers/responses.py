@@ -47,9 +47,8 @@ def message(raw: JsonObject) -> Message:
         return Message("assistant", (other_block(raw),), raw, "responses")
     key = next((key for key in _ARGUMENT_KEYS if raw.get(key) is not None), "arguments")
     call_id = raw.get("call_id", raw.get("id"))
-    found = [
-        call_block(as_text(raw.get("name")) or kind.removesuffix("_call"), raw.get(key), (key,), call_id)
-    ]
+    tool = as_text(raw.get("name")) or kind.removesuffix("_call")
+    found = [call_block(tool, raw.get(key), (key,), call_id)]
     if isinstance(raw.get("output"), str):  # a call that a server ran has its output in the same item
         found += _result(raw, call_id)
     return Message("assistant", tuple(found), raw, "responses")
@@ -144,9 +143,8 @@ def _is_from_model(raw: JsonObject) -> bool:
     kind = item_type(raw)
     if kind == "message":
         return raw.get("role") == "assistant"
-    return (
-        bool(kind) and not kind.endswith("_output") and kind not in ("compaction_trigger", "item_reference")
-    )
+    others = ("", "compaction_trigger", "item_reference")
+    return kind not in others and not kind.endswith("_output")
 
 
 def _check_item(raw: JsonObject, where: str) -> Iterator[Finding]:
@@ -170,9 +168,8 @@ def _check_item(raw: JsonObject, where: str) -> Iterator[Finding]:
             what = f"The output is {shown(raw.get('output'))}."
             yield note.error("empty-content", where, what, "Give text or parts.")
     if kind in PAIRED and (not isinstance(key, str) or not 0 < len(key) <= ID_CHARS):
-        yield note.error(
-            "bad-id", where, f"{shown(key)} is not a call_id.", f"Use 1 to {ID_CHARS} characters."
-        )
+        what = f"{shown(key)} is not a call_id."
+        yield note.error("bad-id", where, what, f"Use 1 to {ID_CHARS} characters.")
 
 
 def _check_message(raw: JsonObject, where: str) -> Iterator[Finding]:
@@ -225,9 +222,8 @@ def _check_pairs(raws: Sequence[JsonObject]) -> Iterator[Finding]:
             yield note.repeated_result(key, where) if key in answered else note.orphan_result(key, where)
     tail = _last_response(raws)
     for at in sorted(at for found in waiting.values() for at in found):
-        yield note.without_result(
-            f"The call {shown(raws[at]['call_id'])}", f"input[{at}]", waiting=at >= tail
-        )
+        call = f"The call {shown(raws[at]['call_id'])}"
+        yield note.without_result(call, f"input[{at}]", waiting=at >= tail)
 
 
 def _last_response(raws: Sequence[JsonObject]) -> int:
@@ -298,9 +294,8 @@ def _completed(raw: JsonObject, kind: str, where: str, found: list[Finding]) -> 
     """Return an item with the summary or the output that its type needs."""
     output = raw.get("output")
     if kind == "reasoning" and not isinstance(raw.get("summary"), list):
-        found.append(
-            note.changed("bad-block", where, "Gave an empty summary to reasoning without a summary.")
-        )
+        what = "Gave an empty summary to reasoning without a summary."
+        found.append(note.changed("bad-block", where, what))
         return {**raw, "summary": []}
     if kind == "function_call_output" and not isinstance(output, (str, list)):
         found.append(note.changed("empty-content", where, f"Rewrote the output {shown(output)} as text."))
@@ -358,9 +353,7 @@ def _cleaned_part(part: Any, role: str, where: str, found: list[Finding]) -> Jso
         found.append(note.lost("bad-block", where, f"Dropped {shown(part)}, which is not a content part."))
         return None
     if kind in (INPUT_PARTS if role == "assistant" else OUTPUT_PARTS):
-        found.append(
-            note.lost("wrong-role", where, f"Dropped a {kind}: a message of role {role} cannot hold it.")
-        )
+        found.append(note.dropped_content(kind, where, role))
         return None
     good: JsonObject = part
     return good
@@ -409,9 +402,8 @@ def _paired(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
         if later:
             waiting[key].remove(later[0])
             moved[calls[later[0]].at] = [entry._replace(pair=later[0])]
-            found.append(
-                note.changed("interleaved-result", entry.where, "Moved the output to after its call.")
-            )
+            what = "Moved the output to after its call."
+            found.append(note.changed("interleaved-result", entry.where, what))
         else:
             found.append(note.dropped_orphan(shown(key), entry.where))
     left = {entry.at for entry in early}

@@ -60,9 +60,8 @@ def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
     session, before = "", _Before()
     for number, value in values:
         if is_line(value):
-            session = (
-                session or as_text(value.get("id")) or _session([as_object(value.get("message")) or value])
-            )
+            first = as_object(value.get("message")) or value
+            session = session or as_text(value.get("id")) or _session([first])
             time = as_text(value.get("timestamp"))
             head = Record("system", line=number, session=session, time=time, format="chat")
             found, before = _line(head, value, before)
@@ -171,7 +170,10 @@ def _message(head: Record, message: JsonObject, before: _Before) -> tuple[list[R
         time=as_text(message.get("timestamp")) or as_text(message.get("created_at")) or head.time,
     )
     if message.get("role") == "bashExecution":
-        return _typed_command(head, message), before
+        command = as_text(message.get("command"))
+        call = head._replace(kind="call", tool="shell", arguments={"command": command}, call_id=command)
+        output, broken = as_text(message.get("output")), message.get("exitCode") not in (0, None)
+        return [call, head._replace(kind="result", text=output, call_id=command, is_error=broken)], before
     # Agents without tool calls write the output of a command as a user message.
     if message.get("message_type") == "observation":
         answers = before.answered
@@ -190,26 +192,20 @@ def _message(head: Record, message: JsonObject, before: _Before) -> tuple[list[R
 
 def _result(head: Record, message: JsonObject, before: _Before) -> Record:
     text = content_text(message.get("content"))
-    ids = message.get("tool_call_ids")
-    listed = ids[0] if isinstance(ids, list) and ids else None
+    listed = message.get("tool_call_ids")
+    first = listed[0] if isinstance(listed, list) and listed else None
     returns = message.get("tool_returns")
+    states = [as_object(answer).get("status") for answer in (returns if isinstance(returns, list) else [])]
     broken = message.get("isError", message.get("is_error"))
-    failing = isinstance(returns, list) and any(
-        as_object(answer).get("status") == "error" for answer in returns
-    )
+    failed = is_failure_text(text) if broken is None else bool(broken)
+    ids = (message.get("tool_call_id"), message.get("toolCallId"), first, before.command)
+    names = (message.get("name"), message.get("toolName"), message.get("function"))
     return head._replace(
         kind="result",
         text=text,
-        tool=as_text(message.get("name"))
-        or as_text(message.get("toolName"))
-        or as_text(message.get("function")),
-        call_id=as_text(message.get("tool_call_id"))
-        or as_text(message.get("toolCallId"))
-        or as_text(listed)
-        or before.command,
-        is_error=bool(message.get("error"))
-        or failing
-        or (is_failure_text(text) if broken is None else bool(broken)),
+        tool=next(filter(None, map(as_text, names)), ""),
+        call_id=next(filter(None, map(as_text, ids)), ""),
+        is_error=bool(message.get("error")) or "error" in states or failed,
     )
 
 
@@ -270,13 +266,6 @@ def _answer(result: Any) -> str:
     listed = result if isinstance(result, list) else [result]
     answers = (as_object(as_object(as_object(one).get("functionResponse")).get("response")) for one in listed)
     return "\n".join(content_text(answer.get("output", answer.get("error", ""))) for answer in answers)
-
-
-def _typed_command(head: Record, message: JsonObject) -> list[Record]:
-    command = as_text(message.get("command"))
-    call = head._replace(kind="call", tool="shell", arguments={"command": command}, call_id=command)
-    output, broken = as_text(message.get("output")), message.get("exitCode") not in (0, None)
-    return [call, head._replace(kind="result", text=output, call_id=command, is_error=broken)]
 
 
 def paragraph_records(lines: Iterable[bytes]) -> Iterator[Record]:

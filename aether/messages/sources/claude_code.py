@@ -130,16 +130,13 @@ def _progress(head: Record, line: JsonObject, seen: _Seen) -> Iterator[Record]:
     if data.get("type") != "agent_progress" or as_text(inner.get("type")) not in _SPEAKERS:
         return
     started_by = as_text(line.get("parentToolUseID"))
-    yield from _message(
-        head._replace(
-            agent=as_text(data.get("agentId")) or started_by,
-            caste=seen.castes.get(started_by, "agent"),
-            uuid=as_text(inner.get("uuid")) or head.uuid,
-            time=as_text(inner.get("timestamp")) or head.time,
-        ),
-        inner,
-        seen,
+    head = head._replace(
+        agent=as_text(data.get("agentId")) or started_by,
+        caste=seen.castes.get(started_by, "agent"),
+        uuid=as_text(inner.get("uuid")) or head.uuid,
+        time=as_text(inner.get("timestamp")) or head.time,
     )
+    yield from _message(head, inner, seen)
 
 
 def _agent(line: JsonObject, caste: str, seen: _Seen) -> tuple[str, str]:
@@ -228,10 +225,6 @@ def _batch(head: Record, entry: JsonObject) -> list[Record]:
     ]
 
 
-def _stop(head: Record, entry: JsonObject) -> list[Record]:
-    return [*_earlier_texts(head, entry), *_last_text(head, f"stop/{as_text(entry.get('prompt_id'))}", entry)]
-
-
 def _boundary(head: Record, entry: JsonObject) -> list[Record]:
     return [*_earlier_texts(head, entry), head._replace(kind="boundary")]
 
@@ -244,9 +237,8 @@ def _answered(head: Record, call: JsonObject) -> list[Record]:
         output = ""
     uuid = as_text(call.get("id"))
     call_id = uuid or _digest(tool, given, output)
-    called = head._replace(
-        kind="call", tool=tool, arguments=given, call_id=call_id, uuid=uuid or "call/", part=0
-    )
+    head = head._replace(tool=tool, call_id=call_id, uuid=uuid or "call/")
+    called = head._replace(kind="call", arguments=given, part=0)
     broken = bool(call.get("failed"))
     result = called._replace(kind="result", text=output, arguments={}, is_error=broken, part=1)
     return [called, result]
@@ -267,13 +259,9 @@ def _task(head: Record, entry: JsonObject) -> list[Record]:
     if not subject:
         return []
     about = f" – {description}" if description and description != subject else ""
+    text, uuid = f"Task completed: {subject}{about}", f"task/{as_text(entry.get('task'))}"
     given = {"type": "outcome", "caste": head.caste, "relevance_score": 0.6}
-    return [
-        head._replace(
-            kind="item", text=f"Task completed: {subject}{about}", arguments=given,
-            uuid=f"task/{as_text(entry.get('task'))}",
-        )
-    ]  # fmt: skip
+    return [head._replace(kind="item", text=text, arguments=given, uuid=uuid)]
 
 
 _READERS: dict[str, Callable[[Record, JsonObject], list[Record]]] = {
@@ -281,7 +269,10 @@ _READERS: dict[str, Callable[[Record, JsonObject], list[Record]]] = {
     "PostToolUse": _answered,
     "PostToolUseFailure": _answered,
     "PostToolBatch": _batch,
-    "Stop": _stop,
+    "Stop": lambda head, entry: [
+        *_earlier_texts(head, entry),
+        *_last_text(head, f"stop/{as_text(entry.get('prompt_id'))}", entry),
+    ],
     "SubagentStop": _subagent,
     "TaskCompleted": _task,
     "PreCompact": _boundary,
