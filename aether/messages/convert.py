@@ -40,9 +40,7 @@ _ODD = lazy(r"[^a-zA-Z0-9_-]")
 # Formats with the system prompt beside the messages and nowhere else at the start.
 _SYSTEM_BESIDE = ("anthropic", "gemini")
 # Types of blocks that only one format has.
-_ANTHROPIC = frozenset(
-    {"tool_use", "tool_result", "thinking", "redacted_thinking", "document", "server_tool_use"}
-)
+_ANTHROPIC = frozenset("tool_use tool_result thinking redacted_thinking document server_tool_use".split())
 _OPENAI = frozenset({"image_url", "input_audio", "file", "refusal"})
 _RESPONSES = frozenset({"input_text", "output_text", "input_image", "input_file"})
 _ITEMS = frozenset({"reasoning", "item_reference", "compaction"})
@@ -59,12 +57,8 @@ class Provider(Protocol):
 
 
 _PROVIDERS: dict[str, Provider] = {
-    "anthropic": anthropic,
-    "openai": openai,
-    "responses": responses,
-    "gemini": gemini,
-    "plain": plain,
-}
+    "anthropic": anthropic, "openai": openai, "responses": responses, "gemini": gemini, "plain": plain,
+}  # fmt: skip
 
 
 class Converted(NamedTuple):
@@ -268,7 +262,6 @@ def convert(messages: Sequence[Message], format: ProviderFormat, *, system: Any 
 
 
 def _prompt_text(system: Any) -> str:
-    """Return a system prompt, which may be text, blocks or a content, as text."""
     return content_text(system.get("parts", system) if isinstance(system, dict) else system)
 
 

@@ -86,9 +86,8 @@ def bad_id(key: Any, where: str, fix: str) -> Finding:
 
 def bad_name(name: Any, where: str) -> Finding:
     """Return the error of a tool name that the provider does not accept."""
-    return error(
-        "bad-name", where, f"{shown(name)} is not the name of a tool.", "Use letters, digits, _ and -."
-    )
+    what = f"{shown(name)} is not the name of a tool."
+    return error("bad-name", where, what, "Use letters, digits, _ and -.")
 
 
 def orphan_result(key: str, where: str) -> Finding:
@@ -104,9 +103,8 @@ def repeated_result(key: str, where: str) -> Finding:
 def without_result(call: str, where: str, *, waiting: bool) -> Finding:
     """Return the finding of a call without a result: a warning if it may be `waiting` for it at the end."""
     if waiting:
-        return warning(
-            "dangling-call", where, f"{call} waits for its result.", "Run it, and append the result."
-        )
+        what = f"{call} waits for its result."
+        return warning("dangling-call", where, what, "Run it, and append the result.")
     return error("missing-result", where, f"{call} has no result in its place.", "Answer or drop it.")
 
 
@@ -118,6 +116,11 @@ def dropped_orphan(key: str, where: str) -> Finding:
 def dropped_call(call: str, where: str) -> Finding:
     """Return the note that a call without a result was dropped."""
     return lost("missing-result", where, f"Dropped the call {call}, which was never answered.")
+
+
+def dropped_content(kind: str, where: str, role: str) -> Finding:
+    """Return the note that content was dropped because a message of `role` cannot hold it."""
+    return lost("wrong-role", where, f"Dropped a {kind}: a message of role {role} cannot hold it.")
 
 
 def new_role(raw: JsonObject, role: str, where: str) -> Iterator[Finding]:

@@ -96,7 +96,14 @@ def groups(messages: Sequence[Message]) -> list[Group]:
     [('tools', (0, 1), False)]
     """
     parents = list(range(len(messages)))
-    waiting = _join_results(messages, parents)
+    unanswered: dict[str, list[int]] = {}
+    for at, message in enumerate(messages):
+        for block in message.blocks:
+            if block.kind == "call":
+                unanswered.setdefault(block.call_id, []).append(at)
+            elif block.kind == "result" and unanswered.get(block.call_id):
+                _join(parents, unanswered[block.call_id].pop(), at)
+    waiting = {at for found in unanswered.values() for at in found}
     _join_runs(messages, parents)
     _join_interleaved(parents)
     members: dict[int, list[int]] = {}
@@ -118,18 +125,6 @@ def turns(messages: Sequence[Message], groups: Sequence[Group]) -> list[tuple[in
             found.append([])
         found[-1].append(at)
     return [tuple(turn) for turn in found]
-
-
-def _join_results(messages: Sequence[Message], parents: list[int]) -> set[int]:
-    """Join each result to its call; return the positions of calls without one."""
-    unanswered: dict[str, list[int]] = {}
-    for at, message in enumerate(messages):
-        for block in message.blocks:
-            if block.kind == "call":
-                unanswered.setdefault(block.call_id, []).append(at)
-            elif block.kind == "result" and unanswered.get(block.call_id):
-                _join(parents, unanswered[block.call_id].pop(), at)
-    return {at for found in unanswered.values() for at in found}
 
 
 def _join_runs(messages: Sequence[Message], parents: list[int]) -> None:

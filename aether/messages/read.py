@@ -60,24 +60,19 @@ def detect_file_format(values: Sequence[Any], *, where: str = "input") -> Format
     'chat'
     """
     for value in values:
-        found = _format(value)
-        if found:
+        if found := _format(value):
             return found
     if any(map(knowledge_graph.is_line, values)):
-        raise InvalidInput(
-            "it is a knowledge graph, not a transcript.", fix='Use "aether graph import".', where=where
-        )
+        what = "it is a knowledge graph, not a transcript."
+        raise InvalidInput(what, fix='Use "aether graph import".', where=where)
     first = shown(values[0]) if values else "no readable JSON"
     raise unknown_format(f"it starts with {first}.", where=where)
 
 
 def unknown_format(what: str, *, where: str) -> InvalidInput:
     """Return the error of an unknown format, which names the known ones."""
-    return InvalidInput(
-        f"no known format: {what}",
-        fix=f"Known formats are {', '.join(FORMATS)}; force one with --format.",
-        where=where,
-    )
+    fix = f"Known formats are {', '.join(FORMATS)}; force one with --format."
+    return InvalidInput(f"no known format: {what}", fix=fix, where=where)
 
 
 def _format(value: Any) -> Format | None:
@@ -93,9 +88,15 @@ def _format(value: Any) -> Format | None:
 
 
 def _format_of_object(value: dict[str, Any]) -> Format | None:
-    if as_text(value.get("type")) in _CODEX_TYPES and "payload" in value:
+    kind = value.get("type")
+    if as_text(kind) in _CODEX_TYPES and "payload" in value:
         return "codex"
-    if isinstance(value.get("loglines"), list) or _is_claude_code(value):
+    if (
+        isinstance(value.get("loglines"), list)
+        or "leafUuid" in value
+        or (as_text(kind) in _CLAUDE_TYPES and {"message", "uuid", "sessionId"} & value.keys())
+        or ("sessionId" in value and isinstance(kind, str) and "role" not in value)
+    ):
         return "claude_code"
     if events_of(value):
         return "openhands"
@@ -104,21 +105,8 @@ def _format_of_object(value: dict[str, Any]) -> Format | None:
     return "items" if is_item(value) else None
 
 
-def _is_claude_code(value: dict[str, Any]) -> bool:
-    if as_text(value.get("type")) in _CLAUDE_TYPES and (
-        "message" in value or "uuid" in value or "sessionId" in value
-    ):
-        return True
-    return "leafUuid" in value or (
-        "sessionId" in value and isinstance(value.get("type"), str) and "role" not in value
-    )
-
-
 def read_records(
-    source: str | os.PathLike[str] | IO[bytes],
-    *,
-    format: str | None = None,
-    on_bad: OnBad = ignore_bad_line,
+    source: str | os.PathLike[str] | IO[bytes], *, format: str | None = None, on_bad: OnBad = ignore_bad_line
 ) -> Iterator[Record]:
     """Yield the records of a file or byte stream of any known format.
 
@@ -129,9 +117,8 @@ def read_records(
         InvalidInput: the format is unknown.
     """
     if format is not None and format not in FORMATS:
-        raise InvalidInput(
-            f"{shown(format)} is not a format.", fix=f"Use one of {', '.join(FORMATS)}.", where="--format"
-        )
+        fix = f"Use one of {', '.join(FORMATS)}."
+        raise InvalidInput(f"{shown(format)} is not a format.", fix=fix, where="--format")
     return _records(source, format, on_bad)
 
 
@@ -159,11 +146,7 @@ def _records(
 
 
 def records_of_values(
-    known: str,
-    found: Iterable[tuple[int, Any]],
-    *,
-    on_bad: OnBad = ignore_bad_line,
-    caste: str = "",
+    known: str, found: Iterable[tuple[int, Any]], *, on_bad: OnBad = ignore_bad_line, caste: str = ""
 ) -> Iterator[Record]:
     """Return the records in JSON values of a known format."""
     match known:
@@ -183,18 +166,15 @@ def _open(path: Path) -> IO[bytes]:
     try:
         return path.open("rb")
     except OSError as reason:
-        raise NotFound(
-            f"cannot be read ({reason.strerror}).", fix="Name an existing, readable file.", where=str(path)
-        ) from reason
+        what, fix = f"cannot be read ({reason.strerror}).", "Name an existing, readable file."
+        raise NotFound(what, fix=fix, where=str(path)) from reason
 
 
 def _is_plain(head: list[bytes], where: str) -> bool:
     if any(b"\0" in line for line in head):
         raise unknown_format("it is binary data.", where=where)
-    first = next(
-        (text for text in (decode_line(line, first=at == 0) for at, line in enumerate(head)) if text), ""
-    )
-    return not looks_like_json(first)
+    texts = (decode_line(line, first=at == 0) for at, line in enumerate(head))
+    return not looks_like_json(next(filter(None, texts), ""))
 
 
 def _caste(path: Path) -> str:

@@ -16,14 +16,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, Literal, NamedTuple, get_args
 
-from aether.messages.model import (
-    IMAGE,
-    NOTHING,
-    as_arguments,
-    as_text,
-    content_text,
-    is_failure_text,
-)
+from aether.messages.model import IMAGE, NOTHING, as_arguments, as_text, content_text, is_failure_text
 from aether.text.regex import lazy
 from aether.types import JsonObject
 
@@ -105,15 +98,10 @@ def parts(content: Any) -> Iterator[tuple[int, Part]]:
     blocks = content if isinstance(content, list) else [content]
     for position, block in enumerate(blocks):
         if isinstance(block, str):
-            part = Part("text", block)
-        elif isinstance(block, dict):
-            found = _part(block)
-            if found is None:
-                continue
-            part = found
+            part: Part | None = Part("text", block)
         else:
-            continue
-        if part.kind != "text" or part.text.strip():
+            part = _part(block) if isinstance(block, dict) else None
+        if part and (part.kind != "text" or part.text.strip()):
             yield position, part
 
 
@@ -122,19 +110,13 @@ def _part(block: JsonObject) -> Part | None:
         case "text" | "input_text" | "output_text" | None:
             return Part("text", as_text(block.get("text")))
         case "tool_use" | "toolCall":
-            arguments = block.get("input", block.get("arguments"))
-            return Part(
-                "call", "", as_text(block.get("name")), as_arguments(arguments), as_text(block.get("id"))
-            )
+            arguments = as_arguments(block.get("input", block.get("arguments")))
+            return Part("call", "", as_text(block.get("name")), arguments, as_text(block.get("id")))
         case "tool_result":
             text = content_text(block.get("content"))
             broken = block.get("is_error")
-            return Part(
-                "result",
-                text,
-                call_id=as_text(block.get("tool_use_id")),
-                is_error=is_failure_text(text) if broken is None else bool(broken),
-            )
+            is_error = is_failure_text(text) if broken is None else bool(broken)
+            return Part("result", text, call_id=as_text(block.get("tool_use_id")), is_error=is_error)
         case "image" | "image_url" | "input_image":
             return Part("text", IMAGE)
         case _:

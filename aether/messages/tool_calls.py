@@ -36,16 +36,8 @@ _SHELLS = frozenset({"bash", "sh", "zsh"})
 # An editor tool that takes its verb as `command`; the file is named beside it.
 _VERBS = frozenset({"view", "create", "str_replace", "insert", "undo_edit"})
 _PATH_KEYS = ("file_path", "path", "filename", "notebook_path", "target_file", "filePath", "file")
-_TEXT_KEYS = (
-    "content",
-    "file_text",
-    "new_string",
-    "new_str",
-    "newText",
-    "new_source",
-    "contents",
-    "code_edit",
-    "insert_text",
+_TEXT_KEYS = tuple(
+    "content file_text new_string new_str newText new_source contents code_edit insert_text".split()
 )
 _OLD_KEYS = ("old_string", "old_str", "oldText")
 _VIEWING = {"view", "read", "undo_edit"}
@@ -151,11 +143,15 @@ def file_changes(arguments: JsonObject, command: str = "") -> Iterator[FileChang
     >>> [change.path for change in file_changes({"file_path": "a.py", "old_string": "x", "new_string": "def y(): ..."})]
     ['a.py']
     """
-    patch = next(
-        (arguments[key] for key in ("input", "patch") if isinstance(arguments.get(key), str)), command
-    )
+    texts = (arguments.get(key) for key in ("input", "patch"))
+    patch = next((text for text in texts if isinstance(text, str)), command)
     if "*** Begin Patch" in patch:
-        yield from _patched(patch)
+        heads = list(_PATCHED.finditer(patch))
+        ends = [*(head.start() for head in heads[1:]), len(patch)]
+        for head, end in zip(heads, ends, strict=False):
+            lines = patch[head.end() : end].partition("*** End Patch")[0].split("\n")
+            added, removed = ("\n".join(line[1:] for line in lines if line.startswith(sign)) for sign in "+-")
+            yield _described(head[2], _PATCH_ACTIONS[head[1]], added, removed)
     elif command:
         yield from _by_shell(command)
     else:
@@ -163,9 +159,7 @@ def file_changes(arguments: JsonObject, command: str = "") -> Iterator[FileChang
 
 
 def _by_tool(arguments: JsonObject) -> Iterator[FileChange]:
-    path = next(
-        (arguments[key] for key in _PATH_KEYS if isinstance(arguments.get(key), str) and arguments[key]), None
-    )
+    path = next(filter(None, (as_text(arguments.get(key)) for key in _PATH_KEYS)), None)
     if path is None or as_text(arguments.get("command")) in _VIEWING:
         return
     edits = arguments.get("edits")
@@ -174,50 +168,31 @@ def _by_tool(arguments: JsonObject) -> Iterator[FileChange]:
     old = [edit[key] for edit in listed for key in _OLD_KEYS if isinstance(edit.get(key), str)]
     if not new:
         return
-    whole = not old and any(key in arguments for key in ("content", "file_text", "contents"))
+    whole = not old and any(key in arguments for key in _WHOLE_KEYS)
     yield _described(path, "created" if whole else "changed", "\n".join(new), "\n".join(old))
-
-
-def _patched(patch: str) -> Iterator[FileChange]:
-    heads = list(_PATCHED.finditer(patch))
-    ends = [*(head.start() for head in heads[1:]), len(patch)]
-    for head, end in zip(heads, ends, strict=False):
-        body = patch[head.end() : end].partition("*** End Patch")[0]
-        added = "\n".join(line[1:] for line in body.split("\n") if line.startswith("+"))
-        removed = "\n".join(line[1:] for line in body.split("\n") if line.startswith("-"))
-        action = _PATCH_ACTIONS[head[1]]
-        yield _described(head[2], action, added, removed)
 
 
 def _by_shell(command: str) -> Iterator[FileChange]:
     read = command[:_TEXT_CHARS]
     written = [found[1] for pattern in (_WRITTEN, _CATTED) for found in pattern.finditer(read)]
     for path in dict.fromkeys(written):
-        text = read.partition("\n")[2]
-        yield _described(
-            path, "changed" if ">>" in read else "created", text if len(written) == 1 else "", ""
-        )
+        text = read.partition("\n")[2] if len(written) == 1 else ""
+        yield _described(path, "changed" if ">>" in read else "created", text, "")
     for found in _IN_PLACE.finditer(read):
         yield FileChange(found[1], "changed")
     for part in _segments(command):
-        yield from _by_program(part)
+        given = part.split()
+        program, *rest = (given[1:] if given[:1] == ["git"] else given) or [""]
+        named = _named(rest)
+        if program == "rm":
+            yield from (FileChange(path, "deleted") for path in named if _LOOKS_LIKE_FILE.fullmatch(path))
+        elif program == "mv" and len(named) == 2 and all(map(_LOOKS_LIKE_FILE.fullmatch, named)):
+            yield FileChange(named[0], "deleted")
+            yield FileChange(named[1], "created")
 
 
 def _segments(command: str) -> list[str]:
     return _SEGMENTS.split(command[:_COMMAND_CHARS].split("<<", 1)[0])
-
-
-def _by_program(part: str) -> Iterator[FileChange]:
-    """Yield the files that one command of a line deletes or moves."""
-    given = part.split()
-    by_git = given[:1] == ["git"]
-    program = given[by_git] if len(given) > by_git else ""
-    named = _named(given[1 + by_git :])
-    if program == "rm":
-        yield from (FileChange(path, "deleted") for path in named if _LOOKS_LIKE_FILE.fullmatch(path))
-    elif program == "mv" and len(named) == 2 and all(map(_LOOKS_LIKE_FILE.fullmatch, named)):
-        yield FileChange(named[0], "deleted")
-        yield FileChange(named[1], "created")
 
 
 def _named(given: Iterable[str]) -> list[str]:
@@ -229,17 +204,12 @@ def _described(path: str, action: Action, new: str, old: str) -> FileChange:
     known = set(_DEFINED.findall(old))
     names = tuple(dict.fromkeys(name for name in _DEFINED.findall(new) if name not in known))[:_NAMES]
     lines = new.count("\n") + 1 if new else 0
-    return FileChange(path, action, lines, names, "" if names else _first_new_line(new, old))
-
-
-def _first_new_line(new: str, old: str) -> str:
     before = {line.strip() for line in old.split("\n")}
-    for line in new.split("\n"):
-        bare = line.strip()
-        if len(bare) > 3 and bare not in before:
-            bare = redact(bare)  # before it is cut: half a secret does not look like one
-            return bare if len(bare) <= LINE_CHARS else bare[: LINE_CHARS - 1] + "…"
-    return ""
+    bares = [] if names else map(str.strip, new.split("\n"))
+    first = redact(next((bare for bare in bares if len(bare) > 3 and bare not in before), ""))
+    # Cut after it is redacted: half a secret does not look like one.
+    first = first if len(first) <= LINE_CHARS else first[: LINE_CHARS - 1] + "…"
+    return FileChange(path, action, lines, names, first)
 
 
 class FileFact(NamedTuple):
@@ -317,23 +287,18 @@ def _touched(call: Call) -> Iterator[FileFact]:
             if written and written[1] != "/dev/null":
                 yield FileFact(written[1], "changed" if ">>" in part else "created", 1)
     elif not changed:
-        yield from _reading(call)
+        given = call.arguments
+        path = next(filter(None, (as_text(given.get(key)) for key in _PATH_KEYS)), "")
+        reads = _READERS.search(call.tool) and not _SEARCHERS.search(call.tool)
+        if path and (reads or given.get("command") == "view") and not path.endswith("/"):
+            text = call.result.text if call.result else ""
+            in_full = text and not _PARTS & given.keys() and not _NUMBERED.match(text)
+            yield FileFact(path, "read", 1, short_hash(text) if in_full else "")
 
 
 def short_hash(text: str) -> str:
     """Return the first digits of the SHA-256 of `text`, as `sha256sum` prints them for a file of it."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_DIGITS]
-
-
-def _reading(call: Call) -> Iterator[FileFact]:
-    given = call.arguments
-    path = next((given[key] for key in _PATH_KEYS if isinstance(given.get(key), str) and given[key]), "")
-    verb = given.get("command")
-    reads = verb == "view" or (_READERS.search(call.tool) and not _SEARCHERS.search(call.tool))
-    if path and reads and not path.endswith("/"):
-        text = call.result.text if call.result else ""
-        whole = text and not _PARTS & given.keys() and not _NUMBERED.match(text)
-        yield FileFact(path, "read", 1, short_hash(text) if whole else "")
 
 
 def _shown(part: str) -> list[str]:
@@ -411,9 +376,8 @@ def resolves(done: str, failed: str) -> bool:
 
 def is_harmless(command: str, output: str) -> bool:
     """Return whether a failed call needs no note: a slip of the tool's protocol, or a search without results."""
-    return bool(_SLIP.match(output)) or (
-        bool(command) and (only_reads(command) or is_empty_search(command, output))
-    )
+    searched = bool(command) and (only_reads(command) or is_empty_search(command, output))
+    return searched or bool(_SLIP.match(output))
 
 
 def _failed(call: Call) -> bool:

@@ -32,12 +32,8 @@ from aether.types import Finding, JsonObject
 
 Values = Iterable[tuple[int, Any]]
 MESSAGE_KEYS: dict[ProviderFormat, str] = {
-    "anthropic": "messages",
-    "openai": "messages",
-    "plain": "messages",
-    "responses": "input",
-    "gemini": "contents",
-}
+    "anthropic": "messages", "openai": "messages", "plain": "messages", "responses": "input", "gemini": "contents",
+}  # fmt: skip
 _SYSTEM_KEYS: dict[ProviderFormat, str] = {"responses": "instructions", "gemini": "systemInstruction"}
 _SYSTEM = ("system", "instructions", "systemInstruction", "system_instruction")
 # Logs open with bookkeeping lines that no other format has, or with one that all might have.
@@ -135,13 +131,8 @@ def load_conversation(
         others=found.others,
         origin=found.origin._replace(format=known, raws=tuple(message.raw for message in messages)),
         unread=tuple(
-            warning(
-                "unread-line",
-                f"line {line.line}",
-                f"Left out: it is {line.reason}.",
-                "Complete or remove it.",
-            )
-            for line in sorted([*bad, *found.strays])
+            warning("unread-line", f"line {number}", f"Left out: it is {reason}.", "Complete or remove it.")
+            for number, reason in sorted([*bad, *found.strays])
         ),
     )
 
@@ -250,13 +241,11 @@ def _of_wrappers(values: list[tuple[int, Any]], data: bytes, *, nth: int, name: 
     lines = data.splitlines(keepends=True) if len(values) > 1 else []
     listed: list[_Found] = []
     for number, value in values:
-        alone = _of_value(value, lines[number - 1] if lines else data)
-        if alone:
+        if alone := _of_value(value, lines[number - 1] if lines else data):
             listed.append(alone)
         else:
-            listed += (
-                _Found([raw for raw in one.messages if raw], "plain") for one in chat.conversations(value)
-            )
+            kept = ([raw for raw in one.messages if raw] for one in chat.conversations(value))
+            listed += (_Found(raws, "plain") for raws in kept)
     return _nth(listed, nth, name=name)
 
 
@@ -304,23 +293,20 @@ def _since_compaction(lines: list[JsonObject]) -> list[JsonObject]:
     if not starts:
         return lines
     before, after = lines[: starts[-1]], lines[starts[-1] :]
-    anchor, preserved = _preserved(as_object(after[0].get("compactMetadata")), before)
-    at = next((at + 1 for at, line in enumerate(after) if anchor and line.get("uuid") == anchor), 0)
-    return [*after[:at], *preserved, *after[at:]]
-
-
-def _preserved(metadata: JsonObject, before: list[JsonObject]) -> tuple[str, list[JsonObject]]:
-    """Return the id of the line that preserved lines follow, and these lines."""
-    listed, segment = (
-        as_object(metadata.get("preservedMessages")),
-        as_object(metadata.get("preservedSegment")),
-    )
+    metadata = as_object(after[0].get("compactMetadata"))
+    listed = as_object(metadata.get("preservedMessages"))
+    segment = as_object(metadata.get("preservedSegment"))
     uuids = listed.get("allUuids") or listed.get("uuids")
     if isinstance(uuids, list):
-        return as_text(listed.get("anchorUuid")), [line for line in before if line.get("uuid") in uuids]
-    ends = {as_text(segment.get(key)) for key in ("headUuid", "tailUuid")} - {""}
-    found = [at for at, line in enumerate(before) if as_text(line.get("uuid")) in ends]
-    return as_text(segment.get("anchorUuid")), before[found[0] : found[-1] + 1] if found else []
+        preserved = [line for line in before if line.get("uuid") in uuids]
+        anchor = as_text(listed.get("anchorUuid"))
+    else:
+        ends = {as_text(segment.get(key)) for key in ("headUuid", "tailUuid")} - {""}
+        found = [at for at, line in enumerate(before) if as_text(line.get("uuid")) in ends]
+        preserved = before[found[0] : found[-1] + 1] if found else []
+        anchor = as_text(segment.get("anchorUuid"))
+    at = next((at + 1 for at, line in enumerate(after) if anchor and line.get("uuid") == anchor), 0)
+    return [*after[:at], *preserved, *after[at:]]
 
 
 def _messages(lines: Iterable[JsonObject]) -> list[JsonObject]:
@@ -435,10 +421,8 @@ def convert_conversation(
     if conversation.tools:
         what = f"Definitions of tools for {conversation.format} are left behind."
         findings = [*findings, warning("tools-dropped", "tools", what, "Define them.")]
-    new = conversation._replace(
-        messages=found.messages, format=format, system=found.system, tools=None, frame={}
-    )
-    return new, findings
+    new = conversation._replace(messages=found.messages, format=format, system=found.system)
+    return new._replace(tools=None, frame={}), findings
 
 
 def conversation_bytes(conversation: Conversation) -> bytes:

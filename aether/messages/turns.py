@@ -7,7 +7,7 @@ the order: a result without an id answers the oldest open call of its name, as t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from aether.messages.content import read_media, value_at, write_media
@@ -71,21 +71,17 @@ def _add(message: Message, where: str, state: _State) -> None:
         if piece is None:
             continue
         if turn is None:
-            turn = _turn_of(message, meta, state)
+            # A response in several items or messages is one turn.
+            role: Role = "user" if message.role == "tool" else message.role
+            turn = state.turns[-1] if state.turns else None
+            if turn and role == turn.role == "assistant" and not turn.answers:
+                turn.meta.update(meta)
+            else:
+                turn = Turn(role, [], [], dict(meta), message.raw.get("role") == "developer")
+                state.turns.append(turn)
         turn.pieces.append(piece)
         if isinstance(piece, Block) and piece.kind == "call":
             state.callers[piece.call_id] = turn
-
-
-def _turn_of(message: Message, meta: JsonObject, state: _State) -> Turn:
-    """Return the turn that a message belongs to: a response in several items or messages is one turn."""
-    role: Role = "user" if message.role == "tool" else message.role
-    last = state.turns[-1] if state.turns else None
-    if last and role == last.role == "assistant" and not last.answers:
-        last.meta.update(meta)
-        return last
-    state.turns.append(Turn(role, [], [], dict(meta), message.raw.get("role") == "developer"))
-    return state.turns[-1]
 
 
 def _piece(message: Message, at: int, where: str, state: _State) -> Block | JsonObject | None:
@@ -136,19 +132,15 @@ def _add_result(message: Message, at: int, where: str, state: _State) -> None:
         return
     if block.is_error and state.format not in _FAILURE_FLAG and not is_failure_text(block.text):
         state.report(changed("flag-dropped", where, f"{state.format} has no flag for a tool that failed."))
-    caller.answers.append(Answer(block, list(_media_after(message, at, where, state))))
+    answer = Answer(block, [])
+    caller.answers.append(answer)
     caller.meta.update(meta)
-
-
-def _media_after(message: Message, at: int, where: str, state: _State) -> Iterator[JsonObject]:
-    """Yield the media that came with the result at `at`."""
-    for follower in range(at + 1, len(message.blocks)):
-        block = message.blocks[follower]
-        if block.kind != "media" or not _is_in_result(message, follower):
+    for follower, media in enumerate(message.blocks[at + 1 :], start=at + 1):
+        if media.kind != "media" or not _is_in_result(message, follower):
             return
-        made = _written_media(message, block, state.format) if state.format in _MEDIA_IN_RESULTS else None
+        made = _written_media(message, media, state.format) if state.format in _MEDIA_IN_RESULTS else None
         if made:
-            yield made
+            answer.shown.append(made)
         else:
             what = f"Results of {state.format} are text."
             state.report(warning("media-dropped", where, what, "Describe it in text."))
@@ -171,7 +163,19 @@ def with_call_ids(messages: Sequence[Message], *, after: Sequence[Message] = ())
     for message in after:
         for block in message.blocks:
             _count(block, ids)
-    return [message._replace(blocks=tuple(_identified(message, ids))) for message in messages]
+    identified = []
+    for message in messages:
+        lacks, blocks = _lacks_ids(message), []
+        for block in message.blocks:
+            found = block
+            if lacks and not block.call_id and block.kind in {"call", "result"}:
+                waiting = ids.open.get(block.tool, []) if block.kind == "result" else []
+                made = waiting[0] if waiting else f"{block.tool}#{ids.counts.get(block.tool, 0) + 1}"
+                found = block._replace(call_id=made)
+            _count(found, ids)
+            blocks.append(found)
+        identified.append(message._replace(blocks=tuple(blocks)))
+    return identified
 
 
 def _lacks_ids(message: Message) -> bool:
@@ -180,18 +184,6 @@ def _lacks_ids(message: Message) -> bool:
     return (message.format == "gemini" or legacy) and any(
         block.kind in {"call", "result"} and not block.call_id for block in message.blocks
     )
-
-
-def _identified(message: Message, ids: _Ids) -> Iterator[Block]:
-    lacks = _lacks_ids(message)
-    for block in message.blocks:
-        found = block
-        if lacks and not block.call_id and block.kind in {"call", "result"}:
-            waiting = ids.open.get(block.tool, []) if block.kind == "result" else []
-            made = waiting[0] if waiting else f"{block.tool}#{ids.counts.get(block.tool, 0) + 1}"
-            found = block._replace(call_id=made)
-        _count(found, ids)
-        yield found
 
 
 def _count(block: Block, ids: _Ids) -> None:

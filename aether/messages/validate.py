@@ -43,8 +43,20 @@ def check(
     >>> [(found.code, found.where) for found in check([Message("tool", (), raw, "openai")], "openai")]
     [('orphan-result', 'messages[0]')]
     """
-    raws = [message.raw for message in messages]
-    found = [*_check_system_and_tools(system, tools, format), *provider(format).findings(raws)]
+    found: list[Finding] = []
+    for at, block in enumerate(system if format == "anthropic" and isinstance(system, list) else []):
+        text = block.get("text") if isinstance(block, dict) else None
+        if not isinstance(text, str) or not text.strip():
+            found.append(error("empty-content", f"system[{at}]", "The text is blank.", "Drop the block."))
+    seen: set[str] = set()
+    for where, name in _tool_names(tools, format):
+        if format in _TOOL_NAMES and not _TOOL_NAMES[format].fullmatch(name):
+            found.append(bad_name(name, where))
+        if name in seen:
+            what = f"Another tool is called {shown(name)}."
+            found.append(error("repeated-tool", where, what, "Drop or rename one."))
+        seen.add(name)
+    found += provider(format).findings([message.raw for message in messages])
     if not messages:
         found.append(error("no-messages", "messages", "There are no messages.", "Send at least one."))
     return found
@@ -68,21 +80,6 @@ def repair(messages: Sequence[Message], format: ProviderFormat) -> Repaired:
     if len(raws) == len(repaired.raws) and all(map(lambda a, b: a is b, raws, repaired.raws)):
         return Repaired(list(messages), repaired.findings)
     return Repaired(read(repaired.raws, format), repaired.findings)
-
-
-def _check_system_and_tools(system: Any, tools: Any, format: ProviderFormat) -> Iterator[Finding]:
-    for at, block in enumerate(system if format == "anthropic" and isinstance(system, list) else []):
-        text = block.get("text") if isinstance(block, dict) else None
-        if not isinstance(text, str) or not text.strip():
-            yield error("empty-content", f"system[{at}]", "The text is blank.", "Drop the block.")
-    seen: set[str] = set()
-    for where, name in _tool_names(tools, format):
-        if format in _TOOL_NAMES and not _TOOL_NAMES[format].fullmatch(name):
-            yield bad_name(name, where)
-        if name in seen:
-            what = f"Another tool is called {shown(name)}."
-            yield error("repeated-tool", where, what, "Drop or rename one.")
-        seen.add(name)
 
 
 def _tool_names(tools: Any, format: ProviderFormat) -> Iterator[tuple[str, str]]:

@@ -14,6 +14,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from aether.errors import shown
+from aether.messages import findings as note
 from aether.messages.content import (
     MEDIA,
     Place,
@@ -24,30 +25,7 @@ from aether.messages.content import (
     other_block,
     result_blocks,
 )
-from aether.messages.findings import (
-    RepairedRaws,
-    bad_content,
-    bad_id,
-    bad_name,
-    bad_role,
-    bad_text,
-    changed,
-    dropped_call,
-    dropped_orphan,
-    error,
-    known_role,
-    lost,
-    new_role,
-    orphan_result,
-    repeated_result,
-    unknown_fields,
-    unknown_type,
-    untyped,
-    unused_name,
-    warning,
-    without_result,
-    wrong_role,
-)
+from aether.messages.findings import RepairedRaws
 from aether.messages.model import Block, Message, Role, as_arguments, as_text, is_failure_text
 from aether.messages.turns import Answer, Turn
 from aether.text.regex import lazy
@@ -93,9 +71,7 @@ def blocks(content: Any) -> list[Block]:
         return [Block("text", content, ("content",))]
     if not isinstance(content, list):
         return [other_block(content)]
-    return [
-        found for position, block in enumerate(content) for found in block_of(block, ("content", position))
-    ]
+    return [found for at, block in enumerate(content) for found in block_of(block, ("content", at))]
 
 
 def block_of(block: Any, at: Place) -> list[Block]:
@@ -195,20 +171,26 @@ def findings(raws: Sequence[JsonObject]) -> Iterator[Finding]:
         turns.append(_Joined(str(role), located, f"messages[{members[0][0]}]"))
     first = next((turn for turn in turns if turn.role != "system"), None)
     if first is not None and first.role == "assistant":
-        yield error(
-            "first-role", first.first, "The first message is the assistant's.", "Start with a user message."
-        )
+        what = "The first message is the assistant's."
+        yield note.error("first-role", first.first, what, "Start with a user message.")
     seen: set[str] = set()
     for where, block in (located for turn in turns for located in turn.of("tool_use")):
         key = str(block.get("id"))
         if key in seen:
             fix = "Rename one, and its result."
-            yield error("repeated-id", where, f"Another call has the id {shown(key)}.", fix)
+            yield note.error("repeated-id", where, f"Another call has the id {shown(key)}.", fix)
         seen.add(key)
     yield from _check_pairs(turns)
     for turn in turns:
         yield from _check_thinking(turn)
-    yield from _check_end(turns)
+    if not turns or turns[-1].role != "assistant" or turns[-1].of("tool_use"):
+        return
+    where, block = turns[-1].blocks[-1] if turns[-1].blocks else _Located(turns[-1].first, {})
+    text = block.get("text")
+    if isinstance(text, str) and text != text.rstrip():
+        yield note.error("trailing-whitespace", where, "The last text ends with white space.", "Strip it.")
+    what = "New models refuse a conversation that ends with the assistant."
+    yield note.warning("trailing-assistant", where, what, "End with a user message.")
 
 
 def _listed(raw: JsonObject) -> list[Any]:
@@ -222,15 +204,15 @@ def _listed(raw: JsonObject) -> list[Any]:
 def _check_message(raw: JsonObject, where: str, *, last: bool) -> Iterator[Finding]:
     role, content = raw.get("role"), raw.get("content")
     if not isinstance(role, str) or role not in ROLES:
-        yield bad_role(role, where, "Use user or assistant.")
+        yield note.bad_role(role, where, "Use user or assistant.")
     elif role == "system":
         what = "Only the newest models accept a system message among the messages."
-        yield warning("system-role", where, what, "Pass it as `system`.")
-    yield from unknown_fields(raw, FIELDS, where)
+        yield note.warning("system-role", where, what, "Pass it as `system`.")
+    yield from note.unknown_fields(raw, FIELDS, where)
     if not isinstance(content, (str, list)):
-        yield bad_content(content, where, "Give text or blocks.")
+        yield note.bad_content(content, where, "Give text or blocks.")
     elif not content and not (last and role == "assistant"):
-        yield error("empty-content", where, "The message is empty.", "Drop it.")
+        yield note.error("empty-content", where, "The message is empty.", "Drop it.")
     for number, block in enumerate(_listed(raw) if content else []):
         yield from _check_block(block, role, f"{where}.content[{number}]")
 
@@ -238,12 +220,12 @@ def _check_message(raw: JsonObject, where: str, *, last: bool) -> Iterator[Findi
 def _check_block(block: Any, role: Any, where: str) -> Iterator[Finding]:
     kind = block.get("type") if isinstance(block, dict) else None
     if not isinstance(kind, str):
-        yield untyped(block, where)
+        yield note.untyped(block, where)
         return
     if _is_misplaced(kind, role):
-        yield wrong_role(kind, where, role)
+        yield note.wrong_role(kind, where, role)
     if kind not in KNOWN and not kind.endswith("_tool_result"):
-        yield unknown_type(kind, where)
+        yield note.unknown_type(kind, where)
     match kind:
         case "text":
             yield from _check_text(block, where)
@@ -252,7 +234,7 @@ def _check_block(block: Any, role: Any, where: str) -> Iterator[Finding]:
         case "tool_result":
             yield from _check_result(block, where)
         case "thinking" | "redacted_thinking" if not _is_signed(block):
-            yield error("unsigned-thinking", where, "Thinking without its signature.", "Drop the block.")
+            yield note.error("unsigned-thinking", where, "Thinking without its signature.", "Drop the block.")
 
 
 def _is_misplaced(kind: str, role: Any) -> bool:
@@ -270,31 +252,31 @@ def _is_signed(thought: JsonObject) -> bool:
 def _check_text(block: JsonObject, where: str) -> Iterator[Finding]:
     text = block.get("text")
     if not isinstance(text, str):
-        yield bad_text(text, where)
+        yield note.bad_text(text, where)
     elif not text.strip():
-        yield error("empty-content", where, "The text is blank.", "Drop the block.")
+        yield note.error("empty-content", where, "The text is blank.", "Drop the block.")
 
 
 def _check_call(block: JsonObject, where: str) -> Iterator[Finding]:
     key, name, arguments = block.get("id"), block.get("name"), block.get("input")
     if not isinstance(key, str) or not ID.fullmatch(key):
-        yield bad_id(key, where, _ID_FIX)
+        yield note.bad_id(key, where, _ID_FIX)
     if not isinstance(name, str) or not NAME.fullmatch(name):
-        yield bad_name(name, where)
+        yield note.bad_name(name, where)
     if not isinstance(arguments, dict):
-        yield error("bad-arguments", where, f"The input is {shown(arguments)}.", "Give an object.")
+        yield note.error("bad-arguments", where, f"The input is {shown(arguments)}.", "Give an object.")
 
 
 def _check_result(block: JsonObject, where: str) -> Iterator[Finding]:
     key, content = block.get("tool_use_id"), block.get("content")
     if not isinstance(key, str) or not ID.fullmatch(key):
-        yield bad_id(key, where, _ID_FIX)
+        yield note.bad_id(key, where, _ID_FIX)
     if content is not None and not isinstance(content, (str, list)):
-        yield error("bad-block", where, f"Content is {shown(content)}.", "Give text or blocks.")
+        yield note.error("bad-block", where, f"Content is {shown(content)}.", "Give text or blocks.")
     for number, inner in enumerate(content if isinstance(content, list) else []):
         place = f"{where}.content[{number}]"
         if not _is_typed(inner):
-            yield untyped(inner, place)
+            yield note.untyped(inner, place)
         elif inner["type"] == "text":
             yield from _check_text(inner, place)
 
@@ -311,12 +293,8 @@ def _check_pairs(turns: list[_Joined]) -> Iterator[Finding]:
         if turn.role == "user":
             yield from _check_results(turn, asked, answered, known)
         # At the very end, after nothing but results of some of the calls, the others may still be run.
-        waiting = (
-            number == len(turns) - 1
-            and turn.role == "user"
-            and bool(turn.blocks)
-            and len(turn.of("tool_result")) == len(turn.blocks)
-        )
+        only_results = turn.role == "user" and 0 < len(turn.blocks) == len(turn.of("tool_result"))
+        waiting = number == len(turns) - 1 and only_results
         yield from _unanswered(asked, answered, waiting=waiting)
         asked = turn.calls() if turn.role == "assistant" else {}
     yield from _unanswered(asked, set(), waiting=True)
@@ -326,7 +304,7 @@ def _unanswered(asked: dict[str, _Located], answered: set[str], *, waiting: bool
     for key, (where, block) in asked.items():
         if key not in answered:
             call = f"The call {shown(key)} of {shown(block.get('name'))}"
-            yield without_result(call, where, waiting=waiting)
+            yield note.without_result(call, where, waiting=waiting)
 
 
 def _check_results(
@@ -344,19 +322,19 @@ def _check_results(
             continue
         messages.add(where.partition(".")[0])
         if key in answered and key in asked:
-            yield repeated_result(key, where)
+            yield note.repeated_result(key, where)
         elif key in known and key not in asked:
             what = f"The call {shown(key)} is not in the turn before."
-            yield error("interleaved-result", where, what, "Put it after its call.")
+            yield note.error("interleaved-result", where, what, "Put it after its call.")
         elif key not in asked:
-            yield orphan_result(key, where)
+            yield note.orphan_result(key, where)
         answered.add(key)
         if other:
             what = f"The result comes after {other}."
-            yield error("result-order", where, what, "Put results before other content.")
+            yield note.error("result-order", where, what, "Put results before other content.")
     if len(messages) > 1:
         what = "The results of one turn are in several messages."
-        yield warning("split-results", turn.first, what, "Put them into one.")
+        yield note.warning("split-results", turn.first, what, "Put them into one.")
 
 
 def _check_thinking(turn: _Joined) -> Iterator[Finding]:
@@ -364,25 +342,13 @@ def _check_thinking(turn: _Joined) -> Iterator[Finding]:
         return
     kinds = [str(located.block.get("type")) for located in turn.blocks]
     if kinds[-1] in THINKING:
-        yield error(
-            "thinking-order", turn.blocks[-1].where, "The turn ends with thinking.", "Drop the block."
-        )
+        what = "The turn ends with thinking."
+        yield note.error("thinking-order", turn.blocks[-1].where, what, "Drop the block.")
     calls = [at for at, kind in enumerate(kinds) if kind == "tool_use"]
     thoughts = [at for at, kind in enumerate(kinds) if kind in THINKING]
     if calls and thoughts and thoughts[0] > calls[0]:
         what = "Thinking comes after the call it led to."
-        yield error("thinking-order", turn.blocks[thoughts[0]].where, what, "Drop the block.")
-
-
-def _check_end(turns: list[_Joined]) -> Iterator[Finding]:
-    if not turns or turns[-1].role != "assistant" or turns[-1].of("tool_use"):
-        return
-    where, block = turns[-1].blocks[-1] if turns[-1].blocks else _Located(turns[-1].first, {})
-    text = block.get("text")
-    if isinstance(text, str) and text != text.rstrip():
-        yield error("trailing-whitespace", where, "The last text ends with white space.", "Strip it.")
-    what = "New models refuse a conversation that ends with the assistant."
-    yield warning("trailing-assistant", where, what, "End with a user message.")
+        yield note.error("thinking-order", turn.blocks[thoughts[0]].where, what, "Drop the block.")
 
 
 class _Cell(NamedTuple):
@@ -420,9 +386,16 @@ def repaired(raws: Sequence[JsonObject]) -> RepairedRaws:
     found: list[Finding] = []
     entries = _filled(_user_first([_cleaned(at, raw, found) for at, raw in enumerate(raws)], found))
     entries = _without_unanswered(_paired(entries, found), found)
-    entries = _without_last_thinking(_placed(entries, found), found)
-    entries = _renamed(_without_late_thinking(entries, found), found)
-    return RepairedRaws([entry.finished() for entry in _stripped(entries, found)], found)
+    entries = _renamed(_without_stray_thinking(_placed(entries, found), found), found)
+    if entries and entries[-1].role == "assistant":
+        *before, cell = entries[-1].cells
+        text = cell.block.get("text")
+        if isinstance(text, str) and text != text.rstrip():
+            what = "Stripped the white space at the end."
+            found.append(note.changed("trailing-whitespace", cell.where, what))
+            stripped = cell._replace(block={**cell.block, "text": text.rstrip()})
+            entries[-1] = entries[-1]._replace(cells=[*before, stripped])
+    return RepairedRaws([entry.finished() for entry in entries], found)
 
 
 def _filled(entries: Iterable[_Entry]) -> list[_Entry]:
@@ -431,22 +404,21 @@ def _filled(entries: Iterable[_Entry]) -> list[_Entry]:
 
 def _cleaned(at: int, raw: JsonObject, found: list[Finding]) -> _Entry:
     """Return a message without what cannot be sent, whatever is around it."""
-    where, role = f"messages[{at}]", known_role(raw.get("role"), ROLES)
-    found.extend(new_role(raw, role, where))
+    where, role = f"messages[{at}]", note.known_role(raw.get("role"), ROLES)
+    found.extend(note.new_role(raw, role, where))
     if unknown := sorted(map(str, raw.keys() - FIELDS)):
-        found.append(changed("unknown-field", where, f"Left out {', '.join(unknown)}."))
+        found.append(note.changed("unknown-field", where, f"Left out {', '.join(unknown)}."))
     content = raw.get("content")
     listed = [content] if isinstance(content, dict) else _listed(raw)
-    cells = []
-    for number, block in enumerate(listed):
-        place = f"{where}.content[{number}]"
-        good = _cleaned_block(block, role, place, found)
-        if good is not None:
-            cells.append(_Cell(good, place))
+    cells = [
+        _Cell(good, place)
+        for place, block in ((f"{where}.content[{at}]", block) for at, block in enumerate(listed))
+        if (good := _cleaned_block(block, role, place, found)) is not None
+    ]
     if isinstance(content, dict) or not all(map(_is_typed, listed)):
-        found.append(changed("bad-block", where, "Rewrote the content as a list of blocks."))
+        found.append(note.changed("bad-block", where, "Rewrote the content as a list of blocks."))
     if not cells:
-        found.append(lost("empty-content", where, "Dropped the message, which is empty."))
+        found.append(note.lost("empty-content", where, "Dropped the message, which is empty."))
     return _Entry(at, raw, role, cells)
 
 
@@ -458,13 +430,13 @@ def _cleaned_block(block: Any, role: str, where: str, found: list[Finding]) -> J
         block = {**block, "type": "text"}
     kind = block.get("type") if isinstance(block, dict) else None
     if not isinstance(kind, str):
-        found.append(lost("bad-block", where, f"Dropped {shown(block)}, which is not a block."))
+        found.append(note.lost("bad-block", where, f"Dropped {shown(block)}, which is not a block."))
     elif _is_misplaced(kind, role):
-        found.append(lost("wrong-role", where, f"Dropped a {kind}: a message of role {role} cannot hold it."))
+        found.append(note.dropped_content(kind, where, role))
     elif kind == "text" and not (isinstance(block.get("text"), str) and block["text"].strip()):
-        found.append(lost("empty-content", where, f"Dropped a text that is {shown(block.get('text'))}."))
+        found.append(note.lost("empty-content", where, f"Dropped a text that is {shown(block.get('text'))}."))
     elif kind in THINKING and not _is_signed(block):
-        found.append(lost("unsigned-thinking", where, "Dropped thinking without its signature."))
+        found.append(note.lost("unsigned-thinking", where, "Dropped thinking without its signature."))
     elif kind == "tool_use":
         return _cleaned_call(block, where, found)
     elif kind == "tool_result":
@@ -478,24 +450,24 @@ def _cleaned_call(block: JsonObject, where: str, found: list[Finding]) -> JsonOb
     name, arguments = block.get("name"), block.get("input")
     if isinstance(arguments, str) and as_arguments(arguments):
         arguments = as_arguments(arguments)
-        found.append(changed("bad-arguments", where, "Read the arguments from their text."))
+        found.append(note.changed("bad-arguments", where, "Read the arguments from their text."))
     for code, wrong in (
         ("bad-id", not block.get("id") or not isinstance(block["id"], str)),
         ("bad-name", not name or not isinstance(name, str)),
         ("bad-arguments", not isinstance(arguments, dict)),
     ):
         if wrong:
-            found.append(lost(code, where, f"Dropped a call of {shown(name)} that cannot be sent."))
+            found.append(note.lost(code, where, f"Dropped a call of {shown(name)} that cannot be sent."))
             return None
     good = re.sub(r"[^a-zA-Z0-9_-]", "_", str(name))[:_NAME_CHARS]
     if good != name:
-        found.append(changed("bad-name", where, f"The tool {shown(name)} became {good}."))
+        found.append(note.changed("bad-name", where, f"The tool {shown(name)} became {good}."))
     return {**block, "name": good, "input": arguments}
 
 
 def _cleaned_result(block: JsonObject, where: str, found: list[Finding]) -> JsonObject | None:
     if not block.get("tool_use_id") or not isinstance(block["tool_use_id"], str):
-        found.append(lost("bad-id", where, "Dropped a result without the id of its call."))
+        found.append(note.lost("bad-id", where, "Dropped a result without the id of its call."))
         return None
     content = block.get("content")
     if content is None or isinstance(content, str):
@@ -507,7 +479,8 @@ def _cleaned_result(block: JsonObject, where: str, found: list[Finding]) -> Json
     ]
     if kept == content:
         return block
-    found.append(lost("bad-block", where, "Dropped the parts of the result that are blank or not blocks."))
+    what = "Dropped the parts of the result that are blank or not blocks."
+    found.append(note.lost("bad-block", where, what))
     return {**block, "content": kept}
 
 
@@ -518,21 +491,19 @@ def _user_first(entries: Sequence[_Entry], found: list[Finding]) -> Iterator[_En
         if opened or entry.role == "system" or not entry.cells:
             yield entry
             continue
-        kept = [
-            cell
-            for cell in entry.cells
-            if cell.kind == "text" or (entry.role == "user" and cell.kind != "tool_result")
-        ]
+        other = entry.role == "user"
+        kept = [cell for cell in entry.cells if cell.kind == "text" or (other and cell.kind != "tool_result")]
         opened = bool(kept)
         for cell in entry.cells:
             if cell.kind == "tool_result":
-                found.append(lost("orphan-result", cell.where, "Dropped a result before the first call."))
+                what = "Dropped a result before the first call."
+                found.append(note.lost("orphan-result", cell.where, what))
             elif entry.role == "assistant" and cell.kind != "text":
                 what = f"Dropped a {cell.kind} before the first user message."
-                found.append(lost("first-role", cell.where, what))
+                found.append(note.lost("first-role", cell.where, what))
         if entry.role == "assistant" and kept:
             what = "The assistant's first text became a user message."
-            found.append(changed("first-role", f"messages[{entry.at}]", what))
+            found.append(note.changed("first-role", f"messages[{entry.at}]", what))
         yield entry._replace(role="user", cells=kept)
 
 
@@ -551,7 +522,7 @@ def _paired(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
             elif cell.kind == "tool_result":
                 key = cell.block["tool_use_id"]
                 if not waiting.get(key):
-                    found.append(dropped_orphan(shown(key), cell.where))
+                    found.append(note.dropped_orphan(shown(key), cell.where))
                     continue
                 pair = waiting[key].pop()
             cells.append(cell._replace(pair=pair))
@@ -568,7 +539,7 @@ def _without_unanswered(entries: Sequence[_Entry], found: list[Finding]) -> list
         cells = []
         for cell in entry.cells:
             if cell.kind == "tool_use" and cell.pair not in results and number < tail:
-                found.append(dropped_call(shown(cell.block["id"]), cell.where))
+                found.append(note.dropped_call(shown(cell.block["id"]), cell.where))
             else:
                 cells.append(cell)
         kept.append(entry._replace(cells=cells))
@@ -578,11 +549,9 @@ def _without_unanswered(entries: Sequence[_Entry], found: list[Finding]) -> list
 def _last_response(entries: Sequence[_Entry]) -> int:
     """Return the start of the last response if only its results come after it; else the number of entries."""
     start = len(entries)
-    while (
-        start
-        and entries[start - 1].role == "user"
-        and all(cell.kind == "tool_result" for cell in entries[start - 1].cells)
-    ):
+    while start and entries[start - 1].role == "user":
+        if any(cell.kind != "tool_result" for cell in entries[start - 1].cells):
+            break
         start -= 1
     after = start
     while start and entries[start - 1].role == "assistant":
@@ -603,8 +572,15 @@ def _placed(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
         rest = [cell for cell in entry.cells if cell.kind != "tool_result"]
         cells = [results[pair] for pair in sorted(wanted, key=order.__getitem__)] + rest
         wanted.clear()
-        found.extend(_moves(entry, cells))
         placed.append(entry._replace(cells=cells))
+        here = {cell.where for cell in entry.cells}
+        moved = [cell for cell in cells if cell.where not in here]
+        what = f"Moved the result to after its call, messages[{entry.at}]."
+        found.extend(note.changed("interleaved-result", cell.where, what) for cell in moved)
+        stayed = [cell for cell in entry.cells if cell in cells]
+        if not moved and cells[: len(stayed)] != stayed:
+            what = "Put the results before other content."
+            found.append(note.changed("result-order", f"messages[{entry.at}]", what))
 
     for entry in entries:
         if entry.role == "assistant":
@@ -619,44 +595,27 @@ def _placed(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
     return _filled(placed)
 
 
-def _moves(entry: _Entry, cells: list[_Cell]) -> Iterator[Finding]:
-    """Yield a note for each result that came to `entry`, or that its results came first."""
-    here = {cell.where for cell in entry.cells}
-    moved = [cell for cell in cells if cell.where not in here]
-    for cell in moved:
-        what = f"Moved the result to after its call, messages[{entry.at}]."
-        yield changed("interleaved-result", cell.where, what)
-    stayed = [cell for cell in entry.cells if cell in cells]
-    if not moved and cells[: len(stayed)] != stayed:
-        yield changed("result-order", f"messages[{entry.at}]", "Put the results before other content.")
-
-
-def _without_last_thinking(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
-    """Return `entries` without thinking that ends a response."""
-    kept: list[_Entry] = []
+def _without_stray_thinking(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
+    """Return `entries` without thinking that ends a response, or that first comes after a call."""
+    ended: list[_Entry] = []
     for entry in reversed(entries):
         cells = entry.cells
-        if entry.role == "assistant" and (not kept or kept[-1].role != "assistant"):
+        if entry.role == "assistant" and (not ended or ended[-1].role != "assistant"):
             while cells and cells[-1].kind in THINKING:
                 what = "Dropped thinking that ends a response."
-                found.append(lost("thinking-order", cells[-1].where, what))
+                found.append(note.lost("thinking-order", cells[-1].where, what))
                 cells = cells[:-1]
         if cells:
-            kept.append(entry._replace(cells=cells))
-    return kept[::-1]
-
-
-def _without_late_thinking(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
-    """Return `entries` without thinking after a call, in responses that do not start with thinking."""
+            ended.append(entry._replace(cells=cells))
     kept = []
     thought = called = False
-    for entry in entries:
+    for entry in reversed(ended):
         cells = []
         for cell in entry.cells:
             called = called or cell.kind == "tool_use"
             if cell.kind in THINKING and called and not thought:
                 what = "Dropped thinking that comes after its call."
-                found.append(lost("thinking-order", cell.where, what))
+                found.append(note.lost("thinking-order", cell.where, what))
                 continue
             thought = thought or cell.kind in THINKING
             cells.append(cell)
@@ -672,32 +631,16 @@ def _renamed(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
     used: set[str] = set()
     for cell in (cell for entry in entries for cell in entry.cells if cell.kind == "tool_use"):
         old = cell.block["id"]
-        new = names[cell.pair] = unused_name(re.sub(r"[^a-zA-Z0-9_-]", "_", old), used, most=_ID_CHARS)
+        new = names[cell.pair] = note.unused_name(re.sub(r"[^a-zA-Z0-9_-]", "_", old), used, most=_ID_CHARS)
         used.add(new)
         if new != old:
             code = "repeated-id" if ID.fullmatch(old) else "bad-id"
-            found.append(changed(code, cell.where, f"The call {shown(old)} became {new}, with its result."))
+            what = f"The call {shown(old)} became {new}, with its result."
+            found.append(note.changed(code, cell.where, what))
     keys = {"tool_use": "id", "tool_result": "tool_use_id"}
-    return [
-        entry._replace(
-            cells=[
-                cell._replace(block={**cell.block, keys[cell.kind]: names[cell.pair]})
-                if cell.kind in keys
-                else cell
-                for cell in entry.cells
-            ]
-        )
-        for entry in entries
-    ]
 
+    def renamed(cell: _Cell) -> _Cell:
+        key = keys.get(cell.kind)
+        return cell._replace(block={**cell.block, key: names[cell.pair]}) if key else cell
 
-def _stripped(entries: list[_Entry], found: list[Finding]) -> list[_Entry]:
-    """Return `entries` without white space at the very end of the assistant's last text."""
-    last = entries[-1] if entries else None
-    text = last.cells[-1].block.get("text") if last and last.role == "assistant" else None
-    if not last or not isinstance(text, str) or text == text.rstrip():
-        return entries
-    cell = last.cells[-1]
-    found.append(changed("trailing-whitespace", cell.where, "Stripped the white space at the end."))
-    cells = [*last.cells[:-1], cell._replace(block={**cell.block, "text": text.rstrip()})]
-    return [*entries[:-1], last._replace(cells=cells)]
+    return [entry._replace(cells=list(map(renamed, entry.cells))) for entry in entries]

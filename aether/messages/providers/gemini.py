@@ -12,20 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from aether.errors import shown
+from aether.messages import findings as note
 from aether.messages.content import Place, as_json, call_block, media_block, other_block, result_blocks
-from aether.messages.findings import (
-    RepairedRaws,
-    bad_role,
-    bad_text,
-    changed,
-    dropped_orphan,
-    error,
-    lost,
-    new_role,
-    unknown_fields,
-    warning,
-    wrong_role,
-)
+from aether.messages.findings import RepairedRaws
 from aether.messages.model import Block, Message, Role, as_object, as_text, is_failure_text
 from aether.messages.turns import Turn
 from aether.types import Finding, JsonObject
@@ -143,14 +132,22 @@ def findings(raws: Sequence[JsonObject]) -> Iterator[Finding]:
     for at, raw in enumerate(raws):
         yield from _check_content(raw, f"contents[{at}]")
     yield from _check_pairs(raws)
-    yield from _check_signatures(raws)
+    # In the current turn thinking models need the signature of each first call.
+    for at in range(len(raws) - 1, -1, -1):
+        parts = raws[at].get("parts")
+        by_user = raws[at].get("role") == "user" and not _data_of(raws[at], RESPONSE)
+        if by_user or not isinstance(parts, list):
+            break
+        calls = [part for part in parts if isinstance(part, dict) and any(key in part for key in CALL)]
+        if calls and not any(calls[0].get(key) for key in SIGNATURE):
+            what, fix = "The first call has no thoughtSignature.", "Keep the part as the model sent it."
+            yield note.warning("unsigned-thinking", f"contents[{at}]", what, fix)
     if raws and raws[0].get("role") == "model":
-        yield warning(
-            "first-role", "contents[0]", "The first content is the model's.", "Start with the user's."
-        )
+        what = "The first content is the model's."
+        yield note.warning("first-role", "contents[0]", what, "Start with the user's.")
     if raws and raws[-1].get("role") == "model" and not _data_of(raws[-1], CALL):
         what = "The last content is the model's."
-        yield warning("trailing-assistant", f"contents[{len(raws) - 1}]", what, "End with the user's.")
+        yield note.warning("trailing-assistant", f"contents[{len(raws) - 1}]", what, "End with the user's.")
 
 
 def _data_of(raw: JsonObject, keys: tuple[str, ...]) -> list[JsonObject]:
@@ -168,10 +165,10 @@ def _data_of(raw: JsonObject, keys: tuple[str, ...]) -> list[JsonObject]:
 def _check_content(raw: JsonObject, where: str) -> Iterator[Finding]:
     role, parts = raw.get("role"), raw.get("parts")
     if not isinstance(role, str) or role not in ROLES:
-        yield bad_role(role, where, "Use user or model.")
-    yield from unknown_fields(raw, FIELDS, where)
+        yield note.bad_role(role, where, "Use user or model.")
+    yield from note.unknown_fields(raw, FIELDS, where)
     if not isinstance(parts, list) or not parts:
-        yield error("empty-content", where, "The content has no parts.", "Drop it.")
+        yield note.error("empty-content", where, "The content has no parts.", "Drop it.")
     for number, part in enumerate(parts if isinstance(parts, list) else []):
         yield from _check_part(part, role, f"{where}.parts[{number}]")
 
@@ -179,24 +176,25 @@ def _check_content(raw: JsonObject, where: str) -> Iterator[Finding]:
 def _check_part(part: Any, role: Any, where: str) -> Iterator[Finding]:
     data = [key for key in DATA if key in part] if isinstance(part, dict) else []
     if len(data) != 1 or part[data[0]] is None:
-        yield error("bad-block", where, f"{shown(part)} has not exactly one datum.", "Drop it.")
+        yield note.error("bad-block", where, f"{shown(part)} has not exactly one datum.", "Drop it.")
         return
     key, value = data[0], part[data[0]]
     if key == "text":
         if not isinstance(value, str):
-            yield bad_text(value, where)
+            yield note.bad_text(value, where)
         elif not value:
-            yield error("empty-content", where, "The text is empty.", "Drop the part.")
+            yield note.error("empty-content", where, "The text is empty.", "Drop the part.")
     elif not isinstance(value, dict):
-        yield error("bad-block", where, f"{key} is {shown(value)}.", "Give an object.")
+        yield note.error("bad-block", where, f"{key} is {shown(value)}.", "Give an object.")
     elif key in CALL + RESPONSE:
         name, arguments = value.get("name"), _arguments(key, value)
         if _is_misplaced(key, role):
-            yield wrong_role(key, where, role, "Drop it.")
+            yield note.wrong_role(key, where, role, "Drop it.")
         if not isinstance(name, str) or not name:
-            yield error("bad-name", where, f"{shown(name)} is not the name of a function.", "Name it.")
+            yield note.error("bad-name", where, f"{shown(name)} is not the name of a function.", "Name it.")
         if not isinstance(arguments, dict) and not (key in CALL and arguments is None):
-            yield error("bad-arguments", where, f"{shown(arguments)} is not an object.", "Give an object.")
+            what = f"{shown(arguments)} is not an object."
+            yield note.error("bad-arguments", where, what, "Give an object.")
 
 
 def _is_misplaced(key: str, role: Any) -> bool:
@@ -217,38 +215,24 @@ def _check_pairs(raws: Sequence[JsonObject]) -> Iterator[Finding]:
         given = Counter(map(_identity, _data_of(raw, RESPONSE)))
         for name, number in sorted((wanted - given).items()):
             what = f"{number} call(s) of {shown(name)} have no response in the next content."
-            yield error("missing-result", f"contents[{at - 1}]", what, "Answer or drop them.")
+            yield note.error("missing-result", f"contents[{at - 1}]", what, "Answer or drop them.")
         for name, number in sorted((given - wanted).items()):
             what = f"{number} response(s) of {shown(name)} have no call in the content before."
-            yield error("orphan-result", where, what, "Put them after their call, or drop them.")
+            yield note.error("orphan-result", where, what, "Put them after their call, or drop them.")
         asked = _data_of(raw, CALL)
         if asked and (at == 0 or raws[at - 1].get("role") == "model"):
             what = "A content with calls comes first, or after one of the model."
-            yield error("role-order", where, what, "Put it after a content of the user.")
+            yield note.error("role-order", where, what, "Put it after a content of the user.")
     for call in asked:
         what = f"The call of {shown(call.get('name'))} waits for its response."
         where = f"contents[{len(raws) - 1}]"
-        yield warning("dangling-call", where, what, "Run it, and append the response.")
+        yield note.warning("dangling-call", where, what, "Run it, and append the response.")
 
 
 def _identity(value: JsonObject) -> str:
     """Return the name of a call or response, with its id if it has one: both have the same."""
     key = value.get("id")
     return f"{value.get('name')} {key}" if isinstance(key, str) and key else f"{value.get('name')}"
-
-
-def _check_signatures(raws: Sequence[JsonObject]) -> Iterator[Finding]:
-    """Yield the contents of the current turn whose first call lacks the signature that thinking models need."""
-    for at in range(len(raws) - 1, -1, -1):
-        parts = raws[at].get("parts")
-        if not isinstance(parts, list) or (
-            raws[at].get("role") == "user" and not _data_of(raws[at], RESPONSE)
-        ):
-            return
-        calls = [part for part in parts if isinstance(part, dict) and any(key in part for key in CALL)]
-        if calls and not any(calls[0].get(key) for key in SIGNATURE):
-            what = "The first call has no thoughtSignature."
-            yield warning("unsigned-thinking", f"contents[{at}]", what, "Keep the part as the model sent it.")
 
 
 class _Cell(NamedTuple):
@@ -301,9 +285,9 @@ def _cleaned(at: int, raw: JsonObject, found: list[Finding]) -> _Entry:
     where, role, parts = f"contents[{at}]", raw.get("role"), raw.get("parts")
     if not isinstance(role, str) or role not in ROLES:
         role = "model" if role in ("assistant", "ai") else "user"
-    found.extend(new_role(raw, role, where))
+    found.extend(note.new_role(raw, role, where))
     if unknown := sorted(map(str, raw.keys() - FIELDS)):
-        found.append(changed("unknown-field", where, f"Left out {', '.join(unknown)}."))
+        found.append(note.changed("unknown-field", where, f"Left out {', '.join(unknown)}."))
     listed = parts if isinstance(parts, list) else [parts] if isinstance(parts, dict) else []
     cells = [
         _Cell(good, f"{where}.parts[{number}]")
@@ -311,7 +295,7 @@ def _cleaned(at: int, raw: JsonObject, found: list[Finding]) -> _Entry:
         for good in _cleaned_parts(part, role, f"{where}.parts[{number}]", found)
     ]
     if not cells:
-        found.append(lost("empty-content", where, "Dropped the content, which is empty."))
+        found.append(note.lost("empty-content", where, "Dropped the content, which is empty."))
     return _Entry(at, raw, role, cells)
 
 
@@ -326,9 +310,9 @@ def _cleaned_parts(part: Any, role: str, where: str, found: list[Finding]) -> li
         return [part]
     if any(value is None and old[key] is not None for key, value in data.items()) or not kept:
         what = f"Dropped the data of {shown(part)} that a {role} content cannot hold."
-        found.append(lost("bad-block", where, what))
+        found.append(note.lost("bad-block", where, what))
     else:
-        found.append(changed("bad-block", where, "Rewrote the part, one datum to a part."))
+        found.append(note.changed("bad-block", where, "Rewrote the part, one datum to a part."))
     return kept
 
 
@@ -358,7 +342,7 @@ def _user_first(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]
         cells = entry.cells if opened else [cell for cell in entry.cells if cell.of(CALL + RESPONSE) is None]
         if len(cells) < len(entry.cells):
             what = "Dropped calls or responses before the first user content."
-            found.append(lost("role-order", entry.where, what))
+            found.append(note.lost("role-order", entry.where, what))
         kept.append(entry._replace(cells=cells))
     return _filled(kept)
 
@@ -382,7 +366,7 @@ def _paired(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
             elif response is not None:
                 open_calls = waiting.get(_identity(response))
                 if not open_calls:
-                    found.append(dropped_orphan(f"of {shown(response['name'])}", cell.where))
+                    found.append(note.dropped_orphan(f"of {shown(response['name'])}", cell.where))
                     continue
                 pair = open_calls[-1].pop(0)
                 if not open_calls[-1]:
@@ -404,7 +388,7 @@ def _without_unanswered(entries: Sequence[_Entry], found: list[Finding]) -> list
             call = cell.of(CALL)
             if call is not None and cell.pair not in results and number < len(entries) - 1:
                 what = f"Dropped a call of {shown(call['name'])}, which was never answered."
-                found.append(lost("missing-result", cell.where, what))
+                found.append(note.lost("missing-result", cell.where, what))
             else:
                 cells.append(cell)
         kept.append(entry._replace(cells=cells))
@@ -439,7 +423,8 @@ def _with_responses(entry: _Entry, wanted: Sequence[_Cell], found: list[Finding]
     if here == {cell.pair for cell in wanted}:
         return entry
     what = f"Moved the response to after its call, {entry.where}."
-    found.extend(changed("interleaved-result", cell.where, what) for cell in wanted if cell.pair not in here)
+    moved = (cell for cell in wanted if cell.pair not in here)
+    found.extend(note.changed("interleaved-result", cell.where, what) for cell in moved)
     return entry._replace(cells=[*wanted, *(cell for cell in entry.cells if cell.of(RESPONSE) is None)])
 
 
@@ -450,7 +435,7 @@ def _joined(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
         entry = following
         calls = entry.role == "model" and any(cell.of(CALL) is not None for cell in entry.cells)
         while calls and joined and joined[-1].role == "model":
-            found.append(changed("role-order", entry.where, "Joined the content to the one before."))
+            found.append(note.changed("role-order", entry.where, "Joined the content to the one before."))
             before = joined.pop()
             entry = before._replace(cells=[*before.cells, *entry.cells])
         joined.append(entry)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from aether.errors import shown
+from aether.messages import findings as note
 from aether.messages.content import (
     MEDIA,
     Place,
@@ -24,28 +25,7 @@ from aether.messages.content import (
     other_block,
     result_blocks,
 )
-from aether.messages.findings import (
-    RepairedRaws,
-    bad_id,
-    bad_name,
-    bad_role,
-    bad_text,
-    changed,
-    dropped_call,
-    dropped_orphan,
-    error,
-    known_role,
-    lost,
-    new_role,
-    orphan_result,
-    repeated_result,
-    unknown_type,
-    untyped,
-    unused_name,
-    warning,
-    without_result,
-    wrong_role,
-)
+from aether.messages.findings import RepairedRaws
 from aether.messages.model import Block, Message, Role, as_object, as_text
 from aether.messages.turns import Turn
 from aether.text.regex import lazy
@@ -54,13 +34,8 @@ from aether.types import Finding, JsonObject
 # Reasoning as DeepSeek and others, OpenRouter, and LiteLLM hand it back.
 REASONING = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
 ROLES: dict[str, Role] = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "assistant": "assistant",
-    "tool": "tool",
-    "function": "tool",
-}
+    "system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool", "function": "tool",
+}  # fmt: skip
 FIELDS = frozenset(
     "role content name tool_calls tool_call_id refusal audio function_call annotations".split()
 )
@@ -172,12 +147,12 @@ def findings(raws: Sequence[JsonObject]) -> Iterator[Finding]:
     for at, raw in enumerate(raws):
         where, role = f"messages[{at}]", raw.get("role")
         if not isinstance(role, str) or role not in ROLES:
-            yield bad_role(role, where, "Use system, user, assistant or tool.")
+            yield note.bad_role(role, where, "Use system, user, assistant or tool.")
         for key in sorted(map(str, raw.keys() - FIELDS)):
-            kind = error if key == "meta" else warning
+            kind = note.error if key == "meta" else note.warning
             yield kind("unknown-field", where, f"{key}: not a field of a message.", "Leave it out.")
         if raw.get("tool_calls") and role != "assistant":
-            yield error("wrong-role", where, "Only the assistant calls tools.", "Leave tool_calls out.")
+            yield note.error("wrong-role", where, "Only the assistant calls tools.", "Leave tool_calls out.")
         yield from _check_content(raw, role, where)
         if role == "assistant" and "tool_calls" in raw:
             yield from _check_calls(raw["tool_calls"], f"{where}.tool_calls")
@@ -188,50 +163,50 @@ def _check_content(raw: JsonObject, role: Any, where: str) -> Iterator[Finding]:
     content = raw.get("content")
     if content is None:
         if role != "assistant" or not any(raw.get(key) for key in _INSTEAD):
-            yield error("empty-content", where, "Content is null.", "Give text, or drop the message.")
+            yield note.error("empty-content", where, "Content is null.", "Give text, or drop the message.")
     elif isinstance(content, list):
         if not content:
-            yield error("empty-content", where, "Content is an empty list.", "Drop the message.")
+            yield note.error("empty-content", where, "Content is an empty list.", "Drop the message.")
         for number, part in enumerate(content):
             yield from _check_part(part, role, f"{where}.content[{number}]")
     elif not isinstance(content, str):
-        yield error("bad-block", where, f"Content is {shown(content)}.", "Give text or parts.")
+        yield note.error("bad-block", where, f"Content is {shown(content)}.", "Give text or parts.")
 
 
 def _check_part(part: Any, role: Any, where: str) -> Iterator[Finding]:
     kind = part.get("type") if isinstance(part, dict) else None
     if not isinstance(kind, str):
-        yield untyped(part, where)
+        yield note.untyped(part, where)
     elif kind not in KNOWN_PARTS:
-        yield unknown_type(kind, where)
+        yield note.unknown_type(kind, where)
     elif isinstance(role, str) and role in ROLES and kind not in PARTS.get(role, ONLY_TEXT):
-        yield wrong_role(kind, where, role)
+        yield note.wrong_role(kind, where, role)
     elif kind == "text" and not isinstance(part.get("text"), str):
-        yield bad_text(part.get("text"), where)
+        yield note.bad_text(part.get("text"), where)
 
 
 def _check_calls(found: Any, where: str) -> Iterator[Finding]:
     if not isinstance(found, list) or not found:
-        yield error("empty-calls", where, f"tool_calls is {shown(found)}.", "Leave it out.")
+        yield note.error("empty-calls", where, f"tool_calls is {shown(found)}.", "Leave it out.")
         return
     seen = set()
     for number, call in enumerate(found):
         place = f"{where}[{number}]"
         if not isinstance(call, dict):
-            yield error("bad-block", place, f"{shown(call)} is not a call.", "Drop it.")
+            yield note.error("bad-block", place, f"{shown(call)} is not a call.", "Drop it.")
             continue
         key, function = call.get("id"), call.get("function")
         if not isinstance(key, str) or not key or len(key) > ID_CHARS:
-            yield bad_id(key, place, f"Use 1 to {ID_CHARS} characters.")
+            yield note.bad_id(key, place, f"Use 1 to {ID_CHARS} characters.")
         elif key in seen:
             what = f"Another call of this message has the id {shown(key)}."
-            yield error("repeated-id", place, what, "Rename one.")
+            yield note.error("repeated-id", place, what, "Rename one.")
         else:
             seen.add(key)
         if call.get("type") == "custom":
             continue
         if call.get("type") != "function" or not isinstance(function, dict):
-            yield error("bad-block", place, "The call is not of a function.", "Give type and function.")
+            yield note.error("bad-block", place, "The call is not of a function.", "Give type and function.")
         else:
             yield from function_faults(function, place)
 
@@ -240,14 +215,15 @@ def function_faults(function: JsonObject, where: str) -> Iterator[Finding]:
     """Yield the faults in the name and the arguments of a call, which OpenAI's two interfaces share."""
     name, arguments = function.get("name"), function.get("arguments")
     if not isinstance(name, str) or not NAME.fullmatch(name):
-        yield bad_name(name, where)
+        yield note.bad_name(name, where)
     if not isinstance(arguments, str):
-        yield error("bad-arguments", where, f"The arguments are {shown(arguments)}.", "Give JSON as text.")
+        what = f"The arguments are {shown(arguments)}."
+        yield note.error("bad-arguments", where, what, "Give JSON as text.")
         return
     try:
         json.loads(arguments)
     except (ValueError, RecursionError):
-        yield warning("bad-arguments", where, "The arguments are not JSON.", "Check the call.")
+        yield note.warning("bad-arguments", where, "The arguments are not JSON.", "Check the call.")
 
 
 def _check_pairs(raws: Sequence[JsonObject]) -> Iterator[Finding]:
@@ -257,14 +233,25 @@ def _check_pairs(raws: Sequence[JsonObject]) -> Iterator[Finding]:
     known = {key for at, raw in enumerate(raws) for key in _asked(raw, at)}
     for at, raw in enumerate(raws):
         if raw.get("role") == "tool":
-            yield from _check_answer(raw, f"messages[{at}]", asked, answered, known)
+            place, answer = f"messages[{at}]", raw.get("tool_call_id")
+            if not isinstance(answer, str):
+                yield note.error("bad-id", place, f"tool_call_id is {shown(answer)}.", "Name the call.")
+            elif answer in answered:
+                yield note.repeated_result(answer, place)
+            elif answer in asked:
+                answered.add(answer)
+            elif answer in known:
+                what = f"Another message is between the call {shown(answer)} and this."
+                yield note.error("interleaved-result", place, what, "Put it after its call.")
+            else:
+                yield note.orphan_result(answer, place)
             continue
         yield from _unanswered(asked, answered, waiting=False)
         asked, answered = _asked(raw, at), set()
         for key, where in asked.items():
             if key in used:
                 what = f"{used[key]} has the id {shown(key)} too."
-                yield warning("repeated-id", where, what, "Rename one, and its result.")
+                yield note.warning("repeated-id", where, what, "Rename one, and its result.")
             used[key] = where
     yield from _unanswered(asked, answered, waiting=True)
 
@@ -279,27 +266,10 @@ def _asked(raw: JsonObject, at: int) -> dict[str, str]:
     }
 
 
-def _check_answer(
-    raw: JsonObject, where: str, asked: dict[str, str], answered: set[str], known: set[str]
-) -> Iterator[Finding]:
-    key = raw.get("tool_call_id")
-    if not isinstance(key, str):
-        yield error("bad-id", where, f"tool_call_id is {shown(key)}.", "Name the call.")
-    elif key in answered:
-        yield repeated_result(key, where)
-    elif key in asked:
-        answered.add(key)
-    elif key in known:
-        what = f"Another message is between the call {shown(key)} and this."
-        yield error("interleaved-result", where, what, "Put it after its call.")
-    else:
-        yield orphan_result(key, where)
-
-
 def _unanswered(asked: dict[str, str], answered: set[str], *, waiting: bool) -> Iterator[Finding]:
     for key, where in asked.items():
         if key not in answered:
-            yield without_result(f"The call {shown(key)}", where, waiting=waiting)
+            yield note.without_result(f"The call {shown(key)}", where, waiting=waiting)
 
 
 class _Entry(NamedTuple):
@@ -334,12 +304,12 @@ def repaired(raws: Sequence[JsonObject]) -> RepairedRaws:
 
 def _cleaned(raw: JsonObject, where: str, found: list[Finding]) -> JsonObject | None:
     """Return a message without what cannot be sent, whatever is around it; None if nothing is left."""
-    role = known_role(raw.get("role"), ROLES)
+    role = note.known_role(raw.get("role"), ROLES)
     if role != raw.get("role"):
-        found.extend(new_role(raw, role, where))
+        found.extend(note.new_role(raw, role, where))
         raw = {**raw, "role": role}
     if "meta" in raw:
-        found.append(changed("unknown-field", where, "Left out meta."))
+        found.append(note.changed("unknown-field", where, "Left out meta."))
         raw = {key: value for key, value in raw.items() if key != "meta"}
     raw = _with_cleaned_content(raw, role, where, found)
     if raw.get("tool_calls") or (role == "assistant" and "tool_calls" in raw):
@@ -351,14 +321,14 @@ def _complete(raw: JsonObject, where: str, found: list[Finding]) -> JsonObject |
     """Return the message with content if it needs some; None if it cannot be sent."""
     role = raw["role"]
     if role == "tool" and not isinstance(raw.get("tool_call_id"), str):
-        found.append(lost("bad-id", where, "Dropped a result without the id of its call."))
+        found.append(note.lost("bad-id", where, "Dropped a result without the id of its call."))
         return None
     if raw.get("content") is not None or (role == "assistant" and any(raw.get(key) for key in _INSTEAD)):
         return raw
     if role in ("tool", "function"):
-        found.append(changed("empty-content", where, "Gave empty content to a result without content."))
+        found.append(note.changed("empty-content", where, "Gave empty content to a result without content."))
         return {**raw, "content": ""}
-    found.append(lost("empty-content", where, "Dropped the message, which is empty."))
+    found.append(note.lost("empty-content", where, "Dropped the message, which is empty."))
     return None
 
 
@@ -375,10 +345,10 @@ def _with_cleaned_content(raw: JsonObject, role: str, where: str, found: list[Fi
     if kept == content and kept:
         return raw
     if not listed:
-        note = changed if content == [] else lost
-        found.append(note("empty-content", where, f"Dropped the content {shown(content)}."))
+        finding = note.changed if content == [] else note.lost
+        found.append(finding("empty-content", where, f"Dropped the content {shown(content)}."))
     elif kept:
-        found.append(changed("bad-block", where, "Rewrote the content as parts that the role can hold."))
+        found.append(note.changed("bad-block", where, "Rewrote the content as parts that the role can hold."))
     return {**raw, "content": kept or None}
 
 
@@ -389,10 +359,10 @@ def _cleaned_part(part: Any, role: str, where: str, found: list[Finding]) -> Jso
         part = {**part, "type": "text"}
     kind = part.get("type") if isinstance(part, dict) else None
     if not isinstance(kind, str) or (kind == "text" and not isinstance(part.get("text"), str)):
-        found.append(lost("bad-block", where, f"Dropped {shown(part)}, which is not a content part."))
+        found.append(note.lost("bad-block", where, f"Dropped {shown(part)}, which is not a content part."))
         return None
     if kind in KNOWN_PARTS - PARTS.get(role, ONLY_TEXT):
-        found.append(lost("wrong-role", where, f"Dropped a {kind}: a message of role {role} cannot hold it."))
+        found.append(note.dropped_content(kind, where, role))
         return None
     good: JsonObject = part
     return good
@@ -409,8 +379,8 @@ def _with_cleaned_calls(raw: JsonObject, role: str, where: str, found: list[Find
     if kept == old and kept:
         return raw
     if not listed:
-        note = lost if old else changed
-        found.append(note("empty-calls", where, f"Left out tool_calls, {shown(old)}."))
+        finding = note.lost if old else note.changed
+        found.append(finding("empty-calls", where, f"Left out tool_calls, {shown(old)}."))
     return _with_calls(raw, kept)
 
 
@@ -422,7 +392,7 @@ def _with_calls(raw: JsonObject, kept: list[JsonObject]) -> JsonObject:
 
 def _cleaned_call(call: Any, where: str, found: list[Finding]) -> JsonObject | None:
     if not isinstance(call, dict) or not isinstance(call.get("id"), str) or not call["id"]:
-        found.append(lost("bad-id", where, f"Dropped {shown(call)}, a call without an id."))
+        found.append(note.lost("bad-id", where, f"Dropped {shown(call)}, a call without an id."))
         return None
     if call.get("type") == "custom":
         return call
@@ -430,7 +400,7 @@ def _cleaned_call(call: Any, where: str, found: list[Finding]) -> JsonObject | N
     cleaned = cleaned_function(function)
     if cleaned is None:
         name = shown(function.get("name"))
-        found.append(lost("bad-block", where, f"Dropped a call of {name} that cannot be sent."))
+        found.append(note.lost("bad-block", where, f"Dropped a call of {name} that cannot be sent."))
         return None
     if cleaned == function and call.get("type") == "function":
         return call
@@ -449,7 +419,7 @@ def cleaned_function(function: JsonObject) -> JsonObject | None:
 def rewritten_call(old: JsonObject, new: JsonObject, where: str) -> Finding:
     """Return the note that a call has another name, or arguments in another form."""
     code = "bad-name" if new["name"] != old["name"] else "bad-arguments"
-    return changed(code, where, f"Rewrote the call of {shown(old['name'])}.")
+    return note.changed(code, where, f"Rewrote the call of {shown(old['name'])}.")
 
 
 def _paired(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
@@ -458,19 +428,17 @@ def _paired(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
     number = 0
     paired = []
     for entry in entries:
-        numbers = []
+        first, answers = number, -1
         for call in entry.listed:
             waiting.setdefault(call["id"], []).append(number)
-            numbers.append(number)
             number += 1
-        answers = -1
         if entry.raw["role"] == "tool":
             key = entry.raw["tool_call_id"]
             if not waiting.get(key):
-                found.append(dropped_orphan(shown(key), entry.where))
+                found.append(note.dropped_orphan(shown(key), entry.where))
                 continue
             answers = waiting[key].pop()
-        paired.append(entry._replace(calls=tuple(numbers), answers=answers))
+        paired.append(entry._replace(calls=tuple(range(first, number)), answers=answers))
     return paired
 
 
@@ -491,7 +459,7 @@ def _without_unanswered(entries: Sequence[_Entry], found: list[Finding]) -> list
         pairs = list(zip(entry.calls, entry.listed, strict=True))
         for position, (pair, call) in enumerate(pairs):
             if pair not in results:
-                found.append(dropped_call(shown(call["id"]), f"{entry.where}.tool_calls[{position}]"))
+                found.append(note.dropped_call(shown(call["id"]), f"{entry.where}.tool_calls[{position}]"))
         pairs = [(pair, call) for pair, call in pairs if pair in results]
         raw = _complete(_with_calls(entry.raw, [call for _, call in pairs]), entry.where, found)
         if raw is not None:
@@ -512,7 +480,7 @@ def _placed(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
         results.setdefault(called, []).append(entry)
         if called != current:
             what = f"Moved the result to after its call, {entries[called].where}."
-            found.append(changed("interleaved-result", entry.where, what))
+            found.append(note.changed("interleaved-result", entry.where, what))
     return [
         one for at, entry in enumerate(entries) if entry.answers < 0 for one in (entry, *results.get(at, ()))
     ]
@@ -525,13 +493,12 @@ def _renamed(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
     for entry in entries:
         raw, used, listed = entry.raw, set[str](), []
         for pair, call in zip(entry.calls, entry.listed, strict=True):
-            name = names[pair] = unused_name(call["id"], used, most=ID_CHARS)
+            name = names[pair] = note.unused_name(call["id"], used, most=ID_CHARS)
             used.add(name)
             listed.append({**call, "id": name})
             if name != call["id"]:
-                found.append(
-                    changed("repeated-id", entry.where, f"The call {shown(call['id'])} became {name}.")
-                )
+                what = f"The call {shown(call['id'])} became {name}."
+                found.append(note.changed("repeated-id", entry.where, what))
         if listed != entry.listed:
             raw = {**raw, "tool_calls": listed}
         if entry.answers >= 0 and names[entry.answers] != raw["tool_call_id"]:

@@ -37,8 +37,7 @@ def message(raw: JsonObject) -> Message:
         found = [block for at, one in enumerate(content) for block in _blocks(one, ("content", at))]
     else:
         found = anthropic.blocks(content)
-    blocks = (*openai.reasoning(raw), *found, *_calls(raw), *_answered_calls(raw))
-    return Message(role, blocks, raw, "plain")
+    return Message(role, (*openai.reasoning(raw), *found, *_calls(raw)), raw, "plain")
 
 
 def _result(raw: JsonObject) -> list[Block]:
@@ -66,7 +65,10 @@ def _blocks(block: Any, at: Place) -> list[Block]:
 
 
 def _calls(raw: JsonObject) -> list[Block]:
-    """Return the calls beside the content, also those that name the function in the call itself, as Inspect does."""
+    """Return the calls beside the content, also in two dialects.
+
+    Inspect names the function in the call itself; Gemini CLI lists the calls together with their answers.
+    """
     found = list(openai.calls(raw))
     listed = raw.get("tool_calls")
     # `openai.calls` puts a refusal before the calls.
@@ -76,20 +78,14 @@ def _calls(raw: JsonObject) -> list[Block]:
         if isinstance(name, str):
             at = ("tool_calls", position, "arguments")
             found[first + position] = call_block(name, call.get("arguments"), at, call.get("id"))
-    return found
-
-
-def _answered_calls(raw: JsonObject) -> list[Block]:
-    """Return the calls that are listed together with their answers, as Gemini CLI does."""
-    listed = raw.get("toolCalls")
-    found: list[Block] = []
-    for position, one in enumerate(listed if isinstance(listed, list) else []):
-        at, call = ("toolCalls", position), as_object(one)
+    answered = raw.get("toolCalls")
+    for position, one in enumerate(answered if isinstance(answered, list) else []):
+        place, call = ("toolCalls", position), as_object(one)
         key, name = call.get("id"), call.get("name")
-        found.append(call_block(name, call.get("args", {}), (*at, "args"), key))
+        found.append(call_block(name, call.get("args", {}), (*place, "args"), key))
         if "result" in call:
             broken = call.get("status") in {"error", "cancelled"}
-            found += result_blocks(call["result"], (*at, "result"), key, tool=name, broken=broken)
+            found += result_blocks(call["result"], (*place, "result"), key, tool=name, broken=broken)
     return found
 
 

@@ -12,38 +12,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from aether.errors import shown
+from aether.messages import findings as note
 from aether.messages.content import block_type, call_block, media_block, other_block, result_blocks
-from aether.messages.findings import (
-    RepairedRaws,
-    bad_content,
-    bad_role,
-    bad_text,
-    changed,
-    dropped_call,
-    dropped_orphan,
-    error,
-    known_role,
-    lost,
-    new_role,
-    orphan_result,
-    repeated_result,
-    unknown_type,
-    untyped,
-    unused_name,
-    warning,
-    without_result,
-    wrong_role,
-)
+from aether.messages.findings import RepairedRaws
 from aether.messages.model import Block, Message, as_text, content_text
-from aether.messages.providers.openai import (
-    ROLES as OPENAI_ROLES,
-)
-from aether.messages.providers.openai import (
-    cleaned_function,
-    function_faults,
-    part_of,
-    rewritten_call,
-)
+from aether.messages.providers.openai import ROLES as OPENAI_ROLES
+from aether.messages.providers.openai import cleaned_function, function_faults, part_of, rewritten_call
 from aether.messages.turns import Turn
 from aether.types import Finding, JsonObject
 
@@ -73,9 +47,8 @@ def message(raw: JsonObject) -> Message:
         return Message("assistant", (other_block(raw),), raw, "responses")
     key = next((key for key in _ARGUMENT_KEYS if raw.get(key) is not None), "arguments")
     call_id = raw.get("call_id", raw.get("id"))
-    found = [
-        call_block(as_text(raw.get("name")) or kind.removesuffix("_call"), raw.get(key), (key,), call_id)
-    ]
+    tool = as_text(raw.get("name")) or kind.removesuffix("_call")
+    found = [call_block(tool, raw.get(key), (key,), call_id)]
     if isinstance(raw.get("output"), str):  # a call that a server ran has its output in the same item
         found += _result(raw, call_id)
     return Message("assistant", tuple(found), raw, "responses")
@@ -141,13 +114,13 @@ def findings(raws: Sequence[JsonObject]) -> Iterator[Finding]:
     for at, raw in enumerate(raws):
         if item_type(raw) == "reasoning" and not (at + 1 < len(raws) and _is_from_model(raws[at + 1])):
             what = "Reasoning without the item it led to."
-            yield error("dangling-reasoning", f"input[{at}]", what, "Drop it.")
+            yield note.error("dangling-reasoning", f"input[{at}]", what, "Drop it.")
     for at, raw in enumerate(raws):
         key = raw.get("id")
         if isinstance(key, str):
             if key in seen:
                 what = f"Another item has the id {shown(key)}."
-                yield error("repeated-id", f"input[{at}]", what, "Leave the id out.")
+                yield note.error("repeated-id", f"input[{at}]", what, "Leave the id out.")
             seen.add(key)
 
 
@@ -170,43 +143,43 @@ def _is_from_model(raw: JsonObject) -> bool:
     kind = item_type(raw)
     if kind == "message":
         return raw.get("role") == "assistant"
-    return (
-        bool(kind) and not kind.endswith("_output") and kind not in ("compaction_trigger", "item_reference")
-    )
+    others = ("", "compaction_trigger", "item_reference")
+    return kind not in others and not kind.endswith("_output")
 
 
 def _check_item(raw: JsonObject, where: str) -> Iterator[Finding]:
     kind, key = item_type(raw), raw.get("call_id")
     if "meta" in raw:
-        yield error("unknown-field", where, "meta: not a field of an item.", "Leave it out.")
+        yield note.error("unknown-field", where, "meta: not a field of an item.", "Leave it out.")
     if not kind:
-        yield error("bad-block", where, f"{shown(raw)} is not an item.", "Give it a type or a role.")
+        yield note.error("bad-block", where, f"{shown(raw)} is not an item.", "Give it a type or a role.")
     elif kind not in KNOWN and not kind.endswith(("_call", "_output")):
-        yield unknown_type(kind, where)
+        yield note.unknown_type(kind, where)
     match kind:
         case "message":
             yield from _check_message(raw, where)
         case "reasoning" if not isinstance(raw.get("summary"), list):
-            yield error("bad-block", where, "Reasoning without its summary.", "Give a list.")
+            yield note.error("bad-block", where, "Reasoning without its summary.", "Give a list.")
         case "item_reference" if not isinstance(raw.get("id"), str):
-            yield error("bad-id", where, "A reference without an id.", "Drop it.")
+            yield note.error("bad-id", where, "A reference without an id.", "Drop it.")
         case "function_call":
             yield from function_faults(raw, where)
         case "function_call_output" if not isinstance(raw.get("output"), (str, list)):
             what = f"The output is {shown(raw.get('output'))}."
-            yield error("empty-content", where, what, "Give text or parts.")
+            yield note.error("empty-content", where, what, "Give text or parts.")
     if kind in PAIRED and (not isinstance(key, str) or not 0 < len(key) <= ID_CHARS):
-        yield error("bad-id", where, f"{shown(key)} is not a call_id.", f"Use 1 to {ID_CHARS} characters.")
+        what = f"{shown(key)} is not a call_id."
+        yield note.error("bad-id", where, what, f"Use 1 to {ID_CHARS} characters.")
 
 
 def _check_message(raw: JsonObject, where: str) -> Iterator[Finding]:
     role, content = raw.get("role"), raw.get("content")
     if not isinstance(role, str) or role not in ROLES:
-        yield bad_role(role, where, "Use user, assistant, system or developer.")
+        yield note.bad_role(role, where, "Use user, assistant, system or developer.")
     if not isinstance(content, (str, list)):
-        yield bad_content(content, where, "Give text or parts.")
+        yield note.bad_content(content, where, "Give text or parts.")
     elif not content and isinstance(content, list):
-        yield warning("empty-content", where, "Content is an empty list.", "Drop the message.")
+        yield note.warning("empty-content", where, "Content is an empty list.", "Drop the message.")
     for number, part in enumerate(content if isinstance(content, list) else []):
         yield from _check_part(part, role, f"{where}.content[{number}]")
 
@@ -214,13 +187,13 @@ def _check_message(raw: JsonObject, where: str) -> Iterator[Finding]:
 def _check_part(part: Any, role: Any, where: str) -> Iterator[Finding]:
     kind = part.get("type") if isinstance(part, dict) else None
     if not isinstance(kind, str):
-        yield untyped(part, where)
+        yield note.untyped(part, where)
     elif kind not in INPUT_PARTS | OUTPUT_PARTS:
-        yield unknown_type(kind, where)
+        yield note.unknown_type(kind, where)
     elif kind in (INPUT_PARTS if role == "assistant" else OUTPUT_PARTS):
-        yield wrong_role(kind, where, shown(role), "Use output_text for the assistant, input_text else.")
+        yield note.wrong_role(kind, where, shown(role), "Use output_text for the assistant, input_text else.")
     elif kind.endswith("_text") and not isinstance(part.get("text"), str):
-        yield bad_text(part.get("text"), where)
+        yield note.bad_text(part.get("text"), where)
 
 
 def _check_pairs(raws: Sequence[JsonObject]) -> Iterator[Finding]:
@@ -232,10 +205,10 @@ def _check_pairs(raws: Sequence[JsonObject]) -> Iterator[Finding]:
         if _is_call(raw):
             if waiting.get(key):
                 what = f"Another call with the call_id {shown(key)} waits for its output."
-                yield error("repeated-id", where, what, "Rename one.")
+                yield note.error("repeated-id", where, what, "Rename one.")
             elif key in answered:
                 what = f"An earlier call has the call_id {shown(key)}."
-                yield warning("repeated-id", where, what, "Rename it, and its output.")
+                yield note.warning("repeated-id", where, what, "Rename it, and its output.")
             waiting.setdefault(key, []).append(at)
         elif not _is_output(raw):
             continue
@@ -244,12 +217,13 @@ def _check_pairs(raws: Sequence[JsonObject]) -> Iterator[Finding]:
             answered.add(key)
         elif last.get(key, -1) > at:
             what = f"The output comes before its call {shown(key)}."
-            yield error("interleaved-result", where, what, "Put it after its call.")
+            yield note.error("interleaved-result", where, what, "Put it after its call.")
         else:
-            yield repeated_result(key, where) if key in answered else orphan_result(key, where)
+            yield note.repeated_result(key, where) if key in answered else note.orphan_result(key, where)
     tail = _last_response(raws)
     for at in sorted(at for found in waiting.values() for at in found):
-        yield without_result(f"The call {shown(raws[at]['call_id'])}", f"input[{at}]", waiting=at >= tail)
+        call = f"The call {shown(raws[at]['call_id'])}"
+        yield note.without_result(call, f"input[{at}]", waiting=at >= tail)
 
 
 def _last_response(raws: Sequence[JsonObject]) -> int:
@@ -282,29 +256,35 @@ def repaired(raws: Sequence[JsonObject]) -> RepairedRaws:
     cleaned = ((at, _cleaned(raw, f"input[{at}]", found)) for at, raw in enumerate(raws))
     entries = _with_own_ids([_Entry(at, raw) for at, raw in cleaned if raw is not None], found)
     entries = _without_unanswered(_paired(entries, found), found)
-    entries = _renamed(_without_loose_reasoning(entries, found), found)
-    return RepairedRaws([entry.raw for entry in entries], found)
+    kept: list[_Entry] = []
+    for entry in reversed(entries):
+        if item_type(entry.raw) == "reasoning" and not (kept and _is_from_model(kept[-1].raw)):
+            what = "Dropped reasoning without the item it led to."
+            found.append(note.lost("dangling-reasoning", entry.where, what))
+        else:
+            kept.append(entry)
+    return RepairedRaws([entry.raw for entry in _renamed(kept[::-1], found)], found)
 
 
 def _cleaned(raw: JsonObject, where: str, found: list[Finding]) -> JsonObject | None:
     """Return an item without what cannot be sent, whatever is around it; None if nothing is left."""
     if "meta" in raw:
-        found.append(changed("unknown-field", where, "Left out meta."))
+        found.append(note.changed("unknown-field", where, "Left out meta."))
         raw = {key: value for key, value in raw.items() if key != "meta"}
     if not item_type(raw) and "role" in raw:
-        found.append(changed("bad-block", where, f"Left out the type {shown(raw.get('type'))}."))
+        found.append(note.changed("bad-block", where, f"Left out the type {shown(raw.get('type'))}."))
         raw = {key: value for key, value in raw.items() if key != "type"}
     kind = item_type(raw)
     if kind == "message":
         return _cleaned_message(raw, where, found)
     if kind in PAIRED and not (isinstance(raw.get("call_id"), str) and raw["call_id"]):
-        found.append(lost("bad-id", where, f"Dropped a {kind} without a call_id."))
+        found.append(note.lost("bad-id", where, f"Dropped a {kind} without a call_id."))
     elif kind == "function_call":
         return _cleaned_call(raw, where, found)
     elif not kind:
-        found.append(lost("bad-block", where, f"Dropped {shown(raw)}, which is not an item."))
+        found.append(note.lost("bad-block", where, f"Dropped {shown(raw)}, which is not an item."))
     elif kind == "item_reference" and not isinstance(raw.get("id"), str):
-        found.append(lost("bad-id", where, "Dropped a reference without an id."))
+        found.append(note.lost("bad-id", where, "Dropped a reference without an id."))
     else:
         return _completed(raw, kind, where, found)
     return None
@@ -314,10 +294,11 @@ def _completed(raw: JsonObject, kind: str, where: str, found: list[Finding]) -> 
     """Return an item with the summary or the output that its type needs."""
     output = raw.get("output")
     if kind == "reasoning" and not isinstance(raw.get("summary"), list):
-        found.append(changed("bad-block", where, "Gave an empty summary to reasoning without a summary."))
+        what = "Gave an empty summary to reasoning without a summary."
+        found.append(note.changed("bad-block", where, what))
         return {**raw, "summary": []}
     if kind == "function_call_output" and not isinstance(output, (str, list)):
-        found.append(changed("empty-content", where, f"Rewrote the output {shown(output)} as text."))
+        found.append(note.changed("empty-content", where, f"Rewrote the output {shown(output)} as text."))
         return {**raw, "output": "" if output is None else json.dumps(output, ensure_ascii=False)}
     return raw
 
@@ -326,7 +307,7 @@ def _cleaned_call(raw: JsonObject, where: str, found: list[Finding]) -> JsonObje
     cleaned = cleaned_function(raw)
     if cleaned is None:
         name = shown(raw.get("name"))
-        found.append(lost("bad-name", where, f"Dropped a call of {name} that cannot be sent."))
+        found.append(note.lost("bad-name", where, f"Dropped a call of {name} that cannot be sent."))
     elif cleaned == raw:
         return raw
     else:
@@ -339,8 +320,8 @@ def _cleaned_message(raw: JsonObject, where: str, found: list[Finding]) -> JsonO
     listed = [content] if isinstance(content, dict) else content if isinstance(content, list) else []
     if not isinstance(role, str) or role not in ROLES:
         answered = any(isinstance(part, dict) and part.get("type") == "output_text" for part in listed)
-        role = "assistant" if answered else known_role(role, ROLES)
-        found.extend(new_role(raw, role, where))
+        role = "assistant" if answered else note.known_role(role, ROLES)
+        found.extend(note.new_role(raw, role, where))
         raw = {**raw, "role": role}
     if isinstance(content, str) or content == []:
         return raw
@@ -350,11 +331,11 @@ def _cleaned_message(raw: JsonObject, where: str, found: list[Finding]) -> JsonO
         if (part := _cleaned_part(one, role, f"{where}.content[{number}]", found)) is not None
     ]
     if not kept:
-        found.append(lost("empty-content", where, "Dropped the message, which is empty."))
+        found.append(note.lost("empty-content", where, "Dropped the message, which is empty."))
         return None
     if kept == content:
         return raw
-    found.append(changed("bad-block", where, "Rewrote the content as parts that the role can hold."))
+    found.append(note.changed("bad-block", where, "Rewrote the content as parts that the role can hold."))
     return {**raw, "content": kept}
 
 
@@ -369,10 +350,10 @@ def _cleaned_part(part: Any, role: str, where: str, found: list[Finding]) -> Jso
     elif isinstance(text, str) and (kind in ("input_text", "output_text") or not isinstance(kind, str)):
         return part if kind == right else {**part, "type": right}
     if not isinstance(kind, str):
-        found.append(lost("bad-block", where, f"Dropped {shown(part)}, which is not a content part."))
+        found.append(note.lost("bad-block", where, f"Dropped {shown(part)}, which is not a content part."))
         return None
     if kind in (INPUT_PARTS if role == "assistant" else OUTPUT_PARTS):
-        found.append(lost("wrong-role", where, f"Dropped a {kind}: a message of role {role} cannot hold it."))
+        found.append(note.dropped_content(kind, where, role))
         return None
     good: JsonObject = part
     return good
@@ -387,10 +368,10 @@ def _with_own_ids(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entr
         if not isinstance(key, str) or key not in seen:
             kept.append(entry)
         elif item_type(entry.raw) in ("reasoning", "item_reference"):
-            found.append(lost("repeated-id", entry.where, f"Dropped the second item {shown(key)}."))
+            found.append(note.lost("repeated-id", entry.where, f"Dropped the second item {shown(key)}."))
         else:
             what = f"Left out the id {shown(key)}, which another item has."
-            found.append(changed("repeated-id", entry.where, what))
+            found.append(note.changed("repeated-id", entry.where, what))
             raw = {name: value for name, value in entry.raw.items() if name != "id"}
             kept.append(entry._replace(raw=raw))
         if isinstance(key, str):
@@ -421,9 +402,10 @@ def _paired(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
         if later:
             waiting[key].remove(later[0])
             moved[calls[later[0]].at] = [entry._replace(pair=later[0])]
-            found.append(changed("interleaved-result", entry.where, "Moved the output to after its call."))
+            what = "Moved the output to after its call."
+            found.append(note.changed("interleaved-result", entry.where, what))
         else:
-            found.append(dropped_orphan(shown(key), entry.where))
+            found.append(note.dropped_orphan(shown(key), entry.where))
     left = {entry.at for entry in early}
     return [
         one
@@ -440,22 +422,10 @@ def _without_unanswered(entries: Sequence[_Entry], found: list[Finding]) -> list
     kept = []
     for number, entry in enumerate(entries):
         if _is_call(entry.raw) and entry.pair not in results and number < tail:
-            found.append(dropped_call(shown(entry.raw["call_id"]), entry.where))
+            found.append(note.dropped_call(shown(entry.raw["call_id"]), entry.where))
         else:
             kept.append(entry)
     return kept
-
-
-def _without_loose_reasoning(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
-    """Return `entries` without reasoning that is not followed by another item of its response."""
-    kept: list[_Entry] = []
-    for entry in reversed(entries):
-        if item_type(entry.raw) == "reasoning" and not (kept and _is_from_model(kept[-1].raw)):
-            what = "Dropped reasoning without the item it led to."
-            found.append(lost("dangling-reasoning", entry.where, what))
-        else:
-            kept.append(entry)
-    return kept[::-1]
 
 
 def _renamed(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
@@ -469,11 +439,11 @@ def _renamed(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
             continue
         old = entry.raw["call_id"]
         if _is_call(entry.raw):
-            new = names[entry.pair] = unused_name(old, waiting, most=ID_CHARS)
+            new = names[entry.pair] = note.unused_name(old, waiting, most=ID_CHARS)
             waiting.add(new)
             if new != old:
                 what = f"The call {shown(old)} became {new}, with its output."
-                found.append(changed("repeated-id", entry.where, what))
+                found.append(note.changed("repeated-id", entry.where, what))
         else:
             new = names[entry.pair]
             waiting.discard(new)

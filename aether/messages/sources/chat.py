@@ -23,18 +23,9 @@ from aether.types import JsonObject
 
 WRAPPERS = ("messages", "traj", "history", "trajectory", "conversation", "conversations")
 SENDERS = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "human": "user",
-    "assistant": "assistant",
-    "ai": "assistant",
-    "model": "assistant",
-    "gemini": "assistant",
-    "tool": "result",
-    "function": "result",
-    "toolResult": "result",
-}
+    "system": "system", "developer": "system", "user": "user", "human": "user", "assistant": "assistant", "ai": "assistant",
+    "model": "assistant", "gemini": "assistant", "tool": "result", "function": "result", "toolResult": "result",
+}  # fmt: skip
 # Tools that only pass a text to the person, and the key of that text.
 _SPEAKING = {"send_message": "message", "finish": "message"}
 _FENCED = lazy(r"```(?:bash|sh|\w+_bash_command)\n(.*?)```", re.DOTALL)
@@ -69,11 +60,10 @@ def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
     session, before = "", _Before()
     for number, value in values:
         if is_line(value):
-            first = [as_object(value.get("message")) or value]
-            session = session or as_text(value.get("id")) or _session(first)
-            head = Record(
-                "system", line=number, session=session, time=as_text(value.get("timestamp")), format="chat"
-            )
+            first = as_object(value.get("message")) or value
+            session = session or as_text(value.get("id")) or _session([first])
+            time = as_text(value.get("timestamp"))
+            head = Record("system", line=number, session=session, time=time, format="chat")
             found, before = _line(head, value, before)
             yield from found
             continue
@@ -83,11 +73,8 @@ def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
 
 def is_message(value: Any) -> bool:
     """Return whether `value` is one role-tagged message."""
-    return (
-        isinstance(value, dict)
-        and role_of(value) != ""
-        and bool({"content", "tool_calls", "parts"} & set(value))
-    )
+    held = {"content", "tool_calls", "parts"}
+    return isinstance(value, dict) and role_of(value) != "" and not held.isdisjoint(value)
 
 
 def role_of(message: JsonObject) -> str:
@@ -183,49 +170,42 @@ def _message(head: Record, message: JsonObject, before: _Before) -> tuple[list[R
         time=as_text(message.get("timestamp")) or as_text(message.get("created_at")) or head.time,
     )
     if message.get("role") == "bashExecution":
-        return _typed_command(head, message), before
-    if role == "result" or (role == "user" and _answers(message, before)):
+        command = as_text(message.get("command"))
+        call = head._replace(kind="call", tool="shell", arguments={"command": command}, call_id=command)
+        output, broken = as_text(message.get("output")), message.get("exitCode") not in (0, None)
+        return [call, head._replace(kind="result", text=output, call_id=command, is_error=broken)], before
+    # Agents without tool calls write the output of a command as a user message.
+    if message.get("message_type") == "observation":
+        answers = before.answered
+    else:
+        shown_output = "agent" in message or _ANSWER.match(content_text(message.get("content")))
+        answers = bool(before.command and shown_output)
+    if role == "result" or (role == "user" and answers):
         return [_result(head, message, before)], before._replace(command="")
     if role == "assistant":
         return _assistant(head, message)
     if role == "user":
         return _user(head, message), before
-    return [
-        with_part(head, part, "system") for _, part in parts(message.get("content"))
-    ] if role else [], before
-
-
-def _answers(message: JsonObject, before: _Before) -> bool:
-    """Return whether a user message is the output of a command, as agents without tool calls write it."""
-    if message.get("message_type") == "observation":
-        return before.answered
-    if not before.command:
-        return False
-    return "agent" in message or bool(_ANSWER.match(content_text(message.get("content"))))
+    system = parts(message.get("content")) if role else ()
+    return [with_part(head, part, "system") for _, part in system], before
 
 
 def _result(head: Record, message: JsonObject, before: _Before) -> Record:
     text = content_text(message.get("content"))
-    ids = message.get("tool_call_ids")
-    listed = ids[0] if isinstance(ids, list) and ids else None
+    listed = message.get("tool_call_ids")
+    first = listed[0] if isinstance(listed, list) and listed else None
     returns = message.get("tool_returns")
+    states = [as_object(answer).get("status") for answer in (returns if isinstance(returns, list) else [])]
     broken = message.get("isError", message.get("is_error"))
-    failing = isinstance(returns, list) and any(
-        as_object(answer).get("status") == "error" for answer in returns
-    )
+    failed = is_failure_text(text) if broken is None else bool(broken)
+    ids = (message.get("tool_call_id"), message.get("toolCallId"), first, before.command)
+    names = (message.get("name"), message.get("toolName"), message.get("function"))
     return head._replace(
         kind="result",
         text=text,
-        tool=as_text(message.get("name"))
-        or as_text(message.get("toolName"))
-        or as_text(message.get("function")),
-        call_id=as_text(message.get("tool_call_id"))
-        or as_text(message.get("toolCallId"))
-        or as_text(listed)
-        or before.command,
-        is_error=bool(message.get("error"))
-        or failing
-        or (is_failure_text(text) if broken is None else bool(broken)),
+        tool=next(filter(None, map(as_text, names)), ""),
+        call_id=next(filter(None, map(as_text, ids)), ""),
+        is_error=bool(message.get("error")) or "error" in states or failed,
     )
 
 
@@ -247,23 +227,18 @@ def _assistant(head: Record, message: JsonObject) -> tuple[list[Record], _Before
     found += [_spoken(with_part(head, part, "assistant")) for part in _calls(message)]
     if any(record.kind == "call" for record in found):
         return found, _Before(answered=True)
-    written = _written_call(head, message)
-    if written is None:
-        return found, _Before(answered=True)
-    return [*found, written], _Before(written.call_id, answered=True)
-
-
-def _written_call(head: Record, message: JsonObject) -> Record | None:
-    """Return the call that an agent without tool calls wrote into its text, if there is one."""
+    # Agents without tool calls write the call into their text.
     text = content_text(message.get("content"))
     function, fence = _FUNCTION.search(text), _FENCED.search(text)
     if function:
+        tool, call_id = function[1], function[0][:200]
         arguments = {name: value.strip("\n") for name, value in _PARAMETER.findall(function[2])}
-        return head._replace(kind="call", tool=function[1], arguments=arguments, call_id=function[0][:200])
-    command = as_text(message.get("action")).strip() or (fence[1].strip() if fence else "")
-    if not command:
-        return None
-    return head._replace(kind="call", tool="shell", arguments={"command": command}, call_id=command)
+    else:
+        tool, call_id = "shell", as_text(message.get("action")).strip() or (fence[1].strip() if fence else "")
+        arguments = {"command": call_id}
+    if call_id:
+        found.append(head._replace(kind="call", tool=tool, arguments=arguments, call_id=call_id))
+    return found, _Before(call_id, answered=True)
 
 
 def _spoken(record: Record) -> Record:
@@ -291,18 +266,6 @@ def _answer(result: Any) -> str:
     listed = result if isinstance(result, list) else [result]
     answers = (as_object(as_object(as_object(one).get("functionResponse")).get("response")) for one in listed)
     return "\n".join(content_text(answer.get("output", answer.get("error", ""))) for answer in answers)
-
-
-def _typed_command(head: Record, message: JsonObject) -> list[Record]:
-    command = as_text(message.get("command"))
-    call = head._replace(kind="call", tool="shell", arguments={"command": command}, call_id=command)
-    answer = head._replace(
-        kind="result",
-        text=as_text(message.get("output")),
-        call_id=command,
-        is_error=message.get("exitCode") not in (0, None),
-    )
-    return [call, answer]
 
 
 def paragraph_records(lines: Iterable[bytes]) -> Iterator[Record]:
@@ -356,18 +319,9 @@ def item_records(values: Iterable[tuple[int, Any]], *, on_bad: OnBad = ignore_ba
                 on_bad(BadLine(number, fault))
                 continue
             session = session or sha256(item["content"].encode("utf-8", "surrogatepass")).hexdigest()[:16]
-            metadata = as_object(item.get("metadata"))
-            yield Record(
-                "item",
-                text=item["content"],
-                arguments=item,
-                uuid=as_text(item.get("id")),
-                time=as_text(metadata.get("timestamp")),
-                line=number,
-                part=position,
-                session=session,
-                format="items",
-            )
+            time = as_text(as_object(item.get("metadata")).get("timestamp"))
+            head = Record("item", line=number, part=position, session=session, time=time, format="items")
+            yield head._replace(text=item["content"], arguments=item, uuid=as_text(item.get("id")))
 
 
 def is_item(value: Any) -> bool:
@@ -376,12 +330,8 @@ def is_item(value: Any) -> bool:
     >>> is_item({"content": "Use SQLite.", "type": "decision"}), is_item({"role": "user", "content": "hi"})
     (True, False)
     """
-    return (
-        isinstance(value, dict)
-        and "content" in value
-        and "type" in value
-        and not {"role", "uuid"} & set(value)
-    )
+    keys = set(value) if isinstance(value, dict) else set()
+    return {"content", "type"} <= keys and not {"role", "uuid"} & keys
 
 
 def item_fault(item: Any) -> str:

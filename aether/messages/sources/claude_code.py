@@ -95,7 +95,11 @@ def _line(number: int, line: JsonObject, caste: str, seen: _Seen) -> Iterator[Re
             if line.get("subtype") == "compact_boundary":
                 yield head._replace(kind="boundary", text=as_text(line.get("content")))
         case "attachment":
-            yield from _attachment(head, as_object(line.get("attachment")))
+            queued = as_object(line.get("attachment"))
+            # A prompt that was typed while the assistant was busy is only here.
+            prompt = queued.get("prompt") if queued.get("type") == "queued_command" else None
+            typed = ((position, part) for position, part in parts(prompt) if part.kind == "text")
+            yield from (head._replace(kind="user", text=part.text, part=position) for position, part in typed)
         case "progress":
             yield from _progress(head, line, seen)
 
@@ -112,17 +116,12 @@ def _message(head: Record, line: JsonObject, seen: _Seen) -> Iterator[Record]:
         speaker = "system"
     for position, part in parts(content):
         record = with_part(head, part, speaker)._replace(part=position)
-        if record.kind == "call":
-            _note_agent(record, seen)
+        prompt = as_text(record.arguments.get("prompt"))
+        if record.kind == "call" and record.tool in _AGENTS and prompt:
+            caste = as_text(record.arguments.get("subagent_type")) or "agent"
+            put_bounded(seen.castes, record.call_id, caste, most=_REMEMBERED_AGENTS)
+            put_bounded(seen.castes, prompt, caste, most=_REMEMBERED_AGENTS)
         yield record
-
-
-def _attachment(head: Record, attachment: JsonObject) -> Iterator[Record]:
-    # A prompt that was typed while the assistant was busy is only here.
-    if attachment.get("type") == "queued_command":
-        for position, part in parts(attachment.get("prompt")):
-            if part.kind == "text":
-                yield head._replace(kind="user", text=part.text, part=position)
 
 
 def _progress(head: Record, line: JsonObject, seen: _Seen) -> Iterator[Record]:
@@ -131,24 +130,13 @@ def _progress(head: Record, line: JsonObject, seen: _Seen) -> Iterator[Record]:
     if data.get("type") != "agent_progress" or as_text(inner.get("type")) not in _SPEAKERS:
         return
     started_by = as_text(line.get("parentToolUseID"))
-    yield from _message(
-        head._replace(
-            agent=as_text(data.get("agentId")) or started_by,
-            caste=seen.castes.get(started_by, "agent"),
-            uuid=as_text(inner.get("uuid")) or head.uuid,
-            time=as_text(inner.get("timestamp")) or head.time,
-        ),
-        inner,
-        seen,
+    head = head._replace(
+        agent=as_text(data.get("agentId")) or started_by,
+        caste=seen.castes.get(started_by, "agent"),
+        uuid=as_text(inner.get("uuid")) or head.uuid,
+        time=as_text(inner.get("timestamp")) or head.time,
     )
-
-
-def _note_agent(call: Record, seen: _Seen) -> None:
-    prompt = as_text(call.arguments.get("prompt"))
-    if call.tool in {"Task", "Agent"} and prompt:
-        caste = as_text(call.arguments.get("subagent_type")) or "agent"
-        for key in (call.call_id, prompt):
-            put_bounded(seen.castes, key, caste, most=_REMEMBERED_AGENTS)
+    yield from _message(head, inner, seen)
 
 
 def _agent(line: JsonObject, caste: str, seen: _Seen) -> tuple[str, str]:
@@ -237,10 +225,6 @@ def _batch(head: Record, entry: JsonObject) -> list[Record]:
     ]
 
 
-def _stop(head: Record, entry: JsonObject) -> list[Record]:
-    return [*_earlier_texts(head, entry), *_last_text(head, f"stop/{as_text(entry.get('prompt_id'))}", entry)]
-
-
 def _boundary(head: Record, entry: JsonObject) -> list[Record]:
     return [*_earlier_texts(head, entry), head._replace(kind="boundary")]
 
@@ -253,9 +237,8 @@ def _answered(head: Record, call: JsonObject) -> list[Record]:
         output = ""
     uuid = as_text(call.get("id"))
     call_id = uuid or _digest(tool, given, output)
-    called = head._replace(
-        kind="call", tool=tool, arguments=given, call_id=call_id, uuid=uuid or "call/", part=0
-    )
+    head = head._replace(tool=tool, call_id=call_id, uuid=uuid or "call/")
+    called = head._replace(kind="call", arguments=given, part=0)
     broken = bool(call.get("failed"))
     result = called._replace(kind="result", text=output, arguments={}, is_error=broken, part=1)
     return [called, result]
@@ -276,13 +259,9 @@ def _task(head: Record, entry: JsonObject) -> list[Record]:
     if not subject:
         return []
     about = f" – {description}" if description and description != subject else ""
+    text, uuid = f"Task completed: {subject}{about}", f"task/{as_text(entry.get('task'))}"
     given = {"type": "outcome", "caste": head.caste, "relevance_score": 0.6}
-    return [
-        head._replace(
-            kind="item", text=f"Task completed: {subject}{about}", arguments=given,
-            uuid=f"task/{as_text(entry.get('task'))}",
-        )
-    ]  # fmt: skip
+    return [head._replace(kind="item", text=text, arguments=given, uuid=uuid)]
 
 
 _READERS: dict[str, Callable[[Record, JsonObject], list[Record]]] = {
@@ -290,7 +269,10 @@ _READERS: dict[str, Callable[[Record, JsonObject], list[Record]]] = {
     "PostToolUse": _answered,
     "PostToolUseFailure": _answered,
     "PostToolBatch": _batch,
-    "Stop": _stop,
+    "Stop": lambda head, entry: [
+        *_earlier_texts(head, entry),
+        *_last_text(head, f"stop/{as_text(entry.get('prompt_id'))}", entry),
+    ],
     "SubagentStop": _subagent,
     "TaskCompleted": _task,
     "PreCompact": _boundary,

@@ -46,14 +46,9 @@ def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
         if kind == "session_meta" and not session:
             session = as_text(payload.get("id"))
             agent, caste = _agent(session, payload)
+        time = as_text(line.get("timestamp"))
         head = Record(
-            "system",
-            time=as_text(line.get("timestamp")),
-            line=number,
-            session=session,
-            agent=agent,
-            caste=caste,
-            format="codex",
+            "system", time=time, line=number, session=session, agent=agent, caste=caste, format="codex"
         )
         if kind == "compacted":
             yield head._replace(kind="boundary", text=as_text(payload.get("message")))
@@ -75,9 +70,8 @@ def _item(head: Record, payload: JsonObject, running: _Running) -> Iterator[Reco
             role = as_text(payload.get("role"))
             speaker = role if role in {"user", "assistant"} else "system"
             for position, part in parts(payload.get("content")):
-                yield with_part(head, part, speaker)._replace(
-                    part=position, message_id=as_text(payload.get("id"))
-                )
+                record = with_part(head, part, speaker)
+                yield record._replace(part=position, message_id=as_text(payload.get("id")))
         case "function_call" | "custom_tool_call" | "local_shell_call":
             arguments = as_arguments(payload.get("arguments", payload.get("input", payload.get("action"))))
             waited = running.commands.get(str(arguments.get("session_id", "")))

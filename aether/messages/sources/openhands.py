@@ -17,20 +17,14 @@ def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
     """Yield the records of every list of events."""
     for number, value in values:
         events = events_of(value)
-        opening = next(
-            (content_text(event.get("args")) + as_text(event.get("message")) for event in events), ""
-        )
+        first = events[0] if events else {}
+        opening = content_text(first.get("args")) + as_text(first.get("message"))
         instance = value.get("instance_id") if isinstance(value, dict) else None
         session = as_text(instance) or sha256(opening.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         part = 0
         for event in events:
-            head = Record(
-                "system",
-                time=as_text(event.get("timestamp")),
-                line=number,
-                session=session,
-                format="openhands",
-            )
+            time = as_text(event.get("timestamp"))
+            head = Record("system", time=time, line=number, session=session, format="openhands")
             for record in _event(head, event):
                 yield record._replace(part=part)
                 part += 1
@@ -59,15 +53,9 @@ def _event(head: Record, event: JsonObject) -> Iterator[Record]:
         return
     thought = as_text(args.get("thought"))
     if action in _TEXT_ACTIONS:
-        text = (
-            as_text(args.get("content"))
-            or as_text(args.get("final_thought"))
-            or thought
-            or as_text(event.get("message"))
-        )
-        speaker = "user" if event.get("source") == "user" else "assistant"
-        if text:
-            yield head._replace(kind="user" if speaker == "user" else "assistant", text=text)
+        said = as_text(args.get("content")) or as_text(args.get("final_thought"))
+        if text := said or thought or as_text(event.get("message")):
+            yield head._replace(kind="user" if event.get("source") == "user" else "assistant", text=text)
         return
     if thought:
         yield head._replace(kind="assistant", text=thought)
