@@ -221,17 +221,17 @@ def is_request(text: str) -> bool:
 
 def importance(members: Sequence[Message], *, newness: float) -> float:
     """Return how much a group of messages matters; `newness` is 0 for the oldest and 1 for the newest."""
-    return max(map(_importance, members), default=0.0) + NEWNESS_WEIGHT * newness
-
-
-def _importance(message: Message) -> float:
-    called = (dict(block.arguments) for block in message.blocks if block.kind == "call")
-    if any(next(file_changes(arguments), None) is not None for arguments in called):
-        return EDIT_WEIGHT
-    text = message.text[:_HEAD_CHARS]
-    if message.role == "user" and text and is_request(text):
-        return REQUEST_WEIGHT
-    return max((WEIGHTS[classify(one)] for one in sentences(text)[:MESSAGE_SENTENCES]), default=0.0)
+    weights = [0.0]
+    for message in members:
+        text = message.text[:_HEAD_CHARS]
+        called = (dict(block.arguments) for block in message.blocks if block.kind == "call")
+        if any(next(file_changes(arguments), None) is not None for arguments in called):
+            weights.append(EDIT_WEIGHT)
+        elif message.role == "user" and text and is_request(text):
+            weights.append(REQUEST_WEIGHT)
+        else:
+            weights += [WEIGHTS[classify(one)] for one in sentences(text)[:MESSAGE_SENTENCES]]
+    return max(weights) + NEWNESS_WEIGHT * newness
 
 
 class _Line(NamedTuple):
