@@ -85,26 +85,25 @@ class Parts(NamedTuple):
 def partition(messages: Sequence[Message], policy: Policy) -> Parts:
     """Return the groups of `messages` with what holds them, in time proportional to their number."""
     # A summary is a group of its own: a response of the model neither continues in it nor starts with it.
+    earlier = [is_earlier_summary(one) for one in messages]
     found = groups(
         [
-            one._replace(role="user", blocks=one.blocks[:1]) if is_earlier_summary(one) else one
-            for one in messages
+            one._replace(role="user", blocks=one.blocks[:1]) if is_early else one
+            for one, is_early in zip(messages, earlier, strict=True)
         ]
     )
     summaries = tuple(
-        at
-        for at, group in enumerate(found)
-        if len(group.members) == 1 and is_earlier_summary(messages[group.members[0]])
+        at for at, group in enumerate(found) if len(group.members) == 1 and earlier[group.members[0]]
     )
     replaced = {found[at].members[0] for at in summaries}
+    by_user = (at for at, one in enumerate(messages) if one.role == "user" and at not in replaced)
+    # Text or media of the user, beside results of tools.
     asked = [
         at
-        for at, message in enumerate(messages)
-        if message.role == "user" and at not in replaced
-        # Text or media of the user, beside results of tools.
+        for at in by_user
         if any(
-            block.kind in ("media", "other") or (block.kind == "text" and block.text.strip())
-            for block in message.blocks
+            one.kind in ("media", "other") or (one.kind == "text" and one.text.strip())
+            for one in messages[at].blocks
         )
     ]
     opening, newest = (asked[0], asked[-1]) if asked else (-1, -1)
