@@ -10,15 +10,8 @@ from aether.backends.request import instruction, session_request, summary_reques
 from aether.errors import InvalidInput, shown
 
 __all__ = [
-    "Backend",
-    "Completion",
-    "Request",
-    "Settings",
-    "backend",
-    "instruction",
-    "session_request",
-    "summary_request",
-]
+    "Backend", "Completion", "Request", "Settings", "backend", "instruction", "session_request", "summary_request",
+]  # fmt: skip
 
 _MODULES = frozenset({"extractive", "anthropic", "openai", "ollama", "command"})
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from aether import http
 from aether.backends import dialog, model_server
 from aether.backends.base import Completion, Request, Settings
 from aether.backends.request import strict_schema
@@ -26,6 +27,7 @@ _FIXES = {
     403: "Check what ANTHROPIC_API_KEY may do, or use the extractive backend.",
     404: "Check AETHER_MODEL and ANTHROPIC_BASE_URL, or use the extractive backend.",
 }
+_READ_TOKENS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _OUTCOMES: dict[str, dialog.Outcome] = {
     "max_tokens": "cut",
     "refusal": "refused",
@@ -42,10 +44,38 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
     """
     client = _client(settings)
     name = model_server.setting_or_environment(settings.model, "AETHER_MODEL") or DEFAULT_MODEL
+
+    def exchange(prompt: str, room: int, form: JsonObject) -> model_server.Reply:
+        import anthropic
+
+        try:
+            message: Any = client.messages.with_raw_response.create(
+                model=name,
+                max_tokens=room,
+                messages=[{"role": "user", "content": prompt}],
+                timeout=client.timeout,
+                **form,
+            )
+            answered = message.http_response
+        except anthropic.CredentialsError as reason:
+            raise _no_key(f"the anthropic profile cannot be used ({reason}).") from reason
+        except anthropic.APIStatusError as refusal:
+            answered = refusal.response
+        except anthropic.APITimeoutError as reason:
+            return model_server.Reply(0, {}, str(reason), failure="timeout")
+        except anthropic.APIConnectionError as reason:
+            import httpx2
+
+            failure: http.Failure = "dropped"
+            if isinstance(reason.__cause__, httpx2.ConnectError):
+                failure = "unreachable"
+            return model_server.Reply(0, {}, str(reason.__cause__ or reason), failure=failure)
+        return model_server.parsed_reply(answered.status_code, answered.content, answered.headers)
+
     model = dialog.Model(
         name=NAME,
         server=str(client.base_url),
-        exchange=lambda prompt, room, form: _exchange(client, name, prompt, room, form),
+        exchange=exchange,
         read=_read,
         forms=(
             {"output_config": {"format": {"type": "json_schema", "schema": strict_schema(request.schema)}}},
@@ -86,34 +116,6 @@ def _no_key(what: str) -> BackendUnavailable:
     return BackendUnavailable(what, fix="Set ANTHROPIC_API_KEY, or use the extractive backend.", where=NAME)
 
 
-def _exchange(client: Anthropic, model: str, prompt: str, room: int, form: JsonObject) -> model_server.Reply:
-    import anthropic
-
-    try:
-        message: Any = client.messages.with_raw_response.create(
-            model=model,
-            max_tokens=room,
-            messages=[{"role": "user", "content": prompt}],
-            timeout=client.timeout,
-            **form,
-        )
-        answered = message.http_response
-    except anthropic.CredentialsError as reason:
-        raise _no_key(f"the anthropic profile cannot be used ({reason}).") from reason
-    except anthropic.APIStatusError as refusal:
-        answered = refusal.response
-    except anthropic.APITimeoutError as reason:
-        return model_server.Reply(0, {}, str(reason), failure="timeout")
-    except anthropic.APIConnectionError as reason:
-        import httpx2
-
-        connected = not isinstance(reason.__cause__, httpx2.ConnectError)
-        return model_server.Reply(
-            0, {}, str(reason.__cause__ or reason), failure="dropped" if connected else "unreachable"
-        )
-    return model_server.parsed_reply(answered.status_code, answered.content, answered.headers)
-
-
 def _read(body: JsonObject) -> dialog.Answer:
     usage = body.get("usage") or {}
     reason = body.get("stop_reason") or "end_turn"
@@ -123,10 +125,7 @@ def _read(body: JsonObject) -> dialog.Answer:
         outcome=_OUTCOMES.get(reason, "whole"),
         text="".join(texts),
         model=str(body.get("model", "")),
-        input_tokens=sum(
-            usage.get(kind) or 0
-            for kind in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-        ),
+        input_tokens=sum(usage.get(kind) or 0 for kind in _READ_TOKENS),
         output_tokens=usage.get("output_tokens") or 0,
         detail=reason,
     )

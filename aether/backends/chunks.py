@@ -65,9 +65,8 @@ def _grouped(
         if tokens > most and entry[field]:
             frame = size({**entry, field: ""})
             share = max(1, most - frame) / max(1, tokens - frame)
-            pieces = [
-                {**entry, field: text} for text in cut_text(entry[field], int(len(entry[field]) * share))
-            ]
+            texts = cut_text(entry[field], int(len(entry[field]) * share))
+            pieces = [{**entry, field: text} for text in texts]
         for piece in pieces:
             tokens = size(piece)
             if filled and filled + tokens > most:

@@ -59,10 +59,7 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
             thread.start()
         ended = _wait(process, threads, flooded, settings.timeout_seconds)
     finally:
-        _end_group(process)
-        for thread in threads:
-            thread.join(GRACE_SECONDS)
-        _close(process)
+        _end_group(process, threads)
     tail = errors.decode("utf-8", "replace").strip()
     if flooded.is_set():
         raise _failed(f"wrote more than {MAX_OUTPUT_BYTES} bytes.", words, tail)
@@ -157,7 +154,7 @@ def _wait(
     return False
 
 
-def _end_group(process: subprocess.Popen[bytes]) -> None:
+def _end_group(process: subprocess.Popen[bytes], threads: list[Thread]) -> None:
     _signal_group(process, hard=False)
     try:
         process.wait(GRACE_SECONDS)
@@ -166,26 +163,22 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
     finally:
         _signal_group(process, hard=True)
         process.wait()
+    for thread in threads:
+        thread.join(GRACE_SECONDS)
+    for pipe in filter(None, (process.stdin, process.stdout, process.stderr)):
+        with suppress(OSError):
+            pipe.close()
 
 
 def _signal_group(process: subprocess.Popen[bytes], *, hard: bool) -> None:
     if _WINDOWS:
         if process.poll() is None:
-            subprocess.run(  # noqa: S603 - the id is our own child's
-                ["taskkill", "/F", "/T", "/PID", str(process.pid)],  # noqa: S607 - part of Windows
-                capture_output=True,
-                check=False,
-            )
+            kill = ["taskkill", "/F", "/T", "/PID", str(process.pid)]
+            subprocess.run(kill, capture_output=True, check=False)  # noqa: S603 - the id is our own child's
         return
     # The group has the id of the program as long as one of its processes runs.
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL if hard else signal.SIGTERM)
-
-
-def _close(process: subprocess.Popen[bytes]) -> None:
-    for pipe in filter(None, (process.stdin, process.stdout, process.stderr)):
-        with suppress(OSError):
-            pipe.close()
 
 
 def _text(raw: bytes, words: list[str], tail: str) -> str:

@@ -103,32 +103,24 @@ def converse(request: Request, model: Model, *, settings: Settings, count: Count
         empty = session_request({**request.data, "items": []}, feedback=request.feedback)
         ratio = max(1.0, request.data["total_tokens"] / max(1, request.target_tokens))
         most = min(model.input_tokens - count(_prompt(empty)), int(model.answer_tokens * ratio))
-    text = _in_smaller_parts(
-        lambda most: attempt(request, most, dialog), max(SMALLEST_PART_TOKENS, most), size, dialog
-    )
-    spent = dialog.spent
+    most, spent = max(SMALLEST_PART_TOKENS, most), dialog.spent
+    for _ in range(MOST_HALVINGS + 1):
+        text = attempt(request, most, dialog)
+        if text is not None or most <= SMALLEST_PART_TOKENS:
+            break
+        most = max(SMALLEST_PART_TOKENS, min(most, size) // 2)
+    if text is None:
+        raise BackendFailed(
+            f"the prompt is too long for the model, even in parts of {most} tokens ({spent[-1].detail}).",
+            fix="Take a model with a larger window, or use the extractive backend.",
+            where=model.name,
+        )
     read = sum(answer.input_tokens for answer in spent)
     written = sum(answer.output_tokens for answer in spent)
     cost = None
     if settings.input_usd_per_million is not None and settings.output_usd_per_million is not None:
         cost = (read * settings.input_usd_per_million + written * settings.output_usd_per_million) / 1e6
     return Completion(text, model.name, spent[-1].model, read, written, cost, calls=len(spent))
-
-
-def _in_smaller_parts(attempt: Callable[[int], str | None], most: int, size: int, dialog: _Dialog) -> str:
-    """Return the result of `attempt` with parts of at most `most` tokens, or fewer while they are too long."""
-    for _ in range(MOST_HALVINGS + 1):
-        text = attempt(most)
-        if text is not None:
-            return text
-        if most <= SMALLEST_PART_TOKENS:
-            break
-        most = max(SMALLEST_PART_TOKENS, min(most, size) // 2)
-    raise BackendFailed(
-        f"the prompt is too long for the model, even in parts of {most} tokens ({dialog.spent[-1].detail}).",
-        fix="Take a model with a larger window, or use the extractive backend.",
-        where=dialog.model.name,
-    )
 
 
 def _summary_in_turn(request: Request, most: int, dialog: _Dialog) -> str | None:

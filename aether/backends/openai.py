@@ -76,9 +76,8 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
 
 
 def _server(settings: Settings) -> str:
-    address = (model_server.setting_or_environment(settings.base_url, "OPENAI_BASE_URL") or HOSTED).rstrip(
-        "/"
-    )
+    given = model_server.setting_or_environment(settings.base_url, "OPENAI_BASE_URL")
+    address = (given or HOSTED).rstrip("/")
     return address if urlsplit(address).path else f"{address}/v1"
 
 

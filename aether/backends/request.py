@@ -17,12 +17,8 @@ from aether.types import JsonObject
 SCHEMA = "data/schemas/session_answer.schema.json"
 # The prompt for each strategy of a summary.
 SUMMARIES = {
-    "task_state": "summaries/task_state",
-    "brief": "summaries/brief",
-    "decision_log": "summaries/decision_log",
-    "code_delta": "summaries/code_delta",
-    "step_ledger": "summaries/step_ledger",
-    "requirements_ledger": "summaries/requirements_ledger",
+    strategy: f"summaries/{strategy}"
+    for strategy in "task_state brief decision_log code_delta step_ledger requirements_ledger".split()
 }
 # Keywords that all providers accept in a schema for structured output; some refuse bounds and titles.
 _STRICT_KEYWORDS = ("type", "description", "properties", "items", "enum")
@@ -30,12 +26,11 @@ _STRICT_KEYWORDS = ("type", "description", "properties", "items", "enum")
 
 def instruction(handoff: JsonObject) -> JsonObject:
     """Return the `prompt` of a hand-off: `name`, `sha256` and the rendered `text`, without the items."""
+    total = str(handoff["total_tokens"])
     return {
         "name": "architect",
         "sha256": prompts.load("architect").sha256,
-        "text": prompts.render(
-            "architect", **copied_fields(handoff), total_tokens=str(handoff["total_tokens"])
-        ),
+        "text": prompts.render("architect", **copied_fields(handoff), total_tokens=total),
     }
 
 

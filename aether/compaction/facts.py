@@ -502,9 +502,8 @@ def _dropped(facts: Facts, drop: _Drop, places: Sequence[int]) -> Facts:
     if drop.field == "requests" and drop.stay and places:
         # The ids and numbers of a dropped request are kept, as they cost little.
         names = [name for at in places[-NAMED_REQUESTS:] for name in names_in(entries[at])]
-        changed["names"] = tuple(
-            dict.fromkeys((*(name for name in names if name not in facts.names), *facts.names))
-        )
+        added = dict.fromkeys(name for name in names if name not in facts.names)
+        changed["names"] = tuple(dict.fromkeys((*added, *facts.names)))
     return facts._replace(**changed)
 
 
@@ -600,24 +599,23 @@ def _uses(messages: Sequence[Message], positions: Iterable[int]) -> Iterator[tup
     for at in listed:
         for block in messages[at].blocks:
             if block.kind == "text" and messages[at].role != "system":
-                person = messages[at].role == "user"
-                text = clean(_ends(block.text, _TEXT_CHARS))
-                yield (_BY_PERSON if person else _BY_MODEL), names_in(text)
+                weight = _BY_PERSON if messages[at].role == "user" else _BY_MODEL
+                yield weight, names_in(clean(_ends(block.text, _TEXT_CHARS)))
             elif block.kind in _BY_TOOLS:
                 by_tool -= 1
                 if by_tool < _MOST_BY_TOOL:
-                    text = _LISTED.sub(_listed_name, without_injected(_ends(block.text, _HEAD_CHARS)))
+                    # Of a line of `ls -l` only the name is read.
+                    text = _LISTED.sub(
+                        lambda line: (
+                            "" if line[0].startswith("total ") else "".join(_LISTED_NAME.findall(line[0]))
+                        ),
+                        without_injected(_ends(block.text, _HEAD_CHARS)),
+                    )
                     found = identifiers(text)
                     every = (*found.urls, *found.identifiers, *found.numbers, *_COINED.findall(text))
                     ids = (name for name in dict.fromkeys(every) if _is_name(name) and _ID.fullmatch(name))
                     weight = _BY_CALL if block.kind == "call" else _BY_TOOL
                     yield weight, [name for name in ids if not _LINE_NUMBER.fullmatch(name)]
-
-
-def _listed_name(line: re.Match[str]) -> str:
-    """Return the name alone from a line of `ls -l`."""
-    found = _LISTED_NAME.search(line[0])
-    return found[0] if found and not line[0].startswith("total ") else ""
 
 
 def _ends(text: str, most: int) -> str:

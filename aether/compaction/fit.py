@@ -96,7 +96,6 @@ class _Fit(NamedTuple):
 
     @property
     def most_summary(self) -> int:
-        """Return the most tokens that the policy grants a summary."""
         return int(self.policy.summary_share * self.limits.goal)
 
     @property
@@ -106,12 +105,10 @@ class _Fit(NamedTuple):
 
     @property
     def has_prose(self) -> bool:
-        """Return whether the policy wants prose beside the facts."""
         return not {"summarise", "select"}.isdisjoint(self.policy.steps)
 
     @property
     def facts_share(self) -> float:
-        """Return the share of a summary that its facts may use."""
         return FACTS_SHARE if self.has_prose else 1.0
 
     @property
@@ -135,7 +132,6 @@ class _SummaryDraft(NamedTuple):
 
     @property
     def room(self) -> int:
-        """Return the most tokens that it may have."""
         return self.tokens + self.prose
 
 
@@ -216,7 +212,15 @@ def _remove_oldest(run: _Fit, loose: Sequence[int]) -> FitResult:
         # Nothing was removed, so there is nothing to summarise.
         summary = summary._replace(tokens=0, prose=0)
     if "reduce" in run.policy.steps:
-        summary = _shorten_kept(run, summary)
+        # Older messages are shortened to stay below the ceiling, the newest and the opening only to fit at all.
+        kept = [at for at, is_kept in enumerate(draft.kept) if is_kept]
+        newest = {at for at in kept if draft.parts.pair[at] == 0}.union(kept[-1:])
+        older, most = [at for at in kept if at not in newest], limits.limit - summary.tokens
+        steps.shorten_harder(draft, older, most=limits.roomy - summary.tokens)
+        steps.shorten_harder(draft, kept, most=most)
+        if steps.shorten_opening(draft, most=most) and summary.tokens:
+            facts = with_facts_of_cut(summary.whole, draft.messages, draft.parts.opening)
+            summary = _with_facts(run, summary.removed, facts, summary.room)
     if summary.tokens and steps.used_tokens(draft) + summary.tokens > limits.limit:
         summary = _shrink_summary(run, summary)
     return _result(run, effective, summary if summary.tokens else None, folded=False)
@@ -288,19 +292,6 @@ def _sized(run: _Fit, facts: Facts, most: int) -> tuple[Facts, list[str], int]:
     return fit_summary(facts, run.before.version + 1, run.wire, count=run.draft.count, most=most)
 
 
-def _shorten_kept(run: _Fit, summary: _SummaryDraft) -> _SummaryDraft:
-    """Shorten kept messages: older ones to stay below the ceiling, the newest and the opening only to fit at all."""
-    draft, limits = run.draft, run.limits
-    kept = [at for at, is_kept in enumerate(draft.kept) if is_kept]
-    newest = {at for at in kept if draft.parts.pair[at] == 0}.union(kept[-1:])
-    steps.shorten_harder(draft, [at for at in kept if at not in newest], most=limits.roomy - summary.tokens)
-    steps.shorten_harder(draft, kept, most=limits.limit - summary.tokens)
-    if not steps.shorten_opening(draft, most=limits.limit - summary.tokens) or not summary.tokens:
-        return summary
-    facts = with_facts_of_cut(summary.whole, draft.messages, draft.parts.opening)
-    return _with_facts(run, summary.removed, facts, summary.room)
-
-
 def _shrink_summary(run: _Fit, summary: _SummaryDraft) -> _SummaryDraft:
     """Reduce the summary to the tokens that the limit leaves, in the end to its bare frame.
 
@@ -342,13 +333,10 @@ def _result(run: _Fit, effective: Policy, summary: _SummaryDraft | None, *, fold
         summary = summary._replace(prose=max(0, min(summary.prose, limits.ceiling - tokens)))
     kept = tuple(sorted(steps.kept_positions(draft)))
     present = set(kept)
-    version = run.before.version + 1 if summary else 0
-    task = None
+    version, task = run.before.version + 1 if summary else 0, None
     if summary and run.has_prose:
-        texts = removed_texts(draft.messages, summary.removed)
-        task = SummaryTask(
-            run.policy.strategy, version, texts, run.before.prose, summary.facts, summary.prose
-        )
+        said, before = removed_texts(draft.messages, summary.removed), run.before.prose
+        task = SummaryTask(run.policy.strategy, version, said, before, summary.facts, summary.prose)
     stalled = 0 if _fits(run, limits.ceiling, extra) else tokens
     return FitResult(
         effective=effective,
@@ -395,20 +383,13 @@ def _place(draft: Draft, removed: Sequence[int]) -> int:
 
 
 def keep_older(
-    draft: Draft,
-    policy: Policy,
-    loose: Sequence[int],
-    *,
-    goal: int,
-    room: int,
-    least: int,
-    most_messages: int = 0,
-) -> None:
+    draft: Draft, policy: Policy, loose: Sequence[int], *, goal: int, room: int, least: int, most_messages: int = 0,
+) -> None:  # fmt: skip
     """Keep loose groups as far as the goal leaves room beside a summary of `room` tokens.
 
     Requests and instructions of the user come first, then the most important groups if the policy asks for them, then
-    the newest. Requests may leave the summary as little as `least`. If the number of messages counts, only the newest
-    are kept.
+    the newest, until one has no room. Requests may leave the summary as little as `least`. If the number of messages
+    counts, only the newest are kept.
     """
     available = [at for at in loose if not draft.kept[at] and at not in draft.parts.orphans]
     left = len(draft.messages)
@@ -416,10 +397,22 @@ def keep_older(
         left = most_messages - sum(1 for _ in steps.kept_positions(draft))
     else:
         _keep_important(draft, policy, available, goal=goal, room=room, least=least)
-    newest = [at for at in reversed(available) if not draft.kept[at]]
-    _keep_newest(
-        draft, policy, newest, most=goal - steps.used_tokens(draft) - room, most_messages=left, goal=goal
-    )
+    most, kept = goal - steps.used_tokens(draft) - room, 0
+    reasoning = [step for step in policy.steps if step == "drop_reasoning"]
+    for at in [at for at in reversed(available) if not draft.kept[at]]:
+        # A group is kept whole if it fits, without reasoning of finished turns; exploration can be repeated.
+        group = draft.parts.groups[at]
+        steps.restore_group(draft, at)
+        steps.shorten_group(draft, reasoning, at, goal=goal)
+        if steps.group_tokens(draft, at) > most or steps.only_explores(draft.messages, group):
+            steps.shorten_group(draft, policy.steps, at, goal=goal)
+        cost, size = steps.group_tokens(draft, at), len(group.members)
+        if cost > most or size > left:
+            break
+        draft.kept[at] = True
+        most, left, kept = most - cost, left - size, kept + 1
+    if kept:
+        draft.steps.append(f"select: {kept} newer groups kept, as there is room")
 
 
 def _keep_important(
@@ -454,31 +447,6 @@ def _keep_important(
         draft.steps.append(f"select: {len(chosen)} older groups kept for what they say")
 
 
-def _keep_newest(
-    draft: Draft, policy: Policy, newest: Sequence[int], *, most: int, most_messages: int, goal: int
-) -> None:
-    """Keep these groups, the newest first, until one has no room.
-
-    Each is kept whole if it fits, without reasoning of finished turns, otherwise shortened. Exploration, which can be
-    repeated, is shortened at once.
-    """
-    kept = 0
-    reasoning = [step for step in policy.steps if step == "drop_reasoning"]
-    for at in newest:
-        group = draft.parts.groups[at]
-        steps.restore_group(draft, at)
-        steps.shorten_group(draft, reasoning, at, goal=goal)
-        if steps.group_tokens(draft, at) > most or steps.only_explores(draft.messages, group):
-            steps.shorten_group(draft, policy.steps, at, goal=goal)
-        cost, size = steps.group_tokens(draft, at), len(group.members)
-        if cost > most or size > most_messages:
-            break
-        draft.kept[at] = True
-        most, most_messages, kept = most - cost, most_messages - size, kept + 1
-    if kept:
-        draft.steps.append(f"select: {kept} newer groups kept, as there is room")
-
-
 def drop_misplaced(draft: Draft, loose: Sequence[int]) -> None:
     """Drop groups that Gemini would reject: it takes a call only after the user, or after results.
 
@@ -501,11 +469,7 @@ def drop_misplaced(draft: Draft, loose: Sequence[int]) -> None:
 
 def steps_taken(draft: Draft, policy: Policy, *, folded: bool) -> tuple[str, ...]:
     """Return what each step did in the finished draft, with its number and its tokens."""
-    return (*_shortened_steps(draft), *_removed_steps(draft, policy, folded=folded), *draft.steps)
-
-
-def _shortened_steps(draft: Draft) -> Iterator[str]:
-    present = set(steps.kept_positions(draft))
+    parts, present, taken = draft.parts, set(steps.kept_positions(draft)), list[str]()
     cut = [(at, block) for at, block in draft.cuts if at in present]
     saved = {key: draft.cuts[key].tokens_before - draft.cuts[key].tokens_after for key in cut}
     reasoning = {at: draft.given[at] - draft.tokens[at] for at in draft.now if at in present}
@@ -514,29 +478,26 @@ def _shortened_steps(draft: Draft) -> Iterator[str]:
     shorter = [at for at in reasoning if _thoughts(draft.now[at]) < _thoughts(draft.messages[at])]
     if shorter:
         tokens = max(0, sum(reasoning[at] for at in shorter))
-        yield _step("drop_reasoning: {} message{s}", len(shorter), tokens)
+        taken.append(_step("drop_reasoning: {} message{s}", len(shorter), tokens))
     for kind, form in _SHORTENED.items():
         found = [saved[at, block] for at, block in cut if draft.now[at].blocks[block].kind == kind]
         if found:
-            yield _step(form, len(found), sum(found))
-
-
-def _thoughts(message: Message) -> int:
-    return sum(block.kind == "reasoning" for block in message.blocks)
-
-
-def _removed_steps(draft: Draft, policy: Policy, *, folded: bool) -> Iterator[str]:
-    parts = draft.parts
+            taken.append(_step(form, len(found), sum(found)))
     removed = [at for at in range(len(parts.groups)) if not draft.kept[at] and at not in parts.summaries]
     members = [at for group in removed for at in parts.groups[group].members]
     tokens = sum(draft.given[at] for at in members)
     if members and folded:
         explored = ((at, steps.only_explores(draft.messages, parts.groups[at])) for at in removed)
-        yield _step("fold_exploration: {} run{s}", sum(1 for _ in steps.exploration_runs(explored)), tokens)
-    elif members and "summarise" in policy.steps:
-        yield _step("summarise: {} message{s}", len(members), tokens)
+        runs = sum(1 for _ in steps.exploration_runs(explored))
+        taken.append(_step("fold_exploration: {} run{s}", runs, tokens))
     elif members:
-        yield _step("reduce: {} message{s} removed", len(members), tokens)
+        form = "summarise: {} message{s}" if "summarise" in policy.steps else "reduce: {} message{s} removed"
+        taken.append(_step(form, len(members), tokens))
+    return (*taken, *draft.steps)
+
+
+def _thoughts(message: Message) -> int:
+    return sum(block.kind == "reasoning" for block in message.blocks)
 
 
 def _step(form: str, number: int, tokens: int) -> str:
@@ -589,16 +550,14 @@ def fit_findings(draft: Draft, lost: Sequence[str], *, stalled: int) -> Iterator
 def over_budget(draft: Draft, limits: Bounds, summary: int) -> BudgetExceeded:
     """Return the error for a draft that does not fit, with the messages that hold its tokens."""
     parts, present = draft.parts, set(steps.kept_positions(draft))
-    named = {parts.opening, parts.newest} | parts.protected
+    named = parts.protected | {parts.opening}
     shares = [
         ("system prompt and tool schemas", draft.overhead),
         _share(draft, "protected", parts.protected & present),
         _share(draft, "opening request", {parts.opening} & present - parts.protected),
-        _share(
-            draft, "newest message of the user", {parts.newest} & present - parts.protected - {parts.opening}
-        ),
+        _share(draft, "newest message of the user", {parts.newest} & present - named),
         ("summary", summary),
-        _share(draft, "calls and texts that stay", present - named),
+        _share(draft, "calls and texts that stay", present - named - {parts.newest}),
     ]
     parts_named = ", ".join(f"{name} {tokens}" for name, tokens in shares if tokens)
     return BudgetExceeded(

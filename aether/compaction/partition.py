@@ -85,26 +85,25 @@ class Parts(NamedTuple):
 def partition(messages: Sequence[Message], policy: Policy) -> Parts:
     """Return the groups of `messages` with what holds them, in time proportional to their number."""
     # A summary is a group of its own: a response of the model neither continues in it nor starts with it.
+    earlier = [is_earlier_summary(one) for one in messages]
     found = groups(
         [
-            one._replace(role="user", blocks=one.blocks[:1]) if is_earlier_summary(one) else one
-            for one in messages
+            one._replace(role="user", blocks=one.blocks[:1]) if is_early else one
+            for one, is_early in zip(messages, earlier, strict=True)
         ]
     )
     summaries = tuple(
-        at
-        for at, group in enumerate(found)
-        if len(group.members) == 1 and is_earlier_summary(messages[group.members[0]])
+        at for at, group in enumerate(found) if len(group.members) == 1 and earlier[group.members[0]]
     )
     replaced = {found[at].members[0] for at in summaries}
+    by_user = (at for at, one in enumerate(messages) if one.role == "user" and at not in replaced)
+    # Text or media of the user, beside results of tools.
     asked = [
         at
-        for at, message in enumerate(messages)
-        if message.role == "user" and at not in replaced
-        # Text or media of the user, beside results of tools.
+        for at in by_user
         if any(
-            block.kind in ("media", "other") or (block.kind == "text" and block.text.strip())
-            for block in message.blocks
+            one.kind in ("media", "other") or (one.kind == "text" and one.text.strip())
+            for one in messages[at].blocks
         )
     ]
     opening, newest = (asked[0], asked[-1]) if asked else (-1, -1)
@@ -221,17 +220,17 @@ def is_request(text: str) -> bool:
 
 def importance(members: Sequence[Message], *, newness: float) -> float:
     """Return how much a group of messages matters; `newness` is 0 for the oldest and 1 for the newest."""
-    return max(map(_importance, members), default=0.0) + NEWNESS_WEIGHT * newness
-
-
-def _importance(message: Message) -> float:
-    called = (dict(block.arguments) for block in message.blocks if block.kind == "call")
-    if any(next(file_changes(arguments), None) is not None for arguments in called):
-        return EDIT_WEIGHT
-    text = message.text[:_HEAD_CHARS]
-    if message.role == "user" and text and is_request(text):
-        return REQUEST_WEIGHT
-    return max((WEIGHTS[classify(one)] for one in sentences(text)[:MESSAGE_SENTENCES]), default=0.0)
+    weights = [0.0]
+    for message in members:
+        text = message.text[:_HEAD_CHARS]
+        called = (dict(block.arguments) for block in message.blocks if block.kind == "call")
+        if any(next(file_changes(arguments), None) is not None for arguments in called):
+            weights.append(EDIT_WEIGHT)
+        elif message.role == "user" and text and is_request(text):
+            weights.append(REQUEST_WEIGHT)
+        else:
+            weights += [WEIGHTS[classify(one)] for one in sentences(text)[:MESSAGE_SENTENCES]]
+    return max(weights) + NEWNESS_WEIGHT * newness
 
 
 class _Line(NamedTuple):

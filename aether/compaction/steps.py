@@ -248,9 +248,8 @@ def fold_exploration(draft: Draft, groups: Sequence[int], *, goal: int) -> bool:
 
 
 def _explorations(draft: Draft, groups: Sequence[int]) -> list[list[int]]:
-    return list(
-        exploration_runs((at, only_explores(draft.messages, draft.parts.groups[at])) for at in groups)
-    )
+    groups_of = draft.parts.groups
+    return list(exploration_runs((at, only_explores(draft.messages, groups_of[at])) for at in groups))
 
 
 def lower_keep_counts(draft: Draft, policy: Policy, *, most: int, most_messages: int) -> tuple[int, int]:
@@ -359,25 +358,18 @@ def shorten_text(text: str, *, most: int, count: Counter, tokens: int, pointer: 
     width = int(len(text) / max(1, tokens) * max(0, most - MARKER_TOKENS))
     where = f"; full text: {pointer}" if pointer else ""
     for _ in range(_TRIES):
-        head, tail = _sides(text, width)
+        # The cut is at line ends if they are near.
+        ahead, behind = int(width * HEAD_SHARE), width - int(width * HEAD_SHARE)
+        head, tail = text[:ahead], text[len(text) - behind :] if behind else ""
+        end, start = head.rfind("\n"), tail.find("\n")
+        head = head[:end].rstrip() if end >= ahead * (1 - _LINE_SHARE) else head.rstrip()
+        tail = tail[start + 1 :].strip() if 0 <= start <= behind * _LINE_SHARE else tail.strip()
         removed = max(1, tokens - count(head) - count(tail)) if width else tokens
         shorter = "\n".join(filter(None, (head, f"[… {removed:,} tokens cut{where}]", tail)))
         if not width or count(shorter) <= most:
             break
         width = int(width * _NARROWER)
     return shorter
-
-
-def _sides(text: str, width: int) -> tuple[str, str]:
-    """Return a head and a tail of `text` of `width` characters together, cut at line ends if they are near."""
-    ahead, behind = int(width * HEAD_SHARE), width - int(width * HEAD_SHARE)
-    head, tail = text[:ahead], text[len(text) - behind :] if behind else ""
-    end, start = head.rfind("\n"), tail.find("\n")
-    if end >= ahead * (1 - _LINE_SHARE):
-        head = head[:end]
-    if 0 <= start <= behind * _LINE_SHARE:
-        tail = tail[start + 1 :]
-    return head.rstrip(), tail.strip()
 
 
 def shorten_blocks(
@@ -448,21 +440,12 @@ def only_explores(messages: Sequence[Message], group: Group) -> bool:
     blocks = [block for message in members for block in message.blocks]
     reads = [only_reads(block) for block in blocks if block.kind == "call"]
     failed = any(block.kind == "result" and block.is_error for block in blocks)
-    asked = any(
-        message.role == "user" and any(block.kind == "text" for block in message.blocks)
-        for message in members
-    )
+    said = [(one.role, block.text) for one in members for block in one.blocks if block.kind == "text"]
+    asked = any(role == "user" for role, _ in said)
     if not reads or not all(reads) or failed or asked or group.open:
         return False
     # A finding or its cause cannot be had again by reading again.
-    said = (
-        block.text
-        for one in members
-        if one.role == "assistant"
-        for block in one.blocks
-        if block.kind == "text"
-    )
-    return not any(map(_asserts, said))
+    return not any(_asserts(text) for role, text in said if role == "assistant")
 
 
 def only_reads(call: Block) -> bool:

@@ -81,7 +81,9 @@ def parsed(text: str) -> Summary | None:
         return None  # several, or one within another text
     fields: dict[str, Any] = {}
     prose = ""
-    for heading, body in _sections(lines[1:-1]):
+    # The note is above the first heading.
+    for part in "\n".join(["", *lines[1:-1]]).split("\n## ")[1:]:
+        heading, *body = part.split("\n")
         section = _BY_HEADING.get(heading)
         if heading == _PROSE:
             prose = _ESCAPED.sub("", "\n".join(body))
@@ -117,18 +119,6 @@ def _written(section: _Section, facts: Facts) -> Iterator[str]:
     yield f"## {section.heading}"
     written = [_BETWEEN.join(map(_name, entries))] if section is _NAMES else map(section.write, entries)
     yield from (f"- {entry}".replace("\n", "\n  ") for entry in written)
-
-
-def _sections(lines: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield each heading with the lines below it; the note is above the first one."""
-    heading, body = "", list[str]()
-    for line in lines:
-        if line.startswith("## "):
-            yield heading, body
-            heading, body = line[3:], []
-        else:
-            body.append(line)
-    yield heading, body
 
 
 def _entries(body: Iterable[str]) -> list[str]:

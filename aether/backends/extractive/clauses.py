@@ -225,7 +225,10 @@ def trim(sentence: str, *, names: frozenset[str] = frozenset(), spoken: bool = F
         text = _LEAD_IN.sub("", _OPENER.sub("", text, count=1), count=1)
     parts = _QUOTED.split(text)
     parts[::2] = [_SO.sub(r"\1", _FILLER.sub("", part)) for part in parts[::2]]
-    text = _ASIDE.sub(_aside, "".join(parts))
+    text = _ASIDE.sub(
+        lambda aside: aside[0] if any(identifiers(aside[0])) or any(map(str.isupper, aside[0][2:])) else "",
+        "".join(parts),
+    )
     if spoken:
         text = _SUBJECT.sub("", _SPEECH_FILLER.sub("", text), count=1)
     return text.strip(" ,")
@@ -313,8 +316,3 @@ def _called(names: frozenset[str]) -> re.Pattern[str]:
     shorts = {name[:length] for name in names for length in range(3, len(name) + 1)}
     called = "|".join(re.escape(short) for short in sorted(shorts, key=lambda short: (-len(short), short)))
     return re.compile(rf",? (?:{called})(?=[!.?]*$|[!,])|(?<=[Tt]hanks) (?:{called})\b|^(?:{called})[,!] ")
-
-
-def _aside(found: re.Match[str]) -> str:
-    named = identifiers(found.group())
-    return found.group() if any(named) or any(letter.isupper() for letter in found.group()[2:]) else ""

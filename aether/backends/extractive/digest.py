@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 from aether.backends.extractive.clauses import Clause, is_machine_text, unbulleted
@@ -111,30 +112,22 @@ def write_summary(task: JsonObject, *, count: Counter) -> str:
     # The form that `score` weighs; required statements are in the facts.
     newest = max((line.at for line in lines), default=0) or 1
     previous = sum(line.at == BEFORE for line in lines)
-    ages = (
-        place / previous if line.at == BEFORE else 1 + line.at / newest for place, line in enumerate(lines)
-    )
-    items = [
-        {
-            "id": str(place),
-            "type": line.sort,
-            "content": line.text,
-            "metadata": {"relevance_score": _worth(line, age)},
-        }
-        for place, (line, age) in enumerate(zip(lines, ages, strict=True))
-    ]
+    items = []
+    for place, line in enumerate(lines):
+        age = place / previous if line.at == BEFORE else 1 + line.at / newest
+        known_as = {"id": str(place), "type": line.sort, "content": line.text}
+        items.append(known_as | {"metadata": {"relevance_score": _worth(line, age)}})
     handoff = {"items": items, "protected": [], "signals": [], "required": []}
     ranking = ordered(weigh_clauses(clauses, handoff, count=count))
 
     def written(places: Sequence[int]) -> str:
         return form.write([lines[place] for place in sorted(places)])
 
+    def cost(places: Sequence[int]) -> int:
+        return count(written(places))
+
     # The one right behind the front is known to be too long.
-    return written(
-        longest_fitting(
-            ranking, lambda places: count(written(places)), most=task["max_tokens"], tried=1 + TRIED
-        )
-    )
+    return written(longest_fitting(ranking, cost, most=task["max_tokens"], tried=1 + TRIED))
 
 
 def _known(facts: JsonObject) -> frozenset[str]:
@@ -175,7 +168,11 @@ def candidate_lines(task: JsonObject) -> list[Line]:
 
 def _lines(said: Sequence[JsonObject]) -> Iterator[Line]:
     yield from _command_lines(said)
-    last = _ends_of_turns(said)
+    # The model's last text before each text of a person, and at the end.
+    speech = ((nth, one["role"]) for nth, one in enumerate(said) if one["role"] == "user" or not one["tool"])
+    turns = [(nth, role) for nth, role in speech if role in {"user", "assistant"}]
+    pairs = pairwise([*turns, (-1, "user")])
+    last = {nth for (nth, role), (_, after) in pairs if role == "assistant" and after == "user"}
     before = ""
     for nth, one in enumerate(said):
         text = clean(without_injected(_ends(one["text"]))) if not one["tool"] else ""
@@ -196,19 +193,6 @@ def _lines(said: Sequence[JsonObject]) -> Iterator[Line]:
                 if classify(each) not in {"chatter", "exploration"}:
                     yield _line(one["at"], "noted", each)
             before = text
-
-
-def _ends_of_turns(said: Sequence[JsonObject]) -> set[int]:
-    """Return the places of the model's last text before each text of a person, and at the end."""
-    found: set[int] = set()
-    last = -1
-    for nth, one in enumerate(said):
-        if one["role"] == "user" and last >= 0:
-            found.add(last)
-            last = -1
-        elif one["role"] == "assistant" and not one["tool"]:
-            last = nth
-    return found | {last}
 
 
 def _plain(found: Iterable[str]) -> list[str]:
@@ -327,11 +311,8 @@ def _present_state(lines: Sequence[Line]) -> list[Line]:
 
 
 def _numbered(lines: Sequence[Line]) -> str:
-    asked = ("Asked: " if line.sort == "asked" else "" for line in lines)
-    return "\n".join(
-        f"{nth}. {mark}{line.text}"
-        for nth, (mark, line) in enumerate(zip(asked, lines, strict=True), start=1)
-    )
+    texts = (f"Asked: {line.text}" if line.sort == "asked" else line.text for line in lines)
+    return "\n".join(f"{nth}. {text}" for nth, text in enumerate(texts, start=1))
 
 
 def _as_written(lines: Sequence[Line]) -> str:
@@ -340,15 +321,15 @@ def _as_written(lines: Sequence[Line]) -> str:
 
 def _decisions(lines: Sequence[Line]) -> list[Line]:
     """Return each decision as a line of the log: its position, the decision, and its reason."""
-    logged = [line for line in lines if line.sort == "decided" or PARTS in line.text]
-    return [line if line.at == BEFORE else line._replace(text=_decision(line)) for line in logged]
-
-
-def _decision(line: Line) -> str:
-    reason = _REASON.search(line.text)
-    decided = line.text[: reason.start()] if reason else line.text
-    rationale = line.text[reason.end() :] if reason else NOTHING
-    return f"[{line.at}] " + PARTS.join((decided, rationale, NOTHING, NOTHING))
+    logged = []
+    for line in lines:
+        if line.at == BEFORE and (line.sort == "decided" or PARTS in line.text):
+            logged.append(line)
+        elif line.sort == "decided" or PARTS in line.text:
+            decided, *reason = _REASON.split(line.text, maxsplit=1)
+            entry = PARTS.join((decided, *(reason or [NOTHING]), NOTHING, NOTHING))
+            logged.append(line._replace(text=f"[{line.at}] {entry}"))
+    return logged
 
 
 def _requirements(lines: Sequence[Line]) -> list[Line]:

@@ -27,8 +27,6 @@ from aether.types import Counter
 
 # Worth of a repeated term, as a share of its first use.
 REPEATED = 0.2
-
-
 # Tiers, lower ones first, whatever they cost: purpose and results; required, in this order; a changed file; binding; the
 # purpose of an item; worth keeping; filler; kept only if another clause depends on it.
 FRAMES, RULES, DECIDES, BLOCKS, TOUCHED, BINDS, OPENS, WORTH, FILLS, DEPENDENT = range(10)
@@ -96,8 +94,6 @@ _NEGATIONS = frozenset(
     "not no never none cannot can't don't doesn't didn't won't isn't wasn't without nor neither".split()
 )
 _NAME = lazy(r"(?<=[a-z,'’] )[A-Z][\w'’-]+(?: [A-Z][\w'’-]+)*|\"[^\"]{2,60}\"")
-
-
 _QUESTION_MARK = lazy("[?？]")
 _REMARK = lazy(
     r"(?:you|your|that|that's|this|sounds|it sounds|it's|glad|hope|can't wait|keep|enjoy|have)\b",
@@ -147,18 +143,20 @@ def weigh_clauses(clauses: Sequence[Clause], handoff: Mapping[str, Any], *, coun
     }
     wanted = {its for clause, its in zip(clauses, said, strict=True) if clause.required}
     met: set[tuple[str, ...]] = set()
-    frame = _frame(clauses, items)
+    # The first request and the last results are the frame of the summary.
+    opening = [one for one in clauses if one.leads and not one.speaker and may_frame(one.text)]
+    asked = [one.place for one in opening if items[one.item]["type"] in REQUEST_TYPES]
+    done = [one.place for one in opening if is_result(items[one.item])]
+    frame = {*asked[:1], *done[-LAST_RESULTS:]}
     weights = []
     for clause, its_words, its_terms in zip(clauses, said, terms, strict=True):
         topical = {term: worth * (1 + TOPIC * math.log(spread[term])) for term, worth in its_terms.items()}
-        factor = _factor(clause, items) * _steering(clause, its_terms, signals)
+        factor = _factor(clause, items, its_terms, signals)
         # Of two equal clauses, the required one is kept.
         again = its_words in met if clause.required else its_words in seen or its_words in wanted
-        tier = (
-            DEPENDENT
-            if not its_words or again
-            else _tier(clause, items[clause.item], named="required" in handoff)
-        )
+        tier = DEPENDENT
+        if its_words and not again:
+            tier = _tier(clause, items[clause.item], named="required" in handoff)
         if tier < DEPENDENT and not clause.required and clause.place in frame:
             tier = FRAMES
         seen.add(its_words)
@@ -169,17 +167,9 @@ def weigh_clauses(clauses: Sequence[Clause], handoff: Mapping[str, Any], *, coun
     return weights
 
 
-def _frame(clauses: Sequence[Clause], items: Sequence[Mapping[str, Any]]) -> set[int]:
-    """Return the places of the first request and the last results: the summary is made of them."""
-    opening = [
-        clause
-        for clause in clauses
-        if clause.leads and not clause.speaker and len(clause.text) <= FRAME_CHARS and clause.text[-1] != ":"
-        if len(clause.text.split()) >= LEAST_FRAME_WORDS
-    ]
-    asked = [clause.place for clause in opening if items[clause.item]["type"] in REQUEST_TYPES]
-    done = [clause.place for clause in opening if is_result(items[clause.item])]
-    return {*asked[:1], *done[-LAST_RESULTS:]}
+def may_frame(text: str) -> bool:
+    """Return whether the opening `text` of an item is neither too long nor too short for a summary."""
+    return len(text) <= FRAME_CHARS and text[-1] != ":" and len(text.split()) >= LEAST_FRAME_WORDS
 
 
 def is_result(item: Mapping[str, Any]) -> bool:
@@ -212,7 +202,12 @@ def _terms(text: str, said: Sequence[str]) -> dict[str, float]:
     return terms
 
 
-def _factor(clause: Clause, items: Sequence[Mapping[str, Any]]) -> float:
+def _factor(
+    clause: Clause,
+    items: Sequence[Mapping[str, Any]],
+    terms: Mapping[str, float],
+    signals: Sequence[tuple[str, float, frozenset[str]]],
+) -> float:
     item = items[clause.item]
     factor = TYPE_FACTORS.get(item["type"], 1.0) * KIND_FACTORS[clause.kind]
     factor *= RELEVANCE_AT_ZERO + float(item["metadata"].get("relevance_score", 0.5))
@@ -221,7 +216,13 @@ def _factor(clause: Clause, items: Sequence[Mapping[str, Any]]) -> float:
         factor *= QUESTION if _asks(clause.text) else REMARK if _REMARK.match(clause.text) else 1
         answers = clause.item and _QUESTION_MARK.search(items[clause.item - 1]["content"])
         factor *= ANSWER if answers else 1
-    return factor
+    raised = 1.0
+    for signal, strength, wanted in signals:
+        # A signal raises a clause by the share of its words in it.
+        shared = sum(root in terms for root in wanted)
+        if signal != "REDIRECT" or clause.kind == "constraint" or _NEGATIONS & terms.keys():
+            raised += STEERED * strength * shared / max(1, len(wanted))
+    return factor * raised
 
 
 def _asks(text: str) -> bool:
@@ -253,27 +254,8 @@ def _tier(clause: Clause, item: Mapping[str, Any], *, named: bool) -> int:
 
 
 def _signal(signal: Mapping[str, Any]) -> tuple[str, float, frozenset[str]]:
-    context = str(signal["metadata"].get("context", ""))
-    return (
-        signal["type"],
-        float(signal.get("effective_strength", signal["strength"])),
-        frozenset(stems(context)),
-    )
-
-
-def _steering(
-    clause: Clause, terms: Mapping[str, float], signals: Sequence[tuple[str, float, frozenset[str]]]
-) -> float:
-    """Return how much the active signals raise a clause: by the share of their words in it."""
-    raised = 1.0
-    for kind, strength, wanted in signals:
-        shared = sum(root in terms for root in wanted)
-        if not shared or (
-            kind == "REDIRECT" and clause.kind != "constraint" and not _NEGATIONS & terms.keys()
-        ):
-            continue
-        raised += STEERED * strength * shared / len(wanted)
-    return raised
+    strength = float(signal.get("effective_strength", signal["strength"]))
+    return signal["type"], strength, frozenset(stems(str(signal["metadata"].get("context", ""))))
 
 
 def ordered(weights: Sequence[Weight]) -> list[int]:

@@ -13,13 +13,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from aether.backends.extractive.clauses import HIGH_RELEVANCE, Clause, is_machine_text
-from aether.backends.extractive.score import (
-    FRAME_CHARS,
-    LEAST_FRAME_WORDS,
-    REQUEST_TYPES,
-    RESULT_TYPES,
-    is_result,
-)
+from aether.backends.extractive.score import REQUEST_TYPES, RESULT_TYPES, is_result, may_frame
 from aether.text.regex import lazy
 from aether.text.words import sentences
 from aether.types import JsonObject
@@ -77,16 +71,18 @@ def compose_session(
     statements = _statements(handoff, clauses, sorted(kept))
     summary = [] if handoff.get("summarised") else _summary(statements, handoff)
     rest = _without(statements, summary)
-    alone = _alone(rest, most=int(target_tokens * STRUCTURE_SHARE / ENTRY_TOKENS))
-    decisions = [
-        statement
-        for statement in alone
-        if (
-            statement.required == "decision"
-            if "required" in handoff
-            else "decision" in (statement.type, statement.kind)
-        )
-    ]
+    # The most informative statements get entries of their own, as structure may cost. One that may become a pattern
+    # always does: in one entry with its neighbours it would become one with them.
+    must = {one.place for one in rest if one.relevance > PROMOTED}
+    worthy = [one for one in rest if one.place not in must and _rank(one) > 0]
+    worthy.sort(key=lambda one: (-_rank(one), -one.relevance, one.place))
+    most = max(LEAST_ALONE, int(target_tokens * STRUCTURE_SHARE / ENTRY_TOKENS))
+    places = must | {one.place for one in worthy[:most]}
+    alone = [one for one in rest if one.place in places]
+    if "required" in handoff:
+        decisions = [one for one in alone if one.required == "decision"]
+    else:
+        decisions = [one for one in alone if "decision" in (one.type, one.kind)]
     others = _without(alone, decisions)
     outcomes = [statement for statement in others if _is_outcome(statement)]
     name = handoff["compression_id"]
@@ -135,18 +131,6 @@ def _without(statements: Sequence[Statement], others: Sequence[Statement]) -> li
     return [statement for statement in statements if statement.place not in places]
 
 
-def _alone(statements: Sequence[Statement], *, most: int) -> list[Statement]:
-    """Return the statements that get entries of their own, in order: the most informative, as structure may cost.
-
-    A statement that may become a pattern always does: in one entry with its neighbours it would become one with them.
-    """
-    must = {statement.place for statement in statements if statement.relevance > PROMOTED}
-    worthy = [statement for statement in statements if statement.place not in must and _rank(statement) > 0]
-    worthy.sort(key=lambda statement: (-_rank(statement), -statement.relevance, statement.place))
-    places = must | {statement.place for statement in worthy[: max(LEAST_ALONE, most)]}
-    return [statement for statement in statements if statement.place in places]
-
-
 def _rank(statement: Statement) -> int:
     high = statement.relevance > HIGH_RELEVANCE
     if statement.required:
@@ -179,20 +163,12 @@ def _summary(statements: Sequence[Statement], handoff: Mapping[str, Any]) -> lis
     if spoken and sum(len(entry.text) for entry in statements) <= SHARED_CHARS:
         return list(statements)  # a short talk is one paragraph
     fit = [entry for entry in statements if not entry.required and entry.relevance <= PROMOTED]
-    opening = [
-        entry
-        for entry in fit
-        if entry.leads and entry.whole and len(entry.text) <= FRAME_CHARS and entry.text[-1] != ":"
-        if len(entry.text.split()) >= LEAST_FRAME_WORDS
-    ]
+    opening = [entry for entry in fit if entry.leads and entry.whole and may_frame(entry.text)]
     asked = [entry for entry in opening if entry.type in REQUEST_TYPES][:1]
     done = [entry for entry in opening if is_result(handoff["items"][entry.item])][-1:]
     chosen = [*asked, *done]
-    outcomes = [
-        entry
-        for entry in fit
-        if entry.type not in RESULT_TYPES | REQUEST_TYPES and _is_outcome(entry) and _is_sentence(entry)
-    ]
+    others = (entry for entry in fit if entry.type not in RESULT_TYPES | REQUEST_TYPES)
+    outcomes = [entry for entry in others if _is_outcome(entry) and _is_sentence(entry)]
     for entry in (*reversed(outcomes), *(entry for entry in fit if entry.speaker)):
         room = SUMMARY_CHARS - sum(len(taken.text) for taken in chosen)
         if len(chosen) < SUMMARY_STATEMENTS and entry not in chosen and len(entry.text) <= room:
