@@ -404,7 +404,16 @@ def adapt_next_phase(
     ]
     if not patterns or (before is not None and before["adapted_from"] == phase):
         return Change({})
-    adaptation = _adaptation(patterns, phase, now)
+    names = ["FOCUS" if pattern["type"] in FOCUS_TYPES else "REDIRECT" for pattern in patterns]
+    texts = [(name, pattern["pattern"]) for name, pattern in zip(names, patterns, strict=True)]
+    adaptation: Adaptation = {
+        "inherited_focus": [text for name, text in texts if name == "FOCUS"],
+        "inherited_constraints": [text for name, text in texts if name == "REDIRECT"],
+        "success_patterns": [each["id"] for each in patterns if each["type"] == "success_pattern"],
+        "failure_patterns": [each["id"] for each in patterns if each["type"] == "failure_pattern"],
+        "adapted_from": phase,
+        "adapted_at": clock.stamp(now),
+    }
     # Signals of an earlier phase for the same patterns are withdrawn, so that they do not add up.
     renewed = {pattern["id"] for pattern in patterns}
     superseded = [
@@ -413,12 +422,15 @@ def adapt_next_phase(
         if signal["metadata"].get("source") == ADAPTATION_SOURCE
         and signal["metadata"].get("pattern_id") in renewed
     ]
+    # Without the guard of the colony's state, because these signals come from its own memory.
     emitted = [
-        _pattern_signal(
-            pheromones, pattern, now=now, phase=following, id=new_id(_signal_type(pattern).lower(), now, nth)
+        signals.emit(
+            pheromones, name, pattern["pattern"], now=now, id=new_id(name.lower(), now, nth),
+            strength=FOCUS_STRENGTH if name == "FOCUS" else REDIRECT_STRENGTH, source=ADAPTATION_SOURCE,
+            phase=following, metadata={"pattern_id": pattern["id"]},
         )
-        for nth, pattern in enumerate(patterns)
-    ]
+        for nth, (name, pattern) in enumerate(zip(names, patterns, strict=True))
+    ]  # fmt: skip
     return join_changes(
         Change({DOCUMENT: _roadmap(colony, following, {"adaptation": adaptation})}),
         signals.withdraw(pheromones, superseded, now=now),
@@ -444,30 +456,3 @@ def complete_and_adapt(documents: Mapping[str, Any], phase: int, *, now: datetim
 
     change = chain_changes(documents, complete, adapt)
     return change._replace(result=change.result[0])
-
-
-def _adaptation(patterns: list[Pattern], phase: int, now: datetime) -> Adaptation:
-    return {
-        "inherited_focus": [p["pattern"] for p in patterns if _signal_type(p) == "FOCUS"],
-        "inherited_constraints": [p["pattern"] for p in patterns if _signal_type(p) == "REDIRECT"],
-        "success_patterns": [p["id"] for p in patterns if p["type"] == "success_pattern"],
-        "failure_patterns": [p["id"] for p in patterns if p["type"] == "failure_pattern"],
-        "adapted_from": phase,
-        "adapted_at": clock.stamp(now),
-    }
-
-
-def _signal_type(pattern: Pattern) -> str:
-    return "FOCUS" if pattern["type"] in FOCUS_TYPES else "REDIRECT"
-
-
-def _pattern_signal(
-    pheromones: Mapping[str, Any], pattern: Pattern, *, now: datetime, phase: int, id: str
-) -> Change:
-    # Without the guard of the colony's state, because these signals come from its own memory.
-    name = _signal_type(pattern)
-    return signals.emit(
-        pheromones, name, pattern["pattern"], now=now, id=id,
-        strength=FOCUS_STRENGTH if name == "FOCUS" else REDIRECT_STRENGTH, source=ADAPTATION_SOURCE,
-        phase=phase, metadata={"pattern_id": pattern["id"]},
-    )  # fmt: skip

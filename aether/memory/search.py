@@ -89,7 +89,11 @@ def search(
     said = query_terms(query)
     ids = frozenset(plain_text(each) for each in (query.strip(), *query.split()))
     matches = _matches(memory, _Query(query, said, ids, keep, now), archived)
-    chosen = _sorted(each for each in matches if _wanted(each.entry, keep, layers))
+    chosen = [each for each in matches if _wanted(each.entry, keep, layers)]
+    # By kind and score, then newest first, by layer and by id: no two are equal.
+    chosen.sort(key=lambda match: (LAYERS.index(match.entry.layer), match.entry.row.id))
+    chosen.sort(key=lambda match: match.entry.row.at, reverse=True)
+    chosen.sort(key=lambda match: (match.tier, -match.score))
     if by_layer:  # the order fixed by requirement 004: layer, then relevance, then recency
         chosen.sort(key=lambda match: match.entry.row.at, reverse=True)
         chosen.sort(key=lambda match: -match.relevance)
@@ -222,14 +226,6 @@ def _wanted(entry: SearchEntry, keep: Filter, layers: frozenset[str]) -> bool:
     )
 
 
-def _sorted(matches: Iterable[_Match]) -> list[_Match]:
-    """Return the matches by kind and score, then newest first, by layer and by id: no two are equal."""
-    ordered = sorted(matches, key=lambda match: (LAYERS.index(match.entry.layer), match.entry.row.id))
-    ordered.sort(key=lambda match: match.entry.row.at, reverse=True)
-    ordered.sort(key=lambda match: (match.tier, -match.score))
-    return ordered
-
-
 def _hits(
     memory: Mapping[str, Any], matches: Sequence[_Match], said: QueryTerms, archived: Source, context: int
 ) -> list[JsonObject]:
@@ -243,42 +239,34 @@ def _hits(
         entry = match.entry
         if entry.layer == "archive":
             entry = entry._replace(value=items.get(entry.place, {}))
-        hit = _hit(match, entry, said)
+        hit: JsonObject = {
+            "id": str(entry.value.get("session_id") or entry.value.get("id") or entry.row.id),
+            "layer": entry.layer,
+            "layer_priority": LAYERS.index(entry.layer),
+            "relevance": round(match.relevance, _DECIMALS),
+            "score": round(match.score, _DECIMALS),
+            "why": _WHY[match.tier],
+            "matched": [said.spelled[term] for term in said.weights if term in match.held],
+            "type": entry.row.type,
+            "phase": int(entry.row.phase) if entry.row.phase.isdecimal() else None,
+            "at": entry.row.at,
+            "content": entry_text(entry),
+            "entry": entry.value,
+        }
         if entry.place in records:
             hit["archived"] = {key: value for key, value in records[entry.place].items() if key in _ARCHIVED}
         if context:
-            hit["neighbours"] = _neighbours(items, entry.place, context)
+            around = {"before": range(-context, 0), "after": range(1, context + 1)}
+            hit["neighbours"] = {
+                side: [
+                    {key: items[at].get(key) for key in ("id", "type", "content")}
+                    for at in (entry.place + step for step in steps)
+                    if at in items
+                ]
+                for side, steps in around.items()
+            }
         hits.append(hit)
     return hits
-
-
-def _hit(match: _Match, entry: SearchEntry, said: QueryTerms) -> JsonObject:
-    return {
-        "id": str(entry.value.get("session_id") or entry.value.get("id") or entry.row.id),
-        "layer": entry.layer,
-        "layer_priority": LAYERS.index(entry.layer),
-        "relevance": round(match.relevance, _DECIMALS),
-        "score": round(match.score, _DECIMALS),
-        "why": _WHY[match.tier],
-        "matched": [said.spelled[term] for term in said.weights if term in match.held],
-        "type": entry.row.type,
-        "phase": int(entry.row.phase) if entry.row.phase.isdecimal() else None,
-        "at": entry.row.at,
-        "content": entry_text(entry),
-        "entry": entry.value,
-    }
-
-
-def _neighbours(items: Mapping[int, JsonObject], place: int, reach: int) -> JsonObject:
-    def shown_items(places: Iterable[int]) -> list[JsonObject]:
-        return [
-            {key: items[at].get(key) for key in ("id", "type", "content")} for at in places if at in items
-        ]
-
-    return {
-        "before": shown_items(range(place - reach, place)),
-        "after": shown_items(range(place + 1, place + reach + 1)),
-    }
 
 
 # BM25: notes are short, so repetition and length mean less than in documents (k1 1.2, b 0.75 there).

@@ -228,7 +228,10 @@ def _succeeded(work: Work, call: Call, record: Record) -> list[Note]:
     if call["command"] and is_notable(call["command"]) and not solved:
         notes += _ran(work, call["command"], text, call["at"])
     elif call["text"]:
-        notes.append(_action_note(call, text))
+        answer = redact(" ".join(without_escapes(text).split()))
+        did = call["text"] + (f" → {shorten(answer, OUTPUT_CHARS)}" if answer else "")
+        plan = Note(call["at"], f"Plan approved: {call['text']}", "decision", "plan")
+        notes.append(plan if call["tool"] == "ExitPlanMode" else Note(call["at"], did, "command", "did"))
     return notes
 
 
@@ -322,11 +325,3 @@ def _solution_note(failure: Failure, call: Call, output: str) -> Note:
     content = f"{_failure_note(failure).content}\nWorked {way}" + (f": {end}" if end else ".")
     solved = failure["at"] | {"time": call["at"]["time"]}  # keyed by the failure, dated by its fix
     return Note(solved, content, "solution", "fixed")
-
-
-def _action_note(call: Call, output: str) -> Note:
-    if call["tool"] == "ExitPlanMode":
-        return Note(call["at"], f"Plan approved: {call['text']}", "decision", "plan")
-    answer = redact(" ".join(without_escapes(output).split()))
-    content = call["text"] + (f" → {shorten(answer, OUTPUT_CHARS)}" if answer else "")
-    return Note(call["at"], content, "command", "did")
