@@ -282,10 +282,7 @@ def _cut(lines: list[str], *, first: int = 1, total: int = 0) -> list[str]:
     if not total:
         return [*shown_lines, f"{cut}. View a directory below to see more.]"]
     last = first + len(shown_lines) - 1
-    return [
-        *shown_lines,
-        f"{cut}: lines {first} to {last} of {total}. Use view_range to see the others.]",
-    ]
+    return [*shown_lines, f"{cut}: lines {first} to {last} of {total}. Use view_range to see the others.]"]
 
 
 def _create(tree: _Tree, given: Mapping[str, Any]) -> Answer:
