@@ -18,7 +18,7 @@ from aether.text.identifiers import identifiers
 from aether.text.regex import lazy
 from aether.text.similarity import Index, containing, index, mentioning, nearest
 from aether.text.words import sentences
-from aether.types import Counter, Handoff, HighValueItem, Item, JsonObject
+from aether.types import Counter, Handoff, Item, JsonObject
 
 Why = Literal["protected", "constraint", "decision", "blocker"]
 
@@ -48,11 +48,8 @@ _FIELDS = (
     ("high_value_items", ("content",)),
 )
 _TYPED: dict[str, Why] = {
-    "decision": "decision",
-    "constraint": "constraint",
-    "preference": "constraint",
-    "blocker": "blocker",
-}
+    "decision": "decision", "constraint": "constraint", "preference": "constraint", "blocker": "blocker",
+}  # fmt: skip
 # Items of these types mention failures that were repaired.
 _PAST = frozenset({"solution", "outcome", "decision"})
 _SOLVED = lazy(
@@ -100,7 +97,7 @@ def gate(handoff: Handoff, session: Mapping[str, Any], *, count: Counter) -> Gat
         else:
             room -= tokens
             carried.append(each)
-    restored: list[HighValueItem] = [
+    restored: list[JsonObject] = [
         {
             "content": each.content, "relevance_score": each.relevance, "type": each.type, "carried": True,
             **({"injected": True} if each.injected else {}),
@@ -181,16 +178,12 @@ def _stated(item: Item) -> Iterator[Required]:
     ):
         yield _required(item, without_lead_in(text), why)
         return
-    found = [
-        (sentence, binding_kind(sentence)) for sentence in sentences(text) if len(sentence) <= STATEMENT_CHARS
-    ]
-    stated = [
-        (sentence, kind)
-        for sentence, kind in found
-        if kind and (kind != "blocker" or item["type"] not in _PAST)
-    ]
-    for sentence, kind in stated:
-        yield _required(item, without_lead_in(sentence), cast(Why, kind))
+    stated = False
+    for sentence in sentences(text):
+        kind = binding_kind(sentence) if len(sentence) <= STATEMENT_CHARS else None
+        if kind and (kind != "blocker" or item["type"] not in _PAST):
+            stated = True
+            yield _required(item, without_lead_in(sentence), cast(Why, kind))
     if why and not stated and len(text) <= STATEMENT_CHARS:
         yield _required(item, text, why)
 

@@ -586,15 +586,11 @@ def recount(memory: Mapping[str, Any], settings: JsonObject, count: Counter) -> 
         original = (
             round(session["original_tokens"] * after / before) if before else session["original_tokens"]
         )
-        path = f"/short_term_memory/sessions/{place}"
+        ratio = compression_ratio(original, after)
+        values = {"original_tokens": original, "compressed_tokens": after, "compression_ratio": ratio}
         patch += [
-            {"op": "replace", "path": f"{path}/original_tokens", "value": original},
-            {"op": "replace", "path": f"{path}/compressed_tokens", "value": after},
-            {
-                "op": "replace",
-                "path": f"{path}/compression_ratio",
-                "value": compression_ratio(original, after),
-            },
+            {"op": "replace", "path": f"/short_term_memory/sessions/{place}/{field}", "value": value}
+            for field, value in values.items()
         ]
     return Change({"memory": patch})
 
@@ -602,7 +598,7 @@ def recount(memory: Mapping[str, Any], settings: JsonObject, count: Counter) -> 
 def derived(memory: Mapping[str, Any]) -> Patch:
     """Return the patch that corrects every derived value; empty if all are right."""
     metrics = memory["metrics"]
-    totals = {
+    totals: dict[str, float] = {
         "/working_memory/current_tokens": sum(item["token_count"] for item in items_of(memory)),
         "/short_term_memory/current_sessions": len(sessions_of(memory)),
     }

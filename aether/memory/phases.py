@@ -199,11 +199,9 @@ def await_queen_decision(
         InvalidInput: `phase` is not a phase number.
     """
     checkin: QueenCheckin = {
-        "phase": check_phase(phase),
-        "status": "awaiting_review",
-        "timestamp": clock.stamp(now),
+        "phase": check_phase(phase), "status": "awaiting_review", "timestamp": clock.stamp(now),
         "queen_decision": None,
-    }
+    }  # fmt: skip
     old = colony["colony_status"]["queen_checkin"]
     superseded = []
     if _awaits_review(old):
@@ -320,15 +318,10 @@ def phase_markers(text: str) -> list[PhaseMarker]:
     found: list[PhaseMarker] = []
     before = ""
     for line in _FENCE.sub("\n", text.replace("\r\n", "\n")).split("\n"):
-        marker = (
-            None if _NOT_PROSE.match(line) or before.endswith(":") else _marker(_DECORATION.sub("", line))
-        )
-        denied = (
-            marker
-            and marker.action == "complete"
-            and re.search(_DENIED.format(marker.phase), text, re.IGNORECASE)
-        )
-        if marker and not denied:
+        is_prose = not (_NOT_PROSE.match(line) or before.endswith(":"))
+        marker = _marker(_DECORATION.sub("", line)) if is_prose else None
+        denied = _DENIED.format(marker.phase) if marker and marker.action == "complete" else r"(?!)"
+        if marker and not re.search(denied, text, re.IGNORECASE):
             found.append(marker)
         before = line.rstrip(" *_") or before
     return found
@@ -411,9 +404,8 @@ def adapt_next_phase(
         "inherited_constraints": [text for name, text in texts if name == "REDIRECT"],
         "success_patterns": [each["id"] for each in patterns if each["type"] == "success_pattern"],
         "failure_patterns": [each["id"] for each in patterns if each["type"] == "failure_pattern"],
-        "adapted_from": phase,
-        "adapted_at": clock.stamp(now),
-    }
+        "adapted_from": phase, "adapted_at": clock.stamp(now),
+    }  # fmt: skip
     # Signals of an earlier phase for the same patterns are withdrawn, so that they do not add up.
     renewed = {pattern["id"] for pattern in patterns}
     superseded = [

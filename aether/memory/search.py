@@ -97,11 +97,8 @@ def search(
     if by_layer:  # the order fixed by requirement 004: layer, then relevance, then recency
         chosen.sort(key=lambda match: match.entry.row.at, reverse=True)
         chosen.sort(key=lambda match: -match.relevance)
-        chosen = [
-            match
-            for layer in LAYERS
-            for match in [each for each in chosen if each.entry.layer == layer][:limit]
-        ]
+        layered = ([each for each in chosen if each.entry.layer == layer] for layer in LAYERS)
+        chosen = [match for found in layered for match in found[:limit]]
     else:
         chosen = chosen[:limit]
     return _hits(memory, chosen, said, archived, context)
@@ -239,20 +236,16 @@ def _hits(
         entry = match.entry
         if entry.layer == "archive":
             entry = entry._replace(value=items.get(entry.place, {}))
+        row = entry.row
         hit: JsonObject = {
-            "id": str(entry.value.get("session_id") or entry.value.get("id") or entry.row.id),
-            "layer": entry.layer,
-            "layer_priority": LAYERS.index(entry.layer),
-            "relevance": round(match.relevance, _DECIMALS),
-            "score": round(match.score, _DECIMALS),
+            "id": str(entry.value.get("session_id") or entry.value.get("id") or row.id),
+            "layer": entry.layer, "layer_priority": LAYERS.index(entry.layer),
+            "relevance": round(match.relevance, _DECIMALS), "score": round(match.score, _DECIMALS),
             "why": _WHY[match.tier],
             "matched": [said.spelled[term] for term in said.weights if term in match.held],
-            "type": entry.row.type,
-            "phase": int(entry.row.phase) if entry.row.phase.isdecimal() else None,
-            "at": entry.row.at,
-            "content": entry_text(entry),
-            "entry": entry.value,
-        }
+            "type": row.type, "phase": int(row.phase) if row.phase.isdecimal() else None, "at": row.at,
+            "content": entry_text(entry), "entry": entry.value,
+        }  # fmt: skip
         if entry.place in records:
             hit["archived"] = {key: value for key, value in records[entry.place].items() if key in _ARCHIVED}
         if context:
@@ -414,16 +407,10 @@ def dates(query: str) -> list[Date]:
     >>> dates("what did we decide on 13 October 2023, and in May?")
     [Date(year='2023', month='10', day='13'), Date(year='', month='05', day='')]
     """
-    named = [
-        Date(
-            found["year"] or "",
-            f"{_MONTHS.index(found['month'].lower()) + 1:02}",
-            (found["before"] or found["after"] or "").rjust(2, "0")
-            if found["before"] or found["after"]
-            else "",
-        )
-        for found in _NAMED.finditer(query)
-    ]
+    named: list[Date] = []
+    for found in _NAMED.finditer(query):
+        month, day = _MONTHS.index(found["month"].lower()) + 1, found["before"] or found["after"]
+        named.append(Date(found["year"] or "", f"{month:02}", day.rjust(2, "0") if day else ""))
     return named + [Date(found["year"], found["month"], found["day"] or "") for found in _ISO.finditer(query)]
 
 

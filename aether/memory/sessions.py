@@ -166,11 +166,8 @@ def _count_step(sessions: int) -> JsonObject:
 
 def session_text(session: Mapping[str, Any]) -> str:
     """Return the statements of `session` as plain text, one a line."""
-    lines = [session["summary"]]
-    lines += [
-        " — ".join(filter(None, (entry["decision"], entry["rationale"])))
-        for entry in session["key_decisions"]
-    ]
-    lines += [" — ".join(filter(None, (entry["result"], entry["impact"]))) for entry in session["outcomes"]]
+    pairs = [(entry["decision"], entry["rationale"]) for entry in session["key_decisions"]]
+    pairs += [(entry["result"], entry["impact"]) for entry in session["outcomes"]]
+    lines = [session["summary"], *(" — ".join(filter(None, pair)) for pair in pairs)]
     lines += [entry["content"] for entry in session["high_value_items"]]
     return "\n".join(lines)

@@ -222,12 +222,8 @@ def _best_passage(
         inside = {*said.words, *said.parts}
         held = [word for word in asked_for.words if word in inside]
         worth = sum(weights[word] for word in held)
-        by_words = (
-            len(held) >= LEAST_WORDS
-            and len(rare.intersection(held)) >= LEAST_RARE
-            and worth >= COVERAGE * whole
-        )
-        if not by_name and not by_words:
+        enough = len(held) >= LEAST_WORDS and len(rare.intersection(held)) >= LEAST_RARE
+        if not by_name and not (enough and worth >= COVERAGE * whole):
             continue
         if len(query_terms(passage).weights.keys() - asked_for.said) < LEAST_NEWS:
             continue

@@ -247,11 +247,8 @@ def common_root(lines: Sequence[Line]) -> str:
         for depth in range(ROOT_PARTS, len(parts) + 1):
             directory = "/".join(parts[:depth]) + "/"
             held[directory] = held.get(directory, 0) + 1
-    most = [
-        root
-        for root, files in held.items()
-        if files >= max(2, ROOT_SHARE * len(lines)) and root.startswith("/")
-    ]
+    least = max(2, ROOT_SHARE * len(lines))
+    most = [root for root, files in held.items() if files >= least and root.startswith("/")]
     return max(most, key=lambda root: (len(root), root), default="")
 
 
@@ -377,11 +374,8 @@ def solutions(items: Iterable[Item], *, otherwise: bool = False) -> Iterator[Lin
         known, way = parse_failure(before), _REMEDY.fullmatch(after) if worked else None
         if known and known.parts and way:
             other = effective_parts(way[1]) if way[1] else []
-            how = (
-                [f"as `{_shown(other)}`"]
-                if other and without_flags(other) != without_flags(known.parts)
-                else []
-            )
+            differs = other and without_flags(other) != without_flags(known.parts)
+            how = [f"as `{_shown(other)}`"] if differs else []
             how += [way[2]] if way[2] and not otherwise else []
             if how:
                 text = f"{format_failure(known, TEXT_CHARS // 2)} -> worked {one_line(' '.join(how), TEXT_CHARS // 2)}"
@@ -483,11 +477,8 @@ def session_details(held: Sequence[Item]) -> dict[str, list[str]]:
     left = [line.text for line in open_problems(settles) if line.text.startswith("`")]
     results_ = [line.text for line in results(sorted(newest, key=lambda item: not noting_agent(item)))]
     requests = [shorten(item["content"], SUMMARY_CHARS) for item in _requests(newest)]
-    return {
-        "open": left[:MOST_OPEN],
-        "asked": requests[:MOST_ASKED][::-1],
-        "found": results_[:MOST_FOUND][::-1],
-    }
+    asked, found = requests[:MOST_ASKED][::-1], results_[:MOST_FOUND][::-1]
+    return {"open": left[:MOST_OPEN], "asked": asked, "found": found}
 
 
 def _item(type: str, content: str, at: str, source: str = SOURCE_MAIN) -> Item:
