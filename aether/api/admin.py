@@ -19,7 +19,7 @@ from aether.api.home import Home, change, copied, find, now, read
 from aether.api.memory_tool import directory_updated
 from aether.clock import new_id
 from aether.errors import AetherError, InvalidInput, NotFound, shown
-from aether.memory import snapshots, totals
+from aether.memory import items, snapshots
 from aether.paths import HOME_NAME, file_name, inside
 from aether.schemas import check, migrations
 from aether.store import config, documents, files
@@ -220,7 +220,7 @@ def undo(revision: int | None = None, *, home: Home = None) -> LogLine:
 
     def plan(snapshot: Snapshot) -> Change:
         undone = snapshots.archive_removed(snapshot.documents, undo_change(snapshot, chosen), now=at)
-        derived = totals.derived_change(snapshot.documents, undone)
+        derived = items.derived_change(snapshot.documents, undone)
         return join_changes(undone, derived, result=undone.result)
 
     with memory_tool.directory_updated(place):
@@ -235,7 +235,7 @@ def examine(*, home: Home = None) -> list[Finding]:
         raise NotFound("is not a home.", fix='Run "aether init" there.', where=str(place))
     found = [*store_doctor.examine(place), *examine_snapshots(place), *memory_tool.examine_directory(place)]
     if not any(finding.level == "error" for finding in found):
-        found += totals.examine(load(place).documents)
+        found += items.examine(load(place).documents)
     return found
 
 
@@ -245,7 +245,7 @@ def repair(*, home: Home = None) -> list[str]:
     done = store_doctor.repair(place, now=now())
 
     def plan(snapshot: Snapshot) -> Change:
-        return totals.repaired(snapshot.documents)
+        return items.repaired(snapshot.documents)
 
     settings = config.or_default(place)  # a broken config.toml must not stop the repair of the rest
     with memory_tool.directory_updated(place):

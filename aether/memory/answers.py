@@ -63,9 +63,8 @@ def unwrap(answer: str | Mapping[str, Any]) -> JsonObject:
     >>> unwrap('Here it is:\n```json\n{"summary": "Done.",}\n```')
     {'summary': 'Done.'}
     """
-    if isinstance(answer, str):
-        text = answer
-    else:
+    text = answer if isinstance(answer, str) else ""
+    if not isinstance(answer, str):
         try:
             text = json.dumps(dict(answer), ensure_ascii=False, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as reason:
@@ -84,19 +83,18 @@ def unwrap(answer: str | Mapping[str, Any]) -> JsonObject:
         _json_objects(text, _parse_lenient, MAX_LENIENT_STARTS),
     )
     # Some models write {"session": {…}}: objects one level down count too.
-    candidates = max(
-        (
-            objects + [value for found in objects for value in found.values() if isinstance(value, dict)]
-            for objects in readings
-        ),
-        key=_best_rank,
+    nested = (
+        objects + [value for found in objects for value in found.values() if isinstance(value, dict)]
+        for objects in readings
     )
-    most = _best_rank(candidates)
+    ranked = [[(sum(name in each for name in REQUIRED), each) for each in objects] for objects in nested]
+    candidates = max(ranked, key=lambda pairs: max((rank for rank, _ in pairs), default=0))
+    most = max((rank for rank, _ in candidates), default=0)
     if most == 0:
         _reject(
             f"The answer holds no complete JSON object with {', '.join(REQUIRED)}; it may have been cut off."
         )
-    meant = [each for each in candidates if _rank(each) == most]
+    meant = [each for rank, each in candidates if rank == most]
     if any(each != meant[0] for each in meant[1:]):
         _reject(f"The answer holds {len(meant)} different JSON objects that could each be the session.")
     if _depth(meant[0]) > MAX_DEPTH:
@@ -120,8 +118,7 @@ def check_answer(
     faults = [f'{name} is missing: add "{name}".' for name in REQUIRED if given.get(name) is None]
     findings: list[Finding] = []
     fields: JsonObject = {}
-    for name in ("id", "session_id"):
-        fields[name] = _id(given, name, faults)
+    fields |= {name: _id(given, name, faults) for name in ("id", "session_id")}
     fields["compressed_at"] = _compressed_at(given, handoff, faults, findings)
     fields["phase"] = phase
     if "phase" in given and given["phase"] != phase:
@@ -192,14 +189,6 @@ def _parse_lenient(text: str, at: int) -> tuple[Any, int] | None:
     return None
 
 
-def _rank(candidate: JsonObject) -> int:
-    return sum(name in candidate for name in REQUIRED)
-
-
-def _best_rank(candidates: list[JsonObject]) -> int:
-    return max(map(_rank, candidates), default=0)
-
-
 def _depth(value: Any) -> int:
     level, depth = [value], 0
     while level:
@@ -265,10 +254,8 @@ def _pairs(given: JsonObject, field: str, said: str, why: str, faults: list[str]
         if not isinstance(entry, dict):
             faults.append(f'{where} is {shown(entry)}: write an object with "{said}" and "{why}".')
             continue
-        for name, hint in (
-            (said, "say it in one sentence"),
-            (why, 'say it in one sentence, or write "not stated"'),
-        ):
+        hints = {said: "say it in one sentence", why: 'say it in one sentence, or write "not stated"'}
+        for name, hint in hints.items():
             if name not in entry:
                 faults.append(f"{where}.{name} is missing: {hint}.")
             elif not isinstance(entry[name], str):
@@ -294,21 +281,17 @@ def _high_value_items(given: JsonObject, faults: list[str], findings: list[Findi
     for where, entry in _entries(given, "high_value_items", faults):
         item = {"content": entry} if isinstance(entry, str) else entry
         if not isinstance(item, dict):
-            faults.append(
-                f'{where} is {shown(entry)}: write an object with "content", "relevance_score" and "type".'
-            )
+            hint = 'write an object with "content", "relevance_score" and "type".'
+            faults.append(f"{where} is {shown(entry)}: {hint}")
             continue
         content, kind = item.get("content"), item.get("type")
         if not isinstance(content, str) or not content.strip():
-            faults.append(
-                f"{where}.content is missing: write the statement word for word, or leave the entry out."
-            )
+            hint = "write the statement word for word, or leave the entry out."
+            faults.append(f"{where}.content is missing: {hint}")
             continue
         relevance = _relevance(item.get("relevance_score"), f"{where}.relevance_score", findings)
-        known = isinstance(kind, str) and bool(kind.strip())
-        items.append(
-            {"content": content, "relevance_score": relevance, "type": kind if known else DEFAULT_TYPE}
-        )
+        kind = kind if isinstance(kind, str) and kind.strip() else DEFAULT_TYPE
+        items.append({"content": content, "relevance_score": relevance, "type": kind})
     return items
 
 

@@ -18,7 +18,7 @@ from aether.text.identifiers import identifiers
 from aether.text.regex import lazy
 from aether.text.similarity import Index, containing, index, mentioning, nearest
 from aether.text.words import sentences
-from aether.types import Counter, Handoff, HighValueItem, Item, JsonObject
+from aether.types import Counter, Handoff, Item, JsonObject
 
 Why = Literal["protected", "constraint", "decision", "blocker"]
 
@@ -48,11 +48,8 @@ _FIELDS = (
     ("high_value_items", ("content",)),
 )
 _TYPED: dict[str, Why] = {
-    "decision": "decision",
-    "constraint": "constraint",
-    "preference": "constraint",
-    "blocker": "blocker",
-}
+    "decision": "decision", "constraint": "constraint", "preference": "constraint", "blocker": "blocker",
+}  # fmt: skip
 # Items of these types mention failures that were repaired.
 _PAST = frozenset({"solution", "outcome", "decision"})
 _SOLVED = lazy(
@@ -100,8 +97,14 @@ def gate(handoff: Handoff, session: Mapping[str, Any], *, count: Counter) -> Gat
         else:
             room -= tokens
             carried.append(each)
-    items = [*(session.get("high_value_items") or []), *map(_high_value_item, carried)]
-    gated = {**session, "high_value_items": items}
+    restored: list[JsonObject] = [
+        {
+            "content": each.content, "relevance_score": each.relevance, "type": each.type, "carried": True,
+            **({"injected": True} if each.injected else {}),
+        }
+        for each in carried
+    ]  # fmt: skip
+    gated = {**session, "high_value_items": [*(session.get("high_value_items") or []), *restored]}
     score = 1 - len(missing) / len(needed) if needed else 1.0
     whole = "\n".join(_texts(gated))
     named = [
@@ -116,12 +119,18 @@ def gate(handoff: Handoff, session: Mapping[str, Any], *, count: Counter) -> Gat
 def required_statements(handoff: Handoff) -> list[Required]:
     """Return the statements of `handoff` that must survive, in the order of its items, without repeats."""
     stated: list[tuple[int, Required]] = []
-    ends: list[tuple[int, str]] = []
     for at, item in enumerate(handoff["items"]):
         if not item["metadata"].get("injected"):
             stated += ((at, each) for each in _stated(item))
-    if any(each.why == "blocker" for _, each in stated):
-        ends = [(at, text) for at, item in enumerate(handoff["items"]) for text in _solutions(item)]
+    has_blocker = any(each.why == "blocker" for _, each in stated)
+    ends = [
+        (at, sentence)
+        for at, item in enumerate(handoff["items"] if has_blocker else [])
+        for sentence in sentences(without_injected(item["content"]))
+        if item["type"] == "solution"
+        or classify(sentence) in ("solution", "outcome")
+        or _SOLVED.search(sentence)
+    ]
     solved = index(text for _, text in ends)
     found = list(_protected(handoff))
     for at, each in stated:
@@ -169,38 +178,21 @@ def _stated(item: Item) -> Iterator[Required]:
     ):
         yield _required(item, without_lead_in(text), why)
         return
-    found = [
-        (sentence, binding_kind(sentence)) for sentence in sentences(text) if len(sentence) <= STATEMENT_CHARS
-    ]
-    stated = [
-        (sentence, kind)
-        for sentence, kind in found
-        if kind and (kind != "blocker" or item["type"] not in _PAST)
-    ]
-    for sentence, kind in stated:
-        yield _required(item, without_lead_in(sentence), cast(Why, kind))
+    stated = False
+    for sentence in sentences(text):
+        kind = binding_kind(sentence) if len(sentence) <= STATEMENT_CHARS else None
+        if kind and (kind != "blocker" or item["type"] not in _PAST):
+            stated = True
+            yield _required(item, without_lead_in(sentence), cast(Why, kind))
     if why and not stated and len(text) <= STATEMENT_CHARS:
         yield _required(item, text, why)
 
 
-def _solutions(item: Item) -> Iterator[str]:
-    """Yield the sentences of `item` that report a solution or an outcome."""
-    for sentence in sentences(without_injected(item["content"])):
-        if (
-            item["type"] == "solution"
-            or classify(sentence) in ("solution", "outcome")
-            or _SOLVED.search(sentence)
-        ):
-            yield sentence
-
-
 def _texts(session: Mapping[str, Any]) -> list[str]:
-    """Return the text of each field of `session`."""
     return [str(session.get("summary") or ""), *(text for entry in _entries(session) for text in entry)]
 
 
 def _entries(session: Mapping[str, Any]) -> list[list[str]]:
-    """Return the texts of each entry of `session`."""
     return [
         [str(entry.get(key) or "") for key in keys]
         for field, keys in _FIELDS
@@ -252,15 +244,6 @@ def _contains_whole(name: str, text: str) -> bool:
 
 def _is_word(char: str) -> bool:
     return char.isalnum() or char == "_"
-
-
-def _high_value_item(each: Required) -> HighValueItem:
-    item: HighValueItem = {
-        "content": each.content, "relevance_score": each.relevance, "type": each.type, "carried": True,
-    }  # fmt: skip
-    if each.injected:
-        item["injected"] = True
-    return item
 
 
 def _as_entry(each: Required) -> JsonObject:

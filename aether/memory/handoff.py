@@ -123,19 +123,13 @@ def build_handoff(
     memory = documents["memory"]
     tokens = sum(item["token_count"] for item in items)
     handoff = {
-        "schema_version": SCHEMA_VERSION,
-        "compression_id": record["id"],
-        "phase": record["phase"],
-        "prepared_at": record["prepared_at"],
-        "revision": revision,
-        "items": list(items),
-        "item_count": len(items),
-        "total_tokens": tokens,
+        "schema_version": SCHEMA_VERSION, "compression_id": record["id"], "phase": record["phase"],
+        "prepared_at": record["prepared_at"], "revision": revision,
+        "items": list(items), "item_count": len(items), "total_tokens": tokens,
         "target_tokens": int(tokens / memory["compression"]["target_ratio"]),
-        "counter": memory["token_counter"]["counter"],
-        "protected": protected_items(items),
+        "counter": memory["token_counter"]["counter"], "protected": protected_items(items),
         "signals": signals.active_signals(documents["pheromones"], now=now, types=STEERING),
-    }
+    }  # fmt: skip
     return cast(Handoff, handoff)
 
 

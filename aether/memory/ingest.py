@@ -84,12 +84,8 @@ def ingest(
     record, held = _handoff_and_items(memory, raw, phase, compression_id, now)
     built = handoff.build_handoff(documents, record, held, revision=0, now=now)
     given = cast(Handoff, {**built, "prompt": instruct(cast(JsonObject, built))})
-    checked = _not_in_future(
-        answers.check_answer(
-            raw, given, phase, count=count, extractive=architect.get("backend") == sessions.EXTRACTIVE
-        ),
-        now,
-    )
+    extractive = architect.get("backend") == sessions.EXTRACTIVE
+    checked = _not_in_future(answers.check_answer(raw, given, phase, count=count, extractive=extractive), now)
     gated = fidelity.gate(given, {**checked.fields, **({"summary": summary} if summary else {})}, count=count)
     session = sessions.build_session(
         gated.session, phase=phase, original_tokens=record["total_tokens"], count=count,
@@ -173,7 +169,18 @@ def _handoff_and_items(
             fix=f"Ingest it with --phase {named[0]['phase']}.",
             where="compress",
         )
-    record = named[0] if named else _only_open(memory, phase)
+    if not named:
+        records = [record for record in memory["compression"]["open"] if record["phase"] == phase]
+        holding = [record for record in records if handoff.unchanged_items(memory, record)]
+        if len(holding) > 1:
+            raise Conflict(
+                f"the answer names none of the hand-offs open for phase {phase}: "
+                f"{', '.join(record['id'] for record in holding)}.",
+                fix="Name the one it answers: aether memory ingest --handoff ID.",
+                where="compress",
+            )
+        named = (holding or records)[-1:]
+    record = named[0] if named else None
     if record is not None:
         return record, handoff.unchanged_items(memory, record)
     everything = handoff.items_up_to(memory, phase)
@@ -185,20 +192,6 @@ def _handoff_and_items(
         )
     opened = handoff.start_handoff(memory, phase, compression_id=f"phase_{phase}_unprepared", now=now)
     return opened.result, everything
-
-
-def _only_open(memory: Mapping[str, Any], phase: int) -> JsonObject | None:
-    """Return the hand-off that is open for `phase`; of several, only one may still have items."""
-    records = [record for record in memory["compression"]["open"] if record["phase"] == phase]
-    holding = [record for record in records if handoff.unchanged_items(memory, record)]
-    if len(holding) > 1:
-        raise Conflict(
-            f"the answer names none of the hand-offs open for phase {phase}: "
-            f"{', '.join(record['id'] for record in holding)}.",
-            fix="Name the one it answers: aether memory ingest --handoff ID.",
-            where="compress",
-        )
-    return next(reversed(holding or records), None)
 
 
 def _archive_items(
@@ -225,9 +218,8 @@ def _close(memory: Mapping[str, Any], compression_id: str) -> Change:
         place for place, record in enumerate(records)
         if record["id"] == compression_id or not handoff.unchanged_items(memory, record)
     ]  # fmt: skip
-    return Change(
-        {"memory": [{"op": "remove", "path": f"/compression/open/{place}"} for place in reversed(places)]}
-    )
+    patch = [{"op": "remove", "path": f"/compression/open/{place}"} for place in reversed(places)]
+    return Change({"memory": patch})
 
 
 def _promote_and_evict(stored: str, now: datetime, new_id: NewId) -> tuple[Step, Step]:
@@ -240,12 +232,9 @@ def _promote_and_evict(stored: str, now: datetime, new_id: NewId) -> tuple[Step,
         return patterns.promote(documents["memory"], now=now, new_id=new_id)
 
     def evict_oldest(documents: Mapping[str, Any]) -> Change:
-        oldest = sessions.oldest_session(documents["memory"], spared=stored)
-        return (
-            sessions.evict_session(documents["memory"], oldest["session_id"], now=now)
-            if oldest
-            else Change({})
-        )
+        memory = documents["memory"]
+        oldest = sessions.oldest_session(memory, spared=stored)
+        return sessions.evict_session(memory, oldest["session_id"], now=now) if oldest else Change({})
 
     def trim(documents: Mapping[str, Any]) -> Change:
         short = documents["memory"]["short_term_memory"]

@@ -8,11 +8,15 @@ items that are not protected move to the archive in the same transaction. Compre
 `search_entries` yields the texts of all three layers with their weights, for `search`. `memory_block` marks
 memory that is put before a model: no line inside can close the block, open another, or close one of the
 host, so `text.cleaning` can remove all of it and aether never stores its own words.
+
+`examine` checks the derived values of memory (the sum of the tokens, the number of sessions, the average ratio), and
+what the schema cannot express: repeated ids, and more tokens than allowed.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, cast
@@ -20,13 +24,13 @@ from typing import Any, NamedTuple, cast
 from aether import clock
 from aether.errors import BudgetExceeded, InvalidInput, NotFound, shown
 from aether.memory.colony import check_phase
-from aether.memory.sessions import compression_ratio, sessions_of
-from aether.store.patch import chain_changes
+from aether.memory.sessions import average_ratio, compression_ratio, sessions_of
+from aether.store.patch import apply, chain_changes, get
 from aether.store.search_index import Row, instant_text, marked_terms, plain_text, row, unit_fraction
 from aether.text.regex import UNPRINTABLE, lazy
 from aether.text.words import terms
 from aether.tokens.count import session_tokens
-from aether.types import Change, Counter, Item, JsonObject, Layer, Patch
+from aether.types import Change, Counter, Finding, Item, JsonObject, Layer, Patch
 
 DOCUMENT = "memory"
 PART = "/working_memory"
@@ -582,14 +586,60 @@ def recount(memory: Mapping[str, Any], settings: JsonObject, count: Counter) -> 
         original = (
             round(session["original_tokens"] * after / before) if before else session["original_tokens"]
         )
-        path = f"/short_term_memory/sessions/{place}"
+        ratio = compression_ratio(original, after)
+        values = {"original_tokens": original, "compressed_tokens": after, "compression_ratio": ratio}
         patch += [
-            {"op": "replace", "path": f"{path}/original_tokens", "value": original},
-            {"op": "replace", "path": f"{path}/compressed_tokens", "value": after},
-            {
-                "op": "replace",
-                "path": f"{path}/compression_ratio",
-                "value": compression_ratio(original, after),
-            },
+            {"op": "replace", "path": f"/short_term_memory/sessions/{place}/{field}", "value": value}
+            for field, value in values.items()
         ]
     return Change({"memory": patch})
+
+
+def derived(memory: Mapping[str, Any]) -> Patch:
+    """Return the patch that corrects every derived value; empty if all are right."""
+    metrics = memory["metrics"]
+    totals: dict[str, float] = {
+        "/working_memory/current_tokens": sum(item["token_count"] for item in items_of(memory)),
+        "/short_term_memory/current_sessions": len(sessions_of(memory)),
+    }
+    if "compression_ratio_total" in metrics:
+        ratio = average_ratio(metrics["compression_ratio_total"], metrics["total_compressions"])
+        totals["/metrics/average_compression_ratio"] = ratio
+    return [
+        {"op": "replace", "path": path, "value": value}
+        for path, value in totals.items()
+        if get(memory, path) != value
+    ]
+
+
+def derived_change(documents: Mapping[str, Any], change: Change) -> Change:
+    """Return the change that must follow `change` to keep the derived values right."""
+    return Change({"memory": derived(apply(documents["memory"], change.patches.get("memory", [])))})
+
+
+def examine(documents: Mapping[str, Any]) -> list[Finding]:
+    """Return a finding for each contradiction between the parts of memory."""
+    memory = documents["memory"]
+    found = [
+        Finding("error", "derived", f"memory#{step['path']}", f"{get(memory, step['path'])}, should be {step['value']}.", 'Run "aether doctor --repair".')
+        for step in derived(memory)
+    ]  # fmt: skip
+    items, sessions = items_of(memory), sessions_of(memory)
+    patterns = memory["long_term_memory"]["patterns"]
+    ids = Tally(entry["id"] for entry in (*items, *sessions, *patterns))
+    found += [
+        Finding("error", "repeated-id", f"memory#{name}", f"occurs {times} times.", "Give one of them another id.")
+        for name, times in ids.items() if times > 1
+    ]  # fmt: skip
+    usage = memory["working_memory"]
+    if usage["current_tokens"] > usage["max_capacity_tokens"]:
+        message = f"{usage['current_tokens']} tokens of {usage['max_capacity_tokens']}."
+        fix = "Compress it: aether memory compress."
+        found.append(Finding("error", "over-capacity", "memory#/working_memory", message, fix))
+    return found
+
+
+def repaired(documents: Mapping[str, Any]) -> Change:
+    """Return the change that corrects every derived value; its result is the corrections in words."""
+    patch = derived(documents["memory"])
+    return Change({"memory": patch}, result=[f"set {step['path']} to {step['value']}" for step in patch])

@@ -282,10 +282,7 @@ def _cut(lines: list[str], *, first: int = 1, total: int = 0) -> list[str]:
     if not total:
         return [*shown_lines, f"{cut}. View a directory below to see more.]"]
     last = first + len(shown_lines) - 1
-    return [
-        *shown_lines,
-        f"{cut}: lines {first} to {last} of {total}. Use view_range to see the others.]",
-    ]
+    return [*shown_lines, f"{cut}: lines {first} to {last} of {total}. Use view_range to see the others.]"]
 
 
 def _create(tree: _Tree, given: Mapping[str, Any]) -> Answer:
@@ -407,9 +404,16 @@ def _refuse_foreign(tree: _Tree, named: list[str]) -> Answer | None:
 
 def _rename(tree: _Tree, given: Mapping[str, Any]) -> Answer:
     old, new = given["old_path"], given["new_path"]
-    if wrong := _rename_error(tree, old, new):
-        return _wrong(wrong)
-    moved = tree.below(old)
+    if ROOT in (old, new):
+        return _wrong(f"Cannot rename the {ROOT} directory itself")
+    moved, inside = tree.below(old), new.startswith(f"{old}/")
+    # An existing destination comes first, as in `create`.
+    if tree.below(new) and not inside:
+        return _wrong(f"The destination {new} already exists")
+    if not moved or inside:
+        return _wrong(f"Cannot rename {old} into itself" if moved else f"The path {old} does not exist")
+    if taken := blocking_path(index({*tree.files, *tree.others} - set(moved)), new):
+        return _wrong(_clash(new, taken))
     to = {place: new + place[len(old) :] for place in moved}
     try:
         list(map(canonical, to.values()))
@@ -419,21 +423,6 @@ def _rename(tree: _Tree, given: Mapping[str, Any]) -> Answer:
         f"Successfully renamed {old} to {new}",
         files={to.get(place, place): text for place, text in tree.files.items()},
     )
-
-
-def _rename_error(tree: _Tree, old: str, new: str) -> str:
-    """Return why `old` cannot be renamed to `new`, or ""; an existing destination comes first, as in `create`."""
-    if ROOT in (old, new):
-        return f"Cannot rename the {ROOT} directory itself"
-    moved, inside = tree.below(old), new.startswith(f"{old}/")
-    if tree.below(new) and not inside:
-        return f"The destination {new} already exists"
-    if not moved:
-        return f"The path {old} does not exist"
-    if inside:
-        return f"Cannot rename {old} into itself"
-    taken = blocking_path(index({*tree.files, *tree.others} - set(moved)), new)
-    return _clash(new, taken) if taken else ""
 
 
 _KINDS = {str: "text", int: "a whole number"}

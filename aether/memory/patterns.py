@@ -64,26 +64,19 @@ LINK_TYPES = (
 _MUTUAL = frozenset(("related_to", "similar_context", "temporal_proximity", "caste_affinity", "contradicts"))
 
 # The first match wins. Words, not stems, if the stem also covers another word: "working" is not a success.
-_TYPE_WORDS: tuple[tuple[PatternType, frozenset[str]], ...] = (
-    (
-        "failure_pattern",
-        frozenset("error errors errored failure failures fail fails failed failing bug bugs buggy".split()),
+_TYPE_WORDS: dict[PatternType, frozenset[str]] = {
+    "failure_pattern": frozenset(
+        "error errors errored failure failures fail fails failed failing bug bugs buggy".split()
     ),
-    (
-        "success_pattern",
-        frozenset(
-            "success successes successful successfully succeed succeeds succeeded succeeding worked works "
-            "achieve achieves achieved achieving achievement achievements".split()
-        ),
+    "success_pattern": frozenset(
+        "success successes successful successfully succeed succeeds succeeded succeeding worked works "
+        "achieve achieves achieved achieving achievement achievements".split()
     ),
-    (
-        "constraint",
-        frozenset(
-            "must mustn't should shouldn't constraint constraints constrain constrains constrained "
-            "avoid avoids avoided avoiding".split()
-        ),
+    "constraint": frozenset(
+        "must mustn't should shouldn't constraint constraints constrain constrains constrained "
+        "avoid avoids avoided avoiding".split()
     ),
-)
+}
 
 
 class Statement(NamedTuple):
@@ -138,7 +131,7 @@ def pattern_type(text: str) -> PatternType:
     ('failure_pattern', 'preference')
     """
     used = {word.replace("’", "'") for word in words(text)}
-    return next((kind for kind, cues in _TYPE_WORDS if used & cues), "preference")
+    return next((kind for kind, cues in _TYPE_WORDS.items() if used & cues), "preference")
 
 
 def extract_pattern(
@@ -265,13 +258,9 @@ def _one_per_session(statements: list[Statement], known: set[str]) -> list[State
 
 def _new_pattern(support: Support, statements: list[Statement], now: datetime, make: MakeId) -> Pattern:
     return {
-        "id": make("pattern"),
-        "type": support.type or pattern_type(support.wording),
-        "pattern": support.wording,
+        "id": make("pattern"), "type": support.type or pattern_type(support.wording), "pattern": support.wording,
         "confidence": _confidence(support.confidence, len(statements) - 1, len(statements)),
-        "occurrences": len(statements),
-        "created_at": clock.stamp(now),
-        "last_seen": clock.stamp(now),
+        "occurrences": len(statements), "created_at": clock.stamp(now), "last_seen": clock.stamp(now),
         "associative_links": [_session_link(each, now, make) for each in statements],
         "metadata": {
             "context": "",
@@ -279,7 +268,7 @@ def _new_pattern(support: Support, statements: list[Statement], now: datetime, m
             "related_phases": sorted({each.phase for each in statements if each.phase is not None}),
             "evidence": [_evidence(each) for each in statements],
         },
-    }
+    }  # fmt: skip
 
 
 def _evidence_patch(
@@ -295,22 +284,18 @@ def _evidence_patch(
     patch: Patch = [
         {"op": "replace", "path": f"{pointer}/{key}", "value": value} for key, value in values.items()
     ]
-    patch += _append_patch(
-        pattern, "associative_links", pointer, [_session_link(each, now, make) for each in statements]
-    )
+    links = [_session_link(each, now, make) for each in statements]
+    patch += _append_patch(pattern, "associative_links", pointer, links)
     metadata, inner = pattern["metadata"], f"{pointer}/metadata"
     phases = sorted({each.phase for each in statements if each.phase is not None})
+    castes = sorted({one for each in statements for one in each.castes})
     patch += _append_patch(metadata, "related_phases", inner, phases)
-    patch += _append_patch(
-        metadata, "related_castes", inner, sorted({one for each in statements for one in each.castes})
-    )
+    patch += _append_patch(metadata, "related_castes", inner, castes)
     evidence = [_evidence(each) for each in statements]
     if "evidence" not in metadata:
         # A pattern of the original format names the sessions that it has counted in its links.
-        linked = sorted(session_ids(pattern))
-        evidence = [
-            {"session_id": each, "phase": None, "text": pattern["pattern"]} for each in linked
-        ] + evidence
+        text, linked = pattern["pattern"], sorted(session_ids(pattern))
+        evidence = [*({"session_id": each, "phase": None, "text": text} for each in linked), *evidence]
     return patch + _append_patch(metadata, "evidence", inner, evidence)
 
 
@@ -355,13 +340,11 @@ def _link_contradictions(
             if other_at >= len(patterns):
                 other["associative_links"].append(back)
             else:
-                patch += _append_patch(
-                    other, "associative_links", f"/long_term_memory/patterns/{other_at}", [back]
-                )
+                pointer = f"/long_term_memory/patterns/{other_at}"
+                patch += _append_patch(other, "associative_links", pointer, [back])
             pattern["associative_links"].append(_pattern_link(other, now, make))
-            contradictions.append(
-                Contradiction(pattern["id"], other["id"], pattern["pattern"], other["pattern"])
-            )
+            pair = Contradiction(pattern["id"], other["id"], pattern["pattern"], other["pattern"])
+            contradictions.append(pair)
     return contradictions
 
 
@@ -385,16 +368,13 @@ def promote(
 
     Only the sessions with the ids `sessions` are read, by default all.
     """
-    statements = [
-        each
-        for each in _statements(memory)
-        if sessions is None or each.session_id in sessions or each.link_to in sessions
-    ]
     patterns: list[Pattern] = memory["long_term_memory"]["patterns"]
     known = index(pattern["pattern"] for pattern in patterns)
     gains: dict[int, list[Statement]] = {}
     rest: list[Statement] = []
-    for statement in statements:
+    for statement in _statements(memory):
+        if sessions is not None and not {statement.session_id, statement.link_to} & {*sessions}:
+            continue
         at = matching_pattern(statement.text, statement.session_id, patterns, known)
         if at is None:
             rest.append(statement)
@@ -411,10 +391,9 @@ def repeated_statements(memory: JsonObject) -> list[Repeated]:
     for group in _groups(list(_statements(memory))):
         ordered = sorted(group, key=_order)
         sessions = list(dict.fromkeys(each.session_id for each in ordered))
+        wordings = list(dict.fromkeys(each.text for each in ordered))
         if len(sessions) >= REPEATED_SESSIONS:
-            found.append(
-                Repeated(group[0].text, sessions, list(dict.fromkeys(each.text for each in ordered)))
-            )
+            found.append(Repeated(group[0].text, sessions, wordings))
     return sorted(found, key=lambda each: -len(each.sessions))
 
 
@@ -474,16 +453,13 @@ def _groups(statements: list[Statement]) -> Iterator[list[Statement]]:
     near = [supporting(unit[-1].text, found) for unit in units]
     agreeing = [len({one.session_id for at in ats for one in units[at]}) for ats in near]
     taken: set[int] = set()
-    for at in sorted(
-        range(len(units)), key=lambda at: (-agreeing[at], not _has_weight(units[at]), -units[at][-1].order)
-    ):
+    ranks = [(-n, not _has_weight(unit), -unit[-1].order) for n, unit in zip(agreeing, units, strict=True)]
+    for at in sorted(range(len(units)), key=ranks.__getitem__):
         if at in taken:
             continue
         members = [other for other in near[at] if other not in taken]
-        group = [
-            units[at][-1],
-            *(one for other in members for one in units[other] if one is not units[at][-1]),
-        ]
+        others = (one for other in members for one in units[other])
+        group = [units[at][-1], *(one for one in others if one is not units[at][-1])]
         repeated = len({each.session_id for each in group}) >= REPEATED_SESSIONS
         if _has_weight(units[at]) or (repeated and not _SELF_TALK.match(units[at][-1].text)):
             taken.update(members)

@@ -199,11 +199,9 @@ def await_queen_decision(
         InvalidInput: `phase` is not a phase number.
     """
     checkin: QueenCheckin = {
-        "phase": check_phase(phase),
-        "status": "awaiting_review",
-        "timestamp": clock.stamp(now),
+        "phase": check_phase(phase), "status": "awaiting_review", "timestamp": clock.stamp(now),
         "queen_decision": None,
-    }
+    }  # fmt: skip
     old = colony["colony_status"]["queen_checkin"]
     superseded = []
     if _awaits_review(old):
@@ -320,15 +318,10 @@ def phase_markers(text: str) -> list[PhaseMarker]:
     found: list[PhaseMarker] = []
     before = ""
     for line in _FENCE.sub("\n", text.replace("\r\n", "\n")).split("\n"):
-        marker = (
-            None if _NOT_PROSE.match(line) or before.endswith(":") else _marker(_DECORATION.sub("", line))
-        )
-        denied = (
-            marker
-            and marker.action == "complete"
-            and re.search(_DENIED.format(marker.phase), text, re.IGNORECASE)
-        )
-        if marker and not denied:
+        is_prose = not (_NOT_PROSE.match(line) or before.endswith(":"))
+        marker = _marker(_DECORATION.sub("", line)) if is_prose else None
+        denied = _DENIED.format(marker.phase) if marker and marker.action == "complete" else r"(?!)"
+        if marker and not re.search(denied, text, re.IGNORECASE):
             found.append(marker)
         before = line.rstrip(" *_") or before
     return found
@@ -404,7 +397,15 @@ def adapt_next_phase(
     ]
     if not patterns or (before is not None and before["adapted_from"] == phase):
         return Change({})
-    adaptation = _adaptation(patterns, phase, now)
+    names = ["FOCUS" if pattern["type"] in FOCUS_TYPES else "REDIRECT" for pattern in patterns]
+    texts = [(name, pattern["pattern"]) for name, pattern in zip(names, patterns, strict=True)]
+    adaptation: Adaptation = {
+        "inherited_focus": [text for name, text in texts if name == "FOCUS"],
+        "inherited_constraints": [text for name, text in texts if name == "REDIRECT"],
+        "success_patterns": [each["id"] for each in patterns if each["type"] == "success_pattern"],
+        "failure_patterns": [each["id"] for each in patterns if each["type"] == "failure_pattern"],
+        "adapted_from": phase, "adapted_at": clock.stamp(now),
+    }  # fmt: skip
     # Signals of an earlier phase for the same patterns are withdrawn, so that they do not add up.
     renewed = {pattern["id"] for pattern in patterns}
     superseded = [
@@ -413,12 +414,15 @@ def adapt_next_phase(
         if signal["metadata"].get("source") == ADAPTATION_SOURCE
         and signal["metadata"].get("pattern_id") in renewed
     ]
+    # Without the guard of the colony's state, because these signals come from its own memory.
     emitted = [
-        _pattern_signal(
-            pheromones, pattern, now=now, phase=following, id=new_id(_signal_type(pattern).lower(), now, nth)
+        signals.emit(
+            pheromones, name, pattern["pattern"], now=now, id=new_id(name.lower(), now, nth),
+            strength=FOCUS_STRENGTH if name == "FOCUS" else REDIRECT_STRENGTH, source=ADAPTATION_SOURCE,
+            phase=following, metadata={"pattern_id": pattern["id"]},
         )
-        for nth, pattern in enumerate(patterns)
-    ]
+        for nth, (name, pattern) in enumerate(zip(names, patterns, strict=True))
+    ]  # fmt: skip
     return join_changes(
         Change({DOCUMENT: _roadmap(colony, following, {"adaptation": adaptation})}),
         signals.withdraw(pheromones, superseded, now=now),
@@ -444,30 +448,3 @@ def complete_and_adapt(documents: Mapping[str, Any], phase: int, *, now: datetim
 
     change = chain_changes(documents, complete, adapt)
     return change._replace(result=change.result[0])
-
-
-def _adaptation(patterns: list[Pattern], phase: int, now: datetime) -> Adaptation:
-    return {
-        "inherited_focus": [p["pattern"] for p in patterns if _signal_type(p) == "FOCUS"],
-        "inherited_constraints": [p["pattern"] for p in patterns if _signal_type(p) == "REDIRECT"],
-        "success_patterns": [p["id"] for p in patterns if p["type"] == "success_pattern"],
-        "failure_patterns": [p["id"] for p in patterns if p["type"] == "failure_pattern"],
-        "adapted_from": phase,
-        "adapted_at": clock.stamp(now),
-    }
-
-
-def _signal_type(pattern: Pattern) -> str:
-    return "FOCUS" if pattern["type"] in FOCUS_TYPES else "REDIRECT"
-
-
-def _pattern_signal(
-    pheromones: Mapping[str, Any], pattern: Pattern, *, now: datetime, phase: int, id: str
-) -> Change:
-    # Without the guard of the colony's state, because these signals come from its own memory.
-    name = _signal_type(pattern)
-    return signals.emit(
-        pheromones, name, pattern["pattern"], now=now, id=id,
-        strength=FOCUS_STRENGTH if name == "FOCUS" else REDIRECT_STRENGTH, source=ADAPTATION_SOURCE,
-        phase=phase, metadata={"pattern_id": pattern["id"]},
-    )  # fmt: skip

@@ -89,15 +89,16 @@ def search(
     said = query_terms(query)
     ids = frozenset(plain_text(each) for each in (query.strip(), *query.split()))
     matches = _matches(memory, _Query(query, said, ids, keep, now), archived)
-    chosen = _sorted(each for each in matches if _wanted(each.entry, keep, layers))
+    chosen = [each for each in matches if _wanted(each.entry, keep, layers)]
+    # By kind and score, then newest first, by layer and by id: no two are equal.
+    chosen.sort(key=lambda match: (LAYERS.index(match.entry.layer), match.entry.row.id))
+    chosen.sort(key=lambda match: match.entry.row.at, reverse=True)
+    chosen.sort(key=lambda match: (match.tier, -match.score))
     if by_layer:  # the order fixed by requirement 004: layer, then relevance, then recency
         chosen.sort(key=lambda match: match.entry.row.at, reverse=True)
         chosen.sort(key=lambda match: -match.relevance)
-        chosen = [
-            match
-            for layer in LAYERS
-            for match in [each for each in chosen if each.entry.layer == layer][:limit]
-        ]
+        layered = ([each for each in chosen if each.entry.layer == layer] for layer in LAYERS)
+        chosen = [match for found in layered for match in found[:limit]]
     else:
         chosen = chosen[:limit]
     return _hits(memory, chosen, said, archived, context)
@@ -222,14 +223,6 @@ def _wanted(entry: SearchEntry, keep: Filter, layers: frozenset[str]) -> bool:
     )
 
 
-def _sorted(matches: Iterable[_Match]) -> list[_Match]:
-    """Return the matches by kind and score, then newest first, by layer and by id: no two are equal."""
-    ordered = sorted(matches, key=lambda match: (LAYERS.index(match.entry.layer), match.entry.row.id))
-    ordered.sort(key=lambda match: match.entry.row.at, reverse=True)
-    ordered.sort(key=lambda match: (match.tier, -match.score))
-    return ordered
-
-
 def _hits(
     memory: Mapping[str, Any], matches: Sequence[_Match], said: QueryTerms, archived: Source, context: int
 ) -> list[JsonObject]:
@@ -243,42 +236,30 @@ def _hits(
         entry = match.entry
         if entry.layer == "archive":
             entry = entry._replace(value=items.get(entry.place, {}))
-        hit = _hit(match, entry, said)
+        row = entry.row
+        hit: JsonObject = {
+            "id": str(entry.value.get("session_id") or entry.value.get("id") or row.id),
+            "layer": entry.layer, "layer_priority": LAYERS.index(entry.layer),
+            "relevance": round(match.relevance, _DECIMALS), "score": round(match.score, _DECIMALS),
+            "why": _WHY[match.tier],
+            "matched": [said.spelled[term] for term in said.weights if term in match.held],
+            "type": row.type, "phase": int(row.phase) if row.phase.isdecimal() else None, "at": row.at,
+            "content": entry_text(entry), "entry": entry.value,
+        }  # fmt: skip
         if entry.place in records:
             hit["archived"] = {key: value for key, value in records[entry.place].items() if key in _ARCHIVED}
         if context:
-            hit["neighbours"] = _neighbours(items, entry.place, context)
+            around = {"before": range(-context, 0), "after": range(1, context + 1)}
+            hit["neighbours"] = {
+                side: [
+                    {key: items[at].get(key) for key in ("id", "type", "content")}
+                    for at in (entry.place + step for step in steps)
+                    if at in items
+                ]
+                for side, steps in around.items()
+            }
         hits.append(hit)
     return hits
-
-
-def _hit(match: _Match, entry: SearchEntry, said: QueryTerms) -> JsonObject:
-    return {
-        "id": str(entry.value.get("session_id") or entry.value.get("id") or entry.row.id),
-        "layer": entry.layer,
-        "layer_priority": LAYERS.index(entry.layer),
-        "relevance": round(match.relevance, _DECIMALS),
-        "score": round(match.score, _DECIMALS),
-        "why": _WHY[match.tier],
-        "matched": [said.spelled[term] for term in said.weights if term in match.held],
-        "type": entry.row.type,
-        "phase": int(entry.row.phase) if entry.row.phase.isdecimal() else None,
-        "at": entry.row.at,
-        "content": entry_text(entry),
-        "entry": entry.value,
-    }
-
-
-def _neighbours(items: Mapping[int, JsonObject], place: int, reach: int) -> JsonObject:
-    def shown_items(places: Iterable[int]) -> list[JsonObject]:
-        return [
-            {key: items[at].get(key) for key in ("id", "type", "content")} for at in places if at in items
-        ]
-
-    return {
-        "before": shown_items(range(place - reach, place)),
-        "after": shown_items(range(place + 1, place + reach + 1)),
-    }
 
 
 # BM25: notes are short, so repetition and length mean less than in documents (k1 1.2, b 0.75 there).
@@ -426,16 +407,10 @@ def dates(query: str) -> list[Date]:
     >>> dates("what did we decide on 13 October 2023, and in May?")
     [Date(year='2023', month='10', day='13'), Date(year='', month='05', day='')]
     """
-    named = [
-        Date(
-            found["year"] or "",
-            f"{_MONTHS.index(found['month'].lower()) + 1:02}",
-            (found["before"] or found["after"] or "").rjust(2, "0")
-            if found["before"] or found["after"]
-            else "",
-        )
-        for found in _NAMED.finditer(query)
-    ]
+    named: list[Date] = []
+    for found in _NAMED.finditer(query):
+        month, day = _MONTHS.index(found["month"].lower()) + 1, found["before"] or found["after"]
+        named.append(Date(found["year"] or "", f"{month:02}", day.rjust(2, "0") if day else ""))
     return named + [Date(found["year"], found["month"], found["day"] or "") for found in _ISO.finditer(query)]
 
 

@@ -143,7 +143,21 @@ def evict_session(memory: Mapping[str, Any], session_id: str, *, now: datetime) 
         _count_step(len(sessions_of(memory)) - 1),
         {"op": "replace", "path": "/metrics/short_term_evictions", "value": evictions},
     ]
-    return Change({"memory": patch}, {"items": [_archive_record(session, now)]}, session)
+    # The archive record is an item that search finds, and the whole session.
+    at = session["compressed_at"]
+    item = {
+        "id": session_id, "type": "session", "content": session_text(session),
+        "token_count": session["compressed_tokens"], "associative_links": [],
+        "metadata": {
+            "timestamp": at, "relevance_score": 0.5, "access_count": 0, "last_accessed": at,
+            "source": "architect", "caste": None, "phase": session["phase"],
+        },
+    }  # fmt: skip
+    record = {
+        "item": item, "left_at": clock.stamp(now), "why": "evicted", "session_id": None,
+        "compression_id": session["metadata"].get("compression_id"), "session": session,
+    }  # fmt: skip
+    return Change({"memory": patch}, {"items": [record]}, session)
 
 
 def _count_step(sessions: int) -> JsonObject:
@@ -152,28 +166,8 @@ def _count_step(sessions: int) -> JsonObject:
 
 def session_text(session: Mapping[str, Any]) -> str:
     """Return the statements of `session` as plain text, one a line."""
-    lines = [session["summary"]]
-    lines += [
-        " — ".join(filter(None, (entry["decision"], entry["rationale"])))
-        for entry in session["key_decisions"]
-    ]
-    lines += [" — ".join(filter(None, (entry["result"], entry["impact"]))) for entry in session["outcomes"]]
+    pairs = [(entry["decision"], entry["rationale"]) for entry in session["key_decisions"]]
+    pairs += [(entry["result"], entry["impact"]) for entry in session["outcomes"]]
+    lines = [session["summary"], *(" — ".join(filter(None, pair)) for pair in pairs)]
     lines += [entry["content"] for entry in session["high_value_items"]]
     return "\n".join(lines)
-
-
-def _archive_record(session: Session, now: datetime) -> JsonObject:
-    """Return the archive record of a session: an item that search finds, and the whole session."""
-    at = session["compressed_at"]
-    item = {
-        "id": session["session_id"], "type": "session", "content": session_text(session),
-        "token_count": session["compressed_tokens"], "associative_links": [],
-        "metadata": {
-            "timestamp": at, "relevance_score": 0.5, "access_count": 0, "last_accessed": at,
-            "source": "architect", "caste": None, "phase": session["phase"],
-        },
-    }  # fmt: skip
-    return {
-        "item": item, "left_at": clock.stamp(now), "why": "evicted", "session_id": None,
-        "compression_id": session["metadata"].get("compression_id"), "session": session,
-    }  # fmt: skip

@@ -63,7 +63,13 @@ def emit(
         InvalidInput: the type is unknown, the context is empty, the strength is not in (0, 1], the phase
             is not a phase number, or the colony is EXECUTING.
     """
-    name, kind = _signal_type(pheromones, type)
+    table: dict[str, SignalType] = {**TYPES, **pheromones["pheromone_types"]}
+    spellings = (type, type.upper()) if isinstance(type, str) else ()
+    name = next((each for each in spellings if each in table), None)
+    if name is None:
+        raise InvalidInput(
+            f"{shown(type)} is not a type of signal.", fix=f"Use one of {', '.join(table)}.", where="signal"
+        )
     if name in GUARDED_TYPES and colony_state == GUARDED_STATE:
         raise InvalidInput(
             f"{name} is refused while the colony is {GUARDED_STATE}: it would pull running work apart.",
@@ -74,7 +80,7 @@ def emit(
         raise InvalidInput(
             f"{shown(context)} says nothing.", fix="Say in words what the signal is about.", where="signal"
         )
-    given = kind["default_strength"] if strength is None else strength
+    given = table[name]["default_strength"] if strength is None else strength
     if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= 1:
         raise InvalidInput(
             f"{shown(given)} is not a strength.", fix="Use a number above 0, at most 1.", where="signal"
@@ -84,19 +90,9 @@ def emit(
         about["phase"] = check_phase(phase)
     signal: Signal = {
         "id": id, "type": name, "strength": float(given), "created_at": clock.stamp(now),
-        "decay_rate": kind["half_life_seconds"], "metadata": about,
+        "decay_rate": table[name]["half_life_seconds"], "metadata": about,
     }  # fmt: skip
     return Change({DOCUMENT: [{"op": "add", "path": "/active_pheromones/-", "value": signal}]}, result=signal)
-
-
-def _signal_type(pheromones: Mapping[str, Any], given: str) -> tuple[str, SignalType]:
-    table: dict[str, SignalType] = {**TYPES, **pheromones["pheromone_types"]}
-    for name in (given, given.upper()) if isinstance(given, str) else ():
-        if name in table:
-            return name, table[name]
-    raise InvalidInput(
-        f"{shown(given)} is not a type of signal.", fix=f"Use one of {', '.join(table)}.", where="signal"
-    )
 
 
 def decayed_strength(strength: float, *, age_seconds: float, half_life_seconds: float | None) -> float:

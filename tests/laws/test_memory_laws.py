@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.errors import BudgetExceeded, Conflict, InvalidInput, NotFound
-from aether.memory import handoff, ingest, items, patterns, sessions, totals
+from aether.memory import handoff, ingest, items, patterns, sessions
 from aether.schemas import check
 from aether.store.merge import merge, rules_of
 from aether.store.patch import apply, diff, join_changes
@@ -184,7 +184,7 @@ def test_memory_fits_its_schema_and_every_derived_value_is_true(journey):
     steps_done = lived(journey)
 
     for *_, world in steps_done:
-        assert totals.examine(world.documents) == []
+        assert items.examine(world.documents) == []
         assert world.memory["working_memory"]["current_tokens"] <= CAPACITY
         assert len(world.sessions) <= SESSIONS
     for name, value in (steps_done[-1][-1] if steps_done else initial_world()).documents.items():
@@ -277,11 +277,11 @@ def test_undoing_the_last_change_is_as_if_it_had_not_been(journey, last):
 
     merged, conflicts = merge(world.memory, world.memory, before.memory, rules)
     undone = Change({"memory": diff(world.memory, merged)})
-    undone = changed(world, join_changes(undone, totals.derived_change(world.documents, undone)))
+    undone = changed(world, join_changes(undone, items.derived_change(world.documents, undone)))
 
     assert conflicts == []
     assert _untouched(undone.memory) == _untouched(before.memory)
-    assert totals.examine(undone.documents) == []
+    assert items.examine(undone.documents) == []
 
 
 def _untouched(value):

@@ -141,6 +141,20 @@ def test_verbatim_texts_of_a_session_are_found_and_other_metadata_is_not():
     assert found(made) == [("a", ""), ("s", "protected/0"), ("s", "noted/1"), ("s", "asked/0")]
 
 
+def test_a_pattern_and_its_evidence_in_other_wordings_are_found_by_the_id_of_either():
+    other = "SQL files are indented with spaces only."
+    made = memory_of(item("a", other), item("b", f"{RULE} Ship on Friday."), item("c", "Ship on Friday."))
+    evidence = [{"session_id": name, "phase": 1, "text": text} for name, text in (("s", RULE), ("t", other))]
+    made["memory"]["long_term_memory"]["patterns"] = [
+        {"id": "p", "type": "constraint", "pattern": RULE, "metadata": {"context": "", "evidence": evidence}}
+    ]
+
+    assert found(made, ids=["p"]) == [("p", ""), ("a", ""), ("b", "")]
+    assert found(made, ids=["a"]) == [("a", ""), ("p", "")]
+    # Each wording of a pattern is compared by itself: one of them in a forgotten prompt is enough.
+    assert found(made, ids=["b"]) == [("b", ""), ("c", ""), ("p", "")]
+
+
 def test_a_session_that_is_named_goes_by_itself():
     made = memory_of(item("a", RULE), sessions=[session(summary=RULE)])
 
@@ -305,7 +319,7 @@ def test_the_texts_of_an_entry_are_yielded_whole_and_in_longer_sentences():
         "session_id": "s", "summary": "One. Two sentences that are long enough.", "key_decisions": [{"decision": "D", "rationale": ""}],
         "outcomes": "none", "high_value_items": [None], "metadata": {"protected": ["P"], "context": None},
     }  # fmt: skip
-    pattern = {"pattern": "A", "evidence": [{"text": "E"}], "metadata": {"context": "C"}}
+    pattern = {"pattern": "A", "metadata": {"context": "C", "evidence": [{"text": "E"}]}}
 
     assert list(erasure.texts_of(session)) == [
         "One. Two sentences that are long enough.", "Two sentences that are long enough.", "P", "D",

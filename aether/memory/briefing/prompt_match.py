@@ -122,7 +122,12 @@ def parse_prompt(prompt: str) -> PromptQuery | None:
     if len(prompt) > PROMPT_CHARS:
         prompt = f"{prompt[: PROMPT_CHARS // 2]}\n{prompt[-PROMPT_CHARS // 2 :]}"
     plain = _RUN.sub(_unless_address, prompt)
-    named = tuple(_names(plain))
+    named: dict[str, None] = {}  # identifiers, file names, tickets
+    for token in _TOKEN.findall(plain):
+        name = token.rpartition("/")[2]
+        shaped = any(form.search(name) for form in (_CAMEL, _SNAKE, _FILE, _TICKET))
+        if shaped and len(name) in _NAME_CHARS and name.casefold() not in _BRANDS:
+            named[name.casefold()] = None
     weights = query_terms(plain).weights
     significant = tuple(
         one
@@ -131,7 +136,7 @@ def parse_prompt(prompt: str) -> PromptQuery | None:
     )
     if not named and len(significant) < LEAST_WORDS:
         return None
-    return PromptQuery(named, significant, frozenset(weights))
+    return PromptQuery(tuple(named), significant, frozenset(weights))
 
 
 def _unless_address(run: re.Match[str]) -> str:
@@ -140,17 +145,6 @@ def _unless_address(run: re.Match[str]) -> str:
     at = text.find("@", 1)  # one search per run: a pattern for "a@b.c" takes cubic time on "@@@…"
     mail = at > 0 and _DOTTED.search(text, at + 2) is not None
     return " " if mail or _LINK.search(text) else text
-
-
-def _names(text: str) -> dict[str, None]:
-    """Return the names of things in `text`, case-folded: identifiers, file names, tickets."""
-    found: dict[str, None] = {}
-    for token in _TOKEN.findall(text):
-        name = token.rpartition("/")[2]
-        shaped = any(form.search(name) for form in (_CAMEL, _SNAKE, _FILE, _TICKET))
-        if shaped and len(name) in _NAME_CHARS and name.casefold() not in _BRANDS:
-            found[name.casefold()] = None
-    return found
 
 
 def match_prompt(
@@ -228,12 +222,8 @@ def _best_passage(
         inside = {*said.words, *said.parts}
         held = [word for word in asked_for.words if word in inside]
         worth = sum(weights[word] for word in held)
-        by_words = (
-            len(held) >= LEAST_WORDS
-            and len(rare.intersection(held)) >= LEAST_RARE
-            and worth >= COVERAGE * whole
-        )
-        if not by_name and not by_words:
+        enough = len(held) >= LEAST_WORDS and len(rare.intersection(held)) >= LEAST_RARE
+        if not by_name and not (enough and worth >= COVERAGE * whole):
             continue
         if len(query_terms(passage).weights.keys() - asked_for.said) < LEAST_NEWS:
             continue

@@ -35,17 +35,16 @@ _SIGNAL_TYPES = ("FOCUS", "REDIRECT", "FEEDBACK", "CHECKIN")
 
 def newest_items(memory: Mapping[str, Any]) -> list[Item]:
     """Return the items that were not injected, the newest first; of equal times, the one added later."""
-    found = [_dated(item) for item in items_of(memory) if not item["metadata"].get("injected")]
+    found: list[Item] = []
+    for item in items_of(memory):
+        metadata = item["metadata"]
+        at = timestamp(metadata["timestamp"])  # a hand edit may have written another form
+        if not metadata.get("injected"):
+            found.append(
+                item if at == metadata["timestamp"] else {**item, "metadata": {**metadata, "timestamp": at}}
+            )
     found.reverse()  # sorting keeps the order of equals
     return sorted(found, key=lambda item: item["metadata"]["timestamp"], reverse=True)
-
-
-def _dated(item: Item) -> Item:
-    """Return `item` with its time in the form of `clock.stamp`; a hand edit may have written another."""
-    at = timestamp(item["metadata"]["timestamp"])
-    if at == item["metadata"]["timestamp"]:
-        return item
-    return {**item, "metadata": {**item["metadata"], "timestamp": at}}
 
 
 def newest_sessions(memory: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
@@ -222,26 +221,17 @@ def _changed(items: Iterable[Item], root: str) -> dict[str, _Changed]:
         for item, _ in zip(changes, range(LOOKED_AT_CHANGES), strict=False)
         if (match := _CHANGE.fullmatch(item["content"].strip()))
     ]
-    whole = {} if root else _whole_paths({path for _, _, path, *_ in read})
+    absolute = {path for _, _, path, *_ in read if path.startswith("/") and not root}
     found: dict[str, _Changed] = {}
     for at, action, path, number, unit, about in read:
-        name = whole.get(path, path)
+        # The only absolute path that ends in a relative one is the same file.
+        ending = [] if path.startswith("/") else [each for each in absolute if each.endswith(f"/{path}")]
+        name = ending[0] if len(ending) == 1 else path
         known = found.get(name, _Changed(at, action, 0, ""))
         edits = known.edits + (int(number) if unit == "edits" else 1)
         hint = "" if not about or _SAYS_NOTHING.match(about) else one_line(about, TEXT_CHARS // 3)
         found[name] = known._replace(edits=edits, about=known.about or hint)
     return found
-
-
-def _whole_paths(paths: set[str]) -> dict[str, str]:
-    """Return for each relative path the only absolute path that ends in it."""
-    absolute = [path for path in paths if path.startswith("/")]
-    ends = {
-        path: [each for each in absolute if each.endswith(f"/{path}")]
-        for path in paths
-        if not path.startswith("/")
-    }
-    return {path: found[0] for path, found in ends.items() if len(found) == 1}
 
 
 def _line(path: str, known: _Changed) -> Line:
@@ -257,11 +247,8 @@ def common_root(lines: Sequence[Line]) -> str:
         for depth in range(ROOT_PARTS, len(parts) + 1):
             directory = "/".join(parts[:depth]) + "/"
             held[directory] = held.get(directory, 0) + 1
-    most = [
-        root
-        for root, files in held.items()
-        if files >= max(2, ROOT_SHARE * len(lines)) and root.startswith("/")
-    ]
+    least = max(2, ROOT_SHARE * len(lines))
+    most = [root for root, files in held.items() if files >= least and root.startswith("/")]
     return max(most, key=lambda root: (len(root), root), default="")
 
 
@@ -387,11 +374,8 @@ def solutions(items: Iterable[Item], *, otherwise: bool = False) -> Iterator[Lin
         known, way = parse_failure(before), _REMEDY.fullmatch(after) if worked else None
         if known and known.parts and way:
             other = effective_parts(way[1]) if way[1] else []
-            how = (
-                [f"as `{_shown(other)}`"]
-                if other and without_flags(other) != without_flags(known.parts)
-                else []
-            )
+            differs = other and without_flags(other) != without_flags(known.parts)
+            how = [f"as `{_shown(other)}`"] if differs else []
             how += [way[2]] if way[2] and not otherwise else []
             if how:
                 text = f"{format_failure(known, TEXT_CHARS // 2)} -> worked {one_line(' '.join(how), TEXT_CHARS // 2)}"
@@ -493,11 +477,8 @@ def session_details(held: Sequence[Item]) -> dict[str, list[str]]:
     left = [line.text for line in open_problems(settles) if line.text.startswith("`")]
     results_ = [line.text for line in results(sorted(newest, key=lambda item: not noting_agent(item)))]
     requests = [shorten(item["content"], SUMMARY_CHARS) for item in _requests(newest)]
-    return {
-        "open": left[:MOST_OPEN],
-        "asked": requests[:MOST_ASKED][::-1],
-        "found": results_[:MOST_FOUND][::-1],
-    }
+    asked, found = requests[:MOST_ASKED][::-1], results_[:MOST_FOUND][::-1]
+    return {"open": left[:MOST_OPEN], "asked": asked, "found": found}
 
 
 def _item(type: str, content: str, at: str, source: str = SOURCE_MAIN) -> Item:
@@ -579,17 +560,14 @@ def open_problems(items: Sequence[Item]) -> Iterator[Line]:
             continue
         looked += 1
         known = parse_failure(content) if kind == "error" else None
-        over = without_flags(known.parts) <= ran if known else kind == "blocker" and _is_solved(content, ends)
+        over = bool(known and without_flags(known.parts) <= ran)
+        if kind == "blocker":  # solved if it names no trouble, or a later end shares its topic
+            mine = topic_words(content)
+            over = not _TROUBLE.search(_CODE.sub("", content))
+            over = over or any(len(mine & end) >= RESOLVED_SHARE * len(mine) for end in ends)
         text = format_failure(known) if known else one_line(content, TEXT_CHARS)
         if text and not over:
             yield Line("open", text, item["metadata"]["timestamp"])
-
-
-def _is_solved(blocker: str, ends: Sequence[frozenset[str]]) -> bool:
-    """Return whether `blocker` names no trouble, or shares its topic with a later result or solution."""
-    mine = topic_words(blocker)
-    trouble = _TROUBLE.search(_CODE.sub("", blocker))
-    return not trouble or any(len(mine & end) >= RESOLVED_SHARE * len(mine) for end in ends)
 
 
 def results(items: Iterable[Item]) -> Iterator[Line]:

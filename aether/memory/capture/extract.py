@@ -173,10 +173,8 @@ def _request(state: State, record: Record, at: Origin) -> list[Draft]:
     text = _cleaned(record)
     if record.agent:
         notes = _end_of_agent(state, record.agent) if record.agent in state["turns"] else []
-        first_line = shorten(text, TASK_CHARS)
-        return notes + (
-            _new_items(state, [Note(at, f"Task: {first_line}", "observation", "task")]) if text else []
-        )
+        task = Note(at, f"Task: {shorten(text, TASK_CHARS)}", "observation", "task")
+        return notes + (_new_items(state, [task]) if text else [])
     if not text:
         return []
     before = _turn(state, "")["answer"]
@@ -184,9 +182,8 @@ def _request(state: State, record: Record, at: Origin) -> list[Draft]:
     notes = _end_of_agents(state) + _end_of_turn(state, "")
     if asked and (asks_for_decision(asked) or not is_thanks(text)):
         kind = "decision" if asks_for_decision(asked) else "user_input"
-        return notes + _new_items(
-            state, [Note(at, f"Asked: {asked}\nAnswered: {text}", kind, "said", by_person=True)]
-        )
+        said = Note(at, f"Asked: {asked}\nAnswered: {text}", kind, "said", by_person=True)
+        return notes + _new_items(state, [said])
     if is_empty_reply(text) or _AETHER_PROMPT.match(text):
         return notes
     return notes + _new_items(state, person_notes(at, message_by_kind(text)))
@@ -233,10 +230,7 @@ def _end_of_turn(state: State, agent: str) -> list[Draft]:
 
 def _end_of_agents(state: State) -> list[Draft]:
     """Close the stretches of all sub-agents: their work is part of the turn that ends."""
-    notes: list[Draft] = []
-    for agent in [agent for agent in state["turns"] if agent]:
-        notes += _end_of_agent(state, agent)
-    return notes
+    return [note for agent in [*filter(None, state["turns"])] for note in _end_of_agent(state, agent)]
 
 
 def _end_of_agent(state: State, agent: str) -> list[Draft]:
@@ -290,14 +284,9 @@ def _result(state: State, record: Record, at: Origin) -> list[Draft]:
 
 
 _HANDLERS: dict[str, Callable[[State, Record, Origin], list[Draft]]] = {
-    "user": _request,
-    "assistant": _statement,
-    "call": _call,
-    "result": _result,
-    "summary": _summary,
-    "text": _paragraph,
-    "item": _item,
-}
+    "user": _request, "assistant": _statement, "call": _call, "result": _result, "summary": _summary,
+    "text": _paragraph, "item": _item,
+}  # fmt: skip
 
 
 def _cleaned(record: Record) -> str:
@@ -319,13 +308,9 @@ def _new_items(state: State, notes: list[Note]) -> list[Draft]:
 
 
 def _phase(state: State) -> int:
-    return (
-        state["first_phase"] + state["boundaries"] if state["fixed_phase"] is None else state["fixed_phase"]
-    )
+    fixed = state["fixed_phase"]
+    return state["first_phase"] + state["boundaries"] if fixed is None else fixed
 
 
 def _turn(state: State, agent: str) -> Turn:
-    turns = state["turns"]
-    if agent not in turns:
-        turns[agent] = Turn(work=new_work(), answer=None)
-    return turns[agent]
+    return state["turns"].setdefault(agent, Turn(work=new_work(), answer=None))

@@ -23,18 +23,9 @@ SOURCE_WORKER = "worker_ant"
 # How much a colleague would miss it. Above 0.8 one sighting is enough for long-term memory, which is right for a
 # person's demands and for nothing else.
 RELEVANCE = {
-    "constraint": 0.8,
-    "preference": 0.75,
-    "decision": 0.8,
-    "blocker": 0.75,
-    "solution": 0.75,
-    "user_input": 0.7,
-    "outcome": 0.7,
-    "error": 0.65,
-    "code_change": 0.6,
-    "command": 0.5,
-    "observation": 0.4,
-}
+    "constraint": 0.8, "preference": 0.75, "decision": 0.8, "blocker": 0.75, "solution": 0.75, "user_input": 0.7,
+    "outcome": 0.7, "error": 0.65, "code_change": 0.6, "command": 0.5, "observation": 0.4,
+}  # fmt: skip
 RULE_RELEVANCE = {"constraint": 0.9, "preference": 0.85, "decision": 0.8}
 RULE_TYPES = frozenset({"constraint", "preference"})
 # Characters, at about four to a token: a request of a page, a statement of a paragraph.
@@ -106,14 +97,10 @@ def person_notes(at: Origin, parts: list[tuple[str, str]]) -> list[Note]:
 def origin(record: Record, session: str) -> Origin:
     """Return the place of `record`; `session` replaces a missing id of its session."""
     return Origin(
-        line=record.line,
-        part=record.part,
-        uuid=record.uuid,
-        time=record.time,
+        line=record.line, part=record.part, uuid=record.uuid, time=record.time,
         session=record.session or session,
-        digest="" if _UUID.fullmatch(record.uuid) else _digest(record),
-        caste=record.caste,
-    )
+        digest="" if _UUID.fullmatch(record.uuid) else _digest(record), caste=record.caste,
+    )  # fmt: skip
 
 
 def _digest(record: Record) -> str:
@@ -150,13 +137,11 @@ def draft(note: Note, *, file: str, phase: int, relevance: float | None = None) 
     if at["time"]:
         metadata["timestamp"] = at["time"]
     return Draft(
-        content=redact(note.content),
-        type=note.kind,
+        content=redact(note.content), type=note.kind,
         relevance_score=RELEVANCE.get(note.kind, 0.5) if relevance is None else relevance,
-        source=SOURCE_WORKER if at["caste"] else SOURCE_MAIN,
-        caste=at["caste"] or None,
+        source=SOURCE_WORKER if at["caste"] else SOURCE_MAIN, caste=at["caste"] or None,
         metadata=metadata,
-    )
+    )  # fmt: skip
 
 
 def shorten(text: str, most: int) -> str:

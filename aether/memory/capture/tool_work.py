@@ -199,12 +199,10 @@ def _failed(work: Work, call: Call, record: Record) -> list[Note]:
     name = _failure_key(call)
     known = work["failures"].pop(name, None)
     work["failures"][name] = Failure(
-        shown=short_command(ran) if ran else _target(call),
-        complaint=error_excerpt(text),
-        times=known["times"] + 1 if known else 1,
-        changed=known["changed"] if known else [],
+        shown=short_command(ran) if ran else _target(call), complaint=error_excerpt(text),
+        times=known["times"] + 1 if known else 1, changed=known["changed"] if known else [],
         at=known["at"] if known else call["at"],
-    )
+    )  # fmt: skip
     if ran:
         work["commands"].pop(_run_key(ran), None)
     if len(work["failures"]) > OPEN_FAILURES:
@@ -215,7 +213,14 @@ def _failed(work: Work, call: Call, record: Record) -> list[Note]:
 def _succeeded(work: Work, call: Call, record: Record) -> list[Note]:
     text = without_blocks(record.text)
     if call["tool"] in _AGENTS:
-        return _agent_report(call, text)
+        found = _TRAILER.sub("", text)
+        framed = _REPORT_FRAME.match(found)
+        found = redact(clean(_INDENT.sub("", found[framed.end() :]) if framed else found))
+        if not found or found.startswith("Async agent launched"):
+            return []
+        # The sub-agent's own last message is the same text, and gives the same note.
+        kind = kind_of_answer(found) or "outcome"
+        return [Note(call["at"], shorten(found, FINDING_CHARS), kind, "found")]
     answered = _ANSWERED.match(text)
     if answered:
         return [Note(call["at"], clean(answered[1]), "decision", "answered", by_person=True)]
@@ -228,18 +233,11 @@ def _succeeded(work: Work, call: Call, record: Record) -> list[Note]:
     if call["command"] and is_notable(call["command"]) and not solved:
         notes += _ran(work, call["command"], text, call["at"])
     elif call["text"]:
-        notes.append(_action_note(call, text))
+        answer = redact(" ".join(without_escapes(text).split()))
+        did = call["text"] + (f" → {shorten(answer, OUTPUT_CHARS)}" if answer else "")
+        plan = Note(call["at"], f"Plan approved: {call['text']}", "decision", "plan")
+        notes.append(plan if call["tool"] == "ExitPlanMode" else Note(call["at"], did, "command", "did"))
     return notes
-
-
-def _agent_report(call: Call, text: str) -> list[Note]:
-    found = _TRAILER.sub("", text)
-    framed = _REPORT_FRAME.match(found)
-    found = redact(clean(_INDENT.sub("", found[framed.end() :]) if framed else found))
-    if not found or found.startswith("Async agent launched"):
-        return []
-    # The sub-agent's own last message is the same text, and gives the same note.
-    return [Note(call["at"], shorten(found, FINDING_CHARS), kind_of_answer(found) or "outcome", "found")]
 
 
 def _changed(work: Work, change: FileChange, at: Origin) -> list[Note]:
@@ -267,11 +265,9 @@ def _ran(work: Work, command: str, output: str, at: Origin) -> list[Note]:
     name = _run_key(command)
     known = work["commands"].pop(name, None)
     work["commands"][name] = Run(
-        shown=short_command(command),
-        ending=outcome_line(output),
-        runs=known["runs"] + 1 if known else 1,
-        at=known["at"] if known else at,
-    )
+        shown=short_command(command), ending=outcome_line(output),
+        runs=known["runs"] + 1 if known else 1, at=known["at"] if known else at,
+    )  # fmt: skip
     if len(work["commands"]) > COMMANDS:
         return [_run_note(work["commands"].pop(next(iter(work["commands"]))))]
     return []
@@ -322,11 +318,3 @@ def _solution_note(failure: Failure, call: Call, output: str) -> Note:
     content = f"{_failure_note(failure).content}\nWorked {way}" + (f": {end}" if end else ".")
     solved = failure["at"] | {"time": call["at"]["time"]}  # keyed by the failure, dated by its fix
     return Note(solved, content, "solution", "fixed")
-
-
-def _action_note(call: Call, output: str) -> Note:
-    if call["tool"] == "ExitPlanMode":
-        return Note(call["at"], f"Plan approved: {call['text']}", "decision", "plan")
-    answer = redact(" ".join(without_escapes(output).split()))
-    content = call["text"] + (f" → {shorten(answer, OUTPUT_CHARS)}" if answer else "")
-    return Note(call["at"], content, "command", "did")

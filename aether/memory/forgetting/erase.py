@@ -119,12 +119,11 @@ def texts_of(entry: Mapping[str, Any]) -> Iterator[str]:
     metadata = entry.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     found = [entry.get("content"), entry.get("pattern"), metadata.get("context")]
-    parts: dict[str, tuple[str, ...]] = {"evidence": ("text",)}
+    parts: list[tuple[Any, tuple[str, ...]]] = [(metadata.get("evidence"), ("text",))]
     if "session_id" in entry:
         found += [entry.get("summary"), *(metadata.get("protected") or [])]
-        parts |= STATEMENT_FIELDS
-    for part, fields in parts.items():
-        inner = entry.get(part)
+        parts += ((entry.get(part), fields) for part, fields in STATEMENT_FIELDS.items())
+    for inner, fields in parts:
         objects = [each for each in inner if isinstance(each, dict)] if isinstance(inner, list) else []
         found += [each.get(field) for each in objects for field in fields]
     for text in found:

@@ -71,11 +71,14 @@ def find_same(targets: Iterable[Target], texts: Iterable[str]) -> list[Target]:
     sought = [
         _SearchText(_padded_words(text), frozenset(map(_padded_words, sentences(text)))) for text in texts
     ]
-    return [
-        target
-        for target in targets
-        if any(_repeats(list(map(_padded_words, _lines(target))), one) for one in sought)
-    ]
+    same: list[Target] = []
+    for target in targets:
+        lines = [_padded_words(line) for line in _lines(target)]
+        # Each wording of a pattern is compared by itself, the texts of another target together.
+        readings = [[line] for line in lines] if target.layer == "long_term_memory" else [lines]
+        if any(_repeats(reading, text) for reading in readings for text in sought):
+            same.append(target)
+    return same
 
 
 def find_similar(
@@ -91,16 +94,12 @@ def find_similar(
     bags = [frozenset(words(target.text)) for target in others]
     found: dict[Target, None] = {}
     for text in dict.fromkeys(statement_texts(targets)):
-        near = _most_alike(frozenset(words(text)) - STOPWORDS, bags)
+        asked = frozenset(words(text)) - STOPWORDS
+        shared = [len(asked & bag) for bag in bags]
+        near = [at for at, number in enumerate(shared) if asked and number >= SIMILAR_SHARE * len(asked)]
+        near = sorted(near, key=lambda at: -shared[at])[:MAX_COMPARED]
         found |= dict.fromkeys(others[near[at]] for at in supporting(text, [others[at].text for at in near]))
     return list(found)
-
-
-def _most_alike(asked: frozenset[str], bags: list[frozenset[str]]) -> list[int]:
-    """Return the positions of the `bags` with enough of the words `asked`, those with most of them first."""
-    shared = [len(asked & bag) for bag in bags]
-    near = [at for at, number in enumerate(shared) if asked and number >= SIMILAR_SHARE * len(asked)]
-    return sorted(near, key=lambda at: -shared[at])[:MAX_COMPARED]
 
 
 def statement_texts(targets: Iterable[Target]) -> list[str]:
@@ -142,7 +141,6 @@ def _count(joined: str) -> int:
 
 
 def _lines(target: Target) -> list[str]:
-    """Return the texts of a target."""
     is_made = target.layer == "long_term_memory" or target.part.partition("/")[0] in STATEMENT_FIELDS
     return target.text.split("\n") if is_made else [target.text]
 
@@ -173,7 +171,7 @@ def _whole_targets(documents: Mapping[str, Any]) -> Iterator[Target]:
         yield Target(session["session_id"], "short_term_memory", "session", text, "")
     for pattern in memory["long_term_memory"]["patterns"]:
         texts = [pattern["pattern"], pattern["metadata"].get("context")]
-        texts += [each["text"] for each in pattern.get("evidence", [])]
+        texts += [each["text"] for each in pattern["metadata"].get("evidence", [])]
         text = "\n".join(dict.fromkeys(filter(None, texts)))
         yield Target(pattern["id"], "long_term_memory", pattern["type"], text, "")
     for signal in documents["pheromones"]["active_pheromones"]:

@@ -65,9 +65,7 @@ def _memory_without(
 ) -> JsonObject:
     whole = {target.id for target in chosen if not target.part}
     parts = _parts(chosen)
-    working, short, long = (
-        memory[name] for name in ("working_memory", "short_term_memory", "long_term_memory")
-    )
+    working, short, long = memory["working_memory"], memory["short_term_memory"], memory["long_term_memory"]
     held = [item for item in working["items"] if item["id"] not in whole]
     kept = [
         _session_without(session, parts.get(session["session_id"], set()), count)
@@ -77,13 +75,10 @@ def _memory_without(
     patterns = [pattern for pattern in long["patterns"] if pattern["id"] not in whole]
     # A hand-off that contains the text has to be prepared again.
     records = [record for record in memory["compression"]["open"] if whole.isdisjoint(record["items"])]
+    tokens = sum(item["token_count"] for item in held)
     made = {
         **memory,
-        "working_memory": {
-            **working,
-            "items": held,
-            "current_tokens": sum(item["token_count"] for item in held),
-        },
+        "working_memory": {**working, "items": held, "current_tokens": tokens},
         "short_term_memory": {**short, "sessions": kept, "current_sessions": len(kept)},
         "long_term_memory": {**long, "patterns": patterns},
         "compression": {**memory["compression"], "open": records},
@@ -109,18 +104,13 @@ def _graph_without(known: Mapping[str, Any], chosen: list[Target]) -> JsonObject
     """Return the knowledge graph without the chosen entities, their relations, and the chosen parts of others."""
     removed = {one.removeprefix(ENTITY) for one in _ids(chosen, "graph")}
     parts = _parts(chosen)
-    entities = [
-        {
-            **entity,
-            "observations": [
-                each
-                for nth, each in enumerate(entity["observations"])
-                if f"observations/{nth}" not in parts.get(ENTITY + entity["name"], ())
-            ],
-        }
-        for entity in known["entities"]
-        if entity["name"] not in removed
-    ]
+    entities = []
+    for entity in known["entities"]:
+        if entity["name"] not in removed:
+            without = parts.get(ENTITY + entity["name"], ())
+            numbered = enumerate(entity["observations"])
+            kept = [each for nth, each in numbered if f"observations/{nth}" not in without]
+            entities.append({**entity, "observations": kept})
     relations = [
         each
         for each in known["relations"]
@@ -169,9 +159,7 @@ def _unlinked(value: Any, removed: set[str]) -> Any:
 def _receipt(chosen: list[Target], now: datetime, receipt_id: str) -> JsonObject:
     """Return the receipt: the place and the digest of each forgotten text, without the text."""
     return {
-        "receipt_id": receipt_id,
-        "kind": RECEIPT_KIND,
-        "at": clock.stamp(now),
+        "receipt_id": receipt_id, "kind": RECEIPT_KIND, "at": clock.stamp(now),
         "forgotten": [
             {
                 "id": target.id, "layer": target.layer, "part": target.part,
