@@ -210,7 +210,7 @@ class Config(NamedTuple):
         "telemetry.exporter", "",
         f"exporters of events, separated by commas: {', '.join(EXPORTERS)}; "
         "empty: none, but in `CompactManager` and `compactctl` ariadne or otlp where its URL is set",
-        lambda names: "" if not names or {name.strip() for name in names.split(",")} <= set(EXPORTERS)
+        lambda names: "" if not names or set(map(str.strip, names.split(","))) <= set(EXPORTERS)
         else f"must be one of {', '.join(EXPORTERS)}",
         field="telemetry_exporter", authority=True,
     )  # fmt: skip
