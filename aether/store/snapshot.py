@@ -410,7 +410,7 @@ def entry_of(fields: JsonObject) -> Entry:
     words = (fields.get(name, "") for name in ("at", "by", "operation", "reason"))
     empty: dict[str, Any] = {}
     tables = (fields.get(name, empty) for name in ("patches", "inverse", "appends"))
-    return Entry(int(fields["revision"]), *words, *tables, erased=fields.get("erased", False))
+    return Entry(int(fields["revision"]), *words, *tables, fields.get("erased", False))
 
 
 def month_files(home: Path) -> list[Path]:
