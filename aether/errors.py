@@ -18,6 +18,8 @@ A message has three parts: where, what, with the value, and what to do. `fix` is
 
 from __future__ import annotations
 
+from functools import partial
+
 # Longer values hide the sentence that explains them.
 SHOWN_CHARS = 80
 
@@ -39,12 +41,8 @@ class AetherError(Exception):
         return type(self).__name__
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.what, self.fix, self.where)
-
-
-def _rebuild(kind: type[AetherError], what: str, fix: str, where: str) -> AetherError:
-    # Keyword-only arguments do not survive the default pickling of exceptions.
-    return kind(what, fix=fix, where=where)
+        # Keyword-only arguments do not survive the default pickling of exceptions.
+        return partial(type(self), fix=self.fix, where=self.where), (self.what,)
 
 
 class InvalidInput(AetherError, ValueError):

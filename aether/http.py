@@ -69,11 +69,8 @@ def address(url: str, *, where: str) -> Address:
     except ValueError:  # the port is no number, or a bracket is open
         pass
     # The address is not shown: it may hold a password.
-    raise InvalidInput(
-        "this is not the address of a server, http or https, without a password.",
-        fix="Write it as http://127.0.0.1:11434 or https://….",
-        where=where,
-    )
+    what = "this is not the address of a server, http or https, without a password."
+    raise InvalidInput(what, fix="Write it as http://127.0.0.1:11434 or https://….", where=where)
 
 
 def request(
@@ -92,16 +89,21 @@ def request(
     is read. Redirects are not followed by default: a key would go along, and a POST would become a GET.
     """
     import ssl
+    from urllib.request import getproxies, proxy_bypass
 
     import httpx2
 
     deadline = time.monotonic() + timeout_seconds
     secure = to.secure or redirects
     try:
+        proxy = None
+        if proxies and to.host not in _NEAR and not proxy_bypass(to.host):
+            proxy = getproxies().get("https" if to.secure else "http")
+            proxy = f"http://{proxy}" if proxy and "://" not in proxy else proxy
         with (
             httpx2.Client(
                 verify=ssl.create_default_context() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
-                proxy=_proxy(to) if proxies else None,
+                proxy=proxy,
                 timeout=timeout_seconds,
                 follow_redirects=redirects,
                 trust_env=False,
@@ -157,15 +159,6 @@ def _held_to(deadline: float) -> Callable[[str, Mapping[str, Any]], None]:
             stream.read, stream.write = limited(stream.read), limited(stream.write)
 
     return trace
-
-
-def _proxy(to: Address) -> str | None:
-    from urllib.request import getproxies, proxy_bypass
-
-    if to.host in _NEAR or proxy_bypass(to.host):
-        return None
-    found = getproxies().get("https" if to.secure else "http")
-    return f"http://{found}" if found and "://" not in found else found
 
 
 def _words(failure: Exception) -> str:

@@ -42,8 +42,11 @@ def home_of(cwd: str, project_dir: str = "") -> str:
     top = _repository(start)[0]
     for directory in _upward(start):
         path = os.path.join(directory, HOME_NAME)
-        if os.path.isdir(path) and (_is_within(directory, root) or top or _is_own(directory, path)):
-            return _kept_within(path, root, top or directory)
+        if os.path.isdir(path):
+            # Above the project, another user's home could be there to be read to us.
+            own = not hasattr(os, "getuid") or os.stat(path).st_uid == os.getuid()
+            if _is_within(directory, root) or top or (own and directory != _user_directory()):
+                return _kept_within(path, root, top or directory)
         if directory == top:
             break
     return _kept_within(os.path.join(root, HOME_NAME), root, top)
@@ -108,13 +111,6 @@ def _is_within(directory: str, root: str) -> bool:
     return directory == root or directory.startswith(os.path.join(root, ""))
 
 
-def _is_own(directory: str, path: str) -> bool:
-    """Return whether a home above the project may be used: another user's could be there to be read to us."""
-    if directory == _user_directory():
-        return False
-    return not hasattr(os, "getuid") or os.stat(path).st_uid == os.getuid()
-
-
 def _user_directory() -> str:
     return os.path.realpath(os.path.expanduser("~"))
 
@@ -133,11 +129,10 @@ def _repository(directory: str) -> tuple[str, str]:
 
 def _main(top: str, marker: str) -> str:
     """Return the top level of the main worktree; `top` itself if there is no other."""
-    prefix = "gitdir:"
     pointer = _read(marker)  # a directory reads as nothing
-    if not pointer.startswith(prefix):
+    if not pointer.startswith("gitdir:"):
         return top
-    directory = os.path.join(top, pointer.removeprefix(prefix).strip())
+    directory = os.path.join(top, pointer.removeprefix("gitdir:").strip())
     common = _read(os.path.join(directory, "commondir")).strip()
     repository = os.path.realpath(os.path.join(directory, common))
     of_main = common and os.path.basename(repository) == ".git" and os.path.isdir(repository)

@@ -222,8 +222,7 @@ class ColonyStatus(TypedDict):
 
 
 HistoryEntry = TypedDict(
-    "HistoryEntry",
-    {"from": State, "to": State, "trigger": str, "timestamp": str, "checkpoint": str | None},
+    "HistoryEntry", {"from": State, "to": State, "trigger": str, "timestamp": str, "checkpoint": str | None}
 )
 """One transition of the state machine; `checkpoint` is the automatic snapshot taken before it."""
 

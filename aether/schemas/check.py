@@ -25,35 +25,19 @@ def schema(name: str) -> dict[str, Any]:
     return found
 
 
-@lru_cache(maxsize=32)
-def _validator(name: str) -> Any:
-    from jsonschema import Draft202012Validator
-
-    return Draft202012Validator(schema(name))
-
-
 def findings(name: str, value: Any) -> list[Finding]:
     """Return a finding for each place at which `value` breaks the schema called `name`, in document order."""
+    from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
 
     found = []
-    for error in _validator(name).iter_errors(value):
+    for error in Draft202012Validator(schema(name)).iter_errors(value):
         deepest = best_match([error]) or error
-        place = pointer(*deepest.absolute_path) or "/"
-        found.append(
-            Finding(
-                "error",
-                f"schema-{deepest.validator}",
-                f"{name}#{place}",
-                _short(deepest.message),
-                "Correct the value at this place.",
-            )
-        )
+        rule, where = f"schema-{deepest.validator}", f"{name}#{pointer(*deepest.absolute_path) or '/'}"
+        what = deepest.message
+        what = what if len(what) <= 200 else f"{what[:120]} … {what[-79:]}"
+        found.append(Finding("error", rule, where, what, "Correct the value at this place."))
     return sorted(found, key=lambda finding: finding.where)
-
-
-def _short(message: str) -> str:
-    return message if len(message) <= 200 else f"{message[:120]} … {message[-79:]}"
 
 
 def require(name: str, value: Any, *, fix: str) -> None:

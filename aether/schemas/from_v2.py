@@ -66,7 +66,13 @@ def convert(name: str, value: Any, initial: JsonObject, *, count: Counter, notes
         _set_aside(notes, "/unplaced", value["unplaced"], "a list")
     if name == "memory":
         return _memory(value, initial, notes, count=count)
-    return {"pheromones": _pheromones, "COLONY_STATE": _colony}.get(name, _other)(value, initial, notes)
+    if name in ("pheromones", "COLONY_STATE"):
+        return (_pheromones if name == "pheromones" else _colony)(value, initial, notes)
+    # The original did not have the others: only their members are checked, not the content of these.
+    members = schema(name)["properties"].items()
+    shallow = {"properties": {key: {"type": below["type"]} for key, below in members if "type" in below}}
+    found: JsonObject = _read_object(value, shallow, initial, "", notes)
+    return found
 
 
 def _note(notes: Notes, code: str, place: str, message: str, fix: str) -> None:
@@ -110,8 +116,13 @@ def _read(value: Any, shape: JsonObject, default: Any, place: str, notes: Notes)
             value, default = default(value, int(place.rpartition("/")[2]) if place[-1:].isdigit() else 0)
         default = default if isinstance(default, dict) else {}
         below = shape.get("additionalProperties")
-        reader = _read_table if isinstance(below, dict) else _read_object
-        return reader(value, shape, default, place, notes)
+        if not isinstance(below, dict):
+            return _read_object(value, shape, default, place, notes)
+        entries = {
+            name: _fit(value.get(name), below, default.get(name, _ABSENT), f"{place}/{name}", notes)
+            for name in {**default, **value}
+        }
+        return {name: entry for name, entry in entries.items() if entry is not _ABSENT}
     if "array" in kinds:
         return _read_list(value, shape, default, place, notes)
     return _scalar(value, shape, place)
@@ -135,15 +146,6 @@ def _read_object(value: JsonObject, shape: JsonObject, default: JsonObject, plac
         known[key] = _fit(value.get(key), below, known[key], f"{place}/{key}", notes)
     kept = {key: below for key, below in value.items() if key not in known}
     return kept | {key: below for key, below in known.items() if below is not _ABSENT}
-
-
-def _read_table(value: JsonObject, shape: JsonObject, default: JsonObject, place: str, notes: Notes) -> Any:
-    below = shape["additionalProperties"]
-    found = {
-        name: _fit(value.get(name), below, default.get(name, _ABSENT), f"{place}/{name}", notes)
-        for name in {**default, **value}
-    }
-    return {name: entry for name, entry in found.items() if entry is not _ABSENT}
 
 
 def _read_list(value: Any, shape: JsonObject, default: Any, place: str, notes: Notes) -> Any:
@@ -293,14 +295,6 @@ def _recount(layer: JsonObject, key: str, true: int, place: str, notes: Notes) -
         layer[key] = true
 
 
-def _other(value: JsonObject, initial: JsonObject, notes: Notes) -> JsonObject:
-    """Return a document that the original did not have: only its members are checked, not their content."""
-    members = schema(notes.document)["properties"].items()
-    shallow = {"properties": {key: {"type": below["type"]} for key, below in members if "type" in below}}
-    found: JsonObject = _read_object(value, shallow, initial, "", notes)
-    return found
-
-
 # memory.json
 
 
@@ -323,13 +317,8 @@ def _memory(value: JsonObject, initial: JsonObject, notes: Notes, *, count: Coun
     ):
         key = place.rpartition("/")[2]
         layer[key] = _unique(layer[key], f"/{place}", notes)
-    _recount(
-        working,
-        "current_tokens",
-        sum(item["token_count"] for item in working["items"]),
-        "/working_memory",
-        notes,
-    )
+    tokens = sum(item["token_count"] for item in working["items"])
+    _recount(working, "current_tokens", tokens, "/working_memory", notes)
     _recount(short, "current_sessions", len(short["sessions"]), "/short_term_memory", notes)
     metrics = found["metrics"]
     if not metrics["compression_ratio_total"]:
@@ -368,24 +357,15 @@ def _session(raw: JsonObject, nth: int) -> tuple[JsonObject, JsonObject]:
     for key, field in (("key_decisions", "decision"), ("outcomes", "result")):
         if isinstance(raw.get(key), list):
             raw[key] = [{field: entry} if isinstance(entry, str) else entry for entry in raw[key]]
-    return raw, {
-        "id": ids[0],
-        "session_id": ids[-1],
-        "phase": int(in_id[1]) if in_id else 0,
-        "compressed_at": _instant_in(ids[0]),
-        "compression_ratio": 0,
-    }
+    default = {"id": ids[0], "session_id": ids[-1], "phase": int(in_id[1]) if in_id else 0}
+    return raw, default | {"compressed_at": _instant_in(ids[0]), "compression_ratio": 0}
 
 
 def _pattern(raw: JsonObject, nth: int) -> tuple[JsonObject, JsonObject]:
     pattern_id = _text(raw.get("id")) or f"pattern_v2_{nth}"
     made = _instant(raw.get("created_at")) or _instant_in(pattern_id)
-    return raw, {
-        "id": pattern_id,
-        "created_at": made,
-        "last_seen": made,
-        "associative_links": partial(_link, owner=pattern_id, made=made),
-    }
+    links = partial(_link, owner=pattern_id, made=made)
+    return raw, {"id": pattern_id, "created_at": made, "last_seen": made, "associative_links": links}
 
 
 # pheromones.json

@@ -52,11 +52,8 @@ def is_current(name: str, value: Any) -> bool:
     if isinstance(version, bool) or not isinstance(version, int | float):
         return False
     if version > VERSION:
-        raise InvalidDocument(
-            f"written by a newer aether (version {version}, this one knows {VERSION}); left untouched.",
-            fix="Upgrade aether.",
-            where=f"{name}.json",
-        )
+        what = f"written by a newer aether (version {version}, this one knows {VERSION}); left untouched."
+        raise InvalidDocument(what, fix="Upgrade aether.", where=f"{name}.json")
     return version == VERSION
 
 

@@ -170,21 +170,17 @@ def _create(path: Path, data: bytes) -> None:
     except FileExistsError:
         raise
     except OSError:  # a file system without second names
-        _create_in_place(path, data)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            write_all(handle, data)
+            os.fsync(handle)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+            raise
+        finally:
+            os.close(handle)
     finally:
         with contextlib.suppress(OSError):
             os.unlink(whole)
     sync_directory(path.parent)
-
-
-def _create_in_place(path: Path, data: bytes) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        write_all(handle, data)
-        os.fsync(handle)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(path)
-        raise
-    finally:
-        os.close(handle)

@@ -31,7 +31,6 @@ from aether.store.files import (
 from aether.store.patch import apply_with_inverse, diff
 from aether.store.snapshot import (
     Entry,
-    Journal,
     Pending,
     Snapshot,
     entry_line,
@@ -108,16 +107,13 @@ def commit(
                 snapshot = settle(load(home), now=now)
                 continue
             if after.end > settings.fold_bytes:
-                with suppress(
-                    AetherError
-                ):  # the commit is durable; the next opener folds, and doctor reports
+                # The commit is durable: the next opener folds, and doctor reports.
+                with suppress(AetherError):
                     fold(after, now=now)
             return Committed(after.revision, change.result, changed=True)
-    raise Conflict(
-        f"another process wrote at the same time, {CONFLICT_TRIES} times, although the lock was held.",
-        fix="Keep the home on a local disk: this file system does not honour locks.",
-        where=str(home),
-    )
+    what = f"another process wrote at the same time, {CONFLICT_TRIES} times, although the lock was held."
+    fix = "Keep the home on a local disk: this file system does not honour locks."
+    raise Conflict(what, fix=fix, where=str(home))
 
 
 @contextmanager
@@ -206,11 +202,8 @@ def settle(snapshot: Snapshot, *, now: datetime) -> Snapshot:
 def fold_home(home: Path, *, now: datetime) -> Snapshot:
     """Fold the journal of `home`: `aether fold`, the end of a command, a phase boundary."""
     snapshot = load(home)
-    if (
-        not snapshot.irregular
-        and not snapshot.torn
-        and snapshot.end <= len(_header(snapshot.revision, snapshot.stamps))
-    ):
+    empty = snapshot.end <= len(_header(snapshot.revision, snapshot.stamps))
+    if empty and not snapshot.irregular and not snapshot.torn:
         return snapshot
     with write_lock(home):
         return fold(settle(load(home), now=now), now=now)
@@ -232,16 +225,11 @@ def fold(snapshot: Snapshot, *, now: datetime) -> Snapshot:
             except _EditedMeanwhile:
                 snapshot = load(snapshot.home)
     except ConcurrentWrite as reason:
-        raise Conflict(
-            "another process wrote while the journal was folded, although the lock was held.",
-            fix="Try again; keep the home on a local disk.",
-            where=str(snapshot.home),
-        ) from reason
-    raise Conflict(
-        f"a document was edited while it was written, {CONFLICT_TRIES} times.",
-        fix="Try again when the edit is done.",
-        where=str(snapshot.home),
-    )
+        what = "another process wrote while the journal was folded, although the lock was held."
+        fix = "Try again; keep the home on a local disk."
+        raise Conflict(what, fix=fix, where=str(snapshot.home)) from reason
+    what = f"a document was edited while it was written, {CONFLICT_TRIES} times."
+    raise Conflict(what, fix="Try again when the edit is done.", where=str(snapshot.home))
 
 
 def _with_files_committed(snapshot: Snapshot, now: datetime) -> Snapshot:
@@ -271,7 +259,17 @@ def _fold(snapshot: Snapshot) -> Snapshot:
         found = read_journal(home)
         if snapshot.end and found.base + len(found.entries) != snapshot.revision:
             raise ConcurrentWrite(home)
-        _to_history(home, found)
+        # The lines move byte for byte; a fold that is done again adds nothing.
+        last, months = next(folded_entries(home, newest_first=True), None), month_files(home)
+        fresh: dict[Path, list[bytes]] = {}
+        for entry, line in zip(found.entries, found.lines, strict=True):
+            if last is None or entry.revision > last.revision:
+                # Never an earlier file than the last one: a clock that was set back must not break the order.
+                path = max([home / "data" / "journal" / f"{entry.at[:7]}.jsonl", *months[-1:], *fresh])
+                fresh.setdefault(path, []).append(line)
+        for path, lines in fresh.items():
+            make_directory(path.parent)
+            append(path, b"".join(lines), at=cut_torn_end(path))
         if keep := config.or_default(home).history_months:
             for path in month_files(home)[:-keep]:
                 path.unlink()
@@ -297,18 +295,3 @@ def _require_unedited(snapshot: Snapshot, names: Iterable[str]) -> None:
     for name in names:
         if file_id(str(documents.path_of(snapshot.home, name))) != loaded[name]:
             raise _EditedMeanwhile
-
-
-def _to_history(home: Path, found: Journal) -> None:
-    """Move the journal's lines, byte for byte, behind the folded ones; doing it again adds nothing."""
-    months = month_files(home)
-    last = next(folded_entries(home, newest_first=True), None)
-    fresh: dict[Path, list[bytes]] = {}
-    for entry, line in zip(found.entries, found.lines, strict=True):
-        if last is None or entry.revision > last.revision:
-            # Never an earlier file than the last one: a clock that was set back must not break the order.
-            path = max([home / "data" / "journal" / f"{entry.at[:7]}.jsonl", *months[-1:], *fresh])
-            fresh.setdefault(path, []).append(line)
-    for path, lines in fresh.items():
-        make_directory(path.parent)
-        append(path, b"".join(lines), at=cut_torn_end(path))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from aether import clock
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocument, NotFound, shown
@@ -93,33 +93,23 @@ def load(home: Path, id: str, *, whole: bool = False) -> Log:
     """
     path = path_of(home, id)
     known = None if whole else _CACHE.pop(path, None)
-    try:
-        with storage_errors(path, left="Nothing was read."), _opened(path) as file:
-            inode = os.fstat(file.fileno()).st_ino
-            known = known if known and known.id == id and known.inode == inode else None
-            if known:
-                file.seek(known.end - len(known.last))
-                known = known if file.read(len(known.last)) == known.last else None
-            file.seek(known.end if known else 0)
-            data = file.read()
-    except _Missing:
-        return Log(path, id, [], [], [], [], [], [])
+    with storage_errors(path, left="Nothing was read."):
+        try:
+            with path.open("rb") as file:
+                inode = os.fstat(file.fileno()).st_ino
+                known = known if known and known.id == id and known.inode == inode else None
+                if known:
+                    file.seek(known.end - len(known.last))
+                    known = known if file.read(len(known.last)) == known.last else None
+                file.seek(known.end if known else 0)
+                data = file.read()
+        except (FileNotFoundError, NotADirectoryError):
+            return Log(path, id, [], [], [], [], [], [])
     log = extended(known or Log(path, id, [], [], [], [], [], [], inode=inode), data)
     _CACHE[path] = log
     if len(_CACHE) > _CACHED:
         _CACHE.pop(next(iter(_CACHE)), None)
     return log
-
-
-class _Missing(Exception):
-    """There is no such log yet."""
-
-
-def _opened(path: Path) -> Any:
-    try:
-        return path.open("rb")
-    except (FileNotFoundError, NotADirectoryError) as reason:
-        raise _Missing from reason
 
 
 def extended(log: Log, data: bytes) -> Log:
@@ -155,7 +145,6 @@ def extended(log: Log, data: bytes) -> Log:
 
 
 def _apply(log: Log, body: bytes, number: int) -> None:
-    """Apply one record to `log`."""
     if number == 1:
         _require_ours(log, files.parse_json(body, where=str(log.path)))
         return
@@ -188,25 +177,17 @@ def _apply(log: Log, body: bytes, number: int) -> None:
 
 def _require_ours(log: Log, header: JsonObject) -> None:
     if header.get("format", FORMAT) > FORMAT:
-        raise InvalidDocument(
-            f"written by a newer aether (format {header['format']}, this one knows {FORMAT}).",
-            fix="Upgrade aether; the file was left as it is.",
-            where=str(log.path),
-        )
+        what = f"written by a newer aether (format {header['format']}, this one knows {FORMAT})."
+        raise InvalidDocument(what, fix="Upgrade aether; the file was left as it is.", where=str(log.path))
     if header.get("conversation") != log.id:
-        raise Conflict(
-            f"it belongs to conversation {shown(header.get('conversation'))}, not {shown(log.id)}.",
-            fix="Use an id that differs in more than capitals: this disk treats them as one.",
-            where=str(log.path),
-        )
+        what = f"it belongs to conversation {shown(header.get('conversation'))}, not {shown(log.id)}."
+        fix = "Use an id that differs in more than capitals: this disk treats them as one."
+        raise Conflict(what, fix=fix, where=str(log.path))
 
 
 def _damaged(path: Path, number: int) -> CorruptDocument:
-    return CorruptDocument(
-        f"line {number} is damaged, and others follow it.",
-        fix="Restore the line from a copy, or move the file away to start the conversation again; it was left as it is.",
-        where=str(path),
-    )
+    fix = "Restore the line from a copy, or move the file away to start the conversation again; it was left as it is."
+    return CorruptDocument(f"line {number} is damaged, and others follow it.", fix=fix, where=str(path))
 
 
 def header(id: str) -> bytes:
@@ -284,11 +265,8 @@ def compaction(log: Log, step: int) -> tuple[list[JsonObject], list[JsonObject],
     """
     _require_compacted(log)
     if not 1 <= step <= len(log.compactions):
-        raise NotFound(
-            f"conversation {shown(log.id)} has no compaction {step}; it has had {len(log.compactions)}.",
-            fix="Name one of those, or none for the newest.",
-            where=str(log.path),
-        )
+        what = f"conversation {shown(log.id)} has no compaction {step}; it has had {len(log.compactions)}."
+        raise NotFound(what, fix="Name one of those, or none for the newest.", where=str(log.path))
     found = log.compactions[step - 1]
     return _messages(log, found.before), _messages(log, found.after), found.receipt
 
@@ -367,7 +345,13 @@ def record_compaction(
     steps: list[int] = []
 
     def plan(log: Log) -> list[bytes]:
-        step, known, late = next_step(log), _known(log, had), _late(log, read)
+        step, known, late = next_step(log), _known(log, had), list[int]()
+        if read is not None:
+            size = len(read.context)
+            if log.context[:size] != read.context or len(log.compactions) != len(read.compactions):
+                what = f"conversation {shown(log.id)} was changed while it was compacted."
+                raise Conflict(what, fix="Load it and compact it again.", where=str(log.path))
+            late = log.context[size:]
         lines = _records(len(log.texts) + 1, had[len(known) :], at)
         reached = len(log.texts) + len(lines)
         sources = [*known, *range(len(log.texts) + 1, reached + 1)]
@@ -385,20 +369,6 @@ def record_compaction(
 
     _change(home, id, plan, now=now)
     return steps[0]
-
-
-def _late(log: Log, read: Log | None) -> list[int]:
-    """Return the numbers of the messages that were appended after `read`."""
-    if read is None:
-        return []
-    size = len(read.context)
-    if log.context[:size] != read.context or len(log.compactions) != len(read.compactions):
-        raise Conflict(
-            f"conversation {shown(log.id)} was changed while it was compacted.",
-            fix="Load it and compact it again.",
-            where=str(log.path),
-        )
-    return log.context[size:]
 
 
 def undo(home: Path, id: str, *, now: datetime) -> Undone:
@@ -441,14 +411,10 @@ def _restored(log: Log) -> tuple[int, list[int], list[Finding]]:
     if tuple(live[: len(found.after)]) == found.after:
         return found.step, [*found.before, *live[len(found.after) :]], []
     left = len(set(live) - set(found.before) - set(found.after))
-    finding = Finding(
-        "warning",
-        "not-joined",
-        f"conversation {log.id}",
-        f"it did not continue the result of compaction {found.step}, so it has the messages before that; "
-        f"{left} message(s) of it are in the history only.",
-        "Append those that you miss again.",
-    )
+    what = f"it did not continue the result of compaction {found.step}, so it has the messages before that; "
+    what += f"{left} message(s) of it are in the history only."
+    fix = "Append those that you miss again."
+    finding = Finding("warning", "not-joined", f"conversation {log.id}", what, fix)
     return found.step, list(found.before), [finding]
 
 
@@ -569,11 +535,9 @@ def _change(home: Path, id: str, plan: Plan, *, now: datetime) -> Log:
             except ConcurrentWrite:
                 continue
             return load(home, id)
-    raise Conflict(
-        f"another process wrote at the same time, {CONFLICT_TRIES} times, although the lock was held.",
-        fix="Keep the home on a local disk: this file system does not honour locks.",
-        where=str(path),
-    )
+    what = f"another process wrote at the same time, {CONFLICT_TRIES} times, although the lock was held."
+    fix = "Keep the home on a local disk: this file system does not honour locks."
+    raise Conflict(what, fix=fix, where=str(path))
 
 
 def _locked(home: Path, path: Path) -> AbstractContextManager[None]:
@@ -590,10 +554,8 @@ def _call(log: Log, records: list[bytes]) -> bytes:
 def _end(home: Path, log: Log, now: datetime) -> int:
     """Return the end of the log after cutting off its torn end, which is kept if it has a whole line."""
     if log.torn:
-        if any(
-            line.endswith(b"\n") and files.sealed_body(line) is None
-            for line in log.torn.splitlines(keepends=True)
-        ):
+        lines = log.torn.splitlines(keepends=True)
+        if any(line.endswith(b"\n") and files.sealed_body(line) is None for line in lines):
             documents.quarantine(home, f"conversation-{log.path.parent.name}", log.torn, at=clock.stamp(now))
         os.truncate(log.path, log.end)
     return log.end

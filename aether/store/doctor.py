@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 
 from aether import clock
@@ -42,12 +43,20 @@ _ORDER = {"error": 0, "warning": 1, "info": 2}
 def examine(home: Path) -> list[Finding]:
     """Return the problems of the files of `home`, errors first."""
     found = [
-        *_leftovers(home),
-        *_torn_lines(home),
-        *_unreadable_files(home),
-        *_history_gap(home),
-        *conversations.examine(home),
+        Finding("warning", "temp-file", _place(home, path), "a killed process left it.", REPAIR)
+        for path in leftover_temps(home)
     ]
+    if (home / rewrite.DIRECTORY).exists():
+        what = "an erasing was interrupted; the next change of the home goes on with it."
+        found.append(Finding("warning", "erasing", f"{rewrite.DIRECTORY}/", what, REPAIR))
+    found += [*_torn_lines(home), *_unreadable_files(home)]
+    for one, following in pairwise(entry.revision for entry in folded_entries(home)):
+        if following != one + 1:
+            what = f"missing from the history; the next is {following}."
+            fix = "Undo and time travel stop here; the present state is whole."
+            found.append(Finding("warning", "history-gap", f"revision {one + 1}", what, fix))
+            break
+    found += conversations.examine(home)
     try:
         config.load(home)
     except AetherError as reason:
@@ -67,14 +76,6 @@ def examine(home: Path) -> list[Finding]:
         for name in documents.NAMES:
             found += check.findings(name, snapshot.documents[name])
     return sorted(found, key=lambda finding: _ORDER[finding.level])
-
-
-def _leftovers(home: Path) -> Iterator[Finding]:
-    for path in leftover_temps(home):
-        yield Finding("warning", "temp-file", _place(home, path), "a killed process left it.", REPAIR)
-    if (home / rewrite.DIRECTORY).exists():
-        what = "an erasing was interrupted; the next change of the home goes on with it."
-        yield Finding("warning", "erasing", f"{rewrite.DIRECTORY}/", what, REPAIR)
 
 
 def _place(home: Path, path: Path) -> str:
@@ -130,17 +131,6 @@ def _unreadable_files(home: Path) -> Iterator[Finding]:
             yield Finding("error", "no-file", path.relative_to(home).as_posix(), what, "Move it away.")
 
 
-def _history_gap(home: Path) -> Iterator[Finding]:
-    expected = None
-    for entry in folded_entries(home):
-        if expected is not None and entry.revision != expected:
-            what = f"missing from the history; the next is {entry.revision}."
-            fix = "Undo and time travel stop here; the present state is whole."
-            yield Finding("warning", "history-gap", f"revision {expected}", what, fix)
-            return
-        expected = entry.revision + 1
-
-
 def repair(home: Path, *, now: datetime) -> list[str]:
     """Repair the files of `home` under the lock, and return a line for each thing done."""
     done = []
@@ -174,9 +164,8 @@ def _repair_journal(home: Path, now: datetime) -> list[str]:
     good = _good_part(home, data)
     write_whole(path, good)
     lost = max(data.count(b"\n") - good.count(b"\n"), 0)
-    return [
-        f"kept the damaged journal as {_place(home, kept)}; {lost} line(s) after the damage are only there"
-    ]
+    what = f"kept the damaged journal as {_place(home, kept)}"
+    return [f"{what}; {lost} line(s) after the damage are only there"]
 
 
 def _newest_stamp(home: Path) -> int:
@@ -228,17 +217,13 @@ def _repair_document(home: Path, name: str, now: datetime) -> list[str]:
             load(home)
         except CorruptDocument:
             backup = documents.newest_good_backup(home, name, until=1 << 62)
-            if backup.value is None:
-                done.append(
-                    f"replaced {name}.json by an empty one: neither a backup nor the journal could rebuild it"
-                )
-            else:
-                done.append(
-                    f"took {name}.json from its backup of revision {backup.revision}: the journal after it is damaged"
-                )
-            write_whole(
-                path, json_document(documents.default(name) if backup.value is None else backup.value)
-            )
+            value, what = backup.value, f"took {name}.json from its backup of revision {backup.revision}"
+            why = "the journal after it is damaged"
+            if value is None:
+                value, what = documents.default(name), f"replaced {name}.json by an empty one"
+                why = "neither a backup nor the journal could rebuild it"
+            done.append(f"{what}: {why}")
+            write_whole(path, json_document(value))
         except AetherError:
             pass  # another document keeps the home from opening; its turn comes
         return done

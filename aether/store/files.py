@@ -76,11 +76,8 @@ def storage_errors(where: str | os.PathLike[str], *, left: str = "Nothing was st
     except (AetherError, ConcurrentWrite):
         raise  # LockTimeout is an OSError too
     except FileNotFoundError as reason:
-        raise NotFound(
-            "the home, or a part of it, does not exist.",
-            fix='Run "aether init", or restore it.',
-            where=os.fspath(where),
-        ) from reason
+        what, fix = "the home, or a part of it, does not exist.", 'Run "aether init", or restore it.'
+        raise NotFound(what, fix=fix, where=os.fspath(where)) from reason
     except OSError as reason:
         fix = _FIXES.get(reason.errno or 0, "Check the disk, then try again.")
         what = f"{reason.strerror or reason}. {left}"
@@ -200,9 +197,8 @@ def append(path: Path, data: bytes, *, at: int) -> None:
 def _require_ours(handle: int, path: Path, data: bytes, at: int) -> None:
     # Without a working lock, a line counts only if it is at its place.
     found = os.fstat(handle)
-    if found.st_size != at + len(data) and os.pread(handle, len(data), at) != data:
-        raise ConcurrentWrite(path)
-    if not os.path.samestat(found, os.stat(path)):
+    elsewhere = found.st_size != at + len(data) and os.pread(handle, len(data), at) != data
+    if elsewhere or not os.path.samestat(found, os.stat(path)):
         raise ConcurrentWrite(path)
 
 
@@ -254,11 +250,9 @@ def json_line(value: Any) -> bytes:
 def _escaped(value: Any, *, indent: int | None) -> bytes:
     text = json.dumps(value, indent=indent, separators=None if indent else (",", ":"), allow_nan=False)
     if json.loads(text) != value:
-        raise InvalidInput(
-            "it holds the two halves of a surrogate pair as two characters, which are one in JSON.",
-            fix="Join them: text.encode('utf-16', 'surrogatepass').decode('utf-16').",
-            where="text",
-        )
+        what = "it holds the two halves of a surrogate pair as two characters, which are one in JSON."
+        fix = "Join them: text.encode('utf-16', 'surrogatepass').decode('utf-16')."
+        raise InvalidInput(what, fix=fix, where="text")
     return text.encode()
 
 
@@ -319,9 +313,8 @@ def checked_json(value: Any, *, where: str, above: int = 0) -> Any:
         if not below:
             return value
         level = below
-    raise InvalidInput(
-        f"nested more than {MAX_DEPTH} levels deep.", fix="Store it as text, or flatten it.", where=where
-    )
+    what = f"nested more than {MAX_DEPTH} levels deep."
+    raise InvalidInput(what, fix="Store it as text, or flatten it.", where=where)
 
 
 def _check_one(entry: Any, where: str, below: list[Any]) -> None:
@@ -386,8 +379,18 @@ def locked(directory: Path, *, timeout: float = LOCK_SECONDS) -> Iterator[None]:
     """
     path = directory / "lock"
     if sys.platform == "win32":  # pragma: no cover - the tests run on the other branch
-        with _by_filelock(path, timeout):
+        import filelock
+
+        lock = filelock.FileLock(path, timeout=timeout, fallback_to_soft=False)
+        with storage_errors(directory):
+            try:
+                lock.acquire()
+            except filelock.Timeout:  # an OSError, too
+                raise _timed_out(path, timeout) from None
+        try:
             yield
+        finally:
+            lock.release()
         return
     with storage_errors(directory):
         handle = _acquire(path, timeout)
@@ -437,24 +440,5 @@ def _wait(handle: int, path: Path, timeout: float, give_up: float) -> None:
 
 def _timed_out(path: Path, timeout: float) -> LockTimeout:
     holder = path.read_text(errors="replace").strip() or "another process"
-    return LockTimeout(
-        f"held by {holder} for more than {timeout:g} s.",
-        fix="Wait for it to finish, or stop it; a killed process frees the lock by itself.",
-        where=str(path),
-    )
-
-
-@contextlib.contextmanager
-def _by_filelock(path: Path, timeout: float) -> Iterator[None]:
-    import filelock
-
-    lock = filelock.FileLock(path, timeout=timeout, fallback_to_soft=False)
-    with storage_errors(path.parent):
-        try:
-            lock.acquire()
-        except filelock.Timeout:  # an OSError, too
-            raise _timed_out(path, timeout) from None
-    try:
-        yield
-    finally:
-        lock.release()
+    fix = "Wait for it to finish, or stop it; a killed process frees the lock by itself."
+    return LockTimeout(f"held by {holder} for more than {timeout:g} s.", fix=fix, where=str(path))

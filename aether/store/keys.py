@@ -104,11 +104,6 @@ def _backend(value: str) -> str:
     return f"must be one of {', '.join(BACKENDS[:-1])}, command:PROGRAM"
 
 
-def _exporters(value: str) -> str:
-    names = [name.strip() for name in value.split(",")] if value else []
-    return "" if set(names) <= set(EXPORTERS) else f"must be one of {', '.join(EXPORTERS)}"
-
-
 def _one_of(*known: str) -> Rule:
     return lambda value: "" if value in known else f"must be one of {', '.join(known)}"
 
@@ -117,11 +112,8 @@ def _some_of(*known: str, least: int = 0) -> Rule:
     def rule(value: tuple[str, ...]) -> str:
         wrong = [nth for nth, one in enumerate(value) if one not in known or one in value[:nth]]
         at = f" (see [{wrong[0]}])" if wrong else ""
-        return (
-            f"must be a list of {', '.join(known)}, each at most once{at}"
-            if wrong or len(value) < least
-            else ""
-        )
+        wanted = f"must be a list of {', '.join(known)}, each at most once{at}"
+        return wanted if wrong or len(value) < least else ""
 
     return rule
 
@@ -175,13 +167,7 @@ _key(
 _key("policy.keep_tool_io_pairs", 4, "tool calls at the end that stay, each with its results", at_least(1), field="keep_tool_io_pairs")  # fmt: skip
 _key("policy.roles_never_prune", ("system", "developer"), "roles that are protected", _some_of(*ROLES), field="roles_never_prune")  # fmt: skip
 _key("policy.protected_flag", "protected", "key of `meta` that protects a message where it is truthy", not_empty, field="protected_flag")  # fmt: skip
-_key(
-    "policy.protected_labels",
-    (),
-    "labels (`meta.label`) that protect a message",
-    _no_blanks,
-    field="protected_labels",
-)
+_key("policy.protected_labels", (), "labels (`meta.label`) that protect a message", _no_blanks, field="protected_labels")  # fmt: skip
 _key("policy.protected_paths", (), "glob patterns: tool calls and results about such files are protected", _no_blanks, field="protected_paths")  # fmt: skip
 _key("policy.min_reclaim_pct", 0.05, "least share of the tokens that must go, or it is not worth the prompt cache", share_below_one, field="min_reclaim_pct")  # fmt: skip
 _key("policy.strategy", "task_state", "subject of the summary", _one_of(*STRATEGIES), field="strategy")
@@ -194,13 +180,7 @@ _key("storage.bucket", "", "bucket of the adapter `s3`", field="storage_bucket",
 _key("storage.prefix", "", "prefix of its keys", field="storage_prefix", old="compact.storage_prefix", authority=True)  # fmt: skip
 _key("storage.kms_key_id", "", "KMS key that S3 encrypts with; empty: the bucket's own", field="storage_kms_key_id", authority=True)  # fmt: skip
 _key("redaction.enabled", True, "whether secrets are replaced in copies and events", field="redaction_enabled", authority=True)  # fmt: skip
-_key(
-    "redaction.patterns",
-    (),
-    "regular expressions of further secrets",
-    _expressions,
-    field="redaction_patterns",
-)
+_key("redaction.patterns", (), "regular expressions of further secrets", _expressions, field="redaction_patterns")  # fmt: skip
 _OF_COMPACTION = len(KEYS)
 
 
@@ -215,9 +195,7 @@ class Config(NamedTuple):
     compact_model: str = _key("summarizer.model", "", "model of that backend; empty: its default", field="summarizer_model", old="compact.model", authority=True)  # fmt: skip
     compact_timeout_seconds: float = _key("summarizer.timeout", 10.0, "seconds that one summary may take", _seconds, field="summarization_timeout", old="compact.timeout_seconds")  # fmt: skip
     lock_timeout_seconds: float = _key("store.lock_timeout_seconds", LOCK_SECONDS, "seconds that a writer waits for another")  # fmt: skip
-    fold_bytes: int = _key(
-        "store.fold_bytes", 1 << 20, "size of the journal in bytes at which a commit folds it"
-    )
+    fold_bytes: int = _key("store.fold_bytes", 1 << 20, "size of the journal in bytes at which a commit folds it")  # fmt: skip
     history_months: int = _key("store.history_months", 0, "months of folded journal to keep for undo and time travel; 0: all")  # fmt: skip
     architect: str = _key("architect.default", "extractive", "architect of `aether memory compress`", authority=True)  # fmt: skip
     architect_model: str = _key("architect.model", "", "model of a model backend; empty: the backend's own default", authority=True)  # fmt: skip
@@ -232,7 +210,9 @@ class Config(NamedTuple):
         "telemetry.exporter", "",
         f"exporters of events, separated by commas: {', '.join(EXPORTERS)}; "
         "empty: none, but in `CompactManager` and `compactctl` ariadne or otlp where its URL is set",
-        _exporters, field="telemetry_exporter", authority=True,
+        lambda names: "" if not names or set(map(str.strip, names.split(","))) <= set(EXPORTERS)
+        else f"must be one of {', '.join(EXPORTERS)}",
+        field="telemetry_exporter", authority=True,
     )  # fmt: skip
     telemetry_ariadne_url: str = _key("telemetry.ariadne_url", "", f"address of an Ariadne viewer, such as {ARIADNE_URL}", _address, field="ariadne_url", authority=True)  # fmt: skip
     telemetry_otlp_url: str = _key("telemetry.otlp_url", "", "address of an OTLP/HTTP receiver; empty: OpenTelemetry's own default", _address, field="otlp_url", authority=True)  # fmt: skip
@@ -243,9 +223,7 @@ class Config(NamedTuple):
     claude_inject: bool = _key("claude.inject", True, "whether memory is injected into a session and its sub-agents at their start")  # fmt: skip
     claude_recall: bool = _key("claude.recall", True, "whether memory is injected into a prompt that strongly matches it")  # fmt: skip
     claude_recall_tokens: int = _key("claude.recall_tokens", 400, "most tokens to inject into a prompt")
-    claude_brief_tokens: int = _key(
-        "claude.brief_tokens", 1_500, "most tokens to inject at the start of a session"
-    )
+    claude_brief_tokens: int = _key("claude.brief_tokens", 1_500, "most tokens to inject at the start of a session")  # fmt: skip
     # Files whose secrets have no form that gives them away.
     claude_private_paths: str = _key(
         "claude.private_paths", ".env, .env.*, *.pem, *.key, id_rsa*, id_ed25519*, .ssh/**, .aws/**",
@@ -286,8 +264,6 @@ def check_value(key: Key, value: Any, *, called: str = "", late: bool = False) -
         what = at_least(0)(value)
     if what:
         got = "" if key.rule is _address else f", got {shown(value)}"  # an address may hold a password
-        default = json.dumps(key.default)
-        raise InvalidInput(
-            f"{called or key.path} {what}{got}.", fix=f"The default is {default}: {key.meaning}."
-        )
+        fix = f"The default is {json.dumps(key.default)}: {key.meaning}."
+        raise InvalidInput(f"{called or key.path} {what}{got}.", fix=fix)
     return value

@@ -8,6 +8,7 @@ with `x-merge`: `sum` (counters: both differences count) or `touch` (bookkeeping
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from aether.store.patch import entry_id, json_equal
@@ -78,9 +79,12 @@ def _merge(sides: _Sides, spot: _Spot, rules: Rules, conflicts: list[Place]) -> 
 def _merge_parts(sides: _Sides, spot: _Spot, rules: Rules, conflicts: list[Place]) -> Any:
     base, now, wanted = sides
     if all(isinstance(side, dict) for side in sides):
-        return _merge_objects(sides, spot, rules, conflicts)
-    if all(map(_keyed, sides)):
-        return _merge_lists(sides, spot, rules, conflicts)
+        return _merge_entries(sides, {**now, **wanted}, spot, rules, conflicts)
+    if all(isinstance(side, list) for side in sides):
+        by_id = _Sides(*({entry_id(entry): entry for entry in side} for side in sides))
+        if all(None not in ids and len(ids) == len(side) for ids, side in zip(by_id, sides, strict=True)):
+            order = _order(list(by_id.now), list(by_id.wanted))
+            return list(_merge_entries(by_id, order, spot, rules, conflicts, shape="*").values())
     if _same(now, wanted):
         return now
     if wanted is _ABSENT and now is not _ABSENT:
@@ -95,24 +99,15 @@ def _same(one: Any, two: Any) -> bool:
     return one is two or (one is not _ABSENT and two is not _ABSENT and json_equal(one, two))
 
 
-def _merge_objects(sides: _Sides, spot: _Spot, rules: Rules, conflicts: list[Place]) -> dict[str, Any]:
+def _merge_entries(
+    sides: _Sides, keys: Iterable[Any], spot: _Spot, rules: Rules, conflicts: list[Place], *, shape: str = ""
+) -> dict[str, Any]:
     merged = {}
-    for key in {**sides.now, **sides.wanted}:
+    for key in keys:
         below = _Sides(*(side.get(key, _ABSENT) for side in sides))
-        value = _merge(below, spot.under(key, key), rules, conflicts)
+        value = _merge(below, spot.under(key, shape or key), rules, conflicts)
         if value is not _ABSENT:
             merged[key] = value
-    return merged
-
-
-def _merge_lists(sides: _Sides, spot: _Spot, rules: Rules, conflicts: list[Place]) -> list[Any]:
-    by_id = [{entry_id(entry): entry for entry in side} for side in sides]
-    merged = []
-    for key in _order(list(by_id[1]), list(by_id[2])):
-        below = _Sides(*(side.get(key, _ABSENT) for side in by_id))
-        value = _merge(below, spot.under(str(key), "*"), rules, conflicts)
-        if value is not _ABSENT:
-            merged.append(value)
     return merged
 
 
@@ -130,13 +125,6 @@ def _order(now: list[str | None], wanted: list[str | None]) -> list[str | None]:
     for key in now:
         order += [key, *after.get(key, [])]
     return order
-
-
-def _keyed(side: Any) -> bool:
-    if not isinstance(side, list):
-        return False
-    keys = [entry_id(entry) for entry in side]
-    return None not in keys and len(set(keys)) == len(keys)
 
 
 def _strip(value: Any, shape: Place, rules: Rules) -> Any:

@@ -318,8 +318,6 @@ class Archive(NamedTuple):
 
 
 class _State(NamedTuple):
-    """How far the index has come."""
-
     position: int
     items: int
     length: int
@@ -425,9 +423,11 @@ def _state(db: sqlite3.Connection) -> _State:
 def _add(db: sqlite3.Connection, state: _State, batch: list[tuple[int, JsonObject]]) -> None:
     rows = [row(record) for _, record in batch]
     held: Counter[str] = Counter()
-    said = [_token_texts(one) for one in rows]
-    for of_words, of_parts in said:
-        held.update({*of_words.split(), *of_parts.split()})
+    said = []  # the words and the parts of each row, as texts whose tokens they are
+    for one in rows:
+        of_words, _, of_parts = one.marked.partition("(")
+        said.append((of_words[1:-1].replace("][", " "), of_parts[:-1].replace(")(", " ")))
+        held.update({*said[-1][0].split(), *said[-1][1].split()})
     places = range(state.items, state.items + len(batch))
     db.executemany(
         "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -447,12 +447,6 @@ def _add(db: sqlite3.Connection, state: _State, batch: list[tuple[int, JsonObjec
     )
     length = state.length + sum(one.length for one in rows)
     db.execute("UPDATE state SET position = ?, items = ?, length = ?", (batch[-1][0], places.stop, length))
-
-
-def _token_texts(one: Row) -> tuple[str, str]:
-    """Return the words and the parts of a row as texts whose tokens they are."""
-    words, _, parts = one.marked.partition("(")
-    return words[1:-1].replace("][", " "), parts[:-1].replace(")(", " ")
 
 
 def _find(db: sqlite3.Connection, ask: Query, head: int) -> Found:

@@ -205,11 +205,9 @@ def _read(home: Path) -> Snapshot:
     if not (home / "data").is_dir():
         raise NotFound("is not a home: it has no data/.", fix='Run "aether init" there.', where=str(home))
     if link := link_out_of(os.path.realpath(home)):
-        raise UnsafePath(
-            f"{shown(link)} leads out of the home, so the home is not used.",
-            fix="Remove the link; to have a home elsewhere, name it with --home or AETHER_HOME.",
-            where=str(home),
-        )
+        what = f"{shown(link)} leads out of the home, so the home is not used."
+        fix = "Remove the link; to have a home elsewhere, name it with --home or AETHER_HOME."
+        raise UnsafePath(what, fix=fix, where=str(home))
     for _ in range(READ_TRIES):
         before = file_ids(home)
         found = read_journal(home)
@@ -225,11 +223,8 @@ def _read(home: Path) -> Snapshot:
             ids = before if read_all else (None, *after[1:])
             return _assemble(home, found, files, ids, present=before[0] is not None)
         time.sleep(READ_WAIT_SECONDS)
-    raise Conflict(
-        f"kept changing while it was read {READ_TRIES} times, or a document is newer than the journal.",
-        fix='Try again; if it persists, run "aether doctor".',
-        where=str(home),
-    )
+    what = f"kept changing while it was read {READ_TRIES} times, or a document is newer than the journal."
+    raise Conflict(what, fix='Try again; if it persists, run "aether doctor".', where=str(home))
 
 
 def _assemble(
@@ -260,12 +255,9 @@ def _assemble(
             wanted = _resolve(home, name, found, file, state[name])
         if wanted is not state[name]:
             known[name], state[name] = state[name], wanted
-    changed = {
-        name for entry in found.entries for name in entry.patches if entry.revision > stamps.get(name, 0)
-    }
-    pending = tuple(
-        Pending(entry.revision, entry.at, entry.appends) for entry in found.entries if entry.appends
-    )
+    entries = found.entries
+    changed = {name for one in entries for name in one.patches if one.revision > stamps.get(name, 0)}
+    pending = tuple(Pending(one.revision, one.at, one.appends) for one in entries if one.appends)
     return Snapshot(
         home, head, state, stamps, frozenset(changed), pending, found.end if present else 0, bool(found.torn),
         {name: file for name, file in files.items() if file.state != "good"}, known, ids,
@@ -299,11 +291,8 @@ def _resolve(home: Path, name: str, found: Journal, file: Document, known: Any) 
     base = rebuild(home, name, found, until=file.revision or found.base)
     merged, conflicts = merge(base, known, wanted, rules_of(check.schema(name)))
     if conflicts:
-        raise Conflict(
-            f"edited by hand at {'/'.join(conflicts[0])}, which the journal changed as well.",
-            fix=f"Undo that edit, {_OR_REPAIR}",
-            where=f"{name}.json",
-        )
+        what = f"edited by hand at {'/'.join(conflicts[0])}, which the journal changed as well."
+        raise Conflict(what, fix=f"Undo that edit, {_OR_REPAIR}", where=f"{name}.json")
     return merged
 
 
@@ -336,11 +325,9 @@ def rebuild(home: Path, name: str, found: Journal, *, until: int) -> Any:
 
 
 def _lost(name: str) -> CorruptDocument:
-    return CorruptDocument(
-        "damaged, and neither a backup nor the journal reaches back far enough to rebuild it.",
-        fix="Restore it from a copy of your own; nothing was deleted.",
-        where=f"{name}.json",
-    )
+    what = "damaged, and neither a backup nor the journal reaches back far enough to rebuild it."
+    fix = "Restore it from a copy of your own; nothing was deleted."
+    return CorruptDocument(what, fix=fix, where=f"{name}.json")
 
 
 def read_journal(home: Path) -> Journal:
@@ -351,10 +338,10 @@ def read_journal(home: Path) -> Journal:
     path = journal_path(home)
     try:
         found = scan_journal(path.read_bytes(), where=str(path))
-        unnamed = [
-            name for name in documents.OPTIONAL if name not in found.made and documents.backups(home, name)
-        ]
-        return found._replace(made=(*found.made, *unnamed))
+        unnamed = (name for name in documents.OPTIONAL if name not in found.made)
+        return found._replace(
+            made=(*found.made, *(name for name in unnamed if documents.backups(home, name)))
+        )
     except FileNotFoundError:
         last = next(folded_entries(home, newest_first=True), None)
         patched = {name for entry in folded_entries(home) for name in entry.patches} if last else set()
@@ -374,8 +361,7 @@ def scan_journal(data: bytes, *, base: int | None = None, where: str) -> Journal
     start, made = _first_line(data[:at], where) if base is None else (base, ())
     entries: list[Entry] = []
     accepted: list[bytes] = []
-    end, ignored = at, 0
-    bad: int | None = None
+    end, ignored, bad = at, 0, 0
     for number, line in enumerate(lines, 1):
         at += len(line)
         fields = unsealed(line) if line.endswith(b"\n") else None
@@ -384,11 +370,9 @@ def scan_journal(data: bytes, *, base: int | None = None, where: str) -> Journal
             continue
         revision = fields["revision"]
         if bad or revision > start + len(entries) + 1:
-            raise CorruptDocument(
-                f"line {(bad or number) + 1} is damaged or missing, and revision {revision} follows it.",
-                fix='Run "aether doctor --repair": it keeps the file, and everything up to the damage.',
-                where=where,
-            )
+            what = f"line {(bad or number) + 1} is damaged or missing, and revision {revision} follows it."
+            fix = 'Run "aether doctor --repair": it keeps the file, and everything up to the damage.'
+            raise CorruptDocument(what, fix=fix, where=where)
         if revision <= start + len(entries):
             ignored += 1
         else:
@@ -402,17 +386,12 @@ def _first_line(first: bytes, where: str) -> tuple[int, tuple[str, ...]]:
     """Return the base and the made documents that the first line of a journal names."""
     fields = unsealed(first) if first else None
     if fields is None or "journal" not in fields:
-        raise CorruptDocument(
-            "the first line is damaged.",
-            fix='Run "aether doctor --repair": it keeps the file and starts a new one.',
-            where=where,
-        )
+        fix = 'Run "aether doctor --repair": it keeps the file and starts a new one.'
+        raise CorruptDocument("the first line is damaged.", fix=fix, where=where)
     if fields["journal"] > JOURNAL_FORMAT:
-        raise InvalidDocument(
-            f"written by a newer aether (journal format {fields['journal']}, this one knows {JOURNAL_FORMAT}).",
-            fix="Upgrade aether; the home was left as it is.",
-            where=where,
-        )
+        knows = f"(journal format {fields['journal']}, this one knows {JOURNAL_FORMAT})"
+        fix = "Upgrade aether; the home was left as it is."
+        raise InvalidDocument(f"written by a newer aether {knows}.", fix=fix, where=where)
     return int(fields["base"]), tuple(fields.get("made", ()))
 
 
@@ -428,18 +407,10 @@ def entry_line(entry: Entry) -> bytes:
 
 def entry_of(fields: JsonObject) -> Entry:
     """Return the entry that a line's fields describe."""
+    words = (fields.get(name, "") for name in ("at", "by", "operation", "reason"))
     empty: dict[str, Any] = {}
-    return Entry(
-        revision=int(fields["revision"]),
-        at=fields.get("at", ""),
-        by=fields.get("by", ""),
-        operation=fields.get("operation", ""),
-        reason=fields.get("reason", ""),
-        patches=fields.get("patches", empty),
-        inverse=fields.get("inverse", empty),
-        appends=fields.get("appends", empty),
-        erased=fields.get("erased", False),
-    )
+    tables = (fields.get(name, empty) for name in ("patches", "inverse", "appends"))
+    return Entry(int(fields["revision"]), *words, *tables, fields.get("erased", False))
 
 
 def month_files(home: Path) -> list[Path]:

@@ -46,19 +46,11 @@ def last_undoable(snapshot: Snapshot) -> int:
     for entry in left:
         if not is_automatic(entry):
             return entry.revision
-    unasked = [entry for entry in left if entry.operation != INIT]
-    newest = (
-        f'{unasked[0].revision} ({unasked[0].operation}): "aether undo {unasked[0].revision}"'
-        if unasked
-        else ""
-    )
-    raise NotFound(
-        "nothing that you did is left to undo.",
-        fix=f"What hooks did is undone by its revision; the newest is {newest}."
-        if newest
-        else 'See "aether log".',
-        where=str(snapshot.home),
-    )
+    fix = 'See "aether log".'
+    if newest := next((entry for entry in left if entry.operation != INIT), None):
+        fix = "What hooks did is undone by its revision; the newest is "
+        fix += f'{newest.revision} ({newest.operation}): "aether undo {newest.revision}".'
+    raise NotFound("nothing that you did is left to undo.", fix=fix, where=str(snapshot.home))
 
 
 def is_automatic(entry: Entry) -> bool:
@@ -112,11 +104,8 @@ def states_since(
 
 
 def _unknown(snapshot: Snapshot, revision: int) -> NotFound:
-    return NotFound(
-        f"revision {revision} is not in the history (newest: {snapshot.revision}).",
-        fix='See "aether log --all".',
-        where=str(snapshot.home),
-    )
+    what = f"revision {revision} is not in the history (newest: {snapshot.revision})."
+    return NotFound(what, fix='See "aether log --all".', where=str(snapshot.home))
 
 
 def undo(snapshot: Snapshot, revision: int) -> Change:
@@ -132,31 +121,34 @@ def undo(snapshot: Snapshot, revision: int) -> Change:
     steps, before = states_since(snapshot, revision - 1)
     by = _undone([entry for entry, _ in steps]).get(revision)
     if by is not None:
-        raise Conflict(
-            f"revision {revision} is undone already, by revision {by}.",
-            fix=f'To have it again, "aether undo {by}".',
-            where=str(snapshot.home),
-        )
+        what, fix = f"is undone already, by revision {by}.", f'To have it again, "aether undo {by}".'
+        raise Conflict(f"revision {revision} {what}", fix=fix, where=str(snapshot.home))
     undone, after = steps[-1]
     if undone.erased:
-        raise Conflict(
-            f"revision {revision} cannot be undone: a text in it was erased.",
-            fix="Add again by hand whatever of it you need.",
-            where=str(snapshot.home),
-        )
+        what, fix = "cannot be undone: a text in it was erased.", "Add again by hand whatever of it you need."
+        raise Conflict(f"revision {revision} {what}", fix=fix, where=str(snapshot.home))
     patches = {}
     for name in undone.patches:
         if before[name] is None:
-            raise Conflict(
-                f"revision {revision} made {name}.json.", fix="Remove the home instead.", where=name
-            )
+            what = f"revision {revision} made {name}.json."
+            raise Conflict(what, fix="Remove the home instead.", where=name)
         rules = rules_of(check.schema(name))
         merged, conflicts = merge(after[name], snapshot.documents[name], before[name], rules)
         patches[name] = diff(snapshot.documents[name], merged)
         if all(tuple(keys_of(step["path"])) in rules for step in patches[name]):
             conflicts += _missing_entries(undone.patches[name], after[name], snapshot.documents[name])
         if conflicts:
-            raise _depends(name, revision, conflicts[0], steps)
+            place = conflicts[0]
+            later = [
+                f"{newer.revision} ({newer.operation})" for (newer, state), (_, older) in pairwise(steps)
+                if not json_equal(value_at(state.get(name), place), value_at(older.get(name), place))
+            ]  # fmt: skip
+            what = f"{'/'.join(place)} was changed again by revision {', '.join(reversed(later))}"
+            raise Conflict(
+                f"revision {revision} cannot be undone: {what}.",
+                fix="Undo the later change first.",
+                where=f"{name}.json",
+            )
     return Change(patches, result=undone)
 
 
@@ -173,16 +165,3 @@ def _missing_entries(patch: Patch, after: Any, now: Any) -> list[Place]:
             if value_at(after, place) is not None and value_at(now, place) is None:
                 added.append(place)
     return added
-
-
-def _depends(name: str, revision: int, place: Place, steps: list[tuple[Entry, dict[str, Any]]]) -> Conflict:
-    later = [
-        newer for (newer, state), (_, older) in pairwise(steps)
-        if not json_equal(value_at(state.get(name), place), value_at(older.get(name), place))
-    ]  # fmt: skip
-    named = ", ".join(f"{entry.revision} ({entry.operation})" for entry in reversed(later))
-    return Conflict(
-        f"revision {revision} cannot be undone: {'/'.join(place)} was changed again by revision {named}.",
-        fix="Undo the later change first.",
-        where=f"{name}.json",
-    )
