@@ -719,10 +719,7 @@ def options_from_config(
         carriers.append(exporters.callback(save, rules=redaction_rules(config)))
     return Options(
         backend=config.summarizer_backend,
-        settings=Settings(
-            model=config.summarizer_model,
-            timeout_seconds=config.summarization_timeout,
-        ),
+        settings=Settings(model=config.summarizer_model, timeout_seconds=config.summarization_timeout),
         storage=kept,
         exporter=exporters.fan_out(carriers),
         rules=redaction_rules(config),

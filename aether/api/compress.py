@@ -14,16 +14,7 @@ from typing import Any, NamedTuple, cast
 
 from aether.api.drain import lock_patience
 from aether.api.handoffs import ensure_file, evicted_session, free_id, read_handoff, summary_change
-from aether.api.home import (
-    Home,
-    change,
-    change_snapshot,
-    counter_of,
-    find,
-    fold_if_possible,
-    now,
-    read,
-)
+from aether.api.home import Home, change, change_snapshot, counter_of, find, fold_if_possible, now, read
 from aether.backends import backend as backend_of
 from aether.backends.base import Completion, Request, Settings
 from aether.backends.request import session_request
