@@ -207,8 +207,8 @@ def answered(conversation_id: str, usage: int | Mapping[str, Any], *, home: Home
     the answer of a model is never lost because of its usage.
     """
     try:
-        model, counted = _REQUESTS.pop((record_directory(home), conversation_id))
-        tokens.record_usage(model, counted, usage, home=home)
+        model, estimate = _REQUESTS.pop((record_directory(home), conversation_id))
+        tokens.record_usage(model, estimate, usage, home=home)
     except (KeyError, AetherError):
         return False
     return True
